@@ -1,0 +1,85 @@
+# Each command below sets up what it needs: a machine with Python 3.11 or newer, make and a package
+# index is enough. The environment lives in .venv and is rebuilt when pyproject.toml changes.
+
+PYTHON ?= python3
+VENV ?= .venv
+DATA ?=
+ARGS ?=
+RESULTS ?= benchmark-output
+
+RUN := $(VENV)/bin/python
+STAMPS := $(VENV)/stamps
+# Small products run faster, and timings vary less, with one BLAS thread per process in the tests.
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint format docs bench clean
+
+help:
+	@echo "make demo     train on the bundled data, write a model and a report into demo-output/"
+	@echo "make test     run all tests and the examples of all docstrings"
+	@echo "make lint     check style (ruff) and types (mypy --strict)"
+	@echo "make format   rewrite the files in the style that 'make lint' checks"
+	@echo "make docs     build the documentation into docs/_build/html"
+	@echo "make bench    run the studies on the data sets in DATA, e.g. make bench DATA=../data"
+	@echo "              ARGS='--sets bld,hea --randomisations 2' makes a short run of it"
+	@echo "make setup    only build the environment"
+	@echo "make clean    remove the environment and everything the commands wrote"
+	@echo
+	@echo "Variables: PYTHON (now $(PYTHON)), VENV (now $(VENV)), DATA (now '$(DATA)'),"
+	@echo "           RESULTS (now $(RESULTS))"
+
+# --- the environment ---------------------------------------------------------------------------
+
+$(RUN):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Python 3.11 or newer is needed; $(PYTHON) is older or missing. Use make PYTHON=python3.12" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# `pip install --group` reads [dependency-groups]; it came with pip 25.1.
+$(STAMPS)/pip: | $(RUN)
+	$(RUN) -m pip install --quiet --upgrade 'pip>=25.1'
+	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/package: pyproject.toml $(STAMPS)/pip
+	$(RUN) -m pip install --quiet --editable '.[cli,files,plots]'
+	@touch $@
+
+$(STAMPS)/group-%: pyproject.toml $(STAMPS)/package
+	$(RUN) -m pip install --quiet --group $*
+	@touch $@
+
+setup: $(STAMPS)/package
+
+# --- the commands ------------------------------------------------------------------------------
+
+demo: $(STAMPS)/package
+	$(RUN) examples/demo.py
+
+test: $(STAMPS)/group-test
+	$(ONE_THREAD) $(RUN) -m pytest --doctest-modules tests src/lssvm
+
+lint: $(STAMPS)/group-lint
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+	$(RUN) -m mypy --strict src
+
+format: $(STAMPS)/group-lint
+	$(RUN) -m ruff check --fix .
+	$(RUN) -m ruff format .
+
+docs: $(STAMPS)/group-docs
+	$(ONE_THREAD) $(RUN) -m sphinx -q -W --keep-going -b html docs docs/_build/html
+	@echo "The pages are in docs/_build/html: open index.html there."
+
+# A study keeps what it has measured and goes on from there: stop it and start it again at will.
+bench: $(STAMPS)/group-bench
+	@test -n '$(DATA)' || { echo "Say where the data are: make bench DATA=folder (see benchmarks/README.md)" >&2; exit 2; }
+	@mkdir -p $(RESULTS)
+	$(RUN) -m benchmarks.chapter3 --data '$(DATA)' --out $(RESULTS)/chapter3.jsonl $(ARGS)
+	$(RUN) -m benchmarks.tables_chapter3 --results $(RESULTS)/chapter3.jsonl --out $(RESULTS)/chapter3.md
+	@echo "The tables are in $(RESULTS)/chapter3.md."
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis demo-output $(RESULTS) \
+		docs/_build docs/auto_examples docs/generated docs/sg_execution_times.rst

@@ -1,0 +1,100 @@
+"""Rules about public names, as functions from a module to a list of violations."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+
+def sort_key(name: str) -> tuple[int, list[tuple[int, str]]]:
+    """Order names as the linter does (RUF022): CONSTANTS, Classes, the rest; digits as numbers."""
+    kind = 0 if len(name) > 1 and name.isupper() else 1 if name[:1].isupper() else 2
+    pieces = re.findall(r"\d+|\D+", name)
+    return kind, [(int(p), "") if p.isdigit() else (-1, p) for p in pieces]
+
+
+def public_packages(folder: Path) -> list[str]:
+    """Return the dotted names of the package in ``folder`` and of those in it without underscore.
+
+    Nothing is imported: a package that is broken fails its own tests, not the search for it.
+    """
+    found = [path.parent.relative_to(folder.parent).parts for path in folder.rglob("__init__.py")]
+    return sorted(".".join(parts) for parts in found if not any(p[0] == "_" for p in parts))
+
+
+def _names_defined(module: ModuleType) -> set[str]:
+    """Return the names without an underscore that the module's namespace holds, less modules."""
+    return {
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_")
+        and not inspect.ismodule(value)
+        and type(value).__module__ != "__future__"
+    }
+
+
+def face_violations(module: ModuleType) -> list[str]:
+    """Check that ``__all__`` exists, is sorted, holds only real names and leaves none out."""
+    if not hasattr(module, "__all__"):
+        return [f"{module.__name__} has no __all__"]
+    listed = list(module.__all__)
+    found = []
+    if listed != sorted(set(listed), key=sort_key):
+        found.append(f"{module.__name__}.__all__ is not sorted or has doubles")
+    found += [
+        f"{module.__name__}.{name} is listed but does not exist"
+        for name in listed
+        if not hasattr(module, name)
+    ]
+    found += [
+        f"{module.__name__}.{name} can be reached but is not listed"
+        for name in sorted(_names_defined(module) - set(listed))
+    ]
+    return found
+
+
+def public_objects(module: ModuleType) -> dict[str, Any]:
+    """Return the functions and classes that ``__all__`` lists, by their full name."""
+    listed = {name: getattr(module, name, None) for name in getattr(module, "__all__", ())}
+    return {
+        f"{module.__name__}.{name}": value
+        for name, value in listed.items()
+        if inspect.isroutine(value) or inspect.isclass(value)
+    }
+
+
+def docstring_violations(name: str, value: Any) -> list[str]:
+    """Check that a function or class has its own docstring, with a runnable example.
+
+    Errors and warnings need no example: they are raised, not called.
+    """
+    text = vars(value).get("__doc__") if inspect.isclass(value) else value.__doc__
+    if not text:
+        return [f"{name} has no docstring"]
+    if inspect.isclass(value) and issubclass(value, BaseException):
+        return []
+    clean = inspect.cleandoc(text)  # a line that is not indented as the others spoils them all
+    section = re.search(r"^Examples\n--------\n(.*)", clean, re.MULTILINE | re.DOTALL)
+    if section is None:
+        return [f"{name} has no Examples section at its left margin"]
+    if ">>> " not in section[1]:
+        return [f"{name} has an Examples section without an example"]
+    return []
+
+
+def undocumented(packages: list[ModuleType], page: str) -> list[str]:
+    """Return the packages that the API page, which is made from their names, leaves out.
+
+    The first one is the root; a package that only holds names of the root needs no page of its own.
+    """
+    listed = set(page.split())
+    known = set(getattr(packages[0], "__all__", ()))
+    return [
+        f"{package.__name__} is not on the API page"
+        for package in packages
+        if package.__name__ not in listed
+        and (package is packages[0] or not set(getattr(package, "__all__", ())) <= known)
+    ]

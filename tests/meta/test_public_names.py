@@ -1,0 +1,157 @@
+"""The public face is closed, sorted, documented, and every part of it has an example."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+
+import pytest
+from tests.meta.public_rules import (
+    docstring_violations,
+    face_violations,
+    public_objects,
+    public_packages,
+    sort_key,
+    undocumented,
+)
+from tests.meta.tree import ROOT, SOURCE
+
+PACKAGES = public_packages(SOURCE / "lssvm")
+
+
+def module(**names: object) -> ModuleType:
+    made = ModuleType("made")
+    vars(made).update(names)
+    return made
+
+
+def example() -> None:
+    """Do nothing.
+
+    Examples
+    --------
+    >>> example()
+    """
+
+
+def no_example() -> None:
+    """Do nothing."""
+
+
+def empty_example() -> None:
+    """Do nothing.
+
+    Examples
+    --------
+    Call it.
+    """
+
+
+def badly_indented() -> None:
+    r"""Do nothing with a \
+long line.
+
+    Examples
+    --------
+    >>> badly_indented()
+    """
+
+
+class Base:
+    """Have an example.
+
+    Examples
+    --------
+    >>> _ = Base()
+    """
+
+
+class Inherited(Base):
+    pass
+
+
+class Failure(Exception):
+    """Need no example."""
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_face_of_a_package_is_closed_and_sorted(package):
+    assert face_violations(import_module(package)) == []
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_everything_public_has_a_docstring_with_an_example(package):
+    objects = public_objects(import_module(package))
+    assert [line for name in objects for line in docstring_violations(name, objects[name])] == []
+
+
+def test_every_package_is_on_the_api_page():
+    page = (ROOT / "docs" / "api.rst").read_text(encoding="utf-8")
+    assert undocumented([import_module(name) for name in PACKAGES], page) == []
+
+
+def test_the_walk_reaches_the_public_packages_and_their_parts():
+    assert PACKAGES[0] == "lssvm"
+    assert "lssvm.datasets" in PACKAGES
+    assert "lssvm._core" not in PACKAGES
+    assert "lssvm.datasets.load_ripley" in public_objects(import_module("lssvm.datasets"))
+
+
+@pytest.mark.parametrize(
+    ("made", "problem"),
+    [
+        (module(f=1), "has no __all__"),
+        (module(__all__=["g", "f"], f=1, g=1), "not sorted"),
+        (module(__all__=["f", "f"], f=1), "not sorted or has doubles"),
+        (module(__all__=["f", "g"], f=1), "made.g is listed but does not exist"),
+        (module(__all__=["f"], f=1, g=1), "made.g can be reached but is not listed"),
+    ],
+)
+def test_an_open_face_is_found(made, problem):
+    (found,) = face_violations(made)
+    assert problem in found
+
+
+def test_a_closed_face_is_not():
+    made = module(__all__=["f"], f=1, _g=1, submodule=ModuleType("made.submodule"))
+    assert face_violations(made) == []
+
+
+def test_names_are_sorted_as_the_linter_sorts_them():
+    names = ["load", "Matern", "f10", "RBF", "f2", "NARX", "Kernel", "LSSVC"]
+    expected = ["LSSVC", "NARX", "RBF", "Kernel", "Matern", "f2", "f10", "load"]
+    assert sorted(names, key=sort_key) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        (lambda: None, "has no docstring"),
+        (no_example, "has no Examples section"),
+        (empty_example, "without an example"),
+        (badly_indented, "no Examples section at its left margin"),
+        (Inherited, "has no docstring"),
+    ],
+)
+def test_a_missing_example_is_found(value, problem):
+    (found,) = docstring_violations("made.f", value)
+    assert problem in found
+
+
+@pytest.mark.parametrize("value", [example, Base, Failure])
+def test_a_present_example_is_not(value):
+    assert docstring_violations("made.f", value) == []
+
+
+def test_only_functions_and_classes_are_asked_for_an_example():
+    made = module(__all__=["CONSTANT", "f", "part"], CONSTANT=1, f=example, part=ModuleType("p"))
+    assert list(public_objects(made)) == ["made.f"]
+
+
+def test_a_package_that_the_api_page_forgets_is_found():
+    root, part, inner = ModuleType("made"), ModuleType("made.part"), ModuleType("made.inner")
+    root.__all__, part.__all__, inner.__all__ = ["fit"], ["fit", "step"], ["fit"]
+    packages = [root, part, inner]
+    assert undocumented(packages, "made\n made.part") == []
+    assert undocumented(packages, "made\n made.parts") == ["made.part is not on the API page"]
+    assert undocumented(packages, "made.part") == ["made is not on the API page"]
