@@ -1,0 +1,50 @@
+"""The errors and warnings of the library.
+
+::
+
+    LSSVMError
+    ├── InvalidInputError        (ValueError)              data or a parameter is not usable
+    │   └── NotPositiveDefiniteError                       a kernel matrix is indefinite
+    ├── MemoryBudgetError        (MemoryError, ValueError) refused before anything is allocated
+    ├── MissingDependencyError   (ImportError)             an extra is not installed
+    └── ModelFileError           (ValueError)              a model file is not usable
+
+    NumericalWarning      (UserWarning)   the answer is right for a slightly changed problem
+    ConvergenceWarning    (UserWarning)   an iteration stopped before its tolerance
+
+Every message says what came, what is needed and what to change.
+"""
+
+from __future__ import annotations
+
+
+class LSSVMError(Exception):
+    """Root of all errors raised by the library."""
+
+
+class InvalidInputError(LSSVMError, ValueError):
+    """Data or a parameter that cannot be used."""
+
+
+class NotPositiveDefiniteError(InvalidInputError):
+    """A kernel matrix whose regularised system is not positive definite."""
+
+
+class MemoryBudgetError(LSSVMError, MemoryError, ValueError):
+    """An array that would not fit into the memory budget; nothing was allocated."""
+
+
+class MissingDependencyError(LSSVMError, ImportError):
+    """An optional library that is needed for what was asked is not installed."""
+
+
+class ModelFileError(LSSVMError, ValueError):
+    """A model file that is corrupt, hostile or of an unknown format."""
+
+
+class NumericalWarning(UserWarning):
+    """The system was changed slightly (jitter, fewer prototypes) to keep it solvable."""
+
+
+class ConvergenceWarning(UserWarning):
+    """An iterative method stopped before it reached its tolerance."""

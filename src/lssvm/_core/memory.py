@@ -1,0 +1,116 @@
+"""The memory budget: a number of bytes from which block sizes are derived."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from lssvm._core.errors import InvalidInputError, MemoryBudgetError
+
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
+
+
+def available_memory() -> int:
+    """Return the bytes that can be allocated now without swapping (at least 256 MiB).
+
+    The smaller of what the kernel calls available and what a control group leaves, where those can
+    be read; otherwise half of the physical memory, otherwise 2 GiB.
+    """
+    limits = [_meminfo_available(), _cgroup_left()]
+    known = [limit for limit in limits if limit is not None]
+    return max(min(known) if known else 2 * 2**30, 256 * 2**20)
+
+
+def _meminfo_available() -> int | None:
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def _cgroup_left() -> int | None:
+    try:
+        with open("/sys/fs/cgroup/memory.max", encoding="ascii") as handle:
+            limit = handle.read().strip()
+        if limit == "max":
+            return None
+        with open("/sys/fs/cgroup/memory.current", encoding="ascii") as handle:
+            return int(limit) - int(handle.read())
+    except (OSError, ValueError):
+        return None
+
+
+def as_bytes(memory_budget: int | float | str | None) -> int:
+    """Turn a memory budget into bytes.
+
+    Parameters
+    ----------
+    memory_budget : int, float, str or None
+        Bytes, or a string such as ``"1.5 GB"`` or ``"800 MiB"``. None means 70 % of what is
+        available now.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> from lssvm._core.memory import as_bytes
+    >>> as_bytes("1.5 GB"), as_bytes("2MiB")
+    (1500000000, 2097152)
+    """
+    if memory_budget is None:
+        return int(0.7 * available_memory())
+    if isinstance(memory_budget, str):
+        match = re.fullmatch(r"\s*([0-9.]+(?:[eE][0-9]+)?)\s*([A-Za-z]*)\s*", memory_budget)
+        if match and match[2].upper() in _UNITS:
+            try:
+                value = float(match[1]) * _UNITS[match[2].upper()]
+            except ValueError:
+                value = 0.0
+            if value >= 1:
+                return int(value)
+    elif not isinstance(memory_budget, bool) and memory_budget >= 1:
+        return int(memory_budget)
+    raise InvalidInputError(
+        f"memory_budget={memory_budget!r} is not usable: give a positive number of bytes, a string "
+        "such as '2 GB' or '800 MiB', or None for 70 % of the available memory."
+    )
+
+
+def block_rows(
+    row_bytes: int, budget: int, *, n_rows: int, at_most: int = 4096, share: float = 0.25
+) -> int:
+    """Return how many rows a block may have so that it takes ``share`` of the budget.
+
+    Parameters
+    ----------
+    row_bytes : int
+        Bytes that one row of the block occupies with all its temporaries.
+    budget : int
+        The memory budget in bytes.
+    n_rows : int
+        Rows there are in all.
+    at_most : int, default=4096
+        Larger blocks gain nothing.
+    share : float, default=0.25
+        Part of the budget one block may take.
+    """
+    return int(max(1, min(n_rows, at_most, share * budget // max(row_bytes, 1))))
+
+
+def require(n_bytes: int, budget: int, *, what: str, advice: str) -> None:
+    """Raise `MemoryBudgetError` if ``n_bytes`` exceed the budget, before anything is allocated."""
+    if n_bytes > budget:
+        raise MemoryBudgetError(
+            f"{what} needs {n_bytes / 1e9:.2f} GB but the memory budget is {budget / 1e9:.2f} GB. "
+            f"{advice}"
+        )

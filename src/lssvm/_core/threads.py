@@ -1,0 +1,76 @@
+"""Threads over row blocks, one BLAS thread each."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
+from typing import Any, TypeVar
+
+from threadpoolctl import ThreadpoolController
+
+from lssvm._core.errors import InvalidInputError
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+@cache
+def _controller() -> Any:
+    # Finding the BLAS libraries of the process takes milliseconds: done once.
+    return ThreadpoolController()
+
+
+def n_threads(n_jobs: int | None) -> int:
+    """Turn scikit-learn's ``n_jobs`` into a number of threads (None: all that may be used).
+
+    Examples
+    --------
+    >>> from lssvm._core.threads import n_threads
+    >>> n_threads(3), n_threads(None) >= 1
+    (3, True)
+    """
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    usable = usable or 1
+    if n_jobs is None:
+        return usable
+    if isinstance(n_jobs, bool) or not hasattr(n_jobs, "__index__") or int(n_jobs) == 0:
+        raise InvalidInputError(
+            f"n_jobs={n_jobs!r} is not usable: give a positive number of threads, a negative one "
+            "to count back from all cores (-1: all), or None for all."
+        )
+    return int(n_jobs) if n_jobs > 0 else max(1, usable + 1 + int(n_jobs))
+
+
+def run_blocks(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -> list[Result]:
+    """Apply ``work`` to every item, in order, on ``threads`` threads with one BLAS thread each.
+
+    Several threads of Python share the work because NumPy and BLAS release the lock. With one
+    thread, or one item, nothing is started and BLAS keeps its own threads.
+    """
+    todo = list(items)
+    if threads <= 1 or len(todo) <= 1:
+        return [work(item) for item in todo]
+    with _controller().limit(limits=1, user_api="blas"), ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(work, todo))
+
+
+@contextmanager
+def small_problem(n: int, limit: int = 512) -> Iterator[None]:
+    """Keep BLAS on one thread while ``n`` is below ``limit``.
+
+    Matrices that small gain nothing from several threads, and on a busy machine threads that wait
+    for each other cost a hundred times what they save.
+    """
+    if n >= limit:
+        yield
+        return
+    with _controller().limit(limits=1, user_api="blas"):
+        yield
+
+
+def slices(n_rows: int, rows: int) -> list[slice]:
+    """Cut ``range(n_rows)`` into consecutive slices of ``rows`` rows (the last may be shorter)."""
+    return [slice(start, min(start + rows, n_rows)) for start in range(0, n_rows, rows)]

@@ -1,0 +1,93 @@
+"""What a kernel is, and how a Gram matrix is filled in blocks."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lssvm._core.namespace import Array
+from lssvm._core.threads import run_blocks, slices
+
+
+class Kernel(ABC):
+    """A positive definite function K(x, z), evaluated on blocks of rows.
+
+    Subclasses are frozen dataclasses: a kernel is a value, its parameters never change.
+
+    Attributes
+    ----------
+    name : str
+        The word for it in an estimator's ``kernel`` parameter.
+    accepts_sparse : bool
+        Whether rows may come as a SciPy sparse matrix.
+    radial : bool
+        Whether K(x, z) depends on a distance between x and z alone.
+    """
+
+    name: ClassVar[str]
+    accepts_sparse: ClassVar[bool] = False
+    radial: ClassVar[bool] = False
+
+    @abstractmethod
+    def __call__(self, X: Array, Z: Array, out: NDArray[Any] | None = None) -> Array:
+        """Return the kernel between rows.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+        Z : array of shape (m, d)
+        out : NumPy array of shape (n, m), optional
+            Where to put the result; honoured by NumPy input only.
+
+        Returns
+        -------
+        array of shape (n, m)
+        """
+
+    @abstractmethod
+    def diag(self, X: Array) -> Array:
+        """Return K(x, x) for every row of ``X`` (n, d), as an array of shape (n,)."""
+
+
+def fill_gram(kernel: Kernel, X: Array, Z: Array, out: NDArray[Any], *, threads: int) -> None:
+    """Write the symmetric Gram matrix of a training set into ``out`` on several threads.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X, Z : array of shape (n, d)
+        The same rows twice (for a precomputed kernel: the rows of the matrix and the indices of
+        its columns).
+    out : NumPy array of shape (n, n), C order
+    threads : int
+
+    Notes
+    -----
+    Only blocks on and below the diagonal are evaluated, the others are mirrored: n^2 d / 2
+    multiplications and n^2 / 2 evaluations of the kernel's scalar function, no memory beyond
+    ``out``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.kernels import Linear, fill_gram
+    >>> K = np.empty((2, 2))
+    >>> fill_gram(Linear(), np.eye(2), np.eye(2), K, threads=1)
+    >>> K
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    n = out.shape[0]
+    rows = int(np.clip(n // (8 * threads), 64, 512))
+
+    def fill(block: slice) -> None:
+        view = out[block, : block.stop]
+        values = kernel(X[block], Z[: block.stop], out=view)
+        if values is not view:
+            view[...] = values
+        out[: block.start, block] = view[:, : block.start].T
+
+    run_blocks(fill, slices(n, rows), threads if n >= 512 else 1)

@@ -1,0 +1,117 @@
+"""Kernels of an inner product: linear and polynomial."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lssvm._core.errors import InvalidInputError
+from lssvm._core.namespace import Array, get_namespace, is_numpy, is_sparse
+from lssvm.kernels.base import Kernel
+
+
+def _products(X: Array, Z: Array, out: NDArray[Any] | None) -> Array:
+    if is_sparse(X) or is_sparse(Z):
+        product = X @ Z.T
+        return product.toarray() if is_sparse(product) else np.asarray(product)
+    if is_numpy(X):
+        return np.matmul(X, Z.T, out=out)
+    xp = get_namespace(X, Z)
+    return xp.matmul(X, xp.permute_dims(Z, (1, 0)))
+
+
+def _squares(X: Array) -> Array:
+    if is_sparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
+    return get_namespace(X).sum(X * X, axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Linear(Kernel):
+    """Linear kernel x^T z.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.kernels import Linear
+    >>> Linear()(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]))
+    array([[11.]])
+    """
+
+    name: ClassVar[str] = "linear"
+    accepts_sparse: ClassVar[bool] = True
+
+    def __call__(self, X: Array, Z: Array, out: NDArray[Any] | None = None) -> Array:
+        """Return x^T z, shape (n, m)."""
+        return _products(X, Z, out)
+
+    def diag(self, X: Array) -> Array:
+        """Return x^T x, shape (n,)."""
+        return _squares(X)
+
+
+@dataclass(frozen=True, eq=False)
+class Polynomial(Kernel):
+    """Polynomial kernel (gamma x^T z + coef0)^degree.
+
+    Parameters
+    ----------
+    degree : int, default=3
+        At least 1.
+    gamma : float, default=1.0
+        Scale of the inner product, larger than 0; the chapter's 1/tau
+        ([Suykens2002]_, section 3.4.2 shows that it must be tuned).
+    coef0 : float, default=1.0
+        At least 0, otherwise the kernel is not positive definite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.kernels import Polynomial
+    >>> Polynomial(degree=2)(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]))
+    array([[144.]])
+    """
+
+    degree: int = 3
+    gamma: float = 1.0
+    coef0: float = 1.0
+    name: ClassVar[str] = "poly"
+    accepts_sparse: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if np.ndim(self.gamma) != 0 or not self.gamma > 0:
+            raise InvalidInputError(
+                f"gamma={self.gamma!r} is not usable: the polynomial kernel needs one value > 0."
+            )
+        if int(self.degree) != self.degree or self.degree < 1:
+            raise InvalidInputError(
+                f"degree={self.degree!r} is not usable: the polynomial kernel needs an integer "
+                "degree of at least 1."
+            )
+        if not self.coef0 >= 0:
+            raise InvalidInputError(
+                f"coef0={self.coef0!r} is not usable: below 0 the polynomial kernel is not "
+                "positive definite; give a value >= 0."
+            )
+
+    def __call__(self, X: Array, Z: Array, out: NDArray[Any] | None = None) -> Array:
+        """Return (gamma x^T z + coef0)^degree, shape (n, m)."""
+        product = _products(X, Z, out)
+        product *= self.gamma
+        product += self.coef0
+        base = product
+        if is_numpy(product):
+            base = product.copy()
+            for _ in range(int(self.degree) - 1):
+                product *= base
+            return product
+        for _ in range(int(self.degree) - 1):
+            product = product * base
+        return product
+
+    def diag(self, X: Array) -> Array:
+        """Return (gamma x^T x + coef0)^degree, shape (n,)."""
+        return (self.gamma * _squares(X) + self.coef0) ** int(self.degree)

@@ -1,0 +1,67 @@
+"""A kernel expansion sum_j coef_j K(x, z_j) + b, evaluated in blocks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lssvm._core.memory import block_rows
+from lssvm._core.namespace import Array
+from lssvm._core.threads import run_blocks, slices
+from lssvm.kernels.base import Kernel
+
+
+def evaluate_expansion(
+    kernel: Kernel,
+    X: Array,
+    Z: Array,
+    coef: NDArray[Any],
+    intercept: NDArray[Any],
+    *,
+    budget: int,
+    threads: int,
+) -> NDArray[Any]:
+    """Return K(X, Z) coef + intercept.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : array of shape (n, d)
+    Z : array of shape (m, d)
+    coef : array of shape (m, k)
+    intercept : array of shape (k,)
+    budget : int
+        Memory budget in bytes for the blocks of K.
+    threads : int
+
+    Returns
+    -------
+    array of shape (n, k)
+
+    Notes
+    -----
+    n m (d + k) operations; the n x m kernel matrix is never stored.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.kernels import Linear, evaluate_expansion
+    >>> evaluate_expansion(Linear(), np.eye(2), np.eye(2), np.ones((2, 1)), np.ones(1),
+    ...                    budget=10**6, threads=1)
+    array([[2.],
+           [2.]])
+    """
+    n, m = X.shape[0], coef.shape[0]
+    out = np.empty((n, coef.shape[1]), dtype=coef.dtype)
+    rows = block_rows(3 * m * coef.itemsize * threads, budget, n_rows=max(n, 1), at_most=1024)
+    if threads > 1:
+        rows = max(1, min(rows, -(-n // threads)))
+
+    def fill(part: slice) -> None:
+        np.matmul(np.asarray(kernel(X[part], Z)), coef, out=out[part])
+
+    run_blocks(fill, slices(n, rows), threads)
+    out += intercept
+    return out

@@ -1,0 +1,143 @@
+"""From an estimator's parameters to a kernel object."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lssvm._core.errors import InvalidInputError
+from lssvm._core.namespace import Array, get_namespace, is_sparse
+from lssvm.kernels.base import Kernel
+from lssvm.kernels.dot import Linear, Polynomial
+from lssvm.kernels.given import FunctionKernel, Precomputed
+from lssvm.kernels.radial import RBF, Laplacian, Matern
+
+KERNEL_NAMES = ("laplacian", "linear", "matern", "poly", "precomputed", "rbf")
+"""The kernels that have a name."""
+
+
+def has_gamma(kernel: str | Kernel | Callable[..., Any]) -> bool:
+    """Say whether the kernel of that name has a parameter gamma.
+
+    Examples
+    --------
+    >>> from lssvm.kernels import has_gamma
+    >>> has_gamma("rbf"), has_gamma("linear")
+    (True, False)
+    """
+    return isinstance(kernel, str) and kernel in ("laplacian", "matern", "poly", "rbf")
+
+
+def make_kernel(
+    kernel: str | Kernel | Callable[..., Any],
+    *,
+    gamma: Any = 1.0,
+    degree: int = 3,
+    coef0: float = 1.0,
+    nu: float = 1.5,
+) -> Kernel:
+    """Build a kernel from its name and parameters.
+
+    Parameters
+    ----------
+    kernel : str, Kernel or callable
+        A name of `KERNEL_NAMES`, an object that is one already, or a function of two matrices.
+    gamma, degree, coef0, nu
+        Parameters of the named kernels that have them.
+
+    Returns
+    -------
+    Kernel
+
+    Examples
+    --------
+    >>> from lssvm.kernels import make_kernel
+    >>> make_kernel("poly", gamma=0.5, degree=2)
+    Polynomial(degree=2, gamma=0.5, coef0=1.0)
+    """
+    if isinstance(kernel, Kernel):
+        return kernel
+    if callable(kernel):
+        return FunctionKernel(kernel)
+    builders: dict[str, Callable[[], Kernel]] = {
+        "rbf": lambda: RBF(gamma),
+        "linear": Linear,
+        "poly": lambda: Polynomial(degree, gamma, coef0),
+        "laplacian": lambda: Laplacian(gamma),
+        "matern": lambda: Matern(gamma, nu),
+        "precomputed": Precomputed,
+    }
+    if not isinstance(kernel, str) or kernel not in builders:
+        raise InvalidInputError(
+            f"kernel={kernel!r} is not known: choose one of {', '.join(KERNEL_NAMES)}, or pass a "
+            "callable K(X, Z) that returns a matrix of shape (len(X), len(Z))."
+        )
+    return builders[kernel]()
+
+
+def resolve_gamma(
+    gamma: Any, X: Array, sample_weight: NDArray[Any] | None = None
+) -> float | NDArray[Any]:
+    """Turn a ``gamma`` parameter into numbers.
+
+    Parameters
+    ----------
+    gamma : float, array of shape (d,), "scale" or "auto"
+        "scale" is 1/(d var(X)), "auto" is 1/d, as in `sklearn.svm.SVC`.
+    X : array or sparse matrix of shape (n, d)
+    sample_weight : array of shape (n,), optional
+        Weights for the variance, so that a weight of 2 equals the row twice.
+
+    Returns
+    -------
+    float or array of shape (d,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.kernels import resolve_gamma
+    >>> resolve_gamma("scale", np.array([[0.0], [2.0]]))
+    1.0
+    """
+    d = int(X.shape[1])
+    if isinstance(gamma, str):
+        if gamma == "auto":
+            return 1.0 / d
+        if gamma == "scale":
+            variance = _variance(X, sample_weight)
+            return 1.0 / (d * variance) if variance > 0 else 1.0
+        raise InvalidInputError(
+            f"gamma={gamma!r} is not known: give a number > 0, 'scale', 'auto', an array with one "
+            "value per feature, or 'cv' to choose it by cross-validation."
+        )
+    values = np.asarray(gamma, dtype=float)
+    if values.ndim > 1 or not np.all(np.isfinite(values)) or not np.all(values >= 0):
+        raise InvalidInputError(f"gamma={gamma!r} is not usable: values must be finite and >= 0.")
+    if values.ndim == 1:
+        if values.shape[0] != d:
+            raise InvalidInputError(
+                f"gamma has {values.shape[0]} values but X has {d} features: give one per feature."
+            )
+        return values
+    if not values > 0:
+        raise InvalidInputError(f"gamma={gamma!r} is not usable: give a number > 0.")
+    return float(values)
+
+
+def _variance(X: Array, sample_weight: NDArray[Any] | None) -> float:
+    """Variance of all entries of ``X``, rows weighted."""
+    if is_sparse(X):
+        weight = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight)
+        total = float(weight.sum()) * X.shape[1]
+        mean = float(weight @ np.asarray(X.sum(axis=1)).ravel()) / total
+        square = float(weight @ np.asarray(X.multiply(X).sum(axis=1)).ravel()) / total
+        return float(max(square - mean**2, 0.0))
+    xp = get_namespace(X)
+    if sample_weight is None:
+        return float(xp.var(X))
+    weight = xp.asarray(sample_weight, dtype=X.dtype)[:, None] / float(sample_weight.sum())
+    mean = float(xp.sum(weight * X)) / X.shape[1]
+    return float(xp.sum(weight * (X - mean) ** 2)) / float(X.shape[1])

@@ -1,0 +1,77 @@
+"""Kernels that the user brings: a function, or the matrix itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lssvm._core.errors import InvalidInputError
+from lssvm._core.namespace import Array
+from lssvm.kernels.base import Kernel
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionKernel(Kernel):
+    """Any function of two matrices of rows, as `sklearn.svm.SVC` takes it.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(X, Z)`` with ``X`` (n, d) and ``Z`` (m, d) returns an array of shape (n, m).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.kernels import FunctionKernel
+    >>> FunctionKernel(lambda X, Z: X @ Z.T)(np.eye(2), np.ones((1, 2))).shape
+    (2, 1)
+    """
+
+    function: Callable[[Array, Array], Array]
+    name: ClassVar[str] = "callable"
+
+    def __call__(self, X: Array, Z: Array, out: NDArray[Any] | None = None) -> Array:
+        """Return ``function(X, Z)`` after checking its shape, (n, m)."""
+        values = np.asarray(self.function(X, Z))
+        if values.shape != (X.shape[0], Z.shape[0]):
+            raise InvalidInputError(
+                f"The kernel function returned an array of shape {values.shape} for {X.shape[0]} "
+                f"and {Z.shape[0]} rows; it must return shape {(X.shape[0], Z.shape[0])}."
+            )
+        if not np.all(np.isfinite(values)):
+            raise InvalidInputError(
+                "The kernel function returned NaN or infinity; it must return finite numbers."
+            )
+        return values.astype(np.result_type(X.dtype, np.float32), copy=False)
+
+    def diag(self, X: Array) -> Array:
+        """Return K(x, x) by evaluating one row at a time, shape (n,)."""
+        return np.array([self.function(X[i : i + 1], X[i : i + 1])[0, 0] for i in range(len(X))])
+
+
+@dataclass(frozen=True, eq=False)
+class Precomputed(Kernel):
+    """The kernel matrix itself: a row of ``X`` is a row of the matrix, ``Z`` are column indices.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.kernels import Precomputed
+    >>> Precomputed()(np.array([[1.0, 0.5], [0.5, 1.0]]), np.array([1]))
+    array([[0.5],
+           [1. ]])
+    """
+
+    name: ClassVar[str] = "precomputed"
+
+    def __call__(self, X: Array, Z: Array, out: NDArray[Any] | None = None) -> Array:
+        """Return the columns ``Z`` (m,) of the rows ``X`` (n, n_train), shape (n, m)."""
+        return X[:, Z]
+
+    def diag(self, X: Array) -> Array:
+        """Return the diagonal of a square ``X``, shape (n,)."""
+        return np.diagonal(X).copy()

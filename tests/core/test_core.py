@@ -1,0 +1,112 @@
+"""Memory, randomness, threads, progress."""
+
+import io
+
+import numpy as np
+import pytest
+
+from lssvm._core import memory
+from lssvm._core.errors import InvalidInputError, LSSVMError, MemoryBudgetError
+from lssvm._core.memory import as_bytes, available_memory, block_rows, require
+from lssvm._core.namespace import get_namespace, is_sparse, to_numpy
+from lssvm._core.progress import Progress
+from lssvm._core.random import as_generator
+from lssvm._core.threads import n_threads, run_blocks, slices
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [(1000, 1000), ("1 kB", 1000), ("2 MiB", 2 * 2**20), ("1.5GB", 1_500_000_000), (2e3, 2000)],
+)
+def test_budgets(given, wanted):
+    assert as_bytes(given) == wanted
+
+
+@pytest.mark.parametrize("bad", [0, -1, "much", "3 apples", "1.2.3 GB", True, "0 GB"])
+def test_bad_budgets(bad):
+    with pytest.raises(InvalidInputError, match="memory_budget"):
+        as_bytes(bad)
+
+
+def test_default_budget_is_a_part_of_what_is_free(monkeypatch):
+    monkeypatch.setattr(memory, "available_memory", lambda: 10**9)
+    assert as_bytes(None) == 7 * 10**8
+
+
+def test_available_memory_is_positive():
+    assert available_memory() >= 256 * 2**20
+
+
+def test_block_rows():
+    assert block_rows(1000, 10**6, n_rows=10**6) == 250
+    assert block_rows(10**9, 10, n_rows=50) == 1
+    assert block_rows(1, 10**9, n_rows=50) == 50
+
+
+def test_require():
+    require(10, 10, what="x", advice="y")
+    with pytest.raises(MemoryBudgetError, match="Use less"):
+        require(11, 10, what="It", advice="Use less.")
+    assert issubclass(MemoryBudgetError, (MemoryError,)) and issubclass(
+        MemoryBudgetError, LSSVMError
+    )
+
+
+def test_generators():
+    draws = [as_generator(np.random.RandomState(3)).integers(100, size=5) for _ in range(2)]
+    np.testing.assert_array_equal(*draws)
+    generator = np.random.default_rng(0)
+    assert as_generator(generator) is generator
+    assert isinstance(as_generator(None), np.random.Generator)
+    assert as_generator(np.int64(3)).integers(100) == as_generator(3).integers(100)
+
+
+@pytest.mark.parametrize("bad", [-1, "seed", 1.5])
+def test_bad_random_state(bad):
+    with pytest.raises(InvalidInputError, match="random_state"):
+        as_generator(bad)
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_run_blocks_keeps_order(threads):
+    assert run_blocks(lambda s: s.start, slices(10, 3), threads) == [0, 3, 6, 9]
+
+
+def test_threads():
+    assert n_threads(2) == 2 and n_threads(-1) == n_threads(None) and n_threads(-1000) == 1
+    for bad in (0, "all", True):
+        with pytest.raises(InvalidInputError, match="n_jobs"):
+            n_threads(bad)
+
+
+def test_namespace():
+    assert get_namespace(None, 1.0, np.ones(1)) is get_namespace()
+    assert not is_sparse(np.ones(1))
+    strict = pytest.importorskip("array_api_strict")
+    assert get_namespace(strict.ones(1)).__name__.startswith("array_api_strict")
+    np.testing.assert_array_equal(to_numpy(strict.ones(2)), np.ones(2))
+
+
+def test_progress_is_silent_or_rationed():
+    event = {"stage": "grid", "n_evaluations": 1, "planned": 9, "best_loss": None, "elapsed": 0.0}
+    quiet, calm = io.StringIO(), io.StringIO()
+    Progress(0, quiet)(event)
+    assert quiet.getvalue() == ""
+    progress = Progress(1, calm)
+    for _ in range(5):
+        progress(event)
+    assert calm.getvalue().count("\n") == 1 and "1/9" in calm.getvalue()
+    progress(event | {"stage": "done"})
+    assert "done" in calm.getvalue()
+
+
+def test_progress_rewrites_its_line_on_a_terminal():
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    screen = Terminal()
+    progress = Progress(1, screen)
+    progress({"stage": "grid", "n_evaluations": 1, "elapsed": 0.0})
+    progress({"stage": "done", "n_evaluations": 2, "elapsed": 0.1})
+    assert screen.getvalue().count("\r") == 2 and screen.getvalue().endswith("\n")
