@@ -1,0 +1,26 @@
+"""Multi-class output codes: a table of binary problems, their targets, and the way back."""
+
+from __future__ import annotations
+
+from lssvm.codes.code import Code, ProblemGroup, groups, targets
+from lssvm.codes.constructors import (
+    error_correcting,
+    make_code,
+    minimum_output,
+    one_vs_all,
+    one_vs_one,
+)
+from lssvm.codes.decoding import decode
+
+__all__ = [
+    "Code",
+    "ProblemGroup",
+    "decode",
+    "error_correcting",
+    "groups",
+    "make_code",
+    "minimum_output",
+    "one_vs_all",
+    "one_vs_one",
+    "targets",
+]

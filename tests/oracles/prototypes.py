@@ -1,0 +1,53 @@
+"""Selection of prototypes, point by point: De Brabanter et al. (2010), eq. (12) and algorithm 1."""
+
+import numpy as np
+
+
+def renyi_entropy(Z, h):
+    """Return the quadratic Renyi entropy by the double sum, normalised as the integral of f^2."""
+    m, d = Z.shape
+    total = 0.0
+    for k in range(m):
+        for j in range(m):
+            u = (Z[k] - Z[j]) / (h * np.sqrt(2))
+            total += np.exp(-0.5 * u @ u) / (2 * np.pi) ** (d / 2)
+    return -np.log(total / (m**2 * np.prod(h) * 2 ** (d / 2)))
+
+
+def renyi_entropy_by_quadrature(z, h, points=20001):
+    """Return -log of the integral of the squared density estimate, one dimension."""
+    grid = np.linspace(z.min() - 10 * h, z.max() + 10 * h, points)
+    u = (grid[:, None] - z[None, :]) / h
+    density = np.exp(-0.5 * u**2).sum(axis=1) / (z.size * h * np.sqrt(2 * np.pi))
+    return -np.log(np.sum(density**2) * (grid[1] - grid[0]))
+
+
+def active_selection(X, m, h, trials, rng):
+    """Run algorithm 1 as printed for a number of trials."""
+    chosen = rng.choice(X.shape[0], m, replace=False)
+    entropy = renyi_entropy(X[chosen], h)
+    for _ in range(trials):
+        trial = chosen.copy()
+        trial[rng.integers(m)] = rng.integers(X.shape[0])
+        if np.unique(trial).size == m and renyi_entropy(X[trial], h) > entropy:
+            chosen, entropy = trial, renyi_entropy(X[trial], h)
+    return chosen, entropy
+
+
+def probabilities_of_two_pivots(K, weight):
+    """Return the probability of every pair of pivots drawn one by one."""
+    n = K.shape[0]
+    first = weight * np.diag(K)
+    probability = np.zeros((n, n))
+    for s in range(n):
+        residual = np.diag(K) - K[:, s] ** 2 / K[s, s]
+        residual[s] = 0.0
+        second = weight * residual
+        probability[s] = first[s] / first.sum() * second / second.sum()
+    return probability
+
+
+def residual_trace(K, pivots):
+    """Return the trace of K less its Nystrom approximation from the pivots."""
+    part = K[:, pivots]
+    return np.trace(K - part @ np.linalg.pinv(K[np.ix_(pivots, pivots)], rcond=1e-12) @ part.T)
