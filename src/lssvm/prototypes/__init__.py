@@ -1,0 +1,24 @@
+"""Which rows become prototypes: entropy, chance, clusters, pivots, or a choice of one's own."""
+
+from lssvm.prototypes.bandwidth import Bandwidth, plug_in_bandwidth
+from lssvm.prototypes.kmeans import KMeans
+from lssvm.prototypes.renyi import RenyiEntropy, renyi_entropy
+from lssvm.prototypes.rpcholesky import RPCholesky
+from lssvm.prototypes.select import RULES, select_prototypes
+from lssvm.prototypes.selection import Rule, Selection, Task
+from lssvm.prototypes.uniform import Uniform
+
+__all__ = [
+    "RULES",
+    "Bandwidth",
+    "KMeans",
+    "RPCholesky",
+    "RenyiEntropy",
+    "Rule",
+    "Selection",
+    "Task",
+    "Uniform",
+    "plug_in_bandwidth",
+    "renyi_entropy",
+    "select_prototypes",
+]

@@ -1,0 +1,241 @@
+"""Active selection of prototypes by quadratic Renyi entropy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from lssvm._core.errors import InvalidInputError
+from lssvm.prototypes.bandwidth import Bandwidth, plug_in_bandwidth
+from lssvm.prototypes.sampling import Array, Indices, Rows, as_rows, interleave, random_order
+from lssvm.prototypes.selection import Selection, Task
+from lssvm.prototypes.working_set import WorkingSet, gaussian
+
+_BATCH = 256
+_SCREENED = 4  # candidates looked at per candidate tried
+_BANDWIDTH_ROWS = 5_000
+
+
+def renyi_entropy(Z: npt.ArrayLike, bandwidth: npt.ArrayLike) -> float:
+    r"""Return the quadratic Renyi entropy of the density estimated from the rows of Z.
+
+    .. math:: H = -\log \int \hat f^2
+       = -\log \frac{1}{m^2 |D| 2^{d/2}} \sum_{kl} \kappa((D \sqrt 2)^{-1} (z_k - z_l))
+
+    Parameters
+    ----------
+    Z : array-like of shape (m, d)
+        Points.
+    bandwidth : float or array-like of shape (d,)
+        The diagonal of D.
+
+    Notes
+    -----
+    [DeBrabanter2010, eq. (12)] with a Gaussian kernel. The print has |D|^2 where the integral of
+    the squared eq. (11) gives |D| 2^(d/2): a constant, which changes no selection.
+    Time O(m^2 d), memory O(m^2).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.prototypes import renyi_entropy
+    >>> round(renyi_entropy(np.zeros((3, 1)), 1.0), 4)  # -log of the integral of phi^2
+    1.2655
+    """
+    rows = as_rows(Z).astype(np.float64, copy=False)
+    h = np.broadcast_to(np.asarray(bandwidth, dtype=np.float64), rows.shape[1:])
+    points = (rows - rows.mean(axis=0)) / (2.0 * h)
+    return _constant(h, rows.shape[0]) - math.log(gaussian(points, points).sum())
+
+
+def _constant(h: Array, m: int) -> float:
+    """Return the entropy less the part that depends on the points."""
+    normaliser = 0.5 * int(h.size) * math.log(4.0 * math.pi)
+    return float(np.log(h).sum()) + normaliser + 2.0 * math.log(m)
+
+
+@dataclass(frozen=True)
+class RenyiEntropy:
+    r"""Select prototypes by exchanges that raise their quadratic Renyi entropy.
+
+    Parameters
+    ----------
+    swap : {"greedy", "random"}, default="greedy"
+        ``"random"`` is the algorithm as printed: a random candidate is exchanged for a random
+        prototype if that raises the entropy at all. ``"greedy"`` exchanges a candidate for the
+        prototype that gains most, if the entropy rises by at least tol/m, and tries the quarter of
+        the drawn candidates that seem to lie in the emptiest places.
+    bandwidth : float or array of shape (d,), optional
+        Bandwidths of the entropy kernel, used as they are. By default the plug-in bandwidths of
+        the columns (from at most 5,000 rows), brought to the rate of a d-dimensional density.
+    tol : float, default=0.1
+        In units of the entropy (nats). Exchanges that gain less than tol/m are left alone by
+        ``"greedy"`` (m of them gain less than ``tol``); both stop when the last doubling of
+        the number of trials raised the entropy by less than tol/10.
+    max_trials : int, optional
+        Candidates at most. By default two per row, but at least 50 per prototype.
+
+    Notes
+    -----
+    [DeBrabanter2010, algorithm 1]. The printed plug-in bandwidths are univariate, of the order
+    n^(-1/5). In a product kernel over d columns they vanish for all pairs of rows: on the Spambase,
+    Magic and Adult sets the entropy of a random set was within 0.3, 0.001 and 0.01 of its maximum,
+    and nothing was left to select. They are therefore multiplied by
+
+    .. math:: n^{1/5 - 1/(d+4)} (4/(d+2))^{1/(d+4)} (3/4)^{1/5},
+
+    the ratio of the normal reference bandwidths in d dimensions and in one; d counts the columns
+    that are not constant (constant ones take no part), and the factor is 1 for d = 1.
+
+    ``tol`` is there for the model's sake. A set of maximal entropy is made of outliers: on twelve
+    sets the test error with exchanges down to rounding was 0.98 to 1.21 times that with random
+    prototypes, with ``tol=0.1`` 0.97 to 1.04 times, while the entropies differed by 0.02 or less.
+    It also makes the ascent short.
+
+    With labels, a candidate replaces a member of its own class only, so that the shares of the
+    classes stay; the entropy is that of all prototypes together. Candidates are drawn in
+    sweeps without replacement, with probabilities proportional to the sample weights. A content
+    that the set holds is not taken again.
+
+    ``Selection.indices`` is ordered by taking out, from the last place to the first, the prototype
+    with the largest potential (of the class whose turn it is, with labels): a prefix is a set of
+    high entropy with the right share of each class.
+
+    Time O(m^2 d) + O(trials (m/2)(d + 1)), memory O(m^2 + trials) besides O(n) with weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.prototypes import RenyiEntropy, select_prototypes
+    >>> X = np.random.default_rng(0).standard_normal((1000, 2))
+    >>> chosen = select_prototypes(X, 30, RenyiEntropy(), random_state=0)
+    >>> bool(chosen.entropy_trace[-1] > chosen.entropy_trace[0] + 0.3)
+    True
+    >>> len(np.unique(chosen.indices))
+    30
+    """
+
+    swap: Literal["greedy", "random"] = "greedy"
+    bandwidth: float | Array | None = None
+    tol: float = 0.1
+    max_trials: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.swap not in ("greedy", "random"):
+            raise InvalidInputError(f"swap={self.swap!r} is unknown: give 'greedy' or 'random'.")
+        if not self.tol > 0.0:
+            raise InvalidInputError(f"tol={self.tol!r} is not usable: give a positive number.")
+        if self.max_trials is not None and self.max_trials < 0:
+            raise InvalidInputError(
+                f"max_trials={self.max_trials!r} is not usable: give a number of candidates, at "
+                "least 0, or None."
+            )
+
+    def select(self, task: Task) -> Selection:
+        """Select prototypes, see `select_prototypes`."""
+        rows = task.draw()
+        bandwidth, used = self._bandwidth(task)
+        h = bandwidth.value[used]
+        start = _scaled(task.X, rows, used, 0.0, h)
+        if not np.isfinite(start).all():
+            raise InvalidInputError(
+                "X has values that are not finite; impute them or drop those rows."
+            )
+        centre = start.mean(axis=0)
+        labels = None if task.labels is None else task.labels[rows]
+        members = WorkingSet(start - centre, labels)
+        constant = _constant(h, rows.size)
+        trace = [constant - members.log_sum]
+        trials, mark, mark_entropy = 0, rows.size, trace[0]
+        for drawn in self._candidates(task, labels, rows.size):
+            trials += drawn.size
+            points = _scaled(task.X, drawn, used, centre, h)
+            for candidate, member, log_sum in self._offer(members, drawn, points, task):
+                rows[member] = candidate
+                trace.append(constant - log_sum)  # [DeBrabanter2010, eq. (12)]
+            if trials >= 2 * mark:
+                if trace[-1] - mark_entropy < 0.1 * self.tol:
+                    break
+                mark, mark_entropy = trials, trace[-1]
+        order = members.nested_order(_sequence(labels, rows.size), 0.5 * self.tol)
+        return Selection(rows[order], np.array(trace), trials, len(trace) - 1, bandwidth)
+
+    def _offer(
+        self, members: WorkingSet, drawn: Indices, points: Array, task: Task
+    ) -> list[tuple[int, int, float]]:
+        """Offer candidates to the working set; return (row, member, log_sum) of each exchange."""
+        partners, least_rise = None, self.tol / members.size
+        if self.swap == "random":
+            partners, least_rise = _partners(members, drawn, task), 0.0
+        elif drawn.size > _BATCH:
+            kept = members.screen(points, _BATCH, task.rng, 0.5 * self.tol)
+            drawn, points = drawn[kept], points[kept]
+        labels = None if task.labels is None else task.labels[drawn]
+        made = members.exchange(points, labels, least_rise, partners)
+        return [(int(drawn[candidate]), member, log_sum) for candidate, member, log_sum in made]
+
+    def _bandwidth(self, task: Task) -> tuple[Bandwidth, Indices]:
+        """Return the bandwidths and the columns that take part."""
+        d = task.X.shape[1]
+        if self.bandwidth is not None:
+            given = np.asarray(self.bandwidth, dtype=np.float64)
+            if given.shape not in ((), (d,)) or not (np.isfinite(given) & (given > 0.0)).all():
+                raise InvalidInputError(
+                    f"bandwidth={self.bandwidth!r} is not usable: give a positive number or "
+                    f"{d} of them, one per column of X."
+                )
+            value = np.broadcast_to(given, d).copy()
+            return Bandwidth(value, ("given",) * d, ("",) * d), np.arange(d)
+        found = plug_in_bandwidth(
+            task.X, sample_weight=task.weight, max_rows=_BANDWIDTH_ROWS, random_state=task.rng
+        )
+        used = np.flatnonzero(~found.constant)
+        k = max(used.size, 1)
+        rate = task.count ** (1.0 / 5.0 - 1.0 / (k + 4.0))
+        rate *= (4.0 / (k + 2.0)) ** (1.0 / (k + 4.0)) * 0.75**0.2
+        value = found.value.copy()
+        value[used] *= rate
+        return Bandwidth(value, found.method, found.reason), used
+
+    def _candidates(self, task: Task, labels: Indices | None, m: int) -> Iterator[Indices]:
+        """Draw batches of candidates, in sweeps that grow as long as the search lasts."""
+        n, sweep = task.X.shape[0], 8 * _BATCH * _SCREENED
+        left = max(2 * n, 50 * m) if self.max_trials is None else self.max_trials
+        if m == n:
+            return
+        size = _BATCH if self.swap == "random" else _BATCH * _SCREENED
+        while left > 0:
+            order = random_order(n, min(sweep, left), task.rng, task.weight)
+            left, sweep = left - order.size, 2 * sweep
+            if labels is not None and task.labels is not None:  # no place to take: no candidate
+                order = order[np.isin(task.labels[order], labels)]
+            for start in range(0, order.size, size):
+                yield order[start : start + size]
+
+
+def _scaled(X: Rows, rows: Indices, used: Indices, centre: Array | float, h: Array) -> Array:
+    """Return rows divided by twice the bandwidths, less the centre, as float64."""
+    return X[rows][:, used].astype(np.float64) / (2.0 * h) - centre
+
+
+def _partners(members: WorkingSet, drawn: Indices, task: Task) -> Indices:
+    """Draw a member to replace for every candidate, of its class where there are labels."""
+    if members.labels is None or task.labels is None:
+        return task.rng.integers(members.size, size=drawn.size)
+    order = np.argsort(members.labels, kind="stable")
+    own = task.labels[drawn]
+    first = np.searchsorted(members.labels[order], own)
+    count = np.searchsorted(members.labels[order], own, side="right") - first
+    return order[first + (task.rng.random(drawn.size) * count).astype(np.intp)]
+
+
+def _sequence(labels: Indices | None, m: int) -> Indices:
+    """Return the class of each place in the order of the prototypes."""
+    if labels is None:
+        return np.zeros(m, dtype=np.intp)
+    return interleave(np.bincount(labels))

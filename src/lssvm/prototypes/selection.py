@@ -1,0 +1,203 @@
+"""What a selection rule is given and what it returns."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from lssvm._core.errors import InvalidInputError, NumericalWarning
+from lssvm.prototypes.bandwidth import Bandwidth
+from lssvm.prototypes.sampling import (
+    Array,
+    Indices,
+    Rows,
+    class_quotas,
+    draw_distinct,
+    interleave,
+    row_keys,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """Which rows became prototypes, and how.
+
+    Attributes
+    ----------
+    indices : ndarray of int, shape (m,)
+        Rows of X, each once. **Every prefix is a selection**: ``indices[:k]`` is what the rule
+        holds for a good set of k, so that sizes can be compared on nested sets. How the order
+        arises is a rule's own business (see there). -1 where rows were given that need not be
+        rows of X.
+    entropy_trace : ndarray of shape (n_swaps + 1,)
+        Quadratic Renyi entropy at the start and after every swap; empty for rules without.
+    n_trials : int
+        Candidates that were considered.
+    n_swaps : int
+        Candidates that were taken.
+    bandwidth : Bandwidth or None
+        Bandwidths of the entropy kernel.
+    rows : ndarray of shape (m, d) or None
+        The prototypes themselves, where rows were given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.prototypes import select_prototypes
+    >>> X = np.arange(6.0).reshape(-1, 1)
+    >>> select_prototypes(X, 3, [4, 0, 2]).prototypes(X, 2).tolist()
+    [[4.0], [0.0]]
+    """
+
+    indices: Indices
+    entropy_trace: Array = field(default_factory=lambda: np.empty(0))
+    n_trials: int = 0
+    n_swaps: int = 0
+    bandwidth: Bandwidth | None = None
+    rows: Rows | None = None
+
+    def prototypes(self, X: npt.ArrayLike, size: int | None = None) -> Rows:
+        """Return the prototypes, or the first ``size`` of them, as rows: shape (m, d)."""
+        if self.rows is not None:
+            return self.rows[:size]
+        return np.asarray(np.asarray(X)[self.indices[:size]])
+
+
+class Kernel(Protocol):
+    """What the rules need of a kernel."""
+
+    def __call__(self, X: Rows, Z: Rows, /) -> Rows:
+        """Return the kernel of all pairs, shape (n, m)."""
+
+    def diag(self, X: Rows, /) -> Rows:
+        """Return the kernel of each row with itself, shape (n,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A checked request for prototypes.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n, d)
+        The rows.
+    size : int
+        How many to select, at most n.
+    rng : numpy.random.Generator
+        Source of randomness.
+    weight : ndarray of shape (n,) or None
+        Sample weights; rows of weight 0 may not be selected.
+    labels : ndarray of int, shape (n,), or None
+        Class of each row, 0 to k-1, for selections that keep the shares of the classes.
+    kernel : Kernel or None
+        The model's kernel, for rules that need one.
+
+    Examples
+    --------
+    A rule of one's own is any class with a method ``select``:
+
+    >>> import numpy as np
+    >>> from lssvm.prototypes import Selection, select_prototypes
+    >>> class Largest:
+    ...     def select(self, task):
+    ...         return Selection(np.argsort(-task.X.sum(axis=1))[: task.size])
+    >>> select_prototypes(np.array([[1.0], [5.0], [3.0]]), 2, Largest()).indices.tolist()
+    [1, 2]
+    """
+
+    X: Rows
+    size: int
+    rng: np.random.Generator
+    weight: Array | None = None
+    labels: Indices | None = None
+    kernel: Kernel | None = None
+
+    @property
+    def count(self) -> float:
+        """The sample size: rows, or the sum of the weights."""
+        return float(self.X.shape[0]) if self.weight is None else float(self.weight.sum())
+
+    def class_rows(self) -> tuple[list[Indices], Array]:
+        """Return the rows of positive weight of each class and the weight of each class."""
+        assert self.labels is not None
+        k = int(self.labels.max()) + 1
+        small = np.uint16 if k < 2**16 else np.intp  # sorted in linear time
+        order = np.argsort(self.labels.astype(small), kind="stable")
+        if self.weight is not None:
+            order = order[self.weight[order] > 0.0]
+        members = np.split(order, np.searchsorted(self.labels[order], np.arange(1, k)))
+        mass = np.bincount(self.labels, self.weight, minlength=k).astype(np.float64)
+        return members, mass
+
+    def draw(self) -> Indices:
+        """Draw distinct rows at random, within classes where there are labels.
+
+        A prefix of the result is such a draw of fewer rows. Fewer than ``size`` rows come back,
+        with a warning, if there are not as many distinct ones of positive weight.
+        """
+        if self.labels is None:
+            drawn = draw_distinct(self.X, self.size, self.rng, weight=self.weight)
+        else:
+            drawn = self._draw_within_classes()
+        warn_if_short(self.size, drawn.size, "distinct rows of positive weight")
+        return drawn
+
+    def _draw_within_classes(self) -> Indices:
+        members, mass = self.class_rows()
+        limits = np.array([rows.size for rows in members], dtype=np.intp)
+        while True:
+            quotas = class_quotas(mass, self.size, limits)
+            taken = np.empty(0, dtype=np.uint64)
+            parts = []
+            for rows, quota in zip(members, quotas, strict=True):
+                part = draw_distinct(
+                    self.X, int(quota), self.rng, weight=self.weight, rows=rows, taken=taken
+                )
+                parts.append(part)
+                taken = np.append(taken, row_keys(self.X[part]))
+            found = np.array([part.size for part in parts], dtype=np.intp)
+            if (found == quotas).all():
+                break
+            limits = np.where(found < quotas, found, limits)
+        drawn = np.empty(int(found.sum()), dtype=np.intp)
+        sequence = interleave(found)
+        for c, part in enumerate(parts):
+            drawn[sequence == c] = part
+        return drawn
+
+
+@runtime_checkable
+class Rule(Protocol):
+    """A way to select prototypes."""
+
+    def select(self, task: Task) -> Selection:
+        """Select ``task.size`` rows of ``task.X``, or fewer with a warning."""
+
+
+def warn_if_short(asked: int, found: int, of_what: str) -> None:
+    """Warn that fewer prototypes were found than asked for."""
+    if found < asked:
+        warnings.warn(
+            f"n_prototypes={asked} was reduced to {found}: the data has no more {of_what}. "
+            f"Give n_prototypes={found} or less to silence this.",
+            NumericalWarning,
+            stacklevel=2,
+        )
+
+
+def as_labels(y: npt.ArrayLike, n: int) -> Indices:
+    """Turn integer class labels into codes 0 to k-1."""
+    labels = np.asarray(y)
+    if labels.shape != (n,) or labels.dtype.kind not in "iub":
+        raise InvalidInputError(
+            f"y has shape {labels.shape} and type {labels.dtype}; integer class labels of shape "
+            f"({n},) are needed to select within classes. Encode the labels, or leave y out."
+        )
+    codes = labels.astype(np.intp)
+    if codes.min() >= 0 and codes.max() < n:  # in linear time
+        return np.asarray(np.cumsum(np.bincount(codes) > 0)[codes] - 1, dtype=np.intp)
+    return np.unique(codes, return_inverse=True)[1].astype(np.intp, copy=False)
