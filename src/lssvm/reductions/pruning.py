@@ -1,0 +1,196 @@
+"""Sparseness by pruning the spectrum of support values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import stats
+
+from lssvm._core.errors import InvalidInputError
+from lssvm.solvers import DualSystem
+from lssvm.tuning.criteria import Criterion, FloatArray, IntArray, SquaredError
+from lssvm.tuning.dual import DualObjective, Group
+from lssvm.tuning.folds import Folds
+
+
+@dataclass(frozen=True)
+class Prune:
+    """Settings of the pruning.
+
+    Parameters
+    ----------
+    step : float, default=0.05
+        Part of the rows that are left which is removed per step.
+    level : float, default=0.05
+        Significance level at which a fall of the cross-validated performance ends the pruning
+        (table 3.5 of [Suykens2002]_ uses 0.05 and 0.01).
+    retune : bool, default=False
+        When the performance falls, choose (C, gamma) anew on the rows that are left, and go on if
+        that repairs it. Needs an estimator whose C or gamma is "cv".
+
+    Examples
+    --------
+    >>> from lssvm.reductions import Prune
+    >>> Prune(level=0.01).step
+    0.05
+    """
+
+    step: float = 0.05
+    level: float = 0.05
+    retune: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 < self.step < 1 or not 0 < self.level < 1:
+            raise InvalidInputError(
+                f"Prune(step={self.step!r}, level={self.level!r}) is not usable: both must lie "
+                "between 0 and 1."
+            )
+
+
+@dataclass(frozen=True)
+class PruneStep:
+    """One stage: how many rows were left, their mean loss, the p-value of its rise."""
+
+    n_rows: int
+    loss: float
+    p_value: float
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """Rows that are left, the parameters they were trained with, and the stages."""
+
+    rows: IntArray
+    C: float
+    gamma: float | None
+    steps: list[PruneStep]
+
+
+def prune(
+    system: DualSystem,
+    Y: FloatArray,
+    folds: Folds,
+    row_loss: Callable[[FloatArray], FloatArray],
+    alpha: FloatArray,
+    solve: Callable[[DualSystem, FloatArray], FloatArray],
+    settings: Prune,
+    retune: Callable[[IntArray], tuple[float | None, DualSystem]] | None = None,
+    gamma: float | None = None,
+) -> Pruned:
+    r"""Remove the rows of the smallest support values, step by step.
+
+    The algorithm of section 3.7 of [Suykens2002]_: train, remove the 5 % of the rows that are left
+    with the smallest :math:`|\alpha|` (a row norm where there are several outputs), train again,
+    until the cross-validated performance falls significantly.
+
+    Parameters
+    ----------
+    system : DualSystem
+        Of all rows.
+    Y : array of shape (n, k)
+    folds : Folds
+        Of all rows; a fold's model is trained on the rows that are left outside the fold and
+        tested on all rows of the fold.
+    row_loss : callable
+        From out-of-fold predictions (n, k) to a loss per row (n,).
+    alpha : array of shape (n, k)
+        Support values of the full model.
+    solve : callable
+        From a system and its targets to support values.
+    settings : Prune
+    retune : callable, optional
+        From the rows that are left to (gamma, system of all rows with the new parameters).
+    gamma : float or None
+        Kernel parameter of ``system``, reported back.
+
+    Returns
+    -------
+    Pruned
+
+    Notes
+    -----
+    The chapter does not say which test is meant. Losses of 0 and 1 of the pruned and of the full
+    model on the same rows are compared by the exact sign test (McNemar), one-sided. Other losses
+    fall significantly when their mean leaves the range that the mean of the full model's losses
+    could have had by chance (a one-sided z-test with its standard error): a paired test would
+    stop at any small but consistent rise. Each step costs one eigendecomposition of
+    the rows left: about 7 times that of the first in all for steps of 5 %.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm import LSSVR
+    >>> X = np.linspace(-5, 5, 80)[:, None]
+    >>> model = LSSVR(C=100.0, gamma=0.5, reduction="prune").fit(X, np.sinc(X[:, 0]))
+    >>> len(model.support_) < 80
+    True
+    """
+    rows = np.arange(system.n)
+    reference = row_loss(_out_of_fold(system, Y, folds, rows))
+    steps = [PruneStep(system.n, float(reference.mean()), 1.0)]
+    kept, C = rows, system.C
+    current, kept_gamma = system, gamma
+    while True:
+        drop = max(1, int(settings.step * len(rows)))
+        if len(rows) - drop < 2:
+            break
+        order = np.argsort(np.linalg.norm(alpha, axis=1), kind="stable")
+        rows = np.sort(rows[order[drop:]])
+        losses = row_loss(_out_of_fold(current, Y, folds, rows))
+        p_value = _rise(reference, losses)
+        if p_value < settings.level and settings.retune and retune is not None:
+            new_gamma, candidate = retune(rows)
+            again = row_loss(_out_of_fold(candidate, Y, folds, rows))
+            if again.mean() < losses.mean():
+                losses, p_value = again, _rise(reference, again)
+                current, gamma = candidate, new_gamma
+        steps.append(PruneStep(len(rows), float(losses.mean()), p_value))
+        if p_value < settings.level:
+            break
+        kept, C, kept_gamma = rows, current.C, gamma
+        alpha = solve(_subset(current, rows), Y[rows])
+    return Pruned(kept, C, kept_gamma, steps)
+
+
+def _subset(system: DualSystem, rows: IntArray) -> DualSystem:
+    root = None if system.root_weight is None else system.root_weight[rows]
+    return replace(system, rows=system.rows[rows], basis=system.basis[rows], root_weight=root)
+
+
+def _out_of_fold(system: DualSystem, Y: FloatArray, folds: Folds, rows: IntArray) -> FloatArray:
+    """Predict every row by the model of the kept rows outside its fold, shape (n, k)."""
+    criterion: Criterion = SquaredError(Y)
+    weight = None if system.root_weight is None else system.root_weight**2
+    objective = DualObjective(
+        lambda _: system.kernel,
+        system.rows,
+        system.basis,
+        Y,
+        folds,
+        criterion,
+        [Group(np.arange(Y.shape[1]), rows)],
+        weight,
+        system.budget,
+        system.threads,
+        system.bias,
+    )
+    predictions = objective.at(None).predictions(np.array([system.C]))
+    out = np.full(Y.shape, np.nan)
+    for test, values in zip(folds.test, predictions, strict=True):
+        out[test] = values[0]
+    return out
+
+
+def _rise(before: FloatArray, after: FloatArray) -> float:
+    """One-sided p-value that the paired losses have risen."""
+    tested = np.isfinite(before) & np.isfinite(after)
+    difference = (after - before)[tested]
+    worse, better = int(np.sum(difference > 0)), int(np.sum(difference < 0))
+    if worse + better == 0:
+        return 1.0
+    if set(np.unique(before[tested])) | set(np.unique(after[tested])) <= {0.0, 1.0}:
+        return float(stats.binomtest(worse, worse + better, alternative="greater").pvalue)
+    error = float(np.std(before[tested])) / np.sqrt(np.sum(tested))
+    return float(stats.norm.sf(difference.mean() / error)) if error > 0 else 0.0

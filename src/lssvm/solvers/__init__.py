@@ -1,0 +1,23 @@
+"""How the linear system of a model is solved."""
+
+from lssvm.solvers.base import DualSystem, Solution, Solver, Status
+from lssvm.solvers.cg import ConjugateGradient
+from lssvm.solvers.choice import SOLVER_NAMES, choose_solver, make_solver
+from lssvm.solvers.cholesky import Cholesky
+from lssvm.solvers.eigen import EigenState, eigen_state
+from lssvm.solvers.smo import SMO
+
+__all__ = [
+    "SMO",
+    "SOLVER_NAMES",
+    "Cholesky",
+    "ConjugateGradient",
+    "DualSystem",
+    "EigenState",
+    "Solution",
+    "Solver",
+    "Status",
+    "choose_solver",
+    "eigen_state",
+    "make_solver",
+]

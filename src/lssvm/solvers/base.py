@@ -1,0 +1,253 @@
+"""The system of the dual model, and what every solver takes and returns."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lssvm._core.memory import block_rows, require
+from lssvm._core.namespace import Array
+from lssvm._core.threads import run_blocks, slices
+from lssvm.kernels import Kernel, fill_gram
+
+FloatArray = NDArray[Any]
+
+
+class Status(enum.Enum):
+    """How a solve ended; the value is the message."""
+
+    SOLVED = "The system was solved to its tolerance."
+    JITTERED = (
+        "The kernel matrix was not positive definite to rounding, so a small multiple of the "
+        "identity was added. Likely causes: a very large C, nearly equal rows, or a kernel that is "
+        "not positive definite. Lower C, or use another kernel."
+    )
+    MAX_ITER = (
+        "The iteration stopped before it reached its tolerance. Raise max_iter or tol, lower C, or "
+        "use solver='cholesky'."
+    )
+
+
+@dataclass(frozen=True)
+class DualSystem:
+    r"""The bordered system of a dual LS-SVM with weights, in symmetric scaled form.
+
+    With weights s_i the model minimises 1/2 w^T w + C/2 sum_i s_i e_i^2 and its dual is
+
+    .. math::
+
+        \begin{bmatrix} 0 & u^T \\ u & H \end{bmatrix}
+        \begin{bmatrix} b \\ \beta \end{bmatrix} = \begin{bmatrix} 0 \\ R y \end{bmatrix},
+        \qquad H = R K R + I/C, \quad u = R 1, \quad R = diag(\sqrt{s}), \quad \alpha = R \beta,
+
+    which is eq. (3.32) of [Suykens2002]_ when all weights are one.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    rows : array of shape (n, d)
+        Training rows (for a precomputed kernel: rows of its matrix).
+    basis : array of shape (n, d)
+        The same rows as right-hand arguments (for a precomputed kernel: column indices).
+    C : float
+    root_weight : array of shape (n,) or None
+        Square roots of the sample weights, None when all are one.
+    budget : int
+        Memory budget in bytes.
+    threads : int
+    bias : bool, default=True
+        Whether the system has its border; without it beta = H^-1 R y (eq. (3.62)) and b = 0.
+    """
+
+    kernel: Kernel
+    rows: Array
+    basis: Array
+    C: float
+    root_weight: FloatArray | None = None
+    budget: int = 2**31
+    threads: int = 1
+    bias: bool = True
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return int(self.rows.shape[0])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Floating point type of the system: float32 only when the rows are."""
+        kind = np.dtype(self.rows.dtype)
+        return kind if kind == np.float32 else np.dtype(np.float64)
+
+    @property
+    def u(self) -> FloatArray:
+        """The border R 1, shape (n,)."""
+        return np.ones(self.n, self.dtype) if self.root_weight is None else self.root_weight
+
+    def gram(self, *, copies: int = 1, what: str = "The kernel matrix") -> FloatArray:
+        """Return R K R (n, n) in C order, refusing before allocation what the budget cannot hold.
+
+        ``copies`` counts the matrices of that size that the caller will hold. Cost: n^2 d / 2
+        operations and n^2 / 2 kernel evaluations, n^2 numbers of memory.
+        """
+        require(
+            copies * self.n**2 * self.dtype.itemsize,
+            self.budget,
+            what=f"{what} of {self.n:,} rows",
+            advice="Use solver='cg', which never stores it, or a fixed-size model "
+            "(FixedSizeLSSVC, FixedSizeLSSVR), or raise memory_budget.",
+        )
+        K = np.empty((self.n, self.n), self.dtype)
+        fill_gram(self.kernel, self.rows, self.basis, K, threads=self.threads)
+        if self.root_weight is not None:
+            K *= self.root_weight[:, None]
+            K *= self.root_weight[None, :]
+        return K
+
+    def block(self, part: slice) -> FloatArray:
+        """Return the rows ``part`` of R K R, shape (len, n)."""
+        values = np.asarray(self.kernel(self.rows[part], self.basis))
+        if self.root_weight is not None:
+            values = values * self.root_weight[part, None] * self.root_weight[None, :]
+        return values
+
+    def columns(self, index: NDArray[np.intp]) -> FloatArray:
+        """Return the columns ``index`` (m,) of R K R, shape (n, m), in row blocks."""
+        out = np.empty((self.n, len(index)), self.dtype)
+        basis = self.basis[index]
+
+        def fill(part: slice) -> None:
+            out[part] = self.kernel(self.rows[part], basis)
+
+        run_blocks(fill, slices(self.n, 1024), self.threads)
+        if self.root_weight is not None:
+            out *= self.root_weight[:, None]
+            out *= self.root_weight[None, index]
+        return out
+
+    def diagonal(self) -> FloatArray:
+        """Return the diagonal of H = R K R + I/C, shape (n,)."""
+        values = np.asarray(self.kernel.diag(self.rows), dtype=self.dtype)
+        if self.root_weight is not None:
+            values = values * self.root_weight**2
+        return values + 1.0 / self.C
+
+    def product(self, V: FloatArray) -> FloatArray:
+        """Return H V for V (n, k); the kernel is recomputed in blocks and never stored.
+
+        Cost: n^2 (d + k) operations; memory of one block per thread, within the budget.
+        """
+        out = np.empty_like(V)
+        rows = block_rows(
+            3 * self.n * self.dtype.itemsize * self.threads, self.budget, n_rows=self.n, at_most=512
+        )
+
+        def fill(part: slice) -> None:
+            np.matmul(self.block(part), V, out=out[part])
+
+        run_blocks(fill, slices(self.n, rows), self.threads)
+        out += V / self.C
+        return out
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What a solver returns.
+
+    Attributes
+    ----------
+    alpha : array of shape (n, k)
+        Support values, one column per right-hand side (weights already undone: alpha = R beta).
+    intercept : array of shape (k,)
+    status : Status
+    residual : float
+        Largest relative residual over the columns, recomputed at the end.
+    iterations : int
+        0 for direct solvers.
+    history : list of float
+        Value of the monitored quantity per iteration, empty for direct solvers.
+    """
+
+    alpha: FloatArray
+    intercept: FloatArray
+    status: Status
+    residual: float
+    iterations: int = 0
+    history: list[float] = field(default_factory=list)
+
+
+class Solver(Protocol):
+    """Factorise once, then solve for many right-hand sides.
+
+    ``tol`` of an iterative solver means the relative residual of each column.
+    """
+
+    def factorise(self, system: DualSystem) -> Any:
+        """Do all that needs the matrix only and return it as a state."""
+
+    def solve(
+        self,
+        state: Any,
+        Y: FloatArray,
+        *,
+        on_iteration: Callable[[int, float], None] | None = None,
+    ) -> Solution:
+        """Solve the bordered system for the targets ``Y`` (n, k)."""
+
+
+def eliminate_bias(
+    eta: FloatArray, nu: FloatArray, u: FloatArray, bias: bool = True
+) -> tuple[FloatArray, FloatArray]:
+    """Combine H^-1 u and H^-1 Y into the solution of the bordered system.
+
+    Parameters
+    ----------
+    eta : array of shape (n,)
+        Solution of H eta = u.
+    nu : array of shape (n, k)
+        Solutions of H nu = R Y.
+    u : array of shape (n,)
+    bias : bool, default=True
+        False leaves nu as it is, with b = 0.
+
+    Returns
+    -------
+    beta : array of shape (n, k)
+    b : array of shape (k,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.solvers.base import eliminate_bias
+    >>> eliminate_bias(np.ones(2), np.array([[1.0], [3.0]]), np.ones(2))[1]
+    array([2.])
+    """
+    if not bias:
+        return nu, np.zeros(nu.shape[1], nu.dtype)
+    s = u @ eta  # [Suykens2002, section 3.4.1, step 2]
+    b = (u @ nu) / s  # [Suykens2002, section 3.4.1, step 3]
+    return nu - eta[:, None] * b, b
+
+
+def relative_residual(
+    H_beta: FloatArray,
+    beta: FloatArray,
+    b: FloatArray,
+    u: FloatArray,
+    RY: FloatArray,
+    bias: bool = True,
+) -> float:
+    """Return the largest relative residual of the bordered system over its columns.
+
+    ``H_beta`` (n, k) is H beta; ``RY`` (n, k) the scaled targets.
+    """
+    top = np.abs(u @ beta) if bias else np.zeros(beta.shape[1])
+    rest = RY - H_beta - u[:, None] * b
+    norms = np.sqrt(np.einsum("ij,ij->j", rest, rest) + top**2)
+    scale = np.sqrt(np.einsum("ij,ij->j", RY, RY))
+    return float(np.max(norms / np.where(scale > 0, scale, 1.0), initial=0.0))

@@ -1,0 +1,254 @@
+"""Conjugate gradients for the dual model: the kernel matrix need not be stored."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from lssvm._core.errors import ConvergenceWarning, InvalidInputError, NotPositiveDefiniteError
+from lssvm._core.random import RandomState
+from lssvm.solvers.base import (
+    DualSystem,
+    FloatArray,
+    Solution,
+    Status,
+    eliminate_bias,
+    relative_residual,
+)
+from lssvm.solvers.nystrom import NystromPreconditioner, nystrom_preconditioner
+
+OnIteration = Callable[[int, float], None]
+
+_RESTARTS = 5
+
+
+@dataclass(frozen=True)
+class CGState:
+    """What does not depend on the targets.
+
+    Attributes
+    ----------
+    system : DualSystem
+    gram : array of shape (n, n) or None
+        R K R, kept only where n^2 float64 numbers take no more than a quarter of the budget.
+    preconditioner : NystromPreconditioner or None
+    """
+
+    system: DualSystem
+    gram: FloatArray | None
+    preconditioner: NystromPreconditioner | None
+
+    def product(self, V: FloatArray) -> FloatArray:
+        """Return H V for V (n, k), from the stored matrix or block by block."""
+        if self.gram is None:
+            return self.system.product(V)
+        product: FloatArray = self.gram @ V
+        product += V / self.system.C
+        return product
+
+    def precondition(self, R: FloatArray) -> FloatArray:
+        """Return P^-1 R for R (n, k), R itself without a preconditioner."""
+        return R if self.preconditioner is None else self.preconditioner(R)
+
+
+@dataclass
+class _Iterate:
+    """Where the k + 1 recurrences stand; all arrays have one column, or one entry, for each."""
+
+    X: FloatArray  # (n, k + 1), what is solved for
+    R: FloatArray  # (n, k + 1), residuals
+    scale: FloatArray  # (k + 1,), norms of the right-hand sides
+    goal: FloatArray  # (k + 1,), residual norms to reach
+    lowered: FloatArray  # (k + 1,), twice the decrease of V so far
+    history: list[float]  # largest relative residual after every pass
+
+
+@dataclass(frozen=True)
+class ConjugateGradient:
+    r"""Conjugate gradients on the positive definite form of the bordered system.
+
+    Solves H eta = u and H nu_j = R y_j and combines them,
+
+    .. math::
+
+        s = u^T \eta, \qquad b_j = u^T \nu_j / s, \qquad \beta_j = \nu_j - \eta b_j,
+
+    section 3.4.1 and eqs. (3.24) to (3.25) of [Suykens2002]_ with u for y.
+
+    Parameters
+    ----------
+    tol : float, default=1e-6
+        Relative residual of the bordered system that every column has to reach.
+    max_iter : int, default=1000
+        Most passes over the kernel, restarts included.
+    preconditioner : {None, "nystrom"}, default=None
+        "nystrom" builds a `NystromPreconditioner`; eqs. (3.26) and (3.27) say why it helps.
+    n_landmarks : int or None, default=None
+        Landmarks of the preconditioner, None for a number from n and the memory budget.
+    random_state : int, Generator, RandomState or None, default=0
+        Draws the landmarks.
+
+    Notes
+    -----
+    The border u and the k targets are the columns of one iteration: k + 1 independent recurrences
+    of Hestenes and Stiefel share every pass over the kernel, and a column that has converged
+    leaves the pass. A column has converged when its residual is small, ||r_i|| <= tol/2 ||r_0||,
+    and the last step lowered the quadratic form V(x) = x^T H x / 2 - x^T r_0 by no more than tol
+    times all that it was lowered so far. The chapter advises the second because V never rises;
+    alone it could stop at a step that happens to be short, so here both must hold.
+
+    At the end all residuals are recomputed by one more pass. The residual of column j of the
+    bordered system is r_j - b_j r_u, so where a large bias carries the residual of eta above tol,
+    or rounding has parted the recurrence from the truth, the goal is tightened and the iteration
+    starts again from where it is, up to five times.
+
+    The vectors are float64 for float32 rows too; alpha is rounded to the rows' type at the end
+    and ``residual`` is the one before that rounding.
+
+    Cost: n^2 (d + k) operations and n^2 kernel evaluations for each pass; memory of 6 n (k + 1)
+    numbers and one block of the kernel. Where n^2 float64 numbers fit into a quarter of the budget
+    the matrix is computed once and kept, and a pass costs n^2 k.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.kernels import RBF
+    >>> from lssvm.solvers.base import DualSystem
+    >>> from lssvm.solvers.cg import ConjugateGradient
+    >>> X = np.linspace(0, 3, 40)[:, None]
+    >>> system = DualSystem(RBF(1.0), X, X, C=10.0)
+    >>> solver = ConjugateGradient(tol=1e-8)
+    >>> solution = solver.solve(solver.factorise(system), np.sin(X))
+    >>> solution.status.name, solution.residual < 1e-8
+    ('SOLVED', True)
+    """
+
+    tol: float = 1e-6
+    max_iter: int = 1000
+    preconditioner: Literal["nystrom"] | None = None
+    n_landmarks: int | None = None
+    random_state: RandomState = 0
+
+    def factorise(self, system: DualSystem) -> CGState:
+        """Keep the kernel matrix if it is small, and build the preconditioner.
+
+        Parameters
+        ----------
+        system : DualSystem
+
+        Returns
+        -------
+        CGState
+        """
+        self._check()
+        gram = None
+        if 8 * system.n**2 <= system.budget // 4:
+            gram = system.gram().astype(np.float64, copy=False)
+        preconditioner = None
+        if self.preconditioner == "nystrom":
+            preconditioner = nystrom_preconditioner(system, self.n_landmarks, self.random_state)
+        return CGState(system, gram, preconditioner)
+
+    def solve(
+        self, state: CGState, Y: FloatArray, *, on_iteration: OnIteration | None = None
+    ) -> Solution:
+        """Solve for the targets.
+
+        Parameters
+        ----------
+        state : CGState
+        Y : array of shape (n, k)
+        on_iteration : callable, optional
+            Called after every pass with its number, from 1, and the largest relative residual of
+            the k + 1 columns.
+
+        Returns
+        -------
+        Solution
+            ``history`` holds the numbers that ``on_iteration`` was called with.
+        """
+        system = state.system
+        u = system.u.astype(np.float64)
+        RY = u[:, None] * Y
+        rhs = np.column_stack([u, RY])
+        scale = np.linalg.norm(rhs, axis=0)
+        at = _Iterate(np.zeros_like(rhs), rhs, scale, self.tol / 2 * scale, 0 * scale, [])
+        for _ in range(1 + _RESTARTS):
+            self._descend(state, at, on_iteration)
+            HX = state.product(at.X)
+            beta, b = eliminate_bias(at.X[:, 0], at.X[:, 1:], u)
+            residual = relative_residual(HX[:, 1:] - HX[:, :1] * b, beta, b, u, RY)
+            if residual <= self.tol or len(at.history) >= self.max_iter:
+                break
+            at.R = rhs - HX
+            biased = b != 0
+            at.goal[0] = np.min(at.goal[1:][biased] / np.abs(b[biased]), initial=at.goal[0])
+        status = Status.SOLVED if residual <= self.tol else Status.MAX_ITER
+        if status is Status.MAX_ITER:
+            warnings.warn(
+                f"Conjugate gradients stopped after {len(at.history)} passes at a relative "
+                f"residual of {residual:.1e} where tol={self.tol:.1e} is needed. Raise max_iter "
+                f"({self.max_iter}) or tol, lower C, or use preconditioner='nystrom' (more "
+                "n_landmarks if it is used already) or solver='cholesky'.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        alpha = (u[:, None] * beta).astype(system.dtype, copy=False)
+        intercept = b.astype(system.dtype, copy=False)
+        return Solution(alpha, intercept, status, residual, len(at.history), at.history)
+
+    def _descend(self, state: CGState, at: _Iterate, on_iteration: OnIteration | None) -> None:
+        """Run the recurrences from where they stand until all columns reach their goals."""
+        at.R = at.R.copy()
+        size = np.linalg.norm(at.R, axis=0)
+        active = np.flatnonzero(size > at.goal)
+        P = rho_before = None
+        while active.size and len(at.history) < self.max_iter:
+            r = at.R[:, active]
+            z = state.precondition(r)
+            rho = np.einsum("ij,ij->j", r, z)
+            P = z if P is None else z + P * (rho / rho_before)  # [Suykens2002, section 3.4.1]
+            HP = state.product(P)
+            curvature = np.einsum("ij,ij->j", P, HP)
+            _require_positive(curvature)
+            step = rho / curvature  # [Suykens2002, section 3.4.1, lambda_i]
+            at.X[:, active] += step * P
+            r = r - step * HP
+            at.R[:, active] = r
+            size[active] = np.linalg.norm(r, axis=0)
+            decrease = step * rho  # twice V(x_{i-1}) - V(x_i), [Suykens2002, section 3.4.1]
+            at.lowered[active] += decrease
+            at.history.append(float(np.max(size / np.where(at.scale > 0, at.scale, 1.0))))
+            if on_iteration is not None:
+                on_iteration(len(at.history), at.history[-1])
+            left = size[active] > at.goal[active]
+            left |= (decrease > self.tol * at.lowered[active]) & (size[active] > 0)
+            active, P, rho_before = active[left], P[:, left], rho[left]
+
+    def _check(self) -> None:
+        if not self.tol > 0 or self.max_iter < 1:
+            raise InvalidInputError(
+                f"tol={self.tol!r} and max_iter={self.max_iter!r} are not usable: tol must be "
+                "positive and max_iter at least 1."
+            )
+        if self.preconditioner not in (None, "nystrom"):
+            raise InvalidInputError(
+                f"preconditioner={self.preconditioner!r} is not known: give None or 'nystrom'."
+            )
+        if self.preconditioner is None and self.n_landmarks is not None:
+            raise InvalidInputError(
+                f"n_landmarks={self.n_landmarks} needs preconditioner='nystrom', which is None."
+            )
+
+
+def _require_positive(curvature: FloatArray) -> None:
+    if not np.all(curvature > 0):
+        raise NotPositiveDefiniteError(
+            f"A direction p with p^T H p = {np.min(curvature):.1e} was met, so H = R K R + I/C is "
+            "not positive definite to rounding; conjugate gradients need that it is. Lower C, use "
+            "a positive definite kernel, or use solver='cholesky'."
+        )

@@ -1,0 +1,89 @@
+"""Which solver: by name, or chosen from the size and the memory budget."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lssvm._core.errors import InvalidInputError
+from lssvm.solvers.base import DualSystem
+from lssvm.solvers.cg import ConjugateGradient
+from lssvm.solvers.cholesky import Cholesky
+from lssvm.solvers.smo import SMO
+
+SOLVER_NAMES = ("auto", "cg", "cholesky", "smo")
+"""The solvers that have a name."""
+
+
+def choose_solver(n: int, budget: int, itemsize: int = 8) -> str:
+    """Return what ``solver="auto"`` means for ``n`` rows.
+
+    The kernel matrix is factorised when it fits into the memory budget; otherwise conjugate
+    gradients recompute it block by block.
+
+    Parameters
+    ----------
+    n : int
+    budget : int
+        Memory budget in bytes.
+    itemsize : int, default=8
+        Bytes of a number.
+
+    Returns
+    -------
+    {"cholesky", "cg"}
+
+    Examples
+    --------
+    >>> from lssvm.solvers import choose_solver
+    >>> choose_solver(1000, 10**9), choose_solver(100_000, 10**9)
+    ('cholesky', 'cg')
+    """
+    return "cholesky" if n * n * itemsize <= budget else "cg"
+
+
+def make_solver(
+    solver: Any, system: DualSystem, *, tol: float, max_iter: int | None, seed: int
+) -> tuple[str, Any]:
+    """Return the name and the solver object for a system.
+
+    Parameters
+    ----------
+    solver : {"auto", "cholesky", "cg", "smo"} or a solver object
+        An object needs ``factorise`` and ``solve`` (see `lssvm.solvers.Solver`).
+    system : DualSystem
+    tol, max_iter
+        Of the iterative solvers; None leaves a solver's own limit.
+    seed : int
+        Chooses the landmarks of the preconditioner.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.kernels import Linear
+    >>> from lssvm.solvers import DualSystem, make_solver
+    >>> system = DualSystem(Linear(), np.eye(3), np.eye(3), C=1.0)
+    >>> make_solver("auto", system, tol=1e-6, max_iter=None, seed=0)[0]
+    'cholesky'
+    """
+    if not isinstance(solver, str):
+        if callable(getattr(solver, "factorise", None)) and callable(
+            getattr(solver, "solve", None)
+        ):
+            return type(solver).__name__, solver
+        raise InvalidInputError(
+            f"solver={solver!r} is not usable: give one of {', '.join(SOLVER_NAMES)}, or an object "
+            "with the methods factorise(system) and solve(state, Y)."
+        )
+    name = choose_solver(system.n, system.budget, system.dtype.itemsize)
+    name = name if solver == "auto" else solver
+    limit = {} if max_iter is None else {"max_iter": max_iter}
+    if name == "cholesky":
+        return name, Cholesky()
+    if name == "cg":
+        cg = ConjugateGradient(tol=tol, preconditioner="nystrom", random_state=seed, **limit)
+        return name, cg
+    if name == "smo":
+        return name, SMO(tol=tol, **limit)
+    raise InvalidInputError(
+        f"solver={solver!r} is not known: choose one of {', '.join(SOLVER_NAMES)}."
+    )

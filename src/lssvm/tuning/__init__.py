@@ -1,0 +1,37 @@
+"""What is minimised to choose C and gamma, and how it is searched."""
+
+from lssvm.tuning.base import Losses, Objective, Point, Space, TuningResult
+from lssvm.tuning.criteria import AbsoluteError, Criterion, Misclassification, SquaredError
+from lssvm.tuning.dual import DualObjective, Group
+from lssvm.tuning.folds import Folds, content_folds, hash_rows, restrict_folds, splitter_folds
+from lssvm.tuning.search_annealing import CoupledAnnealing
+from lssvm.tuning.search_base import Search
+from lssvm.tuning.search_choice import make_search
+from lssvm.tuning.search_grid import GridSearch
+from lssvm.tuning.search_path import PathSearch
+from lssvm.tuning.search_shrinking import ShrinkingGridSearch
+
+__all__ = [
+    "AbsoluteError",
+    "CoupledAnnealing",
+    "Criterion",
+    "DualObjective",
+    "Folds",
+    "GridSearch",
+    "Group",
+    "Losses",
+    "Misclassification",
+    "Objective",
+    "PathSearch",
+    "Point",
+    "Search",
+    "ShrinkingGridSearch",
+    "Space",
+    "SquaredError",
+    "TuningResult",
+    "content_folds",
+    "hash_rows",
+    "make_search",
+    "restrict_folds",
+    "splitter_folds",
+]

@@ -1,0 +1,248 @@
+"""What a search and an objective promise each other, and the record a search gives back.
+
+An objective is expensive per kernel parameter and cheap per value of C: :meth:`Objective.at` does
+the data pass and the factorisation, :meth:`Point.losses` reads a whole path of C from it. A search
+(see :mod:`lssvm.tuning.search_base`) only decides which pairs to ask for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lssvm._core.errors import InvalidInputError
+
+FloatArray: TypeAlias = NDArray[np.float64]
+OnEvent: TypeAlias = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class Losses:
+    """Cross-validated losses of a path of C at one kernel parameter; lower is better.
+
+    Parameters
+    ----------
+    fold : ndarray of shape (c, v)
+        Loss of each of c values of C on each of v folds. Use minus a score for a score.
+    weight : ndarray of shape (v,)
+        Non-negative weights of the folds that sum to one. A fold of weight zero is ignored, even
+        where its loss is not a number.
+    tie : ndarray of shape (c,)
+        A smooth second loss (such as the mean squared error) that decides between equal means.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.tuning.base import Losses
+    >>> losses = Losses(fold=np.array([[1.0, 3.0]]), weight=np.array([0.5, 0.5]), tie=np.zeros(1))
+    >>> losses.mean, losses.std
+    (array([2.]), array([1.]))
+    """
+
+    fold: FloatArray
+    weight: FloatArray
+    tie: FloatArray
+
+    def __post_init__(self) -> None:
+        for name in ("fold", "weight", "tie"):
+            value = np.ascontiguousarray(getattr(self, name), dtype=np.float64)
+            object.__setattr__(self, name, value)
+        rows, folds = self.fold.shape if self.fold.ndim == 2 else (-1, -1)
+        if self.weight.shape != (folds,) or self.tie.shape != (rows,):
+            raise InvalidInputError(
+                f"Losses got fold {self.fold.shape}, weight {self.weight.shape} and tie "
+                f"{self.tie.shape}: give (c, v), (v,) and (c,)."
+            )
+        if np.any(self.weight < 0) or not np.isclose(self.weight.sum(), 1.0):
+            raise InvalidInputError(
+                f"Losses got fold weights {self.weight}: give non-negative weights that sum to 1."
+            )
+
+    @property
+    def mean(self) -> FloatArray:
+        """Weighted mean over the folds, shape (c,)."""
+        # A plain sum, not a BLAS product: a row's mean must not depend on the rows beside it.
+        mean: FloatArray = (self._weighed * self.weight).sum(axis=1)
+        return mean
+
+    @property
+    def std(self) -> FloatArray:
+        """Weighted standard deviation over the folds, shape (c,)."""
+        with np.errstate(invalid="ignore"):  # an infinite loss has no deviation
+            deviation = self._weighed - self.mean[:, None]
+            std: FloatArray = np.sqrt((deviation**2 * self.weight).sum(axis=1))
+        return std
+
+    @property
+    def _weighed(self) -> FloatArray:
+        return np.where(self.weight > 0, self.fold, 0.0)
+
+
+class Point(Protocol):
+    """What was factorised at one kernel parameter."""
+
+    def losses(self, C: FloatArray) -> Losses:
+        """Return the losses of the values ``C``, shape (c,), without another data pass."""
+        ...
+
+
+class Objective(Protocol):
+    """What is minimised."""
+
+    def at(self, gamma: float | None) -> Point:
+        """Do the expensive part at one kernel parameter; None where the kernel has none."""
+        ...
+
+
+@dataclass(frozen=True)
+class Space:
+    """What is tuned, and where.
+
+    Parameters
+    ----------
+    C : float or None, default=None
+        A fixed value of C; None: C is tuned.
+    gamma : float or None, default=None
+        A fixed kernel parameter; None where it is tuned or the kernel has none.
+    tune_gamma : bool, default=True
+        Whether the kernel parameter is tuned.
+    gamma_start : float, default=1.0
+        Data-driven centre of the search, such as 1 / (d var).
+    n_features : int, default=1
+        Number of inputs d, by which the chapter's candidate widths are scaled.
+    C_range : (float, float), default=(1e-3, 1e6)
+        Smallest and largest C.
+    gamma_range : (float, float), default=(1e-4, 1e4)
+        Smallest and largest kernel parameter, as factors of ``gamma_start``.
+
+    Examples
+    --------
+    >>> from lssvm.tuning.base import Space
+    >>> space = Space(gamma_start=0.5)
+    >>> space.tune_C, space.gamma_bounds
+    (True, (5e-05, 5000.0))
+    """
+
+    C: float | None = None
+    gamma: float | None = None
+    tune_gamma: bool = True
+    gamma_start: float = 1.0
+    n_features: int = 1
+    C_range: tuple[float, float] = (1e-3, 1e6)
+    gamma_range: tuple[float, float] = (1e-4, 1e4)
+
+    def __post_init__(self) -> None:
+        for name in ("C", "gamma", "gamma_start"):
+            value = getattr(self, name)
+            if value is None and name != "gamma_start":
+                continue
+            if not (np.isfinite(value) and value > 0):
+                raise InvalidInputError(f"{name}={value!r} cannot be used: give a positive number.")
+            object.__setattr__(self, name, float(value))
+        for name in ("C_range", "gamma_range"):
+            low, high = (float(value) for value in getattr(self, name))
+            if not 0 < low < high < np.inf:
+                raise InvalidInputError(
+                    f"{name}={(low, high)} is not a range: give 0 < smallest < largest."
+                )
+            object.__setattr__(self, name, (low, high))
+        if self.tune_gamma and self.gamma is not None:
+            raise InvalidInputError(
+                f"gamma={self.gamma} is fixed and tune_gamma is True: give gamma=None to tune it, "
+                "or tune_gamma=False to keep it."
+            )
+        if self.n_features < 1:
+            raise InvalidInputError(
+                f"n_features={self.n_features}: give the number of inputs, >= 1."
+            )
+
+    @property
+    def tune_C(self) -> bool:
+        """Whether C is tuned."""
+        return self.C is None
+
+    @property
+    def gamma_bounds(self) -> tuple[float, float]:
+        """Smallest and largest kernel parameter."""
+        return self.gamma_start * self.gamma_range[0], self.gamma_start * self.gamma_range[1]
+
+    def C_grid(self, n: int) -> FloatArray:
+        """Return ``n`` values of C, evenly spaced in log C, or the one that is fixed."""
+        if self.C is not None:
+            return np.array([self.C])
+        return np.geomspace(self.C_range[0], self.C_range[1], n)
+
+
+@dataclass(frozen=True)
+class TuningResult:
+    """What every search returns.
+
+    Attributes
+    ----------
+    C, gamma : float, float or None
+        The chosen pair: smallest mean loss, then smallest tie loss, then smallest C, then smallest
+        gamma among all evaluations.
+    loss : float
+        Its mean loss.
+    n_evaluations : int
+        Number of distinct pairs (C, gamma) evaluated.
+    n_points : int
+        Number of expensive :meth:`Objective.at` calls the run takes without a checkpoint.
+    seconds : float
+        Wall time, including that of the runs a checkpoint continues.
+    interrupted : bool
+        Whether the search was stopped by a KeyboardInterrupt; the pair is the best so far.
+    cv_results : dict
+        One entry per evaluation, as scikit-learn's searches have it: ``param_C``, ``param_gamma``
+        (NaN where the kernel has none), ``params``, ``split{i}_test_score`` = -loss,
+        ``mean_test_score``, ``std_test_score``, ``rank_test_score`` (1 is the chosen pair; ties
+        are broken as above, so ranks are distinct), and ``mean_tie_score`` = -tie, ``stage`` (of
+        the search), ``seconds`` (since the start of the search).
+    best_index : int
+        Position of the chosen pair in ``cv_results``.
+    """
+
+    C: float
+    gamma: float | None
+    loss: float
+    n_evaluations: int
+    n_points: int
+    seconds: float
+    interrupted: bool
+    cv_results: dict[str, Any] = field(repr=False)
+    best_index: int = 0
+
+
+def selection_order(
+    mean: FloatArray, tie: FloatArray, C: FloatArray, gamma: FloatArray
+) -> NDArray[np.intp]:
+    """Return the order of evaluations from best to worst.
+
+    Smallest mean, then smallest tie loss, then smallest C, then smallest gamma; what is not a
+    number counts as infinite.
+
+    Parameters
+    ----------
+    mean, tie, C, gamma : ndarray of shape (c,)
+
+    Returns
+    -------
+    ndarray of shape (c,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.tuning.base import selection_order
+    >>> one = np.ones(3)
+    >>> selection_order(np.array([2.0, 1.0, 1.0]), np.array([0.0, 5.0, 4.0]), one, one)
+    array([2, 1, 0])
+    """
+
+    def worst_if_nan(x: FloatArray) -> FloatArray:
+        return np.where(np.isnan(x), np.inf, x)
+
+    return np.lexsort((worst_if_nan(gamma), C, worst_if_nan(tie), worst_if_nan(mean)))

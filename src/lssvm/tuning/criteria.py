@@ -1,0 +1,126 @@
+"""What cross-validation minimises: losses of out-of-fold predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[Any]
+IntArray = NDArray[np.intp]
+
+
+class Criterion(Protocol):
+    """A loss of predictions that their rows took no part in."""
+
+    @property
+    def pooled(self) -> bool:
+        """Whether a fold's loss is a weighted mean over its rows.
+
+        Then folds may be pooled and are weighted by the weight of their rows; otherwise (a
+        scorer) they count alike.
+        """
+
+    def __call__(self, predictions: FloatArray, rows: IntArray) -> FloatArray:
+        """Return the loss of each of c candidates.
+
+        ``predictions`` has shape (c, t, k): c candidates, the t rows ``rows``, k outputs.
+        """
+
+
+def _mean(values: FloatArray, weight: FloatArray | None, rows: IntArray) -> FloatArray:
+    """Weighted mean over the rows of ``values`` (c, t)."""
+    if weight is None:
+        return np.asarray(values.mean(axis=1))
+    part = weight[rows]
+    return np.asarray(values @ part / part.sum())
+
+
+@dataclass(frozen=True)
+class SquaredError:
+    """Mean squared error, averaged over the outputs.
+
+    Parameters
+    ----------
+    Y : array of shape (n, k)
+    weight : array of shape (n,) or None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.tuning import SquaredError
+    >>> SquaredError(np.zeros((2, 1)))(np.ones((1, 2, 1)), np.arange(2))
+    array([1.])
+    """
+
+    Y: FloatArray
+    weight: FloatArray | None = None
+    pooled: bool = True
+
+    def __call__(self, predictions: FloatArray, rows: IntArray) -> FloatArray:
+        """Return the mean squared error of each candidate, shape (c,)."""
+        errors = ((predictions - self.Y[rows][None]) ** 2).mean(axis=2)
+        return _mean(errors, self.weight, rows)
+
+
+@dataclass(frozen=True)
+class AbsoluteError:
+    """Mean absolute error, averaged over the outputs.
+
+    Parameters
+    ----------
+    Y : array of shape (n, k)
+    weight : array of shape (n,) or None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.tuning import AbsoluteError
+    >>> AbsoluteError(np.zeros((2, 1)))(np.full((1, 2, 1), -3.0), np.arange(2))
+    array([3.])
+    """
+
+    Y: FloatArray
+    weight: FloatArray | None = None
+    pooled: bool = True
+
+    def __call__(self, predictions: FloatArray, rows: IntArray) -> FloatArray:
+        """Return the mean absolute error of each candidate, shape (c,)."""
+        errors = np.abs(predictions - self.Y[rows][None]).mean(axis=2)
+        return _mean(errors, self.weight, rows)
+
+
+@dataclass(frozen=True)
+class Misclassification:
+    """Minus the accuracy (so that a score is its negative).
+
+    Parameters
+    ----------
+    labels : int array of shape (n,)
+    decide : callable
+        From scores (t, k) to labels (t,).
+    weight : array of shape (n,) or None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.tuning import Misclassification
+    >>> loss = Misclassification(np.array([0, 1]), lambda s: (s[:, 0] > 0).astype(int))
+    >>> loss(np.array([[[-1.0], [-2.0]]]), np.arange(2))
+    array([-0.5])
+    """
+
+    labels: IntArray
+    decide: Callable[[FloatArray], IntArray]
+    weight: FloatArray | None = None
+    pooled: bool = True
+
+    def __call__(self, predictions: FloatArray, rows: IntArray) -> FloatArray:
+        """Return minus the accuracy of each candidate, shape (c,)."""
+        c, t, k = predictions.shape
+        decided = self.decide(predictions.reshape(c * t, k)).reshape(c, t)
+        accuracy = _mean((decided == self.labels[rows][None]).astype(float), self.weight, rows)
+        return -np.round(accuracy, 6)  # rows of next to no weight must not outvote the tie loss

@@ -1,0 +1,308 @@
+r"""Exact cross-validation of the dual model from one factorisation per kernel parameter.
+
+Let M be the bordered matrix of :class:`lssvm.solvers.DualSystem` and write its inverse by blocks,
+G the one that belongs to the support values. Leaving out the rows v of a fold changes the solution
+in closed form:
+
+.. math::
+
+    e_v = G_{vv}^{-1} \beta_v, \qquad
+    \beta^{(-v)} = \beta - G_{:v} e_v, \qquad
+    b^{(-v)} = b - \eta_v^T e_v / s,
+
+where e_v are the scaled residuals of the left-out rows, y - prediction ([An2007]_ for folds,
+[Cawley2004]_ for single rows). With an eigendecomposition of the kernel matrix G_vv costs one
+product per fold and value of C, its diagonal alone O(n) per row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lssvm._core.namespace import Array
+from lssvm.kernels import Kernel
+from lssvm.solvers import DualSystem, EigenState, eigen_state
+from lssvm.solvers.eigen import BorderedPath
+from lssvm.tuning.base import Losses
+from lssvm.tuning.criteria import Criterion, FloatArray, IntArray, SquaredError
+from lssvm.tuning.folds import Folds
+
+_CHUNK = 4_000_000  # numbers in the largest temporary of a fold
+
+POOL_ABOVE = 50
+"""With more folds than this their losses are pooled into one."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Binary problems that are trained on the same rows and so share one factorisation.
+
+    Attributes
+    ----------
+    columns : int array of shape (k,)
+        Their columns among all problems.
+    rows : int array or None
+        The training rows they use; None for all.
+    """
+
+    columns: IntArray
+    rows: IntArray | None = None
+
+
+@dataclass(frozen=True)
+class DualObjective:
+    """The cross-validated loss of a dual model as a function of (C, gamma).
+
+    Parameters
+    ----------
+    kernel : callable
+        From gamma to a `Kernel`.
+    rows, basis : array of shape (n, d)
+        As in `DualSystem`.
+    Y : array of shape (n, k)
+        Targets of all problems.
+    folds : Folds
+    criterion : Criterion
+        Sees the out-of-fold predictions of all problems.
+    groups : sequence of Group
+    weight : array of shape (n,) or None
+    budget, threads : int
+    bias : bool, default=True
+
+    Notes
+    -----
+    `at` costs one eigendecomposition per group; a value of C then costs 2 n^2 k for
+    leave-one-out and n^3/v for v equal folds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.kernels import RBF
+    >>> from lssvm.tuning import DualObjective, Group, SquaredError, content_folds
+    >>> X = np.linspace(0, 6, 30)[:, None]
+    >>> Y = np.sin(X)
+    >>> objective = DualObjective(RBF, X, X, Y, content_folds(X, 5), SquaredError(Y),
+    ...                           [Group(np.array([0]))])
+    >>> losses = objective.at(1.0).losses(np.array([1e-2, 1e3]))
+    >>> bool(losses.mean[1] < losses.mean[0])
+    True
+    """
+
+    kernel: Callable[[float | None], Kernel]
+    rows: Array
+    basis: Array
+    Y: FloatArray
+    folds: Folds
+    criterion: Criterion
+    groups: Sequence[Group]
+    weight: FloatArray | None = None
+    budget: int = 2**31
+    threads: int = 1
+    bias: bool = True
+
+    def at(self, gamma: float | None) -> DualPoint:
+        """Factorise the kernel matrix of every group at ``gamma``."""
+        kernel = self.kernel(gamma)
+        root = None if self.weight is None else np.sqrt(self.weight)
+        system = DualSystem(
+            kernel, self.rows, self.basis, 1.0, root, self.budget, self.threads, self.bias
+        )
+        parts = [
+            part
+            for group in self.groups
+            for part in (
+                _complementary_part(system, group, self.folds, self.Y)
+                if self.folds.train is None
+                else _separate_parts(system, group, self.folds, self.Y)
+            )
+        ]
+        return DualPoint(self, parts)
+
+
+@dataclass(frozen=True)
+class DualPoint:
+    """A dual model at one kernel parameter, for every C."""
+
+    objective: DualObjective
+    parts: list[_Complementary | _Separate]
+
+    def predictions(self, C: FloatArray) -> list[FloatArray]:
+        """Return the out-of-fold predictions of each fold, each of shape (c, t, k)."""
+        k = self.objective.Y.shape[1]
+        out: list[FloatArray] = [
+            np.empty((len(C), len(rows), k)) for rows in self.objective.folds.test
+        ]
+        for part in self.parts:
+            part.predict(C, out)
+        return out
+
+    def losses(self, C: FloatArray) -> Losses:
+        """Return the losses of a path of C; several passes if predictions would not fit."""
+        objective = self.objective
+        n, k = objective.Y.shape
+        at_once = max(1, int(0.1 * objective.budget) // (8 * n * (4 * k + 4)))
+        pieces = [
+            self._losses(np.asarray(C[i : i + at_once], dtype=float))
+            for i in range(0, len(C), at_once)
+        ]
+        return Losses(
+            np.concatenate([p.fold for p in pieces]),
+            pieces[0].weight,
+            np.concatenate([p.tie for p in pieces]),
+        )
+
+    def _losses(self, C: FloatArray) -> Losses:
+        objective = self.objective
+        tests, criterion = objective.folds.test, objective.criterion
+        predictions = self.predictions(C)
+        weight = objective.weight
+        squares = SquaredError(objective.Y, weight)
+        sizes = np.array([len(r) if weight is None else weight[r].sum() for r in tests], float)
+        if len(tests) > POOL_ABOVE:
+            rows, pooled = np.concatenate(tests), np.concatenate(predictions, axis=1)
+            losses = criterion(pooled, rows)[:, None]
+            share, tie = np.ones(1), squares(pooled, rows)
+        else:
+            losses = np.stack([criterion(p, r) for p, r in zip(predictions, tests, strict=True)], 1)
+            share = sizes / sizes.sum()
+            tie = (
+                np.stack([squares(p, r) for p, r in zip(predictions, tests, strict=True)], 1)
+                @ share
+            )
+            if not criterion.pooled:
+                share = np.full(len(tests), 1.0 / len(tests))
+        losses[~np.isfinite(tie)] = np.inf
+        return Losses(losses, share, np.where(np.isfinite(tie), tie, np.inf))
+
+
+@dataclass(frozen=True)
+class _Complementary:
+    """One factorisation from which every fold follows (training rows = all but the fold)."""
+
+    state: EigenState
+    group: Group
+    RY: FloatArray  # scaled targets of the group's rows and columns
+    local: list[IntArray]  # rows of the factorisation in each fold
+    place: list[IntArray]  # their places within the fold
+    others: list[IntArray]  # places within the fold of rows outside the group
+    cross: list[FloatArray]  # kernel between those and the group's rows, times R
+
+    def predict(self, C: FloatArray, out: list[FloatArray]) -> None:
+        path = self.state.bordered(C, self.RY)
+        single = [
+            len(rows) == 1 and not len(others)
+            for rows, others in zip(self.local, self.others, strict=True)
+        ]
+        if any(single):
+            self._predict_singles(path, np.flatnonzero(single), out)
+        n = len(self.state.lam)
+        for v in np.flatnonzero(~np.asarray(single)):
+            at_once = max(1, _CHUNK // (n * max(1, len(self.local[v]))))
+            for start in range(0, len(C), at_once):
+                self._predict_fold(path, slice(start, start + at_once), int(v), out[v])
+        for fold in out:
+            fold[np.ix_(~path.definite, np.arange(fold.shape[1]), self.group.columns)] = np.inf
+
+    def _predict_singles(self, path: BorderedPath, folds: IntArray, out: list[FloatArray]) -> None:
+        """Predict folds of one row each: only the diagonal of G is needed."""
+        Q, u = self.state.Q, self.state.u
+        diagonal = np.empty(path.eta.shape)
+        for start in range(0, len(Q), 512):
+            diagonal[start : start + 512] = Q[start : start + 512] ** 2 @ path.d
+        diagonal -= path.eta**2 / path.s  # diagonal of G, (n, c)
+        e = path.beta / diagonal[:, :, None]  # [Cawley2004]
+        predicted = (self.RY[:, None, :] - e) / u[:, None, None]  # (n, c, k)
+        for v in folds:
+            out[v][:, 0, self.group.columns] = predicted[self.local[v][0]]
+
+    def _predict_fold(self, path: BorderedPath, part: slice, v: int, out: FloatArray) -> None:
+        """Predict one fold for some values of C at once."""
+        rows, columns = self.local[v], self.group.columns
+        if len(rows) == len(self.state.lam):  # nothing is left to train on
+            out[part, :, columns] = 0.0
+            return
+        Q, u = self.state.Q, self.state.u
+        d = path.d[:, part].T  # (c, n)
+        eta, s = path.eta[:, part].T, path.s[part, None]  # (c, n), (c, 1)
+        beta, b = np.moveaxis(path.beta[:, part], 1, 0), path.b[part]  # (c, n, k), (c, k)
+        if len(rows):
+            Qv, eta_v = Q[rows], eta[:, rows]
+            G = (Qv[None] * d[:, None, :]) @ Qv.T
+            G -= eta_v[:, :, None] * (eta_v / s)[:, None, :]
+            e = np.linalg.solve(G, beta[:, rows])  # (c, t, k) [An2007]
+            out[part, self.place[v][:, None], columns] = (self.RY[rows] - e) / u[rows, None]
+        if len(self.others[v]):
+            if len(rows):
+                shift = (eta_v[:, None, :] @ e) / s[:, :, None]  # (c, 1, k)
+                beta = beta - Q @ (d[:, :, None] * (Qv.T @ e)) + eta[:, :, None] * shift
+                beta[:, rows] = 0.0
+                b = b - shift[:, 0]
+            out[part, self.others[v][:, None], columns] = self.cross[v] @ beta + b[:, None, :]
+
+
+def _complementary_part(
+    system: DualSystem, group: Group, folds: Folds, Y: FloatArray
+) -> list[_Complementary | _Separate]:
+    n = system.n
+    rows = np.arange(n) if group.rows is None else group.rows
+    position = np.full(n, -1, dtype=np.intp)
+    position[rows] = np.arange(len(rows))
+    local, place, others, cross = [], [], [], []
+    sub = _subsystem(system, rows)
+    for test in folds.test:
+        inside = position[test] >= 0
+        local.append(position[test[inside]])
+        place.append(np.flatnonzero(inside))
+        others.append(np.flatnonzero(~inside))
+        kernel_rows = system.rows[test[~inside]] if not np.all(inside) else system.rows[:0]
+        cross.append(_cross(sub, kernel_rows))
+    state = eigen_state(sub)
+    RY = sub.u[:, None] * Y[np.ix_(rows, group.columns)]
+    return [_Complementary(state, group, RY, local, place, others, cross)]
+
+
+@dataclass(frozen=True)
+class _Separate:
+    """A factorisation of its own for one fold (training rows as a splitter gave them)."""
+
+    state: EigenState
+    group: Group
+    RY: FloatArray
+    cross: FloatArray
+    fold: int
+
+    def predict(self, C: FloatArray, out: list[FloatArray]) -> None:
+        path = self.state.bordered(C, self.RY)
+        predicted = np.einsum("tn,nck->ctk", self.cross, path.beta) + path.b[:, None, :]
+        predicted[~path.definite] = np.inf
+        out[self.fold][:, :, self.group.columns] = predicted
+
+
+def _separate_parts(
+    system: DualSystem, group: Group, folds: Folds, Y: FloatArray
+) -> list[_Complementary | _Separate]:
+    parts: list[_Complementary | _Separate] = []
+    assert folds.train is not None
+    for v, (train, test) in enumerate(zip(folds.train, folds.test, strict=True)):
+        rows = train if group.rows is None else train[np.isin(train, group.rows)]
+        sub = _subsystem(system, rows)
+        RY = sub.u[:, None] * Y[np.ix_(rows, group.columns)]
+        parts.append(_Separate(eigen_state(sub), group, RY, _cross(sub, system.rows[test]), v))
+    return parts
+
+
+def _subsystem(system: DualSystem, rows: IntArray) -> DualSystem:
+    if len(rows) == system.n and np.array_equal(rows, np.arange(system.n)):
+        return system
+    root = None if system.root_weight is None else system.root_weight[rows]
+    return replace(system, rows=system.rows[rows], basis=system.basis[rows], root_weight=root)
+
+
+def _cross(sub: DualSystem, kernel_rows: Array) -> FloatArray:
+    """Return K(rows, basis) R, the part of a prediction that multiplies beta."""
+    if kernel_rows.shape[0] == 0:
+        return np.empty((0, sub.n), sub.dtype)
+    return np.asarray(sub.kernel(kernel_rows, sub.basis)) * sub.u[None, :]

@@ -1,0 +1,220 @@
+"""Which rows are left out together: folds by row content, or as a splitter says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lssvm._core.errors import InvalidInputError
+from lssvm._core.namespace import Array, is_sparse, to_numpy
+
+IntArray = NDArray[np.intp]
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_2 = np.uint64(0x94D049BB133111EB)
+
+
+@dataclass(frozen=True)
+class Folds:
+    """Test rows of each fold, and its training rows where they are not all the others.
+
+    Attributes
+    ----------
+    test : list of int arrays
+    train : list of int arrays or None
+        None means the complement of the test rows.
+    """
+
+    test: list[IntArray]
+    train: list[IntArray] | None = None
+
+    def __len__(self) -> int:
+        return len(self.test)
+
+
+def _mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Scramble 64-bit integers (the finaliser of the splitmix generator)."""
+    values = (values ^ (values >> np.uint64(30))) * _MIX_1
+    values = (values ^ (values >> np.uint64(27))) * _MIX_2
+    return values ^ (values >> np.uint64(31))
+
+
+def hash_rows(X: Array, seed: int = 0) -> NDArray[np.uint64]:
+    """Return a seeded 64-bit hash of each row's content.
+
+    Equal rows have equal hashes wherever they stand; a row has the same hash in dense and in
+    sparse form. Time O(n d), memory O(n).
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, d)
+    seed : int, default=0
+
+    Returns
+    -------
+    uint64 array of shape (n,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.tuning import hash_rows
+    >>> h = hash_rows(np.array([[1.0, 2.0], [2.0, 1.0], [1.0, 2.0]]))
+    >>> bool(h[0] == h[2]), bool(h[0] == h[1])
+    (True, False)
+    """
+    with np.errstate(over="ignore"):
+        key = _mix(np.arange(X.shape[1], dtype=np.uint64) * _GOLDEN + np.uint64(seed) + _GOLDEN)
+        total = np.zeros(X.shape[0], dtype=np.uint64)
+        if is_sparse(X):
+            table = X.tocoo()
+            bits = np.ascontiguousarray(table.data, dtype=np.float64).view(np.uint64)
+            parts = np.where(table.data != 0, _mix(bits ^ key[table.col]), np.uint64(0))
+            np.add.at(total, table.row, parts)
+        else:
+            values = to_numpy(X)
+            for j in range(values.shape[1]):
+                column = np.ascontiguousarray(values[:, j], dtype=np.float64)
+                parts = _mix(column.view(np.uint64) ^ key[j])
+                total += np.where(column != 0, parts, np.uint64(0))
+        return _mix(total + np.uint64(seed) * _GOLDEN)
+
+
+def content_folds(
+    X: Array, n_folds: int | None, *, labels: NDArray[Any] | None = None, seed: int = 0
+) -> Folds:
+    """Assign rows to folds by their content.
+
+    Equal rows share a fold, so that duplicates never leak from a training set into its test set,
+    a weight of 2 equals the row twice, and neither the order nor the chunking of the data matters.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, d)
+    n_folds : int or None
+        None leaves out one distinct row at a time (leave-one-out when all rows differ); there
+        are never more folds than distinct rows.
+    labels : array of shape (n,), optional
+        Class labels to stratify by. (Equal rows of several classes count for the smallest label.)
+    seed : int, default=0
+
+    Returns
+    -------
+    Folds
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.tuning import content_folds
+    >>> folds = content_folds(np.array([[1.0], [2.0], [3.0], [1.0]]), 3)
+    >>> [len(rows) for rows in folds.test]
+    [2, 1, 1]
+    """
+    hashes = hash_rows(X, seed)
+    order = (
+        np.lexsort((labels, hashes)) if labels is not None else np.argsort(hashes, kind="stable")
+    )
+    new = np.r_[True, hashes[order][1:] != hashes[order][:-1]]
+    first = order[new]  # one representative per distinct row, in hash order
+    distinct = np.empty(len(order), dtype=np.intp)
+    distinct[order] = np.cumsum(new) - 1
+    n_distinct = len(first)
+    n_folds = n_distinct if n_folds is None else min(n_folds, n_distinct)
+    if n_folds < 2:
+        raise InvalidInputError(
+            f"Cross-validation needs at least 2 distinct rows but there is {n_distinct} "
+            f"(n_samples={len(hashes)}): give fixed numbers for C and gamma."
+        )
+    if labels is not None:
+        # Deal the rows of one class after the other, continuing where the last class stopped.
+        first_order = np.argsort(labels[first], kind="stable")
+    else:
+        first_order = np.arange(n_distinct)
+    fold_of_distinct = np.empty(n_distinct, dtype=np.intp)
+    fold_of_distinct[first_order] = np.arange(n_distinct) % n_folds
+    return _from_assignment(fold_of_distinct[distinct], n_folds)
+
+
+def _from_assignment(fold: IntArray, n_folds: int) -> Folds:
+    order = np.argsort(fold, kind="stable")
+    cuts = np.searchsorted(fold[order], np.arange(1, n_folds))
+    return Folds(np.split(order, cuts))
+
+
+def splitter_folds(splits: Iterable[tuple[Any, Any]], n: int) -> Folds:
+    """Take the folds of a scikit-learn splitter as they are.
+
+    Parameters
+    ----------
+    splits : iterable of (train, test) index arrays
+    n : int
+        Number of rows.
+
+    Returns
+    -------
+    Folds
+        With ``train=None`` when every training set is the complement of its test set.
+
+    Examples
+    --------
+    >>> from lssvm.tuning import splitter_folds
+    >>> splitter_folds([([0, 1], [2]), ([2], [0, 1])], 3).train is None
+    True
+    """
+    train, test = [], []
+    complementary = True
+    for train_rows, test_rows in splits:
+        train.append(_indices(train_rows))
+        test.append(_indices(test_rows))
+        used = np.zeros(n, dtype=np.intp)
+        np.add.at(used, train[-1], 1)
+        np.add.at(used, test[-1], 1)
+        complementary &= bool(np.all(used == 1))
+    if not test or any(len(rows) == 0 for rows in [*train, *test]):
+        raise InvalidInputError(
+            "The splitter given as cv produced no split, or one with an empty training or test "
+            "set: every split needs rows in both."
+        )
+    return Folds(test, None if complementary else train)
+
+
+def restrict_folds(folds: Folds, rows: IntArray, n: int) -> Folds:
+    """Return the folds of a subset of the rows, numbered within the subset.
+
+    Folds whose test or training set has no row in the subset are dropped.
+
+    Parameters
+    ----------
+    folds : Folds
+    rows : int array
+        The subset, ascending.
+    n : int
+        Number of rows that ``folds`` speaks of.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.tuning import Folds, restrict_folds
+    >>> restrict_folds(Folds([np.array([0, 1]), np.array([2, 3])]), np.array([1, 3]), 4).test
+    [array([0]), array([1])]
+    """
+    position = np.full(n, -1, dtype=np.intp)
+    position[rows] = np.arange(len(rows))
+
+    def inside(index: IntArray) -> IntArray:
+        found = position[index]
+        return found[found >= 0]
+
+    test = [inside(t) for t in folds.test]
+    train = None if folds.train is None else [inside(t) for t in folds.train]
+    keep = [i for i, t in enumerate(test) if len(t) and (train is None or len(train[i]))]
+    return Folds([test[i] for i in keep], None if train is None else [train[i] for i in keep])
+
+
+def _indices(rows: Any) -> IntArray:
+    index = np.asarray(rows)
+    return np.flatnonzero(index) if index.dtype == bool else index.astype(np.intp)

@@ -1,0 +1,83 @@
+"""Folds by content: duplicates, order, stratification, splitters."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.model_selection import KFold
+
+from lssvm._core.errors import InvalidInputError
+from lssvm.tuning import content_folds, hash_rows, splitter_folds
+
+rng = np.random.default_rng(0)
+X = np.round(rng.normal(size=(300, 3)), 1)
+
+
+def assignment(folds, n):
+    fold = np.full(n, -1)
+    for v, rows in enumerate(folds.test):
+        assert np.all(fold[rows] == -1)
+        fold[rows] = v
+    assert np.all(fold >= 0)
+    return fold
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(2, 12), st.integers(0, 10**6))
+def test_equal_rows_share_a_fold_and_order_does_not_matter(v, seed):
+    rows = np.vstack([X, X[:50]])
+    order = np.random.default_rng(seed).permutation(len(rows))
+    fold = assignment(content_folds(rows, v, seed=seed), len(rows))
+    np.testing.assert_array_equal(fold[300:], fold[:50])
+    shuffled = assignment(content_folds(rows[order], v, seed=seed), len(rows))
+    np.testing.assert_array_equal(shuffled, fold[order])
+
+
+def test_folds_are_balanced_and_stratified():
+    rows = rng.normal(size=(403, 2))
+    labels = (np.arange(403) < 61).astype(int)
+    folds = content_folds(rows, 10, labels=labels)
+    sizes = [len(t) for t in folds.test]
+    ones = [labels[t].sum() for t in folds.test]
+    assert max(sizes) - min(sizes) <= 1 and max(ones) - min(ones) <= 1
+
+
+def test_seed_changes_the_folds():
+    one, two = (assignment(content_folds(X, 5, seed=s), 300) for s in (0, 1))
+    assert np.any(one != two)
+
+
+def test_one_distinct_row_at_a_time():
+    folds = content_folds(np.array([[1.0], [2.0], [1.0]]), None)
+    assert sorted(len(t) for t in folds.test) == [1, 2]
+
+
+def test_hash_of_sparse_and_signed_zero():
+    rows = np.array([[0.0, 1.0, -0.0], [2.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
+    dense = hash_rows(rows, 7)
+    np.testing.assert_array_equal(dense, hash_rows(sparse.csr_matrix(rows), 7))
+    assert len(set(dense)) == 3
+    assert hash_rows(np.array([[0.0]]))[0] == hash_rows(np.array([[-0.0]]))[0]
+
+
+def test_hash_sees_the_column():
+    assert len(set(hash_rows(np.eye(6)))) == 6
+
+
+def test_too_few_distinct_rows():
+    assert len(content_folds(np.array([[1.0], [2.0], [1.0]]), 10)) == 2
+    with pytest.raises(InvalidInputError, match="distinct rows"):
+        content_folds(np.ones((20, 2)), 5)
+
+
+def test_splitters_are_used_as_they_are():
+    folds = splitter_folds(KFold(3).split(X), 300)
+    assert folds.train is None
+    np.testing.assert_array_equal(folds.test[0], np.arange(100))
+    mask = np.arange(300) < 10
+    uneven = splitter_folds([(mask, ~mask), (np.arange(5), np.arange(7, 9))], 300)
+    assert uneven.train is not None and len(uneven.train[0]) == 10
+    for bad in ([], [([], [1])], [([1], [])]):
+        with pytest.raises(InvalidInputError, match="split"):
+            splitter_folds(bad, 300)
