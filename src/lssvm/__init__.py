@@ -1,0 +1,7 @@
+"""Least squares support vector machines of any size, with scikit-learn's interface."""
+
+from lssvm.estimators import LSSVC, LSSVR
+
+__version__ = "0.1.0.dev0"
+
+__all__ = ["LSSVC", "LSSVR", "__version__"]

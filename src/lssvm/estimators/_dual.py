@@ -1,0 +1,470 @@
+"""What the dual classifier and the dual regressor have in common: tune, solve, reduce, store."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from lssvm._core.errors import ConvergenceWarning, InvalidInputError
+from lssvm._core.memory import as_bytes
+from lssvm._core.progress import Progress
+from lssvm._core.threads import n_threads, small_problem
+from lssvm.estimators._validation import check_C, check_option, make_folds, seed_of
+from lssvm.kernels import (
+    Kernel,
+    Precomputed,
+    evaluate_expansion,
+    has_gamma,
+    make_kernel,
+    resolve_gamma,
+)
+from lssvm.reductions import L0, NormalEquations, Prune, prune, reduce_l0
+from lssvm.solvers import DualSystem, make_solver
+from lssvm.tuning import (
+    Criterion,
+    DualObjective,
+    Folds,
+    Group,
+    Space,
+    TuningResult,
+    hash_rows,
+    make_search,
+    restrict_folds,
+)
+
+FloatArray = NDArray[Any]
+IntArray = NDArray[np.intp]
+
+
+@dataclass
+class DualProblem:
+    """Everything that a fit needs after its input has been checked."""
+
+    given: tuple[Any, Any]  # the caller's X and y, all rows
+    X: Any  # rows of positive weight
+    Y: FloatArray
+    groups: list[Group]
+    weight: FloatArray | None
+    labels: IntArray | None
+    support: IntArray  # rows of the caller's X that have a positive weight
+    criterion: Callable[[IntArray | None], Criterion]  # of one column, or of all (None)
+    row_loss: Callable[[FloatArray, FloatArray], FloatArray]  # predictions, targets -> per row
+
+
+class DualModel(BaseEstimator):
+    """Base of `LSSVC` and `LSSVR`; holds no numerics of its own."""
+
+    def _accepts_sparse(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel in ("rbf", "linear", "poly", "matern")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.sparse = self._accepts_sparse()
+        return tags
+
+    # -- fitting ---------------------------------------------------------------------------------
+
+    def _check_square(self, X: Any) -> None:
+        if not (isinstance(self.kernel, str) and self.kernel == "precomputed"):
+            return
+        if X.shape[0] != X.shape[1]:
+            raise InvalidInputError(
+                f"kernel='precomputed' needs a square kernel matrix of the training rows but X has "
+                f"shape {X.shape}."
+            )
+        scale = float(np.max(np.abs(X), initial=0.0))
+        if not np.allclose(X, X.T, rtol=1e-7, atol=1e-10 * scale):
+            raise InvalidInputError(
+                "kernel='precomputed' needs a symmetric kernel matrix but X differs from its "
+                "transpose: pass K with K[i, j] = K[j, i], for example (K + K.T) / 2."
+            )
+
+    def _fit_problem(self, problem: DualProblem) -> None:
+        check_option("tuning", self.tuning, ("joint", "separate"))
+        C = check_C(self.C)
+        self._seed = seed_of(self.random_state)
+        budget, threads = as_bytes(self.memory_budget), n_threads(self.n_jobs)
+        rows, basis = problem.X, problem.X
+        if isinstance(self._kernel_at(1.0), Precomputed):
+            basis = problem.support
+        tune_gamma = isinstance(self.gamma, str) and self.gamma == "cv" and has_gamma(self.kernel)
+        gamma = self._fixed_gamma(problem, tune_gamma)
+        system = DualSystem(
+            self._kernel_at(gamma if gamma is not None else 1.0),
+            rows,
+            basis,
+            C or 1.0,
+            None if problem.weight is None else np.sqrt(problem.weight),
+            budget,
+            threads,
+            bool(self.fit_intercept),
+        )
+        reduction = self._reduction()
+        folds = None
+        if C is None or tune_gamma or isinstance(reduction, Prune):
+            folds = make_folds(
+                self.cv,
+                *problem.given,
+                problem.support,
+                labels=problem.labels,
+                seed=self._seed,
+                positions=basis is not rows,
+            )
+        k = problem.Y.shape[1]
+        C_of = np.full(k, np.nan if C is None else C)
+        gamma_of: list[Any] = [gamma] * k
+        with small_problem(system.n):
+            if C is None or tune_gamma:
+                assert folds is not None
+                self._tune(problem, system, folds, C, gamma, tune_gamma, C_of, gamma_of)
+            self._solve(problem, system, folds, reduction, C_of, gamma_of)
+
+    def _fixed_gamma(self, problem: DualProblem, tune_gamma: bool) -> Any:
+        if tune_gamma or not has_gamma(self.kernel):
+            return None
+        gamma = "scale" if isinstance(self.gamma, str) and self.gamma == "cv" else self.gamma
+        return resolve_gamma(gamma, problem.X, problem.weight)
+
+    def _kernel_at(self, gamma: Any) -> Kernel:
+        return make_kernel(
+            self.kernel,
+            gamma=1.0 if gamma is None else gamma,
+            degree=self.degree,
+            coef0=self.coef0,
+            nu=self.nu,
+        )
+
+    def _tune(
+        self,
+        problem: DualProblem,
+        system: DualSystem,
+        folds: Folds,
+        C: float | None,
+        gamma: Any,
+        tune_gamma: bool,
+        C_of: FloatArray,
+        gamma_of: list[Any],
+    ) -> None:
+        """Choose C and gamma, jointly for all problems or for each by itself."""
+        start = float(resolve_gamma("scale", problem.X, problem.weight)) if tune_gamma else 1.0
+        space = Space(
+            C=C, tune_gamma=tune_gamma, gamma_start=start, n_features=max(1, problem.X.shape[1])
+        )
+        jobs: list[IntArray | None] = [None]
+        if self.tuning == "separate":
+            jobs = [np.array([j]) for j in range(problem.Y.shape[1])]
+        results = []
+        for columns in jobs:
+            objective = self._objective(problem, system, folds, columns, gamma, tune_gamma)
+            result = make_search(self.search).run(
+                objective,
+                space,
+                random_state=self._seed,
+                on_event=Progress(int(self.verbose)),
+            )
+            results.append(result)
+            chosen = slice(None) if columns is None else columns
+            C_of[chosen] = result.C
+            if tune_gamma:
+                for j in range(len(gamma_of)) if columns is None else columns:
+                    gamma_of[j] = result.gamma
+            if result.interrupted:
+                warnings.warn(
+                    "Tuning was interrupted; the best parameters found so far are used.",
+                    ConvergenceWarning,
+                    stacklevel=4,
+                )
+        self._store_tuning(results)
+
+    def _objective(
+        self,
+        problem: DualProblem,
+        system: DualSystem,
+        folds: Folds,
+        columns: IntArray | None,
+        gamma: Any,
+        tune_gamma: bool,
+    ) -> DualObjective:
+        Y, groups = problem.Y, problem.groups
+        rows, basis, weight, used = system.rows, system.basis, problem.weight, folds
+        if columns is not None:
+            group = next(g for g in groups if columns[0] in g.columns)
+            Y, groups = Y[:, columns], [Group(np.array([0]))]
+            if group.rows is not None:
+                rows, basis, Y = rows[group.rows], basis[group.rows], Y[group.rows]
+                weight = None if weight is None else weight[group.rows]
+                used = restrict_folds(folds, group.rows, system.n)
+        return DualObjective(
+            lambda value: self._kernel_at(value if tune_gamma else gamma),
+            rows,
+            basis,
+            Y,
+            used,
+            problem.criterion(columns),
+            groups,
+            weight,
+            system.budget,
+            system.threads,
+            system.bias,
+        )
+
+    def _store_tuning(self, results: list[TuningResult]) -> None:
+        self.cv_results_ = (
+            results[0].cv_results if len(results) == 1 else [r.cv_results for r in results]
+        )
+        self.best_score_ = float(np.mean([-r.loss for r in results]))
+        self.n_evaluations_ = int(sum(r.n_evaluations for r in results))
+
+    def _solve(
+        self,
+        problem: DualProblem,
+        system: DualSystem,
+        folds: Folds | None,
+        reduction: Any,
+        C_of: FloatArray,
+        gamma_of: list[Any],
+    ) -> None:
+        """Solve every group, reduce it, and store the expansion."""
+        n, k = problem.Y.shape
+        coef = np.zeros((n, k))
+        intercept = np.zeros(k)
+        self.reduction_path_: list[Any] = []
+        residual, iterations = 0.0, 1
+        for group in problem.groups:
+            for columns, C, gamma in _alike(group.columns, C_of, gamma_of):
+                rows = np.arange(n) if group.rows is None else group.rows
+                part = self._part(system, group, C, gamma)
+                Y = problem.Y[np.ix_(rows, columns)]
+                alpha, b, stats = self._solve_system(part, Y)
+                residual, iterations = max(residual, stats[0]), max(iterations, stats[1])
+                if isinstance(reduction, L0):
+                    part_coef, b = self._reduce_l0(part, Y, alpha, reduction)
+                elif isinstance(reduction, Prune):
+                    part_coef, b, C, gamma = self._reduce_prune(
+                        problem, system, group, columns, folds, part, Y, alpha, reduction, gamma
+                    )
+                    C_of[columns] = C
+                    for j in columns:
+                        gamma_of[j] = gamma
+                else:
+                    part_coef = alpha
+                coef[np.ix_(rows, columns)] = part_coef
+                intercept[columns] = b
+        if not (np.all(np.isfinite(coef)) and np.all(np.isfinite(intercept))):
+            raise InvalidInputError(
+                "The solution is not finite: the kernel matrix overflows or is singular for these "
+                "data. Scale the features (StandardScaler), or lower C, degree or gamma."
+            )
+        self.residual_, self.n_iter_ = residual, iterations
+        self._store(problem, system, coef, intercept, C_of, gamma_of)
+
+    def _part(self, system: DualSystem, group: Group, C: float, gamma: Any) -> DualSystem:
+        part = replace(system, kernel=self._kernel_at(gamma), C=C)
+        if group.rows is None:
+            return part
+        root = None if system.root_weight is None else system.root_weight[group.rows]
+        return replace(
+            part, rows=system.rows[group.rows], basis=system.basis[group.rows], root_weight=root
+        )
+
+    def _solve_system(
+        self, system: DualSystem, Y: FloatArray
+    ) -> tuple[FloatArray, FloatArray, tuple[float, int]]:
+        name, solver = make_solver(
+            self.solver, system, tol=self.tol, max_iter=self.max_iter, seed=self._seed
+        )
+        self.solver_ = name
+        solution = solver.solve(solver.factorise(system), Y.astype(system.dtype, copy=False))
+        return solution.alpha, solution.intercept, (solution.residual, solution.iterations)
+
+    # -- reductions ------------------------------------------------------------------------------
+
+    def _reduction(self) -> Any:
+        known = {"prune": Prune(), "l0": L0()}
+        if self.reduction is None or isinstance(self.reduction, (Prune, L0)):
+            return self.reduction
+        if isinstance(self.reduction, str) and self.reduction in known:
+            return known[self.reduction]
+        raise InvalidInputError(
+            f"reduction={self.reduction!r} is not known: choose None, 'prune', 'l0', or an "
+            "instance of lssvm.reductions.Prune or lssvm.reductions.L0."
+        )
+
+    def _reduce_l0(
+        self, system: DualSystem, Y: FloatArray, alpha: FloatArray, settings: L0
+    ) -> tuple[FloatArray, FloatArray]:
+        u = system.u.astype(np.float64)
+        # Equal rows are one basis function, so that a weight of 2 equals the row twice.
+        content = system.basis if isinstance(system.kernel, Precomputed) else system.rows
+        keys = np.arange(system.n) if content.ndim == 1 else hash_rows(content)
+        _, first, member = np.unique(keys, return_index=True, return_inverse=True)
+        start = np.zeros((len(first), alpha.shape[1]))
+        np.add.at(start, member, alpha)
+        K = system.gram(copies=3, what="The L0 reduction's kernel matrix")
+        Q = K[:, first] / u[None, first]  # R K
+        equations = NormalEquations(
+            Q.T @ Q,
+            Q.T @ (u[:, None] * Y),
+            Q.T @ u if system.bias else np.zeros(len(first)),
+            (u**2) @ Y if system.bias else np.zeros(Y.shape[1]),
+            float(u @ u),
+        )
+        reduced = reduce_l0(equations, start, system.C, settings)
+        coef = np.zeros_like(alpha, dtype=np.float64)
+        coef[first[reduced.support]] = reduced.coef
+        self.reduction_path_.append(reduced)
+        return coef, reduced.intercept
+
+    def _reduce_prune(
+        self,
+        problem: DualProblem,
+        system: DualSystem,
+        group: Group,
+        columns: IntArray,
+        folds: Folds | None,
+        part: DualSystem,
+        Y: FloatArray,
+        alpha: FloatArray,
+        settings: Prune,
+        gamma: Any,
+    ) -> tuple[FloatArray, FloatArray, float, Any]:
+        assert folds is not None
+        used = folds if group.rows is None else restrict_folds(folds, group.rows, system.n)
+        pruned = prune(
+            part,
+            Y,
+            used,
+            lambda predictions: problem.row_loss(predictions, Y),
+            alpha,
+            lambda reduced, targets: self._solve_system(reduced, targets)[0],
+            settings,
+            self._retuner(problem, part, Y, used, columns) if settings.retune else None,
+            gamma,
+        )
+        rows = pruned.rows
+        root = None if part.root_weight is None else part.root_weight[rows]
+        final = replace(
+            part,
+            kernel=self._kernel_at(pruned.gamma),
+            rows=part.rows[rows],
+            basis=part.basis[rows],
+            root_weight=root,
+            C=pruned.C,
+        )
+        left, b, _ = self._solve_system(final, Y[rows])
+        coef = np.zeros_like(alpha)
+        coef[rows] = left
+        self.reduction_path_.append(pruned)
+        return coef, b, pruned.C, pruned.gamma
+
+    def _retuner(
+        self, problem: DualProblem, part: DualSystem, Y: FloatArray, folds: Folds, columns: IntArray
+    ) -> Callable[[IntArray], tuple[Any, DualSystem]]:
+        C = check_C(self.C)
+        tune_gamma = isinstance(self.gamma, str) and self.gamma == "cv" and has_gamma(self.kernel)
+        if C is not None and not tune_gamma:
+            raise InvalidInputError(
+                "Prune(retune=True) needs something to tune: set C='cv' or gamma='cv'."
+            )
+        weight = None if part.root_weight is None else part.root_weight**2
+        gamma = self._fixed_gamma(problem, tune_gamma)
+        start = float(resolve_gamma("scale", problem.X, problem.weight)) if tune_gamma else 1.0
+        space = Space(C=C, tune_gamma=tune_gamma, gamma_start=start, n_features=part.rows.shape[1])
+
+        def retune(rows: IntArray) -> tuple[Any, DualSystem]:
+            objective = DualObjective(
+                lambda value: self._kernel_at(value if tune_gamma else gamma),
+                part.rows,
+                part.basis,
+                Y,
+                folds,
+                _RowLossCriterion(problem.row_loss, Y),
+                [Group(np.arange(Y.shape[1]), rows)],
+                weight,
+                part.budget,
+                part.threads,
+                part.bias,
+            )
+            result = make_search(self.search).run(objective, space, random_state=self._seed)
+            chosen = result.gamma if tune_gamma else gamma
+            return chosen, replace(part, kernel=self._kernel_at(chosen), C=result.C)
+
+        return retune
+
+    # -- the fitted model ------------------------------------------------------------------------
+
+    def _store(
+        self,
+        problem: DualProblem,
+        system: DualSystem,
+        coef: FloatArray,
+        intercept: FloatArray,
+        C_of: FloatArray,
+        gamma_of: list[Any],
+    ) -> None:
+        used = np.flatnonzero(np.any(coef != 0, axis=1))
+        if len(used) == 0:
+            used = np.array([0])
+        self.support_ = problem.support[used]
+        self._basis = system.basis[used]
+        if not isinstance(system.kernel, Precomputed):
+            self.support_vectors_ = self._basis
+        self.dual_coef_ = coef[used].astype(system.dtype, copy=False)
+        self.intercept_ = intercept.astype(system.dtype, copy=False)
+        self._machines = [
+            (self._kernel_at(gamma), columns)
+            for columns, _, gamma in _alike(np.arange(coef.shape[1]), np.ones_like(C_of), gamma_of)
+        ]
+        alike = len(set(C_of)) == 1
+        self.C_ = float(C_of[0]) if alike else C_of
+        same = all(np.array_equal(gamma_of[0], g) for g in gamma_of)
+        self.gamma_ = gamma_of[0] if same else np.array(gamma_of)
+
+    def _raw_scores(self, X: Any) -> FloatArray:
+        """Return the outputs of all problems for new rows, shape (n, k)."""
+        check_is_fitted(self)
+        X = validate_data(
+            self,
+            X,
+            reset=False,
+            accept_sparse="csr" if self._accepts_sparse() else False,
+            dtype=[np.float64, np.float32],
+        )
+        budget, threads = as_bytes(self.memory_budget), n_threads(self.n_jobs)
+        out = np.empty((X.shape[0], self.dual_coef_.shape[1]), self.dual_coef_.dtype)
+        for kernel, columns in self._machines:
+            coef, intercept = self.dual_coef_[:, columns], self.intercept_[columns]
+            out[:, columns] = evaluate_expansion(
+                kernel, X, self._basis, coef, intercept, budget=budget, threads=threads
+            )
+        return out
+
+
+@dataclass(frozen=True)
+class _RowLossCriterion:
+    """A per-row loss as a criterion."""
+
+    row_loss: Callable[[FloatArray, FloatArray], FloatArray]
+    Y: FloatArray
+    pooled: bool = True
+
+    def __call__(self, predictions: FloatArray, rows: IntArray) -> FloatArray:
+        return np.array([float(self.row_loss(p, self.Y[rows]).mean()) for p in predictions])
+
+
+def _alike(
+    columns: IntArray, C_of: FloatArray, gamma_of: list[Any]
+) -> list[tuple[IntArray, float, Any]]:
+    """Gather columns that have the same C and gamma: they share one factorisation."""
+    gathered: dict[Any, list[int]] = {}
+    for j in columns:
+        gathered.setdefault((float(C_of[j]), repr(gamma_of[j])), []).append(int(j))
+    return [(np.array(members), key[0], gamma_of[members[0]]) for key, members in gathered.items()]

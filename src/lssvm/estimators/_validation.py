@@ -1,0 +1,126 @@
+"""Checks of parameters and weights that all estimators share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lssvm._core.errors import InvalidInputError
+from lssvm._core.random import RandomState, as_generator
+from lssvm.tuning import Folds, content_folds, restrict_folds, splitter_folds
+
+
+def check_weight(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
+    """Return sample weights as an array (n,), None when all are one."""
+    if sample_weight is None:
+        return None
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.ndim == 0:
+        weight = np.full(n, float(weight))
+    if weight.shape != (n,):
+        raise InvalidInputError(
+            f"sample_weight has shape {weight.shape} but X has {n} rows: give one weight per row. "
+            "(Sample weights must be 1D array or scalar.)"
+        )
+    if not np.all(np.isfinite(weight)) or np.any(weight < 0):
+        raise InvalidInputError(
+            "sample_weight has negative, NaN or infinite values: weights must be finite and >= 0."
+        )
+    if not np.any(weight > 0):
+        raise InvalidInputError(
+            "sample_weight is zero for every row: at least one row must have a positive weight."
+        )
+    return None if np.all(weight == 1.0) else weight
+
+
+def check_C(C: Any) -> float | None:
+    """Return C as a number, or None for "cv"."""
+    if isinstance(C, str) and C == "cv":
+        return None
+    if isinstance(C, (int, float, np.number)) and type(C) is not bool:
+        value = float(C)
+        if np.isfinite(value) and value > 0:
+            return value
+    raise InvalidInputError(
+        f"C={C!r} is not usable: give a finite number > 0, or 'cv' to choose it by "
+        "cross-validation."
+    )
+
+
+def check_option(name: str, value: Any, options: tuple[str, ...]) -> None:
+    """Raise if ``value`` is not one of ``options``."""
+    if value not in options:
+        raise InvalidInputError(f"{name}={value!r} is not known: choose one of {options}.")
+
+
+def class_weights(
+    class_weight: Any, classes: NDArray[Any], labels: NDArray[np.intp], weight: Any
+) -> NDArray[np.float64] | None:
+    """Return the factor each row gets from its class, shape (n,), None when all are one.
+
+    "balanced" gives every class the same total weight, counted with the sample weights, so that
+    a weight of 2 still equals the row twice.
+    """
+    if class_weight is None:
+        return None
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        counts = np.bincount(labels, weights=weight, minlength=len(classes))
+        factors = counts.sum() / (len(classes) * counts)
+    elif isinstance(class_weight, dict):
+        unknown = [key for key in class_weight if key not in classes.tolist()]
+        if unknown:
+            raise InvalidInputError(
+                f"class_weight names {unknown!r}, which are not among the classes "
+                f"{classes.tolist()!r}: use the labels found in y."
+            )
+        factors = np.array([float(class_weight.get(c, 1.0)) for c in classes.tolist()])
+        if not np.all(np.isfinite(factors)) or np.any(factors < 0):
+            raise InvalidInputError("class_weight values must be finite and >= 0.")
+    else:
+        raise InvalidInputError(
+            f"class_weight={class_weight!r} is not usable: give a dict from label to weight, "
+            "'balanced', or None."
+        )
+    return np.asarray(factors[labels])
+
+
+def seed_of(random_state: RandomState) -> int:
+    """Return the seed of folds, searches and landmarks; None counts as 0, so that fits repeat."""
+    if random_state is None:
+        return 0
+    return int(as_generator(random_state).integers(2**31 - 1))
+
+
+def make_folds(
+    cv: Any,
+    X: Any,
+    y: Any,
+    rows: NDArray[np.intp],
+    *,
+    labels: NDArray[np.intp] | None,
+    seed: int,
+    positions: bool,
+) -> Folds:
+    """Turn ``cv`` into folds of the rows ``rows`` of ``X``.
+
+    A number or "loo" assigns rows by content (by position where rows have no content of their own,
+    as with a precomputed kernel); a splitter or an iterable of splits is used as it is.
+    """
+    n = X.shape[0]
+    content = rows[:, None] + 1.0 if positions else X[rows]
+    if isinstance(cv, str) and cv == "loo":
+        return content_folds(content, None, seed=seed)
+    if isinstance(cv, (int, np.integer)) and type(cv) is not bool:
+        if cv < 2:
+            raise InvalidInputError(f"cv={cv!r} is not usable: give at least 2 folds, or 'loo'.")
+        return content_folds(content, int(cv), labels=labels, seed=seed)
+    if hasattr(cv, "split") and not isinstance(cv, str):
+        return restrict_folds(splitter_folds(cv.split(X, y), n), rows, n)
+    if hasattr(cv, "__iter__") and not isinstance(cv, str):
+        return restrict_folds(splitter_folds(cv, n), rows, n)
+    raise InvalidInputError(
+        f"cv={cv!r} is not usable: give a number of folds, 'loo', a scikit-learn splitter, or an "
+        "iterable of (train, test) indices."
+    )

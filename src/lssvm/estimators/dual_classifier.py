@@ -1,0 +1,334 @@
+"""`LSSVC`: the full dual model for classification."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d, validate_data
+
+from lssvm._core.errors import InvalidInputError
+from lssvm._core.random import RandomState
+from lssvm.codes import decode, groups, make_code, targets
+from lssvm.estimators._dual import DualModel, DualProblem
+from lssvm.estimators._scoring import ScorerCriterion
+from lssvm.estimators._validation import check_weight, class_weights
+from lssvm.tuning import Criterion, Group, Misclassification
+
+FloatArray = NDArray[Any]
+
+
+class LSSVC(ClassifierMixin, DualModel):
+    r"""Least squares support vector classifier, solved exactly in the dual.
+
+    Minimises :math:`\tfrac12 w^T w + \tfrac C2 \sum_i s_i e_i^2` subject to
+    :math:`y_i (w^T \varphi(x_i) + b) = 1 - e_i` (eq. (3.1) of [Suykens2002]_). Multiplied by
+    :math:`y_i = \pm 1` the constraint is that of regression on the targets, so the system (3.5) is
+    (3.32) with :math:`\alpha_i y_i` in place of :math:`\alpha_i`: that is what `dual_coef_`
+    holds. More than two classes are coded into binary problems (section 3.2).
+
+    Parameters
+    ----------
+    C : float or "cv", default=1.0
+        Regularisation; larger fits closer. "cv" chooses it by cross-validation inside `fit`.
+    kernel : {"rbf", "linear", "poly", "laplacian", "matern", "precomputed"}, callable or Kernel, \
+default="rbf"
+    gamma : float, array of shape (d,), "scale", "auto" or "cv", default="scale"
+        Width of rbf, laplacian and matern, scale of poly; as in `sklearn.svm.SVC`.
+    degree : int, default=3
+        Of the polynomial kernel (gamma x'z + coef0)^degree.
+    coef0 : float, default=1.0
+    nu : {0.5, 1.5, 2.5}, default=1.5
+        Of the Matern kernel.
+    fit_intercept : bool, default=True
+        Whether there is a bias b. Without it the system is (3.62), that of kernel ridge regression
+        and of a Gaussian process.
+    multiclass : {"auto", "ovo", "ova", "moc", "ecoc"}, array or Code, default="auto"
+        Output code; see `lssvm.codes`. All problems of one-vs-all, minimum output coding and
+        error-correcting codes are columns of one solve.
+    decoding : {"hamming", "loss"} or None, default=None
+        From outputs to classes; None takes votes for one-vs-one and loss decoding otherwise.
+    targets : {"label", "fisher"} or (t1, t2), default="label"
+        Targets +1 and -1; "fisher" takes +N/N1 and -N/N2 of regularised kernel Fisher discriminant
+        analysis (section 3.3), a pair +t1 and -t2 of eq. (3.23).
+    class_weight : dict, "balanced" or None, default=None
+    solver : {"auto", "cholesky", "cg", "smo"} or solver object, default="auto"
+        "auto" factorises the kernel matrix when it fits into the memory budget, otherwise uses
+        preconditioned conjugate gradients.
+    reduction : None, "prune", "l0" or an object of `lssvm.reductions`, default=None
+        Fewer support vectors after training (section 3.7 of [Suykens2002]_; [Lopez2011]_).
+    cv : int, "loo", splitter or iterable, default=10
+        Folds for tuning and pruning. A number assigns rows by content (equal rows share a fold),
+        stratified by class; a splitter is used as it is.
+    search : {"path", "grid", "shrinking", "csa"} or search object, default="path"
+        How (C, gamma) are searched; see `lssvm.tuning`.
+    scoring : str, callable or None, default=None
+        Any scikit-learn scorer; None is the accuracy.
+    tuning : {"joint", "separate"}, default="joint"
+        One (C, gamma) for all binary problems, or one for each (eq. (3.13)).
+    tol : float, default=1e-6
+        Relative residual of the iterative solvers.
+    max_iter : int or None, default=None
+    memory_budget : int, str or None, default=None
+        Bytes, or "2 GB"; None is 70 % of the available memory. A kernel matrix that does not fit
+        is refused before it is allocated.
+    n_jobs : int or None, default=None
+        Threads; None uses all cores.
+    random_state : int, Generator, RandomState or None, default=None
+        Seeds folds, searches and random codes; None counts as 0.
+    verbose : int, default=0
+        1 reports tuning on standard error.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+    code_ : Code
+    dual_coef_ : array of shape (n_support, n_problems)
+        Support values times targets, alpha_i y_i; zero where a problem does not use a row.
+    intercept_ : array of shape (n_problems,)
+    support_ : int array of shape (n_support,)
+        Rows of X that are support vectors.
+    support_vectors_ : array of shape (n_support, n_features)
+        Not for a precomputed kernel.
+    C_, gamma_ : float (arrays where tuned separately)
+    solver_ : str
+    residual_ : float
+        Relative residual of the linear systems.
+    n_iter_ : int
+        Iterations of the solver, 1 for Cholesky.
+    cv_results_ : dict, best_score_ : float
+        When something was tuned.
+    reduction_path_ : list
+        What the reduction did, one record per group of problems.
+    n_features_in_, feature_names_in_
+
+    Notes
+    -----
+    Time n^3/3 + n^2 d, memory n^2 numbers with Cholesky; O(n^2 d) per iteration and O(n m) memory
+    with conjugate gradients. Exact leave-one-out or v-fold cross-validation over a whole path of C
+    costs one eigendecomposition per gamma.
+
+    A sample weight of 0 is as if the row were not there, of 2 as if it were there twice.
+
+    Examples
+    --------
+    >>> from lssvm import LSSVC
+    >>> from lssvm.datasets import load_ripley
+    >>> ripley = load_ripley()
+    >>> X, y = ripley.data, ripley.target
+    >>> model = LSSVC(C="cv", gamma="cv").fit(X[ripley.train], y[ripley.train])
+    >>> bool(model.score(X[ripley.test], y[ripley.test]) > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        C: Any = 1.0,
+        *,
+        kernel: Any = "rbf",
+        gamma: Any = "scale",
+        degree: int = 3,
+        coef0: float = 1.0,
+        nu: float = 1.5,
+        fit_intercept: bool = True,
+        multiclass: Any = "auto",
+        decoding: str | None = None,
+        targets: Any = "label",
+        class_weight: Any = None,
+        solver: Any = "auto",
+        reduction: Any = None,
+        cv: Any = 10,
+        search: Any = "path",
+        scoring: Any = None,
+        tuning: str = "joint",
+        tol: float = 1e-6,
+        max_iter: int | None = None,
+        memory_budget: Any = None,
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+        verbose: int = 0,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.nu = nu
+        self.fit_intercept = fit_intercept
+        self.multiclass = multiclass
+        self.decoding = decoding
+        self.targets = targets
+        self.class_weight = class_weight
+        self.solver = solver
+        self.reduction = reduction
+        self.cv = cv
+        self.search = search
+        self.scoring = scoring
+        self.tuning = tuning
+        self.tol = tol
+        self.max_iter = max_iter
+        self.memory_budget = memory_budget
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LSSVC:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            The (n, n) kernel matrix for ``kernel="precomputed"``.
+        y : array-like of shape (n,)
+            Class labels.
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        LSSVC
+            Itself.
+        """
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse="csr" if self._accepts_sparse() else False,
+            dtype=[np.float64, np.float32],
+        )
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+        self._check_square(X)
+        given = X, y
+        X, y, labels, weight, support = self._weigh(X, y, sample_weight)
+        self.code_ = make_code(self.multiclass, len(self.classes_), self.random_state or 0)
+        codes = targets(self.code_, labels)
+        Y = self._scale_targets(codes, weight)
+        problem_groups = [Group(g.columns, g.rows) for g in groups(self.code_, labels)]
+
+        def criterion(columns: Any) -> Criterion:
+            if columns is None:
+                if self.scoring is None:
+                    return Misclassification(labels, self._decide, weight)
+                return ScorerCriterion(self.scoring, X, y, self._finish, self.classes_, weight)
+            if self.scoring is not None:
+                raise InvalidInputError(
+                    "tuning='separate' judges each binary problem by its accuracy; scoring cannot "
+                    "be given with it. Use tuning='joint'."
+                )
+            used = codes[:, columns[0]] != 0
+            truth = (codes[used, columns[0]] > 0).astype(np.intp)
+            part = None if weight is None else weight[used]
+            return Misclassification(truth, _sign_labels, part)
+
+        self._fit_problem(
+            DualProblem(
+                given,
+                X,
+                Y,
+                problem_groups,
+                weight,
+                labels,
+                support,
+                criterion,
+                _wrong_sides,
+            )
+        )
+        return self
+
+    def _weigh(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, Any, Any]:
+        """Drop rows of weight zero, find the classes, multiply in the class weights."""
+        weight = check_weight(sample_weight, X.shape[0])
+        support = np.arange(X.shape[0])
+        if weight is not None:
+            support = np.flatnonzero(weight > 0)
+            X, y, weight = X[support], y[support], weight[support]
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise InvalidInputError(
+                f"A classifier needs at least 2 classes but y has only one class: "
+                f"{self.classes_.tolist()} (rows of weight zero do not count)."
+            )
+        factors = class_weights(self.class_weight, self.classes_, labels, weight)
+        if factors is not None:
+            weight = factors if weight is None else weight * factors
+            keep = np.flatnonzero(weight > 0)
+            if len(np.unique(labels[keep])) < len(self.classes_):
+                raise InvalidInputError(
+                    "class_weight is zero for a whole class: give every class a positive weight, "
+                    "or remove its rows."
+                )
+        return X, y, labels.astype(np.intp), weight, support
+
+    def _scale_targets(self, codes: FloatArray, weight: Any) -> FloatArray:
+        """Turn codes (n, k) of -1, 0, +1 into targets."""
+        if isinstance(self.targets, str) and self.targets == "label":
+            return codes
+        if isinstance(self.targets, str) and self.targets == "fisher":
+            rows = np.ones(len(codes)) if weight is None else weight
+            n_plus, n_minus = rows @ (codes > 0), rows @ (codes < 0)
+            total = n_plus + n_minus  # [Suykens2002, section 3.4.2]: targets -N/N2, +N/N1
+            return np.where(codes > 0, total / n_plus, np.where(codes < 0, -total / n_minus, 0.0))
+        if isinstance(self.targets, (tuple, list)) and len(self.targets) == 2:
+            t1, t2 = (float(t) for t in self.targets)
+            if t1 > 0 and t2 > 0:
+                return np.where(codes > 0, t1, np.where(codes < 0, -t2, 0.0))  # eq. (3.23)
+        raise InvalidInputError(
+            f"targets={self.targets!r} is not usable: choose 'label', 'fisher', or a pair (t1, t2) "
+            "of positive numbers for the targets +t1 and -t2."
+        )
+
+    def _class_scores(self, raw: FloatArray) -> FloatArray:
+        return np.asarray(decode(self.code_, raw, self.decoding))
+
+    def _decide(self, raw: FloatArray) -> NDArray[np.intp]:
+        if len(self.classes_) == 2:
+            return _sign_labels(raw)
+        return np.asarray(np.argmax(self._class_scores(raw), axis=1), dtype=np.intp)
+
+    def _finish(self, raw: FloatArray) -> tuple[Any, Any]:
+        """Return labels and decision values for raw outputs."""
+        scores = raw[:, 0] if len(self.classes_) == 2 else self._class_scores(raw)
+        return self.classes_[self._decide(raw)], scores
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return how clearly each row belongs to each class.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+
+        Returns
+        -------
+        array of shape (n,) or (n, n_classes)
+            Two classes: the output of eq. (3.7), positive for ``classes_[1]``. More: the decoded
+            class scores, whose largest is the prediction.
+        """
+        raw = self._raw_scores(X)
+        return np.asarray(raw[:, 0]) if len(self.classes_) == 2 else self._class_scores(raw)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict the classes of new rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            The (n, n_train) kernel rows for ``kernel="precomputed"``.
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        raw = self._raw_scores(X)
+        return np.asarray(self.classes_[self._decide(raw)])
+
+
+def _sign_labels(raw: FloatArray) -> NDArray[np.intp]:
+    return (raw[:, 0] > 0).astype(np.intp)
+
+
+def _wrong_sides(predictions: FloatArray, wanted: FloatArray) -> FloatArray:
+    """Return per row the part of its binary problems decided wrongly (0 or 1 for one problem)."""
+    return np.asarray(np.mean((predictions > 0) != (wanted > 0), axis=1))

@@ -1,0 +1,227 @@
+"""`LSSVR`: the full dual model for function estimation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import validate_data
+
+from lssvm._core.random import RandomState
+from lssvm.estimators._dual import DualModel, DualProblem
+from lssvm.estimators._scoring import ScorerCriterion
+from lssvm.estimators._validation import check_weight
+from lssvm.tuning import Criterion, Group, SquaredError
+
+FloatArray = NDArray[Any]
+
+
+class LSSVR(MultiOutputMixin, RegressorMixin, DualModel):
+    r"""Least squares support vector regression, solved exactly in the dual.
+
+    Minimises :math:`\tfrac12 w^T w + \tfrac C2 \sum_i s_i e_i^2` subject to
+    :math:`y_i = w^T \varphi(x_i) + b + e_i` (eq. (3.29) of [Suykens2002]_) by solving the linear
+    system (3.32). The model is :math:`y(x) = \sum_i \alpha_i K(x, x_i) + b` (eq. (3.34)).
+
+    Parameters
+    ----------
+    C : float or "cv", default=1.0
+        Regularisation; larger fits closer. "cv" chooses it by cross-validation inside `fit`.
+    kernel : {"rbf", "linear", "poly", "laplacian", "matern", "precomputed"}, callable or Kernel, \
+default="rbf"
+    gamma : float, array of shape (d,), "scale", "auto" or "cv", default="scale"
+        Width of rbf, laplacian and matern, scale of poly; as in `sklearn.svm.SVR`.
+    degree : int, default=3
+        Of the polynomial kernel (gamma x'z + coef0)^degree.
+    coef0 : float, default=1.0
+    nu : {0.5, 1.5, 2.5}, default=1.5
+        Of the Matern kernel.
+    fit_intercept : bool, default=True
+        Whether there is a bias b. Without it the system is (3.62), that of kernel ridge regression
+        and of a Gaussian process.
+    solver : {"auto", "cholesky", "cg", "smo"} or solver object, default="auto"
+        "auto" factorises the kernel matrix when it fits into the memory budget, otherwise uses
+        preconditioned conjugate gradients.
+    reduction : None, "prune", "l0" or an object of `lssvm.reductions`, default=None
+        Fewer support vectors after training (section 3.7 of [Suykens2002]_; [Lopez2011]_).
+    cv : int, "loo", splitter or iterable, default=10
+        Folds for tuning and pruning. A number assigns rows by content (equal rows share a fold);
+        a splitter is used as it is.
+    search : {"path", "grid", "shrinking", "csa"} or search object, default="path"
+        How (C, gamma) are searched; see `lssvm.tuning`.
+    scoring : str, callable or None, default=None
+        Any scikit-learn scorer; None is the mean squared error.
+    tuning : {"joint", "separate"}, default="joint"
+        One (C, gamma) for all outputs, or one for each.
+    tol : float, default=1e-6
+        Relative residual of the iterative solvers.
+    max_iter : int or None, default=None
+    memory_budget : int, str or None, default=None
+        Bytes, or "2 GB"; None is 70 % of the available memory. A kernel matrix that does not fit
+        is refused before it is allocated.
+    n_jobs : int or None, default=None
+        Threads; None uses all cores.
+    random_state : int, Generator, RandomState or None, default=None
+        Seeds folds and searches; None counts as 0.
+    verbose : int, default=0
+        1 reports tuning on standard error.
+
+    Attributes
+    ----------
+    dual_coef_ : array of shape (n_support, n_outputs)
+        Support values alpha.
+    intercept_ : array of shape (n_outputs,)
+    support_ : int array of shape (n_support,)
+        Rows of X that are support vectors.
+    support_vectors_ : array of shape (n_support, n_features)
+        Not for a precomputed kernel.
+    C_, gamma_ : float (arrays where tuned separately)
+    solver_ : str
+    residual_ : float
+        Relative residual of the linear system.
+    n_iter_ : int
+        Iterations of the solver, 1 for Cholesky.
+    cv_results_ : dict, best_score_ : float
+        When something was tuned.
+    reduction_path_ : list
+        What the reduction did, one record per group of outputs.
+    n_features_in_, feature_names_in_
+
+    Notes
+    -----
+    Time n^3/3 + n^2 d, memory n^2 numbers with Cholesky; O(n^2 d) per iteration and O(n m) memory
+    with conjugate gradients. Exact leave-one-out or v-fold cross-validation over a whole path of C
+    costs one eigendecomposition per gamma.
+
+    A sample weight of 0 is as if the row were not there, of 2 as if it were there twice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm import LSSVR
+    >>> X = np.linspace(0, 6, 40)[:, None]
+    >>> model = LSSVR(C="cv", gamma="cv").fit(X, np.sin(X[:, 0]))
+    >>> bool(model.score(X, np.sin(X[:, 0])) > 0.999)
+    True
+    """
+
+    def __init__(
+        self,
+        C: Any = 1.0,
+        *,
+        kernel: Any = "rbf",
+        gamma: Any = "scale",
+        degree: int = 3,
+        coef0: float = 1.0,
+        nu: float = 1.5,
+        fit_intercept: bool = True,
+        solver: Any = "auto",
+        reduction: Any = None,
+        cv: Any = 10,
+        search: Any = "path",
+        scoring: Any = None,
+        tuning: str = "joint",
+        tol: float = 1e-6,
+        max_iter: int | None = None,
+        memory_budget: Any = None,
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+        verbose: int = 0,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.nu = nu
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.reduction = reduction
+        self.cv = cv
+        self.search = search
+        self.scoring = scoring
+        self.tuning = tuning
+        self.tol = tol
+        self.max_iter = max_iter
+        self.memory_budget = memory_budget
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LSSVR:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            The (n, n) kernel matrix for ``kernel="precomputed"``.
+        y : array-like of shape (n,) or (n, n_outputs)
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        LSSVR
+            Itself.
+        """
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse="csr" if self._accepts_sparse() else False,
+            dtype=[np.float64, np.float32],
+            multi_output=True,
+            y_numeric=True,
+        )
+        self._check_square(X)
+        y = np.asarray(y, dtype=np.float64)
+        weight = check_weight(sample_weight, X.shape[0])
+        support, given = np.arange(X.shape[0]), (X, y)
+        if weight is not None:
+            support = np.flatnonzero(weight > 0)
+            X, y, weight = X[support], y[support], weight[support]
+        Y = y.reshape(len(support), -1)
+        self._single = y.ndim == 1
+
+        def criterion(columns: Any) -> Criterion:
+            part = Y if columns is None else Y[:, columns]
+            if self.scoring is None:
+                return SquaredError(part, weight)
+            single = part.shape[1] == 1
+            truth = part[:, 0] if single else part
+
+            def finish(raw: FloatArray) -> tuple[Any, Any]:
+                return (raw[:, 0] if single else raw), None
+
+            return ScorerCriterion(self.scoring, X, truth, finish, None, weight)
+
+        self._fit_problem(
+            DualProblem(
+                given,
+                X,
+                Y,
+                [Group(np.arange(Y.shape[1]))],
+                weight,
+                None,
+                support,
+                criterion,
+                lambda predictions, targets: ((predictions - targets) ** 2).mean(axis=1),
+            )
+        )
+        return self
+
+    def predict(self, X: Any) -> FloatArray:
+        """Predict the targets of new rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            The (n, n_train) kernel rows for ``kernel="precomputed"``.
+
+        Returns
+        -------
+        array of shape (n,) or (n, n_outputs)
+        """
+        raw = self._raw_scores(X)
+        return raw[:, 0] if self._single else raw

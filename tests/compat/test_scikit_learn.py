@@ -1,0 +1,107 @@
+"""scikit-learn's own checks, and its tools on our estimators."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+from lssvm import LSSVC, LSSVR
+
+ESTIMATORS = [
+    LSSVC(),
+    LSSVR(),
+    LSSVC(multiclass="ova", solver="cg"),
+    LSSVR(solver="smo", tol=1e-8),
+    LSSVC(C="cv", gamma="cv"),
+    LSSVR(C="cv", gamma="cv"),
+    LSSVC(reduction="l0"),
+    LSSVC(kernel="poly", multiclass="ecoc"),
+]
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+def test_check_estimator(estimator):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = check_estimator(estimator, on_fail=None, on_skip=None)
+    failed = [(r["check_name"], str(r["exception"])) for r in results if r["status"] == "failed"]
+    assert failed == []
+    names = {r["check_name"] for r in results if r["status"] == "passed"}
+    assert "check_sample_weight_equivalence_on_dense_data" in names
+    assert len(names) > 45
+
+
+iris = load_iris()
+
+
+def test_clone_keeps_parameters():
+    model = LSSVC(C=3.0, gamma="cv", search="grid")
+    assert clone(model).get_params() == model.get_params()
+
+
+def test_grid_search_and_pipeline():
+    pipeline = make_pipeline(StandardScaler(), LSSVC(multiclass="ova"))
+    search = GridSearchCV(pipeline, {"lssvc__C": [0.1, 10.0], "lssvc__gamma": [0.1, 1.0]}, cv=3)
+    assert search.fit(iris.data, iris.target).best_score_ > 0.93
+    assert cross_val_score(pipeline, iris.data, iris.target, cv=5).min() > 0.85
+
+
+def test_metadata_routing():
+    weight = np.where(iris.target == 0, 2.0, 1.0)
+    with config_context(enable_metadata_routing=True):
+        model = LSSVC().set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+        search = GridSearchCV(model, {"C": [1.0, 10.0]}, cv=3)
+        search.fit(iris.data, iris.target, sample_weight=weight)
+    assert search.best_estimator_.C in (1.0, 10.0)
+
+
+def test_data_frames_in():
+    frame = pd.DataFrame(iris.data, columns=iris.feature_names)
+    labels = pd.Series(iris.target_names[iris.target], name="kind")
+    model = LSSVC().fit(frame, labels)
+    assert list(model.feature_names_in_) == list(frame.columns)
+    assert set(model.predict(frame)) <= set(labels)
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame.rename(columns={frame.columns[0]: "other"}))
+
+
+def test_frames_through_a_pipeline_with_set_output():
+    frame = pd.DataFrame(iris.data, columns=iris.feature_names)
+    pipeline = make_pipeline(StandardScaler(), LSSVR()).set_output(transform="pandas")
+    pipeline.fit(frame, iris.target.astype(float))
+    assert list(pipeline[-1].feature_names_in_) == list(frame.columns)
+
+
+def test_kernel_ridge_is_reproduced_without_the_bias():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(80, 3)), rng.normal(size=(80, 2))
+    weight = rng.uniform(0.5, 2.0, size=80)
+    for kernel, options in (("rbf", {"gamma": 0.3}), ("poly", {"gamma": 0.3, "degree": 2})):
+        ours = LSSVR(C=5.0, kernel=kernel, fit_intercept=False, **options).fit(X, y, weight)
+        theirs = KernelRidge(alpha=0.2, kernel=kernel, coef0=1.0, **options).fit(X, y, weight)
+        np.testing.assert_allclose(ours.predict(X), theirs.predict(X), atol=1e-8)
+        np.testing.assert_allclose(ours.dual_coef_, theirs.dual_coef_, atol=1e-7)
+
+
+def test_tuning_equals_grid_search_on_the_same_folds():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(70, 2))
+    y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=70)
+    from lssvm.tuning import GridSearch
+
+    C, gamma, folds = [0.1, 1.0, 30.0], [0.05, 0.5], KFold(5, shuffle=True, random_state=0)
+    ours = LSSVR("cv", gamma="cv", cv=folds, search=GridSearch(C, gamma)).fit(X, y)
+    theirs = GridSearchCV(
+        LSSVR(), {"C": C, "gamma": gamma}, cv=folds, scoring="neg_mean_squared_error"
+    ).fit(X, y)
+    assert theirs.best_params_ == {"C": ours.C_, "gamma": ours.gamma_}
+    assert ours.best_score_ == pytest.approx(theirs.best_score_, abs=1e-10)
