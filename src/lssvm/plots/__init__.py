@@ -1,0 +1,14 @@
+"""Pictures of fitted models, in the manner of scikit-learn's displays.
+
+Each class computes what is shown in ``from_estimator``, draws it in ``plot`` and keeps the artists.
+Colours are safe for colour-blind readers, and every class or line also has a marker or dash of its
+own, for print. Needs matplotlib: ``pip install lssvm[plots]``.
+"""
+
+from __future__ import annotations
+
+from lssvm.plots.boundary import BoundaryDisplay
+from lssvm.plots.spectrum import SupportSpectrumDisplay
+from lssvm.plots.tuning_surface import TuningSurfaceDisplay
+
+__all__ = ["BoundaryDisplay", "SupportSpectrumDisplay", "TuningSurfaceDisplay"]

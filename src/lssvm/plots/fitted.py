@@ -1,0 +1,89 @@
+"""What the pictures read from a fitted estimator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from lssvm._core.errors import InvalidInputError
+
+FloatArray = NDArray[np.float64]
+
+
+def fitted_model(estimator: Any) -> Any:
+    """Return the fitted model: the estimator itself, or the last step of a pipeline.
+
+    Raises
+    ------
+    sklearn.exceptions.NotFittedError
+        If it is not fitted.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from sklearn.svm import SVC
+    >>> from lssvm.plots.fitted import fitted_model
+    >>> pipeline = make_pipeline(StandardScaler(), SVC()).fit([[0.0], [1.0]], [0, 1])
+    >>> fitted_model(pipeline)
+    SVC()
+    """
+    model = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+    check_is_fitted(model)
+    return model
+
+
+def require(model: Any, names: tuple[str, ...], purpose: str) -> None:
+    """Raise an error that names the attributes a model lacks for a purpose.
+
+    Examples
+    --------
+    >>> from lssvm.plots.fitted import require
+    >>> require("a text", ("lower", "upper"), "this example")
+    """
+    missing = [name for name in names if not hasattr(model, name)]
+    if missing:
+        raise InvalidInputError(
+            f"{type(model).__name__} has no {' and no '.join(missing)}, which {purpose} needs: "
+            f"give an estimator of lssvm, or another one with {', '.join(names)}."
+        )
+
+
+def support_magnitudes(model: Any) -> FloatArray:
+    r"""Return the magnitude of the coefficient of every support vector.
+
+    Parameters
+    ----------
+    model : object
+        Fitted, with ``support_`` of shape (n_sv,) and ``dual_coef_`` of shape (n_sv, k) or (n_sv,);
+        scikit-learn's (k, n_sv) is understood as well.
+
+    Returns
+    -------
+    ndarray of shape (n_sv,)
+        :math:`|\alpha_i|` for one output, :math:`(\sum_l \alpha_{il}^2)^{1/2}` for several.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> from lssvm.plots.fitted import support_magnitudes
+    >>> support_magnitudes(SimpleNamespace(support_=[4, 7], dual_coef_=[[3.0, -4.0], [1.0, 0.0]]))
+    array([5., 1.])
+    """
+    require(model, ("support_", "dual_coef_"), "a picture of the support values")
+    n_sv = len(np.asarray(model.support_))
+    dual_coef = np.asarray(model.dual_coef_, dtype=np.float64)
+    coefficients = dual_coef[:, None] if dual_coef.ndim == 1 else dual_coef
+    if coefficients.shape[0] != n_sv:
+        coefficients = coefficients.T
+    if n_sv == 0 or coefficients.ndim != 2 or coefficients.shape[0] != n_sv:
+        raise InvalidInputError(
+            f"{type(model).__name__} has dual_coef_ of shape {dual_coef.shape} for {n_sv} support "
+            "vectors: a picture needs at least one, and one row of dual_coef_ for each."
+        )
+    magnitudes: FloatArray = np.sqrt((coefficients**2).sum(axis=1))
+    return magnitudes
