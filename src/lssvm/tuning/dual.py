@@ -131,10 +131,13 @@ class DualPoint:
 
     def predictions(self, C: FloatArray) -> list[FloatArray]:
         """Return the out-of-fold predictions of each fold, each of shape (c, t, k)."""
+        out = self._predict(C)
+        return [out.fold(v) for v in range(len(self.objective.folds))]
+
+    def _predict(self, C: FloatArray) -> _Predictions:
         k = self.objective.Y.shape[1]
-        out: list[FloatArray] = [
-            np.empty((len(C), len(rows), k)) for rows in self.objective.folds.test
-        ]
+        starts = np.cumsum([0, *(len(rows) for rows in self.objective.folds.test)])
+        out = _Predictions(np.empty((len(C), int(starts[-1]), k)), starts)
         for part in self.parts:
             part.predict(C, out)
         return out
@@ -157,15 +160,16 @@ class DualPoint:
     def _losses(self, C: FloatArray) -> Losses:
         objective = self.objective
         tests, criterion = objective.folds.test, objective.criterion
-        predictions = self.predictions(C)
+        out = self._predict(C)
         weight = objective.weight
         squares = SquaredError(objective.Y, weight)
         sizes = np.array([len(r) if weight is None else weight[r].sum() for r in tests], float)
         if len(tests) > POOL_ABOVE:
-            rows, pooled = np.concatenate(tests), np.concatenate(predictions, axis=1)
-            losses = criterion(pooled, rows)[:, None]
-            share, tie = np.ones(1), squares(pooled, rows)
+            rows = np.concatenate(tests)
+            losses = criterion(out.values, rows)[:, None]
+            share, tie = np.ones(1), squares(out.values, rows)
         else:
+            predictions = [out.fold(v) for v in range(len(tests))]
             losses = np.stack([criterion(p, r) for p, r in zip(predictions, tests, strict=True)], 1)
             share = sizes / sizes.sum()
             tie = (
@@ -176,6 +180,18 @@ class DualPoint:
                 share = np.full(len(tests), 1.0 / len(tests))
         losses[~np.isfinite(tie)] = np.inf
         return Losses(losses, share, np.where(np.isfinite(tie), tie, np.inf))
+
+
+@dataclass(frozen=True)
+class _Predictions:
+    """Out-of-fold predictions (c, t, k) of all folds, one fold after the other."""
+
+    values: FloatArray
+    starts: IntArray  # where each fold begins, and the end
+
+    def fold(self, v: int) -> FloatArray:
+        """Return a view of the predictions of fold ``v``."""
+        return self.values[:, self.starts[v] : self.starts[v + 1]]
 
 
 @dataclass(frozen=True)
@@ -190,23 +206,25 @@ class _Complementary:
     others: list[IntArray]  # places within the fold of rows outside the group
     cross: list[FloatArray]  # kernel between those and the group's rows, times R
 
-    def predict(self, C: FloatArray, out: list[FloatArray]) -> None:
+    def predict(self, C: FloatArray, out: _Predictions) -> None:
         path = self.state.bordered(C, self.RY)
-        single = [
-            len(rows) == 1 and not len(others)
-            for rows, others in zip(self.local, self.others, strict=True)
-        ]
-        if any(single):
-            self._predict_singles(path, np.flatnonzero(single), out)
         n = len(self.state.lam)
-        for v in np.flatnonzero(~np.asarray(single)):
+        single = np.array(
+            [
+                n > 1 and len(rows) == 1 and len(others) == 0
+                for rows, others in zip(self.local, self.others, strict=True)
+            ]
+        )
+        if np.any(single):
+            self._predict_singles(path, np.flatnonzero(single), out)
+        for v in np.flatnonzero(~single):
             at_once = max(1, _CHUNK // (n * max(1, len(self.local[v]))))
             for start in range(0, len(C), at_once):
-                self._predict_fold(path, slice(start, start + at_once), int(v), out[v])
-        for fold in out:
-            fold[np.ix_(~path.definite, np.arange(fold.shape[1]), self.group.columns)] = np.inf
+                self._predict_fold(path, slice(start, start + at_once), int(v), out.fold(int(v)))
+        lost = np.flatnonzero(~path.definite)
+        out.values[np.ix_(lost, np.arange(out.values.shape[1]), self.group.columns)] = np.inf
 
-    def _predict_singles(self, path: BorderedPath, folds: IntArray, out: list[FloatArray]) -> None:
+    def _predict_singles(self, path: BorderedPath, folds: IntArray, out: _Predictions) -> None:
         """Predict folds of one row each: only the diagonal of G is needed."""
         Q, u = self.state.Q, self.state.u
         diagonal = np.empty(path.eta.shape)
@@ -215,8 +233,9 @@ class _Complementary:
         diagonal -= path.eta**2 / path.s  # diagonal of G, (n, c)
         e = path.beta / diagonal[:, :, None]  # [Cawley2004]
         predicted = (self.RY[:, None, :] - e) / u[:, None, None]  # (n, c, k)
-        for v in folds:
-            out[v][:, 0, self.group.columns] = predicted[self.local[v][0]]
+        rows = np.array([self.local[v][0] for v in folds])
+        places = out.starts[folds]
+        out.values[:, places[:, None], self.group.columns] = np.moveaxis(predicted[rows], 1, 0)
 
     def _predict_fold(self, path: BorderedPath, part: slice, v: int, out: FloatArray) -> None:
         """Predict one fold for some values of C at once."""
@@ -274,11 +293,11 @@ class _Separate:
     cross: FloatArray
     fold: int
 
-    def predict(self, C: FloatArray, out: list[FloatArray]) -> None:
+    def predict(self, C: FloatArray, out: _Predictions) -> None:
         path = self.state.bordered(C, self.RY)
         predicted = np.einsum("tn,nck->ctk", self.cross, path.beta) + path.b[:, None, :]
         predicted[~path.definite] = np.inf
-        out[self.fold][:, :, self.group.columns] = predicted
+        out.fold(self.fold)[:, :, self.group.columns] = predicted
 
 
 def _separate_parts(
