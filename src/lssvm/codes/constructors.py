@@ -169,7 +169,7 @@ def error_correcting(
     classes, so that all code words differ, and grows column by column. Each step takes, among all
     columns or about 1000 random balanced ones, the column c with the smallest
 
-        sum_{i != j} w_ij c_i c_j / sum_{i != j} w_ij + max_l |c . c_l| / k,    w_ij = exp(-d_ij),
+        sum_{i != j} w_ij c_i c_j / sum_{i != j} w_ij + max_l abs(c . c_l) / k,  w_ij = exp(-d_ij),
 
     where d_ij is the distance of the code words so far and c_l are the columns so far: the first
     term separates the closest pairs of classes, the second keeps away from the columns there are.

@@ -34,8 +34,9 @@ class LSSVC(ClassifierMixin, DualModel):
     ----------
     C : float or "cv", default=1.0
         Regularisation; larger fits closer. "cv" chooses it by cross-validation inside `fit`.
-    kernel : {"rbf", "linear", "poly", "laplacian", "matern", "precomputed"}, callable or Kernel, \
-default="rbf"
+    kernel : str, callable or Kernel, default="rbf"
+        "rbf", "linear", "poly", "laplacian", "matern" or "precomputed", a function of two matrices
+        of rows, or an object of `lssvm.kernels`.
     gamma : float, array of shape (d,), "scale", "auto" or "cv", default="scale"
         Width of rbf, laplacian and matern, scale of poly; as in `sklearn.svm.SVC`.
     degree : int, default=3
@@ -93,17 +94,22 @@ default="rbf"
         Rows of X that are support vectors.
     support_vectors_ : array of shape (n_support, n_features)
         Not for a precomputed kernel.
-    C_, gamma_ : float (arrays where tuned separately)
+    C_, gamma_ : float
+        Arrays where tuned separately.
     solver_ : str
     residual_ : float
         Relative residual of the linear systems.
     n_iter_ : int
         Iterations of the solver, 1 for Cholesky.
-    cv_results_ : dict, best_score_ : float
-        When something was tuned.
+    cv_results_ : dict
+        When something was tuned: parameters and scores of all evaluations.
+    best_score_ : float
+        When something was tuned: the cross-validated score of the chosen parameters.
     reduction_path_ : list
         What the reduction did, one record per group of problems.
-    n_features_in_, feature_names_in_
+    n_features_in_ : int
+    feature_names_in_ : array
+        When X had column names.
 
     Notes
     -----

@@ -25,6 +25,12 @@ class Kernel(ABC):
         Whether rows may come as a SciPy sparse matrix.
     radial : bool
         Whether K(x, z) depends on a distance between x and z alone.
+
+    Examples
+    --------
+    >>> from lssvm.kernels import RBF, Kernel
+    >>> isinstance(RBF(1.0), Kernel), RBF.radial
+    (True, True)
     """
 
     name: ClassVar[str]

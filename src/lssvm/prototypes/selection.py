@@ -172,7 +172,14 @@ class Task:
 
 @runtime_checkable
 class Rule(Protocol):
-    """A way to select prototypes."""
+    """A way to select prototypes.
+
+    Examples
+    --------
+    >>> from lssvm.prototypes import RenyiEntropy
+    >>> callable(RenyiEntropy().select)
+    True
+    """
 
     def select(self, task: Task) -> Selection:
         """Select ``task.size`` rows of ``task.X``, or fewer with a warning."""

@@ -43,7 +43,15 @@ class L0:
 
 @dataclass(frozen=True)
 class Reduced:
-    """A reduced expansion: which basis functions are left, their coefficients, the intercepts."""
+    """A reduced expansion: which basis functions are left, their coefficients, the intercepts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.reductions import Reduced
+    >>> len(Reduced(np.array([3]), np.ones((1, 1)), np.zeros(1), 5).support)
+    1
+    """
 
     support: IntArray  # (m',)
     coef: FloatArray  # (m', k)
@@ -67,6 +75,14 @@ class NormalEquations:
         Y^T S 1.
     total : float
         Sum of the weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.reductions import NormalEquations
+    >>> Q, y = np.eye(3), np.ones((3, 1))
+    >>> NormalEquations(Q.T @ Q, Q.T @ y, Q.sum(0), y.sum(0), 3.0).total
+    3.0
     """
 
     gram: FloatArray
@@ -105,7 +121,7 @@ def reduce_l0(
 
     Notes
     -----
-    With D = diag(|beta|) the step is beta = D (D A D + I/C)^-1 D c for the centred moments A, c:
+    With D = diag(abs(beta)) the step is beta = D (D A D + I/C)^-1 D c for the centred moments A, c:
     nothing is divided by a coefficient that tends to zero, and what has become zero leaves the
     active set, so that the systems shrink. m^3/3 operations per step at most, no pass over the
     data. If everything would vanish the largest coefficient is kept and a warning says so.

@@ -51,7 +51,14 @@ class Prune:
 
 @dataclass(frozen=True)
 class PruneStep:
-    """One stage: how many rows were left, their mean loss, the p-value of its rise."""
+    """One stage: how many rows were left, their mean loss, the p-value of its rise.
+
+    Examples
+    --------
+    >>> from lssvm.reductions import PruneStep
+    >>> PruneStep(n_rows=95, loss=0.1, p_value=0.4).n_rows
+    95
+    """
 
     n_rows: int
     loss: float
@@ -60,7 +67,15 @@ class PruneStep:
 
 @dataclass(frozen=True)
 class Pruned:
-    """Rows that are left, the parameters they were trained with, and the stages."""
+    """Rows that are left, the parameters they were trained with, and the stages.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.reductions import Pruned, PruneStep
+    >>> Pruned(np.arange(5), 1.0, 0.5, [PruneStep(5, 0.1, 1.0)]).steps[0].loss
+    0.1
+    """
 
     rows: IntArray
     C: float

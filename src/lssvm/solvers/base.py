@@ -19,7 +19,14 @@ FloatArray = NDArray[Any]
 
 
 class Status(enum.Enum):
-    """How a solve ended; the value is the message."""
+    """How a solve ended; the value is the message.
+
+    Examples
+    --------
+    >>> from lssvm.solvers import Status
+    >>> Status.SOLVED.value
+    'The system was solved to its tolerance.'
+    """
 
     SOLVED = "The system was solved to its tolerance."
     JITTERED = (
@@ -62,6 +69,14 @@ class DualSystem:
     threads : int
     bias : bool, default=True
         Whether the system has its border; without it beta = H^-1 R y (eq. (3.62)) and b = 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.kernels import Linear
+    >>> from lssvm.solvers import DualSystem
+    >>> DualSystem(Linear(), np.eye(2), np.eye(2), C=2.0).diagonal()
+    array([1.5, 1.5])
     """
 
     kernel: Kernel
@@ -171,6 +186,13 @@ class Solution:
         0 for direct solvers.
     history : list of float
         Value of the monitored quantity per iteration, empty for direct solvers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.solvers import Solution, Status
+    >>> Solution(np.zeros((3, 1)), np.ones(1), Status.SOLVED, 0.0).iterations
+    0
     """
 
     alpha: FloatArray
@@ -185,6 +207,12 @@ class Solver(Protocol):
     """Factorise once, then solve for many right-hand sides.
 
     ``tol`` of an iterative solver means the relative residual of each column.
+
+    Examples
+    --------
+    >>> from lssvm.solvers import Cholesky
+    >>> callable(Cholesky().factorise) and callable(Cholesky().solve)
+    True
     """
 
     def factorise(self, system: DualSystem) -> Any:

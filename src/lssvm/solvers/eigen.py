@@ -30,6 +30,15 @@ class EigenState:
     -----
     For a given C let d = 1/(lam + 1/C). Then H^-1 = Q diag(d) Q^T and the lower right block of
     the inverse of the bordered matrix is G = H^-1 - eta eta^T / s with eta = H^-1 u, s = u^T eta.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.kernels import Linear
+    >>> from lssvm.solvers import DualSystem, eigen_state
+    >>> state = eigen_state(DualSystem(Linear(), np.eye(2), np.eye(2), C=1.0))
+    >>> state.bordered(np.array([0.5, 2.0]), np.array([[1.0], [-1.0]])).beta.shape
+    (2, 2, 1)
     """
 
     lam: FloatArray

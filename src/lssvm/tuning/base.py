@@ -83,7 +83,19 @@ class Losses:
 
 
 class Point(Protocol):
-    """What was factorised at one kernel parameter."""
+    """What was factorised at one kernel parameter.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.tuning import Losses
+    >>> class Bowl:
+    ...     def losses(self, C):
+    ...         loss = (np.log(C) - 1.0) ** 2
+    ...         return Losses(loss[:, None], np.ones(1), loss)
+    >>> Bowl().losses(np.array([1.0])).mean
+    array([1.])
+    """
 
     def losses(self, C: FloatArray) -> Losses:
         """Return the losses of the values ``C``, shape (c,), without another data pass."""
@@ -91,7 +103,24 @@ class Point(Protocol):
 
 
 class Objective(Protocol):
-    """What is minimised."""
+    """What is minimised.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.tuning import Losses, PathSearch, Space
+    >>> class Bowl:
+    ...     def at(self, gamma):
+    ...         self.gamma = gamma
+    ...         return self
+    ...
+    ...     def losses(self, C):
+    ...         loss = np.log(C) ** 2 + np.log(self.gamma) ** 2
+    ...         return Losses(loss[:, None], np.ones(1), loss)
+    >>> result = PathSearch().run(Bowl(), Space(gamma_start=3.0))
+    >>> bool(result.loss < 0.05)
+    True
+    """
 
     def at(self, gamma: float | None) -> Point:
         """Do the expensive part at one kernel parameter; None where the kernel has none."""
@@ -204,6 +233,15 @@ class TuningResult:
         the search), ``seconds`` (since the start of the search).
     best_index : int
         Position of the chosen pair in ``cv_results``.
+
+    Examples
+    --------
+    >>> from lssvm import LSSVR
+    >>> import numpy as np
+    >>> X = np.linspace(0, 3, 20)[:, None]
+    >>> model = LSSVR("cv", cv=4).fit(X, np.sin(X[:, 0]))
+    >>> sorted(model.cv_results_)[:2]
+    ['mean_test_score', 'mean_tie_score']
     """
 
     C: float

@@ -14,7 +14,16 @@ IntArray = NDArray[np.intp]
 
 
 class Criterion(Protocol):
-    """A loss of predictions that their rows took no part in."""
+    """A loss of predictions that their rows took no part in.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.tuning import Criterion, SquaredError
+    >>> criterion: Criterion = SquaredError(np.zeros((3, 1)))
+    >>> criterion.pooled
+    True
+    """
 
     @property
     def pooled(self) -> bool:

@@ -46,6 +46,13 @@ class Group:
         Their columns among all problems.
     rows : int array or None
         The training rows they use; None for all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.tuning import Group
+    >>> Group(np.array([0, 1])).rows is None
+    True
     """
 
     columns: IntArray

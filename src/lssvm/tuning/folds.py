@@ -28,6 +28,13 @@ class Folds:
     test : list of int arrays
     train : list of int arrays or None
         None means the complement of the test rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.tuning import Folds
+    >>> len(Folds([np.array([0, 1]), np.array([2])]))
+    2
     """
 
     test: list[IntArray]

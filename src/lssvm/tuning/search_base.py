@@ -19,6 +19,12 @@ class Search(ABC):
 
     A search is a frozen dataclass of its settings and implements :meth:`_search`; everything else
     (memory of what was evaluated, events, checkpoint, interruption, record) is shared.
+
+    Examples
+    --------
+    >>> from lssvm.tuning import GridSearch, PathSearch, Search
+    >>> issubclass(PathSearch, Search) and issubclass(GridSearch, Search)
+    True
     """
 
     stochastic: ClassVar[bool] = False
