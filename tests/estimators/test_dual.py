@@ -190,7 +190,14 @@ class TestTuning:
     def test_tuned_beats_the_default(self, cv, search):
         model = LSSVC("cv", gamma="cv", cv=cv, search=search).fit(X, binary)
         assert model.score(X, binary) > 0.85
-        assert model.cv_results_["mean_test_score"].max() == pytest.approx(model.best_score_)
+        results = model.cv_results_
+        chosen = int(np.argmin(results["rank_test_score"]))
+        assert results["param_C"][chosen] == model.C_
+        best = results["mean_test_score"].max()
+        band = 0.5 * np.sqrt(best * (1 - best) / 90)
+        assert results["mean_test_score"][chosen] == pytest.approx(model.best_score_)
+        tied = results["mean_test_score"] >= best - band - 1e-12
+        assert results["mean_tie_score"][chosen] == results["mean_tie_score"][tied].max()
 
     def test_annealing(self):
         model = LSSVR("cv", gamma="cv", cv=5, search="csa", random_state=1).fit(X, y)

@@ -86,7 +86,8 @@ def test_an_unseeded_run_takes_the_seed_of_the_file(tmp_path):
     second = SurfaceObjective(rough)
     CoupledAnnealing().run(second, Space(), checkpoint=path)
     assert len(first.asked) == 19
-    assert len(second.asked) == 160 - 19
+    assert not set(first.asked) & set(second.asked)
+    assert 130 <= len(second.asked) <= 160 - 19  # a pair may recur at a wall of the box
 
 
 def test_every_evaluation_is_on_disk_when_the_next_one_starts(tmp_path):

@@ -156,7 +156,11 @@ class DualModel(BaseEstimator):
         """Choose C and gamma, jointly for all problems or for each by itself."""
         start = float(resolve_gamma("scale", problem.X, problem.weight)) if tune_gamma else 1.0
         space = Space(
-            C=C, tune_gamma=tune_gamma, gamma_start=start, n_features=max(1, problem.X.shape[1])
+            C=C,
+            tune_gamma=tune_gamma,
+            gamma_start=start,
+            n_features=max(1, problem.X.shape[1]),
+            counted_rows=None if problem.labels is None or self.scoring else _n_distinct(system),
         )
         jobs: list[IntArray | None] = [None]
         if self.tuning == "separate":
@@ -458,6 +462,13 @@ class _RowLossCriterion:
 
     def __call__(self, predictions: FloatArray, rows: IntArray) -> FloatArray:
         return np.array([float(self.row_loss(p, self.Y[rows]).mean()) for p in predictions])
+
+
+def _n_distinct(system: DualSystem) -> int:
+    """Count the rows that differ: the same for a weight of 2 and for the row twice."""
+    if isinstance(system.kernel, Precomputed):
+        return system.n
+    return len(np.unique(hash_rows(system.rows)))
 
 
 def _alike(

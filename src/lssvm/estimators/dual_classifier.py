@@ -67,7 +67,8 @@ class LSSVC(ClassifierMixin, DualModel):
     search : {"path", "grid", "shrinking", "csa"} or search object, default="path"
         How (C, gamma) are searched; see `lssvm.tuning`.
     scoring : str, callable or None, default=None
-        Any scikit-learn scorer; None is the accuracy.
+        Any scikit-learn scorer, whose best value is taken. None is the accuracy, with what lies
+        within half a standard error of the best value decided by the squared error.
     tuning : {"joint", "separate"}, default="joint"
         One (C, gamma) for all binary problems, or one for each (eq. (3.13)).
     tol : float, default=1e-6

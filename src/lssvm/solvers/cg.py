@@ -174,14 +174,14 @@ class ConjugateGradient:
         system = state.system
         u = system.u.astype(np.float64)
         RY = u[:, None] * Y
-        rhs = np.column_stack([u, RY])
+        rhs = np.column_stack([u if system.bias else np.zeros_like(u), RY])
         scale = np.linalg.norm(rhs, axis=0)
         at = _Iterate(np.zeros_like(rhs), rhs, scale, self.tol / 2 * scale, 0 * scale, [])
         for _ in range(1 + _RESTARTS):
             self._descend(state, at, on_iteration)
             HX = state.product(at.X)
-            beta, b = eliminate_bias(at.X[:, 0], at.X[:, 1:], u)
-            residual = relative_residual(HX[:, 1:] - HX[:, :1] * b, beta, b, u, RY)
+            beta, b = eliminate_bias(at.X[:, 0], at.X[:, 1:], u, system.bias)
+            residual = relative_residual(HX[:, 1:] - HX[:, :1] * b, beta, b, u, RY, system.bias)
             if residual <= self.tol or len(at.history) >= self.max_iter:
                 break
             at.R = rhs - HX

@@ -38,9 +38,9 @@ class NystromPreconditioner:
     Woodbury's identity, P^{-1} = (I - B (B^T B + delta I)^{-1} B^T) / delta.
 
     The approximation lies below R K R, so the mean of the diagonal it leaves out is the mean
-    eigenvalue of what it misses. Adding it to 1/C costs nothing, never took more than a few steps
-    more than 1/C alone where that mean is small, took up to an eighth fewer where it exceeds 1/C,
-    and keeps the cancellation in Woodbury's identity small.
+    eigenvalue of what it misses. Adding it to 1/C costs nothing and keeps the cancellation in
+    Woodbury's identity small; on Gaussian rows it changed the number of steps by -14 % to +9 %
+    against 1/C alone, gaining at large C.
 
     Cost of one application to k columns: 4 n m k operations; memory n m + m^2 numbers.
     """

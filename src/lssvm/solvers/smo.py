@@ -159,6 +159,11 @@ class SMO:
                 f"tol={self.tol!r} and max_iter={self.max_iter!r} are not usable: tol must be "
                 "positive and max_iter at least 1."
             )
+        if not system.bias:
+            raise InvalidInputError(
+                "SMO moves pairs along the constraint that belongs to the bias, but this system "
+                "has no bias: use solver='cholesky' or solver='cg', or fit_intercept=True."
+            )
         u = system.u.astype(np.float64)
         kept = np.flatnonzero(u)
         plain = replace(system, rows=system.rows[kept], basis=system.basis[kept], root_weight=None)

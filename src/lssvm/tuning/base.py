@@ -147,6 +147,10 @@ class Space:
         Smallest and largest C.
     gamma_range : (float, float), default=(1e-4, 1e4)
         Smallest and largest kernel parameter, as factors of ``gamma_start``.
+    counted_rows : int or None, default=None
+        Says that losses are minus a rate p counted over this many rows (an accuracy). In the final
+        choice rates within half a standard error, sqrt(p (1 - p) / rows) / 2, of the best one then
+        count as equal, and the smooth tie loss decides between them.
 
     Examples
     --------
@@ -163,6 +167,7 @@ class Space:
     n_features: int = 1
     C_range: tuple[float, float] = (1e-3, 1e6)
     gamma_range: tuple[float, float] = (1e-4, 1e4)
+    counted_rows: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("C", "gamma", "gamma_start"):

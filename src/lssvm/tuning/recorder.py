@@ -73,6 +73,8 @@ class Recorder:
         raise KeyboardInterrupt to stop the search.
     checkpoint : Checkpoint or None, default=None
         Where evaluations are kept between runs.
+    counted_rows : int or None, default=None
+        As in `Space`.
 
     Attributes
     ----------
@@ -101,8 +103,10 @@ class Recorder:
         *,
         on_event: OnEvent | None = None,
         checkpoint: Checkpoint | None = None,
+        counted_rows: int | None = None,
     ) -> None:
         self.planned = 0
+        self._counted_rows = counted_rows
         self.n_points = 0
         self._objective = objective
         self._on_event = on_event
@@ -259,6 +263,15 @@ class Recorder:
                 }
             )
 
+    def _with_ties(self, mean: FloatArray) -> FloatArray:
+        """Let rates that cannot be told from the best one equal it."""
+        best = float(np.nanmin(mean))
+        if self._counted_rows is None or not 0.0 <= -best <= 1.0:
+            return mean
+        band = 0.5 * np.sqrt(-best * (1.0 + best) / self._counted_rows)
+        tied: FloatArray = np.where(mean <= best + band, best, mean)
+        return tied
+
     def _cv_results(self) -> dict[str, Any]:
         rows = self._evaluations
         fold = np.stack([row.fold for row in rows])  # (n, v)
@@ -267,7 +280,7 @@ class Recorder:
         ).T
         gamma = np.array([np.nan if row.gamma is None else row.gamma for row in rows])
         rank = np.empty(len(rows), dtype=np.int32)
-        rank[selection_order(mean, tie, C, gamma)] = np.arange(1, len(rows) + 1)
+        rank[selection_order(self._with_ties(mean), tie, C, gamma)] = np.arange(1, len(rows) + 1)
         params = [
             {"C": row.C} if row.gamma is None else {"C": row.C, "gamma": row.gamma} for row in rows
         ]

@@ -79,7 +79,9 @@ class Search(ABC):
             }
             store = Checkpoint(checkpoint, settings, ("seed",) if random_state is None else ())
             seed = int(store.settings["seed"])
-        record = Recorder(objective, on_event=on_event, checkpoint=store)
+        record = Recorder(
+            objective, on_event=on_event, checkpoint=store, counted_rows=space.counted_rows
+        )
         interrupted = False
         try:
             self._search(record, space, np.random.default_rng(seed))
