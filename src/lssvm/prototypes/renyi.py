@@ -36,8 +36,8 @@ def renyi_entropy(Z: npt.ArrayLike, bandwidth: npt.ArrayLike) -> float:
 
     Notes
     -----
-    [DeBrabanter2010, eq. (12)] with a Gaussian kernel. The print has ``|D|^2`` where the integral of
-    the squared eq. (11) gives ``|D| 2^(d/2)``: a constant, which changes no selection.
+    [DeBrabanter2010, eq. (12)] with a Gaussian kernel. The print has ``|D|^2`` where the integral
+    of the squared eq. (11) gives ``|D| 2^(d/2)``: a constant, which changes no selection.
     Time O(m^2 d), memory O(m^2).
 
     Examples
