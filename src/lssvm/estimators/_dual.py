@@ -30,6 +30,7 @@ from lssvm.solvers import DualSystem, make_solver
 from lssvm.tuning import (
     Criterion,
     DualObjective,
+    DualPoint,
     Folds,
     Group,
     Space,
@@ -62,18 +63,25 @@ class DualModel(BaseEstimator):
     """Base of `LSSVC` and `LSSVR`; holds no numerics of its own."""
 
     def _accepts_sparse(self) -> bool:
+        if isinstance(self.kernel, Kernel):
+            return self.kernel.accepts_sparse
         return isinstance(self.kernel, str) and self.kernel in ("rbf", "linear", "poly", "matern")
+
+    def _precomputed(self) -> bool:
+        if isinstance(self.kernel, str):
+            return self.kernel == "precomputed"
+        return isinstance(self.kernel, Precomputed)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.pairwise = self._precomputed()
         tags.input_tags.sparse = self._accepts_sparse()
         return tags
 
     # -- fitting ---------------------------------------------------------------------------------
 
     def _check_square(self, X: Any) -> None:
-        if not (isinstance(self.kernel, str) and self.kernel == "precomputed"):
+        if not self._precomputed():
             return
         if X.shape[0] != X.shape[1]:
             raise InvalidInputError(
@@ -88,12 +96,14 @@ class DualModel(BaseEstimator):
             )
 
     def _fit_problem(self, problem: DualProblem) -> None:
+        for name in ("cv_results_", "best_score_", "n_evaluations_", "support_vectors_"):
+            self.__dict__.pop(name, None)  # of an earlier fit
         check_option("tuning", self.tuning, ("joint", "separate"))
         C = check_C(self.C)
         self._seed = seed_of(self.random_state)
         budget, threads = as_bytes(self.memory_budget), n_threads(self.n_jobs)
         rows, basis = problem.X, problem.X
-        if isinstance(self._kernel_at(1.0), Precomputed):
+        if self._precomputed():
             basis = problem.support
         tune_gamma = isinstance(self.gamma, str) and self.gamma == "cv" and has_gamma(self.kernel)
         gamma = self._fixed_gamma(problem, tune_gamma)
@@ -121,13 +131,19 @@ class DualModel(BaseEstimator):
         k = problem.Y.shape[1]
         C_of = np.full(k, np.nan if C is None else C)
         gamma_of: list[Any] = [gamma] * k
+        point = None
         with small_problem(system.n):
             if C is None or tune_gamma:
                 assert folds is not None
-                self._tune(problem, system, folds, C, gamma, tune_gamma, C_of, gamma_of)
-            self._solve(problem, system, folds, reduction, C_of, gamma_of)
+                point = self._tune(problem, system, folds, C, gamma, tune_gamma, C_of, gamma_of)
+            self._solve(problem, system, folds, reduction, C_of, gamma_of, point)
 
     def _fixed_gamma(self, problem: DualProblem, tune_gamma: bool) -> Any:
+        if isinstance(self.gamma, str) and self.gamma == "cv" and not isinstance(self.kernel, str):
+            raise InvalidInputError(
+                f"gamma='cv' cannot tune kernel={self.kernel!r}: name a kernel such as 'rbf', or "
+                "leave gamma as it is."
+            )
         if tune_gamma or not has_gamma(self.kernel):
             return None
         gamma = "scale" if isinstance(self.gamma, str) and self.gamma == "cv" else self.gamma
@@ -152,25 +168,29 @@ class DualModel(BaseEstimator):
         tune_gamma: bool,
         C_of: FloatArray,
         gamma_of: list[Any],
-    ) -> None:
-        """Choose C and gamma, jointly for all problems or for each by itself."""
+    ) -> DualPoint | None:
+        """Choose C and gamma, jointly for all problems or for each by itself.
+
+        Returns what was factorised at the chosen gamma, where one choice serves all problems.
+        """
         start = float(resolve_gamma("scale", problem.X, problem.weight)) if tune_gamma else 1.0
         space = Space(
             C=C,
             tune_gamma=tune_gamma,
             gamma_start=start,
             n_features=max(1, problem.X.shape[1]),
-            counted_rows=None if problem.labels is None or self.scoring else _n_distinct(system),
         )
+        counts = problem.labels is not None and self.scoring is None
         jobs: list[IntArray | None] = [None]
         if self.tuning == "separate":
             jobs = [np.array([j]) for j in range(problem.Y.shape[1])]
         results = []
         for columns in jobs:
             objective = self._objective(problem, system, folds, columns, gamma, tune_gamma)
+            counted = _n_distinct(objective.rows, self._precomputed()) if counts else None
             result = make_search(self.search).run(
                 objective,
-                space,
+                replace(space, counted_rows=counted),
                 random_state=self._seed,
                 on_event=Progress(int(self.verbose)),
             )
@@ -187,6 +207,8 @@ class DualModel(BaseEstimator):
                     stacklevel=4,
                 )
         self._store_tuning(results)
+        point = results[0].point if len(results) == 1 else None
+        return point if isinstance(point, DualPoint) else None
 
     def _objective(
         self,
@@ -235,6 +257,7 @@ class DualModel(BaseEstimator):
         reduction: Any,
         C_of: FloatArray,
         gamma_of: list[Any],
+        point: DualPoint | None,
     ) -> None:
         """Solve every group, reduce it, and store the expansion."""
         n, k = problem.Y.shape
@@ -242,12 +265,12 @@ class DualModel(BaseEstimator):
         intercept = np.zeros(k)
         self.reduction_path_: list[Any] = []
         residual, iterations = 0.0, 1
-        for group in problem.groups:
+        for g, group in enumerate(problem.groups):
             for columns, C, gamma in _alike(group.columns, C_of, gamma_of):
                 rows = np.arange(n) if group.rows is None else group.rows
                 part = self._part(system, group, C, gamma)
                 Y = problem.Y[np.ix_(rows, columns)]
-                alpha, b, stats = self._solve_system(part, Y)
+                alpha, b, stats = self._tuned_solution(point, g, C) or self._solve_system(part, Y)
                 residual, iterations = max(residual, stats[0]), max(iterations, stats[1])
                 if isinstance(reduction, L0):
                     part_coef, b = self._reduce_l0(part, Y, alpha, reduction)
@@ -279,6 +302,18 @@ class DualModel(BaseEstimator):
             part, rows=system.rows[group.rows], basis=system.basis[group.rows], root_weight=root
         )
 
+    def _tuned_solution(
+        self, point: DualPoint | None, group: int, C: float
+    ) -> tuple[FloatArray, FloatArray, tuple[float, int]] | None:
+        """Return the solution that tuning has factorised already, if there is one."""
+        solved = None
+        if point is not None and isinstance(self.solver, str) and self.solver == "auto":
+            solved = point.solution(group, C)
+        if solved is None:
+            return None
+        self.solver_ = "eigen"
+        return solved[0], solved[1], (solved[2], 1)
+
     def _solve_system(
         self, system: DualSystem, Y: FloatArray
     ) -> tuple[FloatArray, FloatArray, tuple[float, int]]:
@@ -286,8 +321,11 @@ class DualModel(BaseEstimator):
             self.solver, system, tol=self.tol, max_iter=self.max_iter, seed=self._seed
         )
         self.solver_ = name
-        solution = solver.solve(solver.factorise(system), Y.astype(system.dtype, copy=False))
-        return solution.alpha, solution.intercept, (solution.residual, solution.iterations)
+        # The bias takes up a common offset; without it tol and float32 refer to what is to learn.
+        centre = np.average(Y, axis=0, weights=system.u**2) if system.bias else np.zeros(Y.shape[1])
+        solution = solver.solve(solver.factorise(system), (Y - centre).astype(system.dtype))
+        b = solution.intercept + centre
+        return solution.alpha, b, (solution.residual, solution.iterations)
 
     # -- reductions ------------------------------------------------------------------------------
 
@@ -312,7 +350,12 @@ class DualModel(BaseEstimator):
         _, first, member = np.unique(keys, return_index=True, return_inverse=True)
         start = np.zeros((len(first), alpha.shape[1]))
         np.add.at(start, member, alpha)
-        K = system.gram(copies=3, what="The L0 reduction's kernel matrix")
+        K = system.gram(
+            copies=3,
+            what="The L0 reduction's kernel matrix",
+            advice="Do not reduce, or use a fixed-size model (FixedSizeLSSVC, FixedSizeLSSVR), or "
+            "raise memory_budget.",
+        )
         Q = K[:, first] / u[None, first]  # R K
         equations = NormalEquations(
             Q.T @ Q,
@@ -464,11 +507,9 @@ class _RowLossCriterion:
         return np.array([float(self.row_loss(p, self.Y[rows]).mean()) for p in predictions])
 
 
-def _n_distinct(system: DualSystem) -> int:
+def _n_distinct(rows: Any, precomputed: bool) -> int:
     """Count the rows that differ: the same for a weight of 2 and for the row twice."""
-    if isinstance(system.kernel, Precomputed):
-        return system.n
-    return len(np.unique(hash_rows(system.rows)))
+    return int(rows.shape[0]) if precomputed else len(np.unique(hash_rows(rows)))
 
 
 def _alike(

@@ -93,5 +93,21 @@ class ScorerCriterion:
             else:
                 answers = _ClassifierAnswers(prediction, scores)
                 answers.classes_ = self.classes
-            losses[i] = -float(self.scorer(answers, self.X[rows], self.y[rows], **extra))
+            losses[i] = -self._score(answers, rows, extra)
         return losses
+
+    def _score(self, answers: _Answers, rows: NDArray[np.intp], extra: dict[str, Any]) -> float:
+        try:
+            return float(self.scorer(answers, self.X[rows], self.y[rows], **extra))
+        except AttributeError as error:
+            raise InvalidInputError(
+                f"The scorer {self.scorer!r} asks for what the model does not give ({error}). Use "
+                "a scorer of predictions or decision values."
+            ) from error
+        except TypeError as error:
+            if not extra:
+                raise
+            raise InvalidInputError(
+                f"The scorer {self.scorer!r} cannot be used with sample weights ({error}). Use one "
+                "that takes sample_weight, or fit without weights."
+            ) from error

@@ -116,10 +116,15 @@ def make_folds(
         if cv < 2:
             raise InvalidInputError(f"cv={cv!r} is not usable: give at least 2 folds, or 'loo'.")
         return content_folds(content, int(cv), labels=labels, seed=seed)
-    if hasattr(cv, "split") and not isinstance(cv, str):
-        return restrict_folds(splitter_folds(cv.split(X, y), n), rows, n)
-    if hasattr(cv, "__iter__") and not isinstance(cv, str):
-        return restrict_folds(splitter_folds(cv, n), rows, n)
+    if not isinstance(cv, str) and (hasattr(cv, "split") or hasattr(cv, "__iter__")):
+        splits = cv.split(X, y) if hasattr(cv, "split") else cv
+        folds = restrict_folds(splitter_folds(splits, n), rows, n)
+        if not any(len(test) < len(rows) or folds.train for test in folds.test):
+            raise InvalidInputError(
+                "No split of cv has training and test rows of positive weight: give splits that "
+                "have both."
+            )
+        return folds
     raise InvalidInputError(
         f"cv={cv!r} is not usable: give a number of folds, 'loo', a scikit-learn splitter, or an "
         "iterable of (train, test) indices."

@@ -15,7 +15,7 @@ from lssvm._core.random import RandomState
 from lssvm.codes import decode, groups, make_code, targets
 from lssvm.estimators._dual import DualModel, DualProblem
 from lssvm.estimators._scoring import ScorerCriterion
-from lssvm.estimators._validation import check_weight, class_weights
+from lssvm.estimators._validation import check_option, check_weight, class_weights
 from lssvm.tuning import Criterion, Group, Misclassification
 
 FloatArray = NDArray[Any]
@@ -58,7 +58,8 @@ class LSSVC(ClassifierMixin, DualModel):
     class_weight : dict, "balanced" or None, default=None
     solver : {"auto", "cholesky", "cg", "smo"} or solver object, default="auto"
         "auto" factorises the kernel matrix when it fits into the memory budget, otherwise uses
-        preconditioned conjugate gradients.
+        preconditioned conjugate gradients; after tuning it takes the factorisation that tuning
+        has made (`solver_` is then "eigen").
     reduction : None, "prune", "l0" or an object of `lssvm.reductions`, default=None
         Fewer support vectors after training (section 3.7 of [Suykens2002]_; [Lopez2011]_).
     cv : int, "loo", splitter or iterable, default=10
@@ -67,8 +68,9 @@ class LSSVC(ClassifierMixin, DualModel):
     search : {"path", "grid", "shrinking", "csa"} or search object, default="path"
         How (C, gamma) are searched; see `lssvm.tuning`.
     scoring : str, callable or None, default=None
-        Any scikit-learn scorer, whose best value is taken. None is the accuracy, with what lies
-        within half a standard error of the best value decided by the squared error.
+        Any scikit-learn scorer of labels or decision values, whose best value is taken; it is
+        given the sample weights, not the class weights. None is the accuracy under both weights,
+        with what lies within half a standard error of the best value decided by the squared error.
     tuning : {"joint", "separate"}, default="joint"
         One (C, gamma) for all binary problems, or one for each (eq. (3.13)).
     tol : float, default=1e-6
@@ -210,6 +212,8 @@ class LSSVC(ClassifierMixin, DualModel):
         self._check_square(X)
         given = X, y
         X, y, labels, weight, support = self._weigh(X, y, sample_weight)
+        if self.decoding is not None:
+            check_option("decoding", self.decoding, ("hamming", "loss"))
         self.code_ = make_code(self.multiclass, len(self.classes_), self.random_state or 0)
         codes = targets(self.code_, labels)
         Y = self._scale_targets(codes, weight)
@@ -219,7 +223,9 @@ class LSSVC(ClassifierMixin, DualModel):
             if columns is None:
                 if self.scoring is None:
                     return Misclassification(labels, self._decide, weight)
-                return ScorerCriterion(self.scoring, X, y, self._finish, self.classes_, weight)
+                sample = check_weight(sample_weight, given[0].shape[0])  # not the class weights
+                sample = None if sample is None else sample[support]
+                return ScorerCriterion(self.scoring, X, y, self._finish, self.classes_, sample)
             if self.scoring is not None:
                 raise InvalidInputError(
                     "tuning='separate' judges each binary problem by its accuracy; scoring cannot "
@@ -280,7 +286,7 @@ class LSSVC(ClassifierMixin, DualModel):
             return np.where(codes > 0, total / n_plus, np.where(codes < 0, -total / n_minus, 0.0))
         if isinstance(self.targets, (tuple, list)) and len(self.targets) == 2:
             t1, t2 = (float(t) for t in self.targets)
-            if t1 > 0 and t2 > 0:
+            if 0 < t1 < np.inf and 0 < t2 < np.inf:
                 return np.where(codes > 0, t1, np.where(codes < 0, -t2, 0.0))  # eq. (3.23)
         raise InvalidInputError(
             f"targets={self.targets!r} is not usable: choose 'label', 'fisher', or a pair (t1, t2) "
@@ -290,14 +296,19 @@ class LSSVC(ClassifierMixin, DualModel):
     def _class_scores(self, raw: FloatArray) -> FloatArray:
         return np.asarray(decode(self.code_, raw, self.decoding))
 
+    def _binary_scores(self, raw: FloatArray) -> FloatArray:
+        """Return the one output, positive for ``classes_[1]`` also where a given code is not."""
+        return np.asarray(raw[:, 0] * self.code_.matrix[1, 0])
+
     def _decide(self, raw: FloatArray) -> NDArray[np.intp]:
         if len(self.classes_) == 2:
-            return _sign_labels(raw)
+            return (self._binary_scores(raw) > 0).astype(np.intp)
         return np.asarray(np.argmax(self._class_scores(raw), axis=1), dtype=np.intp)
 
     def _finish(self, raw: FloatArray) -> tuple[Any, Any]:
         """Return labels and decision values for raw outputs."""
-        scores = raw[:, 0] if len(self.classes_) == 2 else self._class_scores(raw)
+        two = len(self.classes_) == 2
+        scores = self._binary_scores(raw) if two else self._class_scores(raw)
         return self.classes_[self._decide(raw)], scores
 
     def decision_function(self, X: Any) -> FloatArray:
@@ -314,7 +325,7 @@ class LSSVC(ClassifierMixin, DualModel):
             class scores, whose largest is the prediction.
         """
         raw = self._raw_scores(X)
-        return np.asarray(raw[:, 0]) if len(self.classes_) == 2 else self._class_scores(raw)
+        return np.asarray(self._finish(raw)[1])
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the classes of new rows.

@@ -44,7 +44,8 @@ class LSSVR(MultiOutputMixin, RegressorMixin, DualModel):
         and of a Gaussian process.
     solver : {"auto", "cholesky", "cg", "smo"} or solver object, default="auto"
         "auto" factorises the kernel matrix when it fits into the memory budget, otherwise uses
-        preconditioned conjugate gradients.
+        preconditioned conjugate gradients; after tuning it takes the factorisation that tuning
+        has made (`solver_` is then "eigen").
     reduction : None, "prune", "l0" or an object of `lssvm.reductions`, default=None
         Fewer support vectors after training (section 3.7 of [Suykens2002]_; [Lopez2011]_).
     cv : int, "loo", splitter or iterable, default=10

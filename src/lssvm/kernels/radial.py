@@ -60,6 +60,9 @@ def _minus_scaled_squares(X: Array, Z: Array, gamma: Any, out: NDArray[Any] | No
     xp = get_namespace(X, Z)
     A, B = _augmented(X, Z, gamma, xp)
     if is_numpy(A):
+        largest = max(np.max(-A[:, -2], initial=0.0), np.max(-B[:, -1], initial=0.0))
+        if largest * np.finfo(A.dtype).eps > 1e-3:  # the product would have no digits left
+            return (-gamma * cdist(X, Z, "sqeuclidean")).astype(A.dtype, copy=False)
         result = np.matmul(A, B.T, out=out)
         return np.minimum(result, 0.0, out=result)
     product = xp.matmul(A, xp.permute_dims(B, (1, 0)))

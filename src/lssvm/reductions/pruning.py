@@ -143,7 +143,8 @@ def prune(
     True
     """
     rows = np.arange(system.n)
-    reference = row_loss(_out_of_fold(system, Y, folds, rows))
+    tested = np.unique(np.concatenate(folds.test))  # a splitter may leave rows out
+    reference = row_loss(_out_of_fold(system, Y, folds, rows))[tested]
     steps = [PruneStep(system.n, float(reference.mean()), 1.0)]
     kept, C = rows, system.C
     current, kept_gamma = system, gamma
@@ -153,11 +154,11 @@ def prune(
             break
         order = np.argsort(np.linalg.norm(alpha, axis=1), kind="stable")
         rows = np.sort(rows[order[drop:]])
-        losses = row_loss(_out_of_fold(current, Y, folds, rows))
+        losses = row_loss(_out_of_fold(current, Y, folds, rows))[tested]
         p_value = _rise(reference, losses)
         if p_value < settings.level and settings.retune and retune is not None:
             new_gamma, candidate = retune(rows)
-            again = row_loss(_out_of_fold(candidate, Y, folds, rows))
+            again = row_loss(_out_of_fold(candidate, Y, folds, rows))[tested]
             if again.mean() < losses.mean():
                 losses, p_value = again, _rise(reference, again)
                 current, gamma = candidate, new_gamma

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from lssvm._core.memory import block_rows, require
 from lssvm._core.namespace import Array
 from lssvm._core.threads import run_blocks, slices
-from lssvm.kernels import Kernel, fill_gram
+from lssvm.kernels import Kernel, Precomputed, fill_gram
 
 FloatArray = NDArray[Any]
 
@@ -104,7 +104,14 @@ class DualSystem:
         """The border R 1, shape (n,)."""
         return np.ones(self.n, self.dtype) if self.root_weight is None else self.root_weight
 
-    def gram(self, *, copies: int = 1, what: str = "The kernel matrix") -> FloatArray:
+    def gram(
+        self,
+        *,
+        copies: int = 1,
+        what: str = "The kernel matrix",
+        advice: str = "Use solver='cg', which never stores it, or a fixed-size model "
+        "(FixedSizeLSSVC, FixedSizeLSSVR), or raise memory_budget.",
+    ) -> FloatArray:
         """Return R K R (n, n) in C order, refusing before allocation what the budget cannot hold.
 
         ``copies`` counts the matrices of that size that the caller will hold. Cost: n^2 d / 2
@@ -114,8 +121,7 @@ class DualSystem:
             copies * self.n**2 * self.dtype.itemsize,
             self.budget,
             what=f"{what} of {self.n:,} rows",
-            advice="Use solver='cg', which never stores it, or a fixed-size model "
-            "(FixedSizeLSSVC, FixedSizeLSSVR), or raise memory_budget.",
+            advice=advice,
         )
         K = np.empty((self.n, self.n), self.dtype)
         fill_gram(self.kernel, self.rows, self.basis, K, threads=self.threads)
@@ -147,7 +153,10 @@ class DualSystem:
 
     def diagonal(self) -> FloatArray:
         """Return the diagonal of H = R K R + I/C, shape (n,)."""
-        values = np.asarray(self.kernel.diag(self.rows), dtype=self.dtype)
+        if isinstance(self.kernel, Precomputed):  # the rows may be some of the matrix's rows
+            values = np.asarray(self.rows[np.arange(self.n), self.basis])
+        else:
+            values = np.asarray(self.kernel.diag(self.rows), dtype=self.dtype)
         if self.root_weight is not None:
             values = values * self.root_weight**2
         return values + 1.0 / self.C

@@ -19,6 +19,8 @@ from lssvm.solvers.base import (
     relative_residual,
 )
 
+_POOR = 1e-2  # relative residual
+
 
 @dataclass(frozen=True)
 class CholeskyState:
@@ -75,24 +77,25 @@ class Cholesky:
 
     def factorise(self, system: DualSystem) -> CholeskyState:
         """Factorise; see the class."""
-        jitter = 0.0
+        jitter, eps = 0.0, float(np.finfo(system.dtype).eps)
         potrf = lapack.spotrf if system.dtype == np.float32 else lapack.dpotrf
         for attempt in range(4):
             array = system.gram()
+            scale = float(np.max(np.abs(np.diagonal(array))))
+            if attempt or 1.0 / system.C < 10.0 * eps * scale:  # lost when added to the diagonal
+                jitter = max(100.0 * jitter, 10.0 * system.n * eps * scale)
             diagonal = np.diagonal(array) + (1.0 / system.C + jitter)
             np.fill_diagonal(array, diagonal)
             _, info = potrf(array.T, lower=0, overwrite_a=1, clean=0)
             if info == 0:
-                if attempt:
+                if jitter:
                     warnings.warn(
                         f"{Status.JITTERED.value} (Added: {jitter:.1e}.)",
                         NumericalWarning,
                         stacklevel=3,
                     )
-                status = Status.JITTERED if attempt else Status.SOLVED
+                status = Status.JITTERED if jitter else Status.SOLVED
                 return CholeskyState(system, array, diagonal, status)
-            scale = float(np.max(np.abs(diagonal)))
-            jitter = 10.0 * system.n * float(np.finfo(system.dtype).eps) * scale * 100.0**attempt
         raise NotPositiveDefiniteError(
             f"The regularised kernel matrix is not positive definite, even with {jitter:.1e} added "
             "to its diagonal: the kernel has negative eigenvalues larger than 1/C. Use a positive "
@@ -114,4 +117,11 @@ class Cholesky:
         solved += state.solve(right - state.product(solved))  # one step of refinement
         beta, b = eliminate_bias(solved[:, 0], solved[:, 1:], u, bias)
         residual = relative_residual(state.product(np.asfortranarray(beta)), beta, b, u, RY, bias)
+        if residual > _POOR:
+            warnings.warn(
+                f"The solution has a relative residual of {residual:.1e}: the kernel matrix is too "
+                "ill-conditioned for this C. Scale the features, or lower C.",
+                NumericalWarning,
+                stacklevel=3,
+            )
         return Solution(u[:, None] * beta, b, state.status, residual)

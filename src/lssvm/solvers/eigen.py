@@ -59,6 +59,7 @@ class EigenState:
         """
         d = self.inverse_spectrum(C)  # (n, c)
         definite = np.all(d > 0, axis=0)
+        d = np.where(definite, d, 1.0)  # any finite stand-in: the caller discards these
         n, c, k = len(self.lam), d.shape[1], RY.shape[1]
         QY = self.Q.T @ RY  # (n, k)
         spectral = np.concatenate(
@@ -122,7 +123,12 @@ def eigen_state(system: DualSystem) -> EigenState:
     >>> eigen_state(DualSystem(Linear(), X, X, C=1.0)).lam.round(6)[-1]
     np.float64(5.0)
     """
-    K = system.gram(copies=3, what="The eigendecomposition of the kernel matrix")
+    K = system.gram(
+        copies=3,
+        what="Tuning or pruning by the eigendecomposition of the kernel matrix",
+        advice="Give numbers for C and gamma and no reduction, or use a fixed-size model "
+        "(FixedSizeLSSVC, FixedSizeLSSVR), or raise memory_budget.",
+    )
     lam, Q = eigh(K.T, overwrite_a=True, check_finite=False, driver="evd")
     floor = len(lam) * float(np.finfo(lam.dtype).eps) * float(np.max(np.abs(lam), initial=0.0))
     lam[np.abs(lam) <= floor] = 0.0

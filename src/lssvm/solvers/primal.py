@@ -45,7 +45,7 @@ class PrimalSystem:
         Its lower triangle; overwritten by a reduction.
     B : array of shape (r, k)
     mean : array of shape (m,)
-        g / s.
+        Mean of K(x, Z): g / s, the shift of the moments added.
     target_mean : array of shape (k,)
         t / s.
 
@@ -179,6 +179,8 @@ def primal_system(moments: Moments, map: NystromMap) -> PrimalSystem:
     if not moments.weight > 0:
         raise InvalidInputError("A training set is empty: use fewer folds or more rows.")
     mean = moments.border / moments.weight
+    if moments.shift is not None:
+        mean = mean + moments.shift
     A = map.whiten(moments.gram)
     p = map.T.T @ moments.border
     A -= np.outer(p, p / moments.weight)

@@ -118,17 +118,21 @@ def solve_reweighted(
     array([[1.]])
     """
     coef, intercept = start
-    settings: dict[str, int] = {"budget": budget, "threads": threads}
-    fitted = evaluate_expansion(kernel, X, Z, coef, intercept, **settings)
+
+    def fit(coef: FloatArray, intercept: FloatArray) -> FloatArray:
+        return evaluate_expansion(kernel, X, Z, coef, intercept, budget=budget, threads=threads)
+
+    fitted = fit(coef, intercept)
     scale = residual_scale(y - fitted)
     if scale == 0.0:
         return coef, intercept, 0
     for iteration in range(1, max_iter + 1):
         factors = robust_weights((y - fitted)[:, 0], loss, scale)
         rows = factors if weight is None else weight * factors
-        moments = accumulate(kernel, ArraySource(X, y, rows), Z, **settings)[0]
+        source = ArraySource(X, y, rows)
+        moments = accumulate(kernel, source, Z, budget=budget, threads=threads)[0]
         coef, intercept = solve_primal(moments, map, C)
-        new = evaluate_expansion(kernel, X, Z, coef, intercept, **settings)
+        new = fit(coef, intercept)
         change = float(np.sqrt(np.mean((new - fitted) ** 2)))
         fitted = new
         if change <= tol * scale:

@@ -2,7 +2,7 @@
 
 from lssvm.tuning.base import Losses, Objective, Point, Space, TuningResult
 from lssvm.tuning.criteria import AbsoluteError, Criterion, Misclassification, SquaredError
-from lssvm.tuning.dual import DualObjective, Group
+from lssvm.tuning.dual import DualObjective, DualPoint, Group
 from lssvm.tuning.folds import Folds, content_folds, hash_rows, restrict_folds, splitter_folds
 from lssvm.tuning.search_annealing import CoupledAnnealing
 from lssvm.tuning.search_base import Search
@@ -16,6 +16,7 @@ __all__ = [
     "CoupledAnnealing",
     "Criterion",
     "DualObjective",
+    "DualPoint",
     "Folds",
     "GridSearch",
     "Group",

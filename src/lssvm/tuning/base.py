@@ -238,6 +238,8 @@ class TuningResult:
         the search), ``seconds`` (since the start of the search).
     best_index : int
         Position of the chosen pair in ``cv_results``.
+    point : Point or None
+        What was factorised at the chosen gamma, where it is still at hand.
 
     Examples
     --------
@@ -258,6 +260,7 @@ class TuningResult:
     interrupted: bool
     cv_results: dict[str, Any] = field(repr=False)
     best_index: int = 0
+    point: Point | None = field(default=None, repr=False, compare=False)
 
 
 def selection_order(

@@ -132,4 +132,4 @@ class Misclassification:
         c, t, k = predictions.shape
         decided = self.decide(predictions.reshape(c * t, k)).reshape(c, t)
         accuracy = _mean((decided == self.labels[rows][None]).astype(float), self.weight, rows)
-        return -np.round(accuracy, 6)  # rows of next to no weight must not outvote the tie loss
+        return -np.round(accuracy, 9)  # rows of next to no weight must not outvote the tie loss

@@ -22,9 +22,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from lssvm._core.memory import require
 from lssvm._core.namespace import Array
 from lssvm.kernels import Kernel
 from lssvm.solvers import DualSystem, EigenState, eigen_state
+from lssvm.solvers.base import relative_residual
 from lssvm.solvers.eigen import BorderedPath
 from lssvm.tuning.base import Losses
 from lssvm.tuning.criteria import Criterion, FloatArray, IntArray, SquaredError
@@ -33,7 +35,7 @@ from lssvm.tuning.folds import Folds
 _CHUNK = 4_000_000  # numbers in the largest temporary of a fold
 
 POOL_ABOVE = 50
-"""With more folds than this their losses are pooled into one."""
+"""With more folds than this losses that are means over rows are pooled into one."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,20 @@ class DualObjective:
 
 @dataclass(frozen=True)
 class DualPoint:
-    """A dual model at one kernel parameter, for every C."""
+    """A dual model at one kernel parameter, for every C.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.kernels import RBF
+    >>> from lssvm.tuning import DualObjective, Group, SquaredError, content_folds
+    >>> X = np.linspace(0, 6, 30)[:, None]
+    >>> Y = np.sin(X)
+    >>> point = DualObjective(RBF, X, X, Y, content_folds(X, 5), SquaredError(Y),
+    ...                       [Group(np.array([0]))]).at(1.0)
+    >>> [p.shape for p in point.predictions(np.array([1.0, 10.0]))][0]
+    (2, 6, 1)
+    """
 
     objective: DualObjective
     parts: list[_Complementary | _Separate]
@@ -144,10 +159,26 @@ class DualPoint:
     def _predict(self, C: FloatArray) -> _Predictions:
         k = self.objective.Y.shape[1]
         starts = np.cumsum([0, *(len(rows) for rows in self.objective.folds.test)])
-        out = _Predictions(np.empty((len(C), int(starts[-1]), k)), starts)
+        # Zero is what a problem without training rows predicts.
+        out = _Predictions(np.zeros((len(C), int(starts[-1]), k)), starts)
         for part in self.parts:
             part.predict(C, out)
         return out
+
+    def solution(self, group: int, C: float) -> tuple[FloatArray, FloatArray, float] | None:
+        """Return (alpha, b, relative residual) of one group trained on all its rows.
+
+        None where folds were factorised one by one. Cost: O(n^2 k), nothing is factorised.
+        """
+        part = self.parts[group]
+        if not isinstance(part, _Complementary):
+            return None
+        state, RY = part.state, part.RY
+        path = state.bordered(np.array([C]), RY)
+        beta, b = path.beta[:, 0], path.b[0]
+        H_beta = state.Q @ ((state.lam + 1.0 / C)[:, None] * (state.Q.T @ beta))
+        residual = relative_residual(H_beta, beta, b, state.u, RY, state.bias)
+        return state.u[:, None] * beta, b, residual
 
     def losses(self, C: FloatArray) -> Losses:
         """Return the losses of a path of C; several passes if predictions would not fit."""
@@ -171,7 +202,9 @@ class DualPoint:
         weight = objective.weight
         squares = SquaredError(objective.Y, weight)
         sizes = np.array([len(r) if weight is None else weight[r].sum() for r in tests], float)
-        if len(tests) > POOL_ABOVE:
+        definite = np.isfinite(out.values).all(axis=(1, 2))
+        out.values[~definite] = 0.0
+        if _pools(tests, criterion):
             rows = np.concatenate(tests)
             losses = criterion(out.values, rows)[:, None]
             share, tie = np.ones(1), squares(out.values, rows)
@@ -185,8 +218,16 @@ class DualPoint:
             )
             if not criterion.pooled:
                 share = np.full(len(tests), 1.0 / len(tests))
-        losses[~np.isfinite(tie)] = np.inf
-        return Losses(losses, share, np.where(np.isfinite(tie), tie, np.inf))
+        finite = definite & np.isfinite(tie)
+        losses[~finite] = np.inf
+        return Losses(losses, share, np.where(finite, tie, np.inf))
+
+
+def _pools(tests: list[IntArray], criterion: Criterion) -> bool:
+    """Say whether all folds get one loss: for speed, or as their scores would mean nothing."""
+    if criterion.pooled:
+        return len(tests) > POOL_ABOVE
+    return sum(len(rows) for rows in tests) < 3 * len(tests)
 
 
 @dataclass(frozen=True)
@@ -225,7 +266,7 @@ class _Complementary:
         if np.any(single):
             self._predict_singles(path, np.flatnonzero(single), out)
         for v in np.flatnonzero(~single):
-            at_once = max(1, _CHUNK // (n * max(1, len(self.local[v]))))
+            at_once = max(1, _CHUNK // (n * max(1, len(self.RY[0])) + len(self.local[v]) ** 2))
             for start in range(0, len(C), at_once):
                 self._predict_fold(path, slice(start, start + at_once), int(v), out.fold(int(v)))
         lost = np.flatnonzero(~path.definite)
@@ -255,9 +296,11 @@ class _Complementary:
         eta, s = path.eta[:, part].T, path.s[part, None]  # (c, n), (c, 1)
         beta, b = np.moveaxis(path.beta[:, part], 1, 0), path.b[part]  # (c, n, k), (c, k)
         if len(rows):
-            Qv, eta_v = Q[rows], eta[:, rows]
-            G = (Qv[None] * d[:, None, :]) @ Qv.T
-            G -= eta_v[:, :, None] * (eta_v / s)[:, None, :]
+            Qv, eta_v = np.ascontiguousarray(Q[rows]), eta[:, rows]
+            G = -eta_v[:, :, None] * (eta_v / s)[:, None, :]
+            for c, root in enumerate(np.sqrt(d)):
+                half = Qv * root
+                G[c] += half @ half.T  # a symmetric product: half the operations
             e = np.linalg.solve(G, beta[:, rows])  # (c, t, k) [An2007]
             out[part, self.place[v][:, None], columns] = (self.RY[rows] - e) / u[rows, None]
         if len(self.others[v]):
@@ -273,7 +316,13 @@ def _complementary_part(
     system: DualSystem, group: Group, folds: Folds, Y: FloatArray
 ) -> list[_Complementary | _Separate]:
     n = system.n
-    rows = np.arange(n) if group.rows is None else group.rows
+    if group.rows is None:
+        whole = [np.arange(len(test)) for test in folds.test]
+        none = [np.empty(0, dtype=np.intp)] * len(folds)
+        RY = system.u[:, None] * Y[:, group.columns]
+        empty = [np.empty((0, n))] * len(folds)
+        return [_Complementary(eigen_state(system), group, RY, folds.test, whole, none, empty)]
+    rows = group.rows
     position = np.full(n, -1, dtype=np.intp)
     position[rows] = np.arange(len(rows))
     local, place, others, cross = [], [], [], []
@@ -312,8 +361,19 @@ def _separate_parts(
 ) -> list[_Complementary | _Separate]:
     parts: list[_Complementary | _Separate] = []
     assert folds.train is not None
-    for v, (train, test) in enumerate(zip(folds.train, folds.test, strict=True)):
-        rows = train if group.rows is None else train[np.isin(train, group.rows)]
+    trains = folds.train
+    if group.rows is not None:
+        trains = [train[np.isin(train, group.rows)] for train in trains]
+    require(
+        system.dtype.itemsize * (sum(len(t) ** 2 for t in trains) + 2 * max(map(len, trains)) ** 2),
+        system.budget,
+        what=f"Cross-validation on {len(trains)} training sets that are not the rows outside "
+        "a fold",
+        advice="Use a number of folds as cv, fewer splits, or raise memory_budget.",
+    )
+    for v, (rows, test) in enumerate(zip(trains, folds.test, strict=True)):
+        if len(rows) == 0:
+            continue
         sub = _subsystem(system, rows)
         RY = sub.u[:, None] * Y[np.ix_(rows, group.columns)]
         parts.append(_Separate(eigen_state(sub), group, RY, _cross(sub, system.rows[test]), v))

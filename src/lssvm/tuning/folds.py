@@ -174,9 +174,10 @@ def splitter_folds(splits: Iterable[tuple[Any, Any]], n: int) -> Folds:
     """
     train, test = [], []
     complementary = True
-    for train_rows, test_rows in splits:
-        train.append(_indices(train_rows))
-        test.append(_indices(test_rows))
+    for split in splits:
+        train_rows, test_rows = _pair(split, n)
+        train.append(train_rows)
+        test.append(test_rows)
         used = np.zeros(n, dtype=np.intp)
         np.add.at(used, train[-1], 1)
         np.add.at(used, test[-1], 1)
@@ -220,6 +221,22 @@ def restrict_folds(folds: Folds, rows: IntArray, n: int) -> Folds:
     train = None if folds.train is None else [inside(t) for t in folds.train]
     keep = [i for i, t in enumerate(test) if len(t) and (train is None or len(train[i]))]
     return Folds([test[i] for i in keep], None if train is None else [train[i] for i in keep])
+
+
+def _pair(split: Any, n: int) -> tuple[IntArray, IntArray]:
+    try:
+        train, test = split
+        rows = _indices(train), _indices(test)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(
+            "cv has an entry that is no pair of training and test row numbers: give an iterable "
+            "of (train, test)."
+        ) from error
+    if any(part.size and (part.min() < -n or part.max() >= n) for part in rows):
+        raise InvalidInputError(
+            f"cv names rows that do not exist: X has {n} rows, numbered from 0 to {n - 1}."
+        )
+    return rows
 
 
 def _indices(rows: Any) -> IntArray:

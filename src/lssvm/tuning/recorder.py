@@ -191,6 +191,7 @@ class Recorder:
             interrupted=interrupted,
             cv_results=cv_results,
             best_index=self._best,
+            point=self._points.get(best.gamma),
         )
 
     def _add(self, stage: str, gamma: float | None, C: FloatArray) -> None:
