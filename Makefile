@@ -16,7 +16,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 .PHONY: help setup demo test lint format docs bench clean
 
 help:
-	@echo "make demo     train on the bundled data, write a model and a report into demo-output/"
+	@echo "make demo     train on the bundled data, print test errors, draw a picture into demo-output/"
 	@echo "make test     run all tests and the examples of all docstrings"
 	@echo "make lint     check style (ruff) and types (mypy --strict)"
 	@echo "make format   rewrite the files in the style that 'make lint' checks"

@@ -22,7 +22,9 @@ def test_budgets(given, wanted):
     assert as_bytes(given) == wanted
 
 
-@pytest.mark.parametrize("bad", [0, -1, "much", "3 apples", "1.2.3 GB", True, "0 GB"])
+@pytest.mark.parametrize(
+    "bad", [0, -1, [1], float("inf"), float("nan"), "much", "3 apples", "1.2.3 GB", True, "0 GB"]
+)
 def test_bad_budgets(bad):
     with pytest.raises(InvalidInputError, match="memory_budget"):
         as_bytes(bad)

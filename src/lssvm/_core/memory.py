@@ -78,8 +78,9 @@ def as_bytes(memory_budget: int | float | str | None) -> int:
                 value = 0.0
             if value >= 1:
                 return int(value)
-    elif not isinstance(memory_budget, bool) and memory_budget >= 1:
-        return int(memory_budget)
+    elif isinstance(memory_budget, (int, float)) and not isinstance(memory_budget, bool):
+        if 1 <= memory_budget < float("inf"):
+            return int(memory_budget)
     raise InvalidInputError(
         f"memory_budget={memory_budget!r} is not usable: give a positive number of bytes, a string "
         "such as '2 GB' or '800 MiB', or None for 70 % of the available memory."

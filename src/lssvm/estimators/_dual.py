@@ -16,7 +16,15 @@ from lssvm._core.errors import ConvergenceWarning, InvalidInputError
 from lssvm._core.memory import as_bytes
 from lssvm._core.progress import Progress
 from lssvm._core.threads import n_threads, small_problem
-from lssvm.estimators._validation import check_C, check_option, make_folds, seed_of
+from lssvm.estimators._scoring import RowLossCriterion
+from lssvm.estimators._validation import (
+    check_C,
+    check_kernel_matrix,
+    check_option,
+    make_folds,
+    n_distinct,
+    seed_of,
+)
 from lssvm.kernels import (
     Kernel,
     Precomputed,
@@ -28,6 +36,7 @@ from lssvm.kernels import (
 from lssvm.reductions import L0, NormalEquations, Prune, prune, reduce_l0
 from lssvm.solvers import DualSystem, make_solver
 from lssvm.tuning import (
+    C_range,
     Criterion,
     DualObjective,
     DualPoint,
@@ -42,6 +51,8 @@ from lssvm.tuning import (
 
 FloatArray = NDArray[Any]
 IntArray = NDArray[np.intp]
+
+_ACCURATE = 1e-8  # relative residual below which tuning's factorisation also gives the solution
 
 
 @dataclass
@@ -80,24 +91,11 @@ class DualModel(BaseEstimator):
 
     # -- fitting ---------------------------------------------------------------------------------
 
-    def _check_square(self, X: Any) -> None:
-        if not self._precomputed():
-            return
-        if X.shape[0] != X.shape[1]:
-            raise InvalidInputError(
-                f"kernel='precomputed' needs a square kernel matrix of the training rows but X has "
-                f"shape {X.shape}."
-            )
-        scale = float(np.max(np.abs(X), initial=0.0))
-        if not np.allclose(X, X.T, rtol=1e-7, atol=1e-10 * scale):
-            raise InvalidInputError(
-                "kernel='precomputed' needs a symmetric kernel matrix but X differs from its "
-                "transpose: pass K with K[i, j] = K[j, i], for example (K + K.T) / 2."
-            )
-
     def _fit_problem(self, problem: DualProblem) -> None:
         for name in ("cv_results_", "best_score_", "n_evaluations_", "support_vectors_"):
             self.__dict__.pop(name, None)  # of an earlier fit
+        if self._precomputed():
+            check_kernel_matrix(problem.given[0])
         check_option("tuning", self.tuning, ("joint", "separate"))
         C = check_C(self.C)
         self._seed = seed_of(self.random_state)
@@ -179,6 +177,7 @@ class DualModel(BaseEstimator):
             tune_gamma=tune_gamma,
             gamma_start=start,
             n_features=max(1, problem.X.shape[1]),
+            C_range=C_range(system),
         )
         counts = problem.labels is not None and self.scoring is None
         jobs: list[IntArray | None] = [None]
@@ -187,7 +186,7 @@ class DualModel(BaseEstimator):
         results = []
         for columns in jobs:
             objective = self._objective(problem, system, folds, columns, gamma, tune_gamma)
-            counted = _n_distinct(objective.rows, self._precomputed()) if counts else None
+            counted = n_distinct(objective.rows, self._precomputed()) if counts else None
             result = make_search(self.search).run(
                 objective,
                 replace(space, counted_rows=counted),
@@ -295,12 +294,7 @@ class DualModel(BaseEstimator):
 
     def _part(self, system: DualSystem, group: Group, C: float, gamma: Any) -> DualSystem:
         part = replace(system, kernel=self._kernel_at(gamma), C=C)
-        if group.rows is None:
-            return part
-        root = None if system.root_weight is None else system.root_weight[group.rows]
-        return replace(
-            part, rows=system.rows[group.rows], basis=system.basis[group.rows], root_weight=root
-        )
+        return part if group.rows is None else part.subset(group.rows)
 
     def _tuned_solution(
         self, point: DualPoint | None, group: int, C: float
@@ -309,7 +303,7 @@ class DualModel(BaseEstimator):
         solved = None
         if point is not None and isinstance(self.solver, str) and self.solver == "auto":
             solved = point.solution(group, C)
-        if solved is None:
+        if solved is None or not solved[2] <= _ACCURATE:
             return None
         self.solver_ = "eigen"
         return solved[0], solved[1], (solved[2], 1)
@@ -397,15 +391,7 @@ class DualModel(BaseEstimator):
             gamma,
         )
         rows = pruned.rows
-        root = None if part.root_weight is None else part.root_weight[rows]
-        final = replace(
-            part,
-            kernel=self._kernel_at(pruned.gamma),
-            rows=part.rows[rows],
-            basis=part.basis[rows],
-            root_weight=root,
-            C=pruned.C,
-        )
+        final = replace(part, kernel=self._kernel_at(pruned.gamma), C=pruned.C).subset(rows)
         left, b, _ = self._solve_system(final, Y[rows])
         coef = np.zeros_like(alpha)
         coef[rows] = left
@@ -424,7 +410,13 @@ class DualModel(BaseEstimator):
         weight = None if part.root_weight is None else part.root_weight**2
         gamma = self._fixed_gamma(problem, tune_gamma)
         start = float(resolve_gamma("scale", problem.X, problem.weight)) if tune_gamma else 1.0
-        space = Space(C=C, tune_gamma=tune_gamma, gamma_start=start, n_features=part.rows.shape[1])
+        space = Space(
+            C=C,
+            tune_gamma=tune_gamma,
+            gamma_start=start,
+            n_features=part.rows.shape[1],
+            C_range=C_range(part),
+        )
 
         def retune(rows: IntArray) -> tuple[Any, DualSystem]:
             objective = DualObjective(
@@ -433,7 +425,7 @@ class DualModel(BaseEstimator):
                 part.basis,
                 Y,
                 folds,
-                _RowLossCriterion(problem.row_loss, Y),
+                RowLossCriterion(problem.row_loss, Y),
                 [Group(np.arange(Y.shape[1]), rows)],
                 weight,
                 part.budget,
@@ -493,23 +485,6 @@ class DualModel(BaseEstimator):
                 kernel, X, self._basis, coef, intercept, budget=budget, threads=threads
             )
         return out
-
-
-@dataclass(frozen=True)
-class _RowLossCriterion:
-    """A per-row loss as a criterion."""
-
-    row_loss: Callable[[FloatArray, FloatArray], FloatArray]
-    Y: FloatArray
-    pooled: bool = True
-
-    def __call__(self, predictions: FloatArray, rows: IntArray) -> FloatArray:
-        return np.array([float(self.row_loss(p, self.Y[rows]).mean()) for p in predictions])
-
-
-def _n_distinct(rows: Any, precomputed: bool) -> int:
-    """Count the rows that differ: the same for a weight of 2 and for the row twice."""
-    return int(rows.shape[0]) if precomputed else len(np.unique(hash_rows(rows)))
 
 
 def _alike(

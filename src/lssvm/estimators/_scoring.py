@@ -1,8 +1,9 @@
-"""Any scikit-learn scorer as a criterion on out-of-fold predictions."""
+"""Scikit-learn scorers and losses per row as criteria on out-of-fold predictions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,19 @@ from sklearn.metrics import get_scorer
 from lssvm._core.errors import InvalidInputError
 
 FloatArray = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class RowLossCriterion:
+    """The mean of a loss per row."""
+
+    row_loss: Callable[[FloatArray, FloatArray], FloatArray]  # predictions, targets -> per row
+    Y: FloatArray
+    pooled: bool = True
+
+    def __call__(self, predictions: FloatArray, rows: NDArray[np.intp]) -> FloatArray:
+        """Return the mean loss of each candidate, shape (c,)."""
+        return np.array([float(self.row_loss(p, self.Y[rows]).mean()) for p in predictions])
 
 
 class _Answers(BaseEstimator):

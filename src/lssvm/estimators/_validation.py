@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.random import RandomState, as_generator
-from lssvm.tuning import Folds, content_folds, restrict_folds, splitter_folds
+from lssvm.tuning import Folds, content_folds, hash_rows, restrict_folds, splitter_folds
 
 
 def check_weight(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
@@ -33,6 +33,21 @@ def check_weight(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
             "sample_weight is zero for every row: at least one row must have a positive weight."
         )
     return None if np.all(weight == 1.0) else weight
+
+
+def check_kernel_matrix(X: Any) -> None:
+    """Raise if ``X`` cannot be the kernel matrix of the training rows."""
+    if X.shape[0] != X.shape[1]:
+        raise InvalidInputError(
+            f"kernel='precomputed' needs a square kernel matrix of the training rows but X has "
+            f"shape {X.shape}."
+        )
+    scale = float(np.max(np.abs(X), initial=0.0))
+    if not np.allclose(X, X.T, rtol=1e-7, atol=1e-10 * scale):
+        raise InvalidInputError(
+            "kernel='precomputed' needs a symmetric kernel matrix but X differs from its "
+            "transpose: pass K with K[i, j] = K[j, i], for example (K + K.T) / 2."
+        )
 
 
 def check_C(C: Any) -> float | None:
@@ -87,7 +102,7 @@ def class_weights(
 
 
 def seed_of(random_state: RandomState) -> int:
-    """Return the seed of folds, searches and landmarks; None counts as 0, so that fits repeat."""
+    """Return the seed of folds, searches and landmarks; a fixed one for None."""
     if random_state is None:
         return 0
     return int(as_generator(random_state).integers(2**31 - 1))
@@ -129,3 +144,8 @@ def make_folds(
         f"cv={cv!r} is not usable: give a number of folds, 'loo', a scikit-learn splitter, or an "
         "iterable of (train, test) indices."
     )
+
+
+def n_distinct(rows: Any, precomputed: bool) -> int:
+    """Count the rows that differ: the same for a weight of 2 and for the row twice."""
+    return int(rows.shape[0]) if precomputed else len(np.unique(hash_rows(rows)))

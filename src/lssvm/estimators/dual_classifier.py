@@ -82,7 +82,7 @@ class LSSVC(ClassifierMixin, DualModel):
     n_jobs : int or None, default=None
         Threads; None uses all cores.
     random_state : int, Generator, RandomState or None, default=None
-        Seeds folds, searches and random codes; None counts as 0.
+        Seeds folds, searches and random codes; None is a fixed seed, so fits repeat.
     verbose : int, default=0
         1 reports tuning on standard error.
 
@@ -108,6 +108,8 @@ class LSSVC(ClassifierMixin, DualModel):
         When something was tuned: parameters and scores of all evaluations.
     best_score_ : float
         When something was tuned: the cross-validated score of the chosen parameters.
+    n_evaluations_ : int
+        When something was tuned: how many pairs (C, gamma) were tried.
     reduction_path_ : list
         What the reduction did, one record per group of problems.
     n_features_in_ : int
@@ -209,7 +211,6 @@ class LSSVC(ClassifierMixin, DualModel):
         )
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
-        self._check_square(X)
         given = X, y
         X, y, labels, weight, support = self._weigh(X, y, sample_weight)
         if self.decoding is not None:

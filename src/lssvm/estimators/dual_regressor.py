@@ -66,7 +66,7 @@ class LSSVR(MultiOutputMixin, RegressorMixin, DualModel):
     n_jobs : int or None, default=None
         Threads; None uses all cores.
     random_state : int, Generator, RandomState or None, default=None
-        Seeds folds and searches; None counts as 0.
+        Seeds folds and searches; None is a fixed seed, so fits repeat.
     verbose : int, default=0
         1 reports tuning on standard error.
 
@@ -90,6 +90,8 @@ class LSSVR(MultiOutputMixin, RegressorMixin, DualModel):
         When something was tuned: parameters and scores of all evaluations.
     best_score_ : float
         When something was tuned: the cross-validated score of the chosen parameters.
+    n_evaluations_ : int
+        When something was tuned: how many pairs (C, gamma) were tried.
     reduction_path_ : list
         What the reduction did, one record per group of outputs.
     n_features_in_ : int
@@ -181,7 +183,6 @@ class LSSVR(MultiOutputMixin, RegressorMixin, DualModel):
             multi_output=True,
             y_numeric=True,
         )
-        self._check_square(X)
         y = np.asarray(y, dtype=np.float64)
         weight = check_weight(sample_weight, X.shape[0])
         support, given = np.arange(X.shape[0]), (X, y)

@@ -29,7 +29,7 @@ def _scaled(X: Array, factors: Any) -> Array:
     if is_sparse(X):
         return X.multiply(np.asarray(factors)[None, :]).tocsr()
     xp = get_namespace(X)
-    return X * xp.asarray(factors, dtype=X.dtype, device=device(X))[None, :]
+    return X * xp.asarray(np.array(factors), dtype=X.dtype, device=device(X))[None, :]
 
 
 def _augmented(X: Array, Z: Array, gamma: float, xp: Any) -> tuple[Array, Array]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import stats
@@ -29,6 +29,11 @@ class Prune:
     retune : bool, default=False
         When the performance falls, choose (C, gamma) anew on the rows that are left, and go on if
         that repairs it. Needs an estimator whose C or gamma is "cv".
+
+    Notes
+    -----
+    Steps and tests count rows, whatever their weight: here, and only here, a row of weight 2 is
+    not the row twice.
 
     Examples
     --------
@@ -166,13 +171,8 @@ def prune(
         if p_value < settings.level:
             break
         kept, C, kept_gamma = rows, current.C, gamma
-        alpha = solve(_subset(current, rows), Y[rows])
+        alpha = solve(current.subset(rows), Y[rows])
     return Pruned(kept, C, kept_gamma, steps)
-
-
-def _subset(system: DualSystem, rows: IntArray) -> DualSystem:
-    root = None if system.root_weight is None else system.root_weight[rows]
-    return replace(system, rows=system.rows[rows], basis=system.basis[rows], root_weight=root)
 
 
 def _out_of_fold(system: DualSystem, Y: FloatArray, folds: Folds, rows: IntArray) -> FloatArray:

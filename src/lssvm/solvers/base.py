@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -103,6 +103,11 @@ class DualSystem:
     def u(self) -> FloatArray:
         """The border R 1, shape (n,)."""
         return np.ones(self.n, self.dtype) if self.root_weight is None else self.root_weight
+
+    def subset(self, rows: NDArray[np.intp]) -> DualSystem:
+        """Return the system of some of the rows, in the order of ``rows`` (m,)."""
+        root = None if self.root_weight is None else self.root_weight[rows]
+        return replace(self, rows=self.rows[rows], basis=self.basis[rows], root_weight=root)
 
     def gram(
         self,
@@ -283,8 +288,10 @@ def relative_residual(
 
     ``H_beta`` (n, k) is H beta; ``RY`` (n, k) the scaled targets.
     """
-    top = np.abs(u @ beta) if bias else np.zeros(beta.shape[1])
     rest = RY - H_beta - u[:, None] * b
-    norms = np.sqrt(np.einsum("ij,ij->j", rest, rest) + top**2)
-    scale = np.sqrt(np.einsum("ij,ij->j", RY, RY))
-    return float(np.max(norms / np.where(scale > 0, scale, 1.0), initial=0.0))
+    scale = np.linalg.norm(RY, axis=0)
+    relative = np.linalg.norm(rest, axis=0) / np.where(scale > 0, scale, 1.0)
+    if bias:  # support values have a unit of their own, so their sum is compared with them
+        size = np.linalg.norm(u) * np.linalg.norm(beta, axis=0)
+        relative = np.hypot(relative, np.abs(u @ beta) / np.where(size > 0, size, 1.0))
+    return float(np.max(relative, initial=0.0))

@@ -12,6 +12,7 @@ from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.linalg.lapack import dormqr, dptsv, dsytrd
 
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError, NumericalWarning
+from lssvm._core.threads import small_problem
 from lssvm.features import NystromMap
 from lssvm.moments import Moments
 
@@ -40,7 +41,8 @@ class PrimalSystem:
 
     Attributes
     ----------
-    map : NystromMap
+    map : NystromMap or None
+        None: the moments are those of the features already, and so are the coefficients.
     A : array of shape (r, r)
         Its lower triangle; overwritten by a reduction.
     B : array of shape (r, k)
@@ -63,7 +65,7 @@ class PrimalSystem:
     (array([0.01, 2.  ]), array([3.99, 1.  ]))
     """
 
-    map: NystromMap
+    map: NystromMap | None
     A: FloatArray
     B: FloatArray
     mean: FloatArray
@@ -102,7 +104,9 @@ class PrimalSystem:
             )
         else:
             W = self._tridiagonal(C)
-        coef = (self.map.T @ W.reshape(r, -1)).reshape(-1, len(C), k)
+        coef = W
+        if self.map is not None:
+            coef = (self.map.T @ W.reshape(r, -1)).reshape(-1, len(C), k)
         intercept = self.target_mean - np.einsum("m,mck->ck", self.mean, coef)
         return np.moveaxis(coef, 1, 0), intercept
 
@@ -160,13 +164,14 @@ def _rotate(factor: FloatArray, tau: FloatArray, B: FloatArray, *, transposed: b
     return out
 
 
-def primal_system(moments: Moments, map: NystromMap) -> PrimalSystem:
+def primal_system(moments: Moments, map: NystromMap | None) -> PrimalSystem:
     """Centre the moments of a training set and carry them into feature space.
 
     Parameters
     ----------
     moments : Moments
-    map : NystromMap
+    map : NystromMap or None
+        None where the moments are those of the features already (`Moments.mapped`).
 
     Returns
     -------
@@ -181,10 +186,12 @@ def primal_system(moments: Moments, map: NystromMap) -> PrimalSystem:
     mean = moments.border / moments.weight
     if moments.shift is not None:
         mean = mean + moments.shift
-    A = map.whiten(moments.gram)
-    p = map.T.T @ moments.border
+    if map is None:
+        A, p, cross = np.array(moments.gram, order="F"), moments.border, moments.cross
+    else:
+        A, p, cross = map.whiten(moments.gram), map.T.T @ moments.border, map.T.T @ moments.cross
     A -= np.outer(p, p / moments.weight)
-    B = map.T.T @ moments.cross - np.outer(p, moments.target / moments.weight)
+    B = cross - np.outer(p, moments.target / moments.weight)
     return PrimalSystem(map, A, B, mean, moments.target / moments.weight)
 
 
@@ -212,7 +219,12 @@ def solve_primal(moments: Moments, map: NystromMap, C: float) -> tuple[FloatArra
     >>> coef.round(6), b.round(6)
     (array([[-1.]]), array([3.]))
     """
-    system = primal_system(moments, map)
+    with small_problem(moments.size):
+        return _solve_repaired(primal_system(moments, map), C)
+
+
+def _solve_repaired(system: PrimalSystem, C: float) -> tuple[FloatArray, FloatArray]:
+    """Solve for one C, with more regularisation where the system is not definite to rounding."""
     jitter = 0.0
     largest = float(np.max(np.diagonal(system.A), initial=0.0))
     for _ in range(6):
@@ -223,7 +235,7 @@ def solve_primal(moments: Moments, map: NystromMap, C: float) -> tuple[FloatArra
                     f"The system for C={C:.3g} is not positive definite to rounding; it was solved "
                     f"with C={1.0 / (1.0 / C + jitter):.3g}. Lower C, or take fewer prototypes.",
                     NumericalWarning,
-                    stacklevel=2,
+                    stacklevel=3,
                 )
             return coef[0], intercept[0]
         jitter = max(100.0 * jitter, 1e-14 * largest)

@@ -2,7 +2,7 @@
 
 from lssvm.tuning.base import Losses, Objective, Point, Space, TuningResult
 from lssvm.tuning.criteria import AbsoluteError, Criterion, Misclassification, SquaredError
-from lssvm.tuning.dual import DualObjective, DualPoint, Group
+from lssvm.tuning.dual import C_range, DualObjective, DualPoint, Group
 from lssvm.tuning.folds import Folds, content_folds, hash_rows, restrict_folds, splitter_folds
 from lssvm.tuning.search_annealing import CoupledAnnealing
 from lssvm.tuning.search_base import Search
@@ -13,6 +13,7 @@ from lssvm.tuning.search_shrinking import ShrinkingGridSearch
 
 __all__ = [
     "AbsoluteError",
+    "C_range",
     "CoupledAnnealing",
     "Criterion",
     "DualObjective",

@@ -18,13 +18,13 @@ product per fold and value of C, its diagonal alone O(n) per row.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from lssvm._core.memory import require
 from lssvm._core.namespace import Array
-from lssvm.kernels import Kernel
+from lssvm.kernels import Kernel, Linear, Precomputed
 from lssvm.solvers import DualSystem, EigenState, eigen_state
 from lssvm.solvers.base import relative_residual
 from lssvm.solvers.eigen import BorderedPath
@@ -170,14 +170,18 @@ class DualPoint:
 
         None where folds were factorised one by one. Cost: O(n^2 k), nothing is factorised.
         """
-        part = self.parts[group]
-        if not isinstance(part, _Complementary):
+        if self.objective.folds.train is not None:
             return None
+        part = self.parts[group]
+        assert isinstance(part, _Complementary)
         state, RY = part.state, part.RY
         path = state.bordered(np.array([C]), RY)
         beta, b = path.beta[:, 0], path.b[0]
         H_beta = state.Q @ ((state.lam + 1.0 / C)[:, None] * (state.Q.T @ beta))
-        residual = relative_residual(H_beta, beta, b, state.u, RY, state.bias)
+        # Relative to the targets without their offset, which the bias takes up.
+        centre = state.u @ RY / (state.u @ state.u) if state.bias else np.zeros_like(b)
+        centred = RY - state.u[:, None] * centre
+        residual = relative_residual(H_beta, beta, b - centre, state.u, centred, state.bias)
         return state.u[:, None] * beta, b, residual
 
     def losses(self, C: FloatArray) -> Losses:
@@ -383,8 +387,7 @@ def _separate_parts(
 def _subsystem(system: DualSystem, rows: IntArray) -> DualSystem:
     if len(rows) == system.n and np.array_equal(rows, np.arange(system.n)):
         return system
-    root = None if system.root_weight is None else system.root_weight[rows]
-    return replace(system, rows=system.rows[rows], basis=system.basis[rows], root_weight=root)
+    return system.subset(rows)
 
 
 def _cross(sub: DualSystem, kernel_rows: Array) -> FloatArray:
@@ -392,3 +395,41 @@ def _cross(sub: DualSystem, kernel_rows: Array) -> FloatArray:
     if kernel_rows.shape[0] == 0:
         return np.empty((0, sub.n), sub.dtype)
     return np.asarray(sub.kernel(kernel_rows, sub.basis)) * sub.u[None, :]
+
+
+def C_range(system: DualSystem, low: float = 1e-3, high: float = 1e6) -> tuple[float, float]:
+    """Return the range of C that is searched, in units of the kernel.
+
+    C times the kernel has no unit. Radial kernels are at most one; the scale of a linear or a
+    precomputed kernel is the mean diagonal of its centred matrix, and the range is divided by it,
+    so that multiplying X by a constant changes nothing.
+
+    Parameters
+    ----------
+    system : DualSystem
+    low, high : float
+        The range for a kernel of scale one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.kernels import Linear
+    >>> from lssvm.solvers import DualSystem
+    >>> from lssvm.tuning import C_range
+    >>> X = np.array([[-10.0], [10.0]])
+    >>> C_range(DualSystem(Linear(), X, X, C=1.0), low=1.0, high=100.0)
+    (0.01, 1.0)
+    """
+    weight = system.u.astype(np.float64) ** 2
+    weight = weight / weight.sum()
+    if isinstance(system.kernel, Linear):
+        squares = np.asarray(system.kernel.diag(system.rows), dtype=np.float64)
+        mean = np.asarray(weight @ system.rows).ravel()
+        scale = float(weight @ squares - mean @ mean)
+    elif isinstance(system.kernel, Precomputed):
+        K = np.asarray(system.kernel(system.rows, system.basis), dtype=np.float64)
+        scale = float(weight @ np.diagonal(K) - weight @ K @ weight)
+    else:
+        scale = 1.0
+    unit = scale if np.isfinite(scale) and scale > 0 else 1.0
+    return low / unit, high / unit
