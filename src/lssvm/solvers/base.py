@@ -290,8 +290,12 @@ def relative_residual(
     """
     rest = RY - H_beta - u[:, None] * b
     scale = np.linalg.norm(RY, axis=0)
-    relative = np.linalg.norm(rest, axis=0) / np.where(scale > 0, scale, 1.0)
-    if bias:  # support values have a unit of their own, so their sum is compared with them
+    scale = np.where(scale > 0, scale, 1.0)
+    relative = np.linalg.norm(rest, axis=0) / scale
+    if bias:
+        # Support values have a unit of their own: their sum is compared with their size, and
+        # counts as much as H beta does beside the targets.
         size = np.linalg.norm(u) * np.linalg.norm(beta, axis=0)
-        relative = np.hypot(relative, np.abs(u @ beta) / np.where(size > 0, size, 1.0))
+        share = np.linalg.norm(H_beta, axis=0) / scale
+        relative = np.hypot(relative, share * np.abs(u @ beta) / np.where(size > 0, size, 1.0))
     return float(np.max(relative, initial=0.0))
