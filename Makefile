@@ -76,9 +76,10 @@ docs: $(STAMPS)/group-docs
 bench: $(STAMPS)/group-bench
 	@test -n '$(DATA)' || { echo "Say where the data are: make bench DATA=folder (see benchmarks/README.md)" >&2; exit 2; }
 	@mkdir -p $(RESULTS)
+	$(RUN) -m benchmarks.dual_speed --out $(RESULTS)/dual_speed.json
 	$(RUN) -m benchmarks.chapter3 --data '$(DATA)' --out $(RESULTS)/chapter3.jsonl $(ARGS)
 	$(RUN) -m benchmarks.tables_chapter3 --results $(RESULTS)/chapter3.jsonl --out $(RESULTS)/chapter3.md
-	@echo "The tables are in $(RESULTS)/chapter3.md."
+	@echo "The tables are in $(RESULTS)/chapter3.md, the speed ratios in $(RESULTS)/dual_speed.json."
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis demo-output $(RESULTS) \

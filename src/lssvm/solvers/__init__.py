@@ -5,6 +5,8 @@ from lssvm.solvers.cg import ConjugateGradient
 from lssvm.solvers.choice import SOLVER_NAMES, choose_solver, make_solver
 from lssvm.solvers.cholesky import Cholesky
 from lssvm.solvers.eigen import EigenState, eigen_state
+from lssvm.solvers.primal import PrimalSystem, primal_system, solve_primal
+from lssvm.solvers.reweighting import solve_reweighted
 from lssvm.solvers.smo import SMO
 
 __all__ = [
@@ -14,10 +16,14 @@ __all__ = [
     "ConjugateGradient",
     "DualSystem",
     "EigenState",
+    "PrimalSystem",
     "Solution",
     "Solver",
     "Status",
     "choose_solver",
     "eigen_state",
     "make_solver",
+    "primal_system",
+    "solve_primal",
+    "solve_reweighted",
 ]

@@ -180,6 +180,18 @@ def primal_system(moments: Moments, map: NystromMap | None) -> PrimalSystem:
     Notes
     -----
     3 m^3 operations. Centring eliminates the bias exactly: it is not regularised.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.blocks import ArraySource
+    >>> from lssvm.kernels import Linear
+    >>> from lssvm.moments import accumulate
+    >>> from lssvm.solvers import primal_system
+    >>> X = np.arange(8.0).reshape(4, 2)
+    >>> moments = accumulate(Linear(), ArraySource(X, X[:, :1]), np.eye(2), [slice(0, 4)])[0]
+    >>> type(primal_system(moments, None)).__name__
+    'PrimalSystem'
     """
     if not moments.weight > 0:
         raise InvalidInputError("A training set is empty: use fewer folds or more rows.")

@@ -3,6 +3,7 @@
 from lssvm.tuning.base import Losses, Objective, Point, Space, TuningResult
 from lssvm.tuning.criteria import AbsoluteError, Criterion, Misclassification, SquaredError
 from lssvm.tuning.dual import C_range, DualObjective, DualPoint, Group
+from lssvm.tuning.fixed_size import FixedSizeObjective
 from lssvm.tuning.folds import Folds, content_folds, hash_rows, restrict_folds, splitter_folds
 from lssvm.tuning.search_annealing import CoupledAnnealing
 from lssvm.tuning.search_base import Search
@@ -18,6 +19,7 @@ __all__ = [
     "Criterion",
     "DualObjective",
     "DualPoint",
+    "FixedSizeObjective",
     "Folds",
     "GridSearch",
     "Group",

@@ -1,0 +1,450 @@
+"""What the fixed-size classifier and regressor have in common: select, tune, solve, update."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from lssvm._core.errors import ConvergenceWarning, InvalidInputError, NumericalWarning
+from lssvm._core.memory import as_bytes
+from lssvm._core.progress import Progress
+from lssvm._core.threads import n_threads
+from lssvm.blocks import ArraySource
+from lssvm.estimators._validation import check_C, check_option, make_folds, seed_of
+from lssvm.features import nystrom_map
+from lssvm.kernels import Kernel, evaluate_expansion, has_gamma, make_kernel, resolve_gamma
+from lssvm.moments import Moments, accumulate
+from lssvm.prototypes import Selection, select_prototypes
+from lssvm.solvers.primal import METHODS, solve_primal
+from lssvm.tuning import Criterion, Folds, Space, content_folds, hash_rows, make_search
+from lssvm.tuning.base import Losses
+from lssvm.tuning.fixed_cells import ClassTable, make_cells
+from lssvm.tuning.fixed_size import FixedSizeObjective, FixedSizePoint
+
+FloatArray = NDArray[Any]
+IntArray = NDArray[np.intp]
+
+N_SIZES = 5  # [DeBrabanter2010, section 5]
+N_C = 60
+
+
+@dataclass
+class FixedProblem:
+    """Everything that a fit needs after its input has been checked."""
+
+    given: tuple[Any, Any]  # X and y as the caller gave them, which is what a splitter sees
+    X: NDArray[Any]
+    Y: FloatArray
+    weight: FloatArray | None
+    labels: IntArray | None
+    table: ClassTable | None
+    support: IntArray  # rows of the caller's X that have a positive weight
+    criterion: Callable[[], Criterion]
+
+    @property
+    def groups(self) -> list[IntArray]:
+        """Columns that are trained on the same rows."""
+        return [np.arange(self.Y.shape[1])] if self.table is None else self.table.groups()
+
+
+class FixedSizeModel(BaseEstimator):
+    """Base of `FixedSizeLSSVC` and `FixedSizeLSSVR`; holds no numerics of its own."""
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "dual_coef_")
+
+    # -- fitting ---------------------------------------------------------------------------------
+
+    def _forget_fit(self) -> None:
+        """Drop what an earlier fit left: an interrupted fit leaves an unfitted model."""
+        for name in [n for n in vars(self) if n.endswith("_") and not n.startswith("_")]:
+            delattr(self, name)
+
+    def _fit_problem(self, problem: FixedProblem) -> None:
+        check_option("solver", self.solver, METHODS)
+        C = check_C(self.C)
+        if isinstance(self.kernel, str) and self.kernel == "precomputed":
+            raise InvalidInputError(
+                "kernel='precomputed' cannot be used with prototypes, which are rows of features: "
+                "use LSSVC or LSSVR, or pass the kernel as a function."
+            )
+        self._seed = seed_of(self.random_state)
+        tune_gamma = isinstance(self.gamma, str) and self.gamma == "cv" and has_gamma(self.kernel)
+        gamma = self._fixed_gamma(problem, tune_gamma)
+        Z, support, selection = self._prototypes(problem, gamma)
+        size_by_cv = isinstance(self.n_prototypes, str) and self.n_prototypes == "cv"
+        C_of = np.full(problem.Y.shape[1], np.nan if C is None else C)
+        whole = None
+        if C is None or tune_gamma or size_by_cv:
+            tuned = self._tune(problem, Z, C, gamma, tune_gamma, size_by_cv)
+            C_of[:], gamma, whole = tuned.C_of, tuned.gamma, tuned.whole
+            Z, support = Z[: tuned.size], support[: tuned.size]
+        kernel = self._kernel_at(gamma)
+        if whole is None:
+            whole = self._accumulate(problem, kernel, Z)
+        map = nystrom_map(kernel, Z)
+        coef, intercept = self._solve(whole, map, problem.table, C_of)
+        coef, intercept, C_of = self._robust(problem, kernel, Z, map, C_of, coef, intercept)
+        self._kernel, self._map = kernel, map
+        self.prototypes_ = self.support_vectors_ = Z
+        self.support_, self.selection_ = support, selection
+        self.n_prototypes_ = len(Z)
+        self.gamma_ = gamma
+        self.moments_ = whole
+        self._store(coef, intercept, C_of)
+
+    def _robust(
+        self,
+        problem: FixedProblem,
+        kernel: Kernel,
+        Z: FloatArray,
+        map: Any,
+        C_of: FloatArray,
+        coef: FloatArray,
+        intercept: FloatArray,
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Replace squared loss by another; nothing here."""
+        return coef, intercept, C_of
+
+    def _store(self, coef: FloatArray, intercept: FloatArray, C_of: FloatArray) -> None:
+        self.C_ = float(C_of[0]) if len(set(C_of.tolist())) == 1 else C_of
+        self.intercept_ = intercept
+        self.dual_coef_ = coef  # last: from here on the model is fitted
+
+    def _fixed_gamma(self, problem: FixedProblem, tune_gamma: bool) -> Any:
+        if tune_gamma or not has_gamma(self.kernel):
+            return None
+        gamma = "scale" if isinstance(self.gamma, str) and self.gamma == "cv" else self.gamma
+        return resolve_gamma(gamma, problem.X, problem.weight)
+
+    def _kernel_at(self, gamma: Any) -> Kernel:
+        return make_kernel(
+            self.kernel,
+            gamma=1.0 if gamma is None else gamma,
+            degree=self.degree,
+            coef0=self.coef0,
+            nu=self.nu,
+        )
+
+    # -- prototypes ------------------------------------------------------------------------------
+
+    def _n_prototypes(self, n: int) -> int:
+        value = self.n_prototypes
+        if isinstance(value, str) and value in ("auto", "cv"):
+            size = int(np.clip(6.0 * np.sqrt(n), 200, 1000))
+            return min(n, size if value == "auto" else 2 * size)
+        if _is_int(value) and value >= 1:
+            return int(value)
+        raise InvalidInputError(
+            f"n_prototypes={value!r} is not usable: give a positive int, 'auto' (a rule in the "
+            "number of rows), or 'cv' to choose it by cross-validation."
+        )
+
+    def _prototypes(
+        self, problem: FixedProblem, gamma: Any
+    ) -> tuple[FloatArray, IntArray, Selection | None]:
+        """Return the prototypes (m, d), the caller's rows they are, and how they were chosen."""
+        X = problem.X
+        n, d = X.shape
+        size = self._n_prototypes(n)
+        if isinstance(self.kernel, str) and self.kernel == "linear" and d <= n:
+            # Features in closed form: the kernel with the unit vectors is the row itself.
+            return np.eye(d), np.empty(0, dtype=np.intp), None
+        rule = self.selection
+        if n <= size and isinstance(rule, str) and rule in ("renyi", "random", "uniform"):
+            # All distinct rows, in an order that depends on their content alone.
+            _, first = np.unique(X, axis=0, return_index=True)
+            if _is_int(self.n_prototypes) and len(first) < size:
+                warnings.warn(
+                    f"n_prototypes={size} was reduced to {len(first)}: there are no more distinct "
+                    f"rows of positive weight. Give n_prototypes={len(first)} or less.",
+                    NumericalWarning,
+                    stacklevel=4,
+                )
+            selection = Selection(first.astype(np.intp))
+        else:
+            gamma = resolve_gamma("scale", X, problem.weight) if gamma is None else gamma
+            given = isinstance(rule, (list, tuple, np.ndarray))
+            with warnings.catch_warnings():
+                if not _is_int(self.n_prototypes):
+                    warnings.simplefilter("ignore", NumericalWarning)  # the size was ours
+                selection = select_prototypes(
+                    X,
+                    None if given and isinstance(self.n_prototypes, str) else size,
+                    rule,
+                    y=problem.labels,
+                    sample_weight=problem.weight,
+                    kernel=self._kernel_at(gamma),
+                    random_state=self._seed,
+                )
+        Z = np.asarray(selection.prototypes(X), dtype=np.float64)
+        support = np.where(selection.indices >= 0, problem.support[selection.indices], -1)
+        return Z, support, selection
+
+    # -- tuning ----------------------------------------------------------------------------------
+
+    def _folds(self, problem: FixedProblem) -> Folds:
+        cv = self.cv
+        n = problem.X.shape[0]
+        if _is_int(cv) and n <= 10_000:
+            distinct = len(np.unique(hash_rows(problem.X, self._seed)))
+            if distinct < 2:
+                raise InvalidInputError(
+                    f"Tuning needs at least 2 distinct rows but there is only 1 (n_samples={n}): "
+                    "give fixed numbers for C, gamma and n_prototypes."
+                )
+            cv = min(int(cv), distinct) if cv >= 2 else cv
+        if _is_int(cv) and cv >= 2:
+            # Straight from the rows: no copy of them is made.
+            return content_folds(problem.X, int(cv), labels=problem.labels, seed=self._seed)
+        return make_folds(
+            cv,
+            *problem.given,
+            problem.support,
+            labels=problem.labels,
+            seed=self._seed,
+            positions=False,
+        )
+
+    def _tune(
+        self,
+        problem: FixedProblem,
+        Z: FloatArray,
+        C: float | None,
+        gamma: Any,
+        tune_gamma: bool,
+        size_by_cv: bool,
+    ) -> _Tuned:
+        """Choose C, gamma and the number of prototypes."""
+        separate = len(problem.groups) > 1
+        start = float(resolve_gamma("scale", problem.X, problem.weight)) if tune_gamma else 1.0
+        space = Space(
+            C=1.0 if separate else C,
+            tune_gamma=tune_gamma,
+            gamma_start=start,
+            n_features=problem.X.shape[1],
+        )
+        objective = FixedSizeObjective(
+            lambda value: self._kernel_at(_snap(value) if tune_gamma else gamma),
+            problem.X,
+            problem.Y,
+            Z,
+            self._folds(problem),
+            problem.criterion(),
+            problem.weight,
+            problem.table,
+            (Space().C_grid(N_C) if C is None else np.array([C])) if separate else None,
+            as_bytes(self.memory_budget),
+            n_threads(self.n_jobs),
+            self.solver,
+        )
+        memory = _Remember(objective)
+        result = make_search(self.search).run(
+            memory,
+            space,
+            random_state=self._seed,
+            on_event=Progress(int(self.verbose)),
+            checkpoint=self.checkpoint,
+            fingerprint=self._fingerprint(problem, Z) if self.checkpoint is not None else "",
+        )
+        if result.interrupted:
+            warnings.warn(
+                "Tuning was interrupted; the best parameters found so far are used.",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+        point = memory.point(result.gamma)
+        if separate and point.C_of is None:
+            point.losses(np.ones(1))
+        C_of = point.C_of if separate else np.full(problem.Y.shape[1], result.C)
+        assert C_of is not None
+        tuned = _Tuned(C_of, _snap(result.gamma) if tune_gamma else gamma, point.whole, len(Z))
+        cv_results, score = result.cv_results, -result.loss
+        if size_by_cv:
+            tuned, score = self._tune_size(point, tuned, C, score)
+        if tune_gamma:
+            cv_results["param_gamma"] = np.array([_snap(g) for g in cv_results["param_gamma"]])
+            for params, value in zip(cv_results["params"], cv_results["param_gamma"], strict=True):
+                params["gamma"] = float(value)
+        if separate:  # each problem has its own C, see C_
+            cv_results["param_C"] = np.full(len(cv_results["param_C"]), np.nan)
+            cv_results["params"] = [
+                {key: value for key, value in params.items() if key != "C"}
+                for params in cv_results["params"]
+            ]
+        self.cv_results_, self.best_score_ = cv_results, float(score)
+        self.n_evaluations_ = result.n_evaluations
+        return tuned
+
+    def _tune_size(
+        self, point: FixedSizePoint, tuned: _Tuned, C: float | None, score: float
+    ) -> tuple[_Tuned, float]:
+        """Compare nested sets of prototypes at the chosen gamma, from the moments of the largest.
+
+        [DeBrabanter2010, section 5].
+        """
+        m = len(point.Z)
+        sizes = np.unique(np.maximum(1, m // 2 ** np.arange(N_SIZES)))
+        grid = Space(C=C).C_grid(N_C)
+        best: tuple[float, float] = (np.inf, np.inf)
+        found: dict[str, list[float]] = {"mean_test_score": [], "std_test_score": [], "C": []}
+        for size in sizes:
+            part = point if size == m else point.prefix(int(size))
+            losses = part.losses(grid if part.objective.C_grid is None else np.ones(1))
+            i = int(np.lexsort((losses.tie, losses.mean))[0])
+            found["mean_test_score"].append(-float(losses.mean[i]))
+            found["std_test_score"].append(float(losses.std[i]))
+            found["C"].append(np.nan if part.C_of is not None else float(grid[i]))
+            key = (float(losses.mean[i]), float(losses.tie[i]))
+            if key < best:
+                best = key
+                own = part.C_of
+                C_of = np.full(len(tuned.C_of), grid[i]) if own is None else own
+                tuned = _Tuned(C_of, tuned.gamma, part.whole, int(size))
+                score = -key[0]
+        self.size_results_ = {"n_prototypes": sizes} | {
+            name: np.array(values) for name, values in found.items()
+        }
+        return tuned, score
+
+    def _fingerprint(self, problem: FixedProblem, Z: FloatArray) -> str:
+        digest = hashlib.sha256()
+        for array in (problem.X, problem.Y, problem.weight, Z):
+            if array is not None:
+                digest.update(np.ascontiguousarray(array).tobytes())
+        settings = (self.kernel, self.degree, self.coef0, self.nu, self.cv, self.scoring)
+        digest.update(repr((settings, self._seed)).encode())
+        return digest.hexdigest()
+
+    # -- solving and updating --------------------------------------------------------------------
+
+    def _accumulate(self, problem: FixedProblem, kernel: Kernel, Z: FloatArray) -> list[Moments]:
+        """Return the moments of all rows, per class where there is a table."""
+        layout = make_cells(None, len(problem.X), problem.table)
+        Y = problem.Y if problem.table is None else np.zeros((len(problem.X), 0))
+        return accumulate(
+            kernel,
+            ArraySource(problem.X, Y, problem.weight, layout.order),
+            Z,
+            layout.cells,
+            budget=as_bytes(self.memory_budget),
+            threads=n_threads(self.n_jobs),
+        )
+
+    def _solve(
+        self, whole: list[Moments], map: Any, table: ClassTable | None, C_of: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Solve every group of problems for its C."""
+        k = len(C_of)
+        coef, intercept = np.zeros((map.T.shape[0], k)), np.zeros(k)
+        for columns in [np.arange(k)] if table is None else table.groups():
+            moments = whole[0] if table is None else table.assemble(whole, columns)
+            for C in dict.fromkeys(C_of[columns].tolist()):
+                inside = C_of[columns] == C
+                solved, b = solve_primal(moments, map, C)
+                coef[:, columns[inside]] = solved[:, inside]
+                intercept[columns[inside]] = b[inside]
+        return coef, intercept
+
+    def _update(self, problem: FixedProblem, sign: int) -> None:
+        """Add (+1) or remove (-1) rows and solve again with the same prototypes, C and gamma."""
+        change = self._accumulate(problem, self._kernel, self.prototypes_)
+        # Moments of a part of the prototypes have kept the shift of all of them.
+        pairs = [
+            (old, new.shifted(old.shift)) for old, new in zip(self.moments_, change, strict=True)
+        ]
+        whole = [old + new if sign > 0 else old - new for old, new in pairs]
+        short = [
+            part.weight < -1e-9 * old.weight for part, (old, _) in zip(whole, pairs, strict=True)
+        ]
+        if any(short) or min(part.n for part in whole) < 0 or sum(part.n for part in whole) < 1:
+            raise InvalidInputError(
+                "forget was given more rows than the model has learned: give only rows (with "
+                "their labels and weights) that fit or partial_fit has seen."
+            )
+        table = None if problem.table is None else self._table_of(whole)
+        C_of = np.broadcast_to(self.C_, (self.dual_coef_.shape[1],)).astype(float)
+        coef, intercept = self._solve(whole, self._map, table, C_of)
+        self.moments_, self.intercept_, self.dual_coef_ = whole, intercept, coef
+
+    def _table_of(self, whole: list[Moments]) -> ClassTable | None:
+        """Return the class table that belongs to moments of classes."""
+        return None
+
+    # -- the fitted model ------------------------------------------------------------------------
+
+    def _raw_scores(self, X: Any) -> FloatArray:
+        """Return the outputs of all problems for new rows, shape (n, k)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        return evaluate_expansion(
+            self._kernel,
+            X,
+            self.prototypes_,
+            self.dual_coef_,
+            self.intercept_,
+            budget=as_bytes(self.memory_budget),
+            threads=n_threads(self.n_jobs),
+        )
+
+
+def _is_int(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and type(value) is not bool
+
+
+def _snap(gamma: float | None) -> float:
+    """Return gamma to three digits: rounding in the last bits of a loss must not show in it."""
+    assert gamma is not None
+    return float(f"{gamma:.3g}")
+
+
+@dataclass
+class _Tuned:
+    """What tuning chose, and the moments of all rows at it."""
+
+    C_of: FloatArray
+    gamma: Any
+    whole: list[Moments]
+    size: int
+
+
+class _Remember:
+    """An objective that keeps its best point, so that the final model needs no further pass."""
+
+    def __init__(self, objective: FixedSizeObjective) -> None:
+        self.objective = objective
+        self.key = (np.inf, np.inf)
+        self.kept: FixedSizePoint | None = None
+
+    def at(self, gamma: float | None) -> _RememberedPoint:
+        """Return the point at ``gamma``."""
+        return _RememberedPoint(self, self.objective.at(gamma))
+
+    def point(self, gamma: float | None) -> FixedSizePoint:
+        """Return the point that was chosen."""
+        if self.kept is not None and self.kept.gamma == gamma:
+            return self.kept
+        return self.objective.at(gamma)
+
+
+class _RememberedPoint:
+    def __init__(self, memory: _Remember, point: FixedSizePoint) -> None:
+        self.memory, self.point = memory, point
+
+    def losses(self, C: FloatArray) -> Losses:
+        """Return the losses of a path of C."""
+        losses = self.point.losses(C)
+        mean = np.where(np.isnan(losses.mean), np.inf, losses.mean)
+        i = np.lexsort((losses.tie, mean))[0]
+        key = (float(mean[i]), float(losses.tie[i]))
+        if key < self.memory.key or self.memory.kept is None:
+            self.memory.key, self.memory.kept = key, self.point
+        return losses

@@ -1,0 +1,389 @@
+"""`FixedSizeLSSVC`: prototypes, primal solution and self-tuning for classification."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from lssvm._core.errors import InvalidInputError
+from lssvm._core.random import RandomState
+from lssvm.codes import decode, make_code
+from lssvm.estimators._fixed import FixedProblem, FixedSizeModel
+from lssvm.estimators._scoring import ScorerCriterion
+from lssvm.estimators._validation import check_weight, class_weights
+from lssvm.moments import Moments
+from lssvm.tuning import Criterion, Misclassification
+from lssvm.tuning.fixed_cells import ClassTable
+
+FloatArray = NDArray[Any]
+IntArray = NDArray[np.intp]
+
+
+class FixedSizeLSSVC(ClassifierMixin, FixedSizeModel):
+    r"""Fixed-size least squares support vector classifier that tunes itself.
+
+    Minimises :math:`\tfrac12 w^T w + \tfrac C2 \sum_i s_i (y_i - w^T \varphi(x_i) - b)^2` for
+    targets of :math:`\pm 1` over the features :math:`\varphi` that the Nystrom method builds from m
+    prototypes (eqs. (5)-(7) of [DeBrabanter2010]_). All that is read from the data are second
+    moments, which add: memory does not grow with the number of rows, and v-fold cross-validation
+    costs little more than a fit. More than two classes are coded into binary problems.
+
+    Parameters
+    ----------
+    n_prototypes : int, "auto" or "cv", default="auto"
+        Number of basis functions m. "auto": all distinct rows up to 200, else 6 sqrt(n) between
+        200 and 1000. "cv": the best of 5 nested sets of m, m/2, ..., m/16 with twice that m.
+    C : float or "cv", default="cv"
+        Regularisation; larger fits closer. "cv" chooses it by cross-validation inside `fit`. With
+        one-vs-one each pair of classes gets its own, that of the smallest squared error.
+    gamma : float, array of shape (d,), "scale", "auto" or "cv", default="cv"
+        Width of rbf, laplacian and matern, scale of poly; as in `sklearn.svm.SVC`.
+    kernel : {"rbf", "linear", "poly", "laplacian", "matern"}, callable or Kernel, default="rbf"
+        "linear" with at most n features needs no prototypes: the features are the inputs.
+    degree : int, default=3
+    coef0 : float, default=1.0
+    nu : {0.5, 1.5, 2.5}, default=1.5
+        Of the Matern kernel.
+    selection : str, rule, callable or array, default="renyi"
+        Which rows become prototypes: "renyi", "random", "kmeans", "rpcholesky", or what else
+        `lssvm.prototypes.select_prototypes` takes; an array gives
+        their indices, or the prototypes themselves. For rpcholesky with ``gamma="cv"`` the kernel
+        has ``gamma="scale"``.
+    multiclass : {"auto", "ovo", "ova", "moc", "ecoc"}, array or Code, default="auto"
+        Output code; see `lssvm.codes`. All problems of one-vs-all, minimum output coding and
+        error-correcting codes are columns of one system; the pairs of one-vs-one are put together
+        from the moments of the classes.
+    decoding : {"hamming", "loss"} or None, default=None
+        From outputs to classes; None takes votes for one-vs-one and loss decoding otherwise.
+    targets : {"label", "fisher"} or (t1, t2), default="label"
+        Targets +1 and -1; "fisher" takes +N/N1 and -N/N2, a pair +t1 and -t2.
+    class_weight : dict, "balanced" or None, default=None
+    cv : int, "loo", splitter or iterable, default=10
+        Folds for tuning. A number assigns rows by content (equal rows share a fold; at most as
+        many folds as distinct rows), stratified by class; a splitter is used as it is.
+    search : {"path", "grid", "shrinking", "csa"} or search object, default="path"
+        How (C, gamma) are searched; see `lssvm.tuning`.
+    scoring : str, callable or None, default=None
+        Any scikit-learn scorer; None is the accuracy.
+    solver : {"auto", "cholesky", "eigen", "tridiagonal"}, default="auto"
+        How the systems along a path of C are solved; all are exact.
+    memory_budget : int, str or None, default=None
+        Bytes, or "2 GB"; None is 70 % of the available memory.
+    n_jobs : int or None, default=None
+        Threads; None uses all cores.
+    random_state : int, Generator, RandomState or None, default=None
+        Seeds prototypes, folds, searches and random codes; None is a fixed seed, so that fits repeat.
+    verbose : int, default=0
+        1 reports tuning on standard error.
+    checkpoint : str, path-like or None, default=None
+        File that keeps the evaluations of the tuning, from which a stopped fit is continued to the
+        same answer.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+    code_ : Code
+    prototypes_, support_vectors_ : array of shape (m, d)
+        The unit vectors for the linear kernel in closed form.
+    support_ : int array of shape (m,)
+        Rows of X that they are; -1 for given rows, empty for the linear kernel.
+    dual_coef_ : array of shape (m, n_problems)
+        Coefficients of the expansion on the prototypes.
+    intercept_ : array of shape (n_problems,)
+    C_ : float, or array of shape (n_problems,) where every problem has its own
+    gamma_ : float
+    n_prototypes_ : int
+    selection_ : Selection or None
+        How the prototypes were chosen, with the trace of the entropy.
+    moments_ : list of Moments
+        What was read from the data: one entry, or one per class.
+    cv_results_ : dict, best_score_ : float, n_evaluations_ : int
+        When something was tuned.
+    size_results_ : dict
+        With ``n_prototypes="cv"``: sizes and their scores.
+    n_features_in_, feature_names_in_
+
+    Notes
+    -----
+    One pass takes n m^2 + 2 n m d operations, a fit at given parameters one pass and 13 m^3, each
+    gamma of the tuning two passes and about 5 m^3 per fold (one-vs-one: per fold and pair). Memory
+    m^2 per fold, times the number of classes for one-vs-one, balanced class weights and
+    ``targets="fisher"``. Everything is computed in float64.
+
+    A sample weight of 0 is as if the row were not there, of 2 as if it were there twice.
+
+    Examples
+    --------
+    >>> from lssvm.datasets import load_ripley
+    >>> from lssvm.estimators.fixed_classifier import FixedSizeLSSVC
+    >>> ripley = load_ripley()
+    >>> X, y = ripley.data, ripley.target
+    >>> model = FixedSizeLSSVC(30).fit(X[ripley.train], y[ripley.train])
+    >>> bool(model.score(X[ripley.test], y[ripley.test]) > 0.89), model.dual_coef_.shape
+    (True, (30, 1))
+    """
+
+    def __init__(
+        self,
+        n_prototypes: Any = "auto",
+        *,
+        C: Any = "cv",
+        gamma: Any = "cv",
+        kernel: Any = "rbf",
+        degree: int = 3,
+        coef0: float = 1.0,
+        nu: float = 1.5,
+        selection: Any = "renyi",
+        multiclass: Any = "auto",
+        decoding: str | None = None,
+        targets: Any = "label",
+        class_weight: Any = None,
+        cv: Any = 10,
+        search: Any = "path",
+        scoring: Any = None,
+        solver: str = "auto",
+        memory_budget: Any = None,
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+        verbose: int = 0,
+        checkpoint: Any = None,
+    ) -> None:
+        self.n_prototypes = n_prototypes
+        self.C = C
+        self.gamma = gamma
+        self.kernel = kernel
+        self.degree = degree
+        self.coef0 = coef0
+        self.nu = nu
+        self.selection = selection
+        self.multiclass = multiclass
+        self.decoding = decoding
+        self.targets = targets
+        self.class_weight = class_weight
+        self.cv = cv
+        self.search = search
+        self.scoring = scoring
+        self.solver = solver
+        self.memory_budget = memory_budget
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.checkpoint = checkpoint
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> FixedSizeLSSVC:
+        """Choose prototypes and parameters and fit the model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        y : array-like of shape (n,)
+            Class labels.
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        FixedSizeLSSVC
+            Itself.
+        """
+        self._forget_fit()
+        X, y, weight, support, given = self._check(X, y, sample_weight, reset=True)
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise InvalidInputError(
+                f"A classifier needs at least 2 classes but y has only one class: "
+                f"{self.classes_.tolist()} (rows of weight zero do not count)."
+            )
+        self.code_ = make_code(self.multiclass, len(self.classes_), self.random_state or 0)
+        self._fit_problem(self._problem(given, X, y, labels.astype(np.intp), weight, support))
+        return self
+
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> FixedSizeLSSVC:
+        """Add rows; prototypes, C and gamma stay as they are.
+
+        Exactly a fit to the old and new rows with those prototypes and parameters. The first call
+        is `fit` and has to show every class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        y : array-like of shape (n,)
+        classes : array-like, optional
+            All labels; only compared with those that the model knows.
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        FixedSizeLSSVC
+            Itself.
+        """
+        fitted = self.__sklearn_is_fitted__()
+        if classes is not None:
+            known = self.classes_ if fitted else np.unique(np.asarray(y))
+            if not np.array_equal(np.unique(np.asarray(classes)), known):
+                raise InvalidInputError(
+                    f"classes={np.unique(np.asarray(classes)).tolist()} but the model has seen "
+                    f"{known.tolist()}: the first rows have to show every class, because they "
+                    "choose the prototypes and the output code."
+                )
+        if not fitted:
+            return self.fit(X, y, sample_weight)
+        return self._change(X, y, sample_weight, 1)
+
+    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> FixedSizeLSSVC:
+        """Remove rows that the model has learned; exactly a fit without them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
+            As it was when they were learned.
+
+        Returns
+        -------
+        FixedSizeLSSVC
+            Itself.
+        """
+        check_is_fitted(self)
+        return self._change(X, y, sample_weight, -1)
+
+    def _change(self, X: Any, y: Any, sample_weight: Any, sign: int) -> FixedSizeLSSVC:
+        X, y, weight, support, given = self._check(X, y, sample_weight, reset=False)
+        unseen = np.setdiff1d(y, self.classes_)
+        if len(unseen):
+            raise InvalidInputError(
+                f"y has labels {unseen.tolist()} that the model has not seen; it knows "
+                f"{self.classes_.tolist()}. Leave those rows out, or fit again with all classes."
+            )
+        labels = np.searchsorted(self.classes_, y).astype(np.intp)
+        self._update(self._problem(given, X, y, labels, weight, support), sign)
+        return self
+
+    def _check(
+        self, X: Any, y: Any, sample_weight: Any, *, reset: bool
+    ) -> tuple[Any, Any, Any, Any, Any]:
+        """Return the rows of positive weight, and what was given."""
+        # Rows are read in blocks: one after the other in memory.
+        types = [np.float64, np.float32]
+        X, y = validate_data(self, X, y, reset=reset, dtype=types, order="C")
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+        given = (X, y)
+        weight = check_weight(sample_weight, X.shape[0])
+        support = np.arange(X.shape[0])
+        if weight is not None:
+            support = np.flatnonzero(weight > 0)
+            X, y, weight = X[support], y[support], weight[support]
+        return X, y, weight, support, given
+
+    def _problem(
+        self, given: Any, X: Any, y: Any, labels: IntArray, weight: Any, support: IntArray
+    ) -> FixedProblem:
+        counts = np.bincount(labels, weight, minlength=len(self.classes_)).astype(np.float64)
+        table = self._table(labels, counts)
+        rows = weight
+        if np.any(table.factors != 1.0):
+            rows = table.factors[labels] if weight is None else weight * table.factors[labels]
+
+        def criterion() -> Criterion:
+            if self.scoring is None:
+                return Misclassification(labels, self._decide, rows)
+            return ScorerCriterion(self.scoring, X, y, self._finish, self.classes_, rows)
+
+        Y = table.targets[labels]
+        by_class = (
+            not self.code_.shares_rows
+            or (isinstance(self.targets, str) and self.targets == "fisher")
+            or (isinstance(self.class_weight, str) and self.class_weight == "balanced")
+        )
+        if by_class:  # targets and weights follow from the class, also when rows are added
+            return FixedProblem(given, X, Y, weight, labels, table, support, criterion)
+        return FixedProblem(given, X, Y, rows, labels, None, support, criterion)
+
+    def _table(self, labels: IntArray, counts: FloatArray) -> ClassTable:
+        """Return targets and weight factors of the classes from their total weights."""
+        everyone = np.arange(len(self.classes_))
+        factors = class_weights(self.class_weight, self.classes_, everyone, counts)
+        factors = np.ones(len(everyone)) if factors is None else factors
+        if not np.all(factors > 0):
+            raise InvalidInputError(
+                "class_weight is zero for a whole class: give every class a positive weight, or "
+                "remove its rows."
+            )
+        codes = self.code_.matrix.astype(np.float64)
+        return ClassTable(labels, self._scale_targets(codes, counts * factors), factors)
+
+    def _table_of(self, whole: list[Moments]) -> ClassTable:
+        counts = np.array([part.weight for part in whole])
+        if not np.all(counts > 0) or min(part.n for part in whole) < 1:
+            raise InvalidInputError(
+                "forget would leave a class without rows: keep at least one row of each class."
+            )
+        return self._table(np.empty(0, dtype=np.intp), counts)
+
+    def _scale_targets(self, codes: FloatArray, counts: FloatArray) -> NDArray[np.float64]:
+        """Turn the codes (n_classes, k) of -1, 0, +1 into targets."""
+        if isinstance(self.targets, str) and self.targets == "label":
+            return np.asarray(codes, dtype=np.float64)
+        if isinstance(self.targets, str) and self.targets == "fisher":
+            n_plus, n_minus = counts @ (codes > 0), counts @ (codes < 0)
+            total = n_plus + n_minus  # [Suykens2002, section 3.4.2]: targets -N/N2, +N/N1
+            return np.where(codes > 0, total / n_plus, np.where(codes < 0, -total / n_minus, 0.0))
+        if isinstance(self.targets, (tuple, list)) and len(self.targets) == 2:
+            t1, t2 = (float(t) for t in self.targets)
+            if t1 > 0 and t2 > 0:
+                return np.where(codes > 0, t1, np.where(codes < 0, -t2, 0.0))
+        raise InvalidInputError(
+            f"targets={self.targets!r} is not usable: choose 'label', 'fisher', or a pair (t1, t2) "
+            "of positive numbers for the targets +t1 and -t2."
+        )
+
+    def _class_scores(self, raw: FloatArray) -> FloatArray:
+        return np.asarray(decode(self.code_, raw, self.decoding))
+
+    def _decide(self, raw: FloatArray) -> IntArray:
+        if len(self.classes_) == 2:
+            return np.asarray(raw[:, 0] > 0, dtype=np.intp)
+        return np.asarray(np.argmax(self._class_scores(raw), axis=1), dtype=np.intp)
+
+    def _finish(self, raw: FloatArray) -> tuple[Any, Any]:
+        """Return labels and decision values for raw outputs."""
+        scores = raw[:, 0] if len(self.classes_) == 2 else self._class_scores(raw)
+        return self.classes_[self._decide(raw)], scores
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return how clearly each row belongs to each class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+
+        Returns
+        -------
+        array of shape (n,) or (n, n_classes)
+            Two classes: the output of the model, positive for ``classes_[1]``. More: the decoded
+            class scores, whose largest is the prediction.
+        """
+        raw = self._raw_scores(X)
+        return raw[:, 0] if len(self.classes_) == 2 else self._class_scores(raw)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict the classes of new rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        raw = self._raw_scores(X)
+        return np.asarray(self.classes_[self._decide(raw)])

@@ -1,0 +1,321 @@
+"""`FixedSizeLSSVR`: prototypes, primal solution and self-tuning for function estimation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from lssvm._core.errors import InvalidInputError
+from lssvm._core.memory import as_bytes
+from lssvm._core.random import RandomState
+from lssvm._core.threads import n_threads
+from lssvm.estimators._fixed import FixedProblem, FixedSizeModel
+from lssvm.estimators._scoring import ScorerCriterion
+from lssvm.estimators._validation import check_C, check_option, check_weight
+from lssvm.kernels import Kernel, evaluate_expansion
+from lssvm.solvers.reweighting import residual_scale, solve_reweighted
+from lssvm.tuning import AbsoluteError, Criterion, SquaredError
+
+FloatArray = NDArray[Any]
+
+
+class FixedSizeLSSVR(MultiOutputMixin, RegressorMixin, FixedSizeModel):
+    r"""Fixed-size least squares support vector regression that tunes itself.
+
+    Minimises :math:`\tfrac12 w^T w + \tfrac C2 \sum_i s_i L(y_i - w^T \varphi(x_i) - b)` over the
+    features :math:`\varphi` that the Nystrom method builds from m prototypes (eqs. (5)-(7) of
+    [DeBrabanter2010]_). All that is read from the data are second moments, which add: memory does
+    not grow with the number of rows, and v-fold cross-validation costs little more than a fit.
+
+    Parameters
+    ----------
+    n_prototypes : int, "auto" or "cv", default="auto"
+        Number of basis functions m. "auto": all distinct rows up to 200, else 6 sqrt(n) between
+        200 and 1000. "cv": the best of 5 nested sets of m, m/2, ..., m/16 with twice that m.
+    C : float or "cv", default="cv"
+        Regularisation; larger fits closer. "cv" chooses it by cross-validation inside `fit`.
+    gamma : float, array of shape (d,), "scale", "auto" or "cv", default="cv"
+        Width of rbf, laplacian and matern, scale of poly; as in `sklearn.svm.SVR`.
+    kernel : {"rbf", "linear", "poly", "laplacian", "matern"}, callable or Kernel, default="rbf"
+        "linear" with at most n features needs no prototypes: the features are the inputs.
+    degree : int, default=3
+    coef0 : float, default=1.0
+    nu : {0.5, 1.5, 2.5}, default=1.5
+        Of the Matern kernel.
+    selection : str, rule, callable or array, default="renyi"
+        Which rows become prototypes: "renyi", "random", "kmeans", "rpcholesky", or what else
+        `lssvm.prototypes.select_prototypes` takes; an array gives
+        their indices, or the prototypes themselves. For rpcholesky with ``gamma="cv"`` the kernel
+        has ``gamma="scale"``.
+    loss : {"squared", "huber", "absolute"}, default="squared"
+        L above. The others are reached by reweighting from the least squares model, which is
+        what is tuned (by absolute error, where ``scoring`` is None). Huber's loss bends at
+        1.345 robust standard deviations of its residuals. For absolute loss a tuned C is
+        multiplied by twice the median absolute residual, so that it weighs as much as before.
+    cv : int, "loo", splitter or iterable, default=10
+        Folds for tuning. A number assigns rows by content (equal rows share a fold; at most as
+        many folds as distinct rows); a splitter is used as it is.
+    search : {"path", "grid", "shrinking", "csa"} or search object, default="path"
+        How (C, gamma) are searched; see `lssvm.tuning`.
+    scoring : str, callable or None, default=None
+        Any scikit-learn scorer; None is the mean squared error.
+    solver : {"auto", "cholesky", "eigen", "tridiagonal"}, default="auto"
+        How the systems along a path of C are solved; all are exact.
+    memory_budget : int, str or None, default=None
+        Bytes, or "2 GB"; None is 70 % of the available memory.
+    n_jobs : int or None, default=None
+        Threads; None uses all cores.
+    random_state : int, Generator, RandomState or None, default=None
+        Seeds prototypes, folds and searches; None is a fixed seed, so that fits repeat.
+    verbose : int, default=0
+        1 reports tuning on standard error.
+    checkpoint : str, path-like or None, default=None
+        File that keeps the evaluations of the tuning, from which a stopped fit is continued to the
+        same answer.
+
+    Attributes
+    ----------
+    prototypes_, support_vectors_ : array of shape (m, d)
+        The unit vectors for the linear kernel in closed form.
+    support_ : int array of shape (m,)
+        Rows of X that they are; -1 for given rows, empty for the linear kernel.
+    dual_coef_ : array of shape (m, n_outputs)
+        Coefficients of the expansion on the prototypes.
+    intercept_ : array of shape (n_outputs,)
+    C_, gamma_ : float
+    n_prototypes_ : int
+    selection_ : Selection or None
+        How the prototypes were chosen, with the trace of the entropy.
+    moments_ : list of Moments
+        What was read from the data (one entry).
+    cv_results_ : dict, best_score_ : float, n_evaluations_ : int
+        When something was tuned.
+    size_results_ : dict
+        With ``n_prototypes="cv"``: sizes and their scores.
+    n_iter_ : int
+        Reweightings (0 for squared loss).
+    n_features_in_, feature_names_in_
+
+    Notes
+    -----
+    One pass takes n m^2 + 2 n m d operations, a fit at given parameters one pass and 13 m^3, each
+    gamma of the tuning one pass and about 5 m^3 per fold. Memory m^2 per fold. Everything is
+    computed in float64.
+
+    A sample weight of 0 is as if the row were not there, of 2 as if it were there twice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.estimators.fixed_regressor import FixedSizeLSSVR
+    >>> X = np.linspace(0, 6, 400)[:, None]
+    >>> model = FixedSizeLSSVR(20).fit(X, np.sin(X[:, 0]))
+    >>> bool(model.score(X, np.sin(X[:, 0])) > 0.999), model.dual_coef_.shape
+    (True, (20, 1))
+    """
+
+    def __init__(
+        self,
+        n_prototypes: Any = "auto",
+        *,
+        C: Any = "cv",
+        gamma: Any = "cv",
+        kernel: Any = "rbf",
+        degree: int = 3,
+        coef0: float = 1.0,
+        nu: float = 1.5,
+        selection: Any = "renyi",
+        loss: str = "squared",
+        cv: Any = 10,
+        search: Any = "path",
+        scoring: Any = None,
+        solver: str = "auto",
+        memory_budget: Any = None,
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+        verbose: int = 0,
+        checkpoint: Any = None,
+    ) -> None:
+        self.n_prototypes = n_prototypes
+        self.C = C
+        self.gamma = gamma
+        self.kernel = kernel
+        self.degree = degree
+        self.coef0 = coef0
+        self.nu = nu
+        self.selection = selection
+        self.loss = loss
+        self.cv = cv
+        self.search = search
+        self.scoring = scoring
+        self.solver = solver
+        self.memory_budget = memory_budget
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.checkpoint = checkpoint
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> FixedSizeLSSVR:
+        """Choose prototypes and parameters and fit the model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        y : array-like of shape (n,) or (n, n_outputs)
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        FixedSizeLSSVR
+            Itself.
+        """
+        self._forget_fit()
+        check_option("loss", self.loss, ("squared", "huber", "absolute"))
+        problem = self._problem(X, y, sample_weight, reset=True)
+        self._single = problem.given[1].ndim == 1
+        self._fit_problem(problem)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> FixedSizeLSSVR:
+        """Add rows; prototypes, C and gamma stay as they are.
+
+        Exactly a fit to the old and new rows with those prototypes and parameters. The first call
+        is `fit`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        y : array-like of shape (n,) or (n, n_outputs)
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        FixedSizeLSSVR
+            Itself.
+        """
+        if not self.__sklearn_is_fitted__():
+            return self.fit(X, y, sample_weight)
+        return self._change(X, y, sample_weight, 1)
+
+    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> FixedSizeLSSVR:
+        """Remove rows that the model has learned; exactly a fit without them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        y : array-like of shape (n,) or (n, n_outputs)
+        sample_weight : array-like of shape (n,), optional
+            As it was when they were learned.
+
+        Returns
+        -------
+        FixedSizeLSSVR
+            Itself.
+        """
+        check_is_fitted(self)
+        return self._change(X, y, sample_weight, -1)
+
+    def _change(self, X: Any, y: Any, sample_weight: Any, sign: int) -> FixedSizeLSSVR:
+        if self.loss != "squared":
+            raise InvalidInputError(
+                f"loss={self.loss!r} weights every row by its residual, so rows cannot be added or "
+                "removed exactly: use loss='squared', or fit again."
+            )
+        problem = self._problem(X, y, sample_weight, reset=False)
+        if problem.Y.shape[1] != self.dual_coef_.shape[1]:
+            raise InvalidInputError(
+                f"y has {problem.Y.shape[1]} outputs but the model was fitted with "
+                f"{self.dual_coef_.shape[1]}: give as many."
+            )
+        self._update(problem, sign)
+        return self
+
+    def _problem(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> FixedProblem:
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            reset=reset,
+            dtype=[np.float64, np.float32],
+            order="C",  # rows are read in blocks
+            multi_output=True,
+            y_numeric=True,
+        )
+        y = np.asarray(y, dtype=np.float64)
+        given = (X, y)
+        weight = check_weight(sample_weight, X.shape[0])
+        support = np.arange(X.shape[0])
+        if weight is not None:
+            support = np.flatnonzero(weight > 0)
+            X, y, weight = X[support], y[support], weight[support]
+        Y = y.reshape(len(support), -1)
+
+        def criterion() -> Criterion:
+            if self.scoring is None:
+                kind = SquaredError if self.loss == "squared" else AbsoluteError
+                return kind(Y, weight)
+
+            def finish(raw: FloatArray) -> tuple[Any, Any]:
+                return (raw[:, 0] if Y.shape[1] == 1 else raw), None
+
+            truth = Y[:, 0] if Y.shape[1] == 1 else Y
+            return ScorerCriterion(self.scoring, X, truth, finish, None, weight)
+
+        return FixedProblem(given, X, Y, weight, None, None, support, criterion)
+
+    def _robust(
+        self,
+        problem: FixedProblem,
+        kernel: Kernel,
+        Z: FloatArray,
+        map: Any,
+        C_of: FloatArray,
+        coef: FloatArray,
+        intercept: FloatArray,
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        self.n_iter_ = 0
+        if self.loss == "squared":
+            return coef, intercept, C_of
+        budget, threads = as_bytes(self.memory_budget), n_threads(self.n_jobs)
+        C_of = C_of.copy()
+        for j in range(len(C_of)):
+            part, y = coef[:, [j]], problem.Y[:, [j]]
+            start = (part, intercept[[j]])
+            if self.loss == "absolute" and check_C(self.C) is None:
+                fitted = evaluate_expansion(
+                    kernel, problem.X, Z, *start, budget=budget, threads=threads
+                )
+                C_of[j] *= 2.0 * max(residual_scale(y - fitted) / 1.4826, 1e-12)
+            coef[:, [j]], intercept[[j]], steps = solve_reweighted(
+                kernel,
+                problem.X,
+                y,
+                Z,
+                map,
+                float(C_of[j]),
+                self.loss,
+                start,
+                problem.weight,
+                budget=budget,
+                threads=threads,
+            )
+            self.n_iter_ = max(self.n_iter_, steps)
+        return coef, intercept, C_of
+
+    def predict(self, X: Any) -> FloatArray:
+        """Predict the targets of new rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+
+        Returns
+        -------
+        array of shape (n,) or (n, n_outputs)
+        """
+        raw = self._raw_scores(X)
+        return raw[:, 0] if self._single else raw

@@ -1,0 +1,148 @@
+"""The Nystrom map from kernel values at the prototypes to features of finite dimension."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+from scipy.linalg.blas import dsyr2k, dtrmm
+
+from lssvm._core.errors import InvalidInputError, NumericalWarning
+from lssvm._core.threads import small_problem
+from lssvm.kernels import Kernel
+
+FloatArray = NDArray[np.float64]
+
+_NOISE = 0.1  # rounding of the gram in any direction, in units of eps n (measured)
+
+
+@dataclass(frozen=True, eq=False)
+class NystromMap:
+    r"""The map :math:`\varphi(x) = T^T k(x)` with :math:`k(x) = K(x, Z)`.
+
+    Attributes
+    ----------
+    T : array of shape (m, r)
+        :math:`U \Lambda^{-1/2}` of the eigenpairs that were kept: :math:`T^T K_{ZZ} T = I`.
+    eigenvalues : array of shape (r,)
+        Descending.
+    cut : float
+        Eigenvalues up to this one were dropped.
+
+    Notes
+    -----
+    Features whose inner products reproduce the kernel between prototypes; the model
+    :math:`w^T \varphi(x) + b` is the expansion with coefficients :math:`T w` on the prototypes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.features import nystrom_map
+    >>> from lssvm.kernels import Linear
+    >>> nystrom_map(Linear(), np.eye(2)).transform(np.array([[3.0, 4.0]])).shape
+    (1, 2)
+    """
+
+    T: FloatArray
+    eigenvalues: FloatArray
+    cut: float
+
+    @property
+    def rank(self) -> int:
+        """Number of features r."""
+        return int(self.T.shape[1])
+
+    def transform(self, K: FloatArray) -> FloatArray:
+        """Return the features (n, r) of rows given by their kernel values ``K`` (n, m)."""
+        return np.asarray(K @ self.T)  # [DeBrabanter2010, eq. (5)]
+
+    def whiten(self, gram: FloatArray) -> FloatArray:
+        r"""Return :math:`T^T G T` for a symmetric ``gram`` G (m, m), shape (r, r).
+
+        Notes
+        -----
+        With G = L + L^T (L lower triangular, half the diagonal) it is
+        :math:`(L^T T)^T T + T^T (L^T T)`: a triangular product and a symmetric rank-2r update,
+        3 m^3 operations instead of 4. Only the lower triangle is filled.
+        """
+        half = np.array(gram, order="F")
+        half[np.diag_indices_from(half)] *= 0.5
+        X = dtrmm(1.0, half, np.asfortranarray(self.T), lower=1, trans_a=1)
+        return np.asarray(dsyr2k(1.0, X, self.T, trans=1, lower=1))
+
+
+def nystrom_map(
+    kernel: Kernel, Z: NDArray[Any], *, tol: float | None = None, gram: FloatArray | None = None
+) -> NystromMap:
+    r"""Build the Nystrom map of a kernel on prototypes.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    Z : array of shape (m, d)
+        Prototypes; duplicates are harmless, they only add eigenvalues of zero.
+    tol : float, optional
+        Eigenvalues up to ``tol`` times the trace of K(Z, Z) are dropped. By default
+        :math:`\sqrt{\epsilon / (10 m)}`, about 1.5e-10 for 1,000 prototypes.
+    gram : array of shape (m, m), optional
+        K(Z, Z) where it is known.
+
+    Returns
+    -------
+    NystromMap
+
+    Notes
+    -----
+    [DeBrabanter2010]_, eq. (5). The printed map divides by the square root of every eigenvalue.
+    The gram :math:`G = K_{nm}^T K_{nm}` that it is applied to carries a rounding error of about
+    :math:`\epsilon n / 10` in every direction (once near-constant kernels are shifted, see
+    `lssvm.moments.Moments`), which becomes :math:`\epsilon n / (10 \lambda)` after the map,
+    while the signal in a direction of eigenvalue :math:`\lambda` is about
+    :math:`(n / m) \lambda` (G is about (n/m) K^2 where the prototypes represent the rows). The
+    default keeps the directions whose signal exceeds the error,
+    :math:`\lambda^2 > \epsilon m / 10` for a kernel with unit diagonal; n cancels. What is dropped
+    contributed at most :math:`C n \lambda / m` to the fit.
+
+    About 9 m^3 operations, 3 m^2 numbers at the peak.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.features import nystrom_map
+    >>> from lssvm.kernels import RBF
+    >>> Z = np.array([[0.0], [1.0], [2.0], [2.0]])
+    >>> map = nystrom_map(RBF(1.0), Z)
+    >>> F = map.transform(RBF(1.0)(Z, Z))
+    >>> map.rank, bool(np.allclose(F @ F.T, RBF(1.0)(Z, Z)))
+    (3, True)
+    """
+    Z = np.asarray(Z, dtype=np.float64)
+    K = np.array(kernel(Z, Z), dtype=np.float64) if gram is None else np.array(gram)
+    if not np.all(np.isfinite(K)):
+        raise InvalidInputError(
+            "The kernel between prototypes is not finite: scale the features (StandardScaler), or "
+            "lower degree or gamma."
+        )
+    m = len(K)
+    trace = float(np.trace(K))
+    if tol is None:
+        tol = float(np.sqrt(_NOISE * np.finfo(np.float64).eps / m))
+    with small_problem(m):
+        lam, U = eigh(K.T, overwrite_a=True, check_finite=False, driver="evd")
+    cut = tol * max(trace, 0.0)
+    if lam[0] < -1e3 * cut or trace <= 0.0:
+        warnings.warn(
+            f"The kernel is not positive semidefinite on the prototypes (eigenvalue {lam[0]:.3g}, "
+            f"largest {lam[-1]:.3g}): negative directions are left out.",
+            NumericalWarning,
+            stacklevel=2,
+        )
+    keep = np.flatnonzero(lam > cut)[::-1]
+    if len(keep) == 0:  # a kernel that is zero on the prototypes: no features, the bias is left
+        return NystromMap(np.zeros((m, 0)), np.zeros(0), cut)
+    T = np.asfortranarray(U[:, keep] / np.sqrt(lam[keep]))
+    return NystromMap(T, lam[keep], cut)

@@ -1,0 +1,198 @@
+"""How folds and classes become the cells of one pass, and cells become training sets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lssvm._core.threads import run_blocks
+from lssvm.features import NystromMap
+from lssvm.moments import Moments, total
+from lssvm.tuning.folds import Folds
+
+FloatArray = NDArray[Any]
+IntArray = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class ClassTable:
+    """Targets that are the same for all rows of a class.
+
+    Attributes
+    ----------
+    labels : int array of shape (n,)
+        Class numbers of the rows.
+    targets : array of shape (n_classes, k)
+        Target of every class in every binary problem; 0 where it takes no part.
+    factors : array of shape (n_classes,)
+        What the weights of the rows of a class are multiplied by.
+    """
+
+    labels: IntArray
+    targets: NDArray[np.float64]
+    factors: NDArray[np.float64]
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return int(self.targets.shape[0])
+
+    def groups(self) -> list[IntArray]:
+        """Return the columns of the problems that are trained on the same classes."""
+        found: dict[bytes, list[int]] = {}
+        for column, part in enumerate((self.targets != 0).T):
+            found.setdefault(part.tobytes(), []).append(column)
+        return [np.array(columns, dtype=np.intp) for columns in found.values()]
+
+    def assemble(self, parts: Sequence[Moments], columns: IntArray) -> Moments:
+        """Return the moments of some problems from those of the classes."""
+        used = np.flatnonzero(self.targets[:, columns[0]]).tolist()
+        return total(
+            parts[c].scaled(float(self.factors[c]), self.targets[c, columns]) for c in used
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Which rows a pass reads in which order, and what its cells are.
+
+    Attributes
+    ----------
+    order : int array
+        Rows in the order of the pass, cell after cell.
+    cells : list of slice
+    test : list of list of int
+        Cells of each fold's test rows, one per class.
+    train : list of list of int or None
+        The same for training rows where a splitter gave them; None: all but the test rows.
+    whole : list of list of int
+        Per class, the cells that make up all rows.
+    """
+
+    order: IntArray
+    cells: list[slice]
+    test: list[list[int]]
+    train: list[list[int]] | None
+    whole: list[list[int]]
+
+
+def make_cells(folds: Folds | None, n: int, table: ClassTable | None) -> Cells:
+    """Cut the rows into cells: folds, and classes within folds where there is a table.
+
+    Parameters
+    ----------
+    folds : Folds or None
+        None: one cell per class.
+    n : int
+        Rows.
+    table : ClassTable or None
+
+    Returns
+    -------
+    Cells
+
+    Notes
+    -----
+    Folds that partition the rows are read once. Folds that overlap, or training sets that are not
+    the complement of their test sets, are cells of their own and are read as often as they come.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.tuning.fixed_cells import make_cells
+    >>> from lssvm.tuning import Folds
+    >>> make_cells(Folds([np.array([2, 0]), np.array([1])]), 3, None).cells
+    [slice(0, 2, None), slice(2, 3, None)]
+    """
+    parts: list[IntArray] = []
+
+    def add(rows: IntArray) -> list[int]:
+        rows = np.sort(rows)  # memory is read forwards
+        if table is None:
+            pieces = [rows]
+        else:
+            pieces = [rows[table.labels[rows] == c] for c in range(table.n_classes)]
+        parts.extend(pieces)
+        return list(range(len(parts) - len(pieces), len(parts)))
+
+    test = [] if folds is None else [add(rows) for rows in folds.test]
+    train = None
+    if folds is not None and folds.train is not None:
+        train = [add(rows) for rows in folds.train]
+    if test and train is None and _partition(folds, n):
+        whole = [list(column) for column in zip(*test, strict=True)]
+    else:
+        whole = [[cell] for cell in add(np.arange(n))] if train is None else []
+    stops = np.cumsum([len(part) for part in parts])
+    cells = [
+        slice(int(stop) - len(part), int(stop)) for stop, part in zip(stops, parts, strict=True)
+    ]
+    return Cells(np.concatenate(parts), cells, test, train, whole)
+
+
+def _partition(folds: Folds | None, n: int) -> bool:
+    assert folds is not None
+    count = np.zeros(n, dtype=np.intp)
+    for rows in folds.test:
+        np.add.at(count, rows, 1)
+    return bool(np.all(count == 1))
+
+
+@dataclass(frozen=True, eq=False)
+class FoldMoments:
+    """The moments of every fold, and what is left for training without it.
+
+    Attributes
+    ----------
+    layout : Cells
+    cells : list of Moments
+    table : ClassTable or None
+    """
+
+    layout: Cells
+    cells: list[Moments]
+    table: ClassTable | None
+
+    def __post_init__(self) -> None:
+        sums = [total(self.cells[i] for i in members) for members in self.layout.whole]
+        object.__setattr__(self, "_whole", sums)
+
+    @property
+    def whole(self) -> list[Moments]:
+        """Per class, the moments of all rows."""
+        return self._whole  # type: ignore[attr-defined, no-any-return]
+
+    def groups(self, k: int) -> list[IntArray]:
+        """Return the columns that share their training rows."""
+        return [np.arange(k)] if self.table is None else self.table.groups()
+
+    def training(self, v: int | None, columns: IntArray) -> Moments:
+        """Return the moments of the training rows of a fold (None: all rows)."""
+        if v is None:
+            return self._join(self.whole, columns)
+        if self.layout.train is not None:
+            return self._join([self.cells[i] for i in self.layout.train[v]], columns)
+        left = self._join(self.whole, columns)  # [DeBrabanter2010, eqs. (20) and (21)]
+        return left - self.testing(v, columns)
+
+    def testing(self, v: int, columns: IntArray) -> Moments:
+        """Return the moments of the test rows of a fold that belong to these problems."""
+        return self._join([self.cells[i] for i in self.layout.test[v]], columns)
+
+    def _join(self, parts: list[Moments], columns: IntArray) -> Moments:
+        return parts[0] if self.table is None else self.table.assemble(parts, columns)
+
+    def mapped(self, map: NystromMap, threads: int) -> FoldMoments:
+        """Return the same for the features of a Nystrom map: 3 m^3 operations per cell."""
+        cells = run_blocks(
+            lambda cell: cell.mapped(map.whiten(cell.gram), map.T), self.cells, threads
+        )
+        return FoldMoments(self.layout, cells, self.table)
+
+    def prefix(self, size: int) -> FoldMoments:
+        """Return the same for the first ``size`` prototypes."""
+        return FoldMoments(self.layout, [cell.prefix(size) for cell in self.cells], self.table)

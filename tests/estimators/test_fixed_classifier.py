@@ -1,0 +1,170 @@
+import numpy as np
+import pytest
+from sklearn.model_selection import StratifiedKFold
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+from lssvm import LSSVC
+from lssvm._core.errors import InvalidInputError
+from lssvm.estimators.fixed_classifier import FixedSizeLSSVC
+from lssvm.tuning import GridSearch
+
+
+def data(n=180, classes=2, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    score = np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.normal(size=n)
+    cuts = np.linspace(-0.6, 0.6, classes - 1) if classes > 2 else [0.0]
+    return X, np.digitize(score, cuts)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"multiclass": "ovo"},
+        {"multiclass": "ova"},
+        {"multiclass": "ova", "targets": "fisher"},
+        {"multiclass": "ovo", "targets": (1.0, 2.0), "class_weight": "balanced"},
+        {"multiclass": "ova", "class_weight": {1: 3.0}},
+        {"multiclass": "ova", "class_weight": "balanced", "targets": "fisher"},
+    ],
+    ids=str,
+)
+def test_all_rows_as_prototypes_is_the_dual_model(classes, options):
+    X, y = data(classes=classes)
+    s = np.random.default_rng(1).random(len(X)) + 0.1
+    options = {"C": 3.0, "gamma": 0.2, **options}
+    fixed = FixedSizeLSSVC(len(X), **options).fit(X, y, s)
+    dual = LSSVC(solver="cholesky", **options).fit(X, y, s)
+    new = data(50, seed=2)[0]
+    np.testing.assert_allclose(fixed.decision_function(new), dual.decision_function(new), atol=1e-6)
+    np.testing.assert_array_equal(fixed.predict(new), dual.predict(new))
+
+
+def test_cross_validated_accuracy_equals_refits():
+    X, y = data(200)
+    cv = StratifiedKFold(5, shuffle=True, random_state=0)
+    model = FixedSizeLSSVC(selection=X[:30], cv=cv, search=GridSearch()).fit(X, y)
+    results = model.cv_results_
+    for i in np.linspace(0, len(results["params"]) - 1, 9).astype(int):
+        params = results["params"][i]
+        for v, (train, test) in enumerate(cv.split(X, y)):
+            refit = FixedSizeLSSVC(selection=X[:30], **params).fit(X[train], y[train])
+            assert results[f"split{v}_test_score"][i] == pytest.approx(
+                refit.score(X[test], y[test])
+            )
+
+
+@pytest.mark.parametrize("multiclass", ["auto", "ova", "moc"])
+def test_tuning_finds_a_good_model_by_itself(multiclass):
+    X, y = data(700, classes=3)
+    model = FixedSizeLSSVC(60, multiclass=multiclass).fit(X[:500], y[:500])
+    assert model.score(X[500:], y[500:]) > 0.72
+    assert model.decision_function(X).shape == (700, 3)
+
+
+def test_pairs_have_their_own_C():
+    X, y = data(400, classes=4)
+    model = FixedSizeLSSVC(40, multiclass="ovo").fit(X, y)
+    assert model.C_.shape == (6,)
+    assert len(set(model.C_)) > 1
+    assert np.isnan(model.cv_results_["param_C"]).all()
+
+
+def test_a_pair_is_a_model_of_its_two_classes():
+    X, y = data(400, classes=4)
+    options = {"selection": X[:40], "C": 10.0, "gamma": 0.1}
+    model = FixedSizeLSSVC(multiclass="ovo", **options).fit(X, y)
+    used = np.isin(y, [1, 3])
+    matrix = model.code_.matrix
+    column = int(np.flatnonzero((matrix[1] == -1) & (matrix[3] == 1))[0])
+    pair = FixedSizeLSSVC(**options).fit(X[used], y[used])
+    np.testing.assert_allclose(
+        pair._raw_scores(X)[:, 0], model._raw_scores(X)[:, column], rtol=1e-7, atol=1e-8
+    )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"multiclass": "ova"},
+        {"multiclass": "ova", "targets": "fisher", "class_weight": "balanced"},
+    ],
+    ids=str,
+)
+def test_adding_and_forgetting_rows_equal_a_refit(options):
+    X, y = data(300, classes=3)
+    labels = np.array(["a", "b", "c"])[y]
+    s = np.random.default_rng(4).random(300) + 0.5
+    options = {"selection": X[:25], "gamma": 0.1, "C": 10.0, **options}
+    model = FixedSizeLSSVC(**options).fit(X[:200], labels[:200], s[:200])
+    model.partial_fit(X[200:], labels[200:], sample_weight=s[200:])
+    whole = FixedSizeLSSVC(**options).fit(X, labels, s)
+    np.testing.assert_allclose(model._raw_scores(X), whole._raw_scores(X), atol=1e-8)
+    model.forget(X[:200], labels[:200], s[:200])
+    part = FixedSizeLSSVC(**options).fit(X[200:], labels[200:], s[200:])
+    np.testing.assert_allclose(model._raw_scores(X), part._raw_scores(X), atol=1e-6)
+    with pytest.raises(InvalidInputError, match="not seen"):
+        model.partial_fit(X[:2], ["a", "d"])
+    with pytest.raises(InvalidInputError, match="classes"):
+        model.partial_fit(X[:2], ["a", "b"], classes=["a", "b"])
+    np.testing.assert_allclose(model._raw_scores(X), part._raw_scores(X), atol=1e-6)
+
+
+def test_forgetting_a_whole_class_is_refused():
+    X, y = data(100, classes=3)
+    model = FixedSizeLSSVC(20, C=1.0, gamma=0.1, multiclass="ovo").fit(X, y)
+    with pytest.raises(InvalidInputError, match="class"):
+        model.forget(X[y == 1], y[y == 1])
+
+
+@pytest.mark.parametrize("multiclass", ["ovo", "ova"])
+def test_weights_are_repeats(multiclass):
+    X, y = data(180, classes=3)
+    s = np.random.default_rng(3).integers(0, 4, len(X))
+    options = {"selection": X[:25], "gamma": 0.1, "multiclass": multiclass}
+    weighted = FixedSizeLSSVC(**options).fit(X, y, s)
+    repeated = FixedSizeLSSVC(**options).fit(np.repeat(X, s, axis=0), np.repeat(y, s))
+    np.testing.assert_allclose(weighted._raw_scores(X), repeated._raw_scores(X), atol=1e-6)
+
+
+@pytest.mark.parametrize("multiclass", ["ovo", "ova"])
+def test_number_of_prototypes_by_cross_validation(multiclass):
+    X, y = data(300, classes=3)
+    model = FixedSizeLSSVC("cv", gamma=0.1, multiclass=multiclass).fit(X, y)
+    assert model.n_prototypes_ in model.size_results_["n_prototypes"]
+    refit = FixedSizeLSSVC(
+        selection=model.prototypes_, gamma=0.1, C=float(np.ravel(model.C_)[0])
+    ).fit(X, y)
+    assert refit.dual_coef_.shape[0] == model.dual_coef_.shape[0]
+    assert model.best_score_ == pytest.approx(model.size_results_["mean_test_score"].max())
+
+
+def test_scorers_see_out_of_fold_decisions():
+    X, y = data(200)
+    model = FixedSizeLSSVC(30, gamma=0.1, scoring="roc_auc").fit(X, y)
+    assert 0.8 < model.best_score_ <= 1.0
+
+
+def test_rare_classes_survive_cross_validation():
+    X, y = data(120, classes=3)
+    y[y == 2] = 1
+    y[:2] = 2
+    model = FixedSizeLSSVC(30, gamma=0.1, multiclass="ovo").fit(X, y)
+    assert np.isfinite(model.dual_coef_).all()
+
+
+def test_one_class_and_zero_class_weight_are_refused():
+    X, y = data(50)
+    with pytest.raises(InvalidInputError, match="one class"):
+        FixedSizeLSSVC().fit(X, np.ones(50))
+    with pytest.raises(InvalidInputError, match="class_weight"):
+        FixedSizeLSSVC(class_weight={0: 0.0}).fit(X, y)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learn_contract():
+    for estimator, check in estimator_checks_generator(FixedSizeLSSVC()):
+        if "array_api" not in str(check):
+            check(estimator)

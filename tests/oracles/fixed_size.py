@@ -1,0 +1,34 @@
+"""The fixed-size model by its printed formulas, in plain NumPy."""
+
+import numpy as np
+
+
+def rbf(X, Z, gamma):
+    return np.exp(-gamma * ((X[:, None, :] - Z[None, :, :]) ** 2).sum(axis=2))
+
+
+def features(K_nz, K_zz, cut):
+    """Feature matrix of eq. (5): eigenpairs of the prototypes' kernel matrix above ``cut``."""
+    lam, U = np.linalg.eigh(K_zz)
+    keep = lam > cut
+    return K_nz @ (U[:, keep] / np.sqrt(lam[keep]))
+
+
+def ridge(F, Y, C, weight=None):
+    """Minimise 1/2 w'w + C/2 sum s e^2 with a free bias, as least squares; returns w, b."""
+    s = np.ones(len(F)) if weight is None else np.asarray(weight, float)
+    mean, target = s @ F / s.sum(), s @ Y / s.sum()
+    root = np.sqrt(s)[:, None]
+    stacked = np.vstack([root * (F - mean), np.eye(F.shape[1]) / np.sqrt(C)])
+    wanted = np.vstack([root * (Y - target), np.zeros((F.shape[1], Y.shape[1]))])
+    w = np.linalg.lstsq(stacked, wanted, rcond=None)[0]
+    return w, target - mean @ w
+
+
+def refit_predictions(F, Y, C, folds, weight=None):
+    """Predict every fold by a model refitted without it; folds are (train, test) pairs."""
+    out = []
+    for train, test in folds:
+        w, b = ridge(F[train], Y[train], C, None if weight is None else weight[train])
+        out.append(F[test] @ w + b)
+    return out
