@@ -77,7 +77,7 @@ class FixedSizeLSSVC(ClassifierMixin, FixedSizeModel):
     n_jobs : int or None, default=None
         Threads; None uses all cores.
     random_state : int, Generator, RandomState or None, default=None
-        Seeds prototypes, folds, searches and random codes; None is a fixed seed, so that fits repeat.
+        Seeds prototypes, folds, searches and random codes; None is a fixed seed.
     verbose : int, default=0
         1 reports tuning on standard error.
     checkpoint : str, path-like or None, default=None

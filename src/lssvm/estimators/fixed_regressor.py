@@ -70,7 +70,7 @@ class FixedSizeLSSVR(MultiOutputMixin, RegressorMixin, FixedSizeModel):
     n_jobs : int or None, default=None
         Threads; None uses all cores.
     random_state : int, Generator, RandomState or None, default=None
-        Seeds prototypes, folds and searches; None is a fixed seed, so that fits repeat.
+        Seeds prototypes, folds and searches; None is a fixed seed.
     verbose : int, default=0
         1 reports tuning on standard error.
     checkpoint : str, path-like or None, default=None
