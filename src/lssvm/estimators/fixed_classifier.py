@@ -102,8 +102,12 @@ class FixedSizeLSSVC(ClassifierMixin, FixedSizeModel):
         How the prototypes were chosen, with the trace of the entropy.
     moments_ : list of Moments
         What was read from the data: one entry, or one per class.
-    cv_results_ : dict, best_score_ : float, n_evaluations_ : int
-        When something was tuned.
+    cv_results_ : dict
+        When something was tuned: parameters and scores of all evaluations.
+    best_score_ : float
+        When something was tuned: the cross-validated score of the chosen parameters.
+    n_evaluations_ : int
+        When something was tuned: how many pairs of C and gamma were evaluated.
     size_results_ : dict
         With ``n_prototypes="cv"``: sizes and their scores.
     n_features_in_, feature_names_in_
