@@ -139,7 +139,7 @@ def main():
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--only", nargs="*", default=["fit", "loo", "grid", "cg"])
     parser.add_argument("--n", type=int, default=30_000, help="rows of the iterative solve")
-    parser.add_argument("--C", type=float, default=100.0, help="C of the iterative solve")
+    parser.add_argument("--C", type=float, default=10.0, help="C of the iterative solve")
     parser.add_argument("--solve", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.solve:
