@@ -14,11 +14,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
-from lssvm import LSSVC, LSSVR
+from lssvm import LSSVC, LSSVR, FixedSizeLSSVC, FixedSizeLSSVR
 
 ESTIMATORS = [
     LSSVC(),
     LSSVR(),
+    FixedSizeLSSVC(),
+    FixedSizeLSSVR(),
     LSSVC(multiclass="ova", solver="cg"),
     LSSVR(solver="smo", tol=1e-8),
     LSSVC(C="cv", gamma="cv"),

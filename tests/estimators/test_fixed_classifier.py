@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 from sklearn.model_selection import StratifiedKFold
-from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from lssvm import LSSVC
 from lssvm._core.errors import InvalidInputError
@@ -161,10 +160,3 @@ def test_one_class_and_zero_class_weight_are_refused():
         FixedSizeLSSVC().fit(X, np.ones(50))
     with pytest.raises(InvalidInputError, match="class_weight"):
         FixedSizeLSSVC(class_weight={0: 0.0}).fit(X, y)
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_scikit_learn_contract():
-    for estimator, check in estimator_checks_generator(FixedSizeLSSVC()):
-        if "array_api" not in str(check):
-            check(estimator)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import KFold, ShuffleSplit
-from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from lssvm import LSSVR
 from lssvm._core.errors import ConvergenceWarning, InvalidInputError, NumericalWarning
@@ -241,10 +240,3 @@ def test_it_can_be_cloned_and_pickled():
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
     assert not hasattr(clone(model), "dual_coef_")
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_scikit_learn_contract():
-    for estimator, check in estimator_checks_generator(FixedSizeLSSVR()):
-        if "array_api" not in str(check):
-            check(estimator)
