@@ -33,7 +33,7 @@ from lssvm.kernels import (
     make_kernel,
     resolve_gamma,
 )
-from lssvm.reductions import L0, NormalEquations, Prune, prune, reduce_l0
+from lssvm.reductions import L0, Prune, prune, reduce_dual_l0
 from lssvm.solvers import DualSystem, make_solver
 from lssvm.tuning import (
     C_range,
@@ -44,7 +44,6 @@ from lssvm.tuning import (
     Group,
     Space,
     TuningResult,
-    hash_rows,
     make_search,
     restrict_folds,
 )
@@ -272,7 +271,9 @@ class DualModel(BaseEstimator):
                 alpha, b, stats = self._tuned_solution(point, g, C) or self._solve_system(part, Y)
                 residual, iterations = max(residual, stats[0]), max(iterations, stats[1])
                 if isinstance(reduction, L0):
-                    part_coef, b = self._reduce_l0(part, Y, alpha, reduction)
+                    part_coef, reduced = reduce_dual_l0(part, Y, alpha, reduction)
+                    b = reduced.intercept
+                    self.reduction_path_.append(reduced)
                 elif isinstance(reduction, Prune):
                     part_coef, b, C, gamma = self._reduce_prune(
                         problem, system, group, columns, folds, part, Y, alpha, reduction, gamma
@@ -333,36 +334,6 @@ class DualModel(BaseEstimator):
             f"reduction={self.reduction!r} is not known: choose None, 'prune', 'l0', or an "
             "instance of lssvm.reductions.Prune or lssvm.reductions.L0."
         )
-
-    def _reduce_l0(
-        self, system: DualSystem, Y: FloatArray, alpha: FloatArray, settings: L0
-    ) -> tuple[FloatArray, FloatArray]:
-        u = system.u.astype(np.float64)
-        # Equal rows are one basis function, so that a weight of 2 equals the row twice.
-        content = system.basis if isinstance(system.kernel, Precomputed) else system.rows
-        keys = np.arange(system.n) if content.ndim == 1 else hash_rows(content)
-        _, first, member = np.unique(keys, return_index=True, return_inverse=True)
-        start = np.zeros((len(first), alpha.shape[1]))
-        np.add.at(start, member, alpha)
-        K = system.gram(
-            copies=3,
-            what="The L0 reduction's kernel matrix",
-            advice="Do not reduce, or use a fixed-size model (FixedSizeLSSVC, FixedSizeLSSVR), or "
-            "raise memory_budget.",
-        )
-        Q = K[:, first] / u[None, first]  # R K
-        equations = NormalEquations(
-            Q.T @ Q,
-            Q.T @ (u[:, None] * Y),
-            Q.T @ u if system.bias else np.zeros(len(first)),
-            (u**2) @ Y if system.bias else np.zeros(Y.shape[1]),
-            float(u @ u),
-        )
-        reduced = reduce_l0(equations, start, system.C, settings)
-        coef = np.zeros_like(alpha, dtype=np.float64)
-        coef[first[reduced.support]] = reduced.coef
-        self.reduction_path_.append(reduced)
-        return coef, reduced.intercept
 
     def _reduce_prune(
         self,

@@ -1,6 +1,6 @@
 """Fewer support vectors after training."""
 
-from lssvm.reductions.l0 import L0, NormalEquations, Reduced, reduce_l0
+from lssvm.reductions.l0 import L0, NormalEquations, Reduced, reduce_dual_l0, reduce_l0
 from lssvm.reductions.pruning import Prune, Pruned, PruneStep, prune
 
 __all__ = [
@@ -11,5 +11,6 @@ __all__ = [
     "Pruned",
     "Reduced",
     "prune",
+    "reduce_dual_l0",
     "reduce_l0",
 ]
