@@ -17,7 +17,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.linalg.blas import dsyrk
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
@@ -64,11 +63,11 @@ def bare_blas(X: Any, Z: Any, threads: int) -> None:
     m, B = len(Z), np.ascontiguousarray(Z.T)
 
     def work(part: slice) -> Any:
-        K, G = np.empty((1024, m)), np.zeros((m, m), order="F")
+        K, G = np.empty((1024, m)), np.empty((m, m))
         for block in slices(part.stop - part.start, 1024):
             rows = X[part.start + block.start : part.start + block.stop]
             view = np.matmul(rows, B, out=K[: len(rows)])
-            G = dsyrk(1.0, view.T, beta=1.0, c=G, lower=1, overwrite_c=1)
+            np.matmul(view.T, view, out=G)
         return G
 
     run_blocks(work, slices(len(X), -(-len(X) // threads)), threads)

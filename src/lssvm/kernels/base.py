@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lssvm._core.namespace import Array
 from lssvm._core.threads import run_blocks, slices
+
+
+class Evaluate(Protocol):
+    """A kernel whose second argument is fixed."""
+
+    def __call__(self, X: Array, out: NDArray[Any] | None = None) -> Array:
+        """Return the kernel (n, m) of the rows ``X`` (n, d), in ``out`` where it is honoured."""
 
 
 class Kernel(ABC):
@@ -52,6 +59,20 @@ class Kernel(ABC):
         -------
         array of shape (n, m)
         """
+
+    def against(self, Z: Array) -> Evaluate:
+        """Return the kernel with fixed ``Z`` (m, d); what depends on ``Z`` alone is done once.
+
+        Parameters
+        ----------
+        Z : array of shape (m, d)
+
+        Returns
+        -------
+        callable
+            From ``X`` (n, d) and an optional ``out`` to the kernel (n, m), as `__call__`.
+        """
+        return lambda X, out=None: self(X, Z, out)
 
     @abstractmethod
     def diag(self, X: Array) -> Array:

@@ -59,8 +59,10 @@ def evaluate_expansion(
     if threads > 1:
         rows = max(1, min(rows, -(-n // threads)))
 
+    values = kernel.against(Z)
+
     def fill(part: slice) -> None:
-        np.matmul(np.asarray(kernel(X[part], Z)), coef, out=out[part])
+        np.matmul(np.asarray(values(X[part])), coef, out=out[part])
 
     run_blocks(fill, slices(n, rows), threads)
     out += intercept

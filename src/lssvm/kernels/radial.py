@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +14,7 @@ from scipy.spatial.distance import cdist
 
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.namespace import Array, device, get_namespace, is_numpy, is_sparse
-from lssvm.kernels.base import Kernel
+from lssvm.kernels.base import Evaluate, Kernel
 
 
 def _check_gamma(gamma: Any) -> None:
@@ -32,41 +34,80 @@ def _scaled(X: Array, factors: Any) -> Array:
     return X * xp.asarray(np.array(factors), dtype=X.dtype, device=device(X))[None, :]
 
 
-def _augmented(X: Array, Z: Array, gamma: float, xp: Any) -> tuple[Array, Array]:
-    """Return A (n, d+2), B (m, d+2) with A B^T = -gamma ||x - z||^2.
+@dataclass(frozen=True, eq=False)
+class _Exponents:
+    """-gamma ||x - z||^2 for fixed ``Z``, as one product A B^T of inner size d + 2.
 
     Rows are centred on the mean of ``Z`` first, so that a common offset costs no digits.
     """
-    centre = xp.mean(Z, axis=0, keepdims=True)
-    X, Z = X - centre, Z - centre
-    xx = xp.sum(X * X, axis=1, keepdims=True)
-    zz = xp.sum(Z * Z, axis=1, keepdims=True)
-    A = xp.concat([2.0 * gamma * X, -gamma * xx, xp.ones_like(xx)], axis=1)
-    B = xp.concat([Z, xp.ones_like(zz), -gamma * zz], axis=1)
-    return A, B
+
+    Z: Array
+    gamma: float
+    centre: Array
+    B: Array  # (m, d + 2)
+    largest: float  # of gamma ||z||^2
+    local: threading.local = field(default_factory=threading.local)
+
+    @classmethod
+    def of(cls, Z: Array, gamma: float, xp: Any) -> _Exponents:
+        centre = xp.mean(Z, axis=0, keepdims=True)
+        moved = Z - centre
+        zz = xp.sum(moved * moved, axis=1, keepdims=True)
+        B = xp.concat([moved, xp.ones_like(zz), -gamma * zz], axis=1)
+        return cls(
+            Z, gamma, centre, B, float(np.max(gamma * zz, initial=0.0)) if is_numpy(zz) else 0.0
+        )
+
+    def __call__(self, X: Array, out: NDArray[Any] | None) -> Array:
+        """Return the exponents (n, m); rounding leaves them below 1e-12 where they should be 0."""
+        if not is_numpy(X):
+            return self._on_device(X)
+        if X.dtype != self.B.dtype:
+            X = X.astype(np.result_type(X.dtype, self.B.dtype))
+        n, d = X.shape
+        A = self._room(n, X.dtype)
+        moved = np.subtract(X, self.centre, out=A[:, :d])
+        np.multiply(np.einsum("ij,ij->i", moved, moved), -self.gamma, out=A[:, d])
+        A[:, d + 1] = 1.0
+        lost = max(self.largest, -A[:, d].min(initial=0.0)) * np.finfo(A.dtype).eps
+        if lost > 1e-3:  # the product would have no digits left
+            return (-self.gamma * cdist(X, self.Z, "sqeuclidean")).astype(A.dtype, copy=False)
+        moved *= 2.0 * self.gamma
+        result = np.matmul(A, self.B.T, out=out)
+        return result if lost < 1e-13 else np.minimum(result, 0.0, out=result)
+
+    def _room(self, n: int, dtype: Any) -> NDArray[Any]:
+        """Return this thread's room for A (n, d + 2): fresh pages for every block cost time."""
+        room = getattr(self.local, "room", None)
+        if room is None or len(room) < n or room.dtype != dtype:
+            room = self.local.room = np.empty((n, self.B.shape[1]), dtype=dtype)
+        return np.asarray(room[:n])
+
+    def _on_device(self, X: Array) -> Array:
+        xp = get_namespace(X, self.B)
+        moved = X - self.centre
+        xx = xp.sum(moved * moved, axis=1, keepdims=True)
+        A = xp.concat([2.0 * self.gamma * moved, -self.gamma * xx, xp.ones_like(xx)], axis=1)
+        product = xp.matmul(A, xp.permute_dims(self.B, (1, 0)))
+        return xp.minimum(product, xp.zeros((), dtype=product.dtype, device=device(product)))
 
 
-def _minus_scaled_squares(X: Array, Z: Array, gamma: Any, out: NDArray[Any] | None) -> Array:
-    """Return -gamma ||x - z||^2 (never positive), shape (n, m)."""
-    if np.ndim(gamma) == 1:
-        root = np.sqrt(np.asarray(gamma))
-        X, Z, gamma = _scaled(X, root), _scaled(Z, root), 1.0
-    gamma = float(gamma)
-    if is_sparse(X) or is_sparse(Z):
+def _minus_scaled_squares(Z: Array, gamma: Any) -> Callable[[Array, NDArray[Any] | None], Array]:
+    """Return the function of (X, out) that gives -gamma ||x - z||^2, shape (n, m)."""
+    root = np.sqrt(np.asarray(gamma)) if np.ndim(gamma) == 1 else None
+    Z, gamma = (Z, float(gamma)) if root is None else (_scaled(Z, root), 1.0)
+    dense = None if is_sparse(Z) else _Exponents.of(Z, gamma, get_namespace(Z))
+
+    def evaluate(X: Array, out: NDArray[Any] | None) -> Array:
+        X = X if root is None else _scaled(X, root)
+        if dense is not None and not is_sparse(X):
+            return dense(X, out)
         product = X @ Z.T
         product = product.toarray() if is_sparse(product) else np.asarray(product)
         xx, zz = _row_squares(X), _row_squares(Z)
         return np.minimum(gamma * (2.0 * product - xx[:, None] - zz[None, :]), 0.0)
-    xp = get_namespace(X, Z)
-    A, B = _augmented(X, Z, gamma, xp)
-    if is_numpy(A):
-        largest = max(np.max(-A[:, -2], initial=0.0), np.max(-B[:, -1], initial=0.0))
-        if largest * np.finfo(A.dtype).eps > 1e-3:  # the product would have no digits left
-            return (-gamma * cdist(X, Z, "sqeuclidean")).astype(A.dtype, copy=False)
-        result = np.matmul(A, B.T, out=out)
-        return np.minimum(result, 0.0, out=result)
-    product = xp.matmul(A, xp.permute_dims(B, (1, 0)))
-    return xp.minimum(product, xp.zeros((), dtype=product.dtype, device=device(product)))
+
+    return evaluate
 
 
 def _row_squares(X: Any) -> NDArray[Any]:
@@ -94,7 +135,7 @@ class RBF(Kernel):
 
     Notes
     -----
-    One matrix product of inner size d + 2 yields the exponents, two passes over the block finish
+    One matrix product of inner size d + 2 yields the exponents, one pass over the block finishes
     it: n m (2 d + 4) operations and n m exponentials, no temporary of size (n, m).
 
     Examples
@@ -115,10 +156,19 @@ class RBF(Kernel):
 
     def __call__(self, X: Array, Z: Array, out: NDArray[Any] | None = None) -> Array:
         """Return exp(-gamma ||x - z||^2), shape (n, m)."""
-        exponent = _minus_scaled_squares(X, Z, self.gamma, out)
-        if is_numpy(exponent):
-            return np.exp(exponent, out=exponent)
-        return get_namespace(exponent).exp(exponent)
+        return self.against(Z)(X, out)
+
+    def against(self, Z: Array) -> Evaluate:
+        """Return the kernel with fixed ``Z`` (m, d), a function of ``X`` and ``out``."""
+        exponents = _minus_scaled_squares(Z, self.gamma)
+
+        def evaluate(X: Array, out: NDArray[Any] | None = None) -> Array:
+            exponent = exponents(X, out)
+            if is_numpy(exponent):
+                return np.exp(exponent, out=exponent)
+            return get_namespace(exponent).exp(exponent)
+
+        return evaluate
 
     def diag(self, X: Array) -> Array:
         """Return ones, shape (n,)."""
@@ -163,7 +213,7 @@ class Matern(Kernel):
             root = np.broadcast_to(np.sqrt(self.gamma), (X.shape[1],))
             distance = cdist(_scaled(X, root), _scaled(Z, root)).astype(X.dtype, copy=False)
         else:
-            square = _minus_scaled_squares(X, Z, self.gamma, None)
+            square = _minus_scaled_squares(Z, self.gamma)(X, None)
             distance = get_namespace(square).sqrt(-square)
         xp = get_namespace(distance)
         t = distance * (2.0 * math.sqrt(self.nu))  # sqrt(2 nu) ||x - z|| sqrt(2 gamma)

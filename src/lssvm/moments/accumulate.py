@@ -9,18 +9,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import dsyrk
 
 from lssvm._core.memory import block_rows, require
 from lssvm._core.threads import run_blocks, slices
 from lssvm.blocks import ArraySource, RowSource
 from lssvm.kernels import Kernel
+from lssvm.kernels.base import Evaluate
 from lssvm.moments.moments import Moments
 
 FloatArray = NDArray[np.float64]
 
-_BLOCK = 1024  # rows whose kernel values stay in the cache between two products
-_CHUNK = 8192  # rows added up before they are added to their cell
+_BLOCK = 1536  # rows whose kernel values are still near when the product reads them
+_CHUNK = 32768  # rows added up before they are added to their cell
 
 
 def accumulate(
@@ -80,27 +80,60 @@ def accumulate(
     Z = np.asarray(Z, dtype=np.float64)
     m, k = Z.shape[0], source.n_targets
     cells = [slice(0, source.n_rows)] if cells is None else list(cells)
-    need = 8 * m * (m + k + 1) * (len(cells) + 2 * threads)
     require(
-        need,
+        8 * m * (m + k + 1) * (len(cells) + 2 * threads),
         budget,
         what=f"The moments of {m} prototypes in {len(cells)} cells (folds and classes)",
         advice="Lower n_prototypes, use fewer folds or multiclass='ova', or raise memory_budget.",
     )
     rows = block_rows(8 * 2 * m * threads, budget, n_rows=_BLOCK, at_most=_BLOCK)
     shift = _shift(kernel, Z)
-    store = _Store([Moments.zero(m, k, shift) for _ in cells])
-    local = threading.local()
+    store = _Store([None for _ in cells])
+    local, values = threading.local(), kernel.against(Z)
 
     def work(chunk: _Chunk) -> None:
         if not hasattr(local, "buffer"):
-            local.buffer = np.empty((rows, m))
-        store.put(chunk, _sum(kernel, source, Z, shift, chunk.rows, local.buffer))
+            local.buffer, local.product = np.empty((rows, m)), np.empty((m, m))
+        sums = store.room(m, k)
+        _sum_rows(sums, values, source, shift, chunk.rows, local.buffer, local.product)
+        store.put(chunk, sums)
 
     run_blocks(work, store.chunks(cells), threads)
-    for moments in store.cells:
-        _mirror(moments.gram)
-    return store.cells
+    return [
+        Moments.zero(m, k, shift) if sums is None else sums.moments(cell.stop - cell.start, shift)
+        for sums, cell in zip(store.cells, cells, strict=True)
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """Sums over rows of K^T K, K^T [Y, 1] and [Y, 1]^T [Y, 1]."""
+
+    gram: FloatArray  # (m, m)
+    side: FloatArray  # (m, k + 1)
+    corner: FloatArray  # (k + 1, k + 1)
+
+    @classmethod
+    def room(cls, m: int, k: int) -> _Sums:
+        return cls(np.empty((m, m)), np.empty((m, k + 1)), np.empty((k + 1, k + 1)))
+
+    def add(self, other: _Sums) -> None:
+        for mine, theirs in zip(
+            (self.gram, self.side, self.corner), (other.gram, other.side, other.corner), strict=True
+        ):
+            mine += theirs
+
+    def moments(self, n: int, shift: FloatArray | None) -> Moments:
+        return Moments(
+            self.gram,
+            self.side[:, -1].copy(),
+            self.side[:, :-1].copy(),
+            self.corner[-1, :-1].copy(),
+            np.diagonal(self.corner)[:-1].copy(),
+            float(self.corner[-1, -1]),
+            n,
+            shift,
+        )
 
 
 @dataclass(frozen=True)
@@ -114,48 +147,52 @@ class _Chunk:
 class _Store:
     """Adds what chunks give to their cells, always in the order of the chunks."""
 
-    cells: list[Moments]
+    cells: list[_Sums | None]
     lock: threading.Lock = field(default_factory=threading.Lock)
     due: dict[int, int] = field(default_factory=dict)
-    waiting: dict[tuple[int, int], Moments] = field(default_factory=dict)
+    waiting: dict[tuple[int, int], _Sums] = field(default_factory=dict)
+    spares: list[_Sums] = field(default_factory=list)
 
     def chunks(self, cells: Sequence[slice]) -> list[_Chunk]:
         found = []
         for i, cell in enumerate(cells):
-            n = cell.stop - cell.start
-            parts = slices(n, -(-n // -(-n // _CHUNK))) if n else []
-            for j, part in enumerate(parts):
+            for j, part in enumerate(_even(cell.stop - cell.start, _CHUNK)):
                 rows = slice(cell.start + part.start, cell.start + part.stop)
                 found.append(_Chunk(i, j, rows))
         return found
 
-    def put(self, chunk: _Chunk, part: Moments) -> None:
+    def room(self, m: int, k: int) -> _Sums:
+        """Return room for a chunk, used before where there is some: fresh pages cost time."""
+        try:
+            return self.spares.pop()
+        except IndexError:
+            return _Sums.room(m, k)
+
+    def put(self, chunk: _Chunk, part: _Sums) -> None:
         with self.lock:
             self.waiting[chunk.cell, chunk.number] = part
             number = self.due.get(chunk.cell, 0)
             while (chunk.cell, number) in self.waiting:
                 ready = self.waiting.pop((chunk.cell, number))
-                self.cells[chunk.cell] = (
-                    ready if number == 0 else _add_to(self.cells[chunk.cell], ready)
-                )
+                total = self.cells[chunk.cell]
+                if total is None:
+                    self.cells[chunk.cell] = ready
+                else:
+                    total.add(ready)
+                    self.spares.append(ready)
                 number += 1
             self.due[chunk.cell] = number
 
 
-def _add_to(cell: Moments, part: Moments) -> Moments:
-    for name in ("gram", "border", "cross", "target", "squares"):
-        into = getattr(cell, name)
-        into += getattr(part, name)
-    return Moments(
-        cell.gram,
-        cell.border,
-        cell.cross,
-        cell.target,
-        cell.squares,
-        cell.weight + part.weight,
-        cell.n + part.n,
-        cell.shift,
-    )
+def _even(n: int, most: int) -> list[slice]:
+    """Cut ``range(n)`` into as few slices of at most ``most`` as there can be, nearly equal.
+
+    Multiples of 32 rows, where there are many, suit the inner loops of BLAS.
+    """
+    if n == 0:
+        return []
+    rows = -(-n // -(-n // most))
+    return slices(n, min(most, -(-rows // 32) * 32))
 
 
 def _shift(kernel: Kernel, Z: FloatArray) -> FloatArray | None:
@@ -165,23 +202,22 @@ def _shift(kernel: Kernel, Z: FloatArray) -> FloatArray | None:
     return mean if float(mean.mean()) > 0.25 * float(np.trace(K)) / len(K) else None
 
 
-def _sum(
-    kernel: Kernel,
+def _sum_rows(
+    sums: _Sums,
+    values: Evaluate,
     source: Any,
-    Z: FloatArray,
     shift: FloatArray | None,
     rows: slice,
     buffer: FloatArray,
-) -> Moments:
-    """Return the moments of one chunk; of the gram only the triangle that BLAS fills."""
-    m, k = Z.shape[0], source.n_targets
-    gram = np.zeros((m, m), order="F")
-    cross, squares = np.zeros((m, k + 1)), np.zeros(k)
-    target, weight = np.zeros(k), 0.0
-    for part in slices(rows.stop - rows.start, buffer.shape[0]):
+    product: FloatArray,
+) -> None:
+    """Sum the rows of one chunk; ``buffer`` (b, m) and ``product`` (m, m) are room to work in."""
+    sums.side.fill(0.0)
+    sums.corner.fill(0.0)
+    for i, part in enumerate(_even(rows.stop - rows.start, buffer.shape[0])):
         block = source.read(slice(rows.start + part.start, rows.start + part.stop))
         view = buffer[: len(block.X)]
-        K = kernel(block.X, Z, out=view)
+        K = values(block.X, out=view)
         if shift is not None:
             K = np.subtract(K, shift, out=view)
         Y = np.column_stack([block.Y, np.ones(len(K))])
@@ -191,27 +227,19 @@ def _sum(
             Y *= root
         elif not K.flags.c_contiguous or K.dtype != np.float64:
             K = np.ascontiguousarray(K, dtype=np.float64)
-        gram = dsyrk(1.0, K.T, beta=1.0, c=gram, lower=1, overwrite_c=1)
-        cross += _skinny(K, Y)  # [DeBrabanter2010, eq. (23)]
-        sums = Y[:, -1] @ Y
-        target, weight = target + sums[:-1], weight + float(sums[-1])
-        squares += np.einsum("ij,ij->j", Y[:, :-1], Y[:, :-1])
-    n = rows.stop - rows.start
-    border, products = cross[:, -1].copy(), cross[:, :-1].copy()
-    return Moments(gram, border, products, target, squares, weight, n, shift)
+        # A symmetric product of BLAS; unlike SciPy's wrapper NumPy lets other threads run.
+        if i == 0:
+            np.matmul(K.T, K, out=sums.gram)
+        else:
+            np.add(sums.gram, np.matmul(K.T, K, out=product), out=sums.gram)
+        _add_skinny(sums.side, K, Y)  # [DeBrabanter2010, eq. (23)]
+        np.add(sums.corner, Y.T @ Y, out=sums.corner)
 
 
-def _skinny(K: FloatArray, Y: FloatArray) -> FloatArray:
-    """Return K^T Y (m, k); few columns go faster as products with vectors."""
-    if Y.shape[1] <= 4:
-        return np.stack([K.T @ np.ascontiguousarray(column) for column in Y.T], axis=1)
-    return np.asarray((Y.T @ K).T)
-
-
-def _mirror(gram: FloatArray) -> None:
-    """Fill the upper triangle from the lower one, in tiles."""
-    m = gram.shape[0]
-    for part in slices(m, 256):
-        gram[part, part.stop :] = gram[part.stop :, part].T
-        tile = gram[part, part]
-        tile[...] = np.tril(tile) + np.tril(tile, -1).T
+def _add_skinny(side: FloatArray, K: FloatArray, Y: FloatArray) -> None:
+    """Add K^T Y (m, k); few columns go faster as products with vectors."""
+    if Y.shape[1] > 4:
+        np.add(side, (Y.T @ K).T, out=side)
+        return
+    for j in range(Y.shape[1]):
+        side[:, j] += K.T @ np.ascontiguousarray(Y[:, j])
