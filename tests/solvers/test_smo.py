@@ -50,7 +50,7 @@ def test_the_dense_kkt_system_is_solved(weighted, budget):
 def test_a_small_cache_changes_nothing():
     X, Y, weights = problem()
     stored, least = system_of(X, weights), system_of(X, weights, budget=1)
-    solver = SMO()
+    solver = SMO(tol=1e-9)
     assert solver.factorise(stored).cache.capacity == len(X)
     assert solver.factorise(least).cache.capacity == 2
     first, second = run(solver, stored, Y), run(solver, least, Y)
