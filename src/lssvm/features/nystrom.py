@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
-from scipy.linalg.blas import dsyr2k, dtrmm
 
 from lssvm._core.errors import InvalidInputError, NumericalWarning
+from lssvm._core.lapack import congruence
 from lssvm._core.threads import small_problem
 from lssvm.kernels import Kernel
 
@@ -71,8 +71,7 @@ class NystromMap:
         """
         half = np.array(gram, order="F")
         half[np.diag_indices_from(half)] *= 0.5
-        X = dtrmm(1.0, half, np.asfortranarray(self.T), lower=1, trans_a=1)
-        return np.asarray(dsyr2k(1.0, X, self.T, trans=1, lower=1))
+        return congruence(half, np.asfortranarray(self.T))
 
 
 def nystrom_map(

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, eigh
-from scipy.linalg.lapack import dormqr, dptsv, dsytrd
+from scipy.linalg.lapack import dptsv
 
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError, NumericalWarning
+from lssvm._core.lapack import reflect, tridiagonalise
 from lssvm._core.threads import small_problem
 from lssvm.features import NystromMap
 from lssvm.moments import Moments
@@ -134,10 +135,8 @@ class PrimalSystem:
         """Solve with A = H S H^T, S tridiagonal: S + I/C is tridiagonal for every C."""
         r, k = self.B.shape
         if self._reduced is None:
-            work = 64 * max(r, 1)
-            factor, d, e, tau, info = dsytrd(self.A, lower=1, lwork=work, overwrite_a=1)
-            if info != 0:
-                raise InvalidInputError("The moments are not finite.")
+            factor = self.A if self.A.flags.f_contiguous else np.asfortranarray(self.A)
+            d, e, tau = tridiagonalise(factor)
             self._reduced = (factor, d, e, tau, _rotate(factor, tau, self.B, transposed=True))
         factor, d, e, tau, rotated = self._reduced
         W = np.empty((r, len(C), k), order="F")
@@ -155,12 +154,8 @@ def _rotate(factor: FloatArray, tau: FloatArray, B: FloatArray, *, transposed: b
     # The reflectors of a lower reduction act on rows 2 to r, as those of a QR factorisation.
     part = np.asfortranarray(out[1:])
     reflectors = np.asfortranarray(factor[1:, :-1])
-    rotated, _, info = dormqr(
-        "L", "T" if transposed else "N", reflectors, tau, part, 64 * max(1, B.shape[1])
-    )
-    if info != 0:
-        raise InvalidInputError("The moments are not finite.")
-    out[1:] = rotated
+    reflect(reflectors, tau, part, transposed=transposed)
+    out[1:] = part
     return out
 
 

@@ -1,0 +1,112 @@
+"""LAPACK and BLAS routines that let other threads of Python run while they work.
+
+SciPy's wrappers hold Python's lock during a call, so that folds on several threads would take
+turns. SciPy also publishes the same routines as C pointers (``scipy.linalg.cython_blas`` and
+``cython_lapack``, an interface meant for other packages); called through ctypes they release it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cython_blas, cython_lapack
+
+FloatArray = NDArray[np.float64]
+
+_BLOCK = 64  # columns per block of LAPACK's blocked algorithms
+
+
+@cache
+def _routine(name: str) -> Callable[..., None]:
+    """Return a routine of SciPy's BLAS or LAPACK as a C function; every argument is a pointer."""
+    table = getattr(cython_lapack, "__pyx_capi__") | getattr(cython_blas, "__pyx_capi__")  # noqa: B009
+    capsule = table[name]
+    api = ctypes.pythonapi
+    api.PyCapsule_GetName.restype = ctypes.c_char_p
+    api.PyCapsule_GetName.argtypes = [ctypes.py_object]
+    api.PyCapsule_GetPointer.restype = ctypes.c_void_p
+    api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    signature = api.PyCapsule_GetName(capsule)
+    assert signature is not None
+    n_arguments = signature.count(b",") + 1
+    prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * n_arguments)
+    return prototype(api.PyCapsule_GetPointer(capsule, signature))
+
+
+def _call(name: str, *arguments: Any) -> None:
+    """Call a routine with words (str), integers, floats and arrays, each passed by its address."""
+    kept: list[Any] = []  # alive until the routine has returned
+    pointers = []
+    for value in arguments:
+        if isinstance(value, np.ndarray):
+            pointers.append(value.ctypes.data)
+            continue
+        if isinstance(value, str):
+            kept.append(ctypes.create_string_buffer(value.encode()))
+        else:
+            kept.append(ctypes.c_double(value) if isinstance(value, float) else ctypes.c_int(value))
+        pointers.append(ctypes.addressof(kept[-1]))
+    _routine(name)(*pointers)
+
+
+def tridiagonalise(A: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Reduce a symmetric matrix to tridiagonal form in place (LAPACK's dsytrd).
+
+    Parameters
+    ----------
+    A : array of shape (r, r), Fortran order
+        Its lower triangle is read; the reflectors take its place.
+
+    Returns
+    -------
+    tuple of (diagonal (r,), off-diagonal (r - 1,), scalars of the reflectors (r - 1,))
+    """
+    r = A.shape[0]
+    d, e, tau = np.empty(r), np.empty(max(r - 1, 0)), np.empty(max(r - 1, 0))
+    work, info = np.empty(_BLOCK * max(r, 1)), np.zeros(1, dtype=np.intc)
+    _call("dsytrd", "L", r, A, max(r, 1), d, e, tau, work, len(work), info)
+    return d, e, tau
+
+
+def reflect(reflectors: FloatArray, tau: FloatArray, B: FloatArray, *, transposed: bool) -> None:
+    """Multiply B (r, q) in place by Q or Q^T of a QR factorisation (LAPACK's dormqr).
+
+    Parameters
+    ----------
+    reflectors : array of shape (r, p), Fortran order
+    tau : array of shape (p,)
+    B : array of shape (r, q), Fortran order
+    transposed : bool
+    """
+    r, q = B.shape
+    p = len(tau)
+    work, info = np.empty(_BLOCK * max(q, 1) + _BLOCK * (_BLOCK + 1)), np.zeros(1, dtype=np.intc)
+    word = "T" if transposed else "N"
+    _call("dormqr", "L", word, r, q, p, reflectors, r, tau, B, r, work, len(work), info)
+
+
+def congruence(half: FloatArray, T: FloatArray) -> FloatArray:
+    r"""Return :math:`T^T (L + L^T) T` for a lower triangular L (BLAS's dtrmm and dsyr2k).
+
+    Parameters
+    ----------
+    half : array of shape (m, m), Fortran order
+        L in its lower triangle.
+    T : array of shape (m, r), Fortran order
+
+    Returns
+    -------
+    array of shape (r, r), Fortran order
+        Only its lower triangle is filled.
+    """
+    m, r = T.shape
+    X = T.copy(order="F")
+    _call("dtrmm", "L", "L", "T", "N", m, r, 1.0, half, m, X, m)
+    out = np.zeros((r, r), order="F")
+    _call("dsyr2k", "L", "T", r, m, 1.0, X, m, T, m, 0.0, out, max(r, 1))
+    return out

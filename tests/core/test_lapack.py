@@ -1,0 +1,32 @@
+"""The routines that run beside other threads against plain NumPy."""
+
+import numpy as np
+import pytest
+
+from lssvm._core.lapack import congruence, reflect, tridiagonalise
+
+
+@pytest.mark.parametrize("r", [1, 2, 5, 130])
+def test_a_reduction_and_its_reflectors_give_the_matrix_back(r):
+    rng = np.random.default_rng(r)
+    A = rng.standard_normal((r, r))
+    A = A + A.T
+    factor = np.asfortranarray(np.tril(A))
+    d, e, tau = tridiagonalise(factor)
+    S = np.diag(d) + np.diag(e, -1) + np.diag(e, 1)
+    Q = np.eye(r)
+    if r > 1:
+        part = np.asfortranarray(np.eye(r - 1))
+        reflect(np.asfortranarray(factor[1:, :-1]), tau, part, transposed=False)
+        Q[1:, 1:] = part
+        back = part.copy(order="F")
+        reflect(np.asfortranarray(factor[1:, :-1]), tau, back, transposed=True)
+        np.testing.assert_allclose(back, np.eye(r - 1), atol=1e-12)
+    np.testing.assert_allclose(Q @ S @ Q.T, A, atol=1e-11)
+
+
+def test_a_congruence_fills_the_lower_triangle():
+    rng = np.random.default_rng(0)
+    L, T = np.tril(rng.standard_normal((7, 7))), np.asfortranarray(rng.standard_normal((7, 4)))
+    found = congruence(np.asfortranarray(L), T)
+    np.testing.assert_allclose(np.tril(found), np.tril(T.T @ (L + L.T) @ T), atol=1e-12)
