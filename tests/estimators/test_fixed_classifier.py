@@ -160,3 +160,19 @@ def test_one_class_and_zero_class_weight_are_refused():
         FixedSizeLSSVC().fit(X, np.ones(50))
     with pytest.raises(InvalidInputError, match="class_weight"):
         FixedSizeLSSVC(class_weight={0: 0.0}).fit(X, y)
+
+
+def test_rates_that_cannot_be_told_apart_are_decided_by_the_squared_error():
+    X, y = data(n=300, seed=3)
+    y = np.where(np.random.default_rng(0).random(300) < 0.2, 1 - y, y)  # noise: a wide plateau
+    grid = GridSearch(C=np.geomspace(1e-2, 1e3, 12), gamma=np.geomspace(0.02, 1.0, 5))
+    model = FixedSizeLSSVC(40, search=grid, cv=5, random_state=0).fit(X, y)
+    results = model.cv_results_
+    rate, tie = results["mean_test_score"], results["mean_tie_score"]
+    best = rate.max()
+    alike = rate >= best - 0.5 * np.sqrt(best * (1 - best) / len(y))
+    chosen = np.argmin(results["rank_test_score"])
+    assert alike.sum() > 1
+    assert tie[chosen] == tie[alike].max() > tie[np.argmax(rate)]
+    scored = FixedSizeLSSVC(40, search=grid, cv=5, random_state=0, scoring="accuracy").fit(X, y)
+    assert scored.best_score_ == pytest.approx(best)  # a scorer is taken at its word

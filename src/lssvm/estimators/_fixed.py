@@ -18,7 +18,13 @@ from lssvm._core.memory import as_bytes
 from lssvm._core.progress import Progress
 from lssvm._core.threads import n_threads
 from lssvm.blocks import ArraySource
-from lssvm.estimators._validation import check_C, check_option, make_folds, seed_of
+from lssvm.estimators._validation import (
+    check_C,
+    check_option,
+    make_folds,
+    n_distinct,
+    seed_of,
+)
 from lssvm.features import nystrom_map
 from lssvm.kernels import Kernel, evaluate_expansion, has_gamma, make_kernel, resolve_gamma
 from lssvm.moments import Moments, accumulate
@@ -225,12 +231,14 @@ class FixedSizeModel(BaseEstimator):
     ) -> _Tuned:
         """Choose C, gamma and the number of prototypes."""
         separate = len(problem.groups) > 1
+        counts = problem.labels is not None and self.scoring is None
         start = float(resolve_gamma("scale", problem.X, problem.weight)) if tune_gamma else 1.0
         space = Space(
             C=1.0 if separate else C,
             tune_gamma=tune_gamma,
             gamma_start=start,
             n_features=problem.X.shape[1],
+            counted_rows=n_distinct(problem.X, False) if counts else None,
         )
         objective = FixedSizeObjective(
             lambda value: self._kernel_at(_snap(value) if tune_gamma else gamma),

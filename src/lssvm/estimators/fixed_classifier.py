@@ -69,7 +69,8 @@ class FixedSizeLSSVC(ClassifierMixin, FixedSizeModel):
     search : {"path", "grid", "shrinking", "csa"} or search object, default="path"
         How (C, gamma) are searched; see `lssvm.tuning`.
     scoring : str, callable or None, default=None
-        Any scikit-learn scorer; None is the accuracy.
+        Any scikit-learn scorer; None is the accuracy, with what lies within half a standard error
+        of the best value decided by the squared error.
     solver : {"auto", "cholesky", "eigen", "tridiagonal"}, default="auto"
         How the systems along a path of C are solved; all are exact.
     memory_budget : int, str or None, default=None
