@@ -3,7 +3,10 @@
 As printed: records with unknown values are removed, 2/3 of the rows (`SIZES`) are drawn at random
 for training, and every input is brought to zero mean and unit variance by the training part. What
 the print leaves open: categorical strings (`adu` only) become one column of zeros and ones per
-value; `ftc` comes with such columns. The target of a regression is standardised like an input: the
+value, and these columns together have unit variance, so that the 14 attributes of the print count
+alike (with unit variance for each of the 104 columns rare values outweigh all else: 84.8 % instead
+of 85.2 % on training rows that were held out); `ftc` comes with such columns, which the print
+counts as attributes. The target of a regression is standardised like an input: the
 printed errors are in that unit.
 """
 
@@ -22,11 +25,12 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Data2010:
-    """A data set as numbers: `X` (n, d), `y` (n,) class codes or values."""
+    """A data set as numbers: `X` (n, d), `y` (n,), `attribute` (d,) says whose a column is."""
 
     name: str
     X: Array
     y: NDArray[Any]
+    attribute: NDArray[np.intp]
 
     @property
     def sizes(self) -> Sizes:
@@ -71,7 +75,8 @@ def encode_2010(frame: Any, name: str) -> Data2010:
         y = (target.astype(int) == 2).astype(np.int64)
     else:
         y = np.unique(target.astype(str), return_inverse=True)[1].astype(np.int64)
-    return Data2010(name, np.hstack(columns), y)
+    attribute = np.repeat(np.arange(len(columns)), [part.shape[1] for part in columns])
+    return Data2010(name, np.hstack(columns), y, attribute)
 
 
 def load_2010(folder: Path, name: str) -> Data2010:
@@ -93,14 +98,18 @@ def split_2010(data: Data2010, randomisation: int) -> Part2010:
     rng = np.random.default_rng([randomisation, zlib.crc32(data.name.encode())])
     order = rng.permutation(len(data.y))
     train, test = np.split(order, [data.sizes.n_train])
-    X_train, X_test = _standardised(data.X[train], data.X[test])
+    X_train, X_test = _standardised(data.X[train], data.X[test], data.attribute)
     y_train, y_test = data.y[train], data.y[test]
     if data.kind == "regression":
-        y_train, y_test = _standardised(y_train, y_test)
+        y_train, y_test = (y_train[:, None], y_test[:, None])
+        y_train, y_test = _standardised(y_train, y_test, np.zeros(1, dtype=np.intp))
+        y_train, y_test = y_train[:, 0], y_test[:, 0]
     return Part2010(X_train, y_train, X_test, y_test)
 
 
-def _standardised(train: Array, test: Array) -> tuple[Array, Array]:
-    mean, spread = train.mean(axis=0), train.std(axis=0)
+def _standardised(train: Array, test: Array, attribute: NDArray[np.intp]) -> tuple[Array, Array]:
+    """Bring every attribute to zero mean and unit (total) variance on the training rows."""
+    mean = train.mean(axis=0)
+    spread = np.sqrt(np.bincount(attribute, train.var(axis=0)))[attribute]
     spread = np.where(spread == 0.0, 1.0, spread)
     return (train - mean) / spread, (test - mean) / spread
