@@ -98,16 +98,16 @@ def split_2010(data: Data2010, randomisation: int) -> Part2010:
     rng = np.random.default_rng([randomisation, zlib.crc32(data.name.encode())])
     order = rng.permutation(len(data.y))
     train, test = np.split(order, [data.sizes.n_train])
-    X_train, X_test = _standardised(data.X[train], data.X[test], data.attribute)
+    X_train, X_test = standardised(data.X[train], data.X[test], data.attribute)
     y_train, y_test = data.y[train], data.y[test]
     if data.kind == "regression":
         y_train, y_test = (y_train[:, None], y_test[:, None])
-        y_train, y_test = _standardised(y_train, y_test, np.zeros(1, dtype=np.intp))
+        y_train, y_test = standardised(y_train, y_test, np.zeros(1, dtype=np.intp))
         y_train, y_test = y_train[:, 0], y_test[:, 0]
     return Part2010(X_train, y_train, X_test, y_test)
 
 
-def _standardised(train: Array, test: Array, attribute: NDArray[np.intp]) -> tuple[Array, Array]:
+def standardised(train: Array, test: Array, attribute: NDArray[np.intp]) -> tuple[Array, Array]:
     """Bring every attribute to zero mean and unit (total) variance on the training rows."""
     mean = train.mean(axis=0)
     spread = np.sqrt(np.bincount(attribute, train.var(axis=0)))[attribute]
