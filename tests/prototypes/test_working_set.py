@@ -50,5 +50,25 @@ def test_exchange_takes_the_best_partner_and_only_large_gains():
 def test_screening_keeps_the_emptiest_places_and_the_order_among_equals():
     members = WorkingSet(np.zeros((40, 1)) + 0.01 * np.arange(40)[:, None], None)
     candidates = np.array([[0.2], [9.0], [0.1], [30.0], [8.0], [0.3]])
-    kept = members.screen(candidates, 3, np.random.default_rng(0), 0.05)
+    kept = members.screen(candidates, None, 3, np.random.default_rng(0), 0.05)
     assert kept.tolist() == [1, 3, 4]
+
+
+def test_screening_serves_the_class_that_has_most_to_gain():
+    # class 0 is crowded, class 1 is spread out: a place between the members of class 0 is worth
+    # more than an empty one for class 1
+    points = np.concatenate([0.01 * np.arange(20), 10.0 * np.arange(1, 21)])[:, None]
+    members = WorkingSet(points, np.repeat([0, 1], 20))
+    candidates = np.array([[-7.0], [3.0], [-9.0], [1.5]])
+    labels = np.array([1, 0, 1, 0])
+    kept = members.screen(candidates, labels, 2, np.random.default_rng(0), 1e-9)
+    assert sorted(kept.tolist()) == [1, 3]
+
+
+def test_a_candidate_is_dropped_only_if_its_own_class_gains_nothing():
+    # the crowd is of class 0, so that a candidate of class 1 has nobody to take the place of
+    points = np.concatenate([0.01 * np.arange(20), 10.0 * np.arange(1, 21)])[:, None]
+    members = WorkingSet(points, np.repeat([0, 1], 20))
+    assert members.exchange(np.array([[-7.0]]), np.array([1]), 0.01, None) == []
+    [(_, member, _)] = members.exchange(np.array([[-7.0]]), np.array([0]), 0.01, None)
+    assert member < 20

@@ -69,7 +69,7 @@ class RenyiEntropy:
         ``"random"`` is the algorithm as printed: a random candidate is exchanged for a random
         prototype if that raises the entropy at all. ``"greedy"`` exchanges a candidate for the
         prototype that gains most, if the entropy rises by at least tol/m, and tries the quarter of
-        the drawn candidates that seem to lie in the emptiest places.
+        the drawn candidates that promise to gain most.
     bandwidth : float or array of shape (d,), optional
         Bandwidths of the entropy kernel, used as they are. By default the plug-in bandwidths of
         the columns (from at most 5,000 rows), brought to the rate of a d-dimensional density.
@@ -78,7 +78,8 @@ class RenyiEntropy:
         ``"greedy"`` (m of them gain less than ``tol``); both stop when the last doubling of
         the number of trials raised the entropy by less than tol/10.
     max_trials : int, optional
-        Candidates at most. By default two per row, but at least 50 per prototype.
+        Candidates at most. By default ten per row, but at least 50 per prototype; most
+        selections stop long before.
 
     Notes
     -----
@@ -172,10 +173,11 @@ class RenyiEntropy:
         partners, least_rise = None, self.tol / members.size
         if self.swap == "random":
             partners, least_rise = _partners(members, drawn, task), 0.0
-        elif drawn.size > _BATCH:
-            kept = members.screen(points, _BATCH, task.rng, 0.5 * self.tol)
-            drawn, points = drawn[kept], points[kept]
         labels = None if task.labels is None else task.labels[drawn]
+        if self.swap == "greedy" and drawn.size > _BATCH:
+            kept = members.screen(points, labels, _BATCH, task.rng, 0.5 * self.tol)
+            drawn, points = drawn[kept], points[kept]
+            labels = None if labels is None else labels[kept]
         made = members.exchange(points, labels, least_rise, partners)
         return [(int(drawn[candidate]), member, log_sum) for candidate, member, log_sum in made]
 
@@ -205,7 +207,7 @@ class RenyiEntropy:
     def _candidates(self, task: Task, labels: Indices | None, m: int) -> Iterator[Indices]:
         """Draw batches of candidates, in sweeps that grow as long as the search lasts."""
         n, sweep = task.X.shape[0], 8 * _BATCH * _SCREENED
-        left = max(2 * n, 50 * m) if self.max_trials is None else self.max_trials
+        left = max(10 * n, 50 * m) if self.max_trials is None else self.max_trials
         if m == n:
             return
         size = _BATCH if self.swap == "random" else _BATCH * _SCREENED

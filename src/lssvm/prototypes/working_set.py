@@ -62,16 +62,27 @@ class WorkingSet:
         return math.log(self.size + self.total)
 
     def screen(
-        self, candidates: Array, keep: int, rng: np.random.Generator, floor: float
+        self,
+        candidates: Array,
+        labels: Indices | None,
+        keep: int,
+        rng: np.random.Generator,
+        floor: float,
     ) -> Indices:
-        """Return the positions of the ``keep`` candidates that lie in the emptiest places.
+        """Return the positions of the ``keep`` candidates that promise to gain most.
 
-        Potentials are estimated from a quarter of the members. Those below ``floor`` are equally
-        good: the first are kept.
+        That is the largest potential among the members of the candidate's class less its own,
+        estimated from a quarter of the members. Candidates of a class below ``floor`` are
+        equally good: the first are kept.
         """
         seen = rng.choice(self.size, -(-self.size // 4), replace=False)
-        estimate = gaussian(candidates, self.points[seen]).sum(axis=1) * (self.size / seen.size)
-        return np.argsort(np.maximum(estimate, floor), kind="stable")[:keep]
+        loss = gaussian(candidates, self.points[seen]).sum(axis=1) * (self.size / seen.size)
+        np.maximum(loss, floor, out=loss)
+        if labels is not None and self.labels is not None:
+            worst = np.full(int(self.labels.max()) + 1, -np.inf)
+            np.maximum.at(worst, self.labels, self.potential)
+            loss -= worst[labels]
+        return np.argsort(loss, kind="stable")[:keep]
 
     def exchange(
         self,
@@ -101,7 +112,7 @@ class WorkingSet:
         block = gaussian(candidates, self.points)  # (b, m)
         sums = block.sum(axis=1)
         if partners is None:
-            best = (block + self.potential).max(axis=1)  # ignores classes: an upper bound
+            best = self._most(block, labels)
         else:
             best = block[np.arange(block.shape[0]), partners] + self.potential[partners]
         hopeful = np.flatnonzero(best - sums > self._threshold(least_rise))
@@ -126,6 +137,16 @@ class WorkingSet:
             block[:, i] = among[q]
             made.append((int(c), i, self.log_sum))
         return made
+
+    def _most(self, block: Array, labels: Indices | None) -> Array:
+        """Return the largest potential that a candidate can take away, shape (b,)."""
+        if labels is None or self.labels is None:
+            return np.asarray((block + self.potential).max(axis=1))
+        most = np.empty(len(block))
+        for label in np.unique(labels):
+            rows, own = np.flatnonzero(labels == label), np.flatnonzero(self.labels == label)
+            most[rows] = (block[np.ix_(rows, own)] + self.potential[own]).max(axis=1)
+        return most
 
     def _threshold(self, least_rise: float) -> float:
         """Return the gain in one-sided potential that raises the entropy by ``least_rise``."""
