@@ -24,7 +24,6 @@ from sklearn.pipeline import make_pipeline
 
 from lssvm._core.threads import n_threads, run_blocks, slices
 from lssvm.blocks import ArraySource
-from lssvm.estimators.fixed_regressor import FixedSizeLSSVR
 from lssvm.features import nystrom_map
 from lssvm.kernels import RBF
 from lssvm.moments import accumulate
@@ -139,18 +138,9 @@ def grid_search_case(n: int, d: int, m: int, repeats: int, threads: int) -> dict
     return {"ours": mine, "grid_search": theirs, "ratio": theirs / mine, "wanted": ">= 200"}
 
 
-def growth_case(repeats: int, threads: int, scale: float) -> dict[str, Any]:
-    sizes = [int(scale * n) for n in (50_000, 200_000, 800_000, 1_600_000)]
-    X, Y = make_data(sizes[-1], 10)
-    model = FixedSizeLSSVR(100, C=1.0, gamma=0.1, selection="random", n_jobs=threads)
-    times = [best_of(repeats, lambda n=n: model.fit(X[:n], Y[:n, 0]))[0] for n in sizes]
-    exponent = float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
-    return {"n": sizes, "seconds": times, "ratio": exponent, "wanted": "<= 1.05"}
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    names = ("moments", "path", "path_cubic", "grid_search", "growth")
+    names = ("moments", "path", "path_cubic", "grid_search")
     parser.add_argument("cases", nargs="*", default=names, help=f"any of {names}")
     parser.add_argument("--scale", type=float, default=1.0, help="part of the rows")
     parser.add_argument("--repeats", type=int, default=3)
@@ -163,7 +153,6 @@ def main() -> None:
         "path": lambda: path_case(int(200_000 * scale), 54, 500, repeats, threads, 2.0),
         "path_cubic": lambda: path_case(int(13_000 * scale), 10, 1500, repeats, threads, 6.0),
         "grid_search": lambda: grid_search_case(int(20_000 * scale), 10, 300, repeats, threads),
-        "growth": lambda: growth_case(repeats, threads, scale),
     }
     results: dict[str, Any] = {
         "machine": platform.platform(),

@@ -1,5 +1,7 @@
 """Every kernel against its formula, scikit-learn, blocks and sparse input."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -135,6 +137,19 @@ def test_resolve_gamma():
     assert resolve_gamma("scale", sparse.csr_matrix(X), weight.astype(float)) == pytest.approx(
         resolve_gamma("scale", again)
     )
+
+
+def test_the_scale_of_many_rows_is_found_in_parts_without_a_copy():
+    many = 1e3 + np.random.default_rng(3).standard_normal((200_000, 8))
+    weight = np.full(len(many), 0.5)
+    tracemalloc.start()
+    gamma = resolve_gamma("scale", many)
+    weighted = resolve_gamma("scale", many, weight)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert gamma == pytest.approx(1 / (8 * many.var()), rel=1e-12)
+    assert weighted == pytest.approx(gamma, rel=1e-10)
+    assert peak < 0.9 * many.nbytes
 
 
 @pytest.mark.parametrize("gamma", ["wide", -1.0, 0.0, np.nan, [1.0], np.ones((2, 2)), -gammas])

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.namespace import Array, get_namespace, is_sparse
+from lssvm._core.threads import slices
 from lssvm.kernels.base import Kernel
 from lssvm.kernels.dot import Linear, Polynomial
 from lssvm.kernels.given import FunctionKernel, Precomputed
@@ -17,6 +18,8 @@ from lssvm.kernels.radial import RBF, Laplacian, Matern
 
 KERNEL_NAMES = ("laplacian", "linear", "matern", "poly", "precomputed", "rbf")
 """The kernels that have a name."""
+
+_ENTRIES = 2**17  # numbers that are looked at at a time
 
 
 def has_gamma(kernel: str | Kernel | Callable[..., Any]) -> bool:
@@ -136,8 +139,14 @@ def _variance(X: Array, sample_weight: NDArray[Any] | None) -> float:
         square = float(weight @ np.asarray(X.multiply(X).sum(axis=1)).ravel()) / total
         return float(max(square - mean**2, 0.0))
     xp = get_namespace(X)
+    parts = slices(X.shape[0], max(1, _ENTRIES // X.shape[1]))  # no copy of X
     if sample_weight is None:
-        return float(xp.var(X))
+        if len(parts) == 1:
+            return float(xp.var(X))
+        count = X.shape[0] * X.shape[1]
+        mean = sum(float(xp.sum(X[part])) for part in parts) / count
+        return sum(float(xp.sum((X[part] - mean) ** 2)) for part in parts) / count
     weight = xp.asarray(sample_weight, dtype=X.dtype)[:, None] / float(sample_weight.sum())
-    mean = float(xp.sum(weight * X)) / X.shape[1]
-    return float(xp.sum(weight * (X - mean) ** 2)) / float(X.shape[1])
+    mean = sum(float(xp.sum(weight[part] * X[part])) for part in parts) / X.shape[1]
+    squares = (float(xp.sum(weight[part] * (X[part] - mean) ** 2)) for part in parts)
+    return sum(squares) / float(X.shape[1])

@@ -204,7 +204,8 @@ def as_labels(y: npt.ArrayLike, n: int) -> Indices:
             f"y has shape {labels.shape} and type {labels.dtype}; integer class labels of shape "
             f"({n},) are needed to select within classes. Encode the labels, or leave y out."
         )
-    codes = labels.astype(np.intp)
+    codes = labels.astype(np.intp, copy=False)
     if codes.min() >= 0 and codes.max() < n:  # in linear time
-        return np.asarray(np.cumsum(np.bincount(codes) > 0)[codes] - 1, dtype=np.intp)
+        present = np.bincount(codes) > 0
+        return codes if present.all() else (np.cumsum(present) - 1)[codes]
     return np.unique(codes, return_inverse=True)[1].astype(np.intp, copy=False)

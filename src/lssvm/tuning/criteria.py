@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,30 @@ class Criterion(Protocol):
         """
 
 
+@runtime_checkable
+class RowCriterion(Protocol):
+    """A criterion that is a weighted mean over rows, which can therefore be met block by block.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.tuning import SquaredError
+    >>> from lssvm.tuning.criteria import RowCriterion
+    >>> isinstance(SquaredError(np.zeros((3, 1))), RowCriterion)
+    True
+    """
+
+    @property
+    def weight(self) -> FloatArray | None:
+        """The weights of all rows, None where they are one."""
+
+    def rows(self, predictions: FloatArray, rows: IntArray) -> FloatArray:
+        """Return the loss of each candidate on each row, shape (c, t)."""
+
+    def finish(self, mean: FloatArray) -> FloatArray:
+        """Return what is minimised from the means over the rows, shape (c,)."""
+
+
 def _mean(values: FloatArray, weight: FloatArray | None, rows: IntArray) -> FloatArray:
     """Weighted mean over the rows of ``values`` (c, t)."""
     if weight is None:
@@ -71,8 +95,15 @@ class SquaredError:
 
     def __call__(self, predictions: FloatArray, rows: IntArray) -> FloatArray:
         """Return the mean squared error of each candidate, shape (c,)."""
-        errors = ((predictions - self.Y[rows][None]) ** 2).mean(axis=2)
-        return _mean(errors, self.weight, rows)
+        return _mean(self.rows(predictions, rows), self.weight, rows)
+
+    def rows(self, predictions: FloatArray, rows: IntArray) -> FloatArray:
+        """Return the squared error on each row, shape (c, t)."""
+        return np.asarray(((predictions - self.Y[rows][None]) ** 2).mean(axis=2))
+
+    def finish(self, mean: FloatArray) -> FloatArray:
+        """Return the mean as it is."""
+        return mean
 
 
 @dataclass(frozen=True)
@@ -98,8 +129,15 @@ class AbsoluteError:
 
     def __call__(self, predictions: FloatArray, rows: IntArray) -> FloatArray:
         """Return the mean absolute error of each candidate, shape (c,)."""
-        errors = np.abs(predictions - self.Y[rows][None]).mean(axis=2)
-        return _mean(errors, self.weight, rows)
+        return _mean(self.rows(predictions, rows), self.weight, rows)
+
+    def rows(self, predictions: FloatArray, rows: IntArray) -> FloatArray:
+        """Return the absolute error on each row, shape (c, t)."""
+        return np.asarray(np.abs(predictions - self.Y[rows][None]).mean(axis=2))
+
+    def finish(self, mean: FloatArray) -> FloatArray:
+        """Return the mean as it is."""
+        return mean
 
 
 @dataclass(frozen=True)
@@ -129,7 +167,14 @@ class Misclassification:
 
     def __call__(self, predictions: FloatArray, rows: IntArray) -> FloatArray:
         """Return minus the accuracy of each candidate, shape (c,)."""
+        return self.finish(_mean(self.rows(predictions, rows), self.weight, rows))
+
+    def rows(self, predictions: FloatArray, rows: IntArray) -> FloatArray:
+        """Return 1 for every row that is classified rightly, shape (c, t)."""
         c, t, k = predictions.shape
         decided = self.decide(predictions.reshape(c * t, k)).reshape(c, t)
-        accuracy = _mean((decided == self.labels[rows][None]).astype(float), self.weight, rows)
-        return -np.round(accuracy, 9)  # rows of next to no weight must not outvote the tie loss
+        return np.asarray(decided == self.labels[rows][None], dtype=np.float64)
+
+    def finish(self, mean: FloatArray) -> FloatArray:
+        """Return minus the accuracy, rounded."""
+        return -np.round(mean, 9)  # rows of next to no weight must not outvote the tie loss

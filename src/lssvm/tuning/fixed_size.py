@@ -17,7 +17,7 @@ from lssvm.kernels import Kernel
 from lssvm.moments import Moments, accumulate
 from lssvm.solvers.primal import PrimalSystem, primal_system
 from lssvm.tuning.base import Losses
-from lssvm.tuning.criteria import Criterion, SquaredError
+from lssvm.tuning.criteria import Criterion, RowCriterion, SquaredError
 from lssvm.tuning.dual import POOL_ABOVE
 from lssvm.tuning.fixed_cells import Cells, ClassTable, FoldMoments, make_cells
 from lssvm.tuning.fixed_loo import leave_out_predictions
@@ -201,6 +201,8 @@ class FixedSizePoint:
         gather = len(objective.folds) > POOL_ABOVE and not objective.criterion.pooled
         inner = 1 if objective.criterion.pooled else objective.threads
         largest = max(len(rows) for rows in objective.folds.test)
+        if isinstance(objective.criterion, RowCriterion):
+            largest = min(largest, _BLOCK)
         row_bytes = 8 * len(columns) * (4 * len(self.Z) + 3 * largest) * objective.threads
         step = int(max(1, min(len(C), 0.25 * objective.budget // row_bytes)))
 
@@ -234,23 +236,47 @@ class FixedSizePoint:
         errors = _squared(self.moments.testing(v, columns), coef, b)
         if isinstance(criterion, SquaredError):
             return errors, errors
+        if isinstance(criterion, RowCriterion):
+            return errors, self._mean_loss(v, coef, b, criterion)
         predictions = self._predict(v, coef, b, threads)
         if gather:
             return errors, predictions
         return errors, criterion(predictions, self.objective.folds.test[v])
 
-    def _predict(self, v: int, coef: FloatArray, b: FloatArray, threads: int) -> FloatArray:
-        """Return the predictions of all candidates for a fold, shape (c, t, k)."""
+    def _outputs(self, coef: FloatArray, b: FloatArray) -> Callable[[IntArray], FloatArray]:
+        """Return the function from some rows to the outputs of all candidates, shape (c, t, k)."""
         c, m, k = coef.shape
-        rows = self.objective.folds.test[v]
         flat = np.ascontiguousarray(np.moveaxis(coef, 1, 0)).reshape(m, c * k)
         Z = np.asarray(self.Z, dtype=np.float64)
-        out = np.empty((c, len(rows), k))
+
+        def outputs(rows: IntArray) -> FloatArray:
+            X = np.asarray(self.objective.X[rows], dtype=np.float64)
+            values = (np.asarray(self.kernel(X, Z)) @ flat).reshape(-1, c, k)
+            return np.asarray(np.moveaxis(values, 1, 0) + b[:, None, :])
+
+        return outputs
+
+    def _mean_loss(
+        self, v: int, coef: FloatArray, b: FloatArray, criterion: RowCriterion
+    ) -> FloatArray:
+        """Return the losses (c,) of a fold without keeping the predictions of its rows."""
+        outputs, rows = self._outputs(coef, b), self.objective.folds.test[v]
+        weight = criterion.weight
+        total, mass = np.zeros(len(coef)), 0.0
+        for part in slices(len(rows), _BLOCK):
+            some = rows[part]
+            share = np.ones(len(some)) if weight is None else weight[some]
+            total += criterion.rows(outputs(some), some) @ share
+            mass += float(share.sum())
+        return criterion.finish(total / mass)
+
+    def _predict(self, v: int, coef: FloatArray, b: FloatArray, threads: int) -> FloatArray:
+        """Return the predictions of all candidates for a fold, shape (c, t, k)."""
+        outputs, rows = self._outputs(coef, b), self.objective.folds.test[v]
+        out = np.empty((coef.shape[0], len(rows), coef.shape[2]))
 
         def fill(part: slice) -> None:
-            X = np.asarray(self.objective.X[rows[part]], dtype=np.float64)
-            values = (np.asarray(self.kernel(X, Z)) @ flat).reshape(-1, c, k)
-            np.add(np.moveaxis(values, 1, 0), b[:, None, :], out=out[:, part])
+            out[:, part] = outputs(rows[part])
 
         run_blocks(fill, slices(len(rows), _BLOCK), threads)
         return out

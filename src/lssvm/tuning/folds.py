@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.namespace import Array, is_sparse, to_numpy
+from lssvm._core.threads import slices
 
 IntArray = NDArray[np.intp]
 
+_BLOCK = 8192
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
@@ -84,10 +86,10 @@ def hash_rows(X: Array, seed: int = 0) -> NDArray[np.uint64]:
             np.add.at(total, table.row, parts)
         else:
             values = to_numpy(X)
-            for j in range(values.shape[1]):
-                column = np.ascontiguousarray(values[:, j], dtype=np.float64)
-                parts = _mix(column.view(np.uint64) ^ key[j])
-                total += np.where(column != 0, parts, np.uint64(0))
+            for part in slices(len(values), _BLOCK):
+                block = np.ascontiguousarray(values[part], dtype=np.float64)
+                bits = np.where(block != 0, _mix(block.view(np.uint64) ^ key), np.uint64(0))
+                total[part] = bits.sum(axis=1, dtype=np.uint64)
         return _mix(total + np.uint64(seed) * _GOLDEN)
 
 
@@ -125,31 +127,33 @@ def content_folds(
     order = (
         np.lexsort((labels, hashes)) if labels is not None else np.argsort(hashes, kind="stable")
     )
-    new = np.r_[True, hashes[order][1:] != hashes[order][:-1]]
-    first = order[new]  # one representative per distinct row, in hash order
-    distinct = np.empty(len(order), dtype=np.intp)
-    distinct[order] = np.cumsum(new) - 1
-    n_distinct = len(first)
+    hashes = hashes[order]
+    new = np.ones(len(order), dtype=bool)
+    np.not_equal(hashes[1:], hashes[:-1], out=new[1:])
+    del hashes  # 8 bytes a row: nothing is kept longer than it is needed
+    n_distinct = int(new.sum())
     n_folds = n_distinct if n_folds is None else min(n_folds, n_distinct)
     if n_folds < 2:
         raise InvalidInputError(
             f"Cross-validation needs at least 2 distinct rows but there is {n_distinct} "
-            f"(n_samples={len(hashes)}): give fixed numbers for C and gamma."
+            f"(n_samples={len(order)}): give fixed numbers for C and gamma."
         )
+    kind = np.min_scalar_type(n_folds)  # sorted in linear time where it is small
+    dealt = (np.arange(n_distinct) % n_folds).astype(kind)
     if labels is not None:
         # Deal the rows of one class after the other, continuing where the last class stopped.
-        first_order = np.argsort(labels[first], kind="stable")
-    else:
-        first_order = np.arange(n_distinct)
-    fold_of_distinct = np.empty(n_distinct, dtype=np.intp)
-    fold_of_distinct[first_order] = np.arange(n_distinct) % n_folds
-    return _from_assignment(fold_of_distinct[distinct], n_folds)
+        fold_of_distinct = np.empty_like(dealt)
+        fold_of_distinct[np.argsort(labels[order[new]], kind="stable")] = dealt
+        dealt = fold_of_distinct
+    fold = np.empty(len(order), dtype=kind)
+    fold[order] = np.repeat(dealt, np.diff(np.flatnonzero(new), append=len(order)))
+    del order
+    return _from_assignment(fold, n_folds)
 
 
-def _from_assignment(fold: IntArray, n_folds: int) -> Folds:
+def _from_assignment(fold: NDArray[Any], n_folds: int) -> Folds:
     order = np.argsort(fold, kind="stable")
-    cuts = np.searchsorted(fold[order], np.arange(1, n_folds))
-    return Folds(np.split(order, cuts))
+    return Folds(np.split(order, np.cumsum(np.bincount(fold, minlength=n_folds))[:-1]))
 
 
 def splitter_folds(splits: Iterable[tuple[Any, Any]], n: int) -> Folds:
