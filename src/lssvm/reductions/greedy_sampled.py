@@ -1,0 +1,254 @@
+r"""PFSALS: the best of a few random rows joins the basis (algorithm 2 of [Jiao2007]_)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+from scipy.linalg.blas import dtpsv
+
+from lssvm._core.errors import NotPositiveDefiniteError
+from lssvm.reductions.greedy_columns import KernelColumns
+from lssvm.reductions.greedy_path import Greedy, Trace, patience_over
+
+FloatArray = NDArray[Any]
+IntArray = NDArray[np.intp]
+
+_PENDING = 32  # basis functions whose columns are computed together
+
+
+class PackedCholesky:
+    """A Cholesky factor that grows by one row at a time, without a copy per solve.
+
+    Its rows stand one after the other, which is BLAS's packed upper storage of the transpose.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.reductions.greedy_sampled import PackedCholesky
+    >>> factor = PackedCholesky()
+    >>> factor.append(np.empty(0), 2.0)
+    >>> factor.append(np.array([1.0]), 3.0)
+    >>> factor.solve(np.array([2.0, 4.0]))
+    array([1., 1.])
+    """
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._packed = np.empty(64)
+
+    def append(self, row: FloatArray, pivot: float) -> None:
+        """Add the row [row, pivot] with ``row`` of shape (size,)."""
+        start = self.size * (self.size + 1) // 2
+        end = start + self.size + 1
+        if end > len(self._packed):
+            grown = np.empty(max(end, 2 * len(self._packed)))
+            grown[:start] = self._packed[:start]
+            self._packed = grown
+        self._packed[start : end - 1] = row
+        self._packed[end - 1] = pivot
+        self.size += 1
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        """Return G^-1 right, shape (size,); size^2 operations."""
+        return self._solve(right, 1)
+
+    def solve_transposed(self, right: FloatArray) -> FloatArray:
+        """Return G^-T right, shape (size,); size^2 operations."""
+        return self._solve(right, 0)
+
+    def _solve(self, right: FloatArray, trans: int) -> FloatArray:
+        if self.size == 0:
+            return np.empty(0)
+        return np.asarray(dtpsv(self.size, self._packed, right, trans=trans))
+
+    def dense(self) -> FloatArray:
+        """Return the factor as a lower triangular matrix (size, size)."""
+        G = np.zeros((self.size, self.size))
+        G[np.tril_indices(self.size)] = self._packed[: self.size * (self.size + 1) // 2]
+        return G
+
+
+class _Problem:
+    """One column of the targets: its basis, factor and coefficients."""
+
+    def __init__(self, y: FloatArray, bias: bool, prefit: bool) -> None:
+        self.y, self.bias, self.prefit = y, bias, prefit
+        self.factor = PackedCholesky()
+        self.slots: list[int] = []
+        self.wy: list[float] = []
+        self.w1: list[float] = []
+        self.b = 0.0
+        self.trace = Trace()
+
+    def add(self, row: int, slot: int, k: FloatArray, H: float) -> FloatArray:
+        """Add a basis function; ``k`` (size,) are its kernel values. Returns the coefficients."""
+        g = self.factor.solve(k)
+        square = H - float(g @ g)  # 1/lambda of [Jiao2007, eq. (15)], for the definite part
+        if not square > 0:
+            raise NotPositiveDefiniteError(
+                "The kernel matrix of the selected rows is not positive definite, even with "
+                "1/C on its diagonal. Use a positive definite kernel such as 'rbf', or lower C."
+            )
+        d = float(np.sqrt(square))
+        self.wy.append((self.y[row] - float(g @ self.wy)) / d)
+        self.w1.append((1.0 - float(g @ self.w1)) / d if self.bias else 0.0)
+        self.factor.append(g, d)  # [Jiao2007, eq. (18)]
+        self.slots.append(slot)
+        wy, w1 = np.asarray(self.wy), np.asarray(self.w1)
+        self.b = float(w1 @ wy / (w1 @ w1)) if self.bias else 0.0
+        self.trace.support.append(row)
+        self.trace.objective.append(-0.5 * float(wy @ wy - self.b * (w1 @ wy)))
+        return self.factor.solve_transposed(wy - self.b * w1)  # [Jiao2007, eq. (17)]
+
+    def curvature(self, H: FloatArray, K: FloatArray) -> FloatArray:
+        """Return what divides r^2 for rows with kernel values K (m, size)."""
+        if not self.prefit or not self.slots:
+            return H
+        Z = solve_triangular(self.factor.dense(), K.T, lower=True, check_finite=False)
+        h = H - np.einsum("ij,ij->j", Z, Z)
+        if self.bias:
+            w1 = np.asarray(self.w1)
+            h = h + (1.0 - w1 @ Z) ** 2 / (w1 @ w1)
+        return np.asarray(h)  # [Jiao2007, eq. (23)]
+
+
+class SampledSearch:
+    """All problems of algorithm 2 side by side.
+
+    Every step draws one random order of the rows; each problem looks at the first ``candidates`` of
+    them that are not in its basis yet, a uniform draw from its set Q. The kernel values between
+    these rows and all basis functions are gathered once for all problems, and their residuals are
+    one product.
+
+    Notes
+    -----
+    Per step and problem size^2 operations for the factor, and candidates x size for the residual.
+    Kernel columns of new basis functions are computed over all rows, 32 at a time, while the budget
+    lasts; later ones are evaluated at the candidates, step by step.
+    """
+
+    def __init__(
+        self,
+        columns: KernelColumns,
+        Y: FloatArray,
+        diagonal: FloatArray,
+        ridge: FloatArray,
+        settings: Greedy,
+        *,
+        bias: bool,
+        usable: NDArray[np.bool_],
+        weight: FloatArray,
+        rng: np.random.Generator,
+    ) -> None:
+        self.columns, self.Y, self.settings, self.rng = columns, Y, settings, rng
+        self.H = diagonal + ridge
+        self.pool = np.flatnonzero(usable)
+        self.held = np.flatnonzero(~usable)
+        self.held_weight = weight[self.held]
+        self.problems = [_Problem(y, bias, settings.prefit) for y in Y.T]
+        self.in_basis = np.zeros((columns.n, Y.shape[1]), dtype=bool)
+        self.slot_of = np.full(columns.n, -1, dtype=np.intp)
+        self.order: list[int] = []  # the row of each slot
+        self.kept = 0  # slots whose columns are kept
+        self.A = np.zeros((64, Y.shape[1]))  # coefficients per slot and problem
+
+    def run(self) -> list[Trace]:
+        """Take steps until every problem has stopped."""
+        running = np.arange(len(self.problems))
+        first = True
+        while len(running):
+            rows = self.pool if first else self._draw(running)
+            running = self._step(rows, running, first)
+            first = False
+            self._keep_columns()
+        return [problem.trace for problem in self.problems]
+
+    def _draw(self, running: IntArray) -> IntArray:
+        """Draw rows until every running problem has its candidates (or there are no more)."""
+        n, wanted = len(self.pool), self.settings.candidates or len(self.pool)
+        taken = max(len(self.problems[p].slots) for p in running)
+        many = min(n, int(1.1 * wanted * n / max(1, n - taken)) + 16)
+        while True:
+            rows = self.pool[self.rng.choice(n, many, replace=False)]
+            free = (~self.in_basis[rows][:, running]).sum(axis=0)
+            left = n - np.array([len(self.problems[p].slots) for p in running])
+            if many == n or np.all(free >= np.minimum(wanted, left)):
+                return rows
+            many = min(n, 2 * many)
+
+    def _step(self, rows: IntArray, running: IntArray, first: bool) -> IntArray:
+        looked = rows if len(self.held) == 0 else np.concatenate([rows, self.held])
+        K = self._kernel(looked)
+        R = K @ self.A[: len(self.order), running].astype(K.dtype, copy=False)
+        R = R + np.array([self.problems[p].b for p in running]) - self.Y[np.ix_(looked, running)]
+        m = len(rows)
+        free = ~self.in_basis[rows][:, running]
+        if not first:
+            free &= np.cumsum(free, axis=0) <= (self.settings.candidates or m)
+        size = np.where(free, np.abs(R[:m]), 0.0)  # [Jiao2007, eq. (28)]
+        gain = size**2 / self.H[rows][:, None]  # [Jiao2007, eq. (30)]
+        left = []
+        for c, p in enumerate(running):
+            problem = self.problems[p]
+            if self.settings.prefit:
+                curvature = problem.curvature(self.H[rows], K[:m, problem.slots])
+                gain[:, c] = size[:, c] ** 2 / curvature
+            self._record(problem, size[:, c], R[m:, c], free[:, c])
+            if self._stops(problem, size[:, c], free[:, c]):
+                continue
+            self._add(p, problem, rows, K, int(np.argmax(np.where(free[:, c], gain[:, c], -1.0))))
+            left.append(p)
+        return np.array(left, dtype=np.intp)
+
+    def _record(
+        self, problem: _Problem, size: FloatArray, held: FloatArray, free: NDArray[np.bool_]
+    ) -> None:
+        if not problem.slots:
+            return
+        problem.trace.error.append(float(size.max(initial=0.0)))
+        if len(held):
+            loss = np.average(held**2, weights=self.held_weight)
+            problem.trace.held_out.append(float(loss))
+
+    def _stops(self, problem: _Problem, size: FloatArray, free: NDArray[np.bool_]) -> bool:
+        trace, most = problem.trace, self.settings.max_support
+        if not free.any():
+            trace.status = "exhausted"
+        elif size.max() <= self.settings.epsilon:  # [Jiao2007, eq. (31)]
+            trace.status = "epsilon"
+        elif most is not None and len(problem.slots) >= most:
+            trace.status = "max_support"
+        elif trace.held_out and patience_over(trace.held_out, self.settings.patience):
+            trace.status = "held_out"
+        else:
+            return False
+        return True
+
+    def _add(self, p: int, problem: _Problem, rows: IntArray, K: FloatArray, j: int) -> None:
+        row = int(rows[j])
+        if self.slot_of[row] < 0:
+            self.slot_of[row] = len(self.order)
+            self.order.append(row)
+            if len(self.order) > len(self.A):
+                self.A = np.concatenate([self.A, np.zeros_like(self.A)])
+        k = K[j, problem.slots].astype(np.float64, copy=False)
+        coef = problem.add(row, int(self.slot_of[row]), k, float(self.H[row]))
+        self.A[problem.slots, p] = coef
+        self.in_basis[row, p] = True
+
+    def _kernel(self, rows: IntArray) -> FloatArray:
+        """Return K between rows and all slots, shape (len(rows), slots)."""
+        late = np.array(self.order[self.kept :], dtype=np.intp)
+        out = np.empty((len(rows), len(self.order)), self.columns.dtype)
+        self.columns.store.rows_into(rows, out[:, : self.kept])
+        if len(late):
+            out[:, self.kept :] = self.columns.block(rows, late)
+        return out
+
+    def _keep_columns(self) -> None:
+        late = len(self.order) - self.kept
+        if late >= _PENDING and self.columns.store.size < self.columns.store.limit:
+            self.kept += self.columns.keep(np.array(self.order[self.kept :], dtype=np.intp))
