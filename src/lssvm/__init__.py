@@ -1,7 +1,22 @@
 """Least squares support vector machines of any size, with scikit-learn's interface."""
 
-from lssvm.estimators import LSSVC, LSSVR, FixedSizeLSSVC, FixedSizeLSSVR
+from lssvm.estimators import (
+    LSSVC,
+    LSSVR,
+    FixedSizeLSSVC,
+    FixedSizeLSSVR,
+    GreedyLSSVC,
+    GreedyLSSVR,
+)
 
 __version__ = "0.1.0.dev0"
 
-__all__ = ["LSSVC", "LSSVR", "FixedSizeLSSVC", "FixedSizeLSSVR", "__version__"]
+__all__ = [
+    "LSSVC",
+    "LSSVR",
+    "FixedSizeLSSVC",
+    "FixedSizeLSSVR",
+    "GreedyLSSVC",
+    "GreedyLSSVR",
+    "__version__",
+]

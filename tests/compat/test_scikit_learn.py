@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
-from lssvm import LSSVC, LSSVR, FixedSizeLSSVC, FixedSizeLSSVR
+from lssvm import LSSVC, LSSVR, FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, GreedyLSSVR
 
 ESTIMATORS = [
     LSSVC(),
@@ -27,6 +27,11 @@ ESTIMATORS = [
     LSSVR(C="cv", gamma="cv"),
     LSSVC(reduction="l0"),
     LSSVC(kernel="poly", multiclass="ecoc"),
+    GreedyLSSVC(),
+    GreedyLSSVR(),
+    GreedyLSSVC(C="cv", candidates=20, multiclass="ovo", prefit=True),
+    GreedyLSSVR(criterion="sggp", prefit=True, max_support=10),
+    GreedyLSSVC(criterion="kmp", candidates=20),
 ]
 
 

@@ -42,6 +42,9 @@ class Progress:
         if self.verbose == 1 and not final and now - self._last < 1.0:
             return
         self._last = now
+        if "text" in event:
+            self._write(f"lssvm: {event['text']}", final)
+            return
         planned = event.get("planned")
         count = event.get("n_evaluations", 0)
         text = f"lssvm: {event.get('stage')}, {count}{f'/{planned}' if planned else ''} evaluations"
@@ -49,7 +52,9 @@ class Progress:
             text += f", best score {-event['best_loss']:.6g} at C={event['best_C']:.4g}"
             if event.get("best_gamma") is not None:
                 text += f", gamma={event['best_gamma']:.4g}"
-        text += f", {event.get('elapsed', 0.0):.1f} s"
+        self._write(f"{text}, {event.get('elapsed', 0.0):.1f} s", final)
+
+    def _write(self, text: str, final: bool) -> None:
         live = self.stream.isatty() and self.verbose == 1
         self.stream.write(f"\r\x1b[2K{text}" if live else f"{text}\n")
         if live and final:

@@ -4,5 +4,7 @@ from lssvm.estimators.dual_classifier import LSSVC
 from lssvm.estimators.dual_regressor import LSSVR
 from lssvm.estimators.fixed_classifier import FixedSizeLSSVC
 from lssvm.estimators.fixed_regressor import FixedSizeLSSVR
+from lssvm.estimators.greedy_classifier import GreedyLSSVC
+from lssvm.estimators.greedy_regressor import GreedyLSSVR
 
-__all__ = ["LSSVC", "LSSVR", "FixedSizeLSSVC", "FixedSizeLSSVR"]
+__all__ = ["LSSVC", "LSSVR", "FixedSizeLSSVC", "FixedSizeLSSVR", "GreedyLSSVC", "GreedyLSSVR"]

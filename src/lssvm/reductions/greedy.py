@@ -2,6 +2,7 @@ r"""Greedy approximation: one basis function at a time, until every row is predi
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from lssvm.reductions.greedy_full import FullSearch
 from lssvm.reductions.greedy_path import (
     Greedy,
     GreedyPath,
+    OnEvent,
     Trace,
     best_size,
     cholesky,
@@ -37,6 +39,7 @@ def greedy_paths(
     *,
     held_out: NDArray[np.bool_] | None = None,
     random_state: RandomState = 0,
+    on_event: OnEvent | None = None,
 ) -> list[GreedyPath]:
     r"""Build sparse models of several targets, one basis function at a time.
 
@@ -56,6 +59,8 @@ def greedy_paths(
         Rows that never join a basis; the size with the smallest squared error on them is kept.
     random_state : int, Generator, RandomState or None, default=0
         Draws the candidates.
+    on_event : callable, optional
+        Called with a dict that says how far a run is.
 
     Returns
     -------
@@ -100,17 +105,25 @@ def greedy_paths(
     weight = np.ones(n) if system.root_weight is None else system.root_weight.astype(float) ** 2
     rng = as_generator(random_state)
     if settings.criterion != "fsals":
-        pursuit = Pursuit(system, settings, usable=usable, weight=weight)
-        return [pursuit.run(y, rng) for y in Y.T]
+        pursuit = Pursuit(system, settings, usable=usable, weight=weight, on_event=on_event)
+        draws = rng.spawn(Y.shape[1])
+        return [pursuit.run(y, draws[j], j) for j, y in enumerate(Y.T)]
     diagonal = kernel_diagonal(system)
     ridge = 1.0 / (system.C * weight)  # 1/(2 gamma) of [Jiao2007, eq. (12)]
     columns = KernelColumns(system)
-    options: dict[str, Any] = {"bias": system.bias, "usable": usable, "weight": weight}
+    options: dict[str, Any] = {
+        "bias": system.bias,
+        "usable": usable,
+        "weight": weight,
+        "on_event": on_event,
+    }
     if settings.candidates is None:
-        limit = max(1, int(0.4 * system.budget / (n * system.dtype.itemsize)))
+        limit = min(n, max(1, int(0.4 * system.budget / (n * system.dtype.itemsize))))
         traces = [
-            FullSearch(columns, y, diagonal, ridge, settings, limit=min(limit, n), **options).run()
-            for y in Y.T
+            FullSearch(
+                columns, y, diagonal, ridge, settings, limit=limit, number=j, **options
+            ).run()
+            for j, y in enumerate(Y.T)
         ]
     else:
         traces = SampledSearch(columns, Y, diagonal, ridge, settings, rng=rng, **options).run()
@@ -141,15 +154,40 @@ def check_settings(settings: Greedy) -> None:
             )
 
 
-def support_factor(
-    system: DualSystem, support: IntArray, ridge: FloatArray | None = None
-) -> FloatArray:
-    """Return the lower Cholesky factor of K + ridge on the support, shape (m, m), in float64."""
-    if ridge is None:
-        weight = np.ones(system.n) if system.root_weight is None else system.root_weight**2
-        ridge = 1.0 / (system.C * weight)
+def support_factor(system: DualSystem, support: IntArray) -> FloatArray:
+    """Return the lower Cholesky factor of K + 1/(C s) on the support, shape (m, m), in float64."""
     K = np.asarray(system.kernel(system.rows[support], system.basis[support]), dtype=np.float64)
-    return cholesky(K + np.diag(ridge[support]))
+    return cholesky(K + np.diag(1.0 / (system.C * np.asarray(system.u)[support] ** 2)))
+
+
+def change_C(system: DualSystem, path: GreedyPath, C: float, criterion: str) -> GreedyPath:
+    """Return the path with its coefficients solved again at another C, on the same basis.
+
+    Parameters
+    ----------
+    system : DualSystem
+        With the C of the run.
+    path : GreedyPath
+    C : float
+    criterion : {"fsals", "kmp", "sggp"}
+
+    Returns
+    -------
+    GreedyPath
+        Its traces are those of the run.
+    """
+    if len(path.support) == 0:
+        return path
+    if path.factor is None:
+        coef, b = path.at(len(path.support), support_factor(replace(system, C=C), path.support))
+        return replace(path, coef=coef, intercept=b)
+    D = np.eye(len(path.support))
+    if criterion == "sggp":
+        rows, basis = system.rows[path.support], system.basis[path.support]
+        D = np.asarray(system.kernel(rows, basis), dtype=np.float64)
+    factor = cholesky(path.factor @ path.factor.T + D * (1.0 / C - 1.0 / system.C))
+    coef, b = path.at(len(path.support), factor)
+    return replace(path, coef=coef, intercept=b, factor=factor)
 
 
 def _finish(

@@ -11,7 +11,7 @@ from scipy.linalg import solve_triangular
 
 from lssvm._core.errors import NotPositiveDefiniteError
 from lssvm.reductions.greedy_columns import ColumnStore, KernelColumns
-from lssvm.reductions.greedy_path import Greedy, Trace, patience_over
+from lssvm.reductions.greedy_path import Greedy, OnEvent, Trace, patience_over
 
 FloatArray = NDArray[Any]
 IntArray = NDArray[np.intp]
@@ -80,9 +80,12 @@ class FullSearch:
         usable: NDArray[np.bool_],
         weight: FloatArray,
         limit: int,
+        on_event: OnEvent | None = None,
+        number: int = 0,
     ) -> None:
+        self.on_event, self.number = on_event, number
         self.columns, self.settings, self.bias = columns, settings, bias
-        self.H = diagonal + ridge
+        self.H: FloatArray = diagonal + ridge
         self.least = float(ridge.min())  # no row outside the basis has a smaller curvature
         self.V = ColumnStore(columns.n, columns.dtype, limit)
         self.Fy, self.F1 = -y.astype(np.float64), np.full(columns.n, -1.0)
@@ -113,10 +116,12 @@ class FullSearch:
             tried = self._try(min(self.steps, room))
             if self._accept(*tried):
                 break
+            if self.on_event is not None:
+                self.on_event(trace.event(self.number))
         return trace
 
     def _residual(self) -> FloatArray:
-        return self.Fy - self.scalars.bias * self.F1 if self.bias else self.Fy
+        return np.asarray(self.Fy - self.scalars.bias * self.F1 if self.bias else self.Fy)
 
     def _curvature(self, q: FloatArray, F1: FloatArray, s11: Any) -> FloatArray:
         """Return what divides r^2: eq. (30), or (23) with prefitting."""
@@ -126,10 +131,10 @@ class FullSearch:
 
     def _schur(self, H: FloatArray, q: FloatArray, F1: FloatArray, s11: Any) -> FloatArray:
         if not self.bias:
-            return np.maximum(H - q, self.least)
+            return np.asarray(np.maximum(H - q, self.least))
         if np.ndim(s11) == 0 and s11 == 0.0:
             return H  # one function alone gets the coefficient 0: choose by eq. (30)
-        return np.maximum(H - q + F1**2 / s11, self.least)  # [Jiao2007, eq. (23)]
+        return np.asarray(np.maximum(H - q + F1**2 / s11, self.least))  # [Jiao2007, eq. (23)]
 
     def _hot(self) -> IntArray:
         """Return the rows of largest gain, ascending; of equals the first ones."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from lssvm.solvers import DualSystem
 
 FloatArray = NDArray[Any]
 IntArray = NDArray[np.intp]
+OnEvent = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,22 @@ class GreedyPath:
             mean=self.mean,
         )
 
+    def cut(self, size: int, coef: FloatArray, intercept: float) -> GreedyPath:
+        """Return the path of the first ``size`` functions, with the solution of `at`."""
+        return replace(
+            self,
+            support=self.support[:size],
+            objective=self.objective[:size],
+            error=self.error[:size],
+            held_out=self.held_out[:size],
+            status="max_support" if size < len(self.support) else self.status,
+            coef=coef,
+            intercept=intercept,
+            targets=self.targets[:size],
+            offsets=None if self.offsets is None else self.offsets[:size],
+            factor=None if self.factor is None else self.factor[:size, :size],
+        )
+
 
 def solve_size(
     factor: FloatArray,
@@ -184,6 +202,11 @@ class Trace:
     error: list[float] = field(default_factory=list)
     held_out: list[float] = field(default_factory=list)
     status: str = "exhausted"
+
+    def event(self, number: int) -> dict[str, Any]:
+        """Say how far the problem of that number is, for a progress report."""
+        error = f", largest error {self.error[-1]:.4g}" if self.error else ""
+        return {"text": f"problem {number + 1}, {len(self.support)} basis functions{error}"}
 
 
 def patience_over(losses: list[float], patience: int) -> bool:

@@ -13,6 +13,7 @@ from lssvm.reductions.greedy_columns import ColumnStore, KernelColumns
 from lssvm.reductions.greedy_path import (
     Greedy,
     GreedyPath,
+    OnEvent,
     Trace,
     best_size,
     kernel_diagonal,
@@ -52,8 +53,10 @@ class Pursuit:
         *,
         usable: NDArray[np.bool_],
         weight: FloatArray,
+        on_event: OnEvent | None = None,
     ) -> None:
         self.system, self.settings, self.usable = system, settings, usable
+        self.on_event = on_event
         self.n, self.C, self.bias = system.n, system.C, system.bias
         self.w = np.where(usable, weight, 0.0)
         self.total = float(self.w.sum())
@@ -99,10 +102,12 @@ class Pursuit:
         """Return the squared lengths of the centred columns (n, m)."""
         return np.asarray(self.w @ (K * K) - self.total * self._mean(K) ** 2)
 
-    def run(self, y: FloatArray, rng: np.random.Generator) -> GreedyPath:
+    def run(self, y: FloatArray, rng: np.random.Generator, number: int = 0) -> GreedyPath:
         """Take steps for one column of targets until something says stop."""
         one = _Run(self, y)
         while not one.stops():
+            if self.on_event is not None and one.trace.error:
+                self.on_event(one.trace.event(number))
             rows = np.flatnonzero(one.free)
             many = self.settings.candidates
             if many is not None and many < len(rows) and one.trace.support:
@@ -195,7 +200,7 @@ class _Run:
         s = self._products(column[:, None], np.array([row]))[:, 0]
         square = float(parent._diagonal(column[:, None])[0] + parent.penalty[row] / parent.C)
         g = self.factor.solve(s)
-        d = float(np.sqrt(max(square - g @ g, np.finfo(float).eps * square)))
+        d = max(square - float(g @ g), float(np.finfo(float).eps) * square) ** 0.5
         target = float(column @ (parent.w * (self.y - self.mean)))  # the mean of y - mean is 0
         if everything and parent.settings.prefit:
             self._reduce(row, column, mean, g, d)

@@ -11,7 +11,7 @@ from scipy.linalg.blas import dtpsv
 
 from lssvm._core.errors import NotPositiveDefiniteError
 from lssvm.reductions.greedy_columns import KernelColumns
-from lssvm.reductions.greedy_path import Greedy, Trace, patience_over
+from lssvm.reductions.greedy_path import Greedy, OnEvent, Trace, patience_over
 
 FloatArray = NDArray[Any]
 IntArray = NDArray[np.intp]
@@ -142,7 +142,9 @@ class SampledSearch:
         usable: NDArray[np.bool_],
         weight: FloatArray,
         rng: np.random.Generator,
+        on_event: OnEvent | None = None,
     ) -> None:
+        self.on_event = on_event
         self.columns, self.Y, self.settings, self.rng = columns, Y, settings, rng
         self.H = diagonal + ridge
         self.pool = np.flatnonzero(usable)
@@ -164,6 +166,9 @@ class SampledSearch:
             running = self._step(rows, running, first)
             first = False
             self._keep_columns()
+            if self.on_event is not None and len(running):
+                p = int(running[0])
+                self.on_event(self.problems[p].trace.event(p))
         return [problem.trace for problem in self.problems]
 
     def _draw(self, running: IntArray) -> IntArray:

@@ -1,0 +1,212 @@
+"""`GreedyLSSVR`: sparse regression, built one basis function at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import validate_data
+
+from lssvm._core.random import RandomState
+from lssvm.estimators._greedy import GreedyModel, GreedyProblem
+from lssvm.estimators._validation import check_kernel_matrix, check_weight
+from lssvm.tuning import Group, SquaredError
+
+FloatArray = NDArray[Any]
+
+
+class GreedyLSSVR(MultiOutputMixin, RegressorMixin, GreedyModel):
+    r"""Sparse least squares support vector regression, built one basis function at a time.
+
+    The algorithms of [Jiao2007]_, written there for the labels +1 and -1, with real targets: the
+    dual of the LS-SVM depends on the labels through y alone. See `GreedyLSSVC`.
+
+    Parameters
+    ----------
+    C : float or "cv", default=1.0
+        Regularisation; larger fits closer. The paper's gamma is C/2. "cv" selects the basis at
+        C = 8 and then chooses C by exact leave-one-out on that basis; the basis stays.
+    gamma : float, array of shape (d,), "scale" or "auto", default="scale"
+        Width of rbf, laplacian and matern, scale of poly; as in `sklearn.svm.SVR`.
+    kernel : str, callable or Kernel, default="rbf"
+        "rbf", "linear", "poly", "laplacian", "matern" or "precomputed", a function of two matrices
+        of rows, or an object of `lssvm.kernels`.
+    degree : int, default=3
+        Of the polynomial kernel (gamma x'z + coef0)^degree.
+    coef0 : float, default=1.0
+    nu : {0.5, 1.5, 2.5}, default=1.5
+        Of the Matern kernel.
+    fit_intercept : bool, default=True
+        Whether there is a bias b.
+    epsilon : float, default=0.1
+        In units of y, as in `sklearn.svm.SVR`: stop when all rows outside the basis (of the
+        candidates, if there are any) are predicted with an error of at most epsilon (eq. (31)). 0
+        gives the full machine of `LSSVR`.
+    criterion : {"fsals", "kmp", "sggp"}, default="fsals"
+        The loss that grows the basis: eq. (38), or that of kernel matching pursuit, eq. (36), or of
+        the sparse greedy Gaussian process, eq. (37). The last two fit the basis to all rows, which
+        needs fewer functions and more time per function.
+    candidates : int or None, default=None
+        Rows looked at per step, drawn at random; None looks at all. 146 is the number of eq. (35).
+    prefit : bool, default=False
+        Whether a candidate is judged after a refit of all coefficients (eq. (23)) instead of its
+        own alone (eq. (30)).
+    max_support : int or None, default=None
+        Largest number of basis functions per output.
+    validation_fraction : float or None, default=None
+        Part of the rows that is held out: the size with the smallest squared error on them is kept,
+        and a run stops 50 steps after it.
+    memory_budget : int, str or None, default=None
+        Bytes, or "2 GB"; None is 70 % of the available memory. Kernel columns are kept in it, and
+        computed again beyond it.
+    n_jobs : int or None, default=None
+        Threads; None uses all cores.
+    random_state : int, Generator, RandomState or None, default=None
+        Draws candidates and held-out rows; None is a fixed seed, so fits repeat.
+    verbose : int, default=0
+        1 reports the steps on standard error.
+
+    Attributes
+    ----------
+    support_ : int array of shape (n_support,)
+        Rows of X that are in the basis of at least one output.
+    support_vectors_ : array of shape (n_support, n_features)
+        Not for a precomputed kernel.
+    dual_coef_ : array of shape (n_support, n_outputs)
+        Support values, zero where an output does not use a row.
+    intercept_ : array of shape (n_outputs,)
+    paths_ : list of GreedyPath
+        The run of every output: its rows in the order of selection, the objective and the largest
+        error after each step, and why it stopped.
+    n_iter_ : int
+        Steps of the longest run.
+    C_ : float
+    gamma_ : float or array
+    cv_results_ : dict
+        With C="cv": values of C and their leave-one-out mean squared error, negated.
+    best_score_ : float
+        With C="cv": the score at the chosen C.
+    n_features_in_ : int
+    feature_names_in_ : array
+        When X had column names.
+
+    Notes
+    -----
+    The cost is that of `GreedyLSSVC`. With a bias the targets are centred first, so that a shift of
+    y moves the bias alone; the print starts from y as it is, which for its labels +1 and -1 differs
+    in the first basis function only. Equal rows are merged (their weights add up, their targets are
+    averaged), which leaves the LS-SVM as it is and makes a weight of 2 the row twice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm import GreedyLSSVR
+    >>> X = np.linspace(0, 6, 200)[:, None]
+    >>> model = GreedyLSSVR(C=100.0, gamma=1.0, epsilon=0.05).fit(X, np.sin(X[:, 0]))
+    >>> len(model.support_) < 30, bool(model.score(X, np.sin(X[:, 0])) > 0.99)
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        C: Any = 1.0,
+        *,
+        gamma: Any = "scale",
+        kernel: Any = "rbf",
+        degree: int = 3,
+        coef0: float = 1.0,
+        nu: float = 1.5,
+        fit_intercept: bool = True,
+        epsilon: float = 0.1,
+        criterion: str = "fsals",
+        candidates: int | None = None,
+        prefit: bool = False,
+        max_support: int | None = None,
+        validation_fraction: float | None = None,
+        memory_budget: Any = None,
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+        verbose: int = 0,
+    ) -> None:
+        self.C = C
+        self.gamma = gamma
+        self.kernel = kernel
+        self.degree = degree
+        self.coef0 = coef0
+        self.nu = nu
+        self.fit_intercept = fit_intercept
+        self.epsilon = epsilon
+        self.criterion = criterion
+        self.candidates = candidates
+        self.prefit = prefit
+        self.max_support = max_support
+        self.validation_fraction = validation_fraction
+        self.memory_budget = memory_budget
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> GreedyLSSVR:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            The (n, n) kernel matrix for ``kernel="precomputed"``.
+        y : array-like of shape (n,) or (n, n_outputs)
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        GreedyLSSVR
+            Itself.
+        """
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse="csr" if self._accepts_sparse() else False,
+            dtype=[np.float64, np.float32],
+            multi_output=True,
+            y_numeric=True,
+        )
+        if self._precomputed():
+            check_kernel_matrix(X)
+        y = np.asarray(y, dtype=np.float64)
+        weight = check_weight(sample_weight, X.shape[0])
+        support = np.arange(X.shape[0])
+        if weight is not None:
+            support = np.flatnonzero(weight > 0)
+            X, y, weight = X[support], y[support], weight[support]
+        self._single = y.ndim == 1
+        Y = y.reshape(len(support), -1)
+        centre = np.zeros(Y.shape[1])
+        if self.fit_intercept:
+            centre = np.average(Y, axis=0, weights=weight)
+        Y = Y - centre
+        squares = SquaredError(Y, weight)
+
+        def losses(predictions: FloatArray) -> FloatArray:
+            loss = squares(predictions, np.arange(len(Y)))
+            return np.column_stack([loss, loss])
+
+        groups = [Group(np.arange(Y.shape[1]))]
+        self._fit_problem(GreedyProblem(X, Y, groups, weight, support, losses, centre))
+        return self
+
+    def predict(self, X: Any) -> FloatArray:
+        """Predict the targets of new rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            The (n, n_train) kernel rows for ``kernel="precomputed"``.
+
+        Returns
+        -------
+        array of shape (n,) or (n, n_outputs)
+        """
+        raw = self._raw_scores(X)
+        return raw[:, 0] if self._single else raw
