@@ -279,4 +279,5 @@ def test_no_warnings_in_plain_use():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for options in RUNS:
-            GreedyLSSVC(max_support=20, **options).fit(X, labels).predict(new)
+            model = GreedyLSSVC(max_support=20, **options).fit(X, labels)
+            assert len(model.predict(new)) == 40

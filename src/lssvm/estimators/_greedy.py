@@ -161,18 +161,17 @@ class GreedyModel(BaseEstimator):
         else:
             Y = Y[first]
         first = rows[first]
+        X = problem.X[first]
         system = DualSystem(
             self._kernel,
-            problem.X[first],
-            first if self._precomputed() else problem.X[first],
+            X,
+            problem.support[first] if self._precomputed() else X,
             C,
             None if np.all(total == 1.0) else np.sqrt(total),
             as_bytes(self.memory_budget),
             n_threads(self.n_jobs),
             bool(self.fit_intercept),
         )
-        if self._precomputed():
-            system = replace(system, basis=problem.support[first])
         return _Part(system, Y, first, member, rows)
 
     def _held_out(self, n: int, rng: np.random.Generator) -> NDArray[np.bool_] | None:
