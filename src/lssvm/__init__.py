@@ -3,6 +3,7 @@
 from lssvm.estimators import (
     LSSVC,
     LSSVR,
+    NARX,
     FixedSizeLSSVC,
     FixedSizeLSSVR,
     GreedyLSSVC,
@@ -14,6 +15,7 @@ __version__ = "0.1.0.dev0"
 __all__ = [
     "LSSVC",
     "LSSVR",
+    "NARX",
     "FixedSizeLSSVC",
     "FixedSizeLSSVR",
     "GreedyLSSVC",

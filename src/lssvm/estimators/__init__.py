@@ -6,5 +6,14 @@ from lssvm.estimators.fixed_classifier import FixedSizeLSSVC
 from lssvm.estimators.fixed_regressor import FixedSizeLSSVR
 from lssvm.estimators.greedy_classifier import GreedyLSSVC
 from lssvm.estimators.greedy_regressor import GreedyLSSVR
+from lssvm.estimators.narx import NARX
 
-__all__ = ["LSSVC", "LSSVR", "FixedSizeLSSVC", "FixedSizeLSSVR", "GreedyLSSVC", "GreedyLSSVR"]
+__all__ = [
+    "LSSVC",
+    "LSSVR",
+    "NARX",
+    "FixedSizeLSSVC",
+    "FixedSizeLSSVR",
+    "GreedyLSSVC",
+    "GreedyLSSVR",
+]

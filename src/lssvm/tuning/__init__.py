@@ -5,6 +5,7 @@ from lssvm.tuning.criteria import AbsoluteError, Criterion, Misclassification, S
 from lssvm.tuning.dual import C_range, DualObjective, DualPoint, Group
 from lssvm.tuning.fixed_size import FixedSizeObjective
 from lssvm.tuning.folds import Folds, content_folds, hash_rows, restrict_folds, splitter_folds
+from lssvm.tuning.free_running import FreeRunObjective, FreeRunPoint, Stretch, free_run
 from lssvm.tuning.search_annealing import CoupledAnnealing
 from lssvm.tuning.search_base import Search
 from lssvm.tuning.search_choice import make_search
@@ -21,6 +22,8 @@ __all__ = [
     "DualPoint",
     "FixedSizeObjective",
     "Folds",
+    "FreeRunObjective",
+    "FreeRunPoint",
     "GridSearch",
     "Group",
     "Losses",
@@ -32,8 +35,10 @@ __all__ = [
     "ShrinkingGridSearch",
     "Space",
     "SquaredError",
+    "Stretch",
     "TuningResult",
     "content_folds",
+    "free_run",
     "hash_rows",
     "make_search",
     "restrict_folds",
