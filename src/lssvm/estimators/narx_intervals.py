@@ -2,39 +2,94 @@ r"""Intervals of `NARX` forecasts: simulated free runs, calibrated on stretches 
 
 1. Models that have not seen a stretch predict it one step at a time: what is left over are
    residuals of the size that new data have.
-2. Paths are simulated by adding residuals drawn at random to every step of a free run. Their
-   spread around the free run without noise, a root mean square :math:`s_h` at step h, says how much
-   the model amplifies errors from this starting point.
-3. On every stretch the same simulation by the model that has not seen it gives the ratio of the
-   true error at step h to the spread there. The interval at step h is the free run plus or minus
-   :math:`k_h s_h`, where :math:`k_h` is the split-conformal quantile of the ratios at the steps
-   around h of all stretches.
+2. Paths are simulated: every step of a free run adds the residual of one of the `NEIGHBOURS` rows
+   nearest to the current one, drawn at random, so that noise is large where the series is hard to
+   predict. The spread of the paths around the free run without noise, a root mean square
+   :math:`s_h` at step h, says how uncertain this forecast is compared with others.
+3. The same simulation is made on every stretch, by the model that has not seen it and without the
+   residuals it leaves out. With the mean spread :math:`m_h` of all stretches the unit of error is
+   :math:`u_h = \sqrt{s_h m_h}`: simulation cannot foresee everything, so its word counts half.
+4. The interval at step h is the free run plus or minus :math:`k_h u_h`, where :math:`k_h` is the
+   split-conformal quantile of the ratios of true error to unit at the steps around h of all
+   stretches.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from lssvm._core.threads import slices
 from lssvm.estimators.narx_fitting import Plan, held_out_models
 from lssvm.estimators.narx_series import FloatArray, Layout
 from lssvm.tuning import free_run
 from lssvm.tuning.free_running import Models, level_errors, stack_exog
 
+NEIGHBOURS = 5
 WINDOW = 0.1  # ratios are pooled over this part of the horizon on either side of a step
+_CHUNK = 4_000_000  # numbers in the largest temporary
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """Out-of-sample one-step residuals, and the rows they belong to."""
+
+    rows: FloatArray  # (k, d)
+    values: FloatArray  # (k,)
+    index: NDArray[np.intp]  # (k,), places among the training rows
+
+    def noise(self, seed: list[int], left_out: list[NDArray[np.intp]] | None = None) -> Any:
+        """Return a function that draws the residual of a near row, see `free_run`.
+
+        ``left_out`` names the training rows that each of the m models may not use; a model to
+        which too few are left may use all.
+        """
+        rng = np.random.default_rng(seed)
+        squares, k = (self.rows**2).sum(axis=1), min(NEIGHBOURS, len(self.values))
+        barred = None
+        if left_out is not None:
+            barred = np.stack([np.isin(self.index, rows) for rows in left_out])
+            barred[(~barred).sum(axis=1) < k] = False
+
+        def draw(rows: FloatArray) -> FloatArray:
+            m, p, d = rows.shape
+            out = np.empty((m, p))
+            rank = rng.integers(k, size=(m, p))
+            for part in slices(m, max(1, _CHUNK // (p * len(squares)))):
+                # Squared distances less what is the same for all rows.
+                far = squares - 2.0 * (rows[part].reshape(-1, d) @ self.rows.T)
+                far = far.reshape(-1, p, len(squares))
+                if barred is not None:
+                    far = np.where(barred[part, None], np.inf, far)
+                near = np.argpartition(far, k - 1, axis=2)[:, :, :k]
+                picked = np.take_along_axis(near, rank[part, :, None], axis=2)[:, :, 0]
+                out[part] = self.values[picked]
+            return out
+
+        return draw
 
 
 @dataclass(frozen=True)
 class Calibration:
     """What held-out stretches say about the size of errors."""
 
-    residuals: FloatArray  # (k,) of one step, in standardised units
-    ratios: FloatArray  # (o, horizon), absolute error over simulated spread
+    residuals: Residuals
+    mean_spread: FloatArray  # (horizon,)
+    ratios: FloatArray  # (o, horizon), absolute error over unit
+
+    def units(self, spread: FloatArray) -> FloatArray:
+        """Return the unit of error u_h for a simulated spread (m, steps)."""
+        return np.asarray(np.sqrt(spread * self.mean_spread[self._step(spread.shape[1])]))
+
+    def _step(self, steps: int) -> NDArray[np.intp]:
+        """Return the calibrated step that stands for each step: the last one for all beyond."""
+        return np.minimum(np.arange(steps), len(self.mean_spread) - 1)
 
     def factors(self, coverage: float, steps: int) -> FloatArray:
-        """Return k_h for every step; beyond the calibrated horizon that of its end."""
+        """Return k_h for every step."""
         horizon = self.ratios.shape[1]
         reach = int(np.ceil(WINDOW * horizon)) if horizon > 1 else 0
         factors = np.empty(horizon)
@@ -42,7 +97,7 @@ class Calibration:
             pool = np.sort(self.ratios[:, max(0, h - reach) : h + reach + 1], axis=None)
             rank = int(np.ceil((len(pool) + 1) * coverage))
             factors[h] = pool[min(rank, len(pool)) - 1]
-        return np.asarray(factors[np.minimum(np.arange(steps), horizon - 1)])
+        return np.asarray(factors[self._step(steps)])
 
 
 def calibrate(estimator: Any, plan: Plan, n_paths: int, seed: int) -> Calibration:
@@ -51,17 +106,23 @@ def calibrate(estimator: Any, plan: Plan, n_paths: int, seed: int) -> Calibratio
     Cost: one eigendecomposition (or a refit per stretch), then ``n_paths`` free runs of
     ``plan.horizon`` steps for each stretch.
     """
+    plan = replace(plan, rolling=False)
     models, stretches = held_out_models(estimator, plan), plan.stretches()
     truth = np.stack([s.truth for s in stretches])
-    rows = np.stack([plan.rows[place] for place, _ in plan.places()])
-    residuals = (truth - models(rows)).ravel()
-    start = np.stack([s.history for s in stretches])[:, None]
-    exog = stack_exog(stretches)
+    places = [place for place, _ in plan.places()]
+    errors = (truth - models(np.stack([plan.rows[place] for place in places]))).ravel()
+    index, first = np.unique(
+        np.concatenate([np.arange(place.start, place.stop) for place in places]), return_index=True
+    )
+    residuals = Residuals(plan.rows[index], errors[first], index)
+    start, exog = np.stack([s.history for s in stretches])[:, None], stack_exog(stretches)
     run = free_run(models, start, plan.horizon, exog)[:, 0]
+    noise = residuals.noise([seed, 0], [s.left_out for s in stretches])
     sums = plan.layout.differencing
-    scale = spread(models, start, exog, run, residuals, n_paths, sums, [seed, 0])
-    errors = np.abs(level_errors(run - truth, sums))
-    return Calibration(residuals, errors / scale)
+    scale = spread(models, start, exog, run, noise, n_paths, sums)
+    mean = scale.mean(axis=0)
+    ratios = np.abs(level_errors(run - truth, sums)) / np.sqrt(scale * mean)
+    return Calibration(residuals, mean, ratios)
 
 
 def spread(
@@ -69,15 +130,12 @@ def spread(
     start: FloatArray,
     exog: FloatArray | None,
     run: FloatArray,
-    residuals: FloatArray,
+    noise: Any,
     n_paths: int,
     sums: int,
-    seed: list[int],
 ) -> FloatArray:
     """Return the root mean square deviation of noisy free runs from ``run`` (m, steps)."""
-    m, steps = run.shape
-    noise = np.random.default_rng(seed).choice(residuals, size=(m, n_paths, steps))
-    paths = free_run(models, np.repeat(start, n_paths, axis=1), steps, exog, noise)
+    paths = free_run(models, np.repeat(start, n_paths, axis=1), run.shape[1], exog, noise)
     deviations = level_errors(paths - run[:, None], sums)
     floor = np.finfo(float).eps * (1.0 + np.abs(run))
     return np.asarray(np.sqrt((deviations**2).mean(axis=1)) + floor)
@@ -94,8 +152,8 @@ def interval_widths(
     layout: Layout,
     seed: int,
 ) -> FloatArray:
-    """Return half the width of the interval at each step, in the units of the series."""
-    scale = spread(
-        models, start, exog, run, calibration.residuals, n_paths, layout.differencing, [seed, 1]
-    )
-    return np.asarray(calibration.factors(coverage, run.shape[1]) * scale * layout.scale)
+    """Return half the width of the interval at each step (m, steps), in units of the series."""
+    noise = calibration.residuals.noise([seed, 1])
+    scale = spread(models, start, exog, run, noise, n_paths, layout.differencing)
+    factors = calibration.factors(coverage, run.shape[1])
+    return np.asarray(factors * calibration.units(scale) * layout.scale)

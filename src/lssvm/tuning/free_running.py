@@ -125,7 +125,7 @@ def free_run(
     history: FloatArray,
     steps: int,
     exog: FloatArray | None = None,
-    noise: FloatArray | None = None,
+    noise: Callable[[FloatArray], FloatArray] | None = None,
 ) -> FloatArray:
     r"""Let models run on their own predictions.
 
@@ -140,8 +140,9 @@ def free_run(
     steps : int
     exog : array of shape (m, steps, e) or None, default=None
         Further columns of the rows, the same for all paths of a model.
-    noise : array of shape (m, p, steps) or None, default=None
-        What is added to each prediction before it is fed back; None: nothing.
+    noise : callable or None, default=None
+        From the rows of a step (m, p, lags + e) to what is added to their predictions (m, p) before
+        they are fed back; None: nothing.
 
     Returns
     -------
@@ -172,7 +173,7 @@ def free_run(
             rows[:, :, lags:] = exog[:, None, step]
         value = models(rows)  # [Suykens2002, Section 3.5]
         if noise is not None:
-            value = value + noise[:, :, step]
+            value = value + noise(rows)
         track[:, :, lags + step] = np.clip(np.nan_to_num(value, nan=RUNAWAY), -RUNAWAY, RUNAWAY)
     return track[:, :, lags:]
 
