@@ -83,8 +83,8 @@ def tables(records: list[dict[str, Any]]) -> str:
     lines = [
         "# Santa Fe laser: 1,000 training values, free runs of 100 steps",
         "",
-        "`python -m benchmarks.santa_fe`. NMSE is the mean squared error divided by the variance of",
-        "the 100 values; CPU seconds are those of tuning and fitting.",
+        "`python -m benchmarks.santa_fe`. NMSE is the mean squared error divided by the variance",
+        "of the 100 values; CPU seconds are those of tuning and fitting.",
         "",
         "| tuned by | NMSE at 1,000 (figure 3.6) | C | gamma | origins | median NMSE "
         "| mean of min(NMSE, 2) | worst | CPU s |",
