@@ -8,7 +8,8 @@ own, for print. Needs matplotlib: ``pip install lssvm[plots]``.
 from __future__ import annotations
 
 from lssvm.plots.boundary import BoundaryDisplay
+from lssvm.plots.forecast import ForecastDisplay
 from lssvm.plots.spectrum import SupportSpectrumDisplay
 from lssvm.plots.tuning_surface import TuningSurfaceDisplay
 
-__all__ = ["BoundaryDisplay", "SupportSpectrumDisplay", "TuningSurfaceDisplay"]
+__all__ = ["BoundaryDisplay", "ForecastDisplay", "SupportSpectrumDisplay", "TuningSurfaceDisplay"]
