@@ -4,6 +4,8 @@ from lssvm.solvers.base import DualSystem, Solution, Solver, Status
 from lssvm.solvers.cg import ConjugateGradient
 from lssvm.solvers.choice import SOLVER_NAMES, choose_solver, make_solver
 from lssvm.solvers.cholesky import Cholesky
+from lssvm.solvers.circulant import Circulant, CirculantSolver, first_row
+from lssvm.solvers.circulant_lattice import Lattice, lattice_shape, lay_rows
 from lssvm.solvers.eigen import EigenState, eigen_state
 from lssvm.solvers.primal import PrimalSystem, primal_system, solve_primal
 from lssvm.solvers.reweighting import solve_reweighted
@@ -13,15 +15,21 @@ __all__ = [
     "SMO",
     "SOLVER_NAMES",
     "Cholesky",
+    "Circulant",
+    "CirculantSolver",
     "ConjugateGradient",
     "DualSystem",
     "EigenState",
+    "Lattice",
     "PrimalSystem",
     "Solution",
     "Solver",
     "Status",
     "choose_solver",
     "eigen_state",
+    "first_row",
+    "lattice_shape",
+    "lay_rows",
     "make_solver",
     "primal_system",
     "solve_primal",

@@ -8,9 +8,10 @@ from lssvm._core.errors import InvalidInputError
 from lssvm.solvers.base import DualSystem
 from lssvm.solvers.cg import ConjugateGradient
 from lssvm.solvers.cholesky import Cholesky
+from lssvm.solvers.circulant import CirculantSolver
 from lssvm.solvers.smo import SMO
 
-SOLVER_NAMES = ("auto", "cg", "cholesky", "smo")
+SOLVER_NAMES = ("auto", "cg", "cholesky", "circulant", "smo")
 """The solvers that have a name."""
 
 
@@ -48,8 +49,9 @@ def make_solver(
 
     Parameters
     ----------
-    solver : {"auto", "cholesky", "cg", "smo"} or a solver object
-        An object needs ``factorise`` and ``solve`` (see `lssvm.solvers.Solver`).
+    solver : {"auto", "cholesky", "cg", "smo", "circulant"} or a solver object
+        An object needs ``factorise`` and ``solve`` (see `lssvm.solvers.Solver`). "circulant" falls
+        back to what "auto" means where it cannot be used.
     system : DualSystem
     tol, max_iter
         Of the iterative solvers; None leaves a solver's own limit.
@@ -82,6 +84,9 @@ def make_solver(
     if name == "cg":
         cg = ConjugateGradient(tol=tol, preconditioner="nystrom", random_state=seed, **limit)
         return name, cg
+    if name == "circulant":
+        _, exact = make_solver("auto", system, tol=tol, max_iter=max_iter, seed=seed)
+        return name, CirculantSolver(fallback=exact)
     if name == "smo":
         return name, SMO(tol=tol, **limit)
     raise InvalidInputError(
