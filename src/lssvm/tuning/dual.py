@@ -29,13 +29,13 @@ from lssvm.solvers import DualSystem, EigenState, eigen_state
 from lssvm.solvers.base import relative_residual
 from lssvm.solvers.eigen import BorderedPath
 from lssvm.tuning.base import Losses
-from lssvm.tuning.criteria import Criterion, FloatArray, IntArray, SquaredError
+from lssvm.tuning.criteria import Criterion, FloatArray, IntArray
 from lssvm.tuning.folds import Folds
+from lssvm.tuning.out_of_fold import POOL_ABOVE, Predictions, losses_in_passes
+
+__all__ = ["POOL_ABOVE", "C_range", "DualObjective", "DualPoint", "Group"]
 
 _CHUNK = 4_000_000  # numbers in the largest temporary of a fold
-
-POOL_ABOVE = 50
-"""With more folds than this losses that are means over rows are pooled into one."""
 
 
 @dataclass(frozen=True)
@@ -156,11 +156,8 @@ class DualPoint:
         out = self._predict(C)
         return [out.fold(v) for v in range(len(self.objective.folds))]
 
-    def _predict(self, C: FloatArray) -> _Predictions:
-        k = self.objective.Y.shape[1]
-        starts = np.cumsum([0, *(len(rows) for rows in self.objective.folds.test)])
-        # Zero is what a problem without training rows predicts.
-        out = _Predictions(np.zeros((len(C), int(starts[-1]), k)), starts)
+    def _predict(self, C: FloatArray) -> Predictions:
+        out = Predictions.zeros(self.objective.folds, len(C), self.objective.Y.shape[1])
         for part in self.parts:
             part.predict(C, out)
         return out
@@ -187,63 +184,15 @@ class DualPoint:
     def losses(self, C: FloatArray) -> Losses:
         """Return the losses of a path of C; several passes if predictions would not fit."""
         objective = self.objective
-        n, k = objective.Y.shape
-        at_once = max(1, int(0.1 * objective.budget) // (8 * n * (4 * k + 4)))
-        pieces = [
-            self._losses(np.asarray(C[i : i + at_once], dtype=float))
-            for i in range(0, len(C), at_once)
-        ]
-        return Losses(
-            np.concatenate([p.fold for p in pieces]),
-            pieces[0].weight,
-            np.concatenate([p.tie for p in pieces]),
+        return losses_in_passes(
+            self._predict,
+            C,
+            objective.folds,
+            objective.Y,
+            objective.criterion,
+            objective.weight,
+            objective.budget,
         )
-
-    def _losses(self, C: FloatArray) -> Losses:
-        objective = self.objective
-        tests, criterion = objective.folds.test, objective.criterion
-        out = self._predict(C)
-        weight = objective.weight
-        squares = SquaredError(objective.Y, weight)
-        sizes = np.array([len(r) if weight is None else weight[r].sum() for r in tests], float)
-        definite = np.isfinite(out.values).all(axis=(1, 2))
-        out.values[~definite] = 0.0
-        if _pools(tests, criterion):
-            rows = np.concatenate(tests)
-            losses = criterion(out.values, rows)[:, None]
-            share, tie = np.ones(1), squares(out.values, rows)
-        else:
-            predictions = [out.fold(v) for v in range(len(tests))]
-            losses = np.stack([criterion(p, r) for p, r in zip(predictions, tests, strict=True)], 1)
-            share = sizes / sizes.sum()
-            tie = (
-                np.stack([squares(p, r) for p, r in zip(predictions, tests, strict=True)], 1)
-                @ share
-            )
-            if not criterion.pooled:
-                share = np.full(len(tests), 1.0 / len(tests))
-        finite = definite & np.isfinite(tie)
-        losses[~finite] = np.inf
-        return Losses(losses, share, np.where(finite, tie, np.inf))
-
-
-def _pools(tests: list[IntArray], criterion: Criterion) -> bool:
-    """Say whether all folds get one loss: for speed, or as their scores would mean nothing."""
-    if criterion.pooled:
-        return len(tests) > POOL_ABOVE
-    return sum(len(rows) for rows in tests) < 3 * len(tests)
-
-
-@dataclass(frozen=True)
-class _Predictions:
-    """Out-of-fold predictions (c, t, k) of all folds, one fold after the other."""
-
-    values: FloatArray
-    starts: IntArray  # where each fold begins, and the end
-
-    def fold(self, v: int) -> FloatArray:
-        """Return a view of the predictions of fold ``v``."""
-        return self.values[:, self.starts[v] : self.starts[v + 1]]
 
 
 @dataclass(frozen=True)
@@ -258,7 +207,7 @@ class _Complementary:
     others: list[IntArray]  # places within the fold of rows outside the group
     cross: list[FloatArray]  # kernel between those and the group's rows, times R
 
-    def predict(self, C: FloatArray, out: _Predictions) -> None:
+    def predict(self, C: FloatArray, out: Predictions) -> None:
         path = self.state.bordered(C, self.RY)
         n = len(self.state.lam)
         single = np.array(
@@ -276,7 +225,7 @@ class _Complementary:
         lost = np.flatnonzero(~path.definite)
         out.values[np.ix_(lost, np.arange(out.values.shape[1]), self.group.columns)] = np.inf
 
-    def _predict_singles(self, path: BorderedPath, folds: IntArray, out: _Predictions) -> None:
+    def _predict_singles(self, path: BorderedPath, folds: IntArray, out: Predictions) -> None:
         """Predict folds of one row each: only the diagonal of G is needed."""
         Q, u = self.state.Q, self.state.u
         diagonal = np.empty(path.eta.shape)
@@ -353,7 +302,7 @@ class _Separate:
     cross: FloatArray
     fold: int
 
-    def predict(self, C: FloatArray, out: _Predictions) -> None:
+    def predict(self, C: FloatArray, out: Predictions) -> None:
         path = self.state.bordered(C, self.RY)
         predicted = np.einsum("tn,nck->ctk", self.cross, path.beta) + path.b[:, None, :]
         predicted[~path.definite] = np.inf
