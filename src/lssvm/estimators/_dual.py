@@ -43,10 +43,14 @@ from lssvm.tuning import (
     Folds,
     Group,
     Space,
+    SpectralObjective,
     TuningResult,
+    criterion_objective,
+    is_criterion,
     make_search,
     restrict_folds,
 )
+from lssvm.tuning.dual_criteria import check_criterion
 
 FloatArray = NDArray[Any]
 IntArray = NDArray[np.intp]
@@ -91,7 +95,8 @@ class DualModel(BaseEstimator):
     # -- fitting ---------------------------------------------------------------------------------
 
     def _fit_problem(self, problem: DualProblem) -> None:
-        for name in ("cv_results_", "best_score_", "n_evaluations_", "support_vectors_"):
+        tuned = ("cv_results_", "best_score_", "n_evaluations_", "tuning_result_")
+        for name in (*tuned, "support_vectors_"):
             self.__dict__.pop(name, None)  # of an earlier fit
         if self._precomputed():
             check_kernel_matrix(problem.given[0])
@@ -170,6 +175,8 @@ class DualModel(BaseEstimator):
 
         Returns what was factorised at the chosen gamma, where one choice serves all problems.
         """
+        if is_criterion(self.scoring):
+            check_criterion(self.scoring, C)
         start = float(resolve_gamma("scale", problem.X, problem.weight)) if tune_gamma else 1.0
         space = Space(
             C=C,
@@ -216,7 +223,7 @@ class DualModel(BaseEstimator):
         columns: IntArray | None,
         gamma: Any,
         tune_gamma: bool,
-    ) -> DualObjective:
+    ) -> DualObjective | SpectralObjective:
         Y, groups = problem.Y, problem.groups
         rows, basis, weight, used = system.rows, system.basis, problem.weight, folds
         if columns is not None:
@@ -226,8 +233,17 @@ class DualModel(BaseEstimator):
                 rows, basis, Y = rows[group.rows], basis[group.rows], Y[group.rows]
                 weight = None if weight is None else weight[group.rows]
                 used = restrict_folds(folds, group.rows, system.n)
+
+        def kernel(value: float | None) -> Kernel:
+            return self._kernel_at(value if tune_gamma else gamma)
+
+        if is_criterion(self.scoring):
+            root = None if weight is None else np.sqrt(weight)
+            part = replace(system, rows=rows, basis=basis, root_weight=root)
+            positions = self._precomputed()
+            return criterion_objective(self.scoring, kernel, part, Y, groups, positions=positions)
         return DualObjective(
-            lambda value: self._kernel_at(value if tune_gamma else gamma),
+            kernel,
             rows,
             basis,
             Y,
@@ -245,7 +261,10 @@ class DualModel(BaseEstimator):
             results[0].cv_results if len(results) == 1 else [r.cv_results for r in results]
         )
         self.best_score_ = float(np.mean([-r.loss for r in results]))
-        self.n_evaluations_ = int(sum(r.n_evaluations for r in results))
+        kept = [replace(r, point=None) for r in results]
+        self.tuning_result_ = kept[0] if len(kept) == 1 else kept
+        both = [r for result in results for r in (result, result.approximate) if r is not None]
+        self.n_evaluations_ = int(sum(r.n_evaluations for r in both))
 
     def _solve(
         self,

@@ -240,6 +240,8 @@ class TuningResult:
         Position of the chosen pair in ``cv_results``.
     point : Point or None
         What was factorised at the chosen gamma, where it is still at hand.
+    approximate : TuningResult or None
+        What the same search chose by an approximate criterion before it evaluated exactly.
 
     Examples
     --------
@@ -261,6 +263,21 @@ class TuningResult:
     cv_results: dict[str, Any] = field(repr=False)
     best_index: int = 0
     point: Point | None = field(default=None, repr=False, compare=False)
+    approximate: TuningResult | None = None
+
+    @property
+    def trace(self) -> dict[str, NDArray[Any]]:
+        """The best loss so far after every evaluation.
+
+        Arrays of one entry per evaluation: ``n_evaluations`` (1, 2, ...), ``seconds`` since the
+        start of the search, ``best_loss``.
+        """
+        loss = -np.asarray(self.cv_results["mean_test_score"], dtype=np.float64)
+        return {
+            "n_evaluations": np.arange(1, len(loss) + 1),
+            "seconds": np.asarray(self.cv_results["seconds"], dtype=np.float64),
+            "best_loss": np.fmin.accumulate(loss),
+        }
 
 
 def selection_order(

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -30,6 +31,7 @@ from lssvm.solvers.base import relative_residual
 from lssvm.solvers.eigen import BorderedPath
 from lssvm.tuning.base import Losses
 from lssvm.tuning.criteria import Criterion, FloatArray, IntArray
+from lssvm.tuning.direct import FEW, leave_out_direct
 from lssvm.tuning.folds import Folds
 from lssvm.tuning.out_of_fold import POOL_ABOVE, Predictions, losses_in_passes
 
@@ -83,8 +85,9 @@ class DualObjective:
 
     Notes
     -----
-    `at` costs one eigendecomposition per group; a value of C then costs 2 n^2 k for
-    leave-one-out and n^3/v for v equal folds.
+    A path of C costs one eigendecomposition per group and gamma; a value of C then costs 2 n^2 k
+    for leave-one-out and n^3/v for v equal folds. Up to four values of C, where no spectrum
+    is at hand, cost n^3 each instead.
 
     Examples
     --------
@@ -113,7 +116,7 @@ class DualObjective:
     bias: bool = True
 
     def at(self, gamma: float | None) -> DualPoint:
-        """Factorise the kernel matrix of every group at ``gamma``."""
+        """Prepare the kernel matrix of every group at ``gamma``."""
         kernel = self.kernel(gamma)
         root = None if self.weight is None else np.sqrt(self.weight)
         system = DualSystem(
@@ -165,12 +168,12 @@ class DualPoint:
     def solution(self, group: int, C: float) -> tuple[FloatArray, FloatArray, float] | None:
         """Return (alpha, b, relative residual) of one group trained on all its rows.
 
-        None where folds were factorised one by one. Cost: O(n^2 k), nothing is factorised.
+        None where folds were factorised one by one, or a few values of C were not worth a
+        spectrum. Cost: O(n^2 k), nothing is factorised.
         """
-        if self.objective.folds.train is not None:
-            return None
         part = self.parts[group]
-        assert isinstance(part, _Complementary)
+        if not isinstance(part, _Complementary) or not part.decomposed:
+            return None
         state, RY = part.state, part.RY
         path = state.bordered(np.array([C]), RY)
         beta, b = path.beta[:, 0], path.b[0]
@@ -199,7 +202,7 @@ class DualPoint:
 class _Complementary:
     """One factorisation from which every fold follows (training rows = all but the fold)."""
 
-    state: EigenState
+    system: DualSystem
     group: Group
     RY: FloatArray  # scaled targets of the group's rows and columns
     local: list[IntArray]  # rows of the factorisation in each fold
@@ -207,7 +210,20 @@ class _Complementary:
     others: list[IntArray]  # places within the fold of rows outside the group
     cross: list[FloatArray]  # kernel between those and the group's rows, times R
 
+    @cached_property
+    def state(self) -> EigenState:
+        """The spectrum, computed when a whole path of C is asked for."""
+        return eigen_state(self.system)
+
+    @property
+    def decomposed(self) -> bool:
+        """Whether the spectrum is at hand."""
+        return "state" in self.__dict__
+
     def predict(self, C: FloatArray, out: Predictions) -> None:
+        if len(C) <= FEW and not self.decomposed:
+            self._predict_few(C, out)
+            return
         path = self.state.bordered(C, self.RY)
         n = len(self.state.lam)
         single = np.array(
@@ -224,6 +240,18 @@ class _Complementary:
                 self._predict_fold(path, slice(start, start + at_once), int(v), out.fold(int(v)))
         lost = np.flatnonzero(~path.definite)
         out.values[np.ix_(lost, np.arange(out.values.shape[1]), self.group.columns)] = np.inf
+
+    def _predict_few(self, C: FloatArray, out: Predictions) -> None:
+        """Predict all folds for some values of C without the spectrum."""
+        columns = self.group.columns
+        for c, value in enumerate(np.asarray(C, dtype=float).tolist()):
+            found = leave_out_direct(self.system, self.RY, value, self.local, self.cross)
+            if found is None:
+                out.values[c, :, columns] = np.inf
+                continue
+            for v, (inside, outside) in enumerate(found):
+                out.fold(v)[c, self.place[v][:, None], columns] = inside
+                out.fold(v)[c, self.others[v][:, None], columns] = outside
 
     def _predict_singles(self, path: BorderedPath, folds: IntArray, out: Predictions) -> None:
         """Predict folds of one row each: only the diagonal of G is needed."""
@@ -274,7 +302,7 @@ def _complementary_part(
         none = [np.empty(0, dtype=np.intp)] * len(folds)
         RY = system.u[:, None] * Y[:, group.columns]
         empty = [np.empty((0, n))] * len(folds)
-        return [_Complementary(eigen_state(system), group, RY, folds.test, whole, none, empty)]
+        return [_Complementary(system, group, RY, folds.test, whole, none, empty)]
     rows = group.rows
     position = np.full(n, -1, dtype=np.intp)
     position[rows] = np.arange(len(rows))
@@ -287,9 +315,8 @@ def _complementary_part(
         others.append(np.flatnonzero(~inside))
         kernel_rows = system.rows[test[~inside]] if not np.all(inside) else system.rows[:0]
         cross.append(_cross(sub, kernel_rows))
-    state = eigen_state(sub)
     RY = sub.u[:, None] * Y[np.ix_(rows, group.columns)]
-    return [_Complementary(state, group, RY, local, place, others, cross)]
+    return [_Complementary(sub, group, RY, local, place, others, cross)]
 
 
 @dataclass(frozen=True)

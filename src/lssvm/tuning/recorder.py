@@ -82,6 +82,10 @@ class Recorder:
         Number of evaluations the search expects to make; set by the search.
     n_points : int
         Number of points needed so far.
+    objective : Objective
+        What is minimised from here on; set by a search that replaces it by an approximation.
+    approximate : TuningResult or None
+        What a search on an approximate objective found before; set by the search.
 
     Examples
     --------
@@ -108,7 +112,8 @@ class Recorder:
         self.planned = 0
         self._counted_rows = counted_rows
         self.n_points = 0
-        self._objective = objective
+        self.objective = objective
+        self.approximate: TuningResult | None = None
         self._on_event = on_event
         self._checkpoint = checkpoint
         self._evaluations: list[Evaluation] = []
@@ -192,6 +197,7 @@ class Recorder:
             cv_results=cv_results,
             best_index=self._best,
             point=self._points.get(best.gamma),
+            approximate=self.approximate,
         )
 
     def _add(self, stage: str, gamma: float | None, C: FloatArray) -> None:
@@ -218,7 +224,7 @@ class Recorder:
     def _compute(self, gamma: float | None, C: FloatArray) -> Losses:
         point = self._points[gamma]
         if point is None:
-            point = self._points[gamma] = self._objective.at(gamma)
+            point = self._points[gamma] = self.objective.at(gamma)
         losses = point.losses(C)
         known = self._weight.size or losses.weight.size
         if losses.tie.shape != C.shape or losses.weight.size != known:

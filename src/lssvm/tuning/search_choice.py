@@ -5,6 +5,7 @@ from __future__ import annotations
 from lssvm._core.errors import InvalidInputError
 from lssvm.tuning.search_annealing import CoupledAnnealing
 from lssvm.tuning.search_base import Search
+from lssvm.tuning.search_circulant import CirculantSearch
 from lssvm.tuning.search_grid import GridSearch
 from lssvm.tuning.search_path import PathSearch
 from lssvm.tuning.search_shrinking import ShrinkingGridSearch
@@ -14,6 +15,7 @@ SEARCHES: dict[str, type[Search]] = {
     "grid": GridSearch,
     "shrinking": ShrinkingGridSearch,
     "csa": CoupledAnnealing,
+    "circulant": CirculantSearch,
 }
 
 
@@ -22,7 +24,7 @@ def make_search(search: str | Search) -> Search:
 
     Parameters
     ----------
-    search : {"path", "grid", "shrinking", "csa"} or Search
+    search : {"path", "grid", "shrinking", "csa", "circulant"} or Search
         A name or an instance.
 
     Returns

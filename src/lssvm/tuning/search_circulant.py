@@ -1,0 +1,163 @@
+"""Search with circulant matrices, then a few exact evaluations around what they chose."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lssvm._core.errors import InvalidInputError, NumericalWarning
+from lssvm.solvers import CirculantSolver
+from lssvm.tuning.base import Objective, Space, TuningResult
+from lssvm.tuning.circulant import CirculantObjective
+from lssvm.tuning.dual import DualObjective
+from lssvm.tuning.recorder import Recorder
+from lssvm.tuning.search_base import Search
+from lssvm.tuning.search_grid import GridSearch
+from lssvm.tuning.spectral_objective import SpectralObjective
+
+Pair = tuple[float, float | None]
+
+STEP = 4.0  # first step of the refinement, as a factor; the grid's of [Ding2011, Section 7.2]
+SMALLEST = 1.1  # below this factor a step says nothing
+
+
+@dataclass(frozen=True)
+class CirculantSearch(Search):
+    """Narrow the search with circulant kernel matrices, then evaluate exactly.
+
+    Parameters
+    ----------
+    search : Search or None, default=None
+        What runs on the approximate objective. None is a grid of 13 kernel parameters and 11
+        values of C over the ranges of the space; ``GridSearch.ding2011()`` is the paper's.
+    refine : int, default=9
+        Number of exact evaluations around the pair that was chosen; the best of them is the
+        answer, and the approximate one is kept beside it. 0 takes the approximate answer, and no
+        kernel matrix is ever stored.
+    levels : {1, 2, 3}, default=2
+    layout : {"sorted", "plain"}, default="sorted"
+    wrap : {"mean", "sum"}, default="mean"
+        Of the circulant matrices, see `lssvm.solvers.CirculantSolver`;
+        ``layout="plain", wrap="sum"`` is the print.
+
+    Notes
+    -----
+    Algorithm 2 of [Ding2011]_. The criterion is that of the estimator: t-fold cross-validation (the
+    paper's experiments), leave-one-out (``cv="loo"`` or ``scoring="press"``), R(K) of eqs. (27) to
+    (29), generalised cross-validation or evidence. All but t-fold cross-validation cost O(n log n)
+    per pair; that one predicts left-out rows with the true kernel, n^2 (d + c k) per gamma.
+
+    The refinement is a pattern search in (log C, log gamma): steps of a factor 4 either way in
+    both, to the best pair, and half the step (in the logarithm) where none is better. It costs
+    about n^3 operations per pair.
+
+    Rows with weights, and fewer than 64 rows, are searched exactly from the start, with a warning
+    for weights. Values of C for which a circulant matrix is not positive definite are left
+    out of the search.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm import LSSVR
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-3, 3, (200, 1))
+    >>> y = np.sinc(X[:, 0]) + 0.1 * rng.standard_normal(200)
+    >>> model = LSSVR("cv", gamma="cv", cv=5, search="circulant").fit(X, y)
+    >>> model.tuning_result_.n_evaluations, model.tuning_result_.approximate.n_evaluations
+    (9, 143)
+    """
+
+    search: Search | None = None
+    refine: int = 9
+    levels: int = 2
+    layout: str = "sorted"
+    wrap: str = "mean"
+
+    def __post_init__(self) -> None:
+        if self.refine < 0 or isinstance(self.search, CirculantSearch):
+            raise InvalidInputError(
+                f"{self!r} cannot search: give refine >= 0 and another search inside."
+            )
+
+    @property
+    def _solver(self) -> CirculantSolver:
+        return CirculantSolver(self.levels, self.layout, self.wrap)
+
+    def _inner(self, space: Space) -> Search:
+        if self.search is not None:
+            return self.search
+        gamma = space.gamma_start * np.geomspace(*space.gamma_range, num=13)
+        return GridSearch(C=space.C_grid(11), gamma=gamma)
+
+    def _search(self, record: Recorder, space: Space, rng: np.random.Generator) -> None:
+        inner = self._inner(space)
+        approximate = _approximate(record.objective, self._solver)
+        if approximate is None:
+            inner._search(record, space, rng)
+            return
+        if not self.refine:
+            record.objective = approximate
+            inner._search(record, space, rng)
+            return
+        first = Recorder(approximate, counted_rows=space.counted_rows)
+        inner._search(first, space, rng)
+        record.approximate = first.result(interrupted=False)
+        record.planned = self.refine
+        self._refine(record, space, record.approximate)
+
+    def _refine(self, record: Recorder, space: Space, chosen: TuningResult) -> None:
+        """Walk from the chosen pair to better ones."""
+        known: dict[Pair, tuple[float, ...]] = {}
+
+        def ask(pairs: list[Pair]) -> None:
+            for gamma in dict.fromkeys(pair[1] for pair in pairs):
+                C = np.array([pair[0] for pair in pairs if pair[1] == gamma])
+                losses = record.evaluate("refine", gamma, C)
+                for value, mean, tie in zip(C.tolist(), losses.mean, losses.tie, strict=True):
+                    key = (float(mean), float(tie))
+                    known[value, gamma] = key if not np.isnan(key).any() else (np.inf, np.inf)
+
+        best: Pair = (chosen.C, chosen.gamma)
+        ask([best])
+        factor = STEP
+        while len(known) < self.refine and factor > SMALLEST:
+            new = [pair for pair in _around(best, factor, space) if pair not in known]
+            ask(new[: self.refine - len(known)])
+            found = min(known, key=lambda pair: known[pair])
+            if found == best:
+                factor = factor**0.5
+            best = found
+
+
+def _around(pair: Pair, factor: float, space: Space) -> list[Pair]:
+    """Return the pairs one step away."""
+    C, gamma = pair
+    found: list[Pair] = []
+    if space.tune_C:
+        found += [(C * factor, gamma), (C / factor, gamma)]
+    if space.tune_gamma and gamma is not None:
+        found += [(C, gamma * factor), (C, gamma / factor)]
+    return found
+
+
+def _approximate(objective: Objective, solver: CirculantSolver) -> Objective | None:
+    """Return the approximate objective; None where rows are too few or have weights."""
+    if not isinstance(objective, (DualObjective, SpectralObjective)):
+        raise InvalidInputError(
+            "search='circulant' replaces the kernel matrix of LSSVC and LSSVR, which a fixed-size "
+            "model does not have: use 'path', 'grid', 'shrinking' or 'csa'."
+        )
+    if objective.weight is not None:
+        warnings.warn(
+            "A circulant matrix cannot hold sample weights or class weights: the search is exact.",
+            NumericalWarning,
+            stacklevel=2,
+        )
+        return None
+    if objective.rows.shape[0] < solver.min_rows:
+        return None
+    if isinstance(objective, SpectralObjective):
+        return replace(objective, solver=solver)
+    return CirculantObjective(objective, solver)
