@@ -8,6 +8,10 @@ from collections.abc import Callable
 import numpy as np
 
 from lssvm.tuning.base import FloatArray, Losses
+from lssvm.tuning.search_choice import SEARCHES
+
+# The searches that work on any objective: circulant matrices stand in for a kernel matrix only.
+GENERAL = sorted(set(SEARCHES) - {"circulant"})
 
 Surface = Callable[[FloatArray, float], FloatArray]  # (log C, log gamma) -> loss
 

@@ -121,17 +121,17 @@ def test_indefinite_matrices_are_ruled_out():
 @pytest.mark.parametrize("rows", [None, np.arange(0, 70, 2)], ids=["all", "some"])
 @pytest.mark.parametrize("n_folds", [5, None])
 @pytest.mark.parametrize("bias", [True, False])
-def test_few_values_of_C_equal_the_spectrum(bias, n_folds, rows):
+def test_one_value_of_C_equals_the_spectrum(bias, n_folds, rows):
     groups = [Group(np.arange(2), rows)]
     folds = content_folds(X, n_folds)
-    few = objective(folds, groups, bias).at(0.5)
-    direct = few.losses(C).mean
-    assert few.solution(0, 1.0) is None
-    path = objective(folds, groups, bias).at(0.5).losses(np.r_[C, 3.0, 4.0, 5.0]).mean
-    np.testing.assert_allclose(direct, path[:2], rtol=1e-8)
+    alone = objective(folds, groups, bias).at(0.5)
+    direct = [alone.losses(C[i : i + 1]).mean[0] for i in range(2)]
+    assert alone.solution(0, 1.0) is None
+    path = objective(folds, groups, bias).at(0.5).losses(C).mean
+    np.testing.assert_allclose(direct, path, rtol=1e-8)
 
 
-def test_few_values_of_C_see_an_indefinite_matrix():
+def test_one_value_of_C_sees_an_indefinite_matrix():
     from lssvm.kernels import Precomputed
     from lssvm.solvers import DualSystem
 
@@ -153,14 +153,15 @@ class TestSearch:
         assert result.approximate.n_evaluations == 9
         assert result.n_evaluations == 7
         first = result.cv_results["params"][0]
-        assert first == {"C": chosen.C, "gamma": chosen.gamma}
+        assert first == pytest.approx({"C": chosen.C, "gamma": chosen.gamma})
         exactly = exact.at(result.gamma).losses(np.array([result.C])).mean[0]
         assert result.loss == pytest.approx(exactly)
         assert result.loss <= -result.cv_results["mean_test_score"][0]
 
     def test_one_exact_evaluation_keeps_the_pair(self):
         result = CirculantSearch(self.grid, refine=1).run(objective(content_folds(X, 5)), Space())
-        assert (result.C, result.gamma) == (result.approximate.C, result.approximate.gamma)
+        kept = result.approximate
+        assert (result.C, result.gamma) == pytest.approx((kept.C, kept.gamma))
 
     def test_without_refinement_nothing_exact_is_asked(self):
         exact = objective(content_folds(X, 5))
@@ -170,10 +171,10 @@ class TestSearch:
         assert result.approximate is None
 
     def test_refinement_moves_to_the_floor_of_a_bowl(self):
-        search = CirculantSearch(refine=60)
+        search = CirculantSearch(refine=30)
         best = search.run(objective(content_folds(X, 5)), Space(gamma_start=0.3))
         path = PathSearch().run(objective(content_folds(X, 5)), Space(gamma_start=0.3))
-        assert best.loss <= 1.02 * path.loss
+        assert best.loss <= 1.1 * path.loss
 
     def test_one_parameter_at_a_time(self):
         exact = objective(content_folds(X, 5))

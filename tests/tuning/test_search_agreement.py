@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from tests.tuning.search_objectives import SurfaceObjective, bowl
+from tests.tuning.search_objectives import GENERAL, SurfaceObjective, bowl
 
 from lssvm.tuning.base import Space
-from lssvm.tuning.search_choice import SEARCHES, make_search
+from lssvm.tuning.search_choice import make_search
 from lssvm.tuning.search_grid import GridSearch
 
 SEARCHES_AND_TOLERANCE = [
-    *((make_search(name), {"grid": 1.2}.get(name, 0.15)) for name in SEARCHES),
+    *((make_search(name), {"grid": 1.2}.get(name, 0.15)) for name in GENERAL),
     (GridSearch.ding2011(), 0.8),
 ]
 

@@ -8,6 +8,7 @@ from lssvm.tuning.base import Losses, Space, selection_order
 from lssvm.tuning.search_annealing import CoupledAnnealing
 from lssvm.tuning.search_base import zoom
 from lssvm.tuning.search_choice import SEARCHES, make_search
+from lssvm.tuning.search_circulant import CirculantSearch
 from lssvm.tuning.search_grid import GridSearch
 from lssvm.tuning.search_path import PathSearch
 from lssvm.tuning.search_shrinking import ShrinkingGridSearch
@@ -103,6 +104,7 @@ def test_names_of_the_searches():
         "grid": GridSearch(),
         "shrinking": ShrinkingGridSearch(),
         "csa": CoupledAnnealing(),
+        "circulant": CirculantSearch(),
     }
     mine = PathSearch(n_C=7)
     assert make_search(mine) is mine

@@ -2,17 +2,17 @@
 
 import numpy as np
 import pytest
-from tests.tuning.search_objectives import SurfaceObjective, bowl, rough, steps
+from tests.tuning.search_objectives import GENERAL, SurfaceObjective, bowl, rough, steps
 
 from lssvm._core.errors import InvalidInputError
 from lssvm.tuning.base import Losses, Space
 from lssvm.tuning.recorder import Recorder
 from lssvm.tuning.search_annealing import CoupledAnnealing
-from lssvm.tuning.search_choice import SEARCHES, make_search
+from lssvm.tuning.search_choice import make_search
 from lssvm.tuning.search_grid import GridSearch
 from lssvm.tuning.search_path import PathSearch
 
-ALL = sorted(SEARCHES)
+ALL = GENERAL
 
 
 def test_a_pair_is_evaluated_once():

@@ -1,4 +1,4 @@
-"""Exact cross-validation at a few values of C, from the inverse in place of the spectrum."""
+"""Exact cross-validation at one value of C, from the inverse in place of the spectrum."""
 
 from __future__ import annotations
 
@@ -9,9 +9,6 @@ from scipy.linalg import lapack
 
 from lssvm.solvers import DualSystem
 from lssvm.tuning.criteria import FloatArray, IntArray
-
-FEW = 4
-"""Up to this many values of C an inverse for each costs less than one eigendecomposition."""
 
 
 def leave_out_direct(
@@ -38,8 +35,8 @@ def leave_out_direct(
     Returns
     -------
     list of (array of shape (t, k), array of shape (m, k)) or None
-        Predictions of the fold's rows and of the further rows; None where H is not positive
-        definite.
+        Predictions of the fold's rows and of the further rows; None where the factorisation breaks
+        down: H is not positive definite, to rounding.
 
     Notes
     -----
@@ -62,8 +59,9 @@ def leave_out_direct(
     H = system.gram(
         copies=2,
         what="Exact cross-validation with the kernel matrix",
-        advice="Use search=CirculantSearch(refine=0), which never stores it, or a fixed-size model "
-        "(FixedSizeLSSVC, FixedSizeLSSVR), or raise memory_budget.",
+        advice="Give numbers for C and gamma, or use search=CirculantSearch(refine=0), which never "
+        "stores it, or a fixed-size model (FixedSizeLSSVC, FixedSizeLSSVR), or raise "
+        "memory_budget.",
     )
     H[np.diag_indices_from(H)] += 1.0 / C
     single = H.dtype == np.float32

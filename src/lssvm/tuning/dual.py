@@ -31,7 +31,7 @@ from lssvm.solvers.base import relative_residual
 from lssvm.solvers.eigen import BorderedPath
 from lssvm.tuning.base import Losses
 from lssvm.tuning.criteria import Criterion, FloatArray, IntArray
-from lssvm.tuning.direct import FEW, leave_out_direct
+from lssvm.tuning.direct import leave_out_direct
 from lssvm.tuning.folds import Folds
 from lssvm.tuning.out_of_fold import POOL_ABOVE, Predictions, losses_in_passes
 
@@ -86,8 +86,7 @@ class DualObjective:
     Notes
     -----
     A path of C costs one eigendecomposition per group and gamma; a value of C then costs 2 n^2 k
-    for leave-one-out and n^3/v for v equal folds. Up to four values of C, where no spectrum
-    is at hand, cost n^3 each instead.
+    for leave-one-out and n^3/v for v equal folds. One value of C alone costs n^3 instead.
 
     Examples
     --------
@@ -168,8 +167,8 @@ class DualPoint:
     def solution(self, group: int, C: float) -> tuple[FloatArray, FloatArray, float] | None:
         """Return (alpha, b, relative residual) of one group trained on all its rows.
 
-        None where folds were factorised one by one, or a few values of C were not worth a
-        spectrum. Cost: O(n^2 k), nothing is factorised.
+        None where folds were factorised one by one, or one value of C was not worth a spectrum.
+        Cost: O(n^2 k), nothing is factorised.
         """
         part = self.parts[group]
         if not isinstance(part, _Complementary) or not part.decomposed:
@@ -187,6 +186,9 @@ class DualPoint:
     def losses(self, C: FloatArray) -> Losses:
         """Return the losses of a path of C; several passes if predictions would not fit."""
         objective = self.objective
+        for part in self.parts:
+            if isinstance(part, _Complementary) and len(C) > 1:
+                _ = part.state
         return losses_in_passes(
             self._predict,
             C,
@@ -221,8 +223,7 @@ class _Complementary:
         return "state" in self.__dict__
 
     def predict(self, C: FloatArray, out: Predictions) -> None:
-        if len(C) <= FEW and not self.decomposed:
-            self._predict_few(C, out)
+        if len(C) == 1 and not self.decomposed and self._predict_one(float(C[0]), out):
             return
         path = self.state.bordered(C, self.RY)
         n = len(self.state.lam)
@@ -241,17 +242,16 @@ class _Complementary:
         lost = np.flatnonzero(~path.definite)
         out.values[np.ix_(lost, np.arange(out.values.shape[1]), self.group.columns)] = np.inf
 
-    def _predict_few(self, C: FloatArray, out: Predictions) -> None:
-        """Predict all folds for some values of C without the spectrum."""
+    def _predict_one(self, C: float, out: Predictions) -> bool:
+        """Predict all folds for one C without the spectrum; False where it is needed."""
         columns = self.group.columns
-        for c, value in enumerate(np.asarray(C, dtype=float).tolist()):
-            found = leave_out_direct(self.system, self.RY, value, self.local, self.cross)
-            if found is None:
-                out.values[c, :, columns] = np.inf
-                continue
-            for v, (inside, outside) in enumerate(found):
-                out.fold(v)[c, self.place[v][:, None], columns] = inside
-                out.fold(v)[c, self.others[v][:, None], columns] = outside
+        found = leave_out_direct(self.system, self.RY, C, self.local, self.cross)
+        if found is None:
+            return False
+        for v, (inside, outside) in enumerate(found):
+            out.fold(v)[0, self.place[v][:, None], columns] = inside
+            out.fold(v)[0, self.others[v][:, None], columns] = outside
+        return True
 
     def _predict_singles(self, path: BorderedPath, folds: IntArray, out: Predictions) -> None:
         """Predict folds of one row each: only the diagonal of G is needed."""

@@ -114,7 +114,7 @@ class Recorder:
         self.n_points = 0
         self.objective = objective
         self.approximate: TuningResult | None = None
-        self._on_event = on_event
+        self.on_event = on_event
         self._checkpoint = checkpoint
         self._evaluations: list[Evaluation] = []
         self._weight: FloatArray = np.ones(0)
@@ -256,8 +256,8 @@ class Recorder:
                 self._best = len(self._evaluations) - 1
 
     def _tell(self, stage: str) -> None:
-        if self._on_event is not None:
-            self._on_event(
+        if self.on_event is not None:
+            self.on_event(
                 {
                     "stage": stage,
                     "n_evaluations": self.n_evaluations,

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.special import expit, logsumexp, softmax
 
 from lssvm._core.errors import InvalidInputError
 from lssvm.tuning.base import FloatArray, Space
 from lssvm.tuning.recorder import Recorder
 from lssvm.tuning.search_base import Search
+from lssvm.tuning.simplex import Box, walk_simplex
 
 ALPHA = 0.05  # change of the acceptance temperature, [DeBrabanter2010, Algorithm 6, step 1]
 VARIANCE = 0.99  # share of the largest possible variance, [DeBrabanter2010, Algorithm 6, step 1]
 T_0 = 0.5  # initial generation temperature, in widths of the box
 EDGE = 0.5  # edge of the initial simplex, in log C and log gamma
-NEVER = 1e100  # energy of a pair without a finite loss
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,7 @@ class CoupledAnnealing(Search):
             )
 
     def _search(self, record: Recorder, space: Space, rng: np.random.Generator) -> None:
-        box = _Box(record, space)
+        box = Box(record, space)
         if not box.dimension:
             record.planned = 1
             box.evaluate("fixed", np.empty(0))
@@ -106,9 +105,9 @@ class CoupledAnnealing(Search):
         record.planned = self.evaluations + self.simplex
         best = self._anneal(box, rng)
         if self.simplex:
-            self._refine(box, best)
+            walk_simplex(box, "simplex", best, EDGE, self.simplex + 1)  # the start is known
 
-    def _anneal(self, box: _Box, rng: np.random.Generator) -> FloatArray:
+    def _anneal(self, box: Box, rng: np.random.Generator) -> FloatArray:
         """Return the best state of the annealing, shape (dimension,)."""
         q = self.starters
         states = box.low + box.width * rng.random((q, box.dimension))
@@ -136,20 +135,6 @@ class CoupledAnnealing(Search):
             # [DeBrabanter2010, Algorithm 6, steps 16 to 19]
             temperature *= 1 - ALPHA if low else 1 + ALPHA
         return best
-
-    def _refine(self, box: _Box, start: FloatArray) -> None:
-        """Spend the budget of the simplex search; the start is known and costs nothing."""
-
-        def energy(x: FloatArray) -> float:
-            return box.energy("simplex", box.reflect(x))
-
-        options: Any = {
-            "initial_simplex": np.vstack([start, start + EDGE * np.eye(box.dimension)]),
-            "maxfev": self.simplex + 1,
-            "xatol": 0.0,
-            "fatol": 0.0,
-        }
-        minimize(energy, start, method="Nelder-Mead", options=options)
 
 
 def acceptance(E_probes: FloatArray, E_states: FloatArray, temperature: float) -> FloatArray:
@@ -211,55 +196,3 @@ def acceptance_variance(E_states: FloatArray, temperature: float) -> float:
     q = E_states.size
     A = softmax(-E_states / temperature)
     return float(np.mean(A**2) - 1.0 / q**2)  # [DeBrabanter2010, Appendix]
-
-
-class _Box:
-    """The tuned coordinates, (log C, log gamma) or one of them, and the energy on them.
-
-    Parameters
-    ----------
-    record : Recorder
-        Where pairs are evaluated.
-    space : Space
-        What is tuned.
-    """
-
-    def __init__(self, record: Recorder, space: Space) -> None:
-        bounds = [space.C_range] * space.tune_C + [space.gamma_bounds] * space.tune_gamma
-        limits = np.log(np.array(bounds).reshape(-1, 2))
-        self.low = limits[:, 0]
-        self.width = limits[:, 1] - limits[:, 0]
-        self.dimension = len(bounds)
-        self.scale = 1.0
-        self._tie_scale = 1.0
-        self._record = record
-        self._space = space
-
-    def evaluate(self, stage: str, x: FloatArray) -> tuple[float, float]:
-        """Return mean and tie loss at ``x``, shape (dimension,)."""
-        space = self._space
-        C = float(np.exp(x[0])) if space.C is None else space.C
-        gamma = float(np.exp(x[-1])) if space.tune_gamma else space.gamma
-        losses = self._record.evaluate(stage, gamma, np.array([C]))
-        return float(losses.mean[0]), float(losses.tie[0])
-
-    def start(self, found: list[tuple[float, float]]) -> None:
-        """Fix the scales of the energy from the starters."""
-        mean, tie = np.array([pair for pair in found if np.isfinite(pair).all()]).reshape(-1, 2).T
-        if mean.size:
-            self.scale = float(np.std(mean)) or float(np.abs(mean).max()) or 1.0
-            self._tie_scale = float(np.median(np.abs(tie))) or 1.0
-
-    def energy(self, stage: str, x: FloatArray) -> float:
-        """Return the energy at ``x``: the mean loss, on plateaus with a slope of the tie loss."""
-        mean, tie = self.evaluate(stage, x)
-        if not np.isfinite(mean):
-            return NEVER
-        slope = tie / (self._tie_scale + abs(tie)) if np.isfinite(tie) else 1.0
-        return mean + 1e-6 * self.scale * slope
-
-    def reflect(self, x: FloatArray) -> FloatArray:
-        """Return ``x``, shape (..., dimension), reflected at the walls; unchanged inside them."""
-        t = (x - self.low) / self.width
-        folded = 1.0 - np.abs(1.0 - np.mod(t, 2.0))
-        return np.where((t >= 0.0) & (t <= 1.0), x, self.low + self.width * folded)

@@ -15,12 +15,11 @@ from lssvm.tuning.dual import DualObjective
 from lssvm.tuning.recorder import Recorder
 from lssvm.tuning.search_base import Search
 from lssvm.tuning.search_grid import GridSearch
+from lssvm.tuning.simplex import Box, walk_simplex
 from lssvm.tuning.spectral_objective import SpectralObjective
 
-Pair = tuple[float, float | None]
-
-STEP = 4.0  # first step of the refinement, as a factor; the grid's of [Ding2011, Section 7.2]
-SMALLEST = 1.1  # below this factor a step says nothing
+EDGE = float(np.log(4.0))  # of the first simplex: one step of the grid of [Ding2011, Section 7.2]
+REACH = 1e3  # how far the refinement may go, as a factor
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class CirculantSearch(Search):
     search : Search or None, default=None
         What runs on the approximate objective. None is a grid of 13 kernel parameters and 11
         values of C over the ranges of the space; ``GridSearch.ding2011()`` is the paper's.
-    refine : int, default=9
+    refine : int, default=20
         Number of exact evaluations around the pair that was chosen; the best of them is the
         answer, and the approximate one is kept beside it. 0 takes the approximate answer, and no
         kernel matrix is ever stored.
@@ -49,9 +48,10 @@ class CirculantSearch(Search):
     (29), generalised cross-validation or evidence. All but t-fold cross-validation cost O(n log n)
     per pair; that one predicts left-out rows with the true kernel, n^2 (d + c k) per gamma.
 
-    The refinement is a pattern search in (log C, log gamma): steps of a factor 4 either way in
-    both, to the best pair, and half the step (in the logarithm) where none is better. It costs
-    about n^3 operations per pair.
+    The refinement is a simplex search ([DeBrabanter2010]_, section 6.3) in (log C, log gamma) that
+    starts with steps of a factor 4: optima lie in valleys along which C and gamma change
+    together, where steps in one of them at a time get stuck. It costs about n^3 operations per
+    pair.
 
     Rows with weights, and fewer than 64 rows, are searched exactly from the start, with a warning
     for weights. Values of C for which a circulant matrix is not positive definite are left
@@ -66,11 +66,11 @@ class CirculantSearch(Search):
     >>> y = np.sinc(X[:, 0]) + 0.1 * rng.standard_normal(200)
     >>> model = LSSVR("cv", gamma="cv", cv=5, search="circulant").fit(X, y)
     >>> model.tuning_result_.n_evaluations, model.tuning_result_.approximate.n_evaluations
-    (9, 143)
+    (20, 143)
     """
 
     search: Search | None = None
-    refine: int = 9
+    refine: int = 20
     levels: int = 2
     layout: str = "sorted"
     wrap: str = "mean"
@@ -94,14 +94,14 @@ class CirculantSearch(Search):
     def _search(self, record: Recorder, space: Space, rng: np.random.Generator) -> None:
         inner = self._inner(space)
         approximate = _approximate(record.objective, self._solver)
-        if approximate is None:
+        if approximate is None or not (space.tune_C or space.tune_gamma):
             inner._search(record, space, rng)
             return
         if not self.refine:
             record.objective = approximate
             inner._search(record, space, rng)
             return
-        first = Recorder(approximate, counted_rows=space.counted_rows)
+        first = Recorder(approximate, on_event=record.on_event, counted_rows=space.counted_rows)
         inner._search(first, space, rng)
         record.approximate = first.result(interrupted=False)
         record.planned = self.refine
@@ -109,37 +109,18 @@ class CirculantSearch(Search):
 
     def _refine(self, record: Recorder, space: Space, chosen: TuningResult) -> None:
         """Walk from the chosen pair to better ones."""
-        known: dict[Pair, tuple[float, ...]] = {}
-
-        def ask(pairs: list[Pair]) -> None:
-            for gamma in dict.fromkeys(pair[1] for pair in pairs):
-                C = np.array([pair[0] for pair in pairs if pair[1] == gamma])
-                losses = record.evaluate("refine", gamma, C)
-                for value, mean, tie in zip(C.tolist(), losses.mean, losses.tie, strict=True):
-                    key = (float(mean), float(tie))
-                    known[value, gamma] = key if not np.isnan(key).any() else (np.inf, np.inf)
-
-        best: Pair = (chosen.C, chosen.gamma)
-        ask([best])
-        factor = STEP
-        while len(known) < self.refine and factor > SMALLEST:
-            new = [pair for pair in _around(best, factor, space) if pair not in known]
-            ask(new[: self.refine - len(known)])
-            found = min(known, key=lambda pair: known[pair])
-            if found == best:
-                factor = factor**0.5
-            best = found
-
-
-def _around(pair: Pair, factor: float, space: Space) -> list[Pair]:
-    """Return the pairs one step away."""
-    C, gamma = pair
-    found: list[Pair] = []
-    if space.tune_C:
-        found += [(C * factor, gamma), (C / factor, gamma)]
-    if space.tune_gamma and gamma is not None:
-        found += [(C, gamma * factor), (C, gamma / factor)]
-    return found
+        low, high = space.C_range
+        wider = replace(space, C_range=(min(low, chosen.C / REACH), max(high, chosen.C * REACH)))
+        if space.tune_gamma and chosen.gamma is not None:
+            around = (1.0 / REACH, REACH)
+            wider = replace(wider, gamma_start=chosen.gamma, gamma_range=around)
+        box = Box(record, wider)
+        tuned = [chosen.C] * space.tune_C + [chosen.gamma] * space.tune_gamma
+        start = np.log(np.array(tuned, dtype=np.float64))
+        corners = [start, *(start + EDGE * np.eye(box.dimension))][: self.refine]
+        box.start([box.evaluate("refine", corner) for corner in corners])
+        if self.refine > len(corners):
+            walk_simplex(box, "refine", start, EDGE, self.refine)
 
 
 def _approximate(objective: Objective, solver: CirculantSolver) -> Objective | None:
