@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,9 +30,21 @@ from lssvm.kernels import Kernel, evaluate_expansion, has_gamma, make_kernel, re
 from lssvm.moments import Moments, accumulate
 from lssvm.prototypes import Selection, select_prototypes
 from lssvm.solvers.primal import METHODS, solve_primal
-from lssvm.tuning import Criterion, Folds, Space, content_folds, hash_rows, make_search
+from lssvm.tuning import (
+    Criterion,
+    FixedCriterionObjective,
+    Folds,
+    Space,
+    SquaredError,
+    content_folds,
+    hash_rows,
+    is_criterion,
+    make_search,
+)
 from lssvm.tuning.base import Losses
+from lssvm.tuning.dual_criteria import check_criterion
 from lssvm.tuning.fixed_cells import ClassTable, make_cells
+from lssvm.tuning.fixed_criteria import FixedCriterionPoint
 from lssvm.tuning.fixed_size import FixedSizeObjective, FixedSizePoint
 
 FloatArray = NDArray[Any]
@@ -246,7 +258,7 @@ class FixedSizeModel(BaseEstimator):
             problem.Y,
             Z,
             self._folds(problem),
-            problem.criterion(),
+            SquaredError(problem.Y) if is_criterion(self.scoring) else problem.criterion(),
             problem.weight,
             problem.table,
             (Space().C_grid(N_C) if C is None else np.array([C])) if separate else None,
@@ -255,6 +267,9 @@ class FixedSizeModel(BaseEstimator):
             self.solver,
         )
         memory = _Remember(objective)
+        if is_criterion(self.scoring):
+            check_criterion(self.scoring, C)
+            memory = _Remember(FixedCriterionObjective(self.scoring, objective))
         result = make_search(self.search).run(
             memory,
             space,
@@ -290,10 +305,15 @@ class FixedSizeModel(BaseEstimator):
             ]
         self.cv_results_, self.best_score_ = cv_results, float(score)
         self.n_evaluations_ = result.n_evaluations
+        self.tuning_result_ = replace(result, point=None)
         return tuned
 
     def _tune_size(
-        self, point: FixedSizePoint, tuned: _Tuned, C: float | None, score: float
+        self,
+        point: FixedSizePoint | FixedCriterionPoint,
+        tuned: _Tuned,
+        C: float | None,
+        score: float,
     ) -> tuple[_Tuned, float]:
         """Compare nested sets of prototypes at the chosen gamma, from the moments of the largest.
 
@@ -427,16 +447,16 @@ class _Tuned:
 class _Remember:
     """An objective that keeps its best point, so that the final model needs no further pass."""
 
-    def __init__(self, objective: FixedSizeObjective) -> None:
+    def __init__(self, objective: FixedSizeObjective | FixedCriterionObjective) -> None:
         self.objective = objective
         self.key = (np.inf, np.inf)
-        self.kept: FixedSizePoint | None = None
+        self.kept: FixedSizePoint | FixedCriterionPoint | None = None
 
     def at(self, gamma: float | None) -> _RememberedPoint:
         """Return the point at ``gamma``."""
         return _RememberedPoint(self, self.objective.at(gamma))
 
-    def point(self, gamma: float | None) -> FixedSizePoint:
+    def point(self, gamma: float | None) -> FixedSizePoint | FixedCriterionPoint:
         """Return the point that was chosen."""
         if self.kept is not None and self.kept.gamma == gamma:
             return self.kept
@@ -444,7 +464,7 @@ class _Remember:
 
 
 class _RememberedPoint:
-    def __init__(self, memory: _Remember, point: FixedSizePoint) -> None:
+    def __init__(self, memory: _Remember, point: FixedSizePoint | FixedCriterionPoint) -> None:
         self.memory, self.point = memory, point
 
     def losses(self, C: FloatArray) -> Losses:

@@ -56,21 +56,24 @@ class LSSVC(ClassifierMixin, DualModel):
         Targets +1 and -1; "fisher" takes +N/N1 and -N/N2 of regularised kernel Fisher discriminant
         analysis (section 3.3), a pair +t1 and -t2 of eq. (3.23).
     class_weight : dict, "balanced" or None, default=None
-    solver : {"auto", "cholesky", "cg", "smo"} or solver object, default="auto"
+    solver : {"auto", "cholesky", "cg", "smo", "circulant"} or solver object, default="auto"
         "auto" factorises the kernel matrix when it fits into the memory budget, otherwise uses
         preconditioned conjugate gradients; after tuning it takes the factorisation that tuning
-        has made (`solver_` is then "eigen").
+        has made (`solver_` is then "eigen"). "circulant" is approximate, in O(n log n)
+        ([Ding2011]_), see `lssvm.solvers.CirculantSolver`; the others are exact.
     reduction : None, "prune", "l0" or an object of `lssvm.reductions`, default=None
         Fewer support vectors after training (section 3.7 of [Suykens2002]_; [Lopez2011]_).
     cv : int, "loo", splitter or iterable, default=10
         Folds for tuning and pruning. A number assigns rows by content (equal rows share a fold),
         stratified by class; a splitter is used as it is.
-    search : {"path", "grid", "shrinking", "csa"} or search object, default="path"
+    search : {"path", "grid", "shrinking", "csa", "circulant"} or search object, default="path"
         How (C, gamma) are searched; see `lssvm.tuning`.
     scoring : str, callable or None, default=None
         Any scikit-learn scorer of labels or decision values, whose best value is taken; it is
         given the sample weights, not the class weights. None is the accuracy under both weights,
         with what lies within half a standard error of the best value decided by the squared error.
+        "press", "gcv", "rk" and "evidence" are criteria of the targets without folds, see
+        `lssvm.tuning.criterion_objective`; cv is then not used.
     tuning : {"joint", "separate"}, default="joint"
         One (C, gamma) for all binary problems, or one for each (eq. (3.13)).
     tol : float, default=1e-6
@@ -110,6 +113,8 @@ class LSSVC(ClassifierMixin, DualModel):
         When something was tuned: the cross-validated score of the chosen parameters.
     n_evaluations_ : int
         When something was tuned: how many pairs (C, gamma) were tried.
+    tuning_result_ : lssvm.tuning.TuningResult or list of them
+        When something was tuned: the whole record of the search; a list where tuned separately.
     reduction_path_ : list
         What the reduction did, one record per group of problems.
     n_features_in_ : int

@@ -42,19 +42,21 @@ class LSSVR(MultiOutputMixin, RegressorMixin, DualModel):
     fit_intercept : bool, default=True
         Whether there is a bias b. Without it the system is (3.62), that of kernel ridge regression
         and of a Gaussian process.
-    solver : {"auto", "cholesky", "cg", "smo"} or solver object, default="auto"
+    solver : {"auto", "cholesky", "cg", "smo", "circulant"} or solver object, default="auto"
         "auto" factorises the kernel matrix when it fits into the memory budget, otherwise uses
         preconditioned conjugate gradients; after tuning it takes the factorisation that tuning
-        has made (`solver_` is then "eigen").
+        has made (`solver_` is then "eigen"). "circulant" is approximate, in O(n log n)
+        ([Ding2011]_), see `lssvm.solvers.CirculantSolver`; the others are exact.
     reduction : None, "prune", "l0" or an object of `lssvm.reductions`, default=None
         Fewer support vectors after training (section 3.7 of [Suykens2002]_; [Lopez2011]_).
     cv : int, "loo", splitter or iterable, default=10
         Folds for tuning and pruning. A number assigns rows by content (equal rows share a fold);
         a splitter is used as it is.
-    search : {"path", "grid", "shrinking", "csa"} or search object, default="path"
+    search : {"path", "grid", "shrinking", "csa", "circulant"} or search object, default="path"
         How (C, gamma) are searched; see `lssvm.tuning`.
     scoring : str, callable or None, default=None
-        Any scikit-learn scorer; None is the mean squared error.
+        Any scikit-learn scorer; None is the mean squared error. "press", "gcv", "rk" and "evidence"
+        are criteria without folds, see `lssvm.tuning.criterion_objective`; cv is then not used.
     tuning : {"joint", "separate"}, default="joint"
         One (C, gamma) for all outputs, or one for each.
     tol : float, default=1e-6
@@ -92,6 +94,8 @@ class LSSVR(MultiOutputMixin, RegressorMixin, DualModel):
         When something was tuned: the cross-validated score of the chosen parameters.
     n_evaluations_ : int
         When something was tuned: how many pairs (C, gamma) were tried.
+    tuning_result_ : lssvm.tuning.TuningResult or list of them
+        When something was tuned: the whole record of the search; a list where tuned separately.
     reduction_path_ : list
         What the reduction did, one record per group of outputs.
     n_features_in_ : int

@@ -70,7 +70,8 @@ class FixedSizeLSSVC(ClassifierMixin, FixedSizeModel):
         How (C, gamma) are searched; see `lssvm.tuning`.
     scoring : str, callable or None, default=None
         Any scikit-learn scorer; None is the accuracy, with what lies within half a standard error
-        of the best value decided by the squared error.
+        of the best value decided by the squared error. "press", "gcv", "rk" and "evidence" are
+        criteria without folds, see `lssvm.tuning.FixedCriterionObjective`; cv is then not used.
     solver : {"auto", "cholesky", "eigen", "tridiagonal"}, default="auto"
         How the systems along a path of C are solved; all are exact.
     memory_budget : int, str or None, default=None
@@ -109,6 +110,8 @@ class FixedSizeLSSVC(ClassifierMixin, FixedSizeModel):
         When something was tuned: the cross-validated score of the chosen parameters.
     n_evaluations_ : int
         When something was tuned: how many pairs of C and gamma were evaluated.
+    tuning_result_ : lssvm.tuning.TuningResult
+        When something was tuned: the whole record of the search.
     size_results_ : dict
         With ``n_prototypes="cv"``: sizes and their scores.
     n_features_in_, feature_names_in_

@@ -62,7 +62,8 @@ class FixedSizeLSSVR(MultiOutputMixin, RegressorMixin, FixedSizeModel):
     search : {"path", "grid", "shrinking", "csa"} or search object, default="path"
         How (C, gamma) are searched; see `lssvm.tuning`.
     scoring : str, callable or None, default=None
-        Any scikit-learn scorer; None is the mean squared error.
+        Any scikit-learn scorer; None is the mean squared error. "press", "gcv", "rk" and "evidence"
+        are criteria without folds, see `lssvm.tuning.FixedCriterionObjective`; cv is then not used.
     solver : {"auto", "cholesky", "eigen", "tridiagonal"}, default="auto"
         How the systems along a path of C are solved; all are exact.
     memory_budget : int, str or None, default=None
@@ -98,6 +99,8 @@ class FixedSizeLSSVR(MultiOutputMixin, RegressorMixin, FixedSizeModel):
         When something was tuned: the cross-validated score of the chosen parameters.
     n_evaluations_ : int
         When something was tuned: how many pairs of C and gamma were evaluated.
+    tuning_result_ : lssvm.tuning.TuningResult
+        When something was tuned: the whole record of the search.
     size_results_ : dict
         With ``n_prototypes="cv"``: sizes and their scores.
     n_iter_ : int

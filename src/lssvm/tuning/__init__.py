@@ -5,6 +5,7 @@ from lssvm.tuning.circulant import CirculantObjective, CirculantPoint
 from lssvm.tuning.criteria import AbsoluteError, Criterion, Misclassification, SquaredError
 from lssvm.tuning.dual import C_range, DualObjective, DualPoint, Group
 from lssvm.tuning.dual_criteria import CRITERIA, criterion_objective, is_criterion
+from lssvm.tuning.fixed_criteria import FixedCriterionObjective
 from lssvm.tuning.fixed_size import FixedSizeObjective
 from lssvm.tuning.folds import Folds, content_folds, hash_rows, restrict_folds, splitter_folds
 from lssvm.tuning.free_running import FreeRunObjective, FreeRunPoint, Stretch, free_run
@@ -31,6 +32,7 @@ __all__ = [
     "Criterion",
     "DualObjective",
     "DualPoint",
+    "FixedCriterionObjective",
     "FixedSizeObjective",
     "Folds",
     "FreeRunObjective",

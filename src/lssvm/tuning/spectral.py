@@ -111,13 +111,13 @@ class Spectrum:
         definite = self.definite(C)
         out = np.full(len(C), np.inf)
         if np.any(definite):
-            terms = _Terms.of(self, C[definite])
+            terms = Terms.of(self, C[definite])
             out[definite] = terms.loss(name, noise).mean(axis=1)
         return out
 
 
 @dataclass(frozen=True)
-class _Terms:
+class Terms:
     """What the criteria are made of, for c values of C and k outputs."""
 
     n: int
@@ -131,7 +131,8 @@ class _Terms:
     s: FloatArray  # u^T H^-1 u, (c, 1)
 
     @classmethod
-    def of(cls, spectrum: Spectrum, C: FloatArray) -> _Terms:
+    def of(cls, spectrum: Spectrum, C: FloatArray) -> Terms:
+        """Sum over the spectrum for all C (c,) of a definite matrix."""
         shifted = spectrum.lam[:, None] + 1.0 / C  # (n, c)
         d = 1.0 / shifted
         u, T = spectrum.border, spectrum.targets
