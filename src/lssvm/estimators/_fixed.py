@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from lssvm._core.errors import ConvergenceWarning, InvalidInputError, NumericalWarning
@@ -25,6 +24,7 @@ from lssvm.estimators._validation import (
     n_distinct,
     seed_of,
 )
+from lssvm.estimators.fixed_reduction import ReducibleModel, solve_used
 from lssvm.features import nystrom_map
 from lssvm.kernels import Kernel, evaluate_expansion, has_gamma, make_kernel, resolve_gamma
 from lssvm.moments import Moments, accumulate
@@ -43,7 +43,7 @@ from lssvm.tuning import (
 )
 from lssvm.tuning.base import Losses
 from lssvm.tuning.dual_criteria import check_criterion
-from lssvm.tuning.fixed_cells import ClassTable, make_cells
+from lssvm.tuning.fixed_cells import ClassTable, FoldMoments, make_cells
 from lssvm.tuning.fixed_criteria import FixedCriterionPoint
 from lssvm.tuning.fixed_size import FixedSizeObjective, FixedSizePoint
 
@@ -73,7 +73,7 @@ class FixedProblem:
         return [np.arange(self.Y.shape[1])] if self.table is None else self.table.groups()
 
 
-class FixedSizeModel(BaseEstimator):
+class FixedSizeModel(ReducibleModel):
     """Base of `FixedSizeLSSVC` and `FixedSizeLSSVR`; holds no numerics of its own."""
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -88,7 +88,7 @@ class FixedSizeModel(BaseEstimator):
 
     def _fit_problem(self, problem: FixedProblem) -> None:
         check_option("solver", self.solver, METHODS)
-        C = check_C(self.C)
+        C, reduction = check_C(self.C), self._reduction_settings()
         if isinstance(self.kernel, str) and self.kernel == "precomputed":
             raise InvalidInputError(
                 "kernel='precomputed' cannot be used with prototypes, which are rows of features: "
@@ -100,21 +100,39 @@ class FixedSizeModel(BaseEstimator):
         Z, support, selection = self._prototypes(problem, gamma)
         size_by_cv = isinstance(self.n_prototypes, str) and self.n_prototypes == "cv"
         C_of = np.full(problem.Y.shape[1], np.nan if C is None else C)
-        whole = None
-        if C is None or tune_gamma or size_by_cv:
+        whole, moments = None, None
+        dual = self._dual_on_prototypes(reduction, problem, Z, support, gamma)
+        if dual is not None:  # tuned on the prototypes alone
+            C_of[:], gamma = dual.C, dual.gamma
+        elif C is None or tune_gamma or size_by_cv:
             tuned = self._tune(problem, Z, C, gamma, tune_gamma, size_by_cv)
-            C_of[:], gamma, whole = tuned.C_of, tuned.gamma, tuned.whole
+            C_of[:], gamma, whole, moments = tuned.C_of, tuned.gamma, tuned.whole, tuned.moments
             Z, support = Z[: tuned.size], support[: tuned.size]
         kernel = self._kernel_at(gamma)
+        if reduction is not None and moments is None:
+            moments = self._moments_to_reduce(reduction, problem, kernel, Z)
+            whole = moments.whole
         if whole is None:
             whole = self._accumulate(problem, kernel, Z)
         map = nystrom_map(kernel, Z)
-        coef, intercept = self._solve(whole, map, problem.table, C_of)
+        if dual is None:
+            coef, intercept = self._solve(whole, map, problem.table, C_of)
+        else:
+            coef, intercept = dual.coef, dual.intercept
         coef, intercept, C_of = self._robust(problem, kernel, Z, map, C_of, coef, intercept)
+        self.n_prototypes_ = len(Z)
+        if moments is not None:
+            basis = self._basis(reduction, problem, kernel, Z, support, moments, C_of, dual)
+            if reduction is None:
+                self._keep(basis)
+            else:
+                fit = self._reduce(basis, reduction, dual)
+                coef, intercept, C_of, whole = fit.coef, fit.intercept, fit.C, fit.moments
+                Z, support = Z[fit.support], support[fit.support] if len(support) else support
+                map = nystrom_map(kernel, Z)
         self._kernel, self._map = kernel, map
         self.prototypes_ = self.support_vectors_ = Z
         self.support_, self.selection_ = support, selection
-        self.n_prototypes_ = len(Z)
         self.gamma_ = gamma
         self.moments_ = whole
         self._store(coef, intercept, C_of)
@@ -289,7 +307,8 @@ class FixedSizeModel(BaseEstimator):
             point.losses(np.ones(1))
         C_of = point.C_of if separate else np.full(problem.Y.shape[1], result.C)
         assert C_of is not None
-        tuned = _Tuned(C_of, _snap(result.gamma) if tune_gamma else gamma, point.whole, len(Z))
+        gamma = _snap(result.gamma) if tune_gamma else gamma
+        tuned = _Tuned(C_of, gamma, point.whole, point.moments, len(Z))
         cv_results, score = result.cv_results, -result.loss
         if size_by_cv:
             tuned, score = self._tune_size(point, tuned, C, score)
@@ -336,7 +355,7 @@ class FixedSizeModel(BaseEstimator):
                 best = key
                 own = part.C_of
                 C_of = np.full(len(tuned.C_of), grid[i]) if own is None else own
-                tuned = _Tuned(C_of, tuned.gamma, part.whole, int(size))
+                tuned = _Tuned(C_of, tuned.gamma, part.whole, part.moments, int(size))
                 score = -key[0]
         self.size_results_ = {"n_prototypes": sizes} | {
             name: np.array(values) for name, values in found.items()
@@ -384,6 +403,7 @@ class FixedSizeModel(BaseEstimator):
 
     def _update(self, problem: FixedProblem, sign: int) -> None:
         """Add (+1) or remove (-1) rows and solve again with the same prototypes, C and gamma."""
+        self._check_update()
         change = self._accumulate(problem, self._kernel, self.prototypes_)
         # Moments of a part of the prototypes have kept the shift of all of them.
         pairs = [
@@ -400,7 +420,12 @@ class FixedSizeModel(BaseEstimator):
             )
         table = None if problem.table is None else self._table_of(whole)
         C_of = np.broadcast_to(self.C_, (self.dual_coef_.shape[1],)).astype(float)
-        coef, intercept = self._solve(whole, self._map, table, C_of)
+        if self._used is None:
+            coef, intercept = self._solve(whole, self._map, table, C_of)
+        else:
+            coef, intercept = solve_used(
+                whole, self._kernel, self.prototypes_, table, C_of, self._used
+            )
         self.moments_, self.intercept_, self.dual_coef_ = whole, intercept, coef
 
     def _table_of(self, whole: list[Moments]) -> ClassTable | None:
@@ -441,6 +466,7 @@ class _Tuned:
     C_of: FloatArray
     gamma: Any
     whole: list[Moments]
+    moments: FoldMoments
     size: int
 
 

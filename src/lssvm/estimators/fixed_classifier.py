@@ -54,6 +54,15 @@ class FixedSizeLSSVC(ClassifierMixin, FixedSizeModel):
         `lssvm.prototypes.select_prototypes` takes; an array gives
         their indices, or the prototypes themselves. For rpcholesky with ``gamma="cv"`` the kernel
         has ``gamma="scale"``.
+    reduction : {"spfs", "ssd", "sv-l0", "sd"}, FixedSizeL0 or None, default=None
+        Second level of sparsity: which prototypes are left, by an L0 penalty ([Mall2014]_), from
+        the moments of the fit. "spfs" starts from the fixed-size model; "ssd" from the dual model
+        on the prototypes alone, which also chooses C and gamma (one pass over the data in all);
+        the loss of "sv-l0" sees the prototypes only; "sd" is that dual model itself. The number of
+        support vectors is the smallest whose cross-validated squared error is within one standard
+        error of the smallest, see `sparsity_path`; `lssvm.reductions.FixedSizeL0` has the options.
+    n_support : int or None, default=None
+        How many support vectors a reduction leaves, instead.
     multiclass : {"auto", "ovo", "ova", "moc", "ecoc"}, array or Code, default="auto"
         Output code; see `lssvm.codes`. All problems of one-vs-all, minimum output coding and
         error-correcting codes are columns of one system; the pairs of one-vs-one are put together
@@ -91,7 +100,8 @@ class FixedSizeLSSVC(ClassifierMixin, FixedSizeModel):
     classes_ : array of shape (n_classes,)
     code_ : Code
     prototypes_, support_vectors_ : array of shape (m, d)
-        The unit vectors for the linear kernel in closed form.
+        After a reduction, those that are left; ``selection_.indices`` are the rows of all. The unit
+        vectors for the linear kernel in closed form.
     support_ : int array of shape (m,)
         Rows of X that they are; -1 for given rows, empty for the linear kernel.
     dual_coef_ : array of shape (m, n_problems)
@@ -100,6 +110,9 @@ class FixedSizeLSSVC(ClassifierMixin, FixedSizeModel):
     C_ : float, or array of shape (n_problems,) where every problem has its own
     gamma_ : float
     n_prototypes_ : int
+        Before a reduction.
+    sparsity_paths_ : list of SparsityPath
+        After a reduction whose size was cross-validated: see `sparsity_path`.
     selection_ : Selection or None
         How the prototypes were chosen, with the trace of the entropy.
     moments_ : list of Moments
@@ -147,6 +160,8 @@ class FixedSizeLSSVC(ClassifierMixin, FixedSizeModel):
         coef0: float = 1.0,
         nu: float = 1.5,
         selection: Any = "renyi",
+        reduction: Any = None,
+        n_support: int | None = None,
         multiclass: Any = "auto",
         decoding: str | None = None,
         targets: Any = "label",
@@ -169,6 +184,8 @@ class FixedSizeLSSVC(ClassifierMixin, FixedSizeModel):
         self.coef0 = coef0
         self.nu = nu
         self.selection = selection
+        self.reduction = reduction
+        self.n_support = n_support
         self.multiclass = multiclass
         self.decoding = decoding
         self.targets = targets

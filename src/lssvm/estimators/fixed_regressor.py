@@ -51,6 +51,15 @@ class FixedSizeLSSVR(MultiOutputMixin, RegressorMixin, FixedSizeModel):
         `lssvm.prototypes.select_prototypes` takes; an array gives
         their indices, or the prototypes themselves. For rpcholesky with ``gamma="cv"`` the kernel
         has ``gamma="scale"``.
+    reduction : {"spfs", "ssd", "sv-l0", "sd"}, FixedSizeL0 or None, default=None
+        Second level of sparsity: which prototypes are left, by an L0 penalty ([Mall2014]_), from
+        the moments of the fit. "spfs" starts from the fixed-size model; "ssd" from the dual model
+        on the prototypes alone, which also chooses C and gamma (one pass over the data in all);
+        the loss of "sv-l0" sees the prototypes only; "sd" is that dual model itself. The number of
+        support vectors is the smallest whose cross-validated squared error is within one standard
+        error of the smallest, see `sparsity_path`; `lssvm.reductions.FixedSizeL0` has the options.
+    n_support : int or None, default=None
+        How many support vectors a reduction leaves, instead.
     loss : {"squared", "huber", "absolute"}, default="squared"
         L above. The others are reached by reweighting from the least squares model, which is
         what is tuned (by absolute error, where ``scoring`` is None). Huber's loss bends at
@@ -81,7 +90,8 @@ class FixedSizeLSSVR(MultiOutputMixin, RegressorMixin, FixedSizeModel):
     Attributes
     ----------
     prototypes_, support_vectors_ : array of shape (m, d)
-        The unit vectors for the linear kernel in closed form.
+        After a reduction, those that are left; ``selection_.indices`` are the rows of all. The unit
+        vectors for the linear kernel in closed form.
     support_ : int array of shape (m,)
         Rows of X that they are; -1 for given rows, empty for the linear kernel.
     dual_coef_ : array of shape (m, n_outputs)
@@ -89,6 +99,9 @@ class FixedSizeLSSVR(MultiOutputMixin, RegressorMixin, FixedSizeModel):
     intercept_ : array of shape (n_outputs,)
     C_, gamma_ : float
     n_prototypes_ : int
+        Before a reduction.
+    sparsity_paths_ : list of SparsityPath
+        After a reduction whose size was cross-validated: see `sparsity_path`.
     selection_ : Selection or None
         How the prototypes were chosen, with the trace of the entropy.
     moments_ : list of Moments
@@ -136,6 +149,8 @@ class FixedSizeLSSVR(MultiOutputMixin, RegressorMixin, FixedSizeModel):
         coef0: float = 1.0,
         nu: float = 1.5,
         selection: Any = "renyi",
+        reduction: Any = None,
+        n_support: int | None = None,
         loss: str = "squared",
         cv: Any = 10,
         search: Any = "path",
@@ -155,6 +170,8 @@ class FixedSizeLSSVR(MultiOutputMixin, RegressorMixin, FixedSizeModel):
         self.coef0 = coef0
         self.nu = nu
         self.selection = selection
+        self.reduction = reduction
+        self.n_support = n_support
         self.loss = loss
         self.cv = cv
         self.search = search
@@ -182,6 +199,11 @@ class FixedSizeLSSVR(MultiOutputMixin, RegressorMixin, FixedSizeModel):
         """
         self._forget_fit()
         check_option("loss", self.loss, ("squared", "huber", "absolute"))
+        if self.loss != "squared" and self.reduction is not None:
+            raise InvalidInputError(
+                f"reduction={self.reduction!r} works on second moments, which loss={self.loss!r} "
+                "does not have: use loss='squared', or no reduction."
+            )
         problem = self._problem(X, y, sample_weight, reset=True)
         self._single = problem.given[1].ndim == 1
         self._fit_problem(problem)

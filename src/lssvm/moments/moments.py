@@ -124,15 +124,35 @@ class Moments:
 
     def prefix(self, size: int) -> Moments:
         """Return the moments for the first ``size`` prototypes only."""
+        return self._part(slice(size), (slice(size), slice(size)))
+
+    def subset(self, index: NDArray[np.intp]) -> Moments:
+        """Return the moments for some prototypes only, in the order given."""
+        return self._part(index, np.ix_(index, index))
+
+    def _part(self, rows: Any, square: Any) -> Moments:
         return Moments(
-            self.gram[:size, :size],
-            self.border[:size],
-            self.cross[:size],
+            self.gram[square],
+            self.border[rows],
+            self.cross[rows],
             self.target,
             self.squares,
             self.weight,
             self.n,
-            None if self.shift is None else self.shift[:size],
+            None if self.shift is None else self.shift[rows],
+        )
+
+    def outputs(self, columns: NDArray[np.intp]) -> Moments:
+        """Return the moments for some targets only."""
+        return Moments(
+            self.gram,
+            self.border,
+            self.cross[:, columns],
+            self.target[columns],
+            self.squares[columns],
+            self.weight,
+            self.n,
+            self.shift,
         )
 
     def shifted(self, shift: FloatArray | None) -> Moments:

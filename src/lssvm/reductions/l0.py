@@ -3,19 +3,22 @@ r"""Few support vectors by an iteratively reweighted penalty that tends to the L
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from lssvm._core.errors import NumericalWarning
 from lssvm.kernels import Precomputed
+from lssvm.reductions.l0_system import L0System, reweighted_step, strongest
 from lssvm.solvers import DualSystem
 from lssvm.tuning import hash_rows
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
+
+_VANISHED = 1e-9  # coefficients below this part of the first ones are all zero
 
 
 @dataclass(frozen=True)
@@ -127,7 +130,8 @@ def reduce_l0(
     With D = diag(abs(beta)) the step is beta = D (D A D + I/C)^-1 D c for the centred moments A, c:
     nothing is divided by a coefficient that tends to zero, and what has become zero leaves the
     active set, so that the systems shrink. m^3/3 operations per step at most, no pass over the
-    data. If everything would vanish the largest coefficient is kept and a warning says so.
+    data. If everything would vanish, the basis function that explains most is kept and a warning
+    says so.
 
     Examples
     --------
@@ -140,43 +144,99 @@ def reduce_l0(
     >>> reduced.support, reduced.coef.round(2), reduced.intercept.round(2)
     (array([1]), array([[3.]]), array([2.]))
     """
-    settings = settings or L0()
     mean = equations.basis_sum / equations.total
-    A = equations.gram - np.outer(equations.basis_sum, mean)
-    c = equations.cross - np.outer(mean, equations.target_sum)
+    system = L0System(
+        np.arange(start.shape[1]),
+        equations.gram - np.outer(equations.basis_sum, mean),
+        equations.cross - np.outer(mean, equations.target_sum),
+        mean,
+        equations.target_sum / equations.total,
+    )
+    return reduce_systems([system], start, np.full(start.shape[1], C), settings)
+
+
+def reduce_systems(
+    systems: Sequence[L0System], start: FloatArray, C: FloatArray, settings: L0 | None = None
+) -> Reduced:
+    """Sparsify several outputs jointly, also where they are trained on different rows.
+
+    Parameters
+    ----------
+    systems : sequence of L0System
+        Their columns make up all k outputs; the basis functions are the same.
+    start : array of shape (m, k)
+    C : array of shape (k,)
+    settings : L0, optional
+
+    Returns
+    -------
+    Reduced
+
+    Notes
+    -----
+    See `reduce_l0`, which is the case of one system. m^3/3 operations per step and system.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.moments import Moments
+    >>> from lssvm.reductions import L0System, reduce_systems
+    >>> Q = np.random.default_rng(0).normal(size=(100, 5))
+    >>> first = L0System.of(Moments.of(Q[:50], Q[:50, [1]]), np.array([0]))
+    >>> second = L0System.of(Moments.of(Q[50:], 2.0 * Q[50:, [3]]), np.array([1]))
+    >>> reduce_systems([first, second], np.ones((5, 2)), np.full(2, 10.0)).support
+    array([1, 3])
+    """
+    settings = settings or L0()
     m = len(start)
     active = np.arange(m)
     beta = np.asarray(start, dtype=np.float64)
+    parts = list(systems)
+    largest = float(np.max(np.abs(beta), initial=0.0))
     iterations = 0
     while iterations < settings.max_iter:
-        iterations += 1
         D = np.linalg.norm(beta, axis=1)
         keep = D > settings.threshold * D.max(initial=0.0)
         if not keep.any():
-            active, beta = active[:1], np.zeros((1, beta.shape[1]))
             break
-        active, beta, D = active[keep], beta[keep], D[keep]
-        new = D[:, None] * _ridge(
-            A[np.ix_(active, active)] * np.outer(D, D), D[:, None] * c[active], C
-        )
+        if not keep.all():
+            active, beta, D = active[keep], beta[keep], D[keep]
+            parts = [part.subset(np.flatnonzero(keep)) for part in parts]
+        iterations += 1
+        new = reweighted_step(parts, D, C)
         change = np.linalg.norm(new - beta) / m
         moving = np.linalg.norm(new - beta, axis=1) > 0.1 * D  # still on its way to zero
         beta = new
-        if change < settings.tol * np.max(np.abs(beta), initial=0.0) and not moving.any():
+        if not np.max(np.abs(beta)) > _VANISHED * largest:
+            break
+        if change < settings.tol * np.max(np.abs(beta)) and not moving.any():
             break
     size = np.linalg.norm(beta, axis=1)
-    keep = size > settings.threshold * size.max(initial=0.0)
-    if not keep.any():
-        keep = np.arange(len(size)) == int(np.argmax(size))
-        warnings.warn(
-            "The L0 reduction would have dropped every support vector; the one with the largest "
-            "coefficient was kept. Raise C, or do not reduce.",
-            NumericalWarning,
-            stacklevel=2,
-        )
-    active, beta = active[keep], beta[keep]
-    intercept = equations.target_sum / equations.total - mean[active] @ beta
+    keep = size > max(settings.threshold * size.max(initial=0.0), _VANISHED * largest)
+    if keep.any():
+        active, beta = active[keep], beta[keep]
+        parts = [part.subset(np.flatnonzero(keep)) for part in parts]
+    else:
+        active, beta, parts = _keep_one(systems, C)
+    intercept = np.empty(len(C))
+    for part in parts:
+        intercept[part.columns] = part.intercept(beta[:, part.columns])
     return Reduced(active, beta, intercept, iterations)
+
+
+def _keep_one(
+    systems: Sequence[L0System], C: FloatArray
+) -> tuple[IntArray, FloatArray, list[L0System]]:
+    """Return the basis function that explains most, with its ridge coefficients."""
+    warnings.warn(
+        "The L0 reduction would have dropped every support vector; the one that explains most was "
+        "kept. Raise C, or do not reduce.",
+        NumericalWarning,
+        stacklevel=4,
+    )
+    best = np.array([strongest(systems)])
+    parts = [system.subset(best) for system in systems]
+    return best, reweighted_step(parts, np.ones(1), C), parts
 
 
 def reduce_dual_l0(
@@ -240,16 +300,3 @@ def reduce_dual_l0(
     coef = np.zeros_like(alpha, dtype=np.float64)
     coef[first[reduced.support]] = reduced.coef
     return coef, reduced
-
-
-def _ridge(A: FloatArray, B: FloatArray, C: float) -> FloatArray:
-    """Solve (A + I/C) x = B, A positive semidefinite to rounding."""
-    jitter = 0.0
-    for _ in range(4):
-        H = A + np.diag(np.full(len(A), 1.0 / C + jitter))
-        try:
-            return np.asarray(cho_solve(cho_factor(H, lower=True, overwrite_a=True), B))
-        except LinAlgError:
-            eps = float(np.finfo(np.float64).eps)
-            jitter = max(100.0 * jitter, 10.0 * len(A) * eps * float(np.max(np.diagonal(A))))
-    raise LinAlgError("The reduced system is not positive definite.")

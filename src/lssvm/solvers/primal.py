@@ -94,8 +94,10 @@ class PrimalSystem:
         r, k = self.B.shape
         if r == 0:
             W = np.zeros((0, len(C), k))
-        elif method == "cholesky" or (
-            method == "auto" and len(C) <= _FEW and self._reduced is None
+        elif (
+            method == "cholesky"
+            or r == 1
+            or (method == "auto" and len(C) <= _FEW and self._reduced is None)
         ):
             W = np.stack([self._cholesky(value) for value in C], axis=1)
         elif method == "eigen":

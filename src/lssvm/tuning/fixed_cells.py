@@ -161,6 +161,12 @@ class FoldMoments:
         sums = [total(self.cells[i] for i in members) for members in self.layout.whole]
         object.__setattr__(self, "_whole", sums)
 
+    @classmethod
+    def without_folds(cls, whole: list[Moments], table: ClassTable | None) -> FoldMoments:
+        """Return the moments of all rows (per class where there is a table), of no folds."""
+        everyone = [[i] for i in range(len(whole))]
+        return cls(Cells(np.empty(0, dtype=np.intp), [], [], None, everyone), whole, table)
+
     @property
     def whole(self) -> list[Moments]:
         """Per class, the moments of all rows."""

@@ -1,0 +1,486 @@
+"""What the fixed-size estimators do for a second level of sparsity."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from lssvm._core.errors import InvalidInputError, NumericalWarning
+from lssvm._core.memory import as_bytes
+from lssvm._core.threads import n_threads
+from lssvm.estimators._validation import check_C
+from lssvm.estimators.dual_classifier import LSSVC
+from lssvm.estimators.dual_regressor import LSSVR
+from lssvm.kernels import Kernel
+from lssvm.moments import Moments
+from lssvm.reductions import (
+    FixedSizeL0,
+    L0System,
+    PrototypeBasis,
+    SparsityPath,
+    cross_validate_sizes,
+    l0_order,
+    reduce_as_printed,
+)
+from lssvm.reductions.fixed_size import METHODS
+from lssvm.tuning import Space, hash_rows, restrict_folds
+from lssvm.tuning.fixed_cells import ClassTable, FoldMoments
+from lssvm.tuning.fixed_size import FixedSizeObjective
+
+if TYPE_CHECKING:
+    from lssvm.estimators._fixed import FixedProblem
+
+FloatArray = NDArray[Any]
+IntArray = NDArray[np.intp]
+
+N_C = 30  # values of C that a reduced model is tuned over
+KEEP = 0.05  # part of the memory budget up to which the moments of the folds are kept
+
+
+@dataclass(frozen=True, eq=False)
+class ReducedFit:
+    """A reduced expansion.
+
+    Attributes
+    ----------
+    support : int array of shape (m',)
+        Which prototypes are left, ascending.
+    coef : array of shape (m', k)
+    intercept : array of shape (k,)
+    C : array of shape (k,)
+    used : bool array of shape (m', k) or None
+        Which output uses which prototype, where they were dropped for each output by itself.
+    paths : list of SparsityPath
+        One for all outputs, or one for each; empty where there are no folds.
+    moments : list of Moments
+        Of all rows, for the prototypes that are left.
+    """
+
+    support: IntArray
+    coef: FloatArray
+    intercept: FloatArray
+    C: FloatArray
+    used: NDArray[np.bool_] | None
+    paths: list[SparsityPath]
+    moments: list[Moments]
+
+
+@dataclass(frozen=True, eq=False)
+class DualFit:
+    """The dual model on the prototypes alone (SD-LSSVM), in terms of the prototypes."""
+
+    coef: FloatArray  # (m, k)
+    intercept: FloatArray  # (k,)
+    C: FloatArray  # (k,)
+    gamma: Any
+
+
+class ReducibleModel(BaseEstimator):
+    """Base of the fixed-size estimators: reductions and the sparsity path."""
+
+    _kept: PrototypeBasis | None = None  # for `sparsity_path` of a model that is not reduced
+    _used: NDArray[np.bool_] | None = None
+    _no_update: str | None = None  # why rows cannot be added or removed
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The moments of the folds may be ten times the model: they do not travel with it.
+        return {key: value for key, value in super().__getstate__().items() if key != "_kept"}
+
+    def sparsity_path(self) -> SparsityPath | list[SparsityPath]:
+        r"""Return the cross-validated error against the number of support vectors.
+
+        Returns
+        -------
+        SparsityPath
+            With ``sizes``, ``mean`` and ``std_error`` of the squared error, the ``chosen`` size by
+            the one-standard-error rule and ``supports``. A list of them, one per output, where the
+            reduction has ``joint=False``.
+
+        Notes
+        -----
+        Section V of [Mall2014]_. From the moments of the folds that `fit` has seen, without a pass
+        over the data: about 27 v m^3 operations for v folds. A model that was reduced has computed
+        it already. A model that was not keeps the moments of the folds (v m^2 numbers) where they
+        take at most 5 % of ``memory_budget``, until it is pickled or rows are added.
+
+        The error is the squared error of the outputs, for classes too (their targets are +1 and
+        -1): moments give no other. `score` on held-out rows tells the accuracy.
+
+        Examples
+        --------
+        >>> from lssvm import FixedSizeLSSVC
+        >>> from lssvm.datasets import load_ripley
+        >>> ripley = load_ripley()
+        >>> X, y = ripley.data[ripley.train], ripley.target[ripley.train]
+        >>> path = FixedSizeLSSVC(60).fit(X, y).sparsity_path()
+        >>> path.chosen < 20
+        True
+        """
+        check_is_fitted(self)
+        paths = getattr(self, "sparsity_paths_", None)
+        if not paths:
+            if self._kept is None:
+                raise InvalidInputError(
+                    "sparsity_path needs the moments of the folds, which this model does not have: "
+                    "they are there after a fit that tunes something by cross-validation (not "
+                    "leave-one-out), as long as they fit into 5 % of memory_budget, no rows were "
+                    "added or removed and the model was not pickled. Fit with reduction='spfs', "
+                    "which computes the path inside fit, or raise memory_budget."
+                )
+            every = np.arange(len(self._kept.C))
+            paths = [cross_validate_sizes(self._kept, every, self._reduced_grid())]
+            self.sparsity_paths_ = paths
+        return paths[0] if len(paths) == 1 else list(paths)
+
+    def _reduced_grid(self) -> FloatArray | None:
+        return Space().C_grid(N_C) if check_C(self.C) is None else None
+
+    def _reduction_settings(self) -> FixedSizeL0 | None:
+        """Check ``reduction`` and ``n_support``."""
+        given, size = self.reduction, self.n_support
+        reduction = FixedSizeL0(given) if isinstance(given, str) and given in METHODS else given
+        if reduction is not None and not isinstance(reduction, FixedSizeL0):
+            raise InvalidInputError(
+                f"reduction={given!r} is not usable: choose None, {', '.join(map(repr, METHODS))}, "
+                "or a lssvm.reductions.FixedSizeL0."
+            )
+        if size is None:
+            return reduction
+        if reduction is None or reduction.method == "sd":
+            raise InvalidInputError(
+                f"n_support={size!r} needs a reduction: give reduction='spfs', 'ssd' or 'sv-l0'."
+            )
+        if not isinstance(size, (int, np.integer)) or isinstance(size, bool) or size < 1:
+            raise InvalidInputError(
+                f"n_support={size!r} is not usable: give a positive int, or None to have it chosen."
+            )
+        return reduction
+
+    def _moments_to_reduce(
+        self, reduction: FixedSizeL0, problem: FixedProblem, kernel: Kernel, Z: FloatArray
+    ) -> FoldMoments:
+        """Accumulate the moments of the folds at given parameters: one pass, none for "sd"."""
+        if reduction.method == "sd":
+            return FoldMoments.without_folds([], None)
+        objective = FixedSizeObjective(
+            lambda _: kernel,
+            problem.X,
+            problem.Y,
+            Z,
+            self._folds(problem),
+            problem.criterion(),
+            problem.weight,
+            problem.table,
+            None,
+            as_bytes(self.memory_budget),
+            n_threads(self.n_jobs),
+        )
+        return objective.at(None).moments
+
+    def _dual_on_prototypes(
+        self,
+        reduction: FixedSizeL0 | None,
+        problem: FixedProblem,
+        Z: FloatArray,
+        support: IntArray,
+        gamma: Any,
+    ) -> DualFit | None:
+        """Fit the dual model to the prototypes alone where the reduction starts from it."""
+        self._kept = self._used = self._no_update = None
+        if reduction is None or reduction.method not in ("ssd", "sd"):
+            return None
+        if isinstance(self.n_prototypes, str) and self.n_prototypes == "cv":
+            raise InvalidInputError(
+                f"n_prototypes='cv' cannot be used with reduction={reduction.method!r}, which "
+                "tunes on the prototypes alone: give a number, or 'auto'."
+            )
+        part = subsample(problem, Z, support, reduction.method)
+        cv = self.cv
+        if not isinstance(cv, (int, np.integer, str)):  # folds of all rows: what is left of them
+            folds = restrict_folds(self._folds(problem), part.rows, len(problem.X))
+            everyone = np.arange(len(part.rows))
+            train = folds.train or [np.setdiff1d(everyone, test) for test in folds.test]
+            cv = [pair for pair in zip(train, folds.test, strict=True) if len(pair[0])]
+        return fit_subsample(self, part, Z, gamma, cv)
+
+    def _basis(
+        self,
+        reduction: FixedSizeL0 | None,
+        problem: FixedProblem,
+        kernel: Kernel,
+        Z: FloatArray,
+        support: IntArray,
+        moments: FoldMoments,
+        C: FloatArray,
+        dual: DualFit | None,
+    ) -> PrototypeBasis:
+        given = None
+        if reduction is not None and reduction.method == "sv-l0":
+            part = subsample(problem, Z, support, reduction.method)
+            given = prototype_systems(kernel, Z, part, problem.groups, problem.table)
+        start = None if dual is None else dual.coef
+        return PrototypeBasis(kernel, Z, moments, C, start, given, n_threads(self.n_jobs))
+
+    def _keep(self, basis: PrototypeBasis) -> None:
+        """Keep the moments of the folds for `sparsity_path` where that is cheap."""
+        size = sum(cell.gram.nbytes for cell in basis.moments.cells)
+        if basis.n_folds > 1 and size <= KEEP * as_bytes(self.memory_budget):
+            self._kept = basis
+
+    def _reduce(
+        self, basis: PrototypeBasis, reduction: FixedSizeL0, dual: DualFit | None
+    ) -> ReducedFit:
+        """Reduce a model that has been solved."""
+        m = len(basis.Z)
+        if reduction.method == "sd":
+            assert dual is not None
+            self._no_update = (
+                "reduction='sd' has learned from the prototypes alone, so there are no other rows "
+                "to add or remove: use reduction='ssd'"
+            )
+            return ReducedFit(np.arange(m), dual.coef, dual.intercept, dual.C, None, [], [])
+        if self.n_support is not None and self.n_support > m:
+            raise InvalidInputError(
+                f"n_support={self.n_support} but there are only {m} prototypes: give at most {m}, "
+                "or raise n_prototypes."
+            )
+        fit = reduce_basis(basis, reduction, self.n_support, self._reduced_grid())
+        if not reduction.refit:
+            self._no_update = (
+                "a reduction with refit=False ends in a reweighted system, so rows cannot be added "
+                "or removed exactly: use refit=True"
+            )
+        self._used = fit.used
+        if fit.paths:
+            self.sparsity_paths_ = fit.paths
+        return fit
+
+    def _check_update(self) -> None:
+        """Raise an error where rows cannot be added or removed; forget the folds otherwise."""
+        if self._no_update is not None:
+            raise InvalidInputError(f"{self._no_update}, or fit again.")
+        self._kept = None
+        self.__dict__.pop("sparsity_paths_", None)
+
+
+def reduce_basis(
+    basis: PrototypeBasis, reduction: FixedSizeL0, n_support: int | None, C_grid: FloatArray | None
+) -> ReducedFit:
+    """Drop prototypes, for all outputs at once or for each by itself.
+
+    Parameters
+    ----------
+    basis : PrototypeBasis
+    reduction : FixedSizeL0
+    n_support : int or None
+        The size that is wanted (for each output, where ``joint=False``); None: see
+        `FixedSizeL0`. Without folds the size is that of the printed algorithm.
+    C_grid : array or None
+        See `lssvm.reductions.cross_validate_sizes`.
+
+    Returns
+    -------
+    ReducedFit
+    """
+    m, k = len(basis.Z), len(basis.C)
+    jobs = [np.arange(k)] if reduction.joint else [np.array([j]) for j in range(k)]
+    coef, intercept, C = np.zeros((m, k)), np.zeros(k), np.empty(k)
+    used = np.zeros((m, k), dtype=bool)
+    paths = []
+    for columns in jobs:
+        path = None
+        if reduction.size == "cv" and basis.n_folds > 1:
+            path = cross_validate_sizes(basis, columns, C_grid)
+            paths.append(path)
+        support, C[columns], solved = _choose(basis, columns, reduction, n_support, path)
+        if solved is None:
+            solved = basis.solve(None, columns, support, C[columns])
+        coef[np.ix_(support, columns)], intercept[columns] = solved
+        used[np.ix_(support, columns)] = True
+    left = np.flatnonzero(used.any(axis=1))
+    return ReducedFit(
+        left,
+        coef[left],
+        intercept,
+        C,
+        None if reduction.joint else used[left],
+        paths,
+        [part.subset(left) for part in basis.moments.whole],
+    )
+
+
+def _choose(
+    basis: PrototypeBasis,
+    columns: IntArray,
+    reduction: FixedSizeL0,
+    n_support: int | None,
+    path: SparsityPath | None,
+) -> tuple[IntArray, FloatArray, tuple[FloatArray, FloatArray] | None]:
+    """Return the support of some outputs, their C, and the solution where it is known."""
+    C = basis.C[columns]
+    if n_support is not None:
+        if path is not None:
+            return path.support(n_support), path.C_at(n_support), None
+        order = l0_order(basis.systems(None, columns), basis.first(None, columns), C)
+        return np.sort(order[:n_support]), C, None
+    if path is None:
+        reduced = reduce_as_printed(basis, columns, reduction.settings)
+        solution = None if reduction.refit else (reduced.coef, reduced.intercept)
+        return reduced.support, C, solution
+    size = path.chosen
+    if path.constant <= path.limit:
+        size = 1
+        warnings.warn(
+            "The reduction would have dropped every prototype: the cross-validated error of the "
+            f"bias alone is {path.constant:.3g}, that of the best model {path.mean.min():.3g}. The "
+            "one that left last was kept. Give n_support for more, or other features.",
+            NumericalWarning,
+            stacklevel=6,
+        )
+    return path.support(size), path.C_at(size), None
+
+
+def solve_used(
+    whole: list[Moments],
+    kernel: Kernel,
+    Z: FloatArray,
+    table: ClassTable | None,
+    C: FloatArray,
+    used: NDArray[np.bool_],
+) -> tuple[FloatArray, FloatArray]:
+    """Solve every output on the prototypes that it uses."""
+    basis = PrototypeBasis(kernel, Z, FoldMoments.without_folds(whole, table), C)
+    coef, intercept = np.zeros(used.shape), np.zeros(used.shape[1])
+    for j in range(used.shape[1]):
+        columns, support = np.array([j]), np.flatnonzero(used[:, j])
+        solved, b = basis.solve(None, columns, support, C[columns])
+        coef[np.ix_(support, columns)], intercept[columns] = solved, b
+    return coef, intercept
+
+
+# -- the dual model on the prototypes alone --------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Subsample:
+    """The rows that are prototypes: what the dual model and "sv-l0" see.
+
+    Attributes
+    ----------
+    rows : int array of shape (r,)
+        One row of the problem for each.
+    member : int array of shape (r,)
+        Which prototype each row is.
+    labels : int array of shape (r,) or None
+    Y : array of shape (r, k)
+    weight : array of shape (r,)
+        Total weight of the equal rows.
+    """
+
+    rows: IntArray
+    member: IntArray
+    labels: IntArray | None
+    Y: FloatArray
+    weight: FloatArray
+
+
+def subsample(problem: FixedProblem, Z: FloatArray, support: IntArray, what: str) -> Subsample:
+    """Find the rows that are prototypes; equal rows (of a class) become one of their total weight.
+
+    So that a weight of 2 equals the row twice. O(n d).
+    """
+    if len(support) != len(Z) or np.any(support < 0):
+        raise InvalidInputError(
+            f"reduction={what!r} needs the targets of the prototypes, which must be rows of X: "
+            "choose another selection (not 'kmeans' or given points, and not the linear kernel, "
+            "which has none), or reduction='spfs'."
+        )
+    keys, names = hash_rows(problem.X), hash_rows(Z)
+    order = np.argsort(names, kind="stable")
+    at = np.minimum(np.searchsorted(names[order], keys), len(Z) - 1)
+    rows = np.flatnonzero(names[order][at] == keys)
+    member = order[at[rows]]
+    s = np.ones(len(keys)) if problem.weight is None else np.asarray(problem.weight, float)
+    classes = None if problem.labels is None else problem.labels[rows]
+    pair = member if classes is None else member * (int(problem.labels.max()) + 1) + classes  # type: ignore[union-attr]
+    _, first, group = np.unique(pair, return_index=True, return_inverse=True)
+    weight = np.bincount(group, s[rows])
+    Y = np.asarray(problem.Y, dtype=np.float64)[rows]
+    means = [np.bincount(group, s[rows] * column) / weight for column in Y.T]
+    labels = None if classes is None else classes[first]
+    return Subsample(rows[first], member[first], labels, np.stack(means, 1), weight)
+
+
+def fit_subsample(model: Any, part: Subsample, Z: FloatArray, gamma: Any, cv: Any) -> DualFit:
+    """Fit the dual model to the prototypes alone, its parameters tuned on them.
+
+    [Mall2014, eq. (6)].
+
+    Parameters
+    ----------
+    model : FixedSizeLSSVC or FixedSizeLSSVR
+    part : Subsample
+    Z : array of shape (m, d)
+    gamma : float, array or None
+        None: as the model says.
+    cv : int, "loo" or list of (train, test)
+
+    Returns
+    -------
+    DualFit
+    """
+    if model.checkpoint is not None:
+        raise InvalidInputError(
+            "checkpoint cannot be used with reduction='ssd' or 'sd', which tune on the prototypes "
+            "alone: leave it out."
+        )
+    names = ["C", "kernel", "degree", "coef0", "nu", "search", "scoring"]
+    names += ["memory_budget", "n_jobs", "random_state", "verbose"]
+    options = {name: getattr(model, name) for name in names}
+    options |= {"gamma": model.gamma if gamma is None else gamma, "cv": cv}
+    if part.labels is None:
+        inner: Any = LSSVR(**options)
+        y = part.Y
+    else:
+        missing = np.setdiff1d(np.arange(len(model.classes_)), part.labels)
+        if len(missing):
+            raise InvalidInputError(
+                f"No prototype is of the classes {model.classes_[missing].tolist()}, which the "
+                "dual model on the prototypes has to learn: raise n_prototypes, or use "
+                "reduction='spfs'."
+            )
+        more = {name: getattr(model, name) for name in ("decoding", "targets", "class_weight")}
+        inner = LSSVC(**options, **more, multiclass=model.code_)
+        y = model.classes_[part.labels]
+    inner.fit(Z[part.member], y, part.weight)
+    k = inner.dual_coef_.shape[1]
+    coef = np.zeros((len(Z), k))
+    np.add.at(coef, part.member[inner.support_], inner.dual_coef_)
+    for name in ("cv_results_", "best_score_", "n_evaluations_"):
+        if hasattr(inner, name):
+            setattr(model, name, getattr(inner, name))
+    C = np.broadcast_to(np.asarray(inner.C_, dtype=np.float64), (k,)).copy()
+    return DualFit(coef, np.asarray(inner.intercept_, dtype=np.float64), C, inner.gamma_)
+
+
+def prototype_systems(
+    kernel: Kernel, Z: FloatArray, part: Subsample, groups: list[IntArray], table: ClassTable | None
+) -> list[L0System]:
+    """Return the systems of a loss that sees the prototypes only."""
+    K = np.asarray(kernel(Z, Z), dtype=np.float64)[part.member]
+    systems = []
+    for columns in groups:
+        weight, Y = part.weight, part.Y[:, columns]
+        if table is not None:
+            assert part.labels is not None
+            Y = table.targets[np.ix_(part.labels, columns)]
+            weight = weight * table.factors[part.labels] * (Y[:, 0] != 0)
+        if weight.sum() > 0:
+            systems.append(L0System.of(Moments.of(K, Y, weight), columns))
+    return systems

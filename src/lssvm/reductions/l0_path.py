@@ -1,0 +1,87 @@
+"""The order in which prototypes leave an L0 reduction, as its penalty grows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lssvm.reductions.l0_system import L0System, reweighted_step, strongest
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+
+_FIRST = 100.0  # the penalty starts at that of this multiple of C
+_RATIO = 10.0**0.25  # and grows by this
+_STEPS = 3  # reweightings at each penalty
+_THRESHOLD = 1e-6  # [Mall2014, section IV]
+_VANISHED = 1e-9
+
+
+def l0_order(systems: Sequence[L0System], start: FloatArray, C: FloatArray) -> IntArray:
+    r"""Return the basis functions from the last to the first that leaves.
+
+    Parameters
+    ----------
+    systems : sequence of L0System
+        Their columns make up all k outputs.
+    start : array of shape (m, k)
+        Coefficients to start from.
+    C : array of shape (k,)
+
+    Returns
+    -------
+    int array of shape (m,)
+        A permutation: its first k entries are a support of k basis functions, for every k.
+
+    Notes
+    -----
+    Algorithms 3 and 4 of [Mall2014]_ end at one size, which follows from C and is found by
+    accident. Here their reweighting goes on, C divided by :math:`10^{1/4}` after every 3 steps,
+    from 100 times the model's C until one basis function is left. A function leaves when the norm
+    of its coefficients falls below 1e-6 of the largest. On seven data sets three reweightings for
+    each C gave supports as good as fifty (10-fold cross-validated and on held-out rows), and
+    small supports that were much better than those of backward elimination by the rise of the
+    objective.
+
+    About 40 systems of the shrinking active set, m^3/3 operations each; no pass over the data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.moments import Moments
+    >>> from lssvm.reductions import L0System, l0_order
+    >>> Q = np.random.default_rng(0).normal(size=(100, 4))
+    >>> y = Q[:, [2]] + 0.5 * Q[:, [0]]
+    >>> l0_order([L0System.of(Moments.of(Q, y), np.array([0]))], np.ones((4, 1)), np.ones(1))[:2]
+    array([2, 0])
+    """
+    beta = np.array(start, dtype=np.float64)
+    active = np.arange(len(beta))
+    left: list[int] = []
+    parts = list(systems)
+    largest = float(np.max(np.abs(beta), initial=0.0))
+    if not largest > 0.0:
+        first = strongest(systems)
+        return np.concatenate([active[first : first + 1], np.delete(active, first)])
+    scale = _FIRST
+    while len(active) > 1:
+        for _ in range(_STEPS):
+            D = np.linalg.norm(beta, axis=1)
+            keep = D > _THRESHOLD * D.max()
+            if not keep.all():
+                gone = np.flatnonzero(~keep)
+                left.extend(active[gone[np.argsort(D[gone], kind="stable")]].tolist())
+                active, D = active[keep], D[keep]
+                parts = [part.subset(np.flatnonzero(keep)) for part in parts]
+            if len(active) == 1:
+                break
+            beta = reweighted_step(parts, D, scale * C)
+            if not np.max(np.abs(beta)) > _VANISHED * largest:  # all at once
+                order = np.argsort(D, kind="stable")
+                left.extend(active[order[:-1]].tolist())
+                active = active[order[-1:]]
+                break
+        scale /= _RATIO
+    return np.array([*active.tolist(), *left[::-1]], dtype=np.intp)
