@@ -17,7 +17,7 @@ from lssvm._core.threads import n_threads
 from lssvm.estimators._validation import check_C
 from lssvm.estimators.dual_classifier import LSSVC
 from lssvm.estimators.dual_regressor import LSSVR
-from lssvm.kernels import Kernel
+from lssvm.kernels import Kernel, has_gamma
 from lssvm.moments import Moments
 from lssvm.reductions import (
     FixedSizeL0,
@@ -428,7 +428,7 @@ def fit_subsample(model: Any, part: Subsample, Z: FloatArray, gamma: Any, cv: An
     part : Subsample
     Z : array of shape (m, d)
     gamma : float, array or None
-        None: as the model says.
+        None: to be tuned, where the kernel has one.
     cv : int, "loo" or list of (train, test)
 
     Returns
@@ -443,7 +443,9 @@ def fit_subsample(model: Any, part: Subsample, Z: FloatArray, gamma: Any, cv: An
     names = ["C", "kernel", "degree", "coef0", "nu", "search", "scoring"]
     names += ["memory_budget", "n_jobs", "random_state", "verbose"]
     options = {name: getattr(model, name) for name in names}
-    options |= {"gamma": model.gamma if gamma is None else gamma, "cv": cv}
+    if gamma is None:
+        gamma = "cv" if has_gamma(model.kernel) else "scale"
+    options |= {"gamma": gamma, "cv": cv}
     if part.labels is None:
         inner: Any = LSSVR(**options)
         y = part.Y
