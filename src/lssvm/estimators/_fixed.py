@@ -41,11 +41,11 @@ from lssvm.tuning import (
     is_criterion,
     make_search,
 )
-from lssvm.tuning.base import Losses
 from lssvm.tuning.dual_criteria import check_criterion
 from lssvm.tuning.fixed_cells import ClassTable, FoldMoments, make_cells
 from lssvm.tuning.fixed_criteria import FixedCriterionPoint
 from lssvm.tuning.fixed_size import FixedSizeObjective, FixedSizePoint
+from lssvm.tuning.kept_points import KeptPoints
 
 FloatArray = NDArray[Any]
 IntArray = NDArray[np.intp]
@@ -175,7 +175,7 @@ class FixedSizeModel(ReducibleModel):
     def _n_prototypes(self, n: int) -> int:
         value = self.n_prototypes
         if isinstance(value, str) and value in ("auto", "cv"):
-            size = int(np.clip(6.0 * np.sqrt(n), 200, 1000))
+            size = int(np.clip(5.0 * np.sqrt(n), 200, 1000))
             return min(n, size if value == "auto" else 2 * size)
         if _is_int(value) and value >= 1:
             return int(value)
@@ -284,10 +284,10 @@ class FixedSizeModel(ReducibleModel):
             n_threads(self.n_jobs),
             self.solver,
         )
-        memory = _Remember(objective)
+        memory = KeptPoints(objective, as_bytes(self.memory_budget) // 4)
         if is_criterion(self.scoring):
             check_criterion(self.scoring, C)
-            memory = _Remember(FixedCriterionObjective(self.scoring, objective))
+            memory.objective = FixedCriterionObjective(self.scoring, objective)
         result = make_search(self.search).run(
             memory,
             space,
@@ -468,37 +468,3 @@ class _Tuned:
     whole: list[Moments]
     moments: FoldMoments
     size: int
-
-
-class _Remember:
-    """An objective that keeps its best point, so that the final model needs no further pass."""
-
-    def __init__(self, objective: FixedSizeObjective | FixedCriterionObjective) -> None:
-        self.objective = objective
-        self.key = (np.inf, np.inf)
-        self.kept: FixedSizePoint | FixedCriterionPoint | None = None
-
-    def at(self, gamma: float | None) -> _RememberedPoint:
-        """Return the point at ``gamma``."""
-        return _RememberedPoint(self, self.objective.at(gamma))
-
-    def point(self, gamma: float | None) -> FixedSizePoint | FixedCriterionPoint:
-        """Return the point that was chosen."""
-        if self.kept is not None and self.kept.gamma == gamma:
-            return self.kept
-        return self.objective.at(gamma)
-
-
-class _RememberedPoint:
-    def __init__(self, memory: _Remember, point: FixedSizePoint | FixedCriterionPoint) -> None:
-        self.memory, self.point = memory, point
-
-    def losses(self, C: FloatArray) -> Losses:
-        """Return the losses of a path of C."""
-        losses = self.point.losses(C)
-        mean = np.where(np.isnan(losses.mean), np.inf, losses.mean)
-        i = np.lexsort((losses.tie, mean))[0]
-        key = (float(mean[i]), float(losses.tie[i]))
-        if key < self.memory.key or self.memory.kept is None:
-            self.memory.key, self.memory.kept = key, self.point
-        return losses

@@ -34,7 +34,7 @@ class FixedSizeLSSVR(MultiOutputMixin, RegressorMixin, FixedSizeModel):
     Parameters
     ----------
     n_prototypes : int, "auto" or "cv", default="auto"
-        Number of basis functions m. "auto": all distinct rows up to 200, else 6 sqrt(n) between
+        Number of basis functions m. "auto": all distinct rows up to 200, else 5 sqrt(n) between
         200 and 1000. "cv": the best of 5 nested sets of m, m/2, ..., m/16 with twice that m.
     C : float or "cv", default="cv"
         Regularisation; larger fits closer. "cv" chooses it by cross-validation inside `fit`.

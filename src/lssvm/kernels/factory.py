@@ -145,7 +145,7 @@ def _variance(X: Array, sample_weight: NDArray[Any] | None) -> float:
             return float(xp.var(X))
         count = X.shape[0] * X.shape[1]
         mean = sum(float(xp.sum(X[part])) for part in parts) / count
-        return sum(float(xp.sum((X[part] - mean) ** 2)) for part in parts) / count
+        return float(sum(float(xp.sum((X[part] - mean) ** 2)) for part in parts) / count)
     weight = xp.asarray(sample_weight, dtype=X.dtype)[:, None] / float(sample_weight.sum())
     mean = sum(float(xp.sum(weight[part] * X[part])) for part in parts) / X.shape[1]
     squares = (float(xp.sum(weight[part] * (X[part] - mean) ** 2)) for part in parts)

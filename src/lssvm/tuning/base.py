@@ -280,6 +280,20 @@ class TuningResult:
         }
 
 
+def chance_band(loss: float, rows: int) -> float:
+    """Return half a standard error of minus a rate counted over ``rows``; 0 for other losses.
+
+    Examples
+    --------
+    >>> from lssvm.tuning.base import chance_band
+    >>> chance_band(-0.8, 100)
+    0.02
+    """
+    if not -1.0 <= loss <= 0.0:
+        return 0.0
+    return float(0.5 * np.sqrt(-loss * (1.0 + loss) / rows))
+
+
 def selection_order(
     mean: FloatArray, tie: FloatArray, C: FloatArray, gamma: FloatArray
 ) -> NDArray[np.intp]:

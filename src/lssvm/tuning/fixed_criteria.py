@@ -12,6 +12,7 @@ from lssvm.moments import Moments
 from lssvm.solvers.primal import primal_system
 from lssvm.tuning.base import Losses
 from lssvm.tuning.criteria import FloatArray, IntArray, SquaredError
+from lssvm.tuning.fixed_cells import FoldMoments
 from lssvm.tuning.fixed_size import FixedSizeObjective, FixedSizePoint
 from lssvm.tuning.folds import Folds, content_folds
 from lssvm.tuning.noise import noise_variance
@@ -175,6 +176,11 @@ class FixedCriterionPoint:
     def whole(self) -> list[Moments]:
         """The moments of all rows, per class where there is a table."""
         return self.point.whole
+
+    @property
+    def moments(self) -> FoldMoments:
+        """The moments of all rows; there are no folds."""
+        return FoldMoments.without_folds(self.whole, self.objective.table)
 
     def prefix(self, size: int) -> FixedCriterionPoint:
         """Return the point for the first ``size`` prototypes, from the same moments."""

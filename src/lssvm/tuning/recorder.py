@@ -17,6 +17,7 @@ from lssvm.tuning.base import (
     OnEvent,
     Point,
     TuningResult,
+    chance_band,
     selection_order,
 )
 from lssvm.tuning.checkpoint import Batch, Checkpoint
@@ -273,9 +274,9 @@ class Recorder:
     def _with_ties(self, mean: FloatArray) -> FloatArray:
         """Let rates that cannot be told from the best one equal it."""
         best = float(np.nanmin(mean))
-        if self._counted_rows is None or not 0.0 <= -best <= 1.0:
+        if self._counted_rows is None:
             return mean
-        band = 0.5 * np.sqrt(-best * (1.0 + best) / self._counted_rows)
+        band = chance_band(best, self._counted_rows)
         tied: FloatArray = np.where(mean <= best + band, best, mean)
         return tied
 

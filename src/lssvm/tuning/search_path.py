@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.tuning.base import FloatArray, Space, selection_order
+from lssvm.tuning.base import FloatArray, Space, chance_band, selection_order
 from lssvm.tuning.recorder import Recorder
 from lssvm.tuning.search_base import Search, zoom
 
@@ -34,11 +34,14 @@ class PathSearch(Search):
        are compared near their floors;
     4. parabolic interpolation around the best point, with a golden section step where the parabola
        has no use or the bracket did not halve in two steps, until the neighbours are
-       nearer than ``tol`` or ``max_points`` is reached.
+       nearer than ``tol`` or ``max_points`` is reached, or, where rows are counted, both neighbours
+       are within half a standard error of the best point.
 
     At each point the losses of ``n_C`` values of C, evenly spaced in log C, are followed by those
-    of 8 values between the neighbours of the best one. Points are compared by mean loss, then by
-    the tie loss: a plateau of a misclassification rate has a slope of the tie loss.
+    of 8 values between the neighbours of the best one (not where rows are counted, as by an
+    accuracy: the half standard error that counts as equal is wider than a step). Points are
+    compared by mean loss, then by the tie loss: a plateau of a misclassification rate has a slope
+    of the tie loss.
 
     Cost: at most ``max_points`` calls of :meth:`~lssvm.tuning.base.Objective.at`, each with
     ``n_C + 8`` cheap evaluations. Where gamma is not tuned, one call.
@@ -85,7 +88,8 @@ class PathSearch(Search):
             )
 
     def _search(self, record: Recorder, space: Space, rng: np.random.Generator) -> None:
-        per_point = self.n_C + 2 * FINE if space.tune_C else 1
+        fine = 2 * FINE if space.counted_rows is None else 0
+        per_point = self.n_C + fine if space.tune_C else 1
         if not space.tune_gamma:
             record.planned = per_point
             self._path(record, space, "path", space.gamma)
@@ -96,7 +100,7 @@ class PathSearch(Search):
         def profile(stage: str, u: float) -> Key:
             return self._path(record, space, stage, space.gamma_start * float(np.exp(u)))
 
-        line = _Line(profile, self.max_points, low, high)
+        line = _Line(profile, self.max_points, low, high, space.counted_rows)
         for step in (0.0, -1.0, 1.0, -2.0):
             line.probe("coarse", step * DECADE)
         for u in line.descents():
@@ -105,7 +109,7 @@ class PathSearch(Search):
             pass
         for u in line.valleys():
             line.probe("valley", u)
-        while line.width > self.tol and line.probe("refine", line.inwards()):
+        while line.width > self.tol and not line.flat and line.probe("refine", line.inwards()):
             pass
 
     def _path(self, record: Recorder, space: Space, stage: str, gamma: float | None) -> Key:
@@ -113,7 +117,7 @@ class PathSearch(Search):
         coarse = space.C_grid(self.n_C)
         losses = record.evaluate(stage, gamma, coarse)
         keys = [(losses.mean, losses.tie)]
-        if space.tune_C:
+        if space.tune_C and space.counted_rows is None:
             fine = zoom(coarse, int(selection_order(*keys[0], coarse, coarse)[0]), FINE)
             fine = fine[(fine >= coarse[0]) & (fine <= coarse[-1])]
             losses = record.evaluate(stage, gamma, fine)
@@ -135,11 +139,19 @@ class _Line:
         Largest number of evaluations.
     low, high : float
         Limits of u.
+    counted_rows : int or None
+        See `lssvm.tuning.base.Space`.
     """
 
     def __init__(
-        self, profile: Callable[[str, float], Key], budget: int, low: float, high: float
+        self,
+        profile: Callable[[str, float], Key],
+        budget: int,
+        low: float,
+        high: float,
+        counted_rows: int | None,
     ) -> None:
+        self._counted_rows = counted_rows
         self._profile = profile
         self._budget = budget
         self._low, self._high = low, high
@@ -185,6 +197,16 @@ class _Line:
     def width(self) -> float:
         """The wider gap between the best point and its neighbours."""
         return max(self._gaps(), default=0.0)
+
+    @property
+    def flat(self) -> bool:
+        """Whether the neighbours of the best point differ from it by no more than chance."""
+        around = self._order[max(self._best - 1, 0) : self._best + 2]
+        best = self._known[self.best][0]
+        if self._counted_rows is None or len(around) < 3:
+            return False
+        band = chance_band(best, self._counted_rows)
+        return all(self._known[u][0] <= best + band for u in around)
 
     def _gaps(self) -> list[float]:
         around = self._order[max(self._best - 1, 0) : self._best + 2]
