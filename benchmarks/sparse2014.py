@@ -90,6 +90,7 @@ class Study:
         self._gamma: float | None = None
 
     def fixed(self, **options: Any) -> Any:
+        """Return a fixed-size estimator with the printed number of prototypes."""
         kind = FixedSizeLSSVR if self.spec.regression else FixedSizeLSSVC
         return kind(self.spec.n_prototypes, random_state=self.seed, **options)
 
@@ -101,13 +102,16 @@ class Study:
         return self._gamma
 
     def primal(self, reduction: str | None = None, n_support: int | None = None) -> Any:
+        """Fit the fixed-size model at the tuned gamma, and reduce it."""
         model = self.fixed(gamma=self.gamma(), reduction=reduction, n_support=n_support)
         return model.fit(self.X, self.y)
 
     def dual(self, reduction: str, n_support: int | None = None) -> Any:
+        """Fit what starts from the dual model on the prototypes."""
         return self.fixed(reduction=reduction, n_support=n_support).fit(self.X, self.y)
 
     def lopez(self) -> Any:
+        """Reduce the full dual model."""
         kind = LSSVR if self.spec.regression else LSSVC
         tune, fit = LOPEZ_ROWS
         tuned = kind(C="cv", gamma="cv").fit(self.X[:tune], self.y[:tune])
@@ -115,6 +119,7 @@ class Study:
         return model.fit(self.X[:fit], self.y[:fit])
 
     def machine(self, nu: bool) -> Any:
+        """Tune and fit a support vector machine of scikit-learn."""
         tune, fit = SVM_ROWS
         d = self.X.shape[1]
         grid: dict[str, Any] = {"gamma": [g / d for g in (0.02, 0.1, 0.5, 2.0, 10.0)]}

@@ -32,6 +32,8 @@ ESTIMATORS = [
     GreedyLSSVC(C="cv", candidates=20, multiclass="ovo", prefit=True),
     GreedyLSSVR(criterion="sggp", prefit=True, max_support=10),
     GreedyLSSVC(criterion="kmp", candidates=20),
+    FixedSizeLSSVC(30, gamma="scale", cv=3, reduction="spfs"),
+    FixedSizeLSSVR(30, gamma="scale", cv=3, reduction="ssd"),
 ]
 
 

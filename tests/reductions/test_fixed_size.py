@@ -163,7 +163,8 @@ def test_a_reduction_reads_the_data_no_further_time(C, options):
     without, _ = passes(None, C=C, **options)
     for reduction in ("spfs", "sv-l0", FixedSizeL0(size="l0"), FixedSizeL0(joint=False)):
         assert passes(reduction, C=C, **options)[0] == without
-    assert passes("ssd", C=C, **options)[0] == 1  # tuned on the prototypes
+    one = passes("ssd", C=C, **options)[0]  # tuned on the prototypes among themselves
+    assert 1 <= one < 1 + 2 * len(rows) / len(X)
     assert passes("sd", C=C, **options)[0] == 0
 
 

@@ -9,7 +9,14 @@ from __future__ import annotations
 
 from lssvm.plots.boundary import BoundaryDisplay
 from lssvm.plots.forecast import ForecastDisplay
+from lssvm.plots.sparsity import SparsityDisplay
 from lssvm.plots.spectrum import SupportSpectrumDisplay
 from lssvm.plots.tuning_surface import TuningSurfaceDisplay
 
-__all__ = ["BoundaryDisplay", "ForecastDisplay", "SupportSpectrumDisplay", "TuningSurfaceDisplay"]
+__all__ = [
+    "BoundaryDisplay",
+    "ForecastDisplay",
+    "SparsityDisplay",
+    "SupportSpectrumDisplay",
+    "TuningSurfaceDisplay",
+]

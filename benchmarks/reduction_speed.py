@@ -1,0 +1,102 @@
+"""What a reduction adds to a tuned fit, and what it saves in prediction.
+
+Every figure is a ratio of two times measured in the same run; the sides take turns and the smallest
+time of each counts. Run with::
+
+    python -m benchmarks.reduction_speed --out benchmarks/results/reduction_speed.json
+    python -m benchmarks.reduction_speed fit --scale 0.1 --repeats 1
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.fixed_size_speed import best_of, make_data
+from lssvm import FixedSizeLSSVC, FixedSizeLSSVR
+from lssvm._core.threads import n_threads
+
+OUTPUT = Path("benchmarks/results/reduction_speed.json")
+
+
+def models(kind: str, m: int, threads: int) -> dict[str, Any]:
+    """Return the tuned estimators: without a reduction, and with each."""
+    make = FixedSizeLSSVR if kind == "regression" else FixedSizeLSSVC
+    return {
+        str(reduction): make(m, reduction=reduction, n_jobs=threads, selection="random")
+        for reduction in (None, "spfs", "sv-l0", "ssd")
+    }
+
+
+def fit_case(kind: str, n: int, d: int, m: int, repeats: int, threads: int) -> dict[str, Any]:
+    """Time a tuned fit without and with reductions."""
+    X, Y = make_data(n, d)
+    y = Y[:, 0] if kind == "regression" else (Y[:, 0] > 0).astype(int)
+    fitted = models(kind, m, threads)
+    times = best_of(repeats, *[lambda model=model: model.fit(X, y) for model in fitted.values()])
+    seconds = dict(zip(fitted, times, strict=True))
+    plain = seconds["None"]
+    return {
+        "n": n,
+        "m": m,
+        "seconds": seconds,
+        "support": {name: len(model.support_) for name, model in fitted.items()},
+        "ratios": {name: value / plain for name, value in seconds.items() if name != "None"},
+        "wanted": "<= 1.1",
+    }
+
+
+def predict_case(n: int, d: int, m: int, repeats: int, threads: int) -> dict[str, Any]:
+    """Time predictions with m' of m support vectors."""
+    X, Y = make_data(n, d)
+    settings = {"C": 10.0, "gamma": 1.0 / d, "selection": "random", "n_jobs": threads}
+    train, target = X[:20_000], Y[:20_000, 0]
+    whole = FixedSizeLSSVR(m, **settings).fit(train, target)
+    out = []
+    for part in (m // 2, m // 5, m // 10):
+        small = FixedSizeLSSVR(m, reduction="spfs", n_support=part, **settings).fit(train, target)
+        full, reduced = best_of(repeats, lambda: whole.predict(X), lambda s=small: s.predict(X))
+        out.append(
+            {
+                "support": part,
+                "seconds": [full, reduced],
+                "faster": full / reduced,
+                "of_proportion": full / reduced / (m / part),
+            }
+        )
+    return {"n": n, "m": m, "sizes": out, "wanted": "of_proportion >= 0.7"}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    names = ("regression", "classification", "predict")
+    parser.add_argument("cases", nargs="*", default=names, help=f"any of {names}")
+    parser.add_argument("--scale", type=float, default=1.0, help="part of the rows")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=None)
+    parser.add_argument("--out", type=Path, default=None, help="file for the results, JSON")
+    options = parser.parse_args()
+    threads, n = n_threads(options.threads), int(100_000 * options.scale)
+    results: dict[str, Any] = {
+        "machine": platform.platform(),
+        "processor": platform.processor(),
+        "threads": threads,
+        "scale": options.scale,
+        "date": time.strftime("%Y-%m-%d"),
+    }
+    for name in options.cases:
+        if name == "predict":
+            results[name] = predict_case(n, 10, 500, options.repeats, threads)
+        else:
+            results[name] = fit_case(name, n, 10, 500, options.repeats, threads)
+        print(name, json.dumps(results[name]), flush=True)
+    if options.out is not None:
+        options.out.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
