@@ -134,8 +134,8 @@ def main(arguments: list[str] | None = None) -> None:
         "",
         "Error: misclassification rate, or mean squared error of the standardised target (BH, Con, "
         "SLC, YP), on a random third of the rows; mean ± standard deviation over the runs. SV: the "
-        "mean number of support vectors. The number of support vectors is chosen on the training rows "
-        'by cross-validation (one standard error); "at k" asks for the printed number instead. '
+        "mean number of support vectors. That number is chosen on the training rows by "
+        'cross-validation (one standard error); "at k" asks for the printed number instead. '
         "Nothing is chosen on test rows. Splits are random, ours and theirs differ.",
         "",
         f"PFS, SPFS and SV_L0 choose gamma on at most {TUNING_ROWS:,} rows and are fitted to all; "
