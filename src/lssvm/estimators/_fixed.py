@@ -24,7 +24,7 @@ from lssvm.estimators._validation import (
     n_distinct,
     seed_of,
 )
-from lssvm.estimators.fixed_reduction import ReducibleModel, solve_used
+from lssvm.estimators.fixed_reduction import ReducibleModel
 from lssvm.features import nystrom_map
 from lssvm.kernels import Kernel, evaluate_expansion, has_gamma, make_kernel, resolve_gamma
 from lssvm.moments import Moments, accumulate
@@ -121,15 +121,11 @@ class FixedSizeModel(ReducibleModel):
             coef, intercept = dual.coef, dual.intercept
         coef, intercept, C_of = self._robust(problem, kernel, Z, map, C_of, coef, intercept)
         self.n_prototypes_ = len(Z)
-        if moments is not None:
-            basis = self._basis(reduction, problem, kernel, Z, support, moments, C_of, dual)
-            if reduction is None:
-                self._keep(basis)
-            else:
-                fit = self._reduce(basis, reduction, dual)
-                coef, intercept, C_of, whole = fit.coef, fit.intercept, fit.C, fit.moments
-                Z, support = Z[fit.support], support[fit.support] if len(support) else support
-                map = nystrom_map(kernel, Z)
+        fit = self._second_level(reduction, problem, kernel, Z, support, moments, C_of, dual)
+        if fit is not None:
+            coef, intercept, C_of, whole = fit.coef, fit.intercept, fit.C, fit.moments
+            Z, support = Z[fit.support], support[fit.support] if len(support) else support
+            map = nystrom_map(kernel, Z)
         self._kernel, self._map = kernel, map
         self.prototypes_ = self.support_vectors_ = Z
         self.support_, self.selection_ = support, selection
@@ -420,12 +416,7 @@ class FixedSizeModel(ReducibleModel):
             )
         table = None if problem.table is None else self._table_of(whole)
         C_of = np.broadcast_to(self.C_, (self.dual_coef_.shape[1],)).astype(float)
-        if self._used is None:
-            coef, intercept = self._solve(whole, self._map, table, C_of)
-        else:
-            coef, intercept = solve_used(
-                whole, self._kernel, self.prototypes_, table, C_of, self._used
-            )
+        coef, intercept = self._solve_again(whole, table, C_of)
         self.moments_, self.intercept_, self.dual_coef_ = whole, intercept, coef
 
     def _table_of(self, whole: list[Moments]) -> ClassTable | None:

@@ -41,7 +41,8 @@ class FixedSizeL0:
         the reduction sees the prototypes only. "sd": that dual model itself, not reduced.
     size : {"cv", "l0"}, default="cv"
         "cv": the smallest size whose cross-validated error is within one standard error of the
-        smallest. "l0": the size at which the printed algorithm ends for the C of the model.
+        smallest. "l0": the size at which the printed algorithm ends for the C of the model; also
+        where there are no folds (``cv="loo"``, or a criterion that needs none as ``scoring``).
     refit : bool, default=True
         Solve the fixed-size model again on the support vectors that are left, with a C that
         cross-validation chooses anew where C is "cv". False, with ``size="l0"`` only: the
@@ -97,6 +98,20 @@ class PrototypeBasis:
     given : list of L0System or None
         Systems in place of those of the moments, where the loss sees other rows ("sv-l0").
     threads : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.kernels import Linear
+    >>> from lssvm.moments import Moments
+    >>> from lssvm.reductions import PrototypeBasis
+    >>> from lssvm.tuning.fixed_cells import FoldMoments
+    >>> Q = np.random.default_rng(0).normal(size=(50, 2))
+    >>> whole = FoldMoments.without_folds([Moments.of(Q, 3.0 * Q[:, :1] + 1.0)], None)
+    >>> basis = PrototypeBasis(Linear(), np.eye(2), whole, np.array([1e6]))
+    >>> coef, b = basis.solve(None, np.array([0]), np.array([0]), basis.C)  # on the first alone
+    >>> coef.round(4), b.round(4)
+    (array([[3.]]), array([1.]))
     """
 
     kernel: Kernel

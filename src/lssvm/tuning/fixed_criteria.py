@@ -173,6 +173,11 @@ class FixedCriterionPoint:
         return self.point.Z
 
     @property
+    def moments(self) -> FoldMoments:
+        """The moments of all rows and of the folds."""
+        return self.point.moments
+
+    @property
     def whole(self) -> list[Moments]:
         """The moments of all rows, per class where there is a table."""
         return self.point.whole
