@@ -68,7 +68,7 @@ class NARX(BaseEstimator):
         second half of a series.
     search : str, Search or None, default=None
         How (C, gamma) are searched, see `lssvm.tuning`; None is ``PathSearch(n_C=13)``.
-    n_paths : int, default=100
+    n_paths : int, default=50
         Simulated paths per forecast interval.
     random_state : int, Generator, RandomState or None, default=None
         Seeds simulation and search; None is a fixed seed.
@@ -132,7 +132,7 @@ class NARX(BaseEstimator):
         horizon: int | None = None,
         n_origins: int = 20,
         search: Any = None,
-        n_paths: int = 100,
+        n_paths: int = 50,
         random_state: RandomState = None,
     ) -> None:
         self.estimator = estimator
