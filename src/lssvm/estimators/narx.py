@@ -258,7 +258,9 @@ class NARX(BaseEstimator):
 
         Notes
         -----
-        Intervals come from simulated free runs, see `lssvm.estimators.narx_intervals`.
+        Intervals come from simulated free runs whose noise is that of similar rows, scaled so that
+        they hold on stretches the model has not seen (split conformal). Beyond ``horizon_`` steps
+        they are an extrapolation.
         """
         check_is_fitted(self)
         check_number("steps", steps, 1)
