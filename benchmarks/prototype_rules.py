@@ -107,7 +107,8 @@ def tables(path: Path) -> str:
     for m in SIZES:
         methods = [f"{rule}, m = {m}" for rule in COMPARED]
         complete = [s for s in sets if all((s, 0, method) in results for method in methods)]
-        parts += [f"## {m} prototypes\n", *_size_tables(results, complete, methods)]
+        if complete:
+            parts += [f"## {m} prototypes\n", *_size_tables(results, complete, methods)]
     return "\n".join(parts)
 
 

@@ -47,6 +47,14 @@ def test_the_path_joins_the_best_pairs_after_each_batch(searched):
     np.testing.assert_allclose(display.path_.get_xydata(), [[1.0, 0.0], [2.0, -1.0]])
 
 
+def test_the_profile_joins_the_best_C_of_every_gamma(searched):
+    display = TuningSurfaceDisplay(searched).plot()
+    np.testing.assert_array_equal(display.profile, [10, 1, 5])
+    np.testing.assert_allclose(display.profile_.get_ydata(), [-1.0, 0.0, 1.0])
+    pairs = {key: values[[0, 1, 2, 4]] for key, values in searched.items()}
+    assert TuningSurfaceDisplay(pairs).plot().profile_ is None
+
+
 def test_a_search_that_asks_pair_by_pair_has_a_path_of_improvements():
     loss = np.array([5.0, 6.0, 4.0, 4.5, 1.0])
     display = TuningSurfaceDisplay(results([1, 10, 3, 5, 2], [1, 2, 3, 4, 5], -loss))

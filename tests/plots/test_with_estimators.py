@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lssvm import LSSVC, LSSVR
+from lssvm import LSSVC, LSSVR, FixedSizeLSSVC
 from lssvm.plots import BoundaryDisplay, SupportSpectrumDisplay, TuningSurfaceDisplay
 
 
@@ -52,6 +52,25 @@ def test_every_search_has_a_surface(two_blobs, search):
     assert display.path[-1] == best
     assert np.diff(display.path).min(initial=1) > 0
     assert display.surface_ is not None
+
+
+@pytest.mark.parametrize("search", ["path", "grid", "shrinking", "csa"])
+def test_every_search_of_a_fixed_size_model_has_a_surface_and_a_path(blobs, search):
+    X, y = blobs
+    model = FixedSizeLSSVC(15, cv=3, search=search, multiclass="ova", random_state=0).fit(X, y)
+    display = TuningSurfaceDisplay.from_estimator(model)
+    best = display.best_index
+    assert (display.C[best], display.gamma[best]) == (model.C_, model.gamma_)
+    assert display.path[-1] == best
+    assert display.surface_ is not None
+    if search == "csa":  # one C at a gamma: there is no best one of several
+        assert display.profile_ is None
+        return
+    gammas = np.log10(np.unique(model.cv_results_["param_gamma"]))
+    np.testing.assert_allclose(display.profile_.get_ydata(), gammas)
+    for position in display.profile:
+        same = display.gamma == display.gamma[position]
+        assert display.scores[position] == display.scores[same].max()
 
 
 def test_a_regressor_with_a_linear_kernel_has_a_curve(two_blobs):

@@ -149,4 +149,4 @@ def _variance(X: Array, sample_weight: NDArray[Any] | None) -> float:
     weight = xp.asarray(sample_weight, dtype=X.dtype)[:, None] / float(sample_weight.sum())
     mean = sum(float(xp.sum(weight[part] * X[part])) for part in parts) / X.shape[1]
     squares = (float(xp.sum(weight[part] * (X[part] - mean) ** 2)) for part in parts)
-    return sum(squares) / float(X.shape[1])
+    return float(sum(squares) / X.shape[1])

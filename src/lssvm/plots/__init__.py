@@ -8,14 +8,20 @@ own, for print. Needs matplotlib: ``pip install lssvm[plots]``.
 from __future__ import annotations
 
 from lssvm.plots.boundary import BoundaryDisplay
+from lssvm.plots.entropy import EntropyTraceDisplay
 from lssvm.plots.forecast import ForecastDisplay
+from lssvm.plots.prototype_curve import PrototypeCurveDisplay
+from lssvm.plots.prototypes import PrototypesDisplay
 from lssvm.plots.sparsity import SparsityDisplay
 from lssvm.plots.spectrum import SupportSpectrumDisplay
 from lssvm.plots.tuning_surface import TuningSurfaceDisplay
 
 __all__ = [
     "BoundaryDisplay",
+    "EntropyTraceDisplay",
     "ForecastDisplay",
+    "PrototypeCurveDisplay",
+    "PrototypesDisplay",
     "SparsityDisplay",
     "SupportSpectrumDisplay",
     "TuningSurfaceDisplay",

@@ -9,7 +9,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from lssvm._core.errors import InvalidInputError
 from lssvm.plots.canvas import COLOURS, MARKERS, axes, pyplot
-from lssvm.plots.fitted import FloatArray, fitted_model, require, support_magnitudes
+from lssvm.plots.fitted import (
+    FloatArray,
+    class_positions,
+    fitted_model,
+    require,
+    support_magnitudes,
+)
 from lssvm.plots.plane import Plane, class_scores
 
 REGION = 0.18  # opacity of the regions, light enough for print
@@ -176,7 +182,7 @@ class BoundaryDisplay:
             grid=plane.grid,
             scores=class_scores(estimator.decision_function(plane.rows), plane.grid[0].shape),
             points=plane.points,
-            labels=_positions(y, classes, len(plane.points)),
+            labels=class_positions(y, classes, len(plane.points)),
             classes=classes,
             support=support,
             magnitudes=magnitudes,
@@ -288,19 +294,3 @@ def _class_style(c: int) -> dict[str, Any]:
         "marker": MARKERS[c % len(MARKERS)],
         "alpha": 0.65,
     }
-
-
-def _positions(y: ArrayLike, classes: NDArray[Any], n: int) -> NDArray[np.intp]:
-    """Return the classes of the rows as positions in ``classes``."""
-    labels = np.asarray(y)
-    if labels.shape != (n,):
-        raise InvalidInputError(
-            f"y has shape {labels.shape}, but X has {n} rows: give one class for each row."
-        )
-    unknown = np.setdiff1d(labels, classes)
-    if unknown.size:
-        raise InvalidInputError(
-            f"y has classes {unknown.tolist()} that the estimator does not know: it was fitted on "
-            f"{classes.tolist()}; give the X and y it was fitted on."
-        )
-    return np.searchsorted(classes, labels)

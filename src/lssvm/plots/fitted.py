@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -87,3 +87,40 @@ def support_magnitudes(model: Any) -> FloatArray:
         )
     magnitudes: FloatArray = np.sqrt((coefficients**2).sum(axis=1))
     return magnitudes
+
+
+def class_positions(y: ArrayLike, classes: NDArray[Any], n: int) -> NDArray[np.intp]:
+    """Return the classes of the rows as positions in ``classes``.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Classes of the rows.
+    classes : ndarray of shape (n_classes,)
+        All classes, sorted.
+    n : int
+        Number of rows.
+
+    Returns
+    -------
+    ndarray of int, shape (n,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.plots.fitted import class_positions
+    >>> class_positions(["b", "a"], np.array(["a", "b"]), 2).tolist()
+    [1, 0]
+    """
+    labels = np.asarray(y)
+    if labels.shape != (n,):
+        raise InvalidInputError(
+            f"y has shape {labels.shape}, but X has {n} rows: give one class for each row."
+        )
+    unknown = np.setdiff1d(labels, classes)
+    if unknown.size:
+        raise InvalidInputError(
+            f"y has classes {unknown.tolist()} that the estimator does not know: it was fitted on "
+            f"{classes.tolist()}; give the X and y it was fitted on."
+        )
+    return np.searchsorted(classes, labels)

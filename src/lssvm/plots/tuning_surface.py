@@ -22,9 +22,10 @@ class TuningSurfaceDisplay:
 
     Colours interpolate between the evaluated pairs, which are shown as small marks, one kind per
     stage of the search. The line joins the best pairs so far, one after each batch of evaluations
-    at one gamma; it ends in the star, the chosen pair. Where all values are of C or all of gamma
-    (the other one was not tuned) a curve with a band of one standard deviation over the folds takes
-    the place of the surface.
+    at one gamma; it ends in the star, the chosen pair. Where a search takes a whole path of C at
+    each gamma, a dotted line joins the best C of every gamma: the profile it moves along. Where all
+    values are of C or all of gamma (the other one was not tuned) a curve with a band of one
+    standard deviation over the folds takes the place of the surface.
 
     Parameters
     ----------
@@ -41,12 +42,17 @@ class TuningSurfaceDisplay:
         Position of the chosen pair.
     path : ndarray of int of shape (p,)
         Positions of the best pairs so far.
+    profile : ndarray of int of shape (g,)
+        Positions of the best pair at each gamma, by increasing gamma; empty where a gamma was tried
+        with fewer than three values of C.
     ax_, figure_ : matplotlib Axes and Figure
         Where it was drawn.
     surface_ : matplotlib.contour.ContourSet or None
         The filled surface; None where a curve is drawn.
     path_ : matplotlib.lines.Line2D or None
         The line of the best pairs so far; None where a curve is drawn.
+    profile_ : matplotlib.lines.Line2D or None
+        The line of the best C at every gamma; None without such, or where a curve is drawn.
     best_ : matplotlib.lines.Line2D
         The star.
     colorbar_ : matplotlib.colorbar.Colorbar or None
@@ -100,6 +106,7 @@ class TuningSurfaceDisplay:
         self.stages = np.asarray(cv_results["stage"])[keep]
         self.best_index = int(np.argmin(rank[keep]))
         self.path = _best_so_far(self.gamma, rank[keep])
+        self.profile = _best_of_each(self.gamma, rank[keep])
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> TuningSurfaceDisplay:
@@ -194,11 +201,25 @@ class TuningSurfaceDisplay:
             self.colorbar_.formatter = FuncFormatter(lambda value, _: f"{value:g}")
             self.colorbar_.minorticks_off()
         self._draw_marks(x, y)
+        self.profile_ = None
+        if self.profile.size > 1:
+            (self.profile_,) = ax.plot(
+                x[self.profile],
+                y[self.profile],
+                color="white",
+                linestyle=":",
+                linewidth=1.6,
+                path_effects=[Stroke(linewidth=3.2, foreground="#444444"), Normal()],
+                label="best C at each gamma",
+                zorder=3,
+            )
         (self.path_,) = ax.plot(
             x[self.path],
             y[self.path],
             color=COLOURS[1],
             linewidth=1.8,
+            marker="o",
+            markersize=3.5,
             path_effects=[Stroke(linewidth=3.4, foreground="white"), Normal()],
             label="best so far",
             zorder=4,
@@ -212,7 +233,7 @@ class TuningSurfaceDisplay:
         self._draw_legend(ax)
 
     def _draw_curve(self) -> None:
-        self.surface_, self.path_, self.colorbar_ = None, None, None
+        self.surface_, self.path_, self.profile_, self.colorbar_ = None, None, None, None
         ax = self.ax_
         name = "gamma" if np.unique(self.gamma).size > 1 else "C"
         x = np.log10(self.gamma if name == "gamma" else self.C)
@@ -274,6 +295,15 @@ def _best_so_far(gamma: FloatArray, rank: FloatArray) -> NDArray[np.intp]:
     best = np.minimum.accumulate(rank)[last]
     distinct = best[np.append(True, best[1:] < best[:-1])]
     return np.array([np.flatnonzero(rank == r)[0] for r in distinct], dtype=np.intp)
+
+
+def _best_of_each(gamma: FloatArray, rank: FloatArray) -> NDArray[np.intp]:
+    """Return the positions of the best evaluation at each gamma, if all have several."""
+    values, which, count = np.unique(gamma, return_inverse=True, return_counts=True)
+    if count.min() < 3:
+        return np.empty(0, dtype=np.intp)
+    order = np.lexsort((rank, which))
+    return order[np.searchsorted(which[order], np.arange(values.size))]
 
 
 def _levels(shown: FloatArray, wide: bool) -> FloatArray:
