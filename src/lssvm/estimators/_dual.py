@@ -17,6 +17,7 @@ from lssvm._core.memory import as_bytes
 from lssvm._core.progress import Progress
 from lssvm._core.threads import n_threads, small_problem
 from lssvm.estimators._scoring import RowLossCriterion
+from lssvm.estimators._uncertain_dual import remember
 from lssvm.estimators._validation import (
     check_C,
     check_kernel_matrix,
@@ -311,6 +312,13 @@ class DualModel(BaseEstimator):
             )
         self.residual_, self.n_iter_ = residual, iterations
         self._store(problem, system, coef, intercept, C_of, gamma_of)
+        parts = [
+            (columns, group.rows, C, gamma)
+            for group in problem.groups
+            for columns, C, gamma in _alike(group.columns, C_of, gamma_of)
+        ]
+        self._memory = remember(self, problem, system, parts, point)
+        self._cache: dict[str, Any] = {}
 
     def _part(self, system: DualSystem, group: Group, C: float, gamma: Any) -> DualSystem:
         part = replace(system, kernel=self._kernel_at(gamma), C=C)
@@ -457,16 +465,19 @@ class DualModel(BaseEstimator):
         same = all(np.array_equal(gamma_of[0], g) for g in gamma_of)
         self.gamma_ = gamma_of[0] if same else np.array(gamma_of)
 
-    def _raw_scores(self, X: Any) -> FloatArray:
-        """Return the outputs of all problems for new rows, shape (n, k)."""
+    def _new_rows(self, X: Any) -> Any:
         check_is_fitted(self)
-        X = validate_data(
+        return validate_data(
             self,
             X,
             reset=False,
             accept_sparse="csr" if self._accepts_sparse() else False,
             dtype=[np.float64, np.float32],
         )
+
+    def _raw_scores(self, X: Any) -> FloatArray:
+        """Return the outputs of all problems for new rows, shape (n, k)."""
+        X = self._new_rows(X)
         budget, threads = as_bytes(self.memory_budget), n_threads(self.n_jobs)
         out = np.empty((X.shape[0], self.dual_coef_.shape[1]), self.dual_coef_.dtype)
         for kernel, columns in self._machines:

@@ -17,6 +17,7 @@ from lssvm._core.memory import as_bytes
 from lssvm._core.progress import Progress
 from lssvm._core.threads import n_threads
 from lssvm.blocks import ArraySource
+from lssvm.estimators._uncertain_fixed import FixedMemory
 from lssvm.estimators._validation import (
     check_C,
     check_option,
@@ -42,7 +43,7 @@ from lssvm.tuning import (
     make_search,
 )
 from lssvm.tuning.dual_criteria import check_criterion
-from lssvm.tuning.fixed_cells import ClassTable, FoldMoments, make_cells
+from lssvm.tuning.fixed_cells import ClassTable, make_cells
 from lssvm.tuning.fixed_criteria import FixedCriterionPoint
 from lssvm.tuning.fixed_size import FixedSizeObjective, FixedSizePoint
 from lssvm.tuning.kept_points import KeptPoints
@@ -73,7 +74,7 @@ class FixedProblem:
         return [np.arange(self.Y.shape[1])] if self.table is None else self.table.groups()
 
 
-class FixedSizeModel(ReducibleModel):
+class FixedSizeModel(FixedMemory, ReducibleModel):
     """Base of `FixedSizeLSSVC` and `FixedSizeLSSVR`; holds no numerics of its own."""
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -100,19 +101,20 @@ class FixedSizeModel(ReducibleModel):
         Z, support, selection = self._prototypes(problem, gamma)
         size_by_cv = isinstance(self.n_prototypes, str) and self.n_prototypes == "cv"
         C_of = np.full(problem.Y.shape[1], np.nan if C is None else C)
-        whole, moments = None, None
+        whole = moments = point = None
         dual = self._dual_on_prototypes(reduction, problem, Z, support, gamma)
         if dual is not None:  # tuned on the prototypes alone
             C_of[:], gamma = dual.C, dual.gamma
         elif C is None or tune_gamma or size_by_cv:
             tuned = self._tune(problem, Z, C, gamma, tune_gamma, size_by_cv)
-            C_of[:], gamma, whole, moments = tuned.C_of, tuned.gamma, tuned.whole, tuned.moments
+            C_of[:], gamma, point = tuned.C_of, tuned.gamma, tuned.point
+            whole, moments = point.whole, point.moments
             Z, support = Z[: tuned.size], support[: tuned.size]
         kernel = self._kernel_at(gamma)
         if reduction is not None and moments is None:
             moments = self._moments_to_reduce(reduction, problem, kernel, Z)
             whole = moments.whole
-        if whole is None:
+        if not whole:  # not tuned, or on training sets that are not the rows outside a fold
             whole = self._accumulate(problem, kernel, Z)
         map = nystrom_map(kernel, Z)
         if dual is None:
@@ -131,6 +133,7 @@ class FixedSizeModel(ReducibleModel):
         self.support_, self.selection_ = support, selection
         self.gamma_ = gamma
         self.moments_ = whole
+        self._remember(problem, point if reduction is None else None, kernel, Z, C_of)
         self._store(coef, intercept, C_of)
 
     def _robust(
@@ -254,7 +257,7 @@ class FixedSizeModel(ReducibleModel):
         gamma: Any,
         tune_gamma: bool,
         size_by_cv: bool,
-    ) -> _Tuned:
+    ) -> Tuned:
         """Choose C, gamma and the number of prototypes."""
         separate = len(problem.groups) > 1
         counts = problem.labels is not None and self.scoring is None
@@ -304,7 +307,7 @@ class FixedSizeModel(ReducibleModel):
         C_of = point.C_of if separate else np.full(problem.Y.shape[1], result.C)
         assert C_of is not None
         gamma = _snap(result.gamma) if tune_gamma else gamma
-        tuned = _Tuned(C_of, gamma, point.whole, point.moments, len(Z))
+        tuned = Tuned(C_of, gamma, len(Z), point)
         cv_results, score = result.cv_results, -result.loss
         if size_by_cv:
             tuned, score = self._tune_size(point, tuned, C, score)
@@ -326,10 +329,10 @@ class FixedSizeModel(ReducibleModel):
     def _tune_size(
         self,
         point: FixedSizePoint | FixedCriterionPoint,
-        tuned: _Tuned,
+        tuned: Tuned,
         C: float | None,
         score: float,
-    ) -> tuple[_Tuned, float]:
+    ) -> tuple[Tuned, float]:
         """Compare nested sets of prototypes at the chosen gamma, from the moments of the largest.
 
         [DeBrabanter2010, section 5].
@@ -351,7 +354,7 @@ class FixedSizeModel(ReducibleModel):
                 best = key
                 own = part.C_of
                 C_of = np.full(len(tuned.C_of), grid[i]) if own is None else own
-                tuned = _Tuned(C_of, tuned.gamma, part.whole, part.moments, int(size))
+                tuned = Tuned(C_of, tuned.gamma, int(size), part)
                 score = -key[0]
         self.size_results_ = {"n_prototypes": sizes} | {
             name: np.array(values) for name, values in found.items()
@@ -418,6 +421,7 @@ class FixedSizeModel(ReducibleModel):
         C_of = np.broadcast_to(self.C_, (self.dual_coef_.shape[1],)).astype(float)
         coef, intercept = self._solve_again(whole, table, C_of)
         self.moments_, self.intercept_, self.dual_coef_ = whole, intercept, coef
+        self._changed(problem, sign)
 
     def _table_of(self, whole: list[Moments]) -> ClassTable | None:
         """Return the class table that belongs to moments of classes."""
@@ -425,10 +429,13 @@ class FixedSizeModel(ReducibleModel):
 
     # -- the fitted model ------------------------------------------------------------------------
 
+    def _new_rows(self, X: Any) -> Any:
+        check_is_fitted(self)
+        return validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+
     def _raw_scores(self, X: Any) -> FloatArray:
         """Return the outputs of all problems for new rows, shape (n, k)."""
-        check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        X = self._new_rows(X)
         return evaluate_expansion(
             self._kernel,
             X,
@@ -451,11 +458,10 @@ def _snap(gamma: float | None) -> float:
 
 
 @dataclass
-class _Tuned:
-    """What tuning chose, and the moments of all rows at it."""
+class Tuned:
+    """What tuning chose, with the moments of all rows there."""
 
     C_of: FloatArray
     gamma: Any
-    whole: list[Moments]
-    moments: FoldMoments
     size: int
+    point: FixedSizePoint | FixedCriterionPoint

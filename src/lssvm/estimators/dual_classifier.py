@@ -15,13 +15,14 @@ from lssvm._core.random import RandomState
 from lssvm.codes import decode, groups, make_code, targets
 from lssvm.estimators._dual import DualModel, DualProblem
 from lssvm.estimators._scoring import ScorerCriterion
+from lssvm.estimators._uncertain_dual import DualProbabilityMixin
 from lssvm.estimators._validation import check_option, check_weight, class_weights
 from lssvm.tuning import Criterion, Group, Misclassification
 
 FloatArray = NDArray[Any]
 
 
-class LSSVC(ClassifierMixin, DualModel):
+class LSSVC(ClassifierMixin, DualProbabilityMixin, DualModel):
     r"""Least squares support vector classifier, solved exactly in the dual.
 
     Minimises :math:`\tfrac12 w^T w + \tfrac C2 \sum_i s_i e_i^2` subject to
@@ -76,6 +77,9 @@ class LSSVC(ClassifierMixin, DualModel):
         `lssvm.tuning.criterion_objective`; cv is then not used.
     tuning : {"joint", "separate"}, default="joint"
         One (C, gamma) for all binary problems, or one for each (eq. (3.13)).
+    calibration : {"auto", "sigmoid", "isotonic"} or None, default="auto"
+        How `predict_proba` turns scores into probabilities; "auto" takes the sigmoid for fewer
+        than 1,000 rows, else the better of the two. None: there is no `predict_proba`.
     tol : float, default=1e-6
         Relative residual of the iterative solvers.
     max_iter : int or None, default=None
@@ -160,6 +164,7 @@ class LSSVC(ClassifierMixin, DualModel):
         search: Any = "path",
         scoring: Any = None,
         tuning: str = "joint",
+        calibration: str | None = "auto",
         tol: float = 1e-6,
         max_iter: int | None = None,
         memory_budget: Any = None,
@@ -184,6 +189,7 @@ class LSSVC(ClassifierMixin, DualModel):
         self.search = search
         self.scoring = scoring
         self.tuning = tuning
+        self.calibration = calibration
         self.tol = tol
         self.max_iter = max_iter
         self.memory_budget = memory_budget
@@ -216,6 +222,7 @@ class LSSVC(ClassifierMixin, DualModel):
         )
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
+        self._check_calibration()
         given = X, y
         X, y, labels, weight, support = self._weigh(X, y, sample_weight)
         if self.decoding is not None:
@@ -255,6 +262,7 @@ class LSSVC(ClassifierMixin, DualModel):
                 _wrong_sides,
             )
         )
+        self._remember_scores(labels)
         return self
 
     def _weigh(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, Any, Any]:

@@ -12,13 +12,14 @@ from sklearn.utils.validation import validate_data
 from lssvm._core.random import RandomState
 from lssvm.estimators._dual import DualModel, DualProblem
 from lssvm.estimators._scoring import ScorerCriterion
+from lssvm.estimators._uncertain_dual import DualIntervalMixin
 from lssvm.estimators._validation import check_weight
 from lssvm.tuning import Criterion, Group, SquaredError
 
 FloatArray = NDArray[Any]
 
 
-class LSSVR(MultiOutputMixin, RegressorMixin, DualModel):
+class LSSVR(MultiOutputMixin, RegressorMixin, DualIntervalMixin, DualModel):
     r"""Least squares support vector regression, solved exactly in the dual.
 
     Minimises :math:`\tfrac12 w^T w + \tfrac C2 \sum_i s_i e_i^2` subject to
@@ -98,6 +99,8 @@ class LSSVR(MultiOutputMixin, RegressorMixin, DualModel):
         When something was tuned: the whole record of the search; a list where tuned separately.
     reduction_path_ : list
         What the reduction did, one record per group of outputs.
+    noise_variance_ : float or array of shape (n_outputs,)
+        Estimated variance of the noise; computed when first asked for.
     n_features_in_ : int
     feature_names_in_ : array
         When X had column names.
@@ -223,17 +226,31 @@ class LSSVR(MultiOutputMixin, RegressorMixin, DualModel):
         )
         return self
 
-    def predict(self, X: Any) -> FloatArray:
-        """Predict the targets of new rows.
+    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
+        """Predict the targets of new rows, on request with error bars.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, d)
             The (n, n_train) kernel rows for ``kernel="precomputed"``.
+        return_std : bool, default=False
+            Whether to return standard deviations.
+        return_cov : bool, default=False
+            Whether to return the covariance between the rows.
 
         Returns
         -------
-        array of shape (n,) or (n, n_outputs)
+        prediction : array of shape (n,) or (n, n_outputs)
+        std : array of the same shape
+            With ``return_std``: of the function (eq. (3.60) of [Suykens2002]_), as scikit-learn's
+            `GaussianProcessRegressor` with its noise in ``alpha`` has it. A new observation has
+            the variance ``std**2 + noise_variance_``.
+        cov : array of shape (n, n) or (n, n, n_outputs)
+            With ``return_cov``.
+
+        Notes
+        -----
+        The first error bars factorise the kernel matrix (n^3/3), later ones take n^2 operations a
+        row; see `lssvm.uncertainty.DualPosterior`.
         """
-        raw = self._raw_scores(X)
-        return raw[:, 0] if self._single else raw
+        return self._predict(X, return_std, return_cov)

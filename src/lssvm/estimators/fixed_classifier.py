@@ -15,6 +15,7 @@ from lssvm._core.random import RandomState
 from lssvm.codes import decode, make_code
 from lssvm.estimators._fixed import FixedProblem, FixedSizeModel
 from lssvm.estimators._scoring import ScorerCriterion
+from lssvm.estimators._uncertain_fixed import FixedProbabilityMixin
 from lssvm.estimators._validation import check_weight, class_weights
 from lssvm.moments import Moments
 from lssvm.tuning import Criterion, Misclassification
@@ -24,7 +25,7 @@ FloatArray = NDArray[Any]
 IntArray = NDArray[np.intp]
 
 
-class FixedSizeLSSVC(ClassifierMixin, FixedSizeModel):
+class FixedSizeLSSVC(ClassifierMixin, FixedProbabilityMixin, FixedSizeModel):
     r"""Fixed-size least squares support vector classifier that tunes itself.
 
     Minimises :math:`\tfrac12 w^T w + \tfrac C2 \sum_i s_i (y_i - w^T \varphi(x_i) - b)^2` for
@@ -81,6 +82,9 @@ class FixedSizeLSSVC(ClassifierMixin, FixedSizeModel):
         Any scikit-learn scorer; None is the accuracy, with what lies within half a standard error
         of the best value decided by the squared error. "press", "gcv", "rk" and "evidence" are
         criteria without folds, see `lssvm.tuning.FixedCriterionObjective`; cv is then not used.
+    calibration : {"auto", "sigmoid", "isotonic"} or None, default="auto"
+        How `predict_proba` turns scores into probabilities; "auto" takes the sigmoid for fewer
+        than 1,000 rows, else the better of the two. None: there is no `predict_proba`.
     solver : {"auto", "cholesky", "eigen", "tridiagonal"}, default="auto"
         How the systems along a path of C are solved; all are exact.
     memory_budget : int, str or None, default=None
@@ -169,6 +173,7 @@ class FixedSizeLSSVC(ClassifierMixin, FixedSizeModel):
         cv: Any = 10,
         search: Any = "path",
         scoring: Any = None,
+        calibration: str | None = "auto",
         solver: str = "auto",
         memory_budget: Any = None,
         n_jobs: int | None = None,
@@ -193,6 +198,7 @@ class FixedSizeLSSVC(ClassifierMixin, FixedSizeModel):
         self.cv = cv
         self.search = search
         self.scoring = scoring
+        self.calibration = calibration
         self.solver = solver
         self.memory_budget = memory_budget
         self.n_jobs = n_jobs
@@ -216,6 +222,7 @@ class FixedSizeLSSVC(ClassifierMixin, FixedSizeModel):
             Itself.
         """
         self._forget_fit()
+        self._check_calibration()
         X, y, weight, support, given = self._check(X, y, sample_weight, reset=True)
         self.classes_, labels = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:

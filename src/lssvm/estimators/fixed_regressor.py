@@ -15,6 +15,7 @@ from lssvm._core.random import RandomState
 from lssvm._core.threads import n_threads
 from lssvm.estimators._fixed import FixedProblem, FixedSizeModel
 from lssvm.estimators._scoring import ScorerCriterion
+from lssvm.estimators._uncertain_fixed import FixedIntervalMixin
 from lssvm.estimators._validation import check_C, check_option, check_weight
 from lssvm.kernels import Kernel, evaluate_expansion
 from lssvm.solvers.reweighting import residual_scale, solve_reweighted
@@ -23,7 +24,7 @@ from lssvm.tuning import AbsoluteError, Criterion, SquaredError
 FloatArray = NDArray[Any]
 
 
-class FixedSizeLSSVR(MultiOutputMixin, RegressorMixin, FixedSizeModel):
+class FixedSizeLSSVR(MultiOutputMixin, RegressorMixin, FixedIntervalMixin, FixedSizeModel):
     r"""Fixed-size least squares support vector regression that tunes itself.
 
     Minimises :math:`\tfrac12 w^T w + \tfrac C2 \sum_i s_i L(y_i - w^T \varphi(x_i) - b)` over the
@@ -116,6 +117,8 @@ class FixedSizeLSSVR(MultiOutputMixin, RegressorMixin, FixedSizeModel):
         When something was tuned: the whole record of the search.
     size_results_ : dict
         With ``n_prototypes="cv"``: sizes and their scores.
+    noise_variance_ : float or array of shape (n_outputs,)
+        Estimated variance of the noise; computed when first asked for.
     n_iter_ : int
         Reweightings (0 for squared loss).
     n_features_in_, feature_names_in_
@@ -335,16 +338,29 @@ class FixedSizeLSSVR(MultiOutputMixin, RegressorMixin, FixedSizeModel):
             self.n_iter_ = max(self.n_iter_, steps)
         return coef, intercept, C_of
 
-    def predict(self, X: Any) -> FloatArray:
-        """Predict the targets of new rows.
+    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
+        """Predict the targets of new rows, on request with error bars.
 
         Parameters
         ----------
         X : array-like of shape (n, d)
+        return_std : bool, default=False
+            Whether to return standard deviations.
+        return_cov : bool, default=False
+            Whether to return the covariance between the rows.
 
         Returns
         -------
-        array of shape (n,) or (n, n_outputs)
+        prediction : array of shape (n,) or (n, n_outputs)
+        std : array of the same shape
+            With ``return_std``: of the function, from its posterior in the primal. A new
+            observation has the variance ``std**2 + noise_variance_``.
+        cov : array of shape (n, n) or (n, n, n_outputs)
+            With ``return_cov``.
+
+        Notes
+        -----
+        The first error bars take 5 m^3 operations, later ones 4 m^2 a row, in blocks; see
+        `lssvm.uncertainty.FixedPosterior`.
         """
-        raw = self._raw_scores(X)
-        return raw[:, 0] if self._single else raw
+        return self._predict(X, return_std, return_cov)

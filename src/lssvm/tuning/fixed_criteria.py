@@ -182,11 +182,6 @@ class FixedCriterionPoint:
         """The moments of all rows, per class where there is a table."""
         return self.point.whole
 
-    @property
-    def moments(self) -> FoldMoments:
-        """The moments of all rows; there are no folds."""
-        return FoldMoments.without_folds(self.whole, self.objective.table)
-
     def prefix(self, size: int) -> FixedCriterionPoint:
         """Return the point for the first ``size`` prototypes, from the same moments."""
         return FixedCriterionPoint(self.owner, self.point.prefix(size))

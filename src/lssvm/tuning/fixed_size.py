@@ -157,6 +157,7 @@ class FixedSizePoint:
     gamma: float | None = None
     C_of: FloatArray | None = None
     _systems: list[PrimalSystem] | None = field(default=None, repr=False)
+    _fold_models: tuple[FloatArray, FloatArray] | None = field(default=None, repr=False)
 
     @cached_property
     def map(self) -> NystromMap:
@@ -185,19 +186,41 @@ class FixedSizePoint:
                 return self._leave_out_losses(C, groups[0])
             return self._joint(C, groups[0])
 
+    def fold_models(self, C: float) -> tuple[FloatArray, FloatArray] | None:
+        """Return coefficients (v, m, k) and intercepts (v, k) of the models of all folds.
+
+        Where every problem has its own C those are at it. None where rows are left out in closed
+        form. Without another pass over the data.
+        """
+        if self.objective.leave_out:
+            return None
+        groups = self.moments.groups(self.objective.n_problems)
+        if len(groups) > 1:
+            if self._fold_models is None:
+                self.losses(np.ones(1))
+            return self._fold_models
+        solved = [
+            system.solve(np.array([C]), self.objective.method) for system in self._folds(groups[0])
+        ]
+        return np.concatenate([coef for coef, _ in solved]), np.concatenate([b for _, b in solved])
+
     # -- one C for all problems ------------------------------------------------------------------
 
-    def _joint(self, C: FloatArray, columns: IntArray) -> Losses:
-        objective = self.objective
-        folds = range(len(objective.folds))
+    def _folds(self, columns: IntArray) -> list[PrimalSystem]:
+        """Return the systems of the training rows of all folds."""
         if self._systems is None:
             _ = self.map
             self._systems = run_blocks(
                 lambda v: primal_system(self.moments.training(v, columns), self.map),
-                folds,
-                objective.threads,
+                range(len(self.objective.folds)),
+                self.objective.threads,
             )
-        systems = self._systems
+        return self._systems
+
+    def _joint(self, C: FloatArray, columns: IntArray) -> Losses:
+        objective = self.objective
+        folds = range(len(objective.folds))
+        systems = self._folds(columns)
         gather = len(objective.folds) > POOL_ABOVE and not objective.criterion.pooled
         inner = 1 if objective.criterion.pooled else objective.threads
         largest = max(len(rows) for rows in objective.folds.test)
@@ -385,6 +408,7 @@ class FixedSizePoint:
             b[:, columns], ties[:, columns] = chosen[2], chosen[3][:, None]
 
         run_blocks(choose, groups, objective.threads)
+        self._fold_models = coef, b
         squares = ties.mean(axis=1)[None]
         if isinstance(objective.criterion, SquaredError):
             return self._losses(squares, squares)

@@ -1,0 +1,244 @@
+"""What the fixed-size model keeps for intervals and probabilities, and what it makes of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from lssvm._core.errors import InvalidInputError
+from lssvm._core.memory import as_bytes
+from lssvm._core.threads import n_threads
+from lssvm.estimators._uncertain import IntervalMixin, ProbabilityMixin
+from lssvm.kernels import evaluate_expansion
+from lssvm.moments import Moments
+from lssvm.tuning import Folds, hash_rows
+from lssvm.tuning.fixed_cells import ClassTable
+from lssvm.tuning.fixed_size import FixedSizePoint
+from lssvm.uncertainty import FixedPosterior, OutOfFold, Residuals, scaled_residuals
+
+FloatArray = NDArray[Any]
+IntArray = NDArray[np.intp]
+
+SAMPLE = 5000
+"""Rows that a model keeps to leave them out one by one."""
+
+SCORES = 20_000
+"""Rows whose out-of-fold scores a model keeps."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Some training rows, whole sets of equal ones, chosen by their content.
+
+    Attributes
+    ----------
+    keys : uint64 array of shape (t,)
+        Hashes of the rows, ascending: equal ones are a fold.
+    X : array of shape (t, d) or None
+        None where out-of-fold scores are all that is needed.
+    Y : array of shape (t, k)
+    weight : array of shape (t,) or None
+    labels : int array of shape (t,) or None
+    held : array of shape (t, k) or None
+        Out-of-fold predictions, where cross-validation has made some.
+    """
+
+    keys: NDArray[np.uint64]
+    X: FloatArray | None
+    Y: FloatArray
+    weight: FloatArray | None
+    labels: IntArray | None
+    held: FloatArray | None = None
+
+    def take(self, rows: IntArray) -> Sample:
+        """Return some of the rows."""
+        return Sample(
+            self.keys[rows],
+            None if self.X is None else self.X[rows],
+            self.Y[rows],
+            None if self.weight is None else self.weight[rows],
+            None if self.labels is None else self.labels[rows],
+            None if self.held is None else self.held[rows],
+        )
+
+    def folds(self) -> list[IntArray]:
+        """Return the sets of equal rows."""
+        cuts = np.flatnonzero(self.keys[1:] != self.keys[:-1]) + 1
+        return np.split(np.arange(len(self.keys)), cuts)
+
+
+def draw(problem: Any, folds: Folds | None, seed: int, size: int) -> tuple[Sample, IntArray]:
+    """Return about ``size`` rows of a problem, those of the smallest hash, and which they are.
+
+    The choice depends on the content of the rows alone, so neither their order nor a weight of 2 in
+    place of a row twice matters. Folds, where there are some, restrict it to rows that are tested.
+    """
+    candidates = np.arange(len(problem.X))
+    if folds is not None:
+        candidates = np.unique(np.concatenate(folds.test))
+    hashes = hash_rows(problem.X, seed)[candidates]
+    order = np.argsort(hashes, kind="stable")
+    if len(order) > size:
+        order = order[: int(np.searchsorted(hashes[order], hashes[order[size - 1]], side="right"))]
+    rows = candidates[order]
+    sample = Sample(
+        hashes[order],
+        problem.X[rows],
+        problem.Y[rows],
+        None if problem.weight is None else problem.weight[rows],
+        None if problem.labels is None else problem.labels[rows],
+    )
+    return sample, rows
+
+
+class FixedMemory(BaseEstimator):
+    """Base of the two mixins: the sample, and the posteriors of the current moments."""
+
+    _sample: Sample | None
+
+    def _remember(
+        self, problem: Any, point: Any, kernel: Any, Z: FloatArray, C: FloatArray
+    ) -> None:
+        """Keep a sample of the rows, with out-of-fold predictions where there are fold models.
+
+        ``point`` is what tuning has left; only a point of cross-validation has fold models.
+        """
+        self._cache: dict[str, Any] = {}
+        self._by_class = problem.table is not None
+        self._sample = None
+        if getattr(self, "calibration", "auto") is None:
+            return
+        models = folds = None
+        if isinstance(point, FixedSizePoint):
+            models, folds = point.fold_models(float(C[0])), point.objective.folds
+        size = SAMPLE if models is None or problem.labels is None else SCORES
+        sample, rows = draw(problem, None if models is None else folds, self._seed, size)
+        if models is None or folds is None:
+            self._sample = sample
+            return
+        position = np.full(len(problem.X), -1, dtype=np.intp)
+        position[rows] = np.arange(len(rows))
+        held = np.full(sample.Y.shape, np.nan)
+        for test, coef, b in zip(folds.test, *models, strict=True):
+            own = position[test]
+            own = own[own >= 0]
+            held[own] = evaluate_expansion(
+                kernel,
+                problem.X[rows[own]],
+                Z,
+                coef,
+                b,
+                budget=as_bytes(self.memory_budget),
+                threads=n_threads(self.n_jobs),
+            )
+        # The rows themselves are needed for the variances of a regressor only.
+        kept = sample.X if problem.labels is None else None
+        self._sample = replace(sample, X=kept, held=held)
+
+    def _changed(self, problem: Any, sign: int) -> None:
+        """Follow rows that were added or removed: removed ones must not stay in the sample."""
+        self._cache.clear()
+        if sign > 0 or self._sample is None:
+            return
+        gone = np.isin(self._sample.keys, hash_rows(problem.X, self._seed))
+        self._sample = self._sample.take(np.flatnonzero(~gone))
+
+    def _class_table(self) -> ClassTable | None:
+        return self._table_of(self.moments_) if self._by_class else None
+
+    def _make_posteriors(self) -> list[tuple[IntArray, FixedPosterior]]:
+        k = self.dual_coef_.shape[1]
+        C_of: FloatArray = np.full(k, self.C_) if np.ndim(self.C_) == 0 else np.asarray(self.C_)
+        whole: list[Moments] = self.moments_
+        table = self._class_table()
+        parts = []
+        for group in [np.arange(k)] if table is None else table.groups():
+            moments = whole[0] if table is None else table.assemble(whole, group)
+            for C in dict.fromkeys(C_of[group].tolist()):
+                inside = np.flatnonzero(C_of[group] == C)
+                posterior = FixedPosterior(
+                    self._kernel,
+                    self.prototypes_,
+                    self._map,
+                    moments.outputs(inside),
+                    C,
+                    as_bytes(self.memory_budget),
+                    n_threads(self.n_jobs),
+                )
+                parts.append((group[inside], posterior))
+        return parts
+
+    def _is_posterior_of_model(self) -> bool:
+        """Say whether the model is the primal solution on its prototypes from its moments."""
+        return self._used is None and self._no_update is None
+
+    def _calibration_rows(self) -> Sample:
+        if self._sample is None or len(self._sample.keys) < 2:
+            raise InvalidInputError(
+                "The model has too few rows of its training set left to calibrate on: fit it to "
+                "at least 2 rows."
+            )
+        return self._sample
+
+
+class FixedIntervalMixin(FixedMemory, IntervalMixin):
+    """Error bars of `FixedSizeLSSVR`."""
+
+    def _make_posteriors(self) -> list[tuple[IntArray, FixedPosterior]]:
+        if self.loss != "squared":
+            raise InvalidInputError(
+                f"loss={self.loss!r} has no Gaussian posterior: use loss='squared' for standard "
+                "deviations and intervals."
+            )
+        if not self._is_posterior_of_model():
+            raise InvalidInputError(
+                f"reduction={self.reduction!r} gives a model without a posterior: use "
+                "reduction='spfs' or None for standard deviations and intervals."
+            )
+        return super()._make_posteriors()
+
+    def _make_residuals(self) -> Residuals:
+        sample = self._calibration_rows()
+        assert sample.X is not None
+        residuals, scale = np.empty(sample.Y.shape), np.empty(sample.Y.shape)
+        folds = sample.folds()
+        for columns, posterior in self._posteriors():
+            assert isinstance(posterior, FixedPosterior)
+            Y = sample.Y[:, columns]
+            left, variance = posterior.leave_out(sample.X, Y, folds, sample.weight)
+            residuals[:, columns] = Y - left
+            scale[:, columns] = np.sqrt(
+                variance[:, None] * posterior.prior_variance + posterior.noise_variance
+            )
+        if sample.held is not None:
+            residuals = sample.Y - sample.held
+        return scaled_residuals(residuals, scale, sample.weight)
+
+
+class FixedProbabilityMixin(FixedMemory, ProbabilityMixin):
+    """Probabilities of `FixedSizeLSSVC`."""
+
+    def _make_out_of_fold(self) -> OutOfFold:
+        sample = self._calibration_rows()
+        assert sample.labels is not None
+        table = self._class_table() if self.moments_ else None
+        weight, Y = sample.weight, sample.Y
+        if table is not None:  # weights and targets as they follow from the current classes
+            factor = table.factors[sample.labels]
+            weight = factor if weight is None else weight * factor
+            Y = table.targets[sample.labels]
+        if sample.held is not None:
+            return OutOfFold(sample.held, sample.labels, weight)
+        assert sample.X is not None
+        if not self._is_posterior_of_model():  # so few coefficients that they remember no row
+            return OutOfFold(self._raw_scores(sample.X), sample.labels, weight)
+        scores, folds = np.empty(Y.shape), sample.folds()
+        for columns, posterior in self._make_posteriors():
+            used = Y[:, columns[0]] != 0
+            own = used.astype(np.float64) if weight is None else weight * used
+            scores[:, columns] = posterior.leave_out(sample.X, Y[:, columns], folds, own)[0]
+        return OutOfFold(scores, sample.labels, weight)

@@ -1,0 +1,43 @@
+"""Error bars, intervals and probabilities from what a fit already has."""
+
+from lssvm.uncertainty.calibration import (
+    Calibrator,
+    Isotonic,
+    Sigmoid,
+    fit_calibrator,
+    fit_sigmoid,
+)
+from lssvm.uncertainty.coupling import agree_with, couple_pairs
+from lssvm.uncertainty.evidence import Evidence, evidence_path, log_evidence, log_gamma_slope
+from lssvm.uncertainty.intervals import (
+    Residuals,
+    check_coverage,
+    conformal_quantile,
+    scaled_residuals,
+)
+from lssvm.uncertainty.posterior_dual import DualPosterior
+from lssvm.uncertainty.posterior_fixed import FixedPosterior
+from lssvm.uncertainty.probabilities import OutOfFold, Probabilities, calibrate
+
+__all__ = [
+    "Calibrator",
+    "DualPosterior",
+    "Evidence",
+    "FixedPosterior",
+    "Isotonic",
+    "OutOfFold",
+    "Probabilities",
+    "Residuals",
+    "Sigmoid",
+    "agree_with",
+    "calibrate",
+    "check_coverage",
+    "conformal_quantile",
+    "couple_pairs",
+    "evidence_path",
+    "fit_calibrator",
+    "fit_sigmoid",
+    "log_evidence",
+    "log_gamma_slope",
+    "scaled_residuals",
+]

@@ -1,0 +1,253 @@
+"""From the score of a binary problem to a probability: sigmoid and isotonic maps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression
+from scipy.special import expit
+
+from lssvm._core.errors import InvalidInputError
+
+FloatArray = NDArray[np.float64]
+
+METHODS = ("auto", "sigmoid", "isotonic")
+"""How scores become probabilities."""
+
+ISOTONIC_FROM = 1000.0
+"""Total weight of the rows from which "auto" tries the isotonic map."""
+
+_PSEUDO = 50.0  # rows' worth of sigmoid mixed into every step of the isotonic map
+_FOLDS = 5
+
+
+class Calibrator(Protocol):
+    """A monotone map from scores to probabilities.
+
+    Examples
+    --------
+    >>> from lssvm.uncertainty import Sigmoid
+    >>> callable(Sigmoid(1.0, 0.0))
+    True
+    """
+
+    def __call__(self, scores: FloatArray) -> FloatArray:
+        """Return the probabilities (n,) of the positive class for scores (n,)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Sigmoid:
+    """The map 1 / (1 + exp(-(slope s + offset))).
+
+    Attributes
+    ----------
+    slope : float
+        Not negative.
+    offset : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.uncertainty import Sigmoid
+    >>> Sigmoid(2.0, 0.0)(np.array([0.0, 1.0])).round(3)
+    array([0.5  , 0.881])
+    """
+
+    slope: float
+    offset: float
+
+    def __call__(self, scores: FloatArray) -> FloatArray:
+        """Return the probabilities (n,)."""
+        return np.asarray(expit(self.slope * scores + self.offset))
+
+
+@dataclass(frozen=True, eq=False)
+class Isotonic:
+    """A non-decreasing map, linear between knots and constant outside.
+
+    Attributes
+    ----------
+    knots : array of shape (q,)
+        Increasing.
+    values : array of shape (q,)
+        Non-decreasing, inside (0, 1).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.uncertainty import Isotonic
+    >>> Isotonic(np.array([-1.0, 1.0]), np.array([0.1, 0.9]))(np.array([0.0, 5.0]))
+    array([0.5, 0.9])
+    """
+
+    knots: FloatArray
+    values: FloatArray
+
+    def __call__(self, scores: FloatArray) -> FloatArray:
+        """Return the probabilities (n,)."""
+        return np.asarray(np.interp(scores, self.knots, self.values))
+
+
+def fit_calibrator(
+    scores: FloatArray,
+    positive: NDArray[np.bool_],
+    weight: FloatArray | None = None,
+    method: str = "auto",
+) -> Calibrator:
+    """Fit a map from scores to probabilities.
+
+    Parameters
+    ----------
+    scores : array of shape (n,)
+        Scores of rows by models that have not seen them.
+    positive : bool array of shape (n,)
+        Which rows are of the positive class.
+    weight : array of shape (n,) or None, default=None
+    method : {"auto", "sigmoid", "isotonic"}, default="auto"
+        "auto" takes the sigmoid below a total weight of 1,000, else the one of smaller log loss in
+        5-fold cross-validation. The isotonic map needs many rows but follows any shape: the scores
+        of a least squares model level off towards -1 and +1, where a sigmoid does not.
+
+    Returns
+    -------
+    Calibrator
+
+    Notes
+    -----
+    O(n log n) time, O(n) memory. Rows of non-finite score are left out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.uncertainty import fit_calibrator
+    >>> scores = np.linspace(-1, 1, 101)
+    >>> map = fit_calibrator(scores, scores > 0)
+    >>> low, high = map(np.array([-1.0, 1.0]))
+    >>> bool(low < 0.05), bool(high > 0.95)
+    (True, True)
+    """
+    if method not in METHODS:
+        raise InvalidInputError(f"calibration={method!r} is not known: choose one of {METHODS}.")
+    scores = np.asarray(scores, dtype=np.float64)
+    w = np.ones(len(scores)) if weight is None else np.asarray(weight, dtype=np.float64)
+    good = np.isfinite(scores) & (w > 0)
+    scores, positive, w = scores[good], np.asarray(positive)[good], w[good]
+    if method == "auto":
+        few = w.sum() < ISOTONIC_FROM
+        method = "sigmoid" if few else _choose(scores, positive, w)
+    return _fit(scores, positive, w, method)
+
+
+def _fit(
+    scores: FloatArray, positive: NDArray[np.bool_], weight: FloatArray, method: str
+) -> Calibrator:
+    sigmoid = fit_sigmoid(scores, positive, weight)
+    return sigmoid if method == "sigmoid" else _fit_isotonic(scores, positive, weight, sigmoid)
+
+
+def _choose(scores: FloatArray, positive: NDArray[np.bool_], weight: FloatArray) -> str:
+    """Return the method of smaller cross-validated log loss; folds deal out the sorted scores."""
+    fold = np.unique(scores, return_inverse=True)[1] % _FOLDS
+    losses = {}
+    for method in ("sigmoid", "isotonic"):
+        loss = 0.0
+        for v in range(_FOLDS):
+            train, test = fold != v, fold == v
+            p = _fit(scores[train], positive[train], weight[train], method)(scores[test])
+            hit = np.where(positive[test], p, 1.0 - p)
+            loss -= float(weight[test] @ np.log(np.maximum(hit, 1e-15)))
+        losses[method] = loss
+    return min(losses, key=losses.__getitem__)
+
+
+def fit_sigmoid(
+    scores: FloatArray, positive: NDArray[np.bool_], weight: FloatArray, max_iter: int = 100
+) -> Sigmoid:
+    r"""Fit the sigmoid of [Platt2000]_ by Newton's method.
+
+    Parameters
+    ----------
+    scores : array of shape (n,)
+    positive : bool array of shape (n,)
+    weight : array of shape (n,)
+    max_iter : int, default=100
+
+    Returns
+    -------
+    Sigmoid
+
+    Notes
+    -----
+    Minimises the cross-entropy to the targets :math:`(N_+ + 1) / (N_+ + 2)` and
+    :math:`1 / (N_- + 2)` ([Platt2000]_), which keep the slope finite where the classes do not
+    overlap, by the safeguarded Newton iteration of [Lin2007]_. N are sums of weights. A slope that
+    comes out negative (scores worse than chance) is set to zero, since a larger score must not mean
+    a smaller probability.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.uncertainty import fit_sigmoid
+    >>> sigmoid = fit_sigmoid(np.array([-1.0, -0.5, 0.5, 1.0]), np.array([False, True] * 2),
+    ...                       np.ones(4))
+    >>> bool(sigmoid.slope > 0)
+    True
+    """
+    plus, minus = float(weight[positive].sum()), float(weight[~positive].sum())
+    target = np.where(positive, (plus + 1.0) / (plus + 2.0), 1.0 / (minus + 2.0))  # [Platt2000]
+    level = float(np.log((plus + 1.0) / (minus + 1.0)))
+    spread = float(np.max(np.abs(scores), initial=0.0))
+    if not spread > 0.0:
+        return Sigmoid(0.0, level)
+    x = scores / spread  # scores of order one, whatever their unit
+
+    def loss(a: float, b: float) -> float:
+        z = a * x + b
+        return float(weight @ (np.logaddexp(0.0, z) - target * z))
+
+    a, b = 0.0, level
+    value = loss(a, b)
+    for _ in range(max_iter):
+        p = expit(a * x + b)
+        gap, curve = weight * (p - target), weight * p * (1.0 - p)
+        g_a, g_b = float(gap @ x), float(gap.sum())
+        if max(abs(g_a), abs(g_b)) < 1e-9 * (plus + minus):
+            break
+        h_aa, h_ab = float(curve @ x**2) + 1e-12, float(curve @ x)
+        h_bb = float(curve.sum()) + 1e-12
+        det = h_aa * h_bb - h_ab**2
+        d_a, d_b = -(h_bb * g_a - h_ab * g_b) / det, -(h_aa * g_b - h_ab * g_a) / det
+        step = 1.0
+        while step > 1e-10:
+            new = loss(a + step * d_a, b + step * d_b)
+            if new < value + 1e-4 * step * (g_a * d_a + g_b * d_b):
+                break
+            step /= 2.0
+        else:
+            break
+        a, b, value = a + step * d_a, b + step * d_b, new
+    return Sigmoid(a / spread, b) if a > 0 else Sigmoid(0.0, level)
+
+
+def _fit_isotonic(
+    scores: FloatArray, positive: NDArray[np.bool_], weight: FloatArray, sigmoid: Sigmoid
+) -> Calibrator:
+    """Fit a step function, smooth its steps by the sigmoid, and join their middles by lines."""
+    knots, place = np.unique(scores, return_inverse=True)
+    if len(knots) < 2:
+        return sigmoid
+    mass = np.bincount(place, weight)
+    hits = np.bincount(place, weight * positive)
+    steps = isotonic_regression(hits / mass, weights=mass)
+    starts = np.asarray(steps.blocks[:-1])
+    total, found = np.add.reduceat(mass, starts), np.add.reduceat(hits, starts)
+    middle = np.add.reduceat(mass * knots, starts) / total
+    prior = np.add.reduceat(mass * sigmoid(knots), starts) / total
+    # No step says 0 or 1, and a step of few rows is worth little.
+    values = (found + _PSEUDO * prior) / (total + _PSEUDO)
+    smooth = isotonic_regression(values, weights=total).x
+    return Isotonic(middle, np.asarray(smooth))

@@ -1,0 +1,179 @@
+"""Maps from scores to probabilities, coupling, and conformal quantiles."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from tests.oracles.gaussian_process import coupling_loss, platt_loss
+
+from lssvm._core.errors import InvalidInputError, NumericalWarning
+from lssvm.codes import make_code, one_vs_one
+from lssvm.uncertainty import (
+    Isotonic,
+    OutOfFold,
+    Sigmoid,
+    agree_with,
+    calibrate,
+    check_coverage,
+    conformal_quantile,
+    couple_pairs,
+    fit_calibrator,
+    fit_sigmoid,
+    scaled_residuals,
+)
+
+rng = np.random.default_rng(0)
+
+
+def draw(n, slope=3.0, offset=-0.5):
+    scores = rng.uniform(-2, 2, size=n)
+    return scores, rng.uniform(size=n) < 1 / (1 + np.exp(-(slope * scores + offset)))
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-6, 1e8])
+def test_sigmoid_is_the_minimum(unit):
+    scores, positive = draw(300)
+    weight = rng.uniform(0.1, 3.0, size=300)
+    ours = fit_sigmoid(unit * scores, positive, weight)
+    best = minimize(
+        lambda v: platt_loss(*v, scores, positive, weight), [1.0, 0.0], tol=1e-12, method="BFGS"
+    )
+    np.testing.assert_allclose([ours.slope * unit, ours.offset], best.x, rtol=1e-4)
+
+
+def test_sigmoid_of_separated_constant_and_reversed_scores():
+    positive = np.arange(20) >= 10
+    apart = fit_sigmoid(np.where(positive, 1.0, -1.0), positive, np.ones(20))
+    assert apart(np.array([1.0]))[0] == pytest.approx(11 / 12, abs=1e-6)
+    assert fit_sigmoid(np.zeros(20), positive, np.ones(20)) == Sigmoid(0.0, 0.0)
+    assert fit_sigmoid(np.where(positive, -1.0, 1.0), positive, np.ones(20)).slope == 0.0
+
+
+def test_isotonic_is_monotone_open_and_right():
+    scores = rng.uniform(-1, 1, size=20000)
+    truth = np.clip((1 + scores) / 2, 0.02, 0.9)  # levels off, as no sigmoid does
+    positive = rng.uniform(size=20000) < truth
+    map = fit_calibrator(scores, positive)
+    assert isinstance(map, Isotonic)
+    grid = np.linspace(-1.5, 1.5, 500)
+    p = map(grid)
+    assert np.all(np.diff(p) >= 0)
+    assert 0.0 < p[0] and p[-1] < 1.0
+    inner = np.linspace(-0.95, 0.95, 50)
+    assert np.abs(map(inner) - np.clip((1 + inner) / 2, 0.02, 0.9)).max() < 0.05
+    sigmoid = fit_calibrator(scores, positive, method="sigmoid")
+    assert np.abs(sigmoid(inner) - np.clip((1 + inner) / 2, 0.02, 0.9)).max() > 0.05
+
+
+def test_few_rows_take_the_sigmoid_and_weights_count_as_rows():
+    scores, positive = draw(500)
+    assert isinstance(fit_calibrator(scores, positive), Sigmoid)
+    for method in ("sigmoid", "isotonic"):
+        twice = np.r_[np.arange(500), np.arange(100)]
+        weight = np.where(np.arange(500) < 100, 2.0, 1.0)
+        a = fit_calibrator(scores, positive, weight, method)
+        b = fit_calibrator(scores[twice], positive[twice], None, method)
+        np.testing.assert_allclose(a(scores), b(scores), rtol=1e-6)
+
+
+def test_what_is_not_finite_is_left_out():
+    scores, positive = draw(100)
+    a = fit_calibrator(np.r_[scores, np.nan, np.inf], np.r_[positive, True, False])
+    np.testing.assert_allclose(a(scores), fit_calibrator(scores, positive)(scores))
+
+
+def test_unknown_method():
+    with pytest.raises(InvalidInputError, match="sigmoid"):
+        fit_calibrator(np.zeros(3), np.ones(3, dtype=bool), method="beta")
+
+
+def test_coupling_is_the_minimum_on_the_simplex():
+    K = 4
+    r = rng.uniform(0.05, 0.95, size=(K, K))
+    pairs = np.triu(r, 1) + np.tril(1 - r.T, -1)
+    ours = couple_pairs(pairs[None])[0]
+    assert ours.sum() == pytest.approx(1.0)
+    value = coupling_loss(ours, pairs)
+    for _ in range(200):
+        other = np.maximum(ours + 0.02 * rng.normal(size=K), 0)
+        assert coupling_loss(other / other.sum(), pairs) > value
+
+
+def test_coupling_recovers_consistent_pairs():
+    p = rng.dirichlet(np.ones(6), size=40) + 1e-3
+    p /= p.sum(axis=1, keepdims=True)
+    pairs = p[:, :, None] / (p[:, :, None] + p[:, None, :])
+    np.testing.assert_allclose(couple_pairs(pairs), p, atol=1e-8)
+
+
+def test_agreement_is_the_nearest():
+    p = rng.dirichlet(np.ones(5), size=200)
+    decided = rng.integers(5, size=200)
+    ours = agree_with(p, decided)
+    assert np.array_equal(ours.argmax(axis=1), decided)
+    np.testing.assert_allclose(ours.sum(axis=1), 1.0)
+    assert np.all(ours >= 0)
+    same = p.argmax(axis=1) == decided
+    assert np.array_equal(ours[same], p[same])
+    distance = np.linalg.norm(ours - p, axis=1)
+    for _ in range(300):  # no other vector that agrees is nearer
+        other = rng.dirichlet(np.ones(5), size=200) * 0.05 + ours * 0.95
+        good = other.argmax(axis=1) == decided
+        assert np.all(np.linalg.norm(other - p, axis=1)[good] > distance[good] - 1e-8)
+
+
+def test_ties_go_to_the_decided_class():
+    p = np.array([[0.5, 0.5], [0.5, 0.5]])
+    assert np.array_equal(agree_with(p, np.array([0, 1])).argmax(axis=1), [0, 1])
+
+
+def test_pairs_of_classes_are_calibrated_on_their_own_rows():
+    labels = np.repeat(np.arange(3), 50)
+    code = one_vs_one(3)
+    scores = code.matrix[labels] + rng.normal(size=(150, 3))
+    table = OutOfFold(scores, labels)
+    spoiled = scores.copy()
+    spoiled[code.matrix[labels] == 0] = 99.0  # what a pair says about other classes
+    a, b = calibrate(table, code), calibrate(OutOfFold(spoiled, labels), code)
+    assert a.maps == b.maps
+
+
+def test_sets_cover_and_are_never_empty():
+    labels = rng.integers(4, size=4000)
+    raw = np.eye(4)[labels] * 2 - 1 + rng.normal(scale=1.5, size=(4000, 4))
+    half = slice(0, 2000)
+    model = calibrate(OutOfFold(raw[half], labels[half]), make_code("ova", 4, 0))
+    new, truth = raw[2000:], labels[2000:]
+    for coverage in (0.8, 0.9, 0.97):
+        sets = model.sets(new, new.argmax(axis=1), coverage)
+        assert np.all(sets.any(axis=1))
+        assert sets[np.arange(2000), truth].mean() == pytest.approx(coverage, abs=0.02)
+    assert model.sets(new, new.argmax(axis=1), 0.97).sum() > sets.shape[0]
+
+
+def test_conformal_quantile_counts_the_new_value():
+    values = np.arange(1.0, 100.0)  # 99 of them
+    for coverage in (0.5, 0.9, 0.99):
+        assert conformal_quantile(values, np.ones(99), coverage) == round(100 * coverage)
+    assert conformal_quantile(values, np.ones(99), 0.995) == np.inf
+    assert conformal_quantile(values, np.full(99, 2.0), 0.9) == 90.0
+
+
+def test_many_residuals_are_thinned_without_moving_the_quantiles():
+    e = rng.standard_t(3, size=(50_000, 1))
+    few = scaled_residuals(e, np.ones_like(e))
+    assert len(few.values[0]) == 10_000
+    assert few.weight[0].sum() == pytest.approx(50_000)
+    wanted = conformal_quantile(np.sort(np.abs(e[:, 0])), np.ones(50_000), 0.95)
+    assert few.factor(0.95, 0)[1] == pytest.approx(wanted, rel=0.01)
+
+
+def test_too_few_residuals_give_infinite_ends_and_a_warning():
+    few = scaled_residuals(np.ones((5, 1)), np.ones((5, 1)))
+    with pytest.warns(NumericalWarning, match="too few"):
+        assert few.factor(0.95, 0) == (-np.inf, np.inf)
+
+
+@pytest.mark.parametrize("coverage", [0.0, 1.0, -0.1, 95, "0.9", None, True, np.nan])
+def test_coverage_outside_the_unit_interval(coverage):
+    with pytest.raises(InvalidInputError, match="coverage"):
+        check_coverage(coverage)
