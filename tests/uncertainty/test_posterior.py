@@ -191,6 +191,8 @@ def test_what_has_no_error_bars_says_so():
         LSSVR().fit(X, y).predict(T, return_std=True, return_cov=True)
     with pytest.raises(InvalidInputError, match="reduction=None"):
         LSSVR(reduction="l0").fit(X, y).predict(T, return_std=True)
+    with pytest.raises(InvalidInputError, match="posterior"):
+        FixedSizeLSSVR(10, reduction="sd", cv=3).fit(X, y).predict(T, return_std=True)
     with pytest.raises(InvalidInputError, match="precomputed"):
         LSSVR(kernel="precomputed").fit(K, y).predict(k_star, return_std=True)
     with pytest.raises(InvalidInputError, match="squared"):

@@ -234,8 +234,12 @@ class FixedProbabilityMixin(FixedMemory, ProbabilityMixin):
         if sample.held is not None:
             return OutOfFold(sample.held, sample.labels, weight)
         assert sample.X is not None
-        if not self._is_posterior_of_model():  # so few coefficients that they remember no row
-            return OutOfFold(self._raw_scores(sample.X), sample.labels, weight)
+        if not self._is_posterior_of_model():  # few coefficients remember at most the prototypes
+            rows = np.flatnonzero(~np.isin(sample.keys, hash_rows(self.prototypes_, self._seed)))
+            if len(np.unique(sample.labels[rows])) < len(self.classes_):
+                rows = np.arange(len(sample.keys))
+            weight = None if weight is None else weight[rows]
+            return OutOfFold(self._raw_scores(sample.X[rows]), sample.labels[rows], weight)
         scores, folds = np.empty(Y.shape), sample.folds()
         for columns, posterior in self._make_posteriors():
             used = Y[:, columns[0]] != 0
