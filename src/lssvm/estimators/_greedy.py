@@ -130,6 +130,10 @@ class GreedyModel(BaseEstimator):
         self.C_, self.gamma_ = C, gamma
         self._centre = problem.centre
         self._store(problem, parts, paths)
+        self._remember(lambda: self._left_out(problem, parts, paths, np.array([C]))[0])
+
+    def _remember(self, left_out: Callable[[], FloatArray]) -> None:
+        """Keep leave-one-out predictions (n, k) where they are needed; nothing here."""
 
     def _settings(self) -> Greedy:
         return Greedy(
@@ -210,20 +214,30 @@ class GreedyModel(BaseEstimator):
         self, problem: GreedyProblem, parts: list[_Part], paths: list[list[GreedyPath]]
     ) -> float:
         """Choose C for all problems by leave-one-out on the selected bases."""
-        n, k = problem.Y.shape
-        predictions = np.empty((len(C_GRID), n, k))
-        for group, part, found in zip(problem.groups, parts, paths, strict=True):
-            for j, path in zip(group.columns, found, strict=True):
-                y = part.Y[:, list(group.columns).index(j)]
-                left_out = greedy_leave_one_out(part.system, y, path, C_GRID, self.criterion)
-                if group.rows is not None:
-                    predictions[:, :, j] = self._elsewhere(problem, part, path)[None, :]
-                predictions[:, part.rows, j] = left_out[:, part.member]
-        losses = problem.losses(predictions)
+        losses = problem.losses(self._left_out(problem, parts, paths, C_GRID))
         best = int(np.lexsort((losses[:, 1], losses[:, 0]))[0])
         self.cv_results_ = {"param_C": C_GRID.copy(), "mean_test_score": -losses[:, 0]}
         self.best_score_ = -float(losses[best, 0])
         return float(C_GRID[best])
+
+    def _left_out(
+        self,
+        problem: GreedyProblem,
+        parts: list[_Part],
+        paths: list[list[GreedyPath]],
+        Cs: FloatArray,
+    ) -> FloatArray:
+        """Return leave-one-out predictions on the selected bases, shape (c, n, k)."""
+        n, k = problem.Y.shape
+        predictions = np.empty((len(Cs), n, k))
+        for group, part, found in zip(problem.groups, parts, paths, strict=True):
+            for j, path in zip(group.columns, found, strict=True):
+                y = part.Y[:, list(group.columns).index(j)]
+                left_out = greedy_leave_one_out(part.system, y, path, Cs, self.criterion)
+                if group.rows is not None:
+                    predictions[:, :, j] = self._elsewhere(problem, part, path)[None, :]
+                predictions[:, part.rows, j] = left_out[:, part.member]
+        return predictions
 
     def _elsewhere(self, problem: GreedyProblem, part: _Part, path: GreedyPath) -> FloatArray:
         """Predict all rows, those included that a one-vs-one problem has not seen."""
@@ -305,6 +319,8 @@ class GreedyModel(BaseEstimator):
         if not isinstance(n, (int, np.integer)) or isinstance(n, bool) or n < 1:
             raise InvalidInputError(f"n={n!r} is not usable: give a whole number >= 1.")
         small = copy.copy(self)
+        small._cache = {}
+        small._left = None  # what was left out belongs to the whole model
         sizes = [min(int(n), len(path.support)) for path in self.paths_]
         solutions = [self._solve(j, size) for j, size in enumerate(sizes)]
         places = [place[:size] for place, size in zip(self._places, sizes, strict=True)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from lssvm._core.errors import InvalidInputError
 from lssvm._core.random import RandomState
 from lssvm.codes import decode, groups, make_code, targets
 from lssvm.estimators._greedy import GreedyModel, GreedyProblem
+from lssvm.estimators._uncertain import ProbabilityMixin
 from lssvm.estimators._validation import (
     check_kernel_matrix,
     check_option,
@@ -21,11 +23,12 @@ from lssvm.estimators._validation import (
     class_weights,
 )
 from lssvm.tuning import Group, Misclassification, SquaredError
+from lssvm.uncertainty import OutOfFold
 
 FloatArray = NDArray[Any]
 
 
-class GreedyLSSVC(ClassifierMixin, GreedyModel):
+class GreedyLSSVC(ClassifierMixin, ProbabilityMixin, GreedyModel):
     r"""Sparse least squares support vector classifier, built one basis function at a time.
 
     FSALS-SVM and, with ``candidates=146``, PFSALS-SVM of [Jiao2007]_. The dual of the LS-SVM,
@@ -77,6 +80,9 @@ class GreedyLSSVC(ClassifierMixin, GreedyModel):
     decoding : {"hamming", "loss"} or None, default=None
         From outputs to classes; None takes votes for one-vs-one and loss decoding otherwise.
     class_weight : dict, "balanced" or None, default=None
+    calibration : {"auto", "sigmoid", "isotonic"} or None, default="auto"
+        How `predict_proba` turns leave-one-out scores into probabilities; "auto" takes the sigmoid
+        for fewer than 1,000 rows, else the better of the two. None: there is no `predict_proba`.
     memory_budget : int, str or None, default=None
         Bytes, or "2 GB"; None is 70 % of the available memory. Kernel columns are kept in it, and
         computed again beyond it.
@@ -152,6 +158,7 @@ class GreedyLSSVC(ClassifierMixin, GreedyModel):
         multiclass: Any = "ova",
         decoding: str | None = None,
         class_weight: Any = None,
+        calibration: str | None = "auto",
         memory_budget: Any = None,
         n_jobs: int | None = None,
         random_state: RandomState = None,
@@ -173,6 +180,7 @@ class GreedyLSSVC(ClassifierMixin, GreedyModel):
         self.multiclass = multiclass
         self.decoding = decoding
         self.class_weight = class_weight
+        self.calibration = calibration
         self.memory_budget = memory_budget
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -203,6 +211,7 @@ class GreedyLSSVC(ClassifierMixin, GreedyModel):
         )
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
+        self._check_calibration()
         if self._precomputed():
             check_kernel_matrix(X)
         if self.decoding is not None:
@@ -232,7 +241,23 @@ class GreedyLSSVC(ClassifierMixin, GreedyModel):
 
         centre = np.zeros(Y.shape[1])
         self._fit_problem(GreedyProblem(X, Y, parts, weight, support, losses, centre))
+        self._cache: dict[str, Any] = {}
+        self._left = None
+        if self.calibration is not None:
+            self._left = OutOfFold(self.__dict__.pop("_held"), labels, weight)
         return self
+
+    def _remember(self, left_out: Callable[[], FloatArray]) -> None:
+        if self.calibration is not None:
+            self._held = left_out()
+
+    def _make_out_of_fold(self) -> OutOfFold:
+        if self._left is None:
+            raise InvalidInputError(
+                "truncate leaves no rows to calibrate probabilities on: fit with max_support "
+                "instead."
+            )
+        return self._left
 
     def _class_weighted(self, labels: NDArray[Any], weight: Any) -> Any:
         factors = class_weights(self.class_weight, self.classes_, labels, weight)
