@@ -166,11 +166,11 @@ def test_a_reduction_reads_the_data_no_further_time(C, options):
     without, _ = passes(None, C=C, **options)
     assert without >= 1
     for reduction in ("spfs", "sv-l0", FixedSizeL0(size="l0"), FixedSizeL0(joint=False)):
-        assert passes(reduction, C=C, **options)[0] == without
+        assert passes(reduction, C=C, **options)[0] <= without
     # Tuned on the prototypes among themselves, which may be counted.
     few = 2 * len(rows) / len(X)
-    assert 1 <= passes("ssd", C=C, **options)[0] < 1 + few
-    assert passes("sd", C=C, **options)[0] < few
+    assert 1 <= passes("ssd", C=C, **options)[0] < 2 + few  # one for the errors behind intervals
+    assert passes("sd", C=C, **options)[0] < 1 + few  # one for the errors behind its intervals
 
 
 def test_the_path_of_a_model_that_is_not_reduced_takes_no_pass():
