@@ -34,6 +34,13 @@ ESTIMATORS = [
     GreedyLSSVC(criterion="kmp", candidates=20),
     FixedSizeLSSVC(30, gamma="scale", cv=3, reduction="spfs"),
     FixedSizeLSSVR(30, gamma="scale", cv=3, reduction="ssd"),
+    LSSVC(solver="circulant"),
+    LSSVR(solver="circulant"),
+    LSSVC(C="cv", gamma="cv", search="circulant"),
+    LSSVR(C="cv", gamma="cv", scoring="gcv"),
+    LSSVC(C="cv", gamma="cv", scoring="press"),
+    LSSVR(C="cv", gamma="cv", scoring="evidence"),
+    FixedSizeLSSVR(scoring="evidence"),
 ]
 
 

@@ -181,7 +181,8 @@ def test_fallback_says_so_and_is_exact():
     X = np.random.default_rng(0).standard_normal((100, 3))
     Y = X[:, :1]
     system = DualSystem(RBF(1e-4), X, X, C=100.0)
-    solver, exact = CirculantSolver(wrap="sum", fallback=Cholesky()), Cholesky()
+    solver = CirculantSolver(wrap="sum", fallback=Cholesky(), min_rows=100)
+    exact = Cholesky()
     with pytest.warns(NumericalWarning, match=r"too wide.*Cholesky is used"):
         state = solver.factorise(system)
     expected = exact.solve(exact.factorise(system), Y)
@@ -189,8 +190,8 @@ def test_fallback_says_so_and_is_exact():
 
 
 def test_weights_fall_back():
-    X = np.random.default_rng(0).standard_normal((100, 3))
-    weight = np.linspace(0.5, 1.5, 100)
+    X = np.random.default_rng(0).standard_normal((300, 3))
+    weight = np.linspace(0.5, 1.5, 300)
     with pytest.warns(NumericalWarning, match="cannot hold sample weights"):
         model = LSSVR(solver="circulant").fit(X, X[:, 0], weight)
     exact = LSSVR(solver="cholesky").fit(X, X[:, 0], weight)
@@ -200,7 +201,7 @@ def test_weights_fall_back():
 
 
 def test_few_rows_are_solved_exactly_without_a_warning():
-    X = np.random.default_rng(0).standard_normal((40, 3))
+    X = np.random.default_rng(0).standard_normal((255, 3))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = LSSVR(solver="circulant").fit(X, X[:, 0])
@@ -251,6 +252,6 @@ def test_named_solver_never_stores_the_kernel_matrix():
 
 
 def test_float32_stays_float32():
-    X = np.random.default_rng(0).standard_normal((100, 2)).astype(np.float32)
+    X = np.random.default_rng(0).standard_normal((300, 2)).astype(np.float32)
     model = LSSVR(solver="circulant").fit(X, X[:, 0])
     assert model.dual_coef_.dtype == np.float32

@@ -180,7 +180,7 @@ class CirculantSolver:
     fallback : Solver or None, default=None
         What solves the system, after a warning, where the circulant matrix cannot: the rows have
         weights, or U + I/C is not positive definite. None raises an error.
-    min_rows : int, default=64
+    min_rows : int, default=256
         A system of fewer rows goes to the fallback, if there is one, without a warning: it costs
         next to nothing there.
 
@@ -229,7 +229,7 @@ class CirculantSolver:
     layout: str = "sorted"
     wrap: str = "mean"
     fallback: Solver | None = None
-    min_rows: int = 64
+    min_rows: int = 256
 
     def factorise(self, system: DualSystem) -> CirculantState | _Other:
         """Lay the rows, transform the first row; see the class."""

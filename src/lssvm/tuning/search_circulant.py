@@ -19,6 +19,7 @@ from lssvm.tuning.simplex import Box, walk_simplex
 from lssvm.tuning.spectral_objective import SpectralObjective
 
 EDGE = float(np.log(4.0))  # of the first simplex: one step of the grid of [Ding2011, Section 7.2]
+FEWEST = 64  # fewer rows are searched exactly
 REACH = 1e3  # how far the refinement may go, as a factor
 
 
@@ -137,7 +138,7 @@ def _approximate(objective: Objective, solver: CirculantSolver) -> Objective | N
             stacklevel=2,
         )
         return None
-    if objective.rows.shape[0] < solver.min_rows:
+    if objective.rows.shape[0] < FEWEST:
         return None
     if isinstance(objective, SpectralObjective):
         return replace(objective, solver=solver)
