@@ -15,6 +15,7 @@ from lssvm.plots.prototypes import PrototypesDisplay
 from lssvm.plots.sparsity import SparsityDisplay
 from lssvm.plots.spectrum import SupportSpectrumDisplay
 from lssvm.plots.tuning_surface import TuningSurfaceDisplay
+from lssvm.plots.tuning_trace import TuningTraceDisplay
 
 __all__ = [
     "BoundaryDisplay",
@@ -25,4 +26,5 @@ __all__ = [
     "SparsityDisplay",
     "SupportSpectrumDisplay",
     "TuningSurfaceDisplay",
+    "TuningTraceDisplay",
 ]
