@@ -11,7 +11,7 @@ side, is drawn for comparison.
 
 The right picture shows what happens to rows that are not on a lattice: moved at random by a part of
 the spacing, or strewn at random and sorted along their principal directions. There the difference
-is larger and falls slowly or not at all (a dip is a change of its sign). For such data the circulant
+is larger and falls slowly or not at all (a dip is a change of its sign). There the circulant
 matrix narrows a search; it does not replace the exact one.
 """
 
