@@ -18,7 +18,7 @@ from lssvm.estimators._scoring import ScorerCriterion
 from lssvm.estimators._uncertain_fixed import FixedProbabilityMixin
 from lssvm.estimators._validation import check_weight, class_weights
 from lssvm.moments import Moments
-from lssvm.tuning import Criterion, Misclassification
+from lssvm.tuning import Criterion, Misclassification, is_criterion
 from lssvm.tuning.fixed_cells import ClassTable
 
 FloatArray = NDArray[Any]
@@ -325,7 +325,7 @@ class FixedSizeLSSVC(ClassifierMixin, FixedProbabilityMixin, FixedSizeModel):
             rows = table.factors[labels] if weight is None else weight * table.factors[labels]
 
         def criterion() -> Criterion:
-            if self.scoring is None:
+            if self.scoring is None or is_criterion(self.scoring):
                 return Misclassification(labels, self._decide, rows)
             return ScorerCriterion(self.scoring, X, y, self._finish, self.classes_, rows)
 

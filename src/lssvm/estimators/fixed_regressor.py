@@ -19,7 +19,7 @@ from lssvm.estimators._uncertain_fixed import FixedIntervalMixin
 from lssvm.estimators._validation import check_C, check_option, check_weight
 from lssvm.kernels import Kernel, evaluate_expansion
 from lssvm.solvers.reweighting import residual_scale, solve_reweighted
-from lssvm.tuning import AbsoluteError, Criterion, SquaredError
+from lssvm.tuning import AbsoluteError, Criterion, SquaredError, is_criterion
 
 FloatArray = NDArray[Any]
 
@@ -287,7 +287,7 @@ class FixedSizeLSSVR(MultiOutputMixin, RegressorMixin, FixedIntervalMixin, Fixed
         Y = y.reshape(len(support), -1)
 
         def criterion() -> Criterion:
-            if self.scoring is None:
+            if self.scoring is None or is_criterion(self.scoring):
                 kind = SquaredError if self.loss == "squared" else AbsoluteError
                 return kind(Y, weight)
 

@@ -182,6 +182,10 @@ class FixedCriterionPoint:
         """The moments of all rows, per class where there is a table."""
         return self.point.whole
 
+    @property
+    def moments(self) -> None:
+        """There are no moments of the user's folds."""
+
     def prefix(self, size: int) -> FixedCriterionPoint:
         """Return the point for the first ``size`` prototypes, from the same moments."""
         return FixedCriterionPoint(self.owner, self.point.prefix(size))
