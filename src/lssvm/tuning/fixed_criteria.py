@@ -12,7 +12,6 @@ from lssvm.moments import Moments
 from lssvm.solvers.primal import primal_system
 from lssvm.tuning.base import Losses
 from lssvm.tuning.criteria import FloatArray, IntArray, SquaredError
-from lssvm.tuning.fixed_cells import FoldMoments
 from lssvm.tuning.fixed_size import FixedSizeObjective, FixedSizePoint
 from lssvm.tuning.folds import Folds, content_folds
 from lssvm.tuning.noise import noise_variance
@@ -171,11 +170,6 @@ class FixedCriterionPoint:
     def Z(self) -> NDArray[np.float64]:
         """The prototypes."""
         return self.point.Z
-
-    @property
-    def moments(self) -> FoldMoments:
-        """The moments of all rows and of the folds."""
-        return self.point.moments
 
     @property
     def whole(self) -> list[Moments]:
