@@ -99,3 +99,11 @@ def test_expected_risk_needs_a_number_for_C():
     with pytest.raises(InvalidInputError, match="cannot choose C"):
         FixedSizeLSSVR(C="cv", gamma="cv", scoring="rk").fit(X, Y)
     assert FixedSizeLSSVR(C=10.0, gamma="cv", scoring="rk").fit(X, Y).gamma_ > 0
+
+
+def test_a_reduction_after_a_criterion_has_the_folds_of_the_user():
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(-3, 3, (200, 1))
+    y = np.sinc(rows[:, 0]) + 0.05 * rng.standard_normal(200)
+    model = FixedSizeLSSVR(30, cv=4, scoring="gcv", reduction="spfs").fit(rows, y)
+    assert len(model.support_) < 30

@@ -107,7 +107,9 @@ class FixedSizeModel(FixedMemory, ReducibleModel):
         elif C is None or tune_gamma or size_by_cv:
             tuned = self._tune(problem, Z, C, gamma, tune_gamma, size_by_cv)
             C_of[:], gamma, point = tuned.C_of, tuned.gamma, tuned.point
-            whole, moments = point.whole, point.moments
+            # A criterion without folds leaves none to reduce by.
+            moments = point.moments if isinstance(point, FixedSizePoint) else None
+            whole = point.whole
             Z, support = Z[: tuned.size], support[: tuned.size]
         kernel = self._kernel_at(gamma)
         if reduction is not None and moments is None:

@@ -12,6 +12,7 @@ from lssvm.moments import Moments
 from lssvm.solvers.primal import primal_system
 from lssvm.tuning.base import Losses
 from lssvm.tuning.criteria import FloatArray, IntArray, SquaredError
+from lssvm.tuning.fixed_cells import FoldMoments
 from lssvm.tuning.fixed_size import FixedSizeObjective, FixedSizePoint
 from lssvm.tuning.folds import Folds, content_folds
 from lssvm.tuning.noise import noise_variance
@@ -177,8 +178,9 @@ class FixedCriterionPoint:
         return self.point.whole
 
     @property
-    def moments(self) -> None:
-        """There are no moments of the user's folds."""
+    def moments(self) -> FoldMoments:
+        """The moments of the criterion's own folds."""
+        return self.point.moments
 
     def prefix(self, size: int) -> FixedCriterionPoint:
         """Return the point for the first ``size`` prototypes, from the same moments."""
