@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
+from scipy.linalg.blas import dtrsm
 
 from lssvm._core.errors import NotPositiveDefiniteError
 from lssvm.reductions.greedy_columns import ColumnStore, KernelColumns
@@ -86,6 +86,7 @@ class FullSearch:
         self.on_event, self.number = on_event, number
         self.columns, self.settings, self.bias = columns, settings, bias
         self.H: FloatArray = diagonal + ridge
+        self.uniform = bool(np.all(self.H == self.H[0]))  # then the largest error gains most
         self.least = float(ridge.min())  # no row outside the basis has a smaller curvature
         self.V = ColumnStore(columns.n, columns.dtype, limit)
         self.Fy, self.F1 = -y.astype(np.float64), np.full(columns.n, -1.0)
@@ -152,10 +153,11 @@ class FullSearch:
         """Take steps among the hot rows only: rows, block of the factor, w_y, w_1."""
         hot = self._hot()
         size, steps = self.V.size, min(steps, len(hot))
-        K = self.columns.block(hot, hot).astype(np.float64, copy=False)
-        V = np.empty((len(hot), size + steps))
-        V[:, :size] = self.V.rows(hot)
-        H, Fy, F1, q = self.H[hot], self.Fy[hot], self.F1[hot], self.q[hot]
+        V = np.empty((size + steps, len(hot)))
+        V[:size] = self.V.rows(hot)
+        H, Fy, F1 = self.H[hot], self.Fy[hot], self.F1[hot]
+        q = np.einsum("ij,ij->j", V[:size], V[:size])
+        column = self.columns.near(hot)
         left = np.ones(len(hot))
         scalars = _Scalars(self.scalars.yy, self.scalars.y1, self.scalars.s11)
         picked = np.empty(steps, dtype=np.intp)
@@ -172,61 +174,77 @@ class FullSearch:
                     "1/C on its diagonal. Use a positive definite kernel such as 'rbf', or lower C."
                 )
             d = np.sqrt(square)
-            v = (K[:, j] - V[:, :at] @ V[j, :at]) / d  # [Jiao2007, eq. (18)]
+            v = (column(int(hot[j])) - V[:at, j] @ V[:at]) / d  # [Jiao2007, eq. (18)]
             v[j] = d
             wy[t], w1[t] = -Fy[j] / d, -F1[j] / d if self.bias else 0.0
-            V[:, at] = v
+            V[at] = v
             Fy, q = Fy + wy[t] * v, q + v * v
             if self.bias:
                 F1 = F1 + w1[t] * v
             scalars.add(wy[t], w1[t])
             left[j], picked[t] = 0.0, j
-        return hot[picked], V[picked, size:], wy, w1
+        return hot[picked], V[size:, picked].T, wy, w1
 
     def _accept(self, rows: IntArray, G: FloatArray, wy: FloatArray, w1: FloatArray) -> bool:
         """Keep the steps that algorithm 1 would have taken; say whether to stop."""
         steps, epsilon = len(rows), self.settings.epsilon
         W = self.columns.columns(rows)
-        W -= self.V.product(self.V.rows(rows).T)
-        new = solve_triangular(G, W.T, lower=True, overwrite_b=True, check_finite=False).T
+        if self.V.size:
+            W -= self.V.combine(self.V.rows(rows).T)
+        new = dtrsm(1.0, G, W.T, side=1, lower=1, trans_a=1, overwrite_b=1).T  # (steps, n)
         scalars, states = _Scalars(self.scalars.yy, self.scalars.y1, self.scalars.s11), []
         for t in range(steps):
             scalars.add(wy[t], w1[t])
             states.append((scalars.bias, scalars.s11, scalars.objective))
         b, s11, objective = (np.array(column) for column in zip(*states, strict=True))
-        upper = np.triu(np.ones((steps, steps)))
-        R = self.Fy[:, None] + new @ (upper * (wy[:, None] - (b * w1[:, None])))
+        lower = np.tril(np.ones((steps, steps)))
+        R = (lower * (wy - b[:, None] * w1)) @ new  # row t: the residual after step t, eq. (28)
+        R += self.Fy
         if self.bias:
-            R -= self.F1[:, None] * b  # column t: the residual after step t, eq. (28)
-        size = np.abs(R) * self.active[:, None]
-        for t in range(steps):
-            size[rows[t], t:] = 0.0
-        error = size.max(axis=0)
-        gain = np.square(size, out=size)
-        if self.settings.prefit:
-            q = self.q[:, None] + (new * new) @ upper
-            F1 = self.F1[:, None] + new @ (upper * w1[:, None])
-            gain /= self._schur(self.H[:, None], q, F1, s11)
-        else:
-            gain /= self.H[:, None]
+            R -= b[:, None] * self.F1
+        gain, error = self._gains(rows, R, new, lower, w1, s11)
         kept, stop = self._judge(rows, gain, error, epsilon)
         self._record(rows[:kept], R, objective, error)
         stop = self._held_out_stop() or stop
-        self._advance(rows[:kept], new[:, :kept], wy[:kept], w1[:kept])
+        self._advance(rows[:kept], new[:kept], wy[:kept], w1[:kept])
         self.steps = min(_STEPS, max(2, 2 * kept))
         return stop
+
+    def _gains(
+        self,
+        rows: IntArray,
+        R: FloatArray,
+        new: FloatArray,
+        lower: FloatArray,
+        w1: FloatArray,
+        s11: FloatArray,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the gain of every row after every step (steps, n), and the largest errors."""
+        gain = R * R
+        gain *= self.active
+        for t in range(len(rows)):
+            gain[t:, rows[t]] = 0.0
+        error = np.sqrt(gain.max(axis=1))
+        if self.settings.prefit:
+            q = self.q + lower @ (new * new)
+            F1 = self.F1 + (lower * w1) @ new
+            gain /= self._schur(self.H, q, F1, s11[:, None])
+        elif not self.uniform:
+            gain /= self.H
+        return gain, error
 
     def _judge(
         self, rows: IntArray, gain: FloatArray, error: FloatArray, epsilon: float
     ) -> tuple[int, bool]:
         """Return how many steps stand, and whether eq. (31) holds after the last of them."""
-        best, left = gain.max(axis=0), int(self.active.sum())
+        best = error**2 if self.uniform and not self.settings.prefit else gain.max(axis=1)
+        left = int(self.active.sum())
         for t in range(len(rows)):
             last = t + 1 == len(rows)
             if error[t] <= epsilon and left > t + 1:  # [Jiao2007, eq. (31)]
                 self.trace.status = "epsilon"
                 return t + 1, True
-            if last or gain[rows[t + 1], t] < best[t] * (1.0 - _TIE):
+            if last or gain[t, rows[t + 1]] < best[t] * (1.0 - _TIE):
                 return t + 1, False
         return 0, False
 
@@ -238,8 +256,8 @@ class FullSearch:
         trace.objective.extend(objective[:kept].tolist())
         trace.error.extend(error[:kept].tolist())
         if len(self.held):
-            squares = R[self.held, :kept] ** 2
-            trace.held_out.extend(np.average(squares, axis=0, weights=self.held_weight).tolist())
+            squares = R[:kept, self.held] ** 2
+            trace.held_out.extend(np.average(squares, axis=1, weights=self.held_weight).tolist())
 
     def _held_out_stop(self) -> bool:
         if len(self.held) == 0 or not patience_over(self.trace.held_out, self.settings.patience):
@@ -249,9 +267,11 @@ class FullSearch:
 
     def _advance(self, rows: IntArray, new: FloatArray, wy: FloatArray, w1: FloatArray) -> None:
         self.V.append(new)
-        self.Fy += new @ wy
-        self.F1 += new @ w1
-        self.q += np.einsum("ij,ij->i", new, new)
+        self.Fy += wy @ new
+        if self.bias:
+            self.F1 += w1 @ new
+        if self.settings.prefit:
+            self.q += np.einsum("ij,ij->j", new, new)
         self.active[rows] = False
         for t in range(len(rows)):
             self.scalars.add(wy[t], w1[t])

@@ -86,7 +86,7 @@ class Pursuit:
         """Return columns of the kernel matrix, shape (n, len)."""
         if self.K is not None:
             return self.K[:, part]
-        return self.columns.compute(np.arange(part.start, part.stop))
+        return self.columns.compute(np.arange(part.start, part.stop)).T
 
     def _correlate(self, v: FloatArray) -> FloatArray:
         """Return K v, shape (n,)."""
@@ -164,7 +164,7 @@ class _Run:
                 curvature = curvature - self.gone[rows]
             K = None
         else:
-            K = parent.columns.compute(rows).astype(np.float64, copy=False)
+            K = parent.columns.compute(rows).T.astype(np.float64, copy=False)
             gradient = K.T @ weighted
             curvature = parent._diagonal(K) + parent.penalty[rows] / parent.C
             if parent.settings.prefit:
@@ -174,7 +174,7 @@ class _Run:
             gradient = gradient - fitted / parent.C
         j = int(np.argmax(gradient**2 / curvature))
         row = int(rows[j])
-        column = parent.columns.compute(rows[j : j + 1])[:, 0] if K is None else K[:, j]
+        column = parent.columns.compute(rows[j : j + 1])[0] if K is None else K[:, j]
         self._add(row, column.astype(np.float64, copy=False), everything)
 
     def _explained(self, rows: IntArray, K: FloatArray) -> FloatArray:
@@ -188,10 +188,10 @@ class _Run:
     def _products(self, K: FloatArray, rows: IntArray) -> FloatArray:
         """Return S between the basis and columns K (n, m), shape (size, m)."""
         parent = self.parent
-        S = self.basis.transposed_product(parent.w[:, None] * K)
+        S = self.basis.correlate(parent.w[:, None] * K)
         S -= parent.total * np.outer(self.offsets, parent._mean(K))
         if parent.settings.criterion == "sggp":
-            S += self.basis.rows(rows).T / parent.C
+            S += self.basis.rows(rows) / parent.C
         return S
 
     def _add(self, row: int, column: FloatArray, everything: bool) -> None:
@@ -208,11 +208,11 @@ class _Run:
         self.targets.append(target)
         self.w_t.append((target - float(g @ self.w_t)) / d)
         self.offsets.append(mean)
-        self.basis.append(column[:, None])
+        self.basis.append(column[None, :])
         w_t = np.asarray(self.w_t)
         self.coef = self.factor.solve_transposed(w_t)
         self.b = self.mean - float(np.asarray(self.offsets) @ self.coef)
-        self.residual = self.y - self.basis.product(self.coef[:, None])[:, 0] - self.b
+        self.residual = self.y - self.basis.combine(self.coef[None, :])[0] - self.b
         self.free[row] = False
         self.trace.support.append(row)
         self.trace.objective.append(-0.5 * float(w_t @ w_t))
@@ -224,9 +224,9 @@ class _Run:
         if parent.settings.criterion == "sggp":
             z = z + column / parent.C
         if self.reduced.size:
-            z = z - self.reduced.product(g[:, None])[:, 0]
+            z = z - self.reduced.combine(g[None, :])[0]
         z = z / d
-        self.reduced.append(z[:, None])
+        self.reduced.append(z[None, :])
         self.gone += z * z
 
     def path(self) -> GreedyPath:

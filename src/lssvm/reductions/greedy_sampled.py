@@ -2,6 +2,7 @@ r"""PFSALS: the best of a few random rows joins the basis (algorithm 2 of [Jiao2
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,15 @@ from scipy.linalg import solve_triangular
 from scipy.linalg.blas import dtpsv
 
 from lssvm._core.errors import NotPositiveDefiniteError
+from lssvm._core.threads import slices
 from lssvm.reductions.greedy_columns import KernelColumns
 from lssvm.reductions.greedy_path import Greedy, OnEvent, Trace, patience_over
 
 FloatArray = NDArray[Any]
 IntArray = NDArray[np.intp]
 
-_PENDING = 32  # basis functions whose columns are computed together
+_WIDTH = 512  # columns per piece of a store
+_PENDING = 64  # basis functions whose columns are computed together
 
 
 class PackedCholesky:
@@ -71,20 +74,69 @@ class PackedCholesky:
         return G
 
 
+class RowStore:
+    """Kernel columns kept row by row, so that all of them are quickly read at a few rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.kernels import Linear
+    >>> from lssvm.reductions.greedy_columns import KernelColumns
+    >>> from lssvm.reductions.greedy_sampled import RowStore
+    >>> from lssvm.solvers import DualSystem
+    >>> store = RowStore(KernelColumns(DualSystem(Linear(), np.eye(3), np.eye(3), 1.0)))
+    >>> store.append(np.array([2, 0]))
+    >>> store.size, store.take(np.array([0]))[0]
+    (2, array([[0., 1.]]))
+    """
+
+    def __init__(self, columns: KernelColumns) -> None:
+        self._columns = columns
+        self._width = max(1, min(_WIDTH, columns.limit))
+        self._pieces: list[FloatArray] = []
+        self.size = 0
+
+    def append(self, index: IntArray) -> None:
+        """Compute and keep the columns of some rows, as far as the limit allows."""
+        index = index[: self._columns.limit - self.size]
+        while len(index):
+            at = self.size % self._width
+            if at == 0:
+                self._pieces.append(np.empty((self._columns.n, self._width), self._columns.dtype))
+            part, piece = index[: self._width - at], self._pieces[-1]
+            self._columns.fill(part, piece[:, at : at + len(part)])
+            self.size, index = self.size + len(part), index[len(part) :]
+
+    def take(self, rows: IntArray) -> list[FloatArray]:
+        """Return the kept columns at some rows in pieces of shape (len(rows), at most 512)."""
+        spans = slices(self.size, self._width)
+        return [
+            piece[rows][:, : span.stop - span.start]
+            for span, piece in zip(spans, self._pieces, strict=True)
+        ]
+
+
 class _Problem:
     """One column of the targets: its basis, factor and coefficients."""
 
     def __init__(self, y: FloatArray, bias: bool, prefit: bool) -> None:
         self.y, self.bias, self.prefit = y, bias, prefit
         self.factor = PackedCholesky()
-        self.slots: list[int] = []
-        self.wy: list[float] = []
-        self.w1: list[float] = []
+        self._slots = np.empty(64, dtype=np.intp)
+        self._w = np.empty((2, 64))  # G^-1 y and G^-1 1
         self.b = 0.0
         self.trace = Trace()
 
+    @property
+    def slots(self) -> IntArray:
+        return self._slots[: self.factor.size]
+
     def add(self, row: int, slot: int, k: FloatArray, H: float) -> FloatArray:
         """Add a basis function; ``k`` (size,) are its kernel values. Returns the coefficients."""
+        size = self.factor.size
+        if size == len(self._slots):
+            self._slots = np.concatenate([self._slots, np.empty_like(self._slots)])
+            self._w = np.concatenate([self._w, np.empty_like(self._w)], axis=1)
         g = self.factor.solve(k)
         square = H - float(g @ g)  # 1/lambda of [Jiao2007, eq. (15)], for the definite part
         if not square > 0:
@@ -92,25 +144,27 @@ class _Problem:
                 "The kernel matrix of the selected rows is not positive definite, even with "
                 "1/C on its diagonal. Use a positive definite kernel such as 'rbf', or lower C."
             )
-        d = float(np.sqrt(square))
-        self.wy.append((self.y[row] - float(g @ self.wy)) / d)
-        self.w1.append((1.0 - float(g @ self.w1)) / d if self.bias else 0.0)
+        d = math.sqrt(square)
+        done = self._w[:, :size] @ g
+        self._w[0, size] = (self.y[row] - done[0]) / d
+        self._w[1, size] = (1.0 - done[1]) / d if self.bias else 0.0
+        self._slots[size] = slot
         self.factor.append(g, d)  # [Jiao2007, eq. (18)]
-        self.slots.append(slot)
-        wy, w1 = np.asarray(self.wy), np.asarray(self.w1)
-        self.b = float(w1 @ wy / (w1 @ w1)) if self.bias else 0.0
+        w = self._w[:, : size + 1]
+        products = w @ w.T
+        self.b = float(products[0, 1] / products[1, 1]) if self.bias else 0.0
         self.trace.support.append(row)
-        self.trace.objective.append(-0.5 * float(wy @ wy - self.b * (w1 @ wy)))
-        return self.factor.solve_transposed(wy - self.b * w1)  # [Jiao2007, eq. (17)]
+        self.trace.objective.append(-0.5 * float(products[0, 0] - self.b * products[0, 1]))
+        return self.factor.solve_transposed(w[0] - self.b * w[1])  # [Jiao2007, eq. (17)]
 
     def curvature(self, H: FloatArray, K: FloatArray) -> FloatArray:
         """Return what divides r^2 for rows with kernel values K (m, size)."""
-        if not self.prefit or not self.slots:
+        if not self.prefit or self.factor.size == 0:
             return H
         Z = solve_triangular(self.factor.dense(), K.T, lower=True, check_finite=False)
         h = H - np.einsum("ij,ij->j", Z, Z)
         if self.bias:
-            w1 = np.asarray(self.w1)
+            w1 = self._w[1, : self.factor.size]
             h = h + (1.0 - w1 @ Z) ** 2 / (w1 @ w1)
         return np.asarray(h)  # [Jiao2007, eq. (23)]
 
@@ -154,7 +208,7 @@ class SampledSearch:
         self.in_basis = np.zeros((columns.n, Y.shape[1]), dtype=bool)
         self.slot_of = np.full(columns.n, -1, dtype=np.intp)
         self.order: list[int] = []  # the row of each slot
-        self.kept = 0  # slots whose columns are kept
+        self.store = RowStore(columns)  # columns of the first slots
         self.A = np.zeros((64, Y.shape[1]))  # coefficients per slot and problem
 
     def run(self) -> list[Trace]:
@@ -174,57 +228,65 @@ class SampledSearch:
     def _draw(self, running: IntArray) -> IntArray:
         """Draw rows until every running problem has its candidates (or there are no more)."""
         n, wanted = len(self.pool), self.settings.candidates or len(self.pool)
-        taken = max(len(self.problems[p].slots) for p in running)
-        many = min(n, int(1.1 * wanted * n / max(1, n - taken)) + 16)
+        taken = max(self.problems[p].factor.size for p in running)
+        share = taken / n  # of the rows drawn that a problem cannot use
+        many = min(n, math.ceil((wanted + 4.0 * math.sqrt(wanted * share)) / (1.0001 - share)))
         while True:
-            rows = self.pool[self.rng.choice(n, many, replace=False)]
+            rows: IntArray = self.pool[self.rng.choice(n, many, replace=False)]
             free = (~self.in_basis[rows][:, running]).sum(axis=0)
-            left = n - np.array([len(self.problems[p].slots) for p in running])
+            left = n - np.array([self.problems[p].factor.size for p in running])
             if many == n or np.all(free >= np.minimum(wanted, left)):
                 return rows
             many = min(n, 2 * many)
 
     def _step(self, rows: IntArray, running: IntArray, first: bool) -> IntArray:
         looked = rows if len(self.held) == 0 else np.concatenate([rows, self.held])
-        K = self._kernel(looked)
-        R = K @ self.A[: len(self.order), running].astype(K.dtype, copy=False)
-        R = R + np.array([self.problems[p].b for p in running]) - self.Y[np.ix_(looked, running)]
+        parts = self._kernel(looked)
+        R = -self.Y[np.ix_(looked, running)]
+        R += [self.problems[p].b for p in running]
+        done = 0
+        for part in parts:
+            A = self.A[done : done + part.shape[1], running]
+            R += part @ A.astype(part.dtype, copy=False)
+            done += part.shape[1]
         m = len(rows)
         free = ~self.in_basis[rows][:, running]
         if not first:
             free &= np.cumsum(free, axis=0) <= (self.settings.candidates or m)
         size = np.where(free, np.abs(R[:m]), 0.0)  # [Jiao2007, eq. (28)]
         gain = size**2 / self.H[rows][:, None]  # [Jiao2007, eq. (30)]
-        left = []
+        left: list[int] = []
+        largest: list[float] = size.max(axis=0).tolist()
+        some: list[bool] = np.asarray(free.any(axis=0)).tolist()
+        best = np.argmax(np.where(free, gain, -1.0), axis=0)
         for c, p in enumerate(running):
             problem = self.problems[p]
             if self.settings.prefit:
-                curvature = problem.curvature(self.H[rows], K[:m, problem.slots])
-                gain[:, c] = size[:, c] ** 2 / curvature
-            self._record(problem, size[:, c], R[m:, c], free[:, c])
-            if self._stops(problem, size[:, c], free[:, c]):
+                K = np.hstack(parts)[:m, problem.slots] if parts else np.empty((m, 0))
+                curvature = problem.curvature(self.H[rows], K)
+                best[c] = np.argmax(np.where(free[:, c], size[:, c] ** 2 / curvature, -1.0))
+            self._record(problem, largest[c], R[m:, c])
+            if self._stops(problem, largest[c], some[c]):
                 continue
-            self._add(p, problem, rows, K, int(np.argmax(np.where(free[:, c], gain[:, c], -1.0))))
-            left.append(p)
+            self._add(int(p), problem, rows, parts, int(best[c]))
+            left.append(int(p))
         return np.array(left, dtype=np.intp)
 
-    def _record(
-        self, problem: _Problem, size: FloatArray, held: FloatArray, free: NDArray[np.bool_]
-    ) -> None:
-        if not problem.slots:
+    def _record(self, problem: _Problem, error: float, held: FloatArray) -> None:
+        if not problem.factor.size:
             return
-        problem.trace.error.append(float(size.max(initial=0.0)))
+        problem.trace.error.append(error)
         if len(held):
             loss = np.average(held**2, weights=self.held_weight)
             problem.trace.held_out.append(float(loss))
 
-    def _stops(self, problem: _Problem, size: FloatArray, free: NDArray[np.bool_]) -> bool:
+    def _stops(self, problem: _Problem, error: float, some: bool) -> bool:
         trace, most = problem.trace, self.settings.max_support
-        if not free.any():
+        if not some:
             trace.status = "exhausted"
-        elif size.max() <= self.settings.epsilon:  # [Jiao2007, eq. (31)]
+        elif error <= self.settings.epsilon:  # [Jiao2007, eq. (31)]
             trace.status = "epsilon"
-        elif most is not None and len(problem.slots) >= most:
+        elif most is not None and problem.factor.size >= most:
             trace.status = "max_support"
         elif trace.held_out and patience_over(trace.held_out, self.settings.patience):
             trace.status = "held_out"
@@ -232,28 +294,30 @@ class SampledSearch:
             return False
         return True
 
-    def _add(self, p: int, problem: _Problem, rows: IntArray, K: FloatArray, j: int) -> None:
+    def _add(
+        self, p: int, problem: _Problem, rows: IntArray, parts: list[FloatArray], j: int
+    ) -> None:
         row = int(rows[j])
+        k = np.concatenate([part[j] for part in parts]) if parts else np.empty(0)
+        k = k[problem.slots].astype(np.float64, copy=False)
         if self.slot_of[row] < 0:
             self.slot_of[row] = len(self.order)
             self.order.append(row)
             if len(self.order) > len(self.A):
                 self.A = np.concatenate([self.A, np.zeros_like(self.A)])
-        k = K[j, problem.slots].astype(np.float64, copy=False)
         coef = problem.add(row, int(self.slot_of[row]), k, float(self.H[row]))
         self.A[problem.slots, p] = coef
         self.in_basis[row, p] = True
 
-    def _kernel(self, rows: IntArray) -> FloatArray:
-        """Return K between rows and all slots, shape (len(rows), slots)."""
-        late = np.array(self.order[self.kept :], dtype=np.intp)
-        out = np.empty((len(rows), len(self.order)), self.columns.dtype)
-        self.columns.store.rows_into(rows, out[:, : self.kept])
-        if len(late):
-            out[:, self.kept :] = self.columns.block(rows, late)
-        return out
+    def _kernel(self, rows: IntArray) -> list[FloatArray]:
+        """Return K between rows and all slots in pieces of some slots, (len(rows), ...)."""
+        parts = self.store.take(rows)
+        late = self.order[self.store.size :]
+        if late:
+            parts.append(self.columns.block(rows, np.array(late, dtype=np.intp)))
+        return parts
 
     def _keep_columns(self) -> None:
-        late = len(self.order) - self.kept
-        if late >= _PENDING and self.columns.store.size < self.columns.store.limit:
-            self.kept += self.columns.keep(np.array(self.order[self.kept :], dtype=np.intp))
+        late = self.order[self.store.size :]
+        if len(late) >= _PENDING and self.store.size < self.columns.limit:
+            self.store.append(np.array(late, dtype=np.intp))
