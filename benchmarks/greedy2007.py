@@ -135,6 +135,7 @@ class Spectrum:
         self.C, self.gamma, self.sizes = C, gamma, sizes
 
     def fit(self, X: Array, y: Array) -> "Spectrum":
+        """Train, drop the smallest 5 % of the support values, and so on, for every class."""
         classes = np.unique(y)
         signs = [classes[1]] if len(classes) == 2 else list(classes)
         self.classes, self.models, kept = classes, [], []
@@ -152,6 +153,7 @@ class Spectrum:
         return self
 
     def predict(self, X: Array) -> Array:
+        """Return the class with the largest output."""
         scores = np.column_stack([model.predict(X) for model in self.models])
         if scores.shape[1] == 1:
             return self.classes[(scores[:, 0] > 0).astype(int)]

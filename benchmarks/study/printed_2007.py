@@ -5,10 +5,10 @@ gamma, and the C of the support vector machine is gamma itself. Where the scan s
 without its point (945 for 9.45) the point was put back. Left out: table XVII's row -1, which cannot
 be read, and its rows 9 and 10 at epsilon = 0.4, which repeat those at epsilon = 0.6.
 
-The kernel widths of table IV can be read for MNIST only (2^-6). 2^-5 on USPS gives 1983 support
-vectors to FSALS at log2(gamma) = 2, the printed number to the last digit, and 2^-2 on Satimage gives
-1636 where 1620 are printed. For Ringnorm, whose rows are drawn anew, 2^-4 is the best width by exact
-leave-one-out of the full machine on the training rows.
+The kernel widths of table IV can be read for MNIST only (2^-6). At log2(gamma) = 2, 2^-5 on USPS
+gives 1983 support vectors to FSALS (equal gains broken in the order of the file), which is the
+printed number, and 2^-2 on Satimage gives 1636 where 1620 are printed. For Ringnorm, whose rows are
+drawn anew, 2^-4 is the best width by exact leave-one-out of the full machine on the training rows.
 """
 
 POWERS = tuple(range(-1, 11))

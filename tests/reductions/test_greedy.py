@@ -181,6 +181,16 @@ class TestPursuit:
         fitted = K[:20][:, path.support] @ path.coef + path.intercept
         np.testing.assert_allclose(fitted, K[:20, :20] @ alpha + b, atol=1e-6)
 
+    @pytest.mark.parametrize("prefit", [False, True])
+    @pytest.mark.parametrize("candidates", [None, 10])
+    def test_functions_in_the_span_of_the_basis_are_set_aside(self, prefit, candidates):
+        flat = DualSystem(RBF(1e-3), X, X, 1e6)  # numerically of low rank
+        settings = Greedy(0.0, "sggp", candidates, prefit)
+        (path,) = greedy_paths(flat, y[:, None], settings)
+        assert path.status == "exhausted" and 5 < len(path.support) < 80
+        assert np.all(np.isfinite(path.coef)) and np.all(np.diff(path.objective) <= 1e-9)
+        assert len(path.error) == len(path.objective) == len(path.support)
+
     def test_stops_by_the_error_of_all_rows(self):
         (path,) = greedy_paths(system, y[:, None], Greedy(0.5, "kmp", candidates=20))
         residual = K[:, path.support] @ path.coef + path.intercept - y

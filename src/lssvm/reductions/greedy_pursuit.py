@@ -25,6 +25,8 @@ from lssvm.solvers import DualSystem
 FloatArray = NDArray[Any]
 IntArray = NDArray[np.intp]
 
+_SPANNED = 1e-11  # of a function's squared length: less than this outside the basis is rounding
+
 
 class Pursuit:
     r"""Greedy minimisation of the squared loss over a growing basis.
@@ -137,7 +139,7 @@ class _Run:
     def stops(self) -> bool:
         settings, trace = self.parent.settings, self.trace
         error = np.max(np.abs(self.residual[self.free]), initial=0.0)
-        if trace.support:
+        if len(trace.error) < len(trace.support):
             trace.error.append(float(error))
             if len(self.parent.held):
                 squares = self.residual[self.parent.held] ** 2
@@ -155,24 +157,30 @@ class _Run:
         return True
 
     def step(self, rows: IntArray) -> None:
-        """Add the best of ``rows`` to the basis and solve again."""
+        """Add the best of ``rows`` to the basis and solve again.
+
+        A row whose function the basis spans to rounding already is set aside instead.
+        """
         parent, weighted = self.parent, self.parent.w * self.residual
         everything = len(parent.curvature) > 0
         if everything:
             gradient, curvature = parent._correlate(weighted)[rows], parent.curvature[rows]
-            if parent.settings.prefit:
-                curvature = curvature - self.gone[rows]
+            gone = self.gone[rows] if parent.settings.prefit else 0.0
             K = None
         else:
             K = parent.columns.compute(rows).T.astype(np.float64, copy=False)
             gradient = K.T @ weighted
             curvature = parent._diagonal(K) + parent.penalty[rows] / parent.C
-            if parent.settings.prefit:
-                curvature = curvature - self._explained(rows, K)
+            gone = self._explained(rows, K) if parent.settings.prefit else 0.0
         if parent.settings.criterion == "sggp":
             fitted = (self.y - self.residual)[rows] - self.b
             gradient = gradient - fitted / parent.C
-        j = int(np.argmax(gradient**2 / curvature))
+        spanned = curvature - gone <= _SPANNED * curvature
+        if spanned.all():
+            self.free[rows] = False
+            return
+        left = np.where(spanned, 1.0, curvature - gone)
+        j = int(np.argmax(np.where(spanned, -1.0, gradient**2 / left)))
         row = int(rows[j])
         column = parent.columns.compute(rows[j : j + 1])[0] if K is None else K[:, j]
         self._add(row, column.astype(np.float64, copy=False), everything)
@@ -200,7 +208,10 @@ class _Run:
         s = self._products(column[:, None], np.array([row]))[:, 0]
         square = float(parent._diagonal(column[:, None])[0] + parent.penalty[row] / parent.C)
         g = self.factor.solve(s)
-        d = max(square - float(g @ g), float(np.finfo(float).eps) * square) ** 0.5
+        self.free[row] = False
+        if square - float(g @ g) <= _SPANNED * square:
+            return
+        d = (square - float(g @ g)) ** 0.5
         target = float(column @ (parent.w * (self.y - self.mean)))  # the mean of y - mean is 0
         if everything and parent.settings.prefit:
             self._reduce(row, column, mean, g, d)
@@ -213,7 +224,6 @@ class _Run:
         self.coef = self.factor.solve_transposed(w_t)
         self.b = self.mean - float(np.asarray(self.offsets) @ self.coef)
         self.residual = self.y - self.basis.combine(self.coef[None, :])[0] - self.b
-        self.free[row] = False
         self.trace.support.append(row)
         self.trace.objective.append(-0.5 * float(w_t @ w_t))
 
