@@ -36,13 +36,6 @@ OUTPUT = Path("benchmarks/results/greedy2007.jsonl")
 REPORT = Path("benchmarks/results/greedy2007.md")
 SEED = 2007
 WIDTHS = {"ringnorm": 2.0**-4, "lan": 2.0**-2, "usp": 2.0**-5, "mnist1": 2.0**-6, "mnist": 2.0**-6}
-TITLES = {
-    "ringnorm": "Ringnorm (tables V to VII)",
-    "lan": "Satimage (tables VIII to X)",
-    "usp": "USPS (tables XI to XIII)",
-    "mnist1": "MNIST, first 20,000 rows (tables XIV and XV)",
-    "mnist": "MNIST, 60,000 rows (tables XVI and XVII)",
-}
 SOME = (-1, 2, 5, 8)
 PLAN: dict[str, dict[str, tuple[int, ...]]] = {
     "usp": {

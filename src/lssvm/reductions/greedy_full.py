@@ -11,14 +11,14 @@ from scipy.linalg.blas import dtrsm
 
 from lssvm._core.errors import NotPositiveDefiniteError
 from lssvm.reductions.greedy_columns import ColumnStore, KernelColumns
-from lssvm.reductions.greedy_path import Greedy, OnEvent, Trace, patience_over
+from lssvm.reductions.greedy_path import NOT_DEFINITE, Greedy, OnEvent, Trace, patience_over
 
 FloatArray = NDArray[Any]
 IntArray = NDArray[np.intp]
 
 _HOT = 256  # rows among which a block of steps is tried out
 _STEPS = 32  # steps tried out at most before all rows are looked at
-_TIE = 1e-10  # gains that differ by less, relatively, are equal
+_TIE = 1e-10  # gains that differ by less, relatively, are equal (float32: 1e-5)
 
 
 @dataclass
@@ -97,6 +97,7 @@ class FullSearch:
         self.scalars = _Scalars()
         self.trace = Trace()
         self.steps = _STEPS
+        self.tie = _TIE if columns.dtype == np.float64 else 1e-5
 
     def run(self) -> Trace:
         """Take steps until something says stop."""
@@ -169,10 +170,7 @@ class FullSearch:
             at = size + t
             square = H[j] - q[j]  # 1/lambda of eq. (15), for the definite part
             if not square > 0:
-                raise NotPositiveDefiniteError(
-                    "The kernel matrix of the selected rows is not positive definite, even with "
-                    "1/C on its diagonal. Use a positive definite kernel such as 'rbf', or lower C."
-                )
+                raise NotPositiveDefiniteError(NOT_DEFINITE)
             d = np.sqrt(square)
             v = (column(int(hot[j])) - V[:at, j] @ V[:at]) / d  # [Jiao2007, eq. (18)]
             v[j] = d
@@ -244,7 +242,7 @@ class FullSearch:
             if error[t] <= epsilon and left > t + 1:  # [Jiao2007, eq. (31)]
                 self.trace.status = "epsilon"
                 return t + 1, True
-            if last or gain[t, rows[t + 1]] < best[t] * (1.0 - _TIE):
+            if last or gain[t, rows[t + 1]] < best[t] * (1.0 - self.tie):
                 return t + 1, False
         return 0, False
 

@@ -17,6 +17,11 @@ from lssvm.solvers import DualSystem
 
 FloatArray = NDArray[Any]
 IntArray = NDArray[np.intp]
+NOT_DEFINITE = (
+    "The kernel matrix of the selected rows is not positive definite, even with 1/C on its "
+    "diagonal. Use a positive definite kernel such as 'rbf', or lower C, or pass the rows as "
+    "float64."
+)
 OnEvent = Callable[[dict[str, Any]], None]
 
 
@@ -187,10 +192,7 @@ def cholesky(matrix: FloatArray) -> FloatArray:
             dense_cholesky(np.asarray(matrix, dtype=np.float64), lower=True, check_finite=False)
         )
     except LinAlgError as error:
-        raise NotPositiveDefiniteError(
-            "The kernel matrix of the selected rows is not positive definite, even with 1/C on its "
-            "diagonal. Use a positive definite kernel such as 'rbf', or lower C."
-        ) from error
+        raise NotPositiveDefiniteError(NOT_DEFINITE) from error
 
 
 @dataclass

@@ -13,7 +13,7 @@ from scipy.linalg.blas import dtpsv
 from lssvm._core.errors import NotPositiveDefiniteError
 from lssvm._core.threads import slices
 from lssvm.reductions.greedy_columns import KernelColumns
-from lssvm.reductions.greedy_path import Greedy, OnEvent, Trace, patience_over
+from lssvm.reductions.greedy_path import NOT_DEFINITE, Greedy, OnEvent, Trace, patience_over
 
 FloatArray = NDArray[Any]
 IntArray = NDArray[np.intp]
@@ -140,10 +140,7 @@ class _Problem:
         g = self.factor.solve(k)
         square = H - float(g @ g)  # 1/lambda of [Jiao2007, eq. (15)], for the definite part
         if not square > 0:
-            raise NotPositiveDefiniteError(
-                "The kernel matrix of the selected rows is not positive definite, even with "
-                "1/C on its diagonal. Use a positive definite kernel such as 'rbf', or lower C."
-            )
+            raise NotPositiveDefiniteError(NOT_DEFINITE)
         d = math.sqrt(square)
         done = self._w[:, :size] @ g
         self._w[0, size] = (self.y[row] - done[0]) / d
