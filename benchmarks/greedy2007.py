@@ -116,7 +116,7 @@ def load(folder: Path, name: str) -> Task:
     elif name == "usp":
         X = (X + 1.0) / 2.0  # grey values between 0 and 1
     else:
-        X /= 255.0
+        X = X / np.float32(255.0)
     rows = np.flatnonzero(train)[: 20_000 if name == "mnist1" else None]
     return Task(X[rows], y[rows], X[~train], y[~train], WIDTHS[name])
 
