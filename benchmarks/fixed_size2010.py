@@ -44,7 +44,7 @@ def planned(name: str, method: str) -> int:
         return TABLE_1_RANDOMISATIONS
     if ", m=" in method or method == "RBF LS-SVM":
         return FIGURE_2_RANDOMISATIONS
-    most = RANDOMISATIONS.get(name, 10)
+    most = 3 if method.endswith(", own") else RANDOMISATIONS.get(name, 10)
     ours = "LSSVM" in method or method == "Maj. rule"
     return most if ours or SIZES[name].n_train <= 600 else min(most, REFERENCE_RANDOMISATIONS)
 
