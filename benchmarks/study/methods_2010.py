@@ -27,6 +27,7 @@ from sklearn.svm import SVC, SVR, LinearSVC, NuSVC, NuSVR
 
 from benchmarks.study.printed_2010 import SIZES
 from benchmarks.study.task import Trained
+from benchmarks.study.threshold import move_threshold
 from lssvm._core.errors import NumericalWarning
 
 TUNING_ROWS = 1000
@@ -78,6 +79,13 @@ def fixed_size(job: Job, **parameters: Any) -> Trained:
         record["cv_score"] = float(model.best_score_)
         record["n_evaluations"] = int(model.n_evaluations_)
     return Trained(model, record | {"n_prototypes": int(model.n_prototypes_)})
+
+
+def moved(job: Job, **parameters: Any) -> Trained:
+    """Fit our model and move its threshold by cross-validation."""
+    tuned = fixed_size(job, **parameters)
+    model = move_threshold(tuned.model, job.X, job.y)
+    return Trained(model, tuned.record | {"threshold": model.threshold})
 
 
 def one_versus_one(job: Job) -> Trained:
@@ -180,6 +188,8 @@ BINARY: dict[str, Train] = {
     "Lin C-SVC": LINEAR_SVC,
     "RBF nu-SVC": NU_SVC,
     "Maj. rule": majority,
+    "RBF FS-LSSVM, threshold": moved,
+    "Lin FS-LSSVM, threshold": partial(moved, kernel="linear"),
 }
 MULTICLASS: dict[str, Train] = {
     "RBF FS-LSSVM (MOC)": partial(fixed_size, multiclass="moc"),
