@@ -106,7 +106,7 @@ def tables(path: Path) -> str:
     parts = [HEAD]
     for m in SIZES:
         methods = [f"{rule}, m = {m}" for rule in COMPARED]
-        complete = [s for s in sets if all((s, 0, method) in results for method in methods)]
+        complete = [s for s in sets if _seeds(results, s, methods)]
         if complete:
             parts += [f"## {m} prototypes\n", *_size_tables(results, complete, methods)]
     return "\n".join(parts)
@@ -114,13 +114,16 @@ def tables(path: Path) -> str:
 
 def _size_tables(results: dict[Any, Any], sets: list[str], methods: list[str]) -> list[str]:
     errors, selection, fit = (
-        [[_values(results, s, method, name) for s in sets] for method in methods]
-        for name in ("error", "selection_seconds", "fit_seconds")
+        [
+            [[results[s, i, method][field] for i in _seeds(results, s, methods)] for s in sets]
+            for method in methods
+        ]
+        for field in ("error", "selection_seconds", "fit_seconds")
     )
     lines = ["| set | n | d | seeds | " + " | ".join(COMPARED) + " |"]
     lines += ["| --- " + "| ---: " * (3 + len(methods)) + "|"]
     for j, name in enumerate(sets):
-        one = results[name, 0, methods[0]]
+        one = results[name, _seeds(results, name, methods)[0], methods[0]]
         best = min(np.mean(row[j]) for row in errors)
         cells = []
         for row in errors:
@@ -154,9 +157,12 @@ def _size_tables(results: dict[Any, Any], sets: list[str], methods: list[str]) -
     return [*lines, ""]
 
 
-def _values(results: dict[Any, Any], name: str, method: str, field: str) -> list[float]:
-    found = (key for key in sorted(results, key=str) if key[0] == name and key[2] == method)
-    return [results[key][field] for key in found]
+def _seeds(results: dict[Any, Any], name: str, methods: list[str]) -> list[int]:
+    """Return the seeds for which all rules have been measured."""
+    found = {key[1] for key in results if key[0] == name}
+    return sorted(
+        seed for seed in found if all((name, seed, method) in results for method in methods)
+    )
 
 
 HEAD = f"""# Prototype rules at equal numbers of prototypes
