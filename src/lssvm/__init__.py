@@ -1,5 +1,6 @@
 """Least squares support vector machines of any size, with scikit-learn's interface."""
 
+from lssvm.blocks import Scan, scan
 from lssvm.estimators import (
     LSSVC,
     LSSVR,
@@ -20,5 +21,7 @@ __all__ = [
     "FixedSizeLSSVR",
     "GreedyLSSVC",
     "GreedyLSSVR",
+    "Scan",
     "__version__",
+    "scan",
 ]

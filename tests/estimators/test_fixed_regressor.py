@@ -194,7 +194,7 @@ def test_a_fit_that_fails_leaves_an_unfitted_model(monkeypatch):
     def stop(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("lssvm.estimators._fixed.accumulate", stop)
+    monkeypatch.setattr("lssvm.estimators._problem.accumulate", stop)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
     with pytest.raises(Exception, match="not fitted"):

@@ -8,7 +8,14 @@ from scipy import sparse
 from sklearn.model_selection import KFold
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.tuning import content_folds, hash_rows, splitter_folds
+from lssvm.tuning import (
+    PositionFolds,
+    PositionHoldout,
+    content_folds,
+    content_holdout,
+    hash_rows,
+    splitter_folds,
+)
 
 rng = np.random.default_rng(0)
 X = np.round(rng.normal(size=(300, 3)), 1)
@@ -81,3 +88,42 @@ def test_splitters_are_used_as_they_are():
     for bad in ([], [([], [1])], [([1], [])]):
         with pytest.raises(InvalidInputError, match="split"):
             splitter_folds(bad, 300)
+
+
+def test_a_holdout_is_by_content_and_stratified():
+    X = rng.standard_normal((400, 2))
+    labels = (np.arange(400) % 10 == 0).astype(np.intp)
+    (held,) = content_holdout(X, 0.25, labels=labels).test
+    assert len(held) == 100
+    assert labels[held].sum() == 10
+    twice = np.concatenate([X, X])
+    (both,) = content_holdout(twice, 0.25, labels=np.tile(labels, 2)).test
+    assert set(both.tolist()) == set(held.tolist()) | set((held + 400).tolist())
+
+
+def test_a_holdout_without_rows_is_an_error():
+    with pytest.raises(InvalidInputError, match="2 distinct rows"):
+        content_holdout(np.ones((5, 1)), 0.25)
+    with pytest.raises(InvalidInputError, match="to test on"):
+        content_holdout(np.arange(5.0)[:, None], 0.01)
+
+
+def test_position_folds_do_not_depend_on_the_cut():
+    folds = PositionFolds(4, seed=3)
+    whole = folds.assign(np.arange(1000))
+    parts = [folds.assign(np.arange(start, start + 100)) for start in range(0, 1000, 100)]
+    assert (np.concatenate(parts) == whole).all()
+    assert np.bincount(whole).min() > 200
+    assert (PositionFolds(4, seed=4).assign(np.arange(1000)) != whole).any()
+    tests = [test for _, test in folds.split(np.zeros((1000, 1)))]
+    assert (np.sort(np.concatenate(tests)) == np.arange(1000)).all()
+
+
+def test_a_share_of_positions_is_held_out():
+    ((train, test),) = PositionHoldout(0.3, seed=1).split(np.zeros((20_000, 1)))
+    assert abs(len(test) / 20_000 - 0.3) < 0.015
+    assert len(np.intersect1d(train, test)) == 0
+    with pytest.raises(InvalidInputError, match="between 0 and 1"):
+        PositionHoldout(1.0)
+    with pytest.raises(InvalidInputError, match="at least 2"):
+        PositionFolds(1)

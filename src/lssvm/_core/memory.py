@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError
 
@@ -20,6 +21,23 @@ def available_memory() -> int:
     limits = [_meminfo_available(), _cgroup_left()]
     known = [limit for limit in limits if limit is not None]
     return max(min(known) if known else 2 * 2**30, 256 * 2**20)
+
+
+def peak_memory() -> int | None:
+    """Return the most resident memory that the process has had so far, in bytes, where known."""
+    try:  # what getrusage says may be the memory of the process that started this one
+        with open("/proc/self/status", encoding="ascii") as lines:
+            for line in lines:
+                if line.startswith("VmHWM:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    try:
+        import resource
+    except ImportError:  # not on this system
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return int(peak) * (1 if sys.platform == "darwin" else 1024)
 
 
 def _meminfo_available() -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lssvm._core.errors import InvalidInputError
 
@@ -41,3 +42,30 @@ def as_generator(random_state: RandomState) -> np.random.Generator:
         f"random_state={random_state!r} is not usable: give a non-negative int, a "
         "numpy.random.Generator, a RandomState or None."
     )
+
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_2 = np.uint64(0x94D049BB133111EB)
+
+
+def mix_bits(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Scramble 64-bit integers (the finaliser of the splitmix generator)."""
+    values = (values ^ (values >> np.uint64(30))) * _MIX_1
+    values = (values ^ (values >> np.uint64(27))) * _MIX_2
+    return values ^ (values >> np.uint64(31))
+
+
+def hash_positions(positions: NDArray[np.integer], seed: int) -> NDArray[np.uint64]:
+    """Return a seeded 64-bit hash of each row's position: the same however rows are cut.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm._core.random import hash_positions
+    >>> hash_positions(np.arange(4), 0)[2] == hash_positions(np.array([2]), 0)[0]
+    np.True_
+    """
+    with np.errstate(over="ignore"):
+        key = mix_bits(np.array([seed], dtype=np.uint64) * _GOLDEN + _GOLDEN)
+        return mix_bits(positions.astype(np.uint64) * _GOLDEN + key)

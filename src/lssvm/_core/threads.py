@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, TypeVar
@@ -55,6 +56,28 @@ def run_blocks(work: Callable[[Item], Result], items: Iterable[Item], threads: i
         return [work(item) for item in todo]
     with _controller().limit(limits=1, user_api="blas"), ThreadPoolExecutor(threads) as pool:
         return list(pool.map(work, todo))
+
+
+def run_stream(
+    work: Callable[[Item], Result], items: Iterable[Item], threads: int
+) -> Iterator[Result]:
+    """Apply ``work`` to the items of a stream and yield the results in order.
+
+    Items are drawn by the calling thread, which reads the next ones while the others compute; a
+    few more than ``threads`` are held at a time. One BLAS thread each.
+    """
+    with _controller().limit(limits=1, user_api="blas"), ThreadPoolExecutor(threads) as pool:
+        pending: deque[Future[Result]] = deque()
+        try:
+            for item in items:
+                pending.append(pool.submit(work, item))
+                if len(pending) > threads + 1:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            for future in pending:
+                future.cancel()
 
 
 @contextmanager

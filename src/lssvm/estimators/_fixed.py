@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,25 +15,27 @@ from lssvm._core.errors import ConvergenceWarning, InvalidInputError, NumericalW
 from lssvm._core.memory import as_bytes
 from lssvm._core.progress import Progress
 from lssvm._core.threads import n_threads
-from lssvm.blocks import ArraySource
+from lssvm.blocks.scanning import is_stream
+from lssvm.estimators._problem import FixedProblem
 from lssvm.estimators._uncertain_fixed import FixedMemory
 from lssvm.estimators._validation import (
     check_C,
     check_option,
     make_folds,
-    n_distinct,
     seed_of,
 )
 from lssvm.estimators.fixed_reduction import ReducibleModel
+from lssvm.estimators.fixed_stream import StreamUpdate, stream_features, stream_outputs
 from lssvm.features import nystrom_map
 from lssvm.kernels import Kernel, evaluate_expansion, has_gamma, make_kernel, resolve_gamma
-from lssvm.moments import Moments, accumulate
+from lssvm.moments import Moments
 from lssvm.prototypes import Selection, select_prototypes
 from lssvm.solvers.primal import METHODS, solve_primal
 from lssvm.tuning import (
-    Criterion,
     FixedCriterionObjective,
     Folds,
+    PathSearch,
+    Search,
     Space,
     content_folds,
     hash_rows,
@@ -42,35 +43,18 @@ from lssvm.tuning import (
     make_search,
 )
 from lssvm.tuning.dual_criteria import check_criterion
-from lssvm.tuning.fixed_cells import ClassTable, make_cells
+from lssvm.tuning.fixed_cells import ClassTable
 from lssvm.tuning.fixed_criteria import FixedCriterionPoint
 from lssvm.tuning.fixed_size import FixedSizeObjective, FixedSizePoint
 from lssvm.tuning.kept_points import KeptPoints
+from lssvm.tuning.search_listed import ListedPathSearch, best_gammas
 
 FloatArray = NDArray[Any]
 IntArray = NDArray[np.intp]
 
 N_SIZES = 5  # [DeBrabanter2010, section 5]
 N_C = 60
-
-
-@dataclass
-class FixedProblem:
-    """Everything that a fit needs after its input has been checked."""
-
-    given: tuple[Any, Any]  # X and y as the caller gave them, which is what a splitter sees
-    X: NDArray[Any]
-    Y: FloatArray
-    weight: FloatArray | None
-    labels: IntArray | None
-    table: ClassTable | None
-    support: IntArray  # rows of the caller's X that have a positive weight
-    criterion: Callable[[], Criterion]
-
-    @property
-    def groups(self) -> list[IntArray]:
-        """Columns that are trained on the same rows."""
-        return [np.arange(self.Y.shape[1])] if self.table is None else self.table.groups()
+N_GAMMAS = 3  # kernel parameters that are tried on all rows, where they are read in blocks
 
 
 class FixedSizeModel(FixedMemory, ReducibleModel):
@@ -94,7 +78,8 @@ class FixedSizeModel(FixedMemory, ReducibleModel):
                 "kernel='precomputed' cannot be used with prototypes, which are rows of features: "
                 "use LSSVC or LSSVR, or pass the kernel as a function."
             )
-        self._seed = seed_of(self.random_state)
+        if problem.folds is None:  # else the folds were made with it
+            self._seed = seed_of(self.random_state)
         tune_gamma = isinstance(self.gamma, str) and self.gamma == "cv" and has_gamma(self.kernel)
         gamma = self._fixed_gamma(problem, tune_gamma)
         Z, support, selection = self._prototypes(problem, gamma)
@@ -159,6 +144,8 @@ class FixedSizeModel(FixedMemory, ReducibleModel):
         if tune_gamma or not has_gamma(self.kernel):
             return None
         gamma = "scale" if isinstance(self.gamma, str) and self.gamma == "cv" else self.gamma
+        if isinstance(gamma, str) and gamma == "scale":
+            return problem.scale()
         return resolve_gamma(gamma, problem.X, problem.weight)
 
     def _kernel_at(self, gamma: Any) -> Kernel:
@@ -189,7 +176,7 @@ class FixedSizeModel(FixedMemory, ReducibleModel):
     ) -> tuple[FloatArray, IntArray, Selection | None]:
         """Return the prototypes (m, d), the caller's rows they are, and how they were chosen."""
         X = problem.X
-        n, d = X.shape
+        n, d = problem.n_rows, X.shape[1]
         size = self._n_prototypes(n)
         if isinstance(self.kernel, str) and self.kernel == "linear" and d <= n:
             # Features in closed form: the kernel with the unit vectors is the row itself.
@@ -207,7 +194,7 @@ class FixedSizeModel(FixedMemory, ReducibleModel):
                 )
             selection = Selection(first.astype(np.intp))
         else:
-            gamma = resolve_gamma("scale", X, problem.weight) if gamma is None else gamma
+            gamma = problem.scale() if gamma is None else gamma
             given = isinstance(rule, (list, tuple, np.ndarray))
             with warnings.catch_warnings():
                 if not _is_int(self.n_prototypes):
@@ -228,6 +215,8 @@ class FixedSizeModel(FixedMemory, ReducibleModel):
     # -- tuning ----------------------------------------------------------------------------------
 
     def _folds(self, problem: FixedProblem) -> Folds:
+        if problem.folds is not None:
+            return problem.folds
         cv = self.cv
         n = problem.X.shape[0]
         if _is_int(cv) and n <= 10_000:
@@ -262,33 +251,36 @@ class FixedSizeModel(FixedMemory, ReducibleModel):
         """Choose C, gamma and the number of prototypes."""
         separate = len(problem.groups) > 1
         counts = problem.labels is not None and self.scoring is None
-        start = float(resolve_gamma("scale", problem.X, problem.weight)) if tune_gamma else 1.0
         space = Space(
             C=1.0 if separate else C,
             tune_gamma=tune_gamma,
-            gamma_start=start,
+            gamma_start=problem.scale() if tune_gamma else 1.0,
             n_features=problem.X.shape[1],
-            counted_rows=n_distinct(problem.X, False) if counts else None,
+            counted_rows=problem.n_distinct() if counts else None,
         )
-        objective = FixedSizeObjective(
-            lambda value: self._kernel_at(_snap(value) if tune_gamma else gamma),
-            problem.X,
-            problem.Y,
-            Z,
-            self._folds(problem),
-            problem.criterion(),
-            problem.weight,
-            problem.table,
-            (Space().C_grid(N_C) if C is None else np.array([C])) if separate else None,
-            as_bytes(self.memory_budget),
-            n_threads(self.n_jobs),
-            self.solver,
-        )
-        memory = KeptPoints(objective, as_bytes(self.memory_budget) // 4)
-        if is_criterion(self.scoring):
+
+        def objective(part: FixedProblem) -> Any:
+            found = part.objective(
+                lambda value: self._kernel_at(_snap(value) if tune_gamma else gamma),
+                Z,
+                self._folds(part),
+                (Space().C_grid(N_C) if C is None else np.array([C])) if separate else None,
+                as_bytes(self.memory_budget),
+                n_threads(self.n_jobs),
+                self.solver,
+            )
+            if not is_criterion(self.scoring):
+                return found
             check_criterion(self.scoring, C)
-            memory.objective = FixedCriterionObjective(self.scoring, objective)
-        result = make_search(self.search).run(
+            return FixedCriterionObjective(self.scoring, found)
+
+        search = make_search(self.search)
+        if problem.sample is not None and tune_gamma:
+            rows = None if space.counted_rows is None else len(problem.sample.X)
+            part = replace(space, counted_rows=rows)
+            search = self._from_sample(search, objective(problem.sample), part)
+        memory = KeptPoints(objective(problem), as_bytes(self.memory_budget) // 4)
+        result = search.run(
             memory,
             space,
             random_state=self._seed,
@@ -326,6 +318,15 @@ class FixedSizeModel(FixedMemory, ReducibleModel):
         self.n_evaluations_ = result.n_evaluations
         self.tuning_result_ = replace(result, point=None)
         return tuned
+
+    def _from_sample(self, search: Search, objective: FixedSizeObjective, space: Space) -> Search:
+        """Search on rows in memory; return the search of the full data at the few best gammas."""
+        result = search.run(
+            objective, space, random_state=self._seed, on_event=Progress(int(self.verbose))
+        )
+        self.sample_results_ = result.cv_results
+        n_C = search.n_C if isinstance(search, PathSearch) else N_C
+        return ListedPathSearch(n_C=n_C, gammas=best_gammas(result, N_GAMMAS))
 
     def _tune_size(
         self,
@@ -373,18 +374,12 @@ class FixedSizeModel(FixedMemory, ReducibleModel):
 
     # -- solving and updating --------------------------------------------------------------------
 
-    def _accumulate(self, problem: FixedProblem, kernel: Kernel, Z: FloatArray) -> list[Moments]:
+    def _accumulate(
+        self, problem: FixedProblem | StreamUpdate, kernel: Kernel, Z: FloatArray
+    ) -> list[Moments]:
         """Return the moments of all rows, per class where there is a table."""
-        layout = make_cells(None, len(problem.X), problem.table)
-        Y = problem.Y if problem.table is None else np.zeros((len(problem.X), 0))
-        return accumulate(
-            kernel,
-            ArraySource(problem.X, Y, problem.weight, layout.order),
-            Z,
-            layout.cells,
-            budget=as_bytes(self.memory_budget),
-            threads=n_threads(self.n_jobs),
-        )
+        budget, threads = as_bytes(self.memory_budget), n_threads(self.n_jobs)
+        return problem.accumulate(kernel, Z, budget=budget, threads=threads)
 
     def _solve(
         self, whole: list[Moments], map: Any, table: ClassTable | None, C_of: FloatArray
@@ -401,7 +396,7 @@ class FixedSizeModel(FixedMemory, ReducibleModel):
                 intercept[columns[inside]] = b[inside]
         return coef, intercept
 
-    def _update(self, problem: FixedProblem, sign: int) -> None:
+    def _update(self, problem: FixedProblem | StreamUpdate, sign: int) -> None:
         """Add (+1) or remove (-1) rows and solve again with the same prototypes, C and gamma."""
         self._check_update()
         change = self._accumulate(problem, self._kernel, self.prototypes_)
@@ -431,11 +426,19 @@ class FixedSizeModel(FixedMemory, ReducibleModel):
     # -- the fitted model ------------------------------------------------------------------------
 
     def _new_rows(self, X: Any) -> Any:
+        """Return checked features of new rows, prepared where the model does that."""
         check_is_fitted(self)
+        if is_stream(X):
+            return stream_features(self, X)
+        if hasattr(self, "preparation_"):
+            return self.preparation_.transform(X)
         return validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
 
     def _raw_scores(self, X: Any) -> FloatArray:
         """Return the outputs of all problems for new rows, shape (n, k)."""
+        check_is_fitted(self)
+        if is_stream(X):
+            return np.concatenate(list(stream_outputs(self, X)))
         X = self._new_rows(X)
         return evaluate_expansion(
             self._kernel,

@@ -114,7 +114,7 @@ class FixedMemory(BaseEstimator):
             return
         models = folds = None
         if isinstance(point, FixedSizePoint):
-            models, folds = point.fold_models(float(C[0])), point.objective.folds
+            models, folds = point.fold_models(float(C[0])), problem.tested(point)
         size = SAMPLE if models is None or problem.labels is None else SCORES
         sample, rows = draw(problem, None if models is None else folds, self._seed, size)
         if models is None or folds is None:
@@ -144,7 +144,7 @@ class FixedMemory(BaseEstimator):
         self._cache.clear()
         if sign > 0 or self._sample is None:
             return
-        gone = np.isin(self._sample.keys, hash_rows(problem.X, self._seed))
+        gone = problem.holds(self._sample.keys, self._seed)
         self._sample = self._sample.take(np.flatnonzero(~gone))
 
     def _class_table(self) -> ClassTable | None:

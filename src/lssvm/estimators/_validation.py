@@ -9,7 +9,14 @@ from numpy.typing import NDArray
 
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.random import RandomState, as_generator
-from lssvm.tuning import Folds, content_folds, hash_rows, restrict_folds, splitter_folds
+from lssvm.tuning import (
+    Folds,
+    content_folds,
+    content_holdout,
+    hash_rows,
+    restrict_folds,
+    splitter_folds,
+)
 
 
 def check_weight(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
@@ -120,8 +127,9 @@ def make_folds(
 ) -> Folds:
     """Turn ``cv`` into folds of the rows ``rows`` of ``X``.
 
-    A number or "loo" assigns rows by content (by position where rows have no content of their own,
-    as with a precomputed kernel); a splitter or an iterable of splits is used as it is.
+    A number, a share to hold out or "loo" assigns rows by content (by position where rows have no
+    content of their own, as with a precomputed kernel); a splitter or an iterable of splits is used
+    as it is.
     """
     n = X.shape[0]
     content = rows[:, None] + 1.0 if positions else X[rows]
@@ -131,6 +139,8 @@ def make_folds(
         if cv < 2:
             raise InvalidInputError(f"cv={cv!r} is not usable: give at least 2 folds, or 'loo'.")
         return content_folds(content, int(cv), labels=labels, seed=seed)
+    if isinstance(cv, (float, np.floating)) and 0.0 < cv < 1.0:
+        return content_holdout(content, float(cv), labels=labels, seed=seed)
     if not isinstance(cv, str) and (hasattr(cv, "split") or hasattr(cv, "__iter__")):
         splits = cv.split(X, y) if hasattr(cv, "split") else cv
         folds = restrict_folds(splitter_folds(splits, n), rows, n)
@@ -141,8 +151,8 @@ def make_folds(
             )
         return folds
     raise InvalidInputError(
-        f"cv={cv!r} is not usable: give a number of folds, 'loo', a scikit-learn splitter, or an "
-        "iterable of (train, test) indices."
+        f"cv={cv!r} is not usable: give a number of folds, a share between 0 and 1 to hold out, "
+        "'loo', a scikit-learn splitter, or an iterable of (train, test) indices."
     )
 
 

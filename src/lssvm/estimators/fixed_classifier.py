@@ -12,11 +12,15 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.random import RandomState
+from lssvm.blocks.scanning import is_stream
 from lssvm.codes import decode, make_code
-from lssvm.estimators._fixed import FixedProblem, FixedSizeModel
+from lssvm.estimators._fixed import FixedSizeModel
+from lssvm.estimators._problem import FixedProblem
 from lssvm.estimators._scoring import ScorerCriterion
+from lssvm.estimators._stream_classifier import StreamedClassifier
 from lssvm.estimators._uncertain_fixed import FixedProbabilityMixin
 from lssvm.estimators._validation import check_weight, class_weights
+from lssvm.estimators.fixed_stream import write_predictions
 from lssvm.moments import Moments
 from lssvm.tuning import Criterion, Misclassification, is_criterion
 from lssvm.tuning.fixed_cells import ClassTable
@@ -25,7 +29,7 @@ FloatArray = NDArray[Any]
 IntArray = NDArray[np.intp]
 
 
-class FixedSizeLSSVC(ClassifierMixin, FixedProbabilityMixin, FixedSizeModel):
+class FixedSizeLSSVC(StreamedClassifier, ClassifierMixin, FixedProbabilityMixin, FixedSizeModel):
     r"""Fixed-size least squares support vector classifier that tunes itself.
 
     Minimises :math:`\tfrac12 w^T w + \tfrac C2 \sum_i s_i (y_i - w^T \varphi(x_i) - b)^2` for
@@ -73,9 +77,11 @@ class FixedSizeLSSVC(ClassifierMixin, FixedProbabilityMixin, FixedSizeModel):
     targets : {"label", "fisher"} or (t1, t2), default="label"
         Targets +1 and -1; "fisher" takes +N/N1 and -N/N2, a pair +t1 and -t2.
     class_weight : dict, "balanced" or None, default=None
-    cv : int, "loo", splitter or iterable, default=10
+    cv : int, float, "loo", splitter or iterable, default=10
         Folds for tuning. A number assigns rows by content (equal rows share a fold; at most as
-        many folds as distinct rows), stratified by class; a splitter is used as it is.
+        many folds as distinct rows), stratified by class; a share between 0 and 1 is held out
+        once, for data of which that is enough; rows of a scan are dealt by position
+        (`lssvm.tuning.PositionFolds`); a splitter is used as it is.
     search : {"path", "grid", "shrinking", "csa"} or search object, default="path"
         How (C, gamma) are searched; see `lssvm.tuning`.
     scoring : str, callable or None, default=None
@@ -131,6 +137,13 @@ class FixedSizeLSSVC(ClassifierMixin, FixedProbabilityMixin, FixedSizeModel):
         When something was tuned: the whole record of the search.
     size_results_ : dict
         With ``n_prototypes="cv"``: sizes and their scores.
+    preparation_ : Preparation
+        When fitted to a scan: from raw columns to features.
+    sample_results_ : dict
+        When fitted to a scan of more than 50,000 rows with a tuned gamma: the search on a sample of
+        so many, of which the three best gammas were tried on all rows.
+    peak_memory_ : int or None
+        When fitted to a scan: the most memory, in bytes, that the process has had up to then.
     n_features_in_, feature_names_in_
 
     Notes
@@ -206,12 +219,13 @@ class FixedSizeLSSVC(ClassifierMixin, FixedProbabilityMixin, FixedSizeModel):
         self.verbose = verbose
         self.checkpoint = checkpoint
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> FixedSizeLSSVC:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> FixedSizeLSSVC:
         """Choose prototypes and parameters and fit the model.
 
         Parameters
         ----------
-        X : array-like of shape (n, d)
+        X : array-like of shape (n, d), Scan or RowSource
+            A scan brings its own target and weights and is read in blocks.
         y : array-like of shape (n,)
             Class labels.
         sample_weight : array-like of shape (n,), optional
@@ -223,19 +237,26 @@ class FixedSizeLSSVC(ClassifierMixin, FixedProbabilityMixin, FixedSizeModel):
         """
         self._forget_fit()
         self._check_calibration()
+        if is_stream(X):
+            self._fit_stream(X, y, sample_weight)
+            return self
         X, y, weight, support, given = self._check(X, y, sample_weight, reset=True)
-        self.classes_, labels = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise InvalidInputError(
-                f"A classifier needs at least 2 classes but y has only one class: "
-                f"{self.classes_.tolist()} (rows of weight zero do not count)."
-            )
-        self.code_ = make_code(self.multiclass, len(self.classes_), self.random_state or 0)
+        classes, labels = np.unique(y, return_inverse=True)
+        self._set_classes(classes)
         self._fit_problem(self._problem(given, X, y, labels.astype(np.intp), weight, support))
         return self
 
+    def _set_classes(self, classes: NDArray[Any]) -> None:
+        if len(classes) < 2:
+            raise InvalidInputError(
+                f"A classifier needs at least 2 classes but y has only one class: "
+                f"{classes.tolist()} (rows of weight zero do not count)."
+            )
+        self.classes_ = classes
+        self.code_ = make_code(self.multiclass, len(classes), self.random_state or 0)
+
     def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+        self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
     ) -> FixedSizeLSSVC:
         """Add rows; prototypes, C and gamma stay as they are.
 
@@ -244,8 +265,9 @@ class FixedSizeLSSVC(ClassifierMixin, FixedProbabilityMixin, FixedSizeModel):
 
         Parameters
         ----------
-        X : array-like of shape (n, d)
+        X : array-like of shape (n, d), Scan or RowSource
         y : array-like of shape (n,)
+            Not with a scan.
         classes : array-like, optional
             All labels; only compared with those that the model knows.
         sample_weight : array-like of shape (n,), optional
@@ -256,7 +278,7 @@ class FixedSizeLSSVC(ClassifierMixin, FixedProbabilityMixin, FixedSizeModel):
             Itself.
         """
         fitted = self.__sklearn_is_fitted__()
-        if classes is not None:
+        if classes is not None and not (is_stream(X) and not fitted):
             known = self.classes_ if fitted else np.unique(np.asarray(y))
             if not np.array_equal(np.unique(np.asarray(classes)), known):
                 raise InvalidInputError(
@@ -268,12 +290,12 @@ class FixedSizeLSSVC(ClassifierMixin, FixedProbabilityMixin, FixedSizeModel):
             return self.fit(X, y, sample_weight)
         return self._change(X, y, sample_weight, 1)
 
-    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> FixedSizeLSSVC:
+    def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> FixedSizeLSSVC:
         """Remove rows that the model has learned; exactly a fit without them.
 
         Parameters
         ----------
-        X : array-like of shape (n, d)
+        X : array-like of shape (n, d), Scan or RowSource
         y : array-like of shape (n,)
         sample_weight : array-like of shape (n,), optional
             As it was when they were learned.
@@ -287,16 +309,23 @@ class FixedSizeLSSVC(ClassifierMixin, FixedProbabilityMixin, FixedSizeModel):
         return self._change(X, y, sample_weight, -1)
 
     def _change(self, X: Any, y: Any, sample_weight: Any, sign: int) -> FixedSizeLSSVC:
+        if is_stream(X) or hasattr(self, "preparation_"):
+            self._update(self._stream_update(X, y, sample_weight), sign)
+            return self
         X, y, weight, support, given = self._check(X, y, sample_weight, reset=False)
+        labels = self._labels(y, "")
+        self._update(self._problem(given, X, y, labels, weight, support), sign)
+        return self
+
+    def _labels(self, y: Any, where: str) -> IntArray:
+        """Return class numbers; raise for labels that the model has not seen."""
         unseen = np.setdiff1d(y, self.classes_)
         if len(unseen):
             raise InvalidInputError(
-                f"y has labels {unseen.tolist()} that the model has not seen; it knows "
+                f"y has labels {unseen.tolist()}{where} that the model has not seen; it knows "
                 f"{self.classes_.tolist()}. Leave those rows out, or fit again with all classes."
             )
-        labels = np.searchsorted(self.classes_, y).astype(np.intp)
-        self._update(self._problem(given, X, y, labels, weight, support), sign)
-        return self
+        return np.asarray(np.searchsorted(self.classes_, y), dtype=np.intp)
 
     def _check(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool
@@ -330,14 +359,17 @@ class FixedSizeLSSVC(ClassifierMixin, FixedProbabilityMixin, FixedSizeModel):
             return ScorerCriterion(self.scoring, X, y, self._finish, self.classes_, rows)
 
         Y = table.targets[labels]
-        by_class = (
+        if self._splits_classes():
+            return FixedProblem(given, X, Y, weight, labels, table, support, criterion)
+        return FixedProblem(given, X, Y, rows, labels, None, support, criterion)
+
+    def _splits_classes(self) -> bool:
+        """Say whether targets and weights follow from the class, also when rows are added."""
+        return (
             not self.code_.shares_rows
             or (isinstance(self.targets, str) and self.targets == "fisher")
             or (isinstance(self.class_weight, str) and self.class_weight == "balanced")
         )
-        if by_class:  # targets and weights follow from the class, also when rows are added
-            return FixedProblem(given, X, Y, weight, labels, table, support, criterion)
-        return FixedProblem(given, X, Y, rows, labels, None, support, criterion)
 
     def _table(self, labels: IntArray, counts: FloatArray) -> ClassTable:
         """Return targets and weight factors of the classes from their total weights."""
@@ -395,7 +427,7 @@ class FixedSizeLSSVC(ClassifierMixin, FixedProbabilityMixin, FixedSizeModel):
 
         Parameters
         ----------
-        X : array-like of shape (n, d)
+        X : array-like of shape (n, d), Scan or RowSource
 
         Returns
         -------
@@ -406,16 +438,25 @@ class FixedSizeLSSVC(ClassifierMixin, FixedProbabilityMixin, FixedSizeModel):
         raw = self._raw_scores(X)
         return raw[:, 0] if len(self.classes_) == 2 else self._class_scores(raw)
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any, out: Any = None) -> Any:
         """Predict the classes of new rows.
 
         Parameters
         ----------
-        X : array-like of shape (n, d)
+        X : array-like of shape (n, d), Scan or RowSource
+        out : str or path, optional
+            A file (.parquet, .arrow, .csv or .npy) to write the predictions to, block by block. It
+            appears, or takes the place of an older one, when it is complete.
 
         Returns
         -------
-        array of shape (n,)
+        array of shape (n,), or the path
         """
-        raw = self._raw_scores(X)
-        return np.asarray(self.classes_[self._decide(raw)])
+
+        def finish(raw: FloatArray) -> NDArray[Any]:
+            return np.asarray(self.classes_[self._decide(raw)])
+
+        check_is_fitted(self)
+        if out is not None:
+            return write_predictions(self, X, finish, out)
+        return finish(self._raw_scores(X))

@@ -34,10 +34,9 @@ from lssvm.reductions import (
 from lssvm.reductions.fixed_size import METHODS
 from lssvm.tuning import Space, restrict_folds
 from lssvm.tuning.fixed_cells import ClassTable, FoldMoments
-from lssvm.tuning.fixed_size import FixedSizeObjective
 
 if TYPE_CHECKING:
-    from lssvm.estimators._fixed import FixedProblem
+    from lssvm.estimators._problem import FixedProblem
 
 FloatArray = NDArray[Any]
 IntArray = NDArray[np.intp]
@@ -161,20 +160,15 @@ class ReducibleModel(BaseEstimator):
         """Accumulate the moments of the folds at given parameters: one pass, none for "sd"."""
         if reduction.method == "sd":
             return FoldMoments.without_folds([], None)
-        objective = FixedSizeObjective(
+        objective = problem.objective(
             lambda _: kernel,
-            problem.X,
-            problem.Y,
             Z,
             self._folds(problem),
-            problem.criterion(),
-            problem.weight,
-            problem.table,
             None,
             as_bytes(self.memory_budget),
             n_threads(self.n_jobs),
         )
-        return objective.at(None).moments
+        return objective.at(None).moments  # type: ignore[no-any-return]
 
     def _dual_on_prototypes(
         self,
@@ -196,7 +190,8 @@ class ReducibleModel(BaseEstimator):
         part = subsample(problem, Z, support, reduction.method)
         cv = self.cv
         if not isinstance(cv, (int, np.integer, str)):  # folds of all rows: what is left of them
-            folds = restrict_folds(self._folds(problem), part.rows, len(problem.X))
+            given = self._folds(problem.sample or problem)
+            folds = restrict_folds(given, part.rows, len(problem.X))
             everyone = np.arange(len(part.rows))
             train = folds.train or [np.setdiff1d(everyone, test) for test in folds.test]
             cv = [pair for pair in zip(train, folds.test, strict=True) if len(pair[0])]

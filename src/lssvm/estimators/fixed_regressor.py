@@ -13,10 +13,14 @@ from lssvm._core.errors import InvalidInputError
 from lssvm._core.memory import as_bytes
 from lssvm._core.random import RandomState
 from lssvm._core.threads import n_threads
-from lssvm.estimators._fixed import FixedProblem, FixedSizeModel
+from lssvm.blocks.scanning import is_stream
+from lssvm.estimators._fixed import FixedSizeModel
+from lssvm.estimators._problem import FixedProblem
 from lssvm.estimators._scoring import ScorerCriterion
+from lssvm.estimators._stream_regressor import StreamedRegressor
 from lssvm.estimators._uncertain_fixed import FixedIntervalMixin
 from lssvm.estimators._validation import check_C, check_option, check_weight
+from lssvm.estimators.fixed_stream import write_predictions
 from lssvm.kernels import Kernel, evaluate_expansion
 from lssvm.solvers.reweighting import residual_scale, solve_reweighted
 from lssvm.tuning import AbsoluteError, Criterion, SquaredError, is_criterion
@@ -24,7 +28,9 @@ from lssvm.tuning import AbsoluteError, Criterion, SquaredError, is_criterion
 FloatArray = NDArray[Any]
 
 
-class FixedSizeLSSVR(MultiOutputMixin, RegressorMixin, FixedIntervalMixin, FixedSizeModel):
+class FixedSizeLSSVR(
+    StreamedRegressor, MultiOutputMixin, RegressorMixin, FixedIntervalMixin, FixedSizeModel
+):
     r"""Fixed-size least squares support vector regression that tunes itself.
 
     Minimises :math:`\tfrac12 w^T w + \tfrac C2 \sum_i s_i L(y_i - w^T \varphi(x_i) - b)` over the
@@ -66,9 +72,11 @@ class FixedSizeLSSVR(MultiOutputMixin, RegressorMixin, FixedIntervalMixin, Fixed
         what is tuned (by absolute error, where ``scoring`` is None). Huber's loss bends at
         1.345 robust standard deviations of its residuals. For absolute loss a tuned C is
         multiplied by twice the median absolute residual, so that it weighs as much as before.
-    cv : int, "loo", splitter or iterable, default=10
+    cv : int, float, "loo", splitter or iterable, default=10
         Folds for tuning. A number assigns rows by content (equal rows share a fold; at most as
-        many folds as distinct rows); a splitter is used as it is.
+        many folds as distinct rows); a share between 0 and 1 is held out once, for data of which
+        that is enough; rows of a scan are dealt by position (`lssvm.tuning.PositionFolds`); a
+        splitter is used as it is.
     search : {"path", "grid", "shrinking", "csa"} or search object, default="path"
         How (C, gamma) are searched; see `lssvm.tuning`.
     scoring : str, callable or None, default=None
@@ -121,6 +129,13 @@ class FixedSizeLSSVR(MultiOutputMixin, RegressorMixin, FixedIntervalMixin, Fixed
         Estimated variance of the noise; computed when first asked for.
     n_iter_ : int
         Reweightings (0 for squared loss).
+    preparation_ : Preparation
+        When fitted to a scan: from raw columns to features.
+    sample_results_ : dict
+        When fitted to a scan of more than 50,000 rows with a tuned gamma: the search on a sample of
+        so many, of which the three best gammas were tried on all rows.
+    peak_memory_ : int or None
+        When fitted to a scan: the most memory, in bytes, that the process has had up to then.
     n_features_in_, feature_names_in_
 
     Notes
@@ -186,12 +201,13 @@ class FixedSizeLSSVR(MultiOutputMixin, RegressorMixin, FixedIntervalMixin, Fixed
         self.verbose = verbose
         self.checkpoint = checkpoint
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> FixedSizeLSSVR:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> FixedSizeLSSVR:
         """Choose prototypes and parameters and fit the model.
 
         Parameters
         ----------
-        X : array-like of shape (n, d)
+        X : array-like of shape (n, d), Scan or RowSource
+            A scan brings its own target and weights and is read in blocks.
         y : array-like of shape (n,) or (n, n_outputs)
         sample_weight : array-like of shape (n,), optional
 
@@ -207,12 +223,15 @@ class FixedSizeLSSVR(MultiOutputMixin, RegressorMixin, FixedIntervalMixin, Fixed
                 f"reduction={self.reduction!r} works on second moments, which loss={self.loss!r} "
                 "does not have: use loss='squared', or no reduction."
             )
+        if is_stream(X):
+            self._fit_stream(X, y, sample_weight)
+            return self
         problem = self._problem(X, y, sample_weight, reset=True)
         self._single = problem.given[1].ndim == 1
         self._fit_problem(problem)
         return self
 
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> FixedSizeLSSVR:
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> FixedSizeLSSVR:
         """Add rows; prototypes, C and gamma stay as they are.
 
         Exactly a fit to the old and new rows with those prototypes and parameters. The first call
@@ -220,7 +239,7 @@ class FixedSizeLSSVR(MultiOutputMixin, RegressorMixin, FixedIntervalMixin, Fixed
 
         Parameters
         ----------
-        X : array-like of shape (n, d)
+        X : array-like of shape (n, d), Scan or RowSource
         y : array-like of shape (n,) or (n, n_outputs)
         sample_weight : array-like of shape (n,), optional
 
@@ -233,12 +252,12 @@ class FixedSizeLSSVR(MultiOutputMixin, RegressorMixin, FixedIntervalMixin, Fixed
             return self.fit(X, y, sample_weight)
         return self._change(X, y, sample_weight, 1)
 
-    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> FixedSizeLSSVR:
+    def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> FixedSizeLSSVR:
         """Remove rows that the model has learned; exactly a fit without them.
 
         Parameters
         ----------
-        X : array-like of shape (n, d)
+        X : array-like of shape (n, d), Scan or RowSource
         y : array-like of shape (n,) or (n, n_outputs)
         sample_weight : array-like of shape (n,), optional
             As it was when they were learned.
@@ -257,6 +276,9 @@ class FixedSizeLSSVR(MultiOutputMixin, RegressorMixin, FixedIntervalMixin, Fixed
                 f"loss={self.loss!r} weights every row by its residual, so rows cannot be added or "
                 "removed exactly: use loss='squared', or fit again."
             )
+        if is_stream(X) or hasattr(self, "preparation_"):
+            self._update(self._stream_update(X, y, sample_weight), sign)
+            return self
         problem = self._problem(X, y, sample_weight, reset=False)
         if problem.Y.shape[1] != self.dual_coef_.shape[1]:
             raise InvalidInputError(
@@ -284,20 +306,29 @@ class FixedSizeLSSVR(MultiOutputMixin, RegressorMixin, FixedIntervalMixin, Fixed
         if weight is not None:
             support = np.flatnonzero(weight > 0)
             X, y, weight = X[support], y[support], weight[support]
+        return self._in_memory(X, y, weight, support, given)
+
+    def _in_memory(
+        self, X: Any, y: Any, weight: Any, support: Any, given: Any = None
+    ) -> FixedProblem:
+        """Return the problem of rows in memory."""
         Y = y.reshape(len(support), -1)
 
         def criterion() -> Criterion:
             if self.scoring is None or is_criterion(self.scoring):
                 kind = SquaredError if self.loss == "squared" else AbsoluteError
                 return kind(Y, weight)
+            return self._scored(X, Y, weight)
 
-            def finish(raw: FloatArray) -> tuple[Any, Any]:
-                return (raw[:, 0] if Y.shape[1] == 1 else raw), None
-
-            truth = Y[:, 0] if Y.shape[1] == 1 else Y
-            return ScorerCriterion(self.scoring, X, truth, finish, None, weight)
-
+        given = (X, y) if given is None else given
         return FixedProblem(given, X, Y, weight, None, None, support, criterion)
+
+    def _scored(self, X: Any, Y: FloatArray, weight: FloatArray | None) -> Criterion:
+        def finish(raw: FloatArray) -> tuple[Any, Any]:
+            return (raw[:, 0] if Y.shape[1] == 1 else raw), None
+
+        truth = Y[:, 0] if Y.shape[1] == 1 else Y
+        return ScorerCriterion(self.scoring, X, truth, finish, None, weight)
 
     def _robust(
         self,
@@ -338,16 +369,21 @@ class FixedSizeLSSVR(MultiOutputMixin, RegressorMixin, FixedIntervalMixin, Fixed
             self.n_iter_ = max(self.n_iter_, steps)
         return coef, intercept, C_of
 
-    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
+    def predict(
+        self, X: Any, return_std: bool = False, return_cov: bool = False, out: Any = None
+    ) -> Any:
         """Predict the targets of new rows, on request with error bars.
 
         Parameters
         ----------
-        X : array-like of shape (n, d)
+        X : array-like of shape (n, d), Scan or RowSource
         return_std : bool, default=False
             Whether to return standard deviations.
         return_cov : bool, default=False
             Whether to return the covariance between the rows.
+        out : str or path, optional
+            A file (.parquet, .arrow, .csv or .npy) to write the predictions to, block by block. It
+            appears, or takes the place of an older one, when it is complete; its path is returned.
 
         Returns
         -------
@@ -363,4 +399,9 @@ class FixedSizeLSSVR(MultiOutputMixin, RegressorMixin, FixedIntervalMixin, Fixed
         The first error bars take 5 m^3 operations, later ones 4 m^2 a row, in blocks; see
         `lssvm.uncertainty.FixedPosterior`.
         """
-        return self._predict(X, return_std, return_cov)
+        check_is_fitted(self)
+        if out is None:
+            return self._predict(X, return_std, return_cov)
+        if return_std or return_cov:
+            raise InvalidInputError("out= takes predictions alone: ask for error bars without it.")
+        return write_predictions(self, X, lambda raw: raw[:, 0] if self._single else raw, out)

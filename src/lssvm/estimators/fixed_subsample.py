@@ -18,7 +18,7 @@ from lssvm.tuning import hash_rows
 from lssvm.tuning.fixed_cells import ClassTable
 
 if TYPE_CHECKING:
-    from lssvm.estimators._fixed import FixedProblem
+    from lssvm.estimators._problem import FixedProblem
 
 FloatArray = NDArray[Any]
 IntArray = NDArray[np.intp]

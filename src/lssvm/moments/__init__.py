@@ -2,5 +2,6 @@
 
 from lssvm.moments.accumulate import accumulate
 from lssvm.moments.moments import Moments, total
+from lssvm.moments.streamed import Piece, accumulate_stream
 
-__all__ = ["Moments", "accumulate", "total"]
+__all__ = ["Moments", "Piece", "accumulate", "accumulate_stream", "total"]

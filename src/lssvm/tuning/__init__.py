@@ -7,9 +7,17 @@ from lssvm.tuning.dual import C_range, DualObjective, DualPoint, Group
 from lssvm.tuning.dual_criteria import CRITERIA, criterion_objective, is_criterion
 from lssvm.tuning.fixed_criteria import FixedCriterionObjective
 from lssvm.tuning.fixed_size import FixedSizeObjective
-from lssvm.tuning.folds import Folds, content_folds, hash_rows, restrict_folds, splitter_folds
+from lssvm.tuning.folds import (
+    Folds,
+    content_folds,
+    content_holdout,
+    hash_rows,
+    restrict_folds,
+    splitter_folds,
+)
 from lssvm.tuning.free_running import FreeRunObjective, FreeRunPoint, Stretch, free_run
 from lssvm.tuning.noise import noise_variance
+from lssvm.tuning.position_folds import PositionFolds, PositionHoldout
 from lssvm.tuning.search_annealing import CoupledAnnealing
 from lssvm.tuning.search_base import Search
 from lssvm.tuning.search_choice import make_search
@@ -44,6 +52,8 @@ __all__ = [
     "Objective",
     "PathSearch",
     "Point",
+    "PositionFolds",
+    "PositionHoldout",
     "Search",
     "ShrinkingGridSearch",
     "Space",
@@ -53,6 +63,7 @@ __all__ = [
     "Stretch",
     "TuningResult",
     "content_folds",
+    "content_holdout",
     "criterion_objective",
     "free_run",
     "hash_rows",

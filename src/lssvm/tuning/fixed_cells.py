@@ -63,7 +63,8 @@ class Cells:
     Attributes
     ----------
     order : int array
-        Rows in the order of the pass, cell after cell.
+        Rows in the order of the pass, cell after cell. Empty for a stream, whose rows come in
+        their own order.
     cells : list of slice
     test : list of list of int
         Cells of each fold's test rows, one per class.
@@ -97,8 +98,9 @@ def make_cells(folds: Folds | None, n: int, table: ClassTable | None) -> Cells:
 
     Notes
     -----
-    Folds that partition the rows are read once. Folds that overlap, or training sets that are not
-    the complement of their test sets, are cells of their own and are read as often as they come.
+    Folds that do not overlap are read once, with what is left over (the training rows of a holdout)
+    as one more cell. Folds that overlap, or training sets that are not the complement of their test
+    sets, are cells of their own and are read as often as they come.
 
     Examples
     --------
@@ -123,10 +125,13 @@ def make_cells(folds: Folds | None, n: int, table: ClassTable | None) -> Cells:
     train = None
     if folds is not None and folds.train is not None:
         train = [add(rows) for rows in folds.train]
-    if test and train is None and _partition(folds, n):
-        whole = [list(column) for column in zip(*test, strict=True)]
+    if train is not None:
+        whole = []
+    elif (rest := _left_over(folds, n)) is None:
+        whole = [[cell] for cell in add(np.arange(n))]
     else:
-        whole = [[cell] for cell in add(np.arange(n))] if train is None else []
+        once = [*test, add(rest)] if len(rest) or not test else test
+        whole = [list(column) for column in zip(*once, strict=True)]
     stops = np.cumsum([len(part) for part in parts])
     cells = [
         slice(int(stop) - len(part), int(stop)) for stop, part in zip(stops, parts, strict=True)
@@ -134,12 +139,35 @@ def make_cells(folds: Folds | None, n: int, table: ClassTable | None) -> Cells:
     return Cells(np.concatenate(parts), cells, test, train, whole)
 
 
-def _partition(folds: Folds | None, n: int) -> bool:
-    assert folds is not None
+def stream_cells(n_parts: int, n_test: int, n_classes: int) -> Cells:
+    """Return the layout of a stream: cell number = part * n_classes + class.
+
+    Parameters
+    ----------
+    n_parts : int
+        Parts that rows are dealt to.
+    n_test : int
+        How many of them, the first ones, are left out in turn.
+    n_classes : int
+        1 where classes are not kept apart.
+
+    Examples
+    --------
+    >>> from lssvm.tuning.fixed_cells import stream_cells
+    >>> layout = stream_cells(3, 3, 2)
+    >>> layout.test, layout.whole
+    ([[0, 1], [2, 3], [4, 5]], [[0, 2, 4], [1, 3, 5]])
+    """
+    number = np.arange(n_parts * n_classes).reshape(n_parts, n_classes)
+    return Cells(np.empty(0, dtype=np.intp), [], number[:n_test].tolist(), None, number.T.tolist())
+
+
+def _left_over(folds: Folds | None, n: int) -> IntArray | None:
+    """Return the rows that are in no fold; None where a row is in several."""
     count = np.zeros(n, dtype=np.intp)
-    for rows in folds.test:
+    for rows in [] if folds is None else folds.test:
         np.add.at(count, rows, 1)
-    return bool(np.all(count == 1))
+    return None if np.any(count > 1) else np.flatnonzero(count == 0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -171,7 +171,7 @@ class FixedSizePoint:
 
     def prefix(self, size: int) -> FixedSizePoint:
         """Return the point for the first ``size`` prototypes, from the same moments."""
-        return FixedSizePoint(
+        return type(self)(
             self.objective, self.kernel, self.Z[:size], self.moments.prefix(size), self.gamma
         )
 
@@ -212,7 +212,7 @@ class FixedSizePoint:
             _ = self.map
             self._systems = run_blocks(
                 lambda v: primal_system(self.moments.training(v, columns), self.map),
-                range(len(self.objective.folds)),
+                range(len(self.moments.layout.test)),
                 self.objective.threads,
             )
         return self._systems
@@ -383,11 +383,10 @@ class FixedSizePoint:
 
     def _separate(self, groups: list[IntArray]) -> Losses:
         objective = self.objective
-        assert objective.C_grid is not None
         grid = np.asarray(objective.C_grid, dtype=np.float64)
-        k, v = objective.n_problems, len(objective.folds)
-        self.C_of = np.empty(k)
+        k = objective.n_problems
         if objective.leave_out:
+            self.C_of = np.empty(k)
             out = np.empty((1, len(objective.X), k))
             assert objective.table is not None
             Y = objective.table.targets[objective.table.labels]
@@ -398,6 +397,21 @@ class FixedSizePoint:
                 best = int(np.argmin(np.where(np.isfinite(tie), tie, np.inf)))
                 self.C_of[columns], out[:, :, columns] = grid[best], predictions[best]
             return self._pooled(out)
+        coef, b, squares = self._choose_all(groups)
+        if isinstance(objective.criterion, SquaredError):
+            return self._losses(squares, squares)
+        losses = []
+        for i, rows in enumerate(objective.folds.test):
+            predictions = self._predict(i, coef[i : i + 1], b[i : i + 1], objective.threads)
+            losses.append(objective.criterion(predictions, rows))
+        return self._losses(np.stack(losses, 1), squares)
+
+    def _choose_all(self, groups: list[IntArray]) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Choose a C for every group; return the models of all folds and their squared errors."""
+        objective = self.objective
+        grid = np.asarray(objective.C_grid, dtype=np.float64)
+        k, v = objective.n_problems, len(self.moments.layout.test)
+        self.C_of = np.empty(k)
         # The map is linear: once per cell instead of once per fold and pair.
         features = self.moments.mapped(self.map, objective.threads)
         coef, b, ties = np.empty((v, self.map.T.shape[0], k)), np.empty((v, k)), np.empty((v, k))
@@ -409,20 +423,13 @@ class FixedSizePoint:
 
         run_blocks(choose, groups, objective.threads)
         self._fold_models = coef, b
-        squares = ties.mean(axis=1)[None]
-        if isinstance(objective.criterion, SquaredError):
-            return self._losses(squares, squares)
-        losses = []
-        for i, rows in enumerate(objective.folds.test):
-            predictions = self._predict(i, coef[i : i + 1], b[i : i + 1], objective.threads)
-            losses.append(objective.criterion(predictions, rows))
-        return self._losses(np.stack(losses, 1), squares)
+        return coef, b, ties.mean(axis=1)[None]
 
     def _choose(
         self, moments: FoldMoments, grid: FloatArray, columns: IntArray
     ) -> tuple[float, FloatArray, FloatArray, FloatArray]:
         """Choose the C of some problems by their squared error; return it with all fold models."""
-        folds = range(len(self.objective.folds))
+        folds = range(len(self.moments.layout.test))
         systems, errors = [], []
         weight = np.array([moments.testing(v, columns).weight for v in folds])
         for v in folds:

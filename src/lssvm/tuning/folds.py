@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.namespace import Array, is_sparse, to_numpy
+from lssvm._core.random import mix_bits
 from lssvm._core.threads import slices
 
 IntArray = NDArray[np.intp]
 
 _BLOCK = 8192
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
-_MIX_2 = np.uint64(0x94D049BB133111EB)
 
 
 @dataclass(frozen=True)
@@ -46,13 +45,6 @@ class Folds:
         return len(self.test)
 
 
-def _mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Scramble 64-bit integers (the finaliser of the splitmix generator)."""
-    values = (values ^ (values >> np.uint64(30))) * _MIX_1
-    values = (values ^ (values >> np.uint64(27))) * _MIX_2
-    return values ^ (values >> np.uint64(31))
-
-
 def hash_rows(X: Array, seed: int = 0) -> NDArray[np.uint64]:
     """Return a seeded 64-bit hash of each row's content.
 
@@ -77,20 +69,20 @@ def hash_rows(X: Array, seed: int = 0) -> NDArray[np.uint64]:
     (True, False)
     """
     with np.errstate(over="ignore"):
-        key = _mix(np.arange(X.shape[1], dtype=np.uint64) * _GOLDEN + np.uint64(seed) + _GOLDEN)
+        key = mix_bits(np.arange(X.shape[1], dtype=np.uint64) * _GOLDEN + np.uint64(seed) + _GOLDEN)
         total = np.zeros(X.shape[0], dtype=np.uint64)
         if is_sparse(X):
             table = X.tocoo()
             bits = np.ascontiguousarray(table.data, dtype=np.float64).view(np.uint64)
-            parts = np.where(table.data != 0, _mix(bits ^ key[table.col]), np.uint64(0))
+            parts = np.where(table.data != 0, mix_bits(bits ^ key[table.col]), np.uint64(0))
             np.add.at(total, table.row, parts)
         else:
             values = to_numpy(X)
             for part in slices(len(values), _BLOCK):
                 block = np.ascontiguousarray(values[part], dtype=np.float64)
-                bits = np.where(block != 0, _mix(block.view(np.uint64) ^ key), np.uint64(0))
+                bits = np.where(block != 0, mix_bits(block.view(np.uint64) ^ key), np.uint64(0))
                 total[part] = bits.sum(axis=1, dtype=np.uint64)
-        return _mix(total + np.uint64(seed) * _GOLDEN)
+        return mix_bits(total + np.uint64(seed) * _GOLDEN)
 
 
 def content_folds(
@@ -123,6 +115,60 @@ def content_folds(
     >>> [len(rows) for rows in folds.test]
     [2, 1, 1]
     """
+    order, new = _distinct(X, labels, seed)
+    n_distinct = int(new.sum())
+    n_folds = n_distinct if n_folds is None else min(n_folds, n_distinct)
+    if n_folds < 2:
+        raise _too_few(n_distinct, len(order))
+    kind = np.min_scalar_type(n_folds)  # sorted in linear time where it is small
+    dealt = (np.arange(n_distinct) % n_folds).astype(kind)
+    fold = _spread(dealt, order, new, labels)
+    del order, new  # 9 bytes a row: nothing is kept longer than it is needed
+    return _from_assignment(fold, n_folds)
+
+
+def content_holdout(
+    X: Array, share: float, *, labels: NDArray[Any] | None = None, seed: int = 0
+) -> Folds:
+    """Hold out a share of the distinct rows, chosen by their content.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, d)
+    share : float
+        Between 0 and 1.
+    labels : array of shape (n,), optional
+        Class labels to stratify by.
+    seed : int, default=0
+
+    Returns
+    -------
+    Folds
+        One fold; its training rows are all the others.
+
+    Notes
+    -----
+    The validation sequence of [DeBrabanter2010]_, algorithm 4. Equal rows are held out together.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.tuning import content_holdout
+    >>> [len(rows) for rows in content_holdout(np.arange(20.0)[:, None], 0.25).test]
+    [5]
+    """
+    order, new = _distinct(X, labels, seed)
+    n_distinct = int(new.sum())
+    held = np.diff(np.floor(np.arange(n_distinct + 1) * share + 0.5)) > 0
+    if not 0 < held.sum() < n_distinct:
+        raise _too_few(n_distinct, len(order))
+    return Folds([np.flatnonzero(_spread(held, order, new, labels))])
+
+
+def _distinct(
+    X: Array, labels: NDArray[Any] | None, seed: int
+) -> tuple[IntArray, NDArray[np.bool_]]:
+    """Return the rows in the order of their hashes, and where another content begins."""
     hashes = hash_rows(X, seed)
     order = (
         np.lexsort((labels, hashes)) if labels is not None else np.argsort(hashes, kind="stable")
@@ -130,25 +176,28 @@ def content_folds(
     hashes = hashes[order]
     new = np.ones(len(order), dtype=bool)
     np.not_equal(hashes[1:], hashes[:-1], out=new[1:])
-    del hashes  # 8 bytes a row: nothing is kept longer than it is needed
-    n_distinct = int(new.sum())
-    n_folds = n_distinct if n_folds is None else min(n_folds, n_distinct)
-    if n_folds < 2:
-        raise InvalidInputError(
-            f"Cross-validation needs at least 2 distinct rows but there is {n_distinct} "
-            f"(n_samples={len(order)}): give fixed numbers for C and gamma."
-        )
-    kind = np.min_scalar_type(n_folds)  # sorted in linear time where it is small
-    dealt = (np.arange(n_distinct) % n_folds).astype(kind)
+    return order, new
+
+
+def _spread(
+    dealt: NDArray[Any], order: IntArray, new: NDArray[np.bool_], labels: NDArray[Any] | None
+) -> NDArray[Any]:
+    """Give every row what was dealt to its content."""
     if labels is not None:
         # Deal the rows of one class after the other, continuing where the last class stopped.
-        fold_of_distinct = np.empty_like(dealt)
-        fold_of_distinct[np.argsort(labels[order[new]], kind="stable")] = dealt
-        dealt = fold_of_distinct
-    fold = np.empty(len(order), dtype=kind)
-    fold[order] = np.repeat(dealt, np.diff(np.flatnonzero(new), append=len(order)))
-    del order
-    return _from_assignment(fold, n_folds)
+        by_class = np.empty_like(dealt)
+        by_class[np.argsort(labels[order[new]], kind="stable")] = dealt
+        dealt = by_class
+    values = np.empty(len(order), dtype=dealt.dtype)
+    values[order] = np.repeat(dealt, np.diff(np.flatnonzero(new), append=len(order)))
+    return values
+
+
+def _too_few(n_distinct: int, n: int) -> InvalidInputError:
+    return InvalidInputError(
+        f"Cross-validation needs at least 2 distinct rows, some of them to test on, but there is "
+        f"{n_distinct} (n_samples={n}): give fixed numbers for C and gamma."
+    )
 
 
 def _from_assignment(fold: NDArray[Any], n_folds: int) -> Folds:

@@ -1,0 +1,371 @@
+"""`scan`: a data set in files or memory, read block by block."""
+
+from __future__ import annotations
+
+import glob as globbing
+import mmap
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lssvm._core.errors import InvalidInputError
+from lssvm.blocks.arrow import FORMATS, ArrowReader
+from lssvm.blocks.frames import FrameReader, is_frame
+from lssvm.blocks.plain import ArrayReader, LibsvmReader, SourceReader
+from lssvm.blocks.raw import RawBlock, Schema, chunk_rows, rechunk
+
+_LIBSVM = (".svm", ".libsvm", ".svmlight")
+_ARRAY = (".npy",)
+_KNOWN = (*FORMATS, *_LIBSVM, *_ARRAY)
+_BATCH = 65_536  # rows read at once
+_BATCH_NUMBERS = 2**22  # but no more numbers than these
+
+
+class Reader(Protocol):
+    """What a format has to give."""
+
+    @property
+    def schema(self) -> Schema:
+        """Columns of features."""
+
+    def count(self) -> int:
+        """Return the number of rows."""
+
+    def blocks(self, batch_rows: int) -> Iterator[RawBlock]:
+        """Yield all rows in order, in blocks of any size."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Scan:
+    """A data set that is read in blocks, as often as somebody passes over it; made by `scan`.
+
+    Attributes
+    ----------
+    reader : Reader
+    has_target : bool
+    standardise : bool
+    missing : {"refuse", "impute"}
+    max_categories : int
+    prepare : bool
+        Whether a model learns a `Preparation` from the rows, or takes their numbers as they are.
+    batch_rows : int or None
+        Rows read at once; None: by the number of columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm import scan
+    >>> data = scan(np.arange(6.0).reshape(3, 2), target=np.array([0, 1, 1]))
+    >>> data.n_rows, data.feature_names, [block.target.tolist() for block in data.blocks()]
+    (3, ('x0', 'x1'), [[0, 1, 1]])
+    """
+
+    reader: Reader
+    has_target: bool
+    standardise: bool = True
+    missing: str = "refuse"
+    max_categories: int = 64
+    prepare: bool = True
+    batch_rows: int | None = None
+
+    def __repr__(self) -> str:
+        target = "with" if self.has_target else "without"
+        return f"<Scan of {len(self.schema.names)} columns, {target} a target>"
+
+    @cached_property
+    def n_rows(self) -> int:
+        """Rows there are; counted once, when first asked for."""
+        return self.reader.count()
+
+    @property
+    def schema(self) -> Schema:
+        """Columns of features and what they hold."""
+        return self.reader.schema
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the columns of features."""
+        return self.schema.names
+
+    def select(self, names: tuple[str, ...] | None, n_columns: int) -> Scan:
+        """Return a scan of the columns that a model knows.
+
+        Parameters
+        ----------
+        names : tuple of str or None
+            Where columns have names; None: they are counted.
+        n_columns : int
+        """
+        named = isinstance(self.reader, (ArrowReader, FrameReader, LibsvmReader))
+        if names is not None and named:
+            reader: Any = self.reader
+            return replace(self, reader=replace(reader, columns=names))
+        if len(self.schema.names) != n_columns:
+            raise InvalidInputError(
+                f"The data set has {len(self.schema.names)} columns of features, but the model was "
+                f"fitted with {n_columns}: name them with columns=."
+            )
+        return self
+
+    def blocks(self) -> Iterator[RawBlock]:
+        """Yield all rows in order, in blocks of 8,192 rows (the last one may be shorter).
+
+        Rows of more than 256 columns come in smaller blocks. The blocks are the same whatever
+        ``batch_rows`` and the sizes of the files are.
+        """
+        columns = len(self.schema.names)
+        rows = self.batch_rows or max(1024, min(_BATCH, _BATCH_NUMBERS // columns))
+        empty = True
+        for block in rechunk(self.reader.blocks(rows), chunk_rows(columns)):
+            empty = False
+            yield block
+        if empty:
+            raise InvalidInputError("There are no rows to read: the data set is empty.")
+
+
+def scan(
+    data: Any,
+    target: Any = None,
+    *,
+    columns: Sequence[Any] | None = None,
+    batch_rows: int | None = None,
+    weight: Any = None,
+    standardise: bool = True,
+    missing: str = "refuse",
+    max_categories: int = 64,
+) -> Scan:
+    r"""Describe a data set that models read in blocks; it need not fit in memory.
+
+    Nothing is read but what the columns are called, until somebody passes over it.
+
+    Parameters
+    ----------
+    data : str, path, list of paths, array, data frame, Arrow table or RowSource
+        A file, a folder of files, or a pattern such as ``"flights/*.parquet"``; files are read in
+        the order of their names. By their endings: Parquet (.parquet, .pq), Arrow (.arrow,
+        .feather, .ipc), CSV with a header line (.csv, .tsv), LIBSVM text (.svm, .libsvm,
+        .svmlight), NumPy (.npy, mapped into memory). Arrays and memory maps of shape (n, d), data
+        frames and Arrow tables, and objects with ``n_rows``, ``n_targets`` and ``read(slice)``
+        (`RowSource`) are read where they are.
+    target : str, list of str, int, array or path, optional
+        The column to predict, or several for a regression with several outputs. For an array: the
+        number of a column, an array of shape (n,) or (n, k), or a .npy file of one. LIBSVM text and
+        a RowSource hold their own. None for rows that are only to be predicted.
+    columns : list, optional
+        Columns of features (numbers of columns for arrays, indices for LIBSVM text); only these are
+        read. None: all others.
+    batch_rows : int, optional
+        Rows read at once; by default 65,536, fewer where rows are long. No result depends on it.
+    weight : str, int or array, optional
+        Column of sample weights, given as the target is. Not for LIBSVM text.
+    standardise : bool, default=True
+        Bring columns of numbers to mean 0 and variance 1, which takes the first pass of a fit.
+    missing : {"refuse", "impute"}, default="refuse"
+        What to do with missing values in features: an error that names file, row and column, or
+        the column's mean (a category of its own for text).
+    max_categories : int, default=64
+        Columns of text become one column of 0 and 1 for each of their strings; a column with more
+        strings than this is an error.
+
+    Returns
+    -------
+    Scan
+        For ``fit``, ``predict``, ``score`` and ``partial_fit`` of `lssvm.FixedSizeLSSVC` and
+        `lssvm.FixedSizeLSSVR`.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from lssvm import FixedSizeLSSVC, scan
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     name = os.path.join(folder, "small.svm")
+    ...     with open(name, "w") as file:
+    ...         _ = file.writelines(f"{i % 2} 1:{i % 2 + i / 99} 2:{i % 7}\n" for i in range(60))
+    ...     data = scan(name)
+    ...     model = FixedSizeLSSVC(10, C=10.0, gamma=0.5).fit(data)
+    ...     data.n_rows, model.predict(data).shape
+    (60, (60,))
+    """
+    _check_options(batch_rows, missing, max_categories)
+    rows = None if batch_rows is None else int(batch_rows)
+    prepare = True
+    has_target = target is not None
+    reader: Reader
+    if isinstance(data, (str, os.PathLike, list, tuple)):
+        reader, has_target = _file_reader(data, target, columns, weight)
+    elif hasattr(data, "read") and hasattr(data, "n_targets"):
+        _refuse("A RowSource", target=target, columns=columns, weight=weight)
+        reader, has_target, prepare = SourceReader(data), data.n_targets > 0, False
+    elif is_frame(data):
+        reader = FrameReader(data, _names(target), _one(weight), _columns(columns))
+    else:
+        reader = _array_reader(np.asanyarray(data), target, columns, weight, "the array")
+    return Scan(reader, has_target, standardise, missing, max_categories, prepare, rows)
+
+
+def is_stream(data: Any) -> bool:
+    """Say whether ``data`` is a `Scan` or a `RowSource`, to be passed over in blocks."""
+    return isinstance(data, Scan) or (hasattr(data, "read") and hasattr(data, "n_targets"))
+
+
+def as_scan(data: Any) -> Scan:
+    """Return a `Scan` as it is, a `RowSource` as one."""
+    return data if isinstance(data, Scan) else scan(data)
+
+
+def _check_options(batch_rows: Any, missing: str, max_categories: int) -> None:
+    if batch_rows is not None and (not isinstance(batch_rows, (int, np.integer)) or batch_rows < 1):
+        raise InvalidInputError(f"batch_rows={batch_rows!r} is not usable: give a positive int.")
+    if missing not in ("refuse", "impute"):
+        raise InvalidInputError(f"missing={missing!r} is not known: 'refuse' or 'impute'.")
+    if not isinstance(max_categories, (int, np.integer)) or max_categories < 1:
+        raise InvalidInputError(f"max_categories={max_categories!r} is not usable: give an int.")
+
+
+def _refuse(what: str, **given: Any) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise InvalidInputError(f"{what} says itself what its {name} is: leave {name}= out.")
+
+
+def _names(target: Any) -> tuple[str, ...]:
+    if target is None:
+        return ()
+    names = [target] if isinstance(target, str) else target
+    if not isinstance(names, (list, tuple)) or not all(isinstance(n, str) for n in names):
+        raise InvalidInputError(f"target={target!r} is not usable here: give the name of a column.")
+    return tuple(names)
+
+
+def _one(weight: Any) -> str | None:
+    if weight is None or isinstance(weight, str):
+        return weight
+    raise InvalidInputError(f"weight={weight!r} is not usable here: give the name of a column.")
+
+
+def _columns(columns: Sequence[Any] | None) -> tuple[str, ...] | None:
+    if columns is None:
+        return None
+    if isinstance(columns, str) or len(columns) == 0:
+        raise InvalidInputError(f"columns={columns!r} is not usable: give a list of columns.")
+    return tuple(str(column) for column in columns)
+
+
+def find_files(data: Any) -> list[str]:
+    """Return the files that a path, a folder, a pattern or a list of these stands for."""
+    if isinstance(data, (list, tuple)):
+        found = [file for entry in data for file in find_files(entry)]
+        if not found:
+            raise InvalidInputError("The list of files to scan is empty.")
+        return found
+    path = os.fspath(data)
+    if os.path.isdir(path):
+        inside = globbing.glob(os.path.join(globbing.escape(path), "**", "*"), recursive=True)
+        named = [f for f in inside if not os.path.basename(f).startswith(("_", "."))]
+        found = sorted(f for f in named if os.path.isfile(f) and _ending(f) in _KNOWN)
+    elif os.path.exists(path):
+        found = [path]
+    else:
+        found = sorted(f for f in globbing.glob(path, recursive=True) if os.path.isfile(f))
+    if not found:
+        raise InvalidInputError(
+            f"No file matches {path!r}: give a file, a folder that holds files ending in one of "
+            f"{', '.join(_KNOWN)}, or a pattern such as 'folder/*.parquet'."
+        )
+    return found
+
+
+def _ending(file: str) -> str:
+    base = file[:-3] if file.endswith(".gz") else file
+    return os.path.splitext(base)[1].lower()
+
+
+def _file_reader(
+    data: Any, target: Any, columns: Sequence[Any] | None, weight: Any
+) -> tuple[Reader, bool]:
+    files = find_files(data)
+    endings = {_ending(file) for file in files}
+    if len(endings) > 1 or not endings <= set(_KNOWN):
+        raise InvalidInputError(
+            f"The files end in {sorted(endings)}: give files of one kind, ending in one of "
+            f"{', '.join(_KNOWN)}."
+        )
+    for file in files:
+        if os.path.getsize(file) == 0:
+            raise InvalidInputError(f"{file} is empty: it has no bytes. Remove it.")
+    (ending,) = endings
+    if ending in FORMATS:
+        arrow = ArrowReader(files, FORMATS[ending], _names(target), _one(weight), _columns(columns))
+        _ = arrow.schema  # a wrong name is found at once
+        return arrow, target is not None
+    if ending in _LIBSVM:
+        _refuse("LIBSVM text", target=target, weight=weight)
+        return LibsvmReader(files, _columns(columns)), True
+    if len(files) > 1:
+        raise InvalidInputError(f"{len(files)} .npy files were given: give one array of all rows.")
+    X = _map(files[0])
+    return _array_reader(X, target, columns, weight, files[0], (X,)), target is not None
+
+
+def _map(file: Any) -> NDArray[Any]:
+    try:
+        found: NDArray[Any] = np.load(file, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise InvalidInputError(
+            f"{file} cannot be mapped as a NumPy array: {error}. Save it with numpy.save."
+        ) from error
+    return found
+
+
+def _array_reader(
+    X: NDArray[Any],
+    target: Any,
+    columns: Sequence[Any] | None,
+    weight: Any,
+    where: str,
+    mapped: tuple[NDArray[Any], ...] = (),
+) -> ArrayReader:
+    if X.ndim != 2 or X.dtype.kind not in "biuf" or X.shape[1] == 0:
+        raise InvalidInputError(
+            f"{where} has shape {X.shape} and type {X.dtype}: an array of numbers, one row per "
+            "sample, is needed."
+        )
+    taken, files = [], list(mapped)
+
+    def column(given: Any, what: str) -> NDArray[Any] | None:
+        if given is None:
+            return None
+        if isinstance(given, (int, np.integer)) and not isinstance(given, bool):
+            if not -X.shape[1] <= given < X.shape[1]:
+                raise InvalidInputError(
+                    f"{what}={given} but {where} has {X.shape[1]} columns, numbered from 0."
+                )
+            taken.append(int(given) % X.shape[1])
+            return np.asarray(X[:, given])
+        if isinstance(given, (str, os.PathLike)):
+            values = _map(given)
+            files.append(values)
+        else:
+            values = np.asanyarray(given)
+        if values.ndim not in (1, 2) or len(values) != len(X):
+            raise InvalidInputError(
+                f"{what} has shape {values.shape} but {where} has {len(X)} rows: one per row."
+            )
+        return values
+
+    y, w = column(target, "target"), column(weight, "weight")
+    used = [j for j in range(X.shape[1]) if j not in taken] if columns is None else list(columns)
+    if not used or not all(isinstance(j, (int, np.integer)) and 0 <= j < X.shape[1] for j in used):
+        raise InvalidInputError(
+            f"columns={columns!r} is not usable: {where} has columns 0 to {X.shape[1] - 1}."
+        )
+    names = tuple(f"x{j}" for j in used)
+    plain = used == list(range(X.shape[1]))
+    found: list[Any] = [file.base for file in files]
+    maps = [m for m in found if isinstance(m, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED")]
+    return ArrayReader(X, y, w, names, None if plain else used, where, tuple(maps))

@@ -1,0 +1,78 @@
+"""Everything that a fit of the fixed-size model needs after its input has been checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lssvm.blocks import ArraySource
+from lssvm.estimators._validation import n_distinct
+from lssvm.kernels import Kernel, resolve_gamma
+from lssvm.moments import Moments, accumulate
+from lssvm.tuning import Criterion, Folds, hash_rows
+from lssvm.tuning.fixed_cells import ClassTable, make_cells
+from lssvm.tuning.fixed_size import FixedSizeObjective
+
+FloatArray = NDArray[Any]
+IntArray = NDArray[np.intp]
+
+
+@dataclass
+class FixedProblem:
+    """Everything that a fit needs after its input has been checked."""
+
+    given: tuple[Any, Any]  # X and y as the caller gave them, which is what a splitter sees
+    X: NDArray[Any]
+    Y: FloatArray
+    weight: FloatArray | None
+    labels: IntArray | None
+    table: ClassTable | None
+    support: IntArray  # rows of the caller's X that have a positive weight
+    criterion: Callable[[], Criterion]
+    folds: Folds | None = None  # where they do not follow from cv
+    sample: FixedProblem | None = None  # rows in memory, where the others are read in blocks
+
+    @property
+    def n_rows(self) -> int:
+        """Rows there are."""
+        return len(self.X)
+
+    def scale(self) -> float:
+        """Return gamma="scale"."""
+        return float(resolve_gamma("scale", self.X, self.weight))
+
+    def objective(self, kernel: Any, Z: FloatArray, folds: Any, *rest: Any) -> Any:
+        """Return what tuning minimises."""
+        return FixedSizeObjective(
+            kernel, self.X, self.Y, Z, folds, self.criterion(), self.weight, self.table, *rest
+        )
+
+    def n_distinct(self) -> int:
+        """Return the number of rows that differ."""
+        return n_distinct(self.X, False)
+
+    def accumulate(
+        self, kernel: Kernel, Z: FloatArray, *, budget: int, threads: int
+    ) -> list[Moments]:
+        """Return the moments of all rows, per class where there is a table."""
+        layout = make_cells(None, len(self.X), self.table)
+        Y = self.Y if self.table is None else np.zeros((len(self.X), 0))
+        source = ArraySource(self.X, Y, self.weight, layout.order)
+        return accumulate(kernel, source, Z, layout.cells, budget=budget, threads=threads)
+
+    def tested(self, point: Any) -> Any:
+        """Return the folds of the rows in memory at a point of the tuning."""
+        return point.objective.folds
+
+    def holds(self, keys: NDArray[np.uint64], seed: int) -> NDArray[np.bool_]:
+        """Say which of some hashes of rows are among the rows."""
+        return np.isin(keys, hash_rows(self.X, seed))
+
+    @property
+    def groups(self) -> list[IntArray]:
+        """Columns that are trained on the same rows."""
+        return [np.arange(self.Y.shape[1])] if self.table is None else self.table.groups()

@@ -1,0 +1,106 @@
+"""What `FixedSizeLSSVC` does with rows that are read in blocks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from lssvm._core.memory import peak_memory
+from lssvm.blocks.raw import RawBlock
+from lssvm.blocks.scanning import is_stream
+from lssvm.estimators._scoring import ScorerCriterion
+from lssvm.estimators.fixed_stream import (
+    StreamUpdate,
+    accuracy,
+    first_pass,
+    refuse_arrays,
+    sample_rows,
+    stream_problem,
+    update_rows,
+)
+from lssvm.tuning import Criterion
+from lssvm.tuning.fixed_cells import ClassTable
+from lssvm.tuning.fixed_stream import StreamRows
+from lssvm.tuning.row_losses import StoredScores, WrongRows
+
+FloatArray = NDArray[Any]
+IntArray = NDArray[np.intp]
+
+
+class StreamedClassifier:
+    """Mixed into the classifier: fit, update and score from a scan."""
+
+    classes_: NDArray[Any]
+    scoring: Any
+    _set_classes: Any
+    _problem: Any
+    _fit_problem: Any
+    _table: Any
+    _splits_classes: Any
+    _labels: Any
+    _decide: Any
+    _finish: Any
+
+    def _fit_stream(self, data: Any, y: Any, sample_weight: Any) -> None:
+        refuse_arrays(y, sample_weight)
+        data, found = first_pass(self, data, classes=True)
+        assert found.classes is not None and found.counts is not None
+        self._set_classes(found.classes)
+        X, target, weight = sample_rows(found)
+        labels = np.searchsorted(self.classes_, target).astype(np.intp)
+        sample = self._problem((X, target), X, target, labels, weight, np.arange(len(X)))
+        table, rows = self._stream_rows(data, found.preparation, found.counts)
+        loss = WrongRows(self._decide) if self.scoring is None else StoredScores(self._scorer)
+        self._fit_problem(stream_problem(self, sample, found, rows, table, loss))
+        self.peak_memory_ = peak_memory()
+
+    def _stream_rows(
+        self, data: Any, preparation: Any, counts: FloatArray
+    ) -> tuple[ClassTable | None, StreamRows]:
+        """Return the class table, where classes are kept apart, and the rows of a pass."""
+        table = self._table(np.empty(0, dtype=np.intp), counts)
+
+        def encode(block: RawBlock) -> tuple[FloatArray, IntArray]:
+            labels = self._labels(block.target, f" in the block of {block.place(0)}")
+            return table.targets[labels], labels
+
+        k = table.targets.shape[1]
+        if self._splits_classes():
+            return table, StreamRows(data, preparation, encode, k)
+        factors = table.factors if np.any(table.factors != 1.0) else None
+        return None, StreamRows(data, preparation, encode, k, factors)
+
+    def _scorer(self, Y: FloatArray, labels: IntArray, weight: FloatArray | None) -> Criterion:
+        rows = np.arange(len(labels))[:, None]  # a scorer sees row numbers in place of features
+        y = self.classes_[labels]
+        return ScorerCriterion(self.scoring, rows, y, self._finish, self.classes_, weight)
+
+    def _stream_update(self, X: Any, y: Any, sample_weight: Any) -> StreamUpdate:
+        """Return rows to add or remove."""
+        data, preparation = update_rows(self, X, y, sample_weight)
+        counts = np.ones(len(self.classes_))  # targets of classes follow from all moments
+        table, rows = self._stream_rows(data, preparation, counts)
+        return StreamUpdate(rows, table, 0 if table is None else len(self.classes_))
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return the accuracy.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), Scan or RowSource
+            A scan brings its own target and weights.
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        float
+        """
+        if is_stream(X):
+            refuse_arrays(y, sample_weight)
+            check_is_fitted(self)
+            return accuracy(self, X)
+        return float(super().score(X, y, sample_weight))  # type: ignore[misc]

@@ -1,0 +1,110 @@
+"""What `FixedSizeLSSVR` does with rows that are read in blocks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from lssvm._core.errors import InvalidInputError
+from lssvm._core.memory import peak_memory
+from lssvm.blocks.raw import RawBlock
+from lssvm.blocks.scanning import is_stream
+from lssvm.estimators.fixed_stream import (
+    StreamUpdate,
+    first_pass,
+    r_squared,
+    refuse_arrays,
+    sample_rows,
+    stream_problem,
+    update_rows,
+)
+from lssvm.tuning import Criterion
+from lssvm.tuning.fixed_stream import StreamRows
+from lssvm.tuning.row_losses import StoredScores
+
+FloatArray = NDArray[Any]
+IntArray = NDArray[np.intp]
+
+
+class StreamedRegressor:
+    """Mixed into the regressor: fit, update and score from a scan."""
+
+    dual_coef_: FloatArray
+    loss: str
+    scoring: Any
+    _in_memory: Any
+    _scored: Any
+    _fit_problem: Any
+
+    def _fit_stream(self, data: Any, y: Any, sample_weight: Any) -> None:
+        refuse_arrays(y, sample_weight)
+        if self.loss != "squared":
+            raise InvalidInputError(
+                f"loss={self.loss!r} is not available for rows that are read in blocks: use "
+                "loss='squared', or fit a sample in memory."
+            )
+        data, found = first_pass(self, data, classes=False)
+        X, target, weight = sample_rows(found)
+        Y = _targets(found.sample)
+        sample = self._in_memory(X, Y[:, 0] if target.ndim == 1 else Y, weight, np.arange(len(X)))
+        rows = StreamRows(data, found.preparation, _encode, Y.shape[1])
+        loss = None if self.scoring is None else StoredScores(self._scorer)
+        self._single = target.ndim == 1
+        self._fit_problem(stream_problem(self, sample, found, rows, None, loss))
+        self.peak_memory_ = peak_memory()
+
+    def _scorer(self, Y: FloatArray, labels: Any, weight: FloatArray | None) -> Criterion:
+        rows = np.arange(len(Y))[:, None]  # a scorer sees row numbers in place of features
+        return self._scored(rows, Y, weight)  # type: ignore[no-any-return]
+
+    def _encode_known(self, block: RawBlock) -> tuple[FloatArray, IntArray]:
+        Y, labels = _encode(block)
+        if Y.shape[1] != self.dual_coef_.shape[1]:
+            raise InvalidInputError(
+                f"y has {Y.shape[1]} outputs but the model was fitted with "
+                f"{self.dual_coef_.shape[1]}: give as many."
+            )
+        return Y, labels
+
+    def _stream_update(self, X: Any, y: Any, sample_weight: Any) -> StreamUpdate:
+        """Return rows to add or remove."""
+        data, preparation = update_rows(self, X, y, sample_weight)
+        rows = StreamRows(data, preparation, self._encode_known, self.dual_coef_.shape[1])
+        return StreamUpdate(rows, None, 0)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return the coefficient of determination R^2.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), Scan or RowSource
+            A scan brings its own target and weights.
+        y : array-like of shape (n,) or (n, n_outputs)
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        float
+        """
+        if is_stream(X):
+            refuse_arrays(y, sample_weight)
+            check_is_fitted(self)
+            return r_squared(self, X)
+        return float(super().score(X, y, sample_weight))  # type: ignore[misc]
+
+
+def _targets(block: RawBlock) -> FloatArray:
+    assert block.target is not None
+    if block.target.dtype.kind not in "biuf":
+        raise InvalidInputError(
+            f"The target holds text in {block.place(0)}, but a regression needs numbers: use "
+            "FixedSizeLSSVC for labels."
+        )
+    return np.asarray(block.target, dtype=np.float64).reshape(len(block), -1)
+
+
+def _encode(block: RawBlock) -> tuple[FloatArray, IntArray]:
+    return _targets(block), np.zeros(len(block), dtype=np.intp)

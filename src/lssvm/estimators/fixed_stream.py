@@ -1,0 +1,305 @@
+"""The fixed-size model on rows that are read in blocks: fit, update, predict, score."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lssvm._core.errors import InvalidInputError
+from lssvm._core.memory import as_bytes, require
+from lssvm._core.threads import n_threads, run_stream
+from lssvm.blocks import Scan, scan
+from lssvm.blocks.plain import SourceReader
+from lssvm.blocks.raw import RawBlock, plain_features
+from lssvm.blocks.scanning import as_scan
+from lssvm.blocks.survey import Survey, survey
+from lssvm.blocks.writing import write_table
+from lssvm.estimators._problem import FixedProblem
+from lssvm.estimators._validation import seed_of
+from lssvm.kernels import Kernel, evaluate_expansion
+from lssvm.moments import Moments
+from lssvm.tuning import Folds, PositionFolds, PositionHoldout, hash_rows, is_criterion
+from lssvm.tuning.fixed_stream import StreamObjective, StreamRows
+
+FloatArray = NDArray[Any]
+IntArray = NDArray[np.intp]
+
+SAMPLE_ROWS = 50_000  # rows in memory that prototypes are chosen from and gamma is searched on
+
+
+@dataclass
+class StreamProblem(FixedProblem):
+    """A problem whose rows are read in blocks; the arrays of the base are those of the sample."""
+
+    rows: StreamRows = field(kw_only=True)
+    found: Survey = field(kw_only=True)
+    loss: Any = field(kw_only=True)  # RowLoss, StoredScores, or None for the squared error
+
+    @property
+    def n_rows(self) -> int:
+        """Rows there are."""
+        return self.found.n_rows
+
+    def scale(self) -> float:
+        """Return gamma="scale" of all rows."""
+        mean, variance = self.found.mean, self.found.variance
+        spread = float(np.mean(variance + (mean - mean.mean()) ** 2))
+        return 1.0 / (len(mean) * spread) if spread > 0 else 1.0
+
+    def n_distinct(self) -> int:
+        """Return the number of rows; equal ones are not looked for."""
+        return self.found.n_rows
+
+    def objective(self, kernel: Any, Z: FloatArray, folds: Any, *rest: Any) -> Any:
+        """Return what tuning minimises."""
+        return StreamObjective(kernel, self.rows, Z, folds, self.loss, self.table, *rest)
+
+    def tested(self, point: Any) -> Any:
+        """Return the folds of the rows of the sample."""
+        part = point.objective.folds.assign(self.found.positions)
+        return Folds([np.flatnonzero(part == v) for v in range(point.objective.folds.n_test)])
+
+    def accumulate(
+        self, kernel: Kernel, Z: FloatArray, *, budget: int, threads: int
+    ) -> list[Moments]:
+        """Return the moments of all rows, per class where there is a table."""
+        q = 0 if self.table is None else self.table.n_classes
+        return self.rows.moments(kernel, Z, None, q, budget=budget, threads=threads)
+
+
+@dataclass(frozen=True, eq=False)
+class StreamUpdate:
+    """Rows that are added to a model or removed from it."""
+
+    rows: StreamRows
+    table: Any
+    n_classes: int
+
+    def accumulate(
+        self, kernel: Kernel, Z: FloatArray, *, budget: int, threads: int
+    ) -> list[Moments]:
+        """Return the moments of all rows, per class where there is a table."""
+        return self.rows.moments(kernel, Z, None, self.n_classes, budget=budget, threads=threads)
+
+    def holds(self, keys: NDArray[np.uint64], seed: int) -> NDArray[np.bool_]:
+        """Say which of some hashes of rows are among the rows, in one more pass."""
+        found = np.zeros(len(keys), dtype=bool)
+        for piece in self.rows.pieces():
+            found |= np.isin(keys, hash_rows(piece.X, seed))
+        return found
+
+
+def refuse_arrays(y: Any, sample_weight: Any) -> None:
+    """Raise where a target or weights were given beside a stream."""
+    if y is not None or sample_weight is not None:
+        raise InvalidInputError(
+            "A scan brings its own target and weights: give them to scan(..., target=..., "
+            "weight=...) and leave y and sample_weight out."
+        )
+
+
+def first_pass(model: Any, data: Any, *, classes: bool) -> tuple[Scan, Survey]:
+    """Survey the rows and store what the fitted model has to know about their columns."""
+    data = as_scan(data)
+    if not data.has_target:
+        raise InvalidInputError("The scan has no target to learn: give scan(..., target=...).")
+    budget = as_bytes(model.memory_budget)
+    columns = len(data.schema.names)
+    size = int(max(1000, min(SAMPLE_ROWS, 0.05 * budget // (8 * (columns + 2)))))
+    model._seed = seed_of(model.random_state)
+    found = survey(data, size, seed=model._seed, classes=classes)
+    model.n_features_in_ = columns
+    if not isinstance(data.reader, SourceReader):
+        model.feature_names_in_ = np.array(data.schema.names, dtype=object)
+    if found.preparation is not None:
+        model.preparation_ = found.preparation
+    return data, found
+
+
+def sample_rows(found: Survey) -> tuple[FloatArray, Any, FloatArray | None]:
+    """Return features, target and weights of the sample."""
+    block = found.sample
+    ready = found.preparation
+    X = plain_features(block) if ready is None else ready.transform(block)
+    weight = block.weight
+    if weight is not None and np.all(weight == 1.0):
+        weight = None
+    return X, block.target, weight
+
+
+def stream_folds(cv: Any, seed: int) -> PositionFolds | PositionHoldout:
+    """Turn ``cv`` into folds by position."""
+    if isinstance(cv, (PositionFolds, PositionHoldout)):
+        return cv
+    if isinstance(cv, (int, np.integer)) and type(cv) is not bool and cv >= 2:
+        return PositionFolds(int(cv), seed)
+    if isinstance(cv, (float, np.floating)) and 0.0 < cv < 1.0:
+        return PositionHoldout(float(cv), seed)
+    raise InvalidInputError(
+        f"cv={cv!r} is not usable with rows that are read in blocks: give a number of folds, a "
+        "share between 0 and 1 to hold out, PositionFolds or PositionHoldout."
+    )
+
+
+def stream_problem(
+    model: Any, sample: FixedProblem, found: Survey, rows: StreamRows, table: Any, loss: Any
+) -> FixedProblem:
+    """Put the problem of a fit together from the sample's and the stream."""
+    folds = stream_folds(model.cv, model._seed)
+    part = folds.assign(found.positions)
+    tests = [np.flatnonzero(part == v) for v in range(folds.n_test)]
+    usable = [test for test in tests if 0 < len(test) < len(part)]
+    support = found.positions[sample.support]
+    if not usable and _tunes(model):
+        raise InvalidInputError(
+            f"No fold has rows to train on and rows to test on (n_samples={found.n_rows}): give "
+            "more rows, or fixed numbers for C, gamma and n_prototypes."
+        )
+    sample = replace(sample, folds=Folds(usable), support=support)
+    if found.complete:
+        return sample
+    if is_criterion(model.scoring):
+        raise InvalidInputError(
+            f"scoring={model.scoring!r} is not available for rows that are read in blocks: use "
+            "cross-validation (scoring=None or a scorer)."
+        )
+    return StreamProblem(
+        sample.given,
+        sample.X,
+        sample.Y,
+        sample.weight,
+        sample.labels,
+        table,
+        support,
+        sample.criterion,
+        folds,  # type: ignore[arg-type]
+        sample,
+        rows=rows,
+        found=found,
+        loss=loss,
+    )
+
+
+def _tunes(model: Any) -> bool:
+    values = (model.C, model.gamma, model.n_prototypes)
+    return any(isinstance(value, str) and value == "cv" for value in values)
+
+
+def update_rows(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Scan, Any]:
+    """Return the rows to add or remove as a scan, and the preparation that is left to do."""
+    if isinstance(X, Scan) or hasattr(X, "n_targets"):
+        refuse_arrays(y, sample_weight)
+        data = model_rows(model, X)
+        if not data.has_target:
+            raise InvalidInputError("The scan has no target to learn: give scan(..., target=...).")
+        return data, getattr(model, "preparation_", None)
+    features = model.preparation_.transform(X)
+    return scan(features, target=np.asarray(y), weight=sample_weight), None
+
+
+# -- the fitted model --------------------------------------------------------------------------
+
+
+def model_rows(model: Any, data: Any) -> Scan:
+    """Return a scan of the columns that the model was fitted with."""
+    rows = as_scan(data)
+    names = tuple(str(n) for n in getattr(model, "feature_names_in_", ())) or None
+    rows = rows.select(names, model.n_features_in_)
+    if hasattr(model, "preparation_"):
+        model.preparation_.schema.check(rows.schema, "the data set")
+    elif rows.schema.texts:
+        raise InvalidInputError(
+            f"The columns {list(rows.schema.texts)} hold text, but the model was fitted with "
+            "numbers: give only its columns with columns=."
+        )
+    return rows
+
+
+def _features(model: Any, block: RawBlock) -> FloatArray:
+    if hasattr(model, "preparation_"):
+        return np.asarray(model.preparation_.transform(block))
+    return plain_features(block)
+
+
+def stream_blocks(model: Any, data: Any) -> Iterator[tuple[RawBlock, FloatArray]]:
+    """Yield blocks of rows with the outputs (b, k) of all problems for them."""
+    data = model_rows(model, data)
+    budget = as_bytes(model.memory_budget)
+
+    def work(block: RawBlock) -> tuple[RawBlock, FloatArray]:
+        outputs = evaluate_expansion(
+            model._kernel,
+            _features(model, block),
+            model.prototypes_,
+            model.dual_coef_,
+            model.intercept_,
+            budget=budget,
+            threads=1,
+        )
+        return block, outputs
+
+    return run_stream(work, data.blocks(), n_threads(model.n_jobs))
+
+
+def stream_features(model: Any, data: Any) -> FloatArray:
+    """Return the features of all rows at once, where they fit."""
+    data = model_rows(model, data)
+    n, d = data.n_rows, model.prototypes_.shape[1]
+    require(
+        8 * n * d,
+        as_bytes(model.memory_budget),
+        what=f"Keeping the features of {n} rows, as error bars need,",
+        advice="Ask for them in parts of the rows, or raise memory_budget.",
+    )
+    return np.concatenate([_features(model, block) for block in data.blocks()])
+
+
+def stream_outputs(model: Any, data: Any) -> Iterator[FloatArray]:
+    """Yield the outputs (b, k) of all problems, block by block."""
+    return (outputs for _, outputs in stream_blocks(model, data))
+
+
+def write_predictions(model: Any, X: Any, finish: Any, out: Any) -> str:
+    """Predict block by block into a file; the file appears when it is complete."""
+    data = X if hasattr(X, "blocks") or hasattr(X, "n_targets") else scan(X)
+    parts = ({"prediction": finish(raw)} for raw in stream_outputs(model, data))
+    return write_table(parts, os.fspath(out))
+
+
+def accuracy(model: Any, data: Any) -> float:
+    """Return the weighted share of rows that are classified rightly."""
+    right = total = 0.0
+    for block, raw in stream_blocks(model, data):
+        if block.target is None:
+            raise InvalidInputError("The scan has no target to compare with: give target=.")
+        hit = model.classes_[model._decide(raw)] == block.target
+        weight = np.ones(len(hit)) if block.weight is None else block.weight
+        right, total = right + float(weight @ hit), total + float(weight.sum())
+    return right / total
+
+
+def r_squared(model: Any, data: Any) -> float:
+    """Return the coefficient of determination, averaged over the outputs."""
+    weight, mean, squares, residual = 0.0, np.zeros(1), np.zeros(1), np.zeros(1)
+    for block, raw in stream_blocks(model, data):
+        if block.target is None:
+            raise InvalidInputError("The scan has no target to compare with: give target=.")
+        Y = np.asarray(block.target, dtype=np.float64).reshape(len(raw), -1)
+        s = np.ones(len(Y)) if block.weight is None else block.weight
+        part = float(s.sum())
+        if part == 0.0:
+            continue
+        here = s @ Y / part
+        step = here - mean if weight > 0 else here
+        squares = squares + s @ (Y - here) ** 2
+        squares = squares + (step**2 * weight * part / (weight + part) if weight > 0 else 0.0)
+        mean = mean + step * part / (weight + part) if weight > 0 else here
+        weight += part
+        residual = residual + s @ (Y - raw) ** 2
+    ratio = np.where(squares > 0, residual / np.where(squares > 0, squares, 1.0), residual > 0)
+    return float(np.mean(1.0 - ratio))

@@ -1,0 +1,388 @@
+"""The fixed-size model on rows that are read in blocks equals the one on arrays."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from sklearn.base import clone
+from sklearn.preprocessing import StandardScaler
+
+import lssvm.estimators.fixed_stream as fixed_stream
+from lssvm import FixedSizeLSSVC, FixedSizeLSSVR, scan
+from lssvm._core.errors import InvalidInputError, MemoryBudgetError
+from lssvm.blocks import Block
+from lssvm.kernels import RBF
+from lssvm.tuning import PositionFolds, PositionHoldout
+
+N = 2500
+rng = np.random.default_rng(0)
+X = rng.standard_normal((N, 3))
+y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.standard_normal(N)
+label = np.array(["high", "low", "mid"])[np.digitize(y, [-0.5, 0.7])]
+Z = X[::50]
+
+
+@pytest.fixture
+def small_sample(monkeypatch):
+    """Let the sample be smaller than the data: the passes are taken over the stream."""
+    monkeypatch.setattr(fixed_stream, "SAMPLE_ROWS", 1000)
+
+
+def write(folder, kind, target):
+    """Write the rows as files of some kind and return what `scan` takes."""
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=target)
+    if kind == "parquet":
+        for i in range(3):
+            part = pa.Table.from_pandas(frame[i * 900 : (i + 1) * 900], preserve_index=False)
+            pq.write_table(part, folder / f"part{i}.parquet", row_group_size=250)
+        return scan(folder / "*.parquet", target="y", standardise=False, batch_rows=177)
+    if kind == "csv":
+        frame.to_csv(folder / "rows.csv", index=False, float_format="%.17g")
+        return scan(folder / "rows.csv", target="y", standardise=False)
+    if kind == "arrow":
+        frame.to_feather(folder / "rows.feather")
+        return scan(folder, target="y", standardise=False)
+    if kind == "npy":
+        np.save(folder / "X.npy", X)
+        np.save(folder / "y.npy", np.asarray(target))
+        return scan(folder / "X.npy", target=folder / "y.npy", standardise=False)
+    if kind == "libsvm":
+        with open(folder / "rows.svm", "w") as file:
+            for row, value in zip(X.tolist(), np.asarray(target).tolist(), strict=True):
+                pairs = " ".join(f"{j + 1}:{v!r}" for j, v in enumerate(row))
+                file.write(f"{value!r} {pairs}\n")
+        return scan(folder / "rows.svm", standardise=False)
+    return scan(frame, target="y", standardise=False)
+
+
+def same(streamed, fitted):
+    np.testing.assert_allclose(streamed.C_, fitted.C_, rtol=1e-12)
+    assert streamed.gamma_ == fitted.gamma_
+    scale = np.abs(fitted.dual_coef_).max()
+    np.testing.assert_allclose(streamed.dual_coef_, fitted.dual_coef_, rtol=1e-8, atol=1e-8 * scale)
+    np.testing.assert_allclose(streamed.intercept_, fitted.intercept_, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "arrow", "npy", "libsvm", "frame"])
+def test_files_of_every_kind_give_the_model_of_the_arrays(kind, tmp_path, small_sample):
+    data = write(tmp_path, kind, y)
+    streamed = FixedSizeLSSVR(selection=Z, gamma=0.3).fit(data)
+    same(streamed, FixedSizeLSSVR(selection=Z, gamma=0.3, cv=PositionFolds(10)).fit(X, y))
+    assert streamed.score(data) == pytest.approx(streamed.score(X, y), rel=1e-10)
+    np.testing.assert_allclose(streamed.predict(data), streamed.predict(X), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"multiclass": "ovo"},
+        {"multiclass": "ova"},
+        {"multiclass": "ova", "class_weight": "balanced"},
+        {"multiclass": "ovo", "class_weight": "balanced", "targets": "fisher"},
+        {"multiclass": "moc", "class_weight": {"low": 3.0}},
+        {"multiclass": "ova", "scoring": "balanced_accuracy"},
+    ],
+    ids=str,
+)
+def test_classes_are_tuned_on_a_stream_as_on_arrays(options, tmp_path, small_sample):
+    data = write(tmp_path, "parquet", label)
+    streamed = FixedSizeLSSVC(selection=Z, gamma=0.3, **options).fit(data)
+    fitted = FixedSizeLSSVC(selection=Z, gamma=0.3, cv=PositionFolds(10), **options).fit(X, label)
+    same(streamed, fitted)
+    key = "mean_test_score"
+    np.testing.assert_allclose(streamed.cv_results_[key], fitted.cv_results_[key], rtol=1e-8)
+    assert streamed.score(data) == pytest.approx(fitted.score(X, label))
+    assert (streamed.predict(data) == fitted.predict(X)).all()
+
+
+def test_a_holdout_on_a_stream_is_that_on_arrays(tmp_path, small_sample):
+    data = write(tmp_path, "parquet", y)
+    streamed = FixedSizeLSSVR(selection=Z, gamma=0.3, cv=0.2).fit(data)
+    same(streamed, FixedSizeLSSVR(selection=Z, gamma=0.3, cv=PositionHoldout(0.2)).fit(X, y))
+    assert "split0_test_score" in streamed.cv_results_
+    assert "split1_test_score" not in streamed.cv_results_
+
+
+def test_weights_of_a_stream_are_those_of_arrays(small_sample):
+    weight = rng.integers(0, 3, N).astype(float)
+    table = {"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "y": y, "w": weight}
+    streamed = FixedSizeLSSVR(selection=Z, gamma=0.3, n_prototypes=50).fit(
+        scan(table, target="y", weight="w", standardise=False)
+    )
+    fitted = FixedSizeLSSVR(selection=Z, gamma=0.3, n_prototypes=50, cv=PositionFolds(10))
+    same(streamed, fitted.fit(X, y, sample_weight=weight))
+
+
+def test_all_rows_in_the_sample_give_the_fit_of_the_arrays_with_tuned_gamma(tmp_path):
+    data = write(tmp_path, "parquet", y)
+    streamed = FixedSizeLSSVR(50).fit(data)
+    same(streamed, FixedSizeLSSVR(50, cv=PositionFolds(10)).fit(X, y))
+    assert streamed.support_.max() > 1000
+
+
+def test_gamma_is_searched_on_the_sample_and_the_best_are_tried_on_all_rows(small_sample):
+    model = FixedSizeLSSVR(40, random_state=3).fit(scan(X, target=y))
+    tried = np.unique(model.cv_results_["param_gamma"])
+    searched = np.unique([f"{g:.3g}" for g in model.sample_results_["param_gamma"]]).astype(float)
+    assert len(tried) == 3 < len(searched)
+    assert set(tried) <= set(searched)
+    assert model.gamma_ in tried
+    assert model.score(scan(X, target=y)) > 0.97
+    again = FixedSizeLSSVR(40, random_state=3).fit(scan(X, target=y, batch_rows=333))
+    assert (again.dual_coef_ == model.dual_coef_).all()  # to the last bit
+
+
+def test_the_number_of_prototypes_is_chosen_on_a_stream(small_sample):
+    streamed = FixedSizeLSSVR("cv", selection=X[:400], gamma=0.3).fit(
+        scan(X, target=y, standardise=False)
+    )
+    fitted = FixedSizeLSSVR("cv", selection=X[:400], gamma=0.3, cv=PositionFolds(10)).fit(X, y)
+    assert streamed.n_prototypes_ == fitted.n_prototypes_
+    same(streamed, fitted)
+
+
+def test_several_outputs(small_sample):
+    Y = np.column_stack([y, X[:, 0]])
+    frame = pd.DataFrame(np.column_stack([X, Y]), columns=list("abcyz"))
+    data = scan(frame, target=["y", "z"], standardise=False)
+    streamed = FixedSizeLSSVR(selection=Z, gamma=0.3).fit(data)
+    fitted = FixedSizeLSSVR(selection=Z, gamma=0.3, cv=PositionFolds(10)).fit(X, Y)
+    same(streamed, fitted)
+    assert streamed.score(data) == pytest.approx(fitted.score(X, Y))
+    assert streamed.predict(data).shape == (N, 2)
+
+
+def test_a_scorer_scores_as_many_candidates_as_the_budget_holds(small_sample):
+    many = scan(np.tile(X, (12, 1)), target=np.tile(y, 12), standardise=False)
+    model = FixedSizeLSSVR(selection=Z, gamma=0.3, scoring="neg_mean_absolute_error")
+    with pytest.raises(MemoryBudgetError, match="scoring"):
+        model.set_params(memory_budget="4 MB").fit(many)
+    model.set_params(memory_budget="8 MB").fit(many)
+    scores = model.cv_results_["mean_test_score"]
+    assert 1 <= np.isfinite(scores).sum() < len(scores)
+    assert np.isfinite(model.best_score_)
+    fitted = FixedSizeLSSVR(selection=Z, gamma=0.3, scoring="neg_mean_absolute_error")
+    fitted.set_params(cv=PositionFolds(10)).fit(np.tile(X, (12, 1)), np.tile(y, 12))
+    assert model.best_score_ == pytest.approx(fitted.best_score_, rel=0.1)
+
+
+def test_a_stopped_search_on_a_stream_is_continued(tmp_path, small_sample):
+    options = {"selection": Z, "random_state": 0, "checkpoint": tmp_path / "c.jsonl"}
+    data = scan(X, target=y, standardise=False)
+    whole = FixedSizeLSSVR(selection=Z, random_state=0).fit(data)
+    first = FixedSizeLSSVR(**options).fit(data)
+    again = FixedSizeLSSVR(**options).fit(data)
+    for model in (first, again):
+        assert (model.dual_coef_ == whole.dual_coef_).all()
+
+
+def test_a_fitted_model_is_pickled_and_cloned(tmp_path):
+    frame_with_text().to_parquet(tmp_path / "rows.parquet")
+    data = scan(tmp_path / "rows.parquet", target="y")
+    model = FixedSizeLSSVR(20, C=1.0).fit(data)
+    again = pickle.loads(pickle.dumps(model))
+    assert (again.predict(data) == model.predict(data)).all()
+    assert not clone(model).__sklearn_is_fitted__()
+
+
+# -- preparation ------------------------------------------------------------------------------
+
+
+def test_standardising_is_that_of_scikit_learn(small_sample):
+    wide = X * [1.0, 100.0, 0.01] + 5.0
+    streamed = FixedSizeLSSVR(selection=Z, gamma="scale").fit(scan(wide, target=y))
+    scaler = StandardScaler().fit(wide)
+    fitted = FixedSizeLSSVR(selection=Z, gamma="scale", cv=PositionFolds(10))
+    fitted.fit(scaler.transform(wide), y)
+    assert streamed.gamma_ == pytest.approx(fitted.gamma_, rel=1e-12)
+    np.testing.assert_allclose(
+        streamed.predict(wide), fitted.predict(scaler.transform(wide)), rtol=1e-6, atol=1e-8
+    )
+
+
+def frame_with_text():
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    frame["city"] = np.array(["Ghent", "Leuven", "Mons"])[rng.integers(0, 3, N)]
+    frame["y"] = y + 2.0 * (frame["city"] == "Mons")
+    return frame
+
+
+def test_raw_rows_of_any_kind_are_predicted(tmp_path, small_sample):
+    frame = frame_with_text()
+    frame.to_parquet(tmp_path / "rows.parquet")
+    data = scan(tmp_path / "rows.parquet", target="y")
+    model = FixedSizeLSSVR(60).fit(data)
+    assert model.score(data) > 0.97
+    expected = model.predict(data)
+    raw = frame.drop(columns="y")
+    for rows in (raw, raw[["city", "c", "b", "a"]], frame, pa.Table.from_pandas(raw), scan(raw)):
+        np.testing.assert_allclose(model.predict(rows), expected, rtol=1e-12)
+    categorical = raw.assign(city=raw["city"].astype("category"))
+    np.testing.assert_allclose(model.predict(categorical), expected, rtol=1e-12)
+    np.testing.assert_allclose(model.predict(raw.to_numpy(object)), expected, rtol=1e-12)
+    assert model.n_features_in_ == 4
+    assert model.prototypes_.shape[1] == 6
+    assert list(model.feature_names_in_) == ["a", "b", "c", "city"]
+
+
+def test_missing_values_are_refused_or_imputed(tmp_path):
+    frame = frame_with_text()
+    frame.loc[1700, "b"] = np.nan
+    frame.loc[1800, "city"] = None
+    frame.to_parquet(tmp_path / "rows.parquet")
+    with pytest.raises(InvalidInputError, match=r"'b'.*row 1700 of .*rows\.parquet"):
+        FixedSizeLSSVR(20, C=1.0).fit(scan(tmp_path / "rows.parquet", target="y"))
+    data = scan(tmp_path / "rows.parquet", target="y", missing="impute")
+    model = FixedSizeLSSVR(20, C=1.0).fit(data)
+    assert np.isfinite(model.predict(data)).all()
+    assert model.preparation_.categories == ((None, "Ghent", "Leuven", "Mons"),)
+
+
+# -- updating, predicting to files -----------------------------------------------------------
+
+
+def test_rows_are_added_and_removed_from_a_stream(small_sample):
+    options = {"selection": Z, "C": 10.0, "gamma": 0.3}
+    whole = FixedSizeLSSVR(**options).fit(X, y)
+    first = scan(X[:1500], target=y[:1500], standardise=False)
+    second = scan(X[1500:], target=y[1500:], standardise=False)
+    model = FixedSizeLSSVR(**options).fit(first).partial_fit(second)
+    same(model, whole)
+    same(model.forget(second), FixedSizeLSSVR(**options).fit(X[:1500], y[:1500]))
+    same(model.partial_fit(X[1500:], y[1500:]), whole)
+
+
+def test_a_model_of_arrays_learns_and_predicts_from_a_stream():
+    options = {"selection": Z, "C": 10.0, "gamma": 0.3, "class_weight": "balanced"}
+    model = FixedSizeLSSVC(**options).fit(X[:1500], label[:1500])
+    model.partial_fit(scan(X[1500:], target=label[1500:]))
+    same(model, FixedSizeLSSVC(**options).fit(X, label))
+    assert (model.predict(scan(X)) == model.predict(X)).all()
+
+
+def test_an_unseen_label_is_an_error_and_changes_nothing():
+    model = FixedSizeLSSVC(selection=Z, C=1.0, gamma=0.3).fit(X, label)
+    before = model.predict(X)
+    for rows in ((X[:3], ["low", "low", "odd"]), (scan(X[:3], target=["low", "low", "odd"]),)):
+        with pytest.raises(InvalidInputError, match="odd"):
+            model.partial_fit(*rows)
+    assert (model.predict(X) == before).all()
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "npy", "arrow"])
+def test_predictions_are_written(ending, tmp_path):
+    model = FixedSizeLSSVC(selection=Z, C=1.0, gamma=0.3).fit(X, label)
+    out = tmp_path / f"p.{ending}"
+    for rows in (X, scan(X)):
+        assert model.predict(rows, out=out) == str(out)
+        if ending == "npy":
+            found = np.load(out)
+        elif ending == "csv":
+            found = pd.read_csv(out)["prediction"].to_numpy()
+        elif ending == "arrow":
+            found = pa.ipc.open_file(out).read_all()["prediction"].to_numpy()
+        else:
+            found = pd.read_parquet(out)["prediction"].to_numpy()
+        assert (found == model.predict(X)).all()
+    assert [path.name for path in tmp_path.iterdir()] == [out.name]
+
+
+# -- other sources, faults -------------------------------------------------------------------
+
+
+class Made:
+    """Rows made on request."""
+
+    n_rows, n_targets = N, 1
+
+    def read(self, part):
+        return Block(X[part], y[part, None], None, part.start)
+
+
+def test_a_source_of_ones_own_is_fitted(small_sample):
+    model = FixedSizeLSSVR(selection=Z, gamma=0.3).fit(Made())
+    same(model, FixedSizeLSSVR(selection=Z, gamma=0.3, cv=PositionFolds(10)).fit(X, y))
+    assert model.score(Made()) == pytest.approx(model.score(X, y))
+    assert not hasattr(model, "preparation_")
+
+
+class Interrupted(RBF):
+    """Raises after some blocks, as a person may."""
+
+    calls = 0
+
+    def against(self, Z):
+        values = super().against(Z)
+
+        def counted(X, out=None):
+            Interrupted.calls += 1
+            if Interrupted.calls > 2:
+                raise KeyboardInterrupt
+            return values(X, out)
+
+        return counted
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_an_interrupted_fit_leaves_an_unfitted_model(streamed, small_sample):
+    model = FixedSizeLSSVR(selection=Z, C=1.0, gamma=0.3).fit(X, y)
+    model.set_params(kernel=Interrupted(0.3))
+    Interrupted.calls = 0
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(scan(X, target=y)) if streamed else model.fit(X, y)
+    assert not model.__sklearn_is_fitted__()
+    assert not hasattr(model, "prototypes_")
+
+
+def test_an_interrupted_update_leaves_the_model_as_it_was():
+    model = FixedSizeLSSVR(selection=Z, C=1.0, gamma=0.3, kernel=Interrupted(0.3))
+    Interrupted.calls = -10_000
+    model.fit(X, y)
+    before, moments = model.dual_coef_.copy(), model.moments_
+    Interrupted.calls = 0
+    with pytest.raises(KeyboardInterrupt):
+        model.partial_fit(scan(X, target=y))
+    assert (model.dual_coef_ == before).all()
+    assert model.moments_ is moments
+
+
+def fitted():
+    return FixedSizeLSSVR(selection=Z, C=1.0, gamma=0.3).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: FixedSizeLSSVR().fit(scan(X)), "no target"),
+        (lambda: FixedSizeLSSVR().fit(scan(X, target=y), y), "leave y"),
+        (lambda: FixedSizeLSSVR(cv="loo").fit(scan(X, target=y)), "cv='loo'"),
+        (lambda: FixedSizeLSSVR(loss="huber").fit(scan(X, target=y)), "huber"),
+        (lambda: FixedSizeLSSVR().fit(scan(X, target=label)), "FixedSizeLSSVC"),
+        (lambda: FixedSizeLSSVC().fit(scan(X, target=y)), "FixedSizeLSSVR"),
+        (lambda: FixedSizeLSSVC().fit(scan(X, target=0 * y)), "one class"),
+        (lambda: FixedSizeLSSVR().fit(scan(X, target=np.where(y > 2, np.nan, y))), "row"),
+        (lambda: FixedSizeLSSVR().fit(scan(X[:0], target=y[:0])), "empty"),
+        (lambda: FixedSizeLSSVR().fit(scan(X, target=y, weight=-np.ones(N))), "weight"),
+        (lambda: FixedSizeLSSVR().fit(scan(X, target=y, weight=np.zeros(N))), "zero"),
+        (lambda: fitted().partial_fit(scan(X, target=np.full(N, np.nan))), "target"),
+        (lambda: fitted().partial_fit(scan(X + np.inf, target=y)), "row 0"),
+        (lambda: fitted().predict(scan(X * np.nan)), "row 0"),
+        (lambda: fitted().predict(scan(X[:, :2])), "2 columns"),
+    ],
+)
+def test_what_cannot_be_fitted_says_why(call, message):
+    with pytest.raises(InvalidInputError, match=message):
+        call()
+
+
+def test_predicting_other_columns_says_which():
+    model = FixedSizeLSSVR(20, C=1.0).fit(scan(frame_with_text(), target="y"))
+    with pytest.raises(InvalidInputError, match="city"):
+        model.predict(scan(pd.DataFrame(X, columns=["a", "b", "c"])))
+    with pytest.raises(InvalidInputError, match="city"):
+        model.predict(pd.DataFrame(X, columns=["a", "b", "c"]))
+    with pytest.raises(InvalidInputError, match="4 columns"):
+        model.predict(X)

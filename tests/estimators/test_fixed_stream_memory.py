@@ -1,0 +1,46 @@
+"""Peak memory of a tuned fit does not grow with the rows."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+PEAK = """
+import sys
+import numpy as np
+import lssvm.estimators.fixed_stream as fixed_stream
+from lssvm import FixedSizeLSSVC, scan
+from lssvm._core.memory import peak_memory
+
+import pyarrow.parquet
+
+fixed_stream.SAMPLE_ROWS = 5_000
+start = peak_memory()
+data = scan([sys.argv[1]] * int(sys.argv[2]), "y", batch_rows=16_384)
+model = FixedSizeLSSVC(20, gamma=0.05, cv=3, n_jobs=2, memory_budget='80 MB').fit(data)
+model.predict(data, out=sys.argv[3])
+assert model.score(data) > 0.8
+assert start < model.peak_memory_ <= peak_memory()
+print(data.n_rows, start, peak_memory())
+"""
+
+
+def test_ten_times_the_rows_take_the_same_memory(tmp_path):
+    n, d = 60_000, 20
+    X = np.random.default_rng(0).standard_normal((n, d))
+    columns = {f"x{j}": X[:, j] for j in range(d)} | {"y": (X[:, 0] + X[:, 1] > 0).astype(int)}
+    pq.write_table(pa.table(columns), tmp_path / "rows.parquet", row_group_size=20_000)
+    peaks = {}
+    for copies in (1, 10):
+        command = [sys.executable, "-c", PEAK, str(tmp_path / "rows.parquet"), str(copies)]
+        run = subprocess.run(
+            [*command, str(tmp_path / "p.parquet")], capture_output=True, text=True, check=True
+        )
+        rows, start, peak = (int(word) for word in run.stdout.split())
+        assert rows == copies * n
+        assert peak - start <= 80e6  # the budget is kept
+        peaks[copies] = peak
+    # 96 MB of rows, were they held, on top of about 200 MB of libraries
+    assert peaks[10] <= 1.2 * peaks[1]
