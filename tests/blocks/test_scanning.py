@@ -1,5 +1,6 @@
 """Files of every kind are read in order, and what is wrong with them is named."""
 
+import gzip
 import re
 from itertools import chain, pairwise
 
@@ -121,6 +122,10 @@ def test_libsvm_text(tmp_path):
     assert data.feature_names == ("1", "2", "3")
     np.testing.assert_array_equal(block.numbers, [[0.5, 0, 2], [0, 0.1, 0], [0, 0, 0]])
     assert block.target.tolist() == [1.0, -1.0, 3.0]
+    with gzip.open(tmp_path / "t.svm.gz", "wt") as file:
+        file.write(path.read_text())
+    (zipped,) = scan(tmp_path / "t.svm.gz").blocks()
+    np.testing.assert_array_equal(zipped.numbers, block.numbers)
     (block,) = scan(path, columns=[3, 9]).blocks()
     np.testing.assert_array_equal(block.numbers, [[2, 0], [0, 0], [0, 0]])
 

@@ -14,6 +14,7 @@ import lssvm.estimators.fixed_stream as fixed_stream
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR, scan
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError
 from lssvm.blocks import Block
+from lssvm.blocks.survey import survey
 from lssvm.kernels import RBF
 from lssvm.tuning import PositionFolds, PositionHoldout
 
@@ -239,6 +240,56 @@ def test_missing_values_are_refused_or_imputed(tmp_path):
     model = FixedSizeLSSVR(20, C=1.0).fit(data)
     assert np.isfinite(model.predict(data)).all()
     assert model.preparation_.categories == ((None, "Ghent", "Leuven", "Mons"),)
+
+
+# -- what else a fixed-size model does ------------------------------------------------------
+
+
+@pytest.mark.parametrize("reduction", ["spfs", "ssd"])
+def test_a_streamed_model_is_reduced(reduction, small_sample):
+    options = {"C": 10.0, "gamma": 0.3, "reduction": reduction, "n_support": 15}
+    data = scan(X, target=y, standardise=False)
+    model = FixedSizeLSSVR(60, **options).fit(data)
+    assert len(model.support_vectors_) == 15
+    assert (X[model.support_] == model.support_vectors_).all()
+    assert model.score(data) > 0.5
+    if reduction == "spfs":
+        rows = model.selection_.prototypes(X[_sample_positions(model)])
+        fitted = FixedSizeLSSVR(selection=rows, cv=PositionFolds(10), **options).fit(X, y)
+        same(model, fitted)
+
+
+def _sample_positions(model):
+    found = survey(scan(X, target=y), fixed_stream.SAMPLE_ROWS, seed=model._seed)
+    return found.positions
+
+
+def test_probabilities_and_error_bars_from_a_stream(small_sample):
+    data = scan(X, target=label, standardise=False)
+    model = FixedSizeLSSVC(selection=Z, gamma=0.3).fit(data)
+    fitted = FixedSizeLSSVC(selection=Z, gamma=0.3, cv=PositionFolds(10)).fit(X, label)
+    p = model.predict_proba(data)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    assert np.abs(p - fitted.predict_proba(X)).mean() < 0.05  # calibrated on fewer rows
+    data = scan(X, target=y, standardise=False)
+    bars = FixedSizeLSSVR(selection=Z, C=10.0, gamma=0.3).fit(data)
+    expected = FixedSizeLSSVR(selection=Z, C=10.0, gamma=0.3).fit(X, y)
+    for ours, theirs in zip(
+        bars.predict(data, return_std=True), expected.predict(X, return_std=True), strict=True
+    ):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+    inside = bars.predict_interval(data, 0.9)
+    assert 0.85 < np.mean((inside[:, 0] < y) & (y < inside[:, 1])) < 0.95
+    with pytest.raises(MemoryBudgetError, match="error bars"):
+        bars.set_params(memory_budget=1000).predict(data, return_std=True)
+
+
+def test_forgotten_rows_leave_the_calibration_sample(small_sample):
+    data = scan(X, target=y, standardise=False)
+    model = FixedSizeLSSVR(selection=Z, C=10.0, gamma=0.3).fit(data)
+    before = len(model._sample.keys)
+    model.forget(scan(X[:1250], target=y[:1250], standardise=False))
+    assert 0.3 * before < len(model._sample.keys) < 0.7 * before
 
 
 # -- updating, predicting to files -----------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import mmap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -169,14 +170,15 @@ class LibsvmReader:
         for file in self.files:
             first = 0
             try:
-                with open(file, encoding="utf-8") as handle:
+                opened = gzip.open if file.endswith(".gz") else open
+                with opened(file, "rt", encoding="utf-8") as handle:
                     while batch := list(islice(handle, batch_rows)):
                         lines = [line.partition("#")[0] for line in batch]
                         lines = [line for line in lines if line.strip()]
                         if lines:
                             yield lines, file, first
                         first += len(lines)
-            except (OSError, UnicodeDecodeError) as error:
+            except (OSError, EOFError, UnicodeDecodeError) as error:
                 raise InvalidInputError(f"{file} cannot be read as text: {error}.") from error
             if first == 0:
                 raise InvalidInputError(f"{file} is empty: it has no rows. Remove it.")

@@ -72,6 +72,7 @@ class FixedSizeLSSVR(
         what is tuned (by absolute error, where ``scoring`` is None). Huber's loss bends at
         1.345 robust standard deviations of its residuals. For absolute loss a tuned C is
         multiplied by twice the median absolute residual, so that it weighs as much as before.
+        Rows of a scan: squared loss only.
     cv : int, float, "loo", splitter or iterable, default=10
         Folds for tuning. A number assigns rows by content (equal rows share a fold; at most as
         many folds as distinct rows); a share between 0 and 1 is held out once, for data of which

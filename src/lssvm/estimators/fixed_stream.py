@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.memory import as_bytes, require
-from lssvm._core.threads import n_threads, run_stream
+from lssvm._core.threads import n_threads, run_stream, slices
 from lssvm.blocks import Scan, scan
 from lssvm.blocks.plain import SourceReader
-from lssvm.blocks.raw import RawBlock, plain_features
-from lssvm.blocks.scanning import as_scan
+from lssvm.blocks.raw import CHUNK, RawBlock, plain_features
+from lssvm.blocks.scanning import as_scan, is_stream
 from lssvm.blocks.survey import Survey, survey
 from lssvm.blocks.writing import write_table
 from lssvm.estimators._problem import FixedProblem
@@ -192,7 +192,7 @@ def _tunes(model: Any) -> bool:
 
 def update_rows(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Scan, Any]:
     """Return the rows to add or remove as a scan, and the preparation that is left to do."""
-    if isinstance(X, Scan) or hasattr(X, "n_targets"):
+    if is_stream(X):
         refuse_arrays(y, sample_weight)
         data = model_rows(model, X)
         if not data.has_target:
@@ -266,9 +266,12 @@ def stream_outputs(model: Any, data: Any) -> Iterator[FloatArray]:
 
 def write_predictions(model: Any, X: Any, finish: Any, out: Any) -> str:
     """Predict block by block into a file; the file appears when it is complete."""
-    data = X if hasattr(X, "blocks") or hasattr(X, "n_targets") else scan(X)
-    parts = ({"prediction": finish(raw)} for raw in stream_outputs(model, data))
-    return write_table(parts, os.fspath(out))
+    if is_stream(X):
+        outputs = stream_outputs(model, X)
+    else:
+        whole = model._raw_scores(X)
+        outputs = (whole[part] for part in slices(len(whole), CHUNK))
+    return write_table(({"prediction": finish(raw)} for raw in outputs), os.fspath(out))
 
 
 def accuracy(model: Any, data: Any) -> float:
