@@ -229,6 +229,18 @@ def test_raw_rows_of_any_kind_are_predicted(tmp_path, small_sample):
     assert list(model.feature_names_in_) == ["a", "b", "c", "city"]
 
 
+def test_columns_without_names_are_counted(tmp_path, small_sample):
+    model = FixedSizeLSSVR(selection=Z, C=10.0, gamma=0.3).fit(scan(X * 100.0, target=y))
+    assert not hasattr(model, "feature_names_in_")
+    frame = pd.DataFrame(X * 100.0, columns=["a", "b", "c"])
+    frame.to_parquet(tmp_path / "rows.parquet")
+    expected = model.predict(X * 100.0)
+    for rows in (frame, scan(tmp_path / "rows.parquet"), scan(X * 100.0)):
+        np.testing.assert_allclose(model.predict(rows), expected, rtol=1e-12)
+    with pytest.raises(InvalidInputError, match="text"):
+        model.predict(scan(frame.assign(b="word")))
+
+
 def test_missing_values_are_refused_or_imputed(tmp_path):
     frame = frame_with_text()
     frame.loc[1700, "b"] = np.nan

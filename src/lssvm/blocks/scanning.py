@@ -92,6 +92,11 @@ class Scan:
         """Names of the columns of features."""
         return self.schema.names
 
+    @property
+    def named(self) -> bool:
+        """Whether the columns have names of their own, by which they are found again."""
+        return isinstance(self.reader, (ArrowReader, FrameReader, LibsvmReader))
+
     def select(self, names: tuple[str, ...] | None, n_columns: int) -> Scan:
         """Return a scan of the columns that a model knows.
 
@@ -101,8 +106,7 @@ class Scan:
             Where columns have names; None: they are counted.
         n_columns : int
         """
-        named = isinstance(self.reader, (ArrowReader, FrameReader, LibsvmReader))
-        if names is not None and named:
+        if names is not None and self.named:
             reader: Any = self.reader
             return replace(self, reader=replace(reader, columns=names))
         if len(self.schema.names) != n_columns:

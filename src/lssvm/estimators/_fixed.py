@@ -15,6 +15,7 @@ from lssvm._core.errors import ConvergenceWarning, InvalidInputError, NumericalW
 from lssvm._core.memory import as_bytes
 from lssvm._core.progress import Progress
 from lssvm._core.threads import n_threads
+from lssvm.blocks.frames import is_frame
 from lssvm.blocks.scanning import is_stream
 from lssvm.estimators._problem import FixedProblem
 from lssvm.estimators._uncertain_fixed import FixedMemory
@@ -431,7 +432,8 @@ class FixedSizeModel(FixedMemory, ReducibleModel):
         if is_stream(X):
             return stream_features(self, X)
         if hasattr(self, "preparation_"):
-            return self.preparation_.transform(X)
+            named = hasattr(self, "feature_names_in_") or not is_frame(X)
+            return self.preparation_.transform(X if named else np.asarray(X))
         return validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
 
     def _raw_scores(self, X: Any) -> FloatArray:

@@ -14,7 +14,6 @@ from lssvm._core.errors import InvalidInputError
 from lssvm._core.memory import as_bytes, require
 from lssvm._core.threads import n_threads, run_stream, slices
 from lssvm.blocks import Scan, scan
-from lssvm.blocks.plain import SourceReader
 from lssvm.blocks.raw import CHUNK, RawBlock, plain_features
 from lssvm.blocks.scanning import as_scan, is_stream
 from lssvm.blocks.survey import Survey, survey
@@ -114,7 +113,7 @@ def first_pass(model: Any, data: Any, *, classes: bool) -> tuple[Scan, Survey]:
     model._seed = seed_of(model.random_state)
     found = survey(data, size, seed=model._seed, classes=classes)
     model.n_features_in_ = columns
-    if not isinstance(data.reader, SourceReader):
+    if data.named:
         model.feature_names_in_ = np.array(data.schema.names, dtype=object)
     if found.preparation is not None:
         model.preparation_ = found.preparation
@@ -210,12 +209,13 @@ def model_rows(model: Any, data: Any) -> Scan:
     rows = as_scan(data)
     names = tuple(str(n) for n in getattr(model, "feature_names_in_", ())) or None
     rows = rows.select(names, model.n_features_in_)
-    if hasattr(model, "preparation_"):
-        model.preparation_.schema.check(rows.schema, "the data set")
-    elif rows.schema.texts:
+    known = model.preparation_.schema if hasattr(model, "preparation_") else None
+    if known is not None and names is not None and rows.named:
+        known.check(rows.schema, "the data set")
+    elif rows.schema.texts != (() if known is None else known.texts):
         raise InvalidInputError(
-            f"The columns {list(rows.schema.texts)} hold text, but the model was fitted with "
-            "numbers: give only its columns with columns=."
+            f"The columns {list(rows.schema.texts)} hold text, which is not what the model was "
+            "fitted with: give its columns with columns=."
         )
     return rows
 
