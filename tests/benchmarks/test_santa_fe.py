@@ -26,9 +26,12 @@ def record(origin, nmse, inside):
 
 def test_the_tables_summarise_all_origins():
     text = santa_fe.tables([record(1000, 0.04, 1.0), record(1470, 0.5, 0.6)])
-    assert "| free-run | 0.040 | 2 | 0.5 | 2 | 0.270 | 0.270 | 0.50 | 3.0 |" in text
+    assert "| free-run | 0.040 | 2 | 0.5 | 2 | 0.270 | 0.270 | 0.50 | - | 3.0 |" in text
     assert "| 90% | 80.0% | 60% | 1 of 2 | 1.00 |" in text
     assert "one-step" not in text
+    other = {**record(1000, 0.03, 1.0), "method": "one-step"}
+    text = santa_fe.tables([record(1000, 0.04, 1.0), record(1470, 0.5, 0.6), other])
+    assert "| one-step | 0.030 | 2 | 0.5 | 1 | 0.030 | 0.030 | 0.03 | 1 of 1 | 3.0 |" in text
 
 
 def test_a_model_that_is_trained_once_continues_at_later_origins(monkeypatch):
