@@ -173,7 +173,7 @@ def _distinct(
     order = (
         np.lexsort((labels, hashes)) if labels is not None else np.argsort(hashes, kind="stable")
     )
-    hashes = hashes[order]
+    hashes.sort()  # in place, which hashes[order] is not
     new = np.ones(len(order), dtype=bool)
     np.not_equal(hashes[1:], hashes[:-1], out=new[1:])
     return order, new
