@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from lssvm import LSSVR, FixedSizeLSSVR
+from lssvm import LSSVC, LSSVR, FixedSizeLSSVR
 from lssvm._core.errors import InvalidInputError
 from lssvm.plots import TuningTraceDisplay
 
@@ -32,6 +32,16 @@ def test_every_search_has_a_falling_line(models, over):
         results = models[name].cv_results_
         assert best[-1] == pytest.approx(-np.max(results["mean_test_score"]))
         assert len(best) == len(results["mean_test_score"])
+
+
+def test_accuracies_are_shown_as_scores():
+    labels = (np.abs(X[:, 0]) < 1).astype(int)
+    model = LSSVC(**SETTINGS, search="grid").fit(X, labels)
+    display = TuningTraceDisplay.from_estimators({"grid": model})
+    best = np.asarray(display.lines_["grid"].get_ydata())
+    assert np.all(np.diff(best) >= 0)
+    assert best[-1] == pytest.approx(np.max(model.cv_results_["mean_test_score"]))
+    assert display.ax_.get_ylabel() == "best score so far"
 
 
 def test_the_approximate_part_comes_before(models):

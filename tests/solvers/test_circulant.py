@@ -141,6 +141,10 @@ def test_spare_places_repeat_rows():
     assert counts.max() == 2
     first = lattice.first()
     assert np.array_equal(lattice.places[first], np.arange(101))
+    V = np.random.default_rng(1).standard_normal((len(lattice.places), 2))
+    expected = np.zeros((101, 2))
+    np.add.at(expected, lattice.places, V)
+    np.testing.assert_allclose(lattice.gather(V), expected)
 
 
 @pytest.mark.parametrize(("n", "levels"), [(1300, 2), (1009, 2), (2**18, 2), (997, 3), (70, 3)])

@@ -40,7 +40,8 @@ class TuningTraceDisplay:
 
     Notes
     -----
-    Compare searches that minimise the same criterion on the same data. Time and memory are
+    Compare searches that minimise the same criterion on the same data. Losses that are all negative
+    or zero (minus a score) are shown as scores. Time and memory are
     O(n) in the number of evaluations. [DeBrabanter2010, Section 6.3] compares searches so.
 
     Examples
@@ -125,6 +126,9 @@ class TuningTraceDisplay:
         self.ax_, self.figure_ = ax, ax.figure
         self.lines_: dict[str, Any] = {}
         self.approximate_: dict[str, Any] = {}
+        both = [r for result in self.results.values() for r in (result, result.approximate) if r]
+        scores = all(np.all(r.trace["best_loss"] <= 0) for r in both)
+        sign = -1.0 if scores else 1.0
         for i, (name, result) in enumerate(self.results.items()):
             style = {"color": COLOURS[i % len(COLOURS)], "drawstyle": "steps-post"}
             before = 0
@@ -133,25 +137,26 @@ class TuningTraceDisplay:
                 before = part.n_evaluations if over == "n_evaluations" else 0
                 (self.approximate_[name],) = ax.plot(
                     part.trace[over],
-                    part.trace["best_loss"],
+                    sign * part.trace["best_loss"],
                     linestyle=":",
                     linewidth=1.0,
-                    label=f"{name}, approximate",
+                    label=f"{name}, approximate: {part.n_evaluations} evaluations",
                     **style,
                 )
             trace = result.trace
             (self.lines_[name],) = ax.plot(
                 trace[over] + before,
-                trace["best_loss"],
+                sign * trace["best_loss"],
                 linestyle=DASHES[i % len(DASHES)],
                 marker=MARKERS[i % len(MARKERS)],
                 markevery=[len(trace["best_loss"]) - 1],
-                label=f"{name}: {result.loss:.4g}",
+                label=f"{name}: {result.n_evaluations} evaluations",
                 **style,
             )
         ax.set_xlabel(OVER[over])
-        ax.set_ylabel("best loss so far")
-        if all(np.all(line.get_xdata() > 0) for line in self.lines_.values()):
-            ax.set_xscale("log")
+        ax.set_ylabel("best score so far" if scores else "best loss so far")
+        ax.set_xscale("log")
+        if all(np.all(r.trace["best_loss"] > 0) for r in both):
+            ax.set_yscale("log")
         self.legend_ = ax.legend(frameon=False, fontsize="small")
         return self

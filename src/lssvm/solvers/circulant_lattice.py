@@ -65,12 +65,12 @@ class Lattice:
     def gather(self, V: FloatArray) -> FloatArray:
         """Add the values (N, k) at all places of each row, shape (n, k)."""
         flat = V.reshape(len(self.places), -1)
-        if len(self.places) == self.n:
-            out = np.empty_like(flat)
-            out[self.places] = flat
-            return out
-        out = np.zeros((self.n, flat.shape[1]), flat.dtype)
-        np.add.at(out, self.places, flat)
+        first = self.first()
+        out = flat[first]
+        if len(self.places) > self.n:
+            spare = np.ones(len(self.places), dtype=bool)
+            spare[first] = False
+            np.add.at(out, self.places[spare], flat[spare])
         return out
 
     def first(self) -> IntArray:
