@@ -83,6 +83,8 @@ bench: $(STAMPS)/group-bench
 	$(RUN) -m benchmarks.tables_2010 --results $(RESULTS)/fixed_size2010.jsonl --out $(RESULTS)/fixed_size2010.md
 	$(RUN) -m benchmarks.circulant2011 --data '$(DATA)' --out $(RESULTS)/circulant2011.jsonl
 	$(RUN) -m benchmarks.tables_circulant2011 --results $(RESULTS)/circulant2011.jsonl --out $(RESULTS)/circulant2011.md
+	$(RUN) -m benchmarks.greedy2007 --data '$(DATA)' --out $(RESULTS)/greedy2007.jsonl
+	$(RUN) -m benchmarks.greedy2007 --out $(RESULTS)/greedy2007.jsonl --tables $(RESULTS)/greedy2007.md
 	@echo "The tables and speed ratios are in $(RESULTS)."
 
 clean:

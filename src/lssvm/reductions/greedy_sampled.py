@@ -177,7 +177,7 @@ class SampledSearch:
     Notes
     -----
     Per step and problem size^2 operations for the factor, and candidates x size for the residual.
-    Kernel columns of new basis functions are computed over all rows, 32 at a time, while the budget
+    Kernel columns of new basis functions are computed over all rows, 64 at a time, while the budget
     lasts; later ones are evaluated at the candidates, step by step.
     """
 
@@ -256,11 +256,11 @@ class SampledSearch:
         largest: list[float] = size.max(axis=0).tolist()
         some: list[bool] = np.asarray(free.any(axis=0)).tolist()
         best = np.argmax(np.where(free, gain, -1.0), axis=0)
+        K = np.hstack(parts)[:m] if self.settings.prefit and parts else np.empty((m, 0))
         for c, p in enumerate(running):
             problem = self.problems[p]
             if self.settings.prefit:
-                K = np.hstack(parts)[:m, problem.slots] if parts else np.empty((m, 0))
-                curvature = problem.curvature(self.H[rows], K)
+                curvature = problem.curvature(self.H[rows], K[:, problem.slots])
                 best[c] = np.argmax(np.where(free[:, c], size[:, c] ** 2 / curvature, -1.0))
             self._record(problem, largest[c], R[m:, c])
             if self._stops(problem, largest[c], some[c]):
