@@ -54,7 +54,7 @@ def load(folder: Path, name: str) -> tuple[Any, Any]:
     target = frame.pop("target").to_numpy()
     columns = [
         frame[c].to_numpy(dtype=float)
-        if np.issubdtype(frame[c].dtype, np.number)
+        if pd.api.types.is_numeric_dtype(frame[c].dtype)
         else np.unique(frame[c].to_numpy().astype(str), return_inverse=True)[1].astype(float)
         for c in frame.columns
     ]

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 FloatArray = NDArray[Any]
 IntArray = NDArray[np.intp]
 
-N_C = 30  # values of C that a reduced model is tuned over
+N_C = 20  # values of C that a reduced model is tuned over
 KEEP = 0.05  # part of the memory budget up to which the moments of the folds are kept
 
 
@@ -97,7 +97,7 @@ class ReducibleModel(BaseEstimator):
         Notes
         -----
         Section V of [Mall2014]_. From the moments of the folds that `fit` has seen, without a pass
-        over the data: about 27 v m^3 operations for v folds. A model that was reduced has computed
+        over the data: about 15 v m^3 operations for v folds. A model that was reduced has computed
         it already. A model that was not keeps the moments of the folds (v m^2 numbers) where they
         take at most 5 % of ``memory_budget``, until it is pickled or rows are added.
 

@@ -143,7 +143,8 @@ def strongest(systems: Sequence[L0System]) -> int:
 
 def _ridge(A: FloatArray, B: FloatArray, C: float) -> FloatArray:
     """Solve (A + I/C) x = B, A positive semidefinite to rounding."""
-    jitter = 0.0
+    rounding = 10.0 * len(A) * float(np.finfo(np.float64).eps) * float(np.max(np.diagonal(A)))
+    jitter = 0.0 if C * rounding < 0.01 else rounding  # as large as 1/C: the rest is noise
     for _ in range(4):
         H = A.copy()
         H[np.diag_indices_from(H)] += 1.0 / C + jitter
@@ -151,6 +152,5 @@ def _ridge(A: FloatArray, B: FloatArray, C: float) -> FloatArray:
             factor = cho_factor(H.T, lower=True, overwrite_a=True, check_finite=False)
             return np.asarray(cho_solve(factor, B, check_finite=False))
         except LinAlgError:
-            eps = float(np.finfo(np.float64).eps)
-            jitter = max(100.0 * jitter, 10.0 * len(A) * eps * float(np.max(np.diagonal(A))))
+            jitter = max(100.0 * jitter, rounding)
     raise LinAlgError("The reduced system is not positive definite.")

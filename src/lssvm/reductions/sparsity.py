@@ -85,14 +85,14 @@ class SparsityPath:
         return np.asarray(self.C[np.argmin(distance)])
 
 
-def path_sizes(m: int, ratio: float = 0.8) -> IntArray:
-    """Return the sizes of a path: m, and from 0.8 m downwards in steps of a fifth.
+def path_sizes(m: int, ratio: float = 0.75) -> IntArray:
+    """Return the sizes of a path: from m downwards, each three quarters of the one before.
 
     Examples
     --------
     >>> from lssvm.reductions.sparsity import path_sizes
     >>> path_sizes(10)
-    array([ 1,  2,  3,  4,  5,  6,  8, 10])
+    array([ 1,  2,  3,  4,  6,  8, 10])
     """
     sizes = [m]
     while sizes[-1] > 1:
