@@ -11,6 +11,7 @@ from lssvm.kernels import RBF
 from lssvm.moments import Moments
 from lssvm.reductions import L0, FixedSizeL0, L0System, l0_order
 from lssvm.reductions.l0_system import reweighted_step
+from lssvm.tuning import content_folds
 
 rng = np.random.default_rng(3)
 X = rng.normal(size=(400, 2))
@@ -299,3 +300,19 @@ def test_bad_requests():
         FixedSizeL0("l0")
     with pytest.raises(InvalidInputError, match="sparsity_path needs"):
         regressor().fit(X, y).sparsity_path()
+
+
+def test_of_large_folds_five_are_judged():
+    big = rng.normal(size=(2000, 2))
+    target = np.sin(2.0 * big[:, 0])
+    model = FixedSizeLSSVR(5, C=1.0, gamma=1.0, selection=np.arange(5), cv=10, reduction="spfs")
+    model.fit(big, target)
+    path = model.sparsity_path()
+    folds = content_folds(big, 10)
+    residuals = []
+    for test in folds.test[:5]:
+        train = np.setdiff1d(np.arange(2000), test)
+        fold = FixedSizeLSSVR(5, C=1.0, gamma=1.0, selection=big[:5]).fit(big[train], target[train])
+        residuals.append(np.mean((fold.predict(big[test]) - target[test]) ** 2))
+    np.testing.assert_allclose(path.mean[-1], np.average(residuals, weights=[200] * 5), rtol=1e-6)
+    np.testing.assert_allclose(path.std_error[-1], np.std(residuals, ddof=1) / 5**0.5, rtol=1e-3)

@@ -28,6 +28,7 @@ METHODS = ("spfs", "ssd", "sv-l0", "sd")
 """The reductions of a fixed-size model."""
 
 _SINGULAR = 1e-8  # pivots of K(Z, Z) below which its eigenvalues have to be looked at
+_FEW, _LARGE = 5, 10  # so many folds are judged where each has so many rows per prototype
 _FLOOR = 1e-10  # squared errors, relative to those of the bias alone, that count as zero
 
 
@@ -272,7 +273,8 @@ def cross_validate_sizes(
     are codes.
 
     With v folds, about 15 v m^3 operations, and v m^2 numbers of memory, which the moments of the
-    folds have already.
+    folds have already. Of folds that all have at least 10 m rows, five are enough and no more are
+    judged.
 
     Examples
     --------
@@ -290,6 +292,7 @@ def cross_validate_sizes(
     """
     m = len(basis.Z)
     groups = basis.groups(columns)
+    n_folds = _judged_folds(basis, groups)
     sizes = path_sizes(m)
     grids = [[_grid(basis, g, None if s == m else C_grid) for s in sizes] for g in groups]
     _ = basis.map  # once, before threads need it
@@ -308,12 +311,12 @@ def cross_validate_sizes(
         return ranked, [basis.errors(v, group, supports, grid) for group, grid in todo]
 
     with small_problem(m):
-        judged = run_blocks(judge, [None, *range(basis.n_folds)], basis.threads)
+        judged = run_blocks(judge, [None, *range(n_folds)], basis.threads)
     squares, C = _best_C(basis, columns, groups, grids, [errors for _, errors in judged[1:]])
-    weight, constant = _without_support(basis, groups)
+    weight, constant = _without_support(basis, groups, n_folds)
     losses = squares / weight  # (s, v)
     mean = squares.sum(axis=1) / weight.sum()
-    std_error = losses.std(axis=1, ddof=1) / np.sqrt(basis.n_folds)
+    std_error = losses.std(axis=1, ddof=1) / np.sqrt(n_folds)
     return SparsityPath(sizes, mean, std_error, C, judged[0][0], constant)
 
 
@@ -366,10 +369,18 @@ def _best_C(
     return squares, C
 
 
-def _without_support(basis: PrototypeBasis, groups: list[IntArray]) -> tuple[FloatArray, float]:
+def _judged_folds(basis: PrototypeBasis, groups: list[IntArray]) -> int:
+    """Return how many folds are judged: all, or a few where they are large."""
+    rows = [basis.testing(v, group).n for v in range(basis.n_folds) for group in groups]
+    return min(_FEW, basis.n_folds) if min(rows) >= _LARGE * len(basis.Z) else basis.n_folds
+
+
+def _without_support(
+    basis: PrototypeBasis, groups: list[IntArray], n_folds: int
+) -> tuple[FloatArray, float]:
     """Return the weights of all outputs on the folds (v,), and the error of the bias alone."""
-    weight, error = np.zeros(basis.n_folds), 0.0
-    for v in range(basis.n_folds):
+    weight, error = np.zeros(n_folds), 0.0
+    for v in range(n_folds):
         for group in groups:
             training, test = basis.training(v, group), basis.testing(v, group)
             b = training.target / training.weight if training.weight > 0 else 0.0
