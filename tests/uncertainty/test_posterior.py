@@ -202,6 +202,14 @@ def test_what_has_no_error_bars_says_so():
         model.predict(np.zeros((500, 2)), return_cov=True)
 
 
+def test_what_has_no_noise_estimate_has_no_such_attribute():
+    assert not hasattr(LSSVR(), "noise_variance_")
+    assert hasattr(LSSVR().fit(X, y), "noise_variance_")
+    reduced = LSSVR(reduction="l0").fit(X, y)
+    assert not hasattr(reduced, "noise_variance_")
+    assert "LSSVR" in reduced._repr_html_()
+
+
 def test_error_bars_follow_rows_that_are_added_and_forgotten():
     Z = X[:15]
     whole = FixedSizeLSSVR(C=C, gamma=gamma, selection=Z).fit(X, y)

@@ -47,7 +47,10 @@ class IntervalMixin(BaseEstimator):
     def noise_variance_(self) -> Any:
         """Estimated variance of the noise: a number, or one per output."""
         check_is_fitted(self)
-        noise = self._per_output("noise_variance")
+        try:
+            noise = self._per_output("noise_variance")
+        except InvalidInputError as error:  # there is no such attribute, as `hasattr` is to find
+            raise AttributeError(str(error)) from error
         return float(noise[0]) if self._single else noise
 
     def _per_output(self, name: str) -> FloatArray:
