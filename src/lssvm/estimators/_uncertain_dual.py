@@ -61,7 +61,7 @@ def remember(
     if point is not None and len(C) == 1:
         held = np.concatenate([p[0] for p in point.predictions(np.array([C.pop()]))])
         held_rows = np.concatenate(point.objective.folds.test)
-    rows = model._basis if len(model.support_) == system.n else problem.X
+    rows = model._basis if len(model.support_) == system.n else problem.X.copy()
     if isinstance(system.kernel, Precomputed) or (model.reduction is not None and regression):
         systems = []  # neither the matrix nor rows that the model does without are kept
     else:
