@@ -134,6 +134,20 @@ class TestInput:
             K.truncate(9).predict(rbf(new, X, 0.5)), direct.truncate(9).predict(new), atol=1e-8
         )
 
+    def test_precomputed_with_rows_of_no_weight(self):
+        weight = rng.integers(0, 3, 150).astype(float)
+        K = GreedyLSSVR(5.0, kernel="precomputed", epsilon=0.2).fit(rbf(X, X, 0.5), y, weight)
+        direct = GreedyLSSVR(5.0, gamma=0.5, epsilon=0.2).fit(X, y, weight)
+        assert np.all(weight[K.support_] > 0)
+        for one, two in ((K, direct), (K.truncate(5), direct.truncate(5))):
+            np.testing.assert_allclose(one.predict(rbf(new, X, 0.5)), two.predict(new), atol=1e-8)
+
+    def test_targets_within_epsilon_need_no_basis(self):
+        model = GreedyLSSVR(epsilon=5.0).fit(X, y + 7.0)
+        np.testing.assert_allclose(model.predict(new), np.mean(y) + 7.0)
+        assert not model.dual_coef_.any() and model.paths_[0].status == "epsilon"
+        np.testing.assert_allclose(model.truncate(3).predict(new), model.predict(new))
+
     def test_float32_stays(self):
         model = GreedyLSSVR(5.0, gamma=0.5, epsilon=0.2).fit(X.astype(np.float32), y)
         double = GreedyLSSVR(5.0, gamma=0.5, epsilon=0.2).fit(X, y)
@@ -178,6 +192,8 @@ class TestInput:
             GreedyLSSVR().fit(X, y, -np.ones(150))
         with pytest.raises(InvalidInputError, match="square"):
             GreedyLSSVR(kernel="precomputed").fit(X, y)
+        with pytest.raises(InvalidInputError, match="below 1"):
+            GreedyLSSVC(epsilon=1.0).fit(X, binary)
         with pytest.raises(InvalidInputError, match="decoding"):
             GreedyLSSVC(decoding="votes").fit(X, labels)
 

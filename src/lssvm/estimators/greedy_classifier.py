@@ -58,8 +58,8 @@ class GreedyLSSVC(ClassifierMixin, ProbabilityMixin, GreedyModel):
         Whether there is a bias b.
     epsilon : float, default=0.5
         Stop when the outputs of all rows outside the basis (of the candidates, if there are any)
-        are within epsilon of their targets +1 and -1. Below 1, those rows are classified correctly
-        by the binary problem. 0 gives the full machine of `LSSVC`.
+        are within epsilon of their targets +1 and -1, so that those rows are classified correctly
+        by the binary problem. Below 1; 0 gives the full machine of `LSSVC`.
     criterion : {"fsals", "kmp", "sggp"}, default="fsals"
         The loss that grows the basis: eq. (38), or that of kernel matching pursuit, eq. (36), or of
         the sparse greedy Gaussian process, eq. (37). The last two fit the basis to all rows, which
@@ -214,6 +214,7 @@ class GreedyLSSVC(ClassifierMixin, ProbabilityMixin, GreedyModel):
         self._check_calibration()
         if self._precomputed():
             check_kernel_matrix(X)
+        self._check_epsilon()
         if self.decoding is not None:
             check_option("decoding", self.decoding, ("hamming", "loss"))
         weight = check_weight(sample_weight, X.shape[0])
@@ -258,6 +259,15 @@ class GreedyLSSVC(ClassifierMixin, ProbabilityMixin, GreedyModel):
                 "instead."
             )
         return self._left
+
+    def _check_epsilon(self) -> None:
+        """Refuse an epsilon that the empty model satisfies already."""
+        number = isinstance(self.epsilon, (int, float, np.number))
+        if self.criterion == "fsals" and number and self.epsilon >= 1:
+            raise InvalidInputError(
+                f"epsilon={self.epsilon!r} is not usable: a model without any basis function is "
+                "within 1 of the labels +1 and -1, so give a number below 1 (0.5 is usual)."
+            )
 
     def _class_weighted(self, labels: NDArray[Any], weight: Any) -> Any:
         factors = class_weights(self.class_weight, self.classes_, labels, weight)
