@@ -4,7 +4,8 @@ Ours are tuned by ten-fold cross-validation on all training rows, with the print
 prototypes. Differences from the print: the default search is a line search over gamma with the
 path of C inside ("csa" is the printed one). The binary problems of a code share prototypes and
 gamma, and those of MOC also C; the print is silent on that, but tunes every binary problem by
-itself. The method called "own" gives every pair of classes prototypes, C and gamma of its own.
+itself. The method called "own" gives every pair of classes prototypes, C and gamma of its own, and
+those called "threshold" move the thresholds by cross-validation.
 
 The reference machines have a fixed grid and five folds on at most `TUNING_ROWS` rows, and are then
 trained once on all rows, or on the first `SVM_ROWS` (the rows are in random order), with at most
@@ -27,7 +28,6 @@ from sklearn.svm import SVC, SVR, LinearSVC, NuSVC, NuSVR
 
 from benchmarks.study.printed_2010 import SIZES
 from benchmarks.study.task import Trained
-from benchmarks.study.threshold import move_threshold
 from lssvm._core.errors import NumericalWarning
 
 TUNING_ROWS = 1000
@@ -81,18 +81,11 @@ def fixed_size(job: Job, **parameters: Any) -> Trained:
     return Trained(model, record | {"n_prototypes": int(model.n_prototypes_)})
 
 
-def moved(job: Job, **parameters: Any) -> Trained:
-    """Fit our model and move its threshold by cross-validation."""
-    tuned = fixed_size(job, **parameters)
-    model = move_threshold(tuned.model, job.X, job.y)
-    return Trained(model, tuned.record | {"threshold": model.threshold})
-
-
-def one_versus_one(job: Job) -> Trained:
+def one_versus_one(job: Job, **parameters: Any) -> Trained:
     """Fit one-versus-one; gamma and C come from the MOC fit where there are very many pairs."""
     classes = len(np.unique(job.y))
     if classes * (classes - 1) // 2 <= FEW_PAIRS:
-        return fixed_size(job, multiclass="ovo")
+        return fixed_size(job, multiclass="ovo", **parameters)
     tuned = fixed_size(job, multiclass="moc").record
     return fixed_size(job, multiclass="ovo", C=tuned["C"], gamma=tuned["gamma"])
 
@@ -188,8 +181,8 @@ BINARY: dict[str, Train] = {
     "Lin C-SVC": LINEAR_SVC,
     "RBF nu-SVC": NU_SVC,
     "Maj. rule": majority,
-    "RBF FS-LSSVM, threshold": moved,
-    "Lin FS-LSSVM, threshold": partial(moved, kernel="linear"),
+    "RBF FS-LSSVM, threshold": partial(fixed_size, threshold="cv"),
+    "Lin FS-LSSVM, threshold": partial(fixed_size, kernel="linear", threshold="cv"),
 }
 MULTICLASS: dict[str, Train] = {
     "RBF FS-LSSVM (MOC)": partial(fixed_size, multiclass="moc"),
@@ -202,6 +195,10 @@ MULTICLASS: dict[str, Train] = {
     ),
     "RBF nu-SVC (1vs1)": NU_SVC,
     "Maj. rule": majority,
+    "RBF FS-LSSVM (1vs1), threshold": partial(one_versus_one, threshold="cv"),
+    "Lin FS-LSSVM (1vs1), threshold": partial(
+        fixed_size, kernel="linear", multiclass="ovo", threshold="cv"
+    ),
 }
 REGRESSION: dict[str, Train] = {
     "RBF FS-LSSVM": fixed_size,

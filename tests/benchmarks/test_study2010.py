@@ -13,7 +13,6 @@ from benchmarks.study.methods_2010 import (
     one_versus_one,
 )
 from benchmarks.study.printed_2010 import Figure
-from benchmarks.study.threshold import best_threshold
 from benchmarks.study.timing_2010 import fast_cv, measure_cv, simple_cv
 
 from benchmarks import figure2_2010, fixed_size2010, tables_2010
@@ -201,14 +200,6 @@ def test_an_infeasible_nu_is_halved():
     assert found.record["fit_rows"] == 206 <= TUNING_ROWS
 
 
-def test_the_threshold_goes_where_errors_are_fewest():
-    scores = np.array([-2.0, -1.0, -0.5, -0.4, -0.3, 1.0])
-    y = np.array([0, 0, 0, 1, 1, 1])
-    assert best_threshold(scores, y) == pytest.approx(-0.45)
-    assert best_threshold(np.array([-1.0, 1.0]), np.array([0, 1])) == 0.0
-    assert best_threshold(np.array([-1.0, 1.0]), np.array([0, 0])) == 2.0
-
-
 def test_a_moved_threshold_helps_where_classes_have_different_shapes():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 600)
@@ -216,7 +207,7 @@ def test_a_moved_threshold_helps_where_classes_have_different_shapes():
     part = Job(X[:300], y[:300], 20, 0)
     plain = methods_2010("pid", "binary")["Lin FS-LSSVM"](part).model.predict(X[300:])
     found = methods_2010("pid", "binary")["Lin FS-LSSVM, threshold"](part)
-    assert found.record["threshold"] < 0
+    assert found.model.threshold_ < 0
     assert np.mean(found.model.predict(X[300:]) == y[300:]) > np.mean(plain == y[300:]) + 0.05
 
 

@@ -176,3 +176,46 @@ def test_rates_that_cannot_be_told_apart_are_decided_by_the_squared_error():
     assert tie[chosen] == tie[alike].max() > tie[np.argmax(rate)]
     scored = FixedSizeLSSVC(40, search=grid, cv=5, random_state=0, scoring="accuracy").fit(X, y)
     assert scored.best_score_ == pytest.approx(best)  # a scorer is taken at its word
+
+
+def skewed(n=600, classes=2, seed=0):
+    """Return classes of different shapes: a narrow one and wide ones to one side of it."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, classes, n)
+    wide = rng.exponential(4.0, n) + 0.5
+    X = np.column_stack([rng.normal(0.0, 0.3, n), rng.normal(0.0, 0.3, n)])
+    for c in range(1, classes):
+        X[y == c, c - 1] = wide[y == c]
+    return X, y
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_threshold_by_cross_validation(classes):
+    X, y = skewed(classes=classes)
+    options = {"kernel": "linear", "multiclass": "ovo", "random_state": 0}
+    plain = FixedSizeLSSVC(**options).fit(X[:300], y[:300])
+    moved = FixedSizeLSSVC(threshold="cv", **options).fit(X[:300], y[:300])
+    np.testing.assert_array_equal(plain.threshold_, 0.0)
+    assert np.any(moved.threshold_ != 0)
+    np.testing.assert_allclose(moved.intercept_, plain.intercept_ - moved.threshold_)
+    np.testing.assert_array_equal(moved.dual_coef_, plain.dual_coef_)
+    assert moved.score(X[300:], y[300:]) > plain.score(X[300:], y[300:]) + 0.02
+    # probabilities follow the moved outputs
+    assert np.mean(moved.predict_proba(X).argmax(1) == moved.predict(X)) > 0.9
+    # rows that come and go leave the thresholds where they are
+    thresholds = moved.threshold_.copy()
+    before = moved.intercept_.copy()
+    moved.partial_fit(X[300:350], y[300:350]).forget(X[300:350], y[300:350])
+    np.testing.assert_array_equal(moved.threshold_, thresholds)
+    np.testing.assert_allclose(moved.intercept_, before, atol=1e-8)
+
+
+def test_threshold_needs_out_of_fold_outputs():
+    X, y = skewed(100)
+    for options in ({"C": 1.0, "gamma": 0.1}, {"calibration": None}, {"reduction": "spfs"}):
+        model = FixedSizeLSSVC(20, threshold="cv", **options)
+        with pytest.raises(InvalidInputError, match="threshold='cv' needs"):
+            model.fit(X, y)
+        assert not hasattr(model, "dual_coef_")
+    with pytest.raises(InvalidInputError, match="threshold='best'"):
+        FixedSizeLSSVC(20, threshold="best").fit(X, y)

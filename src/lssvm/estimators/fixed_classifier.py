@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,12 @@ from lssvm.estimators._problem import FixedProblem
 from lssvm.estimators._scoring import ScorerCriterion
 from lssvm.estimators._stream_classifier import StreamedClassifier
 from lssvm.estimators._uncertain_fixed import FixedProbabilityMixin
-from lssvm.estimators._validation import check_weight, class_weights
+from lssvm.estimators._validation import check_option, check_weight, class_weights
 from lssvm.estimators.fixed_stream import write_predictions
 from lssvm.moments import Moments
 from lssvm.tuning import Criterion, Misclassification, is_criterion
 from lssvm.tuning.fixed_cells import ClassTable
+from lssvm.tuning.threshold import best_threshold
 
 FloatArray = NDArray[Any]
 IntArray = NDArray[np.intp]
@@ -88,6 +90,10 @@ class FixedSizeLSSVC(StreamedClassifier, ClassifierMixin, FixedProbabilityMixin,
         Any scikit-learn scorer; None is the accuracy, with what lies within half a standard error
         of the best value decided by the squared error. "press", "gcv", "rk" and "evidence" are
         criteria without folds, see `lssvm.tuning.FixedCriterionObjective`; cv is then not used.
+    threshold : {"zero", "cv"}, default="zero"
+        Where an output changes from one class to the other. "cv" moves it, for each binary problem,
+        to where the out-of-fold outputs of the tuning make the fewest errors (it needs a tuned C or
+        gamma, and no reduction); this helps where the classes have different shapes or sizes.
     calibration : {"auto", "sigmoid", "isotonic"} or None, default="auto"
         How `predict_proba` turns scores into probabilities; "auto" takes the sigmoid for fewer
         than 1,000 rows, else the better of the two. None: there is no `predict_proba`.
@@ -117,6 +123,9 @@ class FixedSizeLSSVC(StreamedClassifier, ClassifierMixin, FixedProbabilityMixin,
     dual_coef_ : array of shape (m, n_problems)
         Coefficients of the expansion on the prototypes.
     intercept_ : array of shape (n_problems,)
+        Less the thresholds.
+    threshold_ : array of shape (n_problems,)
+        Zeros with ``threshold="zero"``.
     C_ : float, or array of shape (n_problems,) where every problem has its own
     gamma_ : float
     n_prototypes_ : int
@@ -186,6 +195,7 @@ class FixedSizeLSSVC(StreamedClassifier, ClassifierMixin, FixedProbabilityMixin,
         cv: Any = 10,
         search: Any = "path",
         scoring: Any = None,
+        threshold: str = "zero",
         calibration: str | None = "auto",
         solver: str = "auto",
         memory_budget: Any = None,
@@ -211,6 +221,7 @@ class FixedSizeLSSVC(StreamedClassifier, ClassifierMixin, FixedProbabilityMixin,
         self.cv = cv
         self.search = search
         self.scoring = scoring
+        self.threshold = threshold
         self.calibration = calibration
         self.solver = solver
         self.memory_budget = memory_budget
@@ -239,11 +250,15 @@ class FixedSizeLSSVC(StreamedClassifier, ClassifierMixin, FixedProbabilityMixin,
         self._check_calibration()
         if is_stream(X):
             self._fit_stream(X, y, sample_weight)
+            if self.threshold == "cv":
+                self._move_thresholds()
             return self
         X, y, weight, support, given = self._check(X, y, sample_weight, reset=True)
         classes, labels = np.unique(y, return_inverse=True)
         self._set_classes(classes)
         self._fit_problem(self._problem(given, X, y, labels.astype(np.intp), weight, support))
+        if self.threshold == "cv":
+            self._move_thresholds()
         return self
 
     def _set_classes(self, classes: NDArray[Any]) -> None:
@@ -254,6 +269,26 @@ class FixedSizeLSSVC(StreamedClassifier, ClassifierMixin, FixedProbabilityMixin,
             )
         self.classes_ = classes
         self.code_ = make_code(self.multiclass, len(classes), self.random_state or 0)
+        check_option("threshold", self.threshold, ("zero", "cv"))
+        self.threshold_ = np.zeros(self.code_.n_problems)
+
+    def _move_thresholds(self) -> None:
+        """Choose the thresholds on out-of-fold outputs and take them off the intercepts."""
+        sample = self._sample
+        if self.reduction is not None or sample is None or sample.held is None:
+            self._forget_fit()
+            raise InvalidInputError(
+                "threshold='cv' needs the out-of-fold outputs of a cross-validated C or gamma: "
+                "give C='cv' with scoring=None or a scorer, calibration='auto' and no reduction, "
+                "or threshold='zero'."
+            )
+        moved = [
+            best_threshold(scores, targets, sample.weight)
+            for scores, targets in zip(sample.held.T, sample.Y.T, strict=True)
+        ]
+        self.threshold_ = np.array(moved)
+        self._sample = replace(sample, held=sample.held - self.threshold_)
+        self.intercept_ = self.intercept_ - self.threshold_
 
     def partial_fit(
         self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
@@ -311,10 +346,11 @@ class FixedSizeLSSVC(StreamedClassifier, ClassifierMixin, FixedProbabilityMixin,
     def _change(self, X: Any, y: Any, sample_weight: Any, sign: int) -> FixedSizeLSSVC:
         if is_stream(X) or hasattr(self, "preparation_"):
             self._update(self._stream_update(X, y, sample_weight), sign)
-            return self
-        X, y, weight, support, given = self._check(X, y, sample_weight, reset=False)
-        labels = self._labels(y, "")
-        self._update(self._problem(given, X, y, labels, weight, support), sign)
+        else:
+            X, y, weight, support, given = self._check(X, y, sample_weight, reset=False)
+            labels = self._labels(y, "")
+            self._update(self._problem(given, X, y, labels, weight, support), sign)
+        self.intercept_ = self.intercept_ - self.threshold_
         return self
 
     def _labels(self, y: Any, where: str) -> IntArray:

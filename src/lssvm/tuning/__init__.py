@@ -27,6 +27,7 @@ from lssvm.tuning.search_path import PathSearch
 from lssvm.tuning.search_shrinking import ShrinkingGridSearch
 from lssvm.tuning.spectral import SPECTRAL, Spectrum
 from lssvm.tuning.spectral_objective import SpectralObjective
+from lssvm.tuning.threshold import best_threshold
 
 __all__ = [
     "CRITERIA",
@@ -62,6 +63,7 @@ __all__ = [
     "SquaredError",
     "Stretch",
     "TuningResult",
+    "best_threshold",
     "content_folds",
     "content_holdout",
     "criterion_objective",
