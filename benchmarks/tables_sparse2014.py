@@ -53,13 +53,12 @@ def verdict(name: str, method: str, ours: Result) -> str:
     error, spread, support = printed[0], printed[1], printed[2]
     accurate = ours[0] <= error + spread + ROUNDING
     sparse = ours[2] <= support + 0.5
-    both = ours[0] <= error + ROUNDING and sparse
-    if both:
-        return "better on both" if ours[0] < error and ours[2] < support else "as good on both"
     if accurate and sparse:
+        if ours[0] < error:
+            return "better on both" if ours[2] < support - 0.5 else "smaller error, as many SV"
         return "within one deviation, no more SV"
     if accurate:
-        return "more SV"
+        return "smaller error, more SV" if ours[0] < error else "within one deviation, more SV"
     return "larger error" if sparse else "larger error, more SV"
 
 
@@ -110,11 +109,13 @@ def summary(results: dict[tuple[str, str], Result]) -> list[str]:
     lines = []
     for method in ("SPFS-LSSVM", "SPFS-LSSVM at k", "SSD-LSSVM", "SSD-LSSVM at k"):
         found = [verdict(name, method, r) for (name, kind), r in results.items() if kind == method]
-        better = sum(v == "better on both" for v in found)
-        good = sum(v.startswith(("better", "as good", "within")) for v in found)
+        good = [v for v in found if v and not v.endswith("more SV") and "larger" not in v]
+        good += [v for v in found if v.endswith("no more SV")]
+        better = sum(v in ("better on both", "smaller error, as many SV") for v in found)
+        what = "a smaller error at the printed number" if method.endswith("k") else "better on both"
         lines.append(
-            f"- {method}: {good} of {len(found)} sets at most the printed error plus one deviation "
-            f"with no more support vectors; {better} better on both."
+            f"- {method}: {len(good)} of {len(found)} sets at most the printed error plus one "
+            f"deviation with no more support vectors; {better} {what}."
         )
     return lines
 
