@@ -86,6 +86,18 @@ def test_intervals_use_the_folds_of_the_tuning():
         assert np.mean(np.diff(aware)) > 3 * np.mean(np.diff(blind))
 
 
+def test_probabilities_use_the_folds_of_the_tuning():
+    generator = np.random.default_rng(1)
+    group = np.repeat(np.arange(60), 5)
+    X = generator.normal(size=(60, 4))[group] + 1e-3 * generator.normal(size=(300, 4))
+    y = generator.integers(2, size=60)[group]  # rows of a group have the same label, of no meaning
+    splits = list(GroupKFold(6).split(X, y, group))
+    for make in (LSSVC("cv", gamma="cv"), FixedSizeLSSVC(100)):
+        blind = make.fit(X, y).predict_proba(X).max(axis=1).mean()
+        aware = make.set_params(cv=splits).fit(X, y).predict_proba(X).max(axis=1).mean()
+        assert blind > 0.9 and aware < 0.75
+
+
 def test_splits_that_do_not_test_every_row():
     X, y = sample(120, 3)
     for model in (LSSVR("cv", cv=TimeSeriesSplit(4)), FixedSizeLSSVR(30, cv=TimeSeriesSplit(4))):
@@ -197,6 +209,8 @@ def test_precomputed_kernel_needs_tuning_for_probabilities():
     ours = LSSVC("cv", kernel="precomputed", **options).fit(K, y)
     wanted = LSSVC("cv", gamma=1.0, **options).fit(X, y)
     np.testing.assert_allclose(ours.predict_proba(K), wanted.predict_proba(X), atol=1e-6)
+    tuned = LSSVC("cv", kernel="precomputed").fit(K, y)  # whatever the search has kept
+    assert log_loss(y, tuned.predict_proba(K)) < 0.6
 
 
 @pytest.mark.parametrize("scoring", ["roc_auc_ovr", "neg_log_loss", "neg_brier_score"])

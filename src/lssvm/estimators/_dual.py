@@ -17,7 +17,7 @@ from lssvm._core.memory import as_bytes
 from lssvm._core.progress import Progress
 from lssvm._core.threads import n_threads, small_problem
 from lssvm.estimators._scoring import RowLossCriterion
-from lssvm.estimators._uncertain_dual import remember
+from lssvm.estimators._uncertain_dual import needs_folds, remember
 from lssvm.estimators._validation import (
     check_C,
     check_kernel_matrix,
@@ -214,6 +214,8 @@ class DualModel(BaseEstimator):
                 )
         self._store_tuning(results)
         point = results[0].point if len(results) == 1 else None
+        if point is None and len(results) == 1 and needs_folds(self):
+            point = objective.at(result.gamma)
         return point if isinstance(point, DualPoint) else None
 
     def _objective(

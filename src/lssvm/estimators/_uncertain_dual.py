@@ -43,6 +43,15 @@ class DualMemory:
     held_rows: IntArray | None
 
 
+def needs_folds(model: Any) -> bool:
+    """Say whether leave-one-out predictions could not stand in for those of the folds.
+
+    The folds of a splitter may keep groups together; a precomputed matrix is not kept to leave rows
+    out later.
+    """
+    return model._precomputed() or not (hasattr(model.cv, "__index__") or model.cv == "loo")
+
+
 def remember(
     model: Any,
     problem: Any,
