@@ -13,6 +13,7 @@ from lssvm.blocks import ArraySource
 from lssvm.estimators._validation import n_distinct
 from lssvm.kernels import Kernel, resolve_gamma
 from lssvm.moments import Moments, accumulate
+from lssvm.solvers.reweighting import solve_reweighted
 from lssvm.tuning import Criterion, Folds, hash_rows
 from lssvm.tuning.fixed_cells import ClassTable, make_cells
 from lssvm.tuning.fixed_size import FixedSizeObjective
@@ -63,6 +64,25 @@ class FixedProblem:
         Y = self.Y if self.table is None else np.zeros((len(self.X), 0))
         source = ArraySource(self.X, Y, self.weight, layout.order)
         return accumulate(kernel, source, Z, layout.cells, budget=budget, threads=threads)
+
+    def solve_robust(
+        self,
+        kernel: Kernel,
+        Z: FloatArray,
+        map: Any,
+        C: float,
+        loss: str,
+        start: Any,
+        j: int,
+        *,
+        budget: int,
+        threads: int,
+    ) -> tuple[FloatArray, FloatArray, int]:
+        """Replace squared loss by another for output ``j``, from its least squares model."""
+        y = self.Y[:, [j]]
+        return solve_reweighted(
+            kernel, self.X, y, Z, map, C, loss, start, self.weight, budget=budget, threads=threads
+        )
 
     def tested(self, point: Any) -> Any:
         """Return the folds of the rows in memory at a point of the tuning."""

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.memory import peak_memory
+from lssvm._core.progress import Progress
 from lssvm.blocks.raw import RawBlock
 from lssvm.blocks.scanning import is_stream
 from lssvm.estimators._scoring import ScorerCriterion
@@ -35,6 +36,7 @@ class StreamedClassifier:
 
     classes_: NDArray[Any]
     scoring: Any
+    verbose: int
     _set_classes: Any
     _problem: Any
     _fit_problem: Any
@@ -67,11 +69,11 @@ class StreamedClassifier:
             labels = self._labels(block.target, f" in the block of {block.place(0)}")
             return table.targets[labels], labels
 
-        k = table.targets.shape[1]
+        k, told = table.targets.shape[1], Progress(int(self.verbose))
         if self._splits_classes():
-            return table, StreamRows(data, preparation, encode, k)
+            return table, StreamRows(data, preparation, encode, k, on_event=told)
         factors = table.factors if np.any(table.factors != 1.0) else None
-        return None, StreamRows(data, preparation, encode, k, factors)
+        return None, StreamRows(data, preparation, encode, k, factors, told)
 
     def _scorer(self, Y: FloatArray, labels: IntArray, weight: FloatArray | None) -> Criterion:
         rows = np.arange(len(labels))[:, None]  # a scorer sees row numbers in place of features

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.memory import peak_memory
+from lssvm._core.progress import Progress
 from lssvm.blocks.raw import RawBlock
 from lssvm.blocks.scanning import is_stream
 from lssvm.estimators.fixed_stream import (
@@ -23,7 +24,7 @@ from lssvm.estimators.fixed_stream import (
 )
 from lssvm.tuning import Criterion
 from lssvm.tuning.fixed_stream import StreamRows
-from lssvm.tuning.row_losses import StoredScores
+from lssvm.tuning.row_losses import AbsoluteRows, StoredScores
 
 FloatArray = NDArray[Any]
 IntArray = NDArray[np.intp]
@@ -34,6 +35,7 @@ class StreamedRegressor:
 
     dual_coef_: FloatArray
     loss: str
+    verbose: int
     scoring: Any
     _in_memory: Any
     _scored: Any
@@ -41,17 +43,16 @@ class StreamedRegressor:
 
     def _fit_stream(self, data: Any, y: Any, sample_weight: Any) -> None:
         refuse_arrays(y, sample_weight)
-        if self.loss != "squared":
-            raise InvalidInputError(
-                f"loss={self.loss!r} is not available for rows that are read in blocks: use "
-                "loss='squared', or fit a sample in memory."
-            )
         data, found = first_pass(self, data, classes=False)
         X, target, weight = sample_rows(found)
         Y = _targets(found.sample)
         sample = self._in_memory(X, Y[:, 0] if target.ndim == 1 else Y, weight, np.arange(len(X)))
-        rows = StreamRows(data, found.preparation, _encode, Y.shape[1])
-        loss = None if self.scoring is None else StoredScores(self._scorer)
+        rows = StreamRows(
+            data, found.preparation, _encode, Y.shape[1], on_event=Progress(int(self.verbose))
+        )
+        loss: Any = None if self.loss == "squared" else AbsoluteRows()
+        if self.scoring is not None:
+            loss = StoredScores(self._scorer)
         self._single = target.ndim == 1
         self._fit_problem(stream_problem(self, sample, found, rows, None, loss))
         self.peak_memory_ = peak_memory()

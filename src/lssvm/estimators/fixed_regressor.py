@@ -22,7 +22,7 @@ from lssvm.estimators._uncertain_fixed import FixedIntervalMixin
 from lssvm.estimators._validation import check_C, check_option, check_weight
 from lssvm.estimators.fixed_stream import write_predictions
 from lssvm.kernels import Kernel, evaluate_expansion
-from lssvm.solvers.reweighting import residual_scale, solve_reweighted
+from lssvm.solvers.reweighting import residual_scale
 from lssvm.tuning import AbsoluteError, Criterion, SquaredError, is_criterion
 
 FloatArray = NDArray[Any]
@@ -72,7 +72,7 @@ class FixedSizeLSSVR(
         what is tuned (by absolute error, where ``scoring`` is None). Huber's loss bends at
         1.345 robust standard deviations of its residuals. For absolute loss a tuned C is
         multiplied by twice the median absolute residual, so that it weighs as much as before.
-        Rows of a scan: squared loss only.
+        For rows of a scan the scale of the residuals is that of a sample.
     cv : int, float, "loo", splitter or iterable, default=10
         Folds for tuning. A number assigns rows by content (equal rows share a fold; at most as
         many folds as distinct rows); a share between 0 and 1 is held out once, for data of which
@@ -354,16 +354,14 @@ class FixedSizeLSSVR(
                     kernel, problem.X, Z, *start, budget=budget, threads=threads
                 )
                 C_of[j] *= 2.0 * max(residual_scale(y - fitted) / 1.4826, 1e-12)
-            coef[:, [j]], intercept[[j]], steps = solve_reweighted(
+            coef[:, [j]], intercept[[j]], steps = problem.solve_robust(
                 kernel,
-                problem.X,
-                y,
                 Z,
                 map,
                 float(C_of[j]),
                 self.loss,
                 start,
-                problem.weight,
+                j,
                 budget=budget,
                 threads=threads,
             )

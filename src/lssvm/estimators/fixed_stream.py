@@ -21,7 +21,9 @@ from lssvm.blocks.writing import write_table
 from lssvm.estimators._problem import FixedProblem
 from lssvm.estimators._validation import seed_of
 from lssvm.kernels import Kernel, evaluate_expansion
-from lssvm.moments import Moments
+from lssvm.moments import Moments, Piece
+from lssvm.solvers.reweighting import residual_scale
+from lssvm.solvers.reweighting_stream import solve_reweighted_stream
 from lssvm.tuning import Folds, PositionFolds, PositionHoldout, hash_rows, is_criterion
 from lssvm.tuning.fixed_stream import StreamObjective, StreamRows
 
@@ -57,6 +59,30 @@ class StreamProblem(FixedProblem):
     def objective(self, kernel: Any, Z: FloatArray, folds: Any, *rest: Any) -> Any:
         """Return what tuning minimises."""
         return StreamObjective(kernel, self.rows, Z, folds, self.loss, self.table, *rest)
+
+    def solve_robust(
+        self,
+        kernel: Kernel,
+        Z: FloatArray,
+        map: Any,
+        C: float,
+        loss: str,
+        start: Any,
+        j: int,
+        *,
+        budget: int,
+        threads: int,
+    ) -> tuple[FloatArray, FloatArray, int]:
+        """Replace squared loss by another for output ``j``; its scale is that of the sample."""
+        fitted = evaluate_expansion(kernel, self.X, Z, *start, budget=budget, threads=threads)
+        scale = residual_scale(self.Y[:, [j]] - fitted)
+
+        def pieces() -> Iterator[Piece]:
+            return (piece._replace(Y=piece.Y[:, [j]]) for piece in self.rows.pieces())
+
+        return solve_reweighted_stream(
+            kernel, pieces, Z, map, C, loss, scale, start, budget=budget, threads=threads
+        )
 
     def tested(self, point: Any) -> Any:
         """Return the folds of the rows of the sample."""

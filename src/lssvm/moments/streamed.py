@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from lssvm._core.memory import block_rows, require
 from lssvm._core.threads import run_stream
-from lssvm.blocks import ArraySource
+from lssvm.blocks import ArraySource, RowSource
 from lssvm.kernels import Kernel
 from lssvm.moments.accumulate import _BLOCK, _shift, _sum_rows, _Sums
 from lssvm.moments.moments import Moments
@@ -122,6 +122,7 @@ def accumulate_stream(
     *,
     budget: int = 2**31,
     threads: int = 1,
+    source: Callable[[Piece], RowSource] | None = None,
 ) -> list[Moments]:
     r"""Return the moments of cells whose rows come in any order, in one pass.
 
@@ -136,6 +137,8 @@ def accumulate_stream(
     budget : int, default=2**31
         Memory budget in bytes, for the moments and all buffers.
     threads : int, default=1
+    source : callable, optional
+        How rows of a cell are read, by the threads that compute; as they are by default.
 
     Returns
     -------
@@ -183,8 +186,9 @@ def accumulate_stream(
             local.buffer, local.product = np.empty((rows, m)), np.empty((m, m))
         sums = spares.pop() if spares else _Sums.room(m, n_targets)
         part = packet.rows
-        source, n = ArraySource(part.X, part.Y, part.weight), len(part.X)
-        _sum_rows(sums, values, source, shift, slice(0, n), local.buffer, local.product)
+        n = len(part.X)
+        read = ArraySource(part.X, part.Y, part.weight) if source is None else source(part)
+        _sum_rows(sums, values, read, shift, slice(0, n), local.buffer, local.product)
         return packet.number, n, sums
 
     for c, n, part in run_stream(work, route(pieces, n_cells), threads):

@@ -15,7 +15,7 @@ from lssvm.blocks.raw import check_rows, plain_features
 from lssvm.kernels import Kernel
 from lssvm.moments import Moments, Piece, accumulate_stream
 from lssvm.moments.streamed import map_outputs
-from lssvm.tuning.base import Losses
+from lssvm.tuning.base import Losses, OnEvent
 from lssvm.tuning.fixed_cells import ClassTable, FoldMoments, stream_cells
 from lssvm.tuning.fixed_size import FixedSizePoint, _squared
 from lssvm.tuning.position_folds import PositionFolds, PositionHoldout
@@ -42,6 +42,8 @@ class StreamRows:
         k.
     factors : array of shape (n_classes,) or None
         What the weights of the rows of a class are multiplied by.
+    on_event : callable or None
+        Told how far a pass has come.
     """
 
     data: Scan
@@ -49,11 +51,14 @@ class StreamRows:
     encode: Encode
     n_targets: int
     factors: FloatArray | None = None
+    on_event: OnEvent | None = None
 
     def pieces(self, assign: Assign | None = None) -> Iterator[Piece]:
         """Read all rows of positive weight; ``assign`` gives cells to positions and classes."""
         for block in self.data.blocks():
             check_rows(block)
+            if self.on_event is not None:
+                self.on_event({"text": f"pass, {block.start + len(block):,} rows read"})
             position = np.arange(block.start, block.start + len(block))
             if block.weight is not None and not np.all(block.weight > 0):
                 used = np.flatnonzero(block.weight > 0)

@@ -1,0 +1,159 @@
+"""Huber and absolute loss for the fixed-size model on rows that are read in blocks."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lssvm._core.errors import ConvergenceWarning
+from lssvm.blocks import Block
+from lssvm.features import NystromMap
+from lssvm.kernels import Kernel
+from lssvm.kernels.base import Evaluate
+from lssvm.moments import Moments, Piece, accumulate_stream
+from lssvm.solvers.primal import solve_primal
+from lssvm.solvers.reweighting import robust_weights
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class _Pass:
+    """Weights that follow from the residuals of a model, and how far it is from the last one."""
+
+    values: Evaluate
+    models: FloatArray  # (m, 2): the model and the one before it
+    intercepts: FloatArray  # (2,)
+    loss: str
+    scale: float
+    changes: list[float] = field(default_factory=list)
+    counts: list[int] = field(default_factory=list)
+
+    def source(self, rows: Piece) -> _Reweighted:
+        return _Reweighted(rows, self)
+
+    @property
+    def change(self) -> float:
+        """Root mean square of what changed from the model before."""
+        return math.sqrt(math.fsum(self.changes) / max(sum(self.counts), 1))
+
+
+@dataclass(frozen=True, eq=False)
+class _Reweighted:
+    """Rows of a stream as a `RowSource` whose weights are robust ones."""
+
+    rows: Piece
+    run: _Pass
+    n_targets: int = 1
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.rows.X)
+
+    def read(self, part: slice) -> Block:
+        X, Y, weight = self.rows.X[part], self.rows.Y[part], self.rows.weight
+        fitted = np.asarray(self.run.values(X)) @ self.run.models + self.run.intercepts
+        self.run.changes.append(float(np.sum((fitted[:, 0] - fitted[:, 1]) ** 2)))
+        self.run.counts.append(len(X))
+        factors = robust_weights(Y[:, 0] - fitted[:, 0], self.run.loss, self.run.scale)
+        return Block(X, Y, factors if weight is None else factors * weight[part], part.start)
+
+
+def solve_reweighted_stream(
+    kernel: Kernel,
+    pieces: Callable[[], Iterable[Piece]],
+    Z: NDArray[Any],
+    map: NystromMap,
+    C: float,
+    loss: str,
+    scale: float,
+    start: tuple[FloatArray, FloatArray],
+    *,
+    budget: int = 2**31,
+    threads: int = 1,
+    tol: float = 1e-4,
+    max_iter: int = 50,
+) -> tuple[FloatArray, FloatArray, int]:
+    """Minimise what `solve_reweighted` minimises, without rows in memory.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    pieces : callable
+        Gives all rows, in one cell with one target, each time it is called.
+    Z : array of shape (m, d)
+    map : NystromMap
+    C : float
+    loss : {"huber", "absolute"}
+    scale : float
+        Robust standard deviation of the residuals of the start, which is that of a sample.
+    start : (array of shape (m, 1), array of shape (1,))
+        Coefficients and intercept of the least squares model.
+    budget, threads : int
+    tol : float, default=1e-4
+    max_iter : int, default=50
+
+    Returns
+    -------
+    coef : array of shape (m, 1)
+    intercept : array of shape (1,)
+    iterations : int
+
+    Notes
+    -----
+    One pass of n m^2 operations per iteration and one more at the end; every pass evaluates the
+    last two models, from which residuals and the change of the predictions follow.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.features import nystrom_map
+    >>> from lssvm.kernels import Linear
+    >>> from lssvm.moments import Piece
+    >>> from lssvm.solvers.reweighting_stream import solve_reweighted_stream
+    >>> X = np.arange(9.0)[:, None]
+    >>> y = X.copy()
+    >>> y[8] = 100.0
+    >>> rows = np.arange(9)
+    >>> start = (np.array([[5.0]]), np.array([0.0]))
+    >>> coef, b, _ = solve_reweighted_stream(
+    ...     Linear(), lambda: [Piece(X, y, None, 0 * rows, rows, 0 * rows)], np.eye(1),
+    ...     nystrom_map(Linear(), np.eye(1)), 1e6, "absolute", 10.0, start)
+    >>> coef.round(3)
+    array([[1.]])
+    """
+    Z = np.asarray(Z, dtype=np.float64)
+    model = before = start
+    if scale == 0.0:
+        return *start, 0
+    values = kernel.against(Z)
+    change = np.inf
+    for iteration in range(max_iter + 1):
+        run = _Pass(
+            values,
+            np.column_stack([model[0], before[0]]),
+            np.concatenate([model[1], before[1]]),
+            loss,
+            scale,
+        )
+        moments: Moments = accumulate_stream(
+            kernel, pieces(), Z, 1, 1, budget=budget, threads=threads, source=run.source
+        )[0]
+        change = run.change
+        if iteration > 0 and change <= tol * scale:
+            return *model, iteration
+        if iteration < max_iter:
+            before, model = model, solve_primal(moments, map, C)
+    warnings.warn(
+        f"loss={loss!r}: predictions still changed by {change / scale:.2g} residual scales after "
+        f"{max_iter} reweightings; the model is usable. A smaller C converges faster.",
+        ConvergenceWarning,
+        stacklevel=2,
+    )
+    return *model, max_iter

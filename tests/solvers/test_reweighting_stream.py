@@ -1,0 +1,46 @@
+"""Reweighting in passes equals reweighting of rows in memory."""
+
+import numpy as np
+import pytest
+
+from lssvm._core.errors import ConvergenceWarning
+from lssvm.features import nystrom_map
+from lssvm.kernels import RBF
+from lssvm.moments import Piece
+from lssvm.solvers.reweighting import residual_scale, solve_reweighted
+from lssvm.solvers.reweighting_stream import solve_reweighted_stream
+
+rng = np.random.default_rng(0)
+X = rng.standard_normal((700, 2))
+y = np.sin(X[:, :1]) + 0.1 * rng.standard_cauchy((700, 1))
+Z, kernel, weight = X[:20], RBF(0.5), rng.uniform(0.5, 2.0, 700)
+start = (np.zeros((20, 1)), np.zeros(1))
+
+
+def pieces():
+    rows = np.arange(700)
+    for part in np.array_split(rows, 3):
+        yield Piece(X[part], y[part], weight[part], 0 * part, part, 0 * part)
+
+
+@pytest.mark.parametrize("loss", ["huber", "absolute"])
+def test_passes_give_what_rows_in_memory_give(loss):
+    map = nystrom_map(kernel, Z)
+    scale = residual_scale(y)
+    expected = solve_reweighted(kernel, X, y, Z, map, 10.0, loss, start, weight, tol=1e-2)
+    found = solve_reweighted_stream(
+        kernel, pieces, Z, map, 10.0, loss, scale, start, threads=2, tol=1e-2
+    )
+    assert found[2] == expected[2] > 1
+    outputs = [kernel(X, Z) @ coef + b for coef, b, _ in (found, expected)]
+    np.testing.assert_allclose(*outputs, rtol=1e-7, atol=1e-9)
+
+
+def test_too_few_passes_are_told():
+    map = nystrom_map(kernel, Z)
+    with pytest.warns(ConvergenceWarning, match="2 reweightings"):
+        found = solve_reweighted_stream(
+            kernel, pieces, Z, map, 10.0, "absolute", 1.0, start, max_iter=2, tol=1e-12
+        )
+    assert np.isfinite(found[0]).all()
+    assert solve_reweighted_stream(kernel, pieces, Z, map, 1.0, "huber", 0.0, start)[2] == 0
