@@ -33,7 +33,7 @@ def test_passes_give_what_rows_in_memory_give(loss):
     )
     assert found[2] == expected[2] > 1
     outputs = [kernel(X, Z) @ coef + b for coef, b, _ in (found, expected)]
-    np.testing.assert_allclose(*outputs, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(*outputs, rtol=0.0, atol=1e-5)  # weights span six decades
 
 
 def test_too_few_passes_are_told():
