@@ -90,7 +90,7 @@ def _probabilities(rows: list[dict[str, Any]]) -> list[str]:
         first = next(iter(part.values()))
         plain = _seconds(part.get("fit without probabilities", first))
         lines += [
-            f"### {name} ({first[0]['n']:,} training rows, {len(first)} splits)",
+            f"### {name} ({first[0]['n']:,} training rows, splits: {len(first)})",
             "",
             "| method | log loss | Brier | ECE | accuracy | seconds | time | sets 90 %: coverage, "
             "size | sets 95 % |",
