@@ -183,6 +183,17 @@ class TestSearch:
         result = CirculantSearch(self.grid, refine=5).run(exact, Space(gamma=0.5, tune_gamma=False))
         assert set(result.cv_results["param_gamma"]) == {0.5}
 
+    def test_an_interruption_gives_the_best_approximate_pair_so_far(self):
+        def stop(event):
+            if event["n_evaluations"] == 6:
+                raise KeyboardInterrupt
+
+        exact = objective(content_folds(X, 5))
+        result = CirculantSearch(self.grid).run(exact, Space(), on_event=stop)
+        first = GridSearch(self.grid.C, self.grid.gamma[:2]).run(CirculantObjective(exact), Space())
+        assert result.interrupted
+        assert (result.C, result.gamma) == (first.C, first.gamma)
+
     def test_settings_are_checked(self):
         with pytest.raises(InvalidInputError, match="refine"):
             CirculantSearch(refine=-1)

@@ -103,7 +103,13 @@ class CirculantSearch(Search):
             inner._search(record, space, rng)
             return
         first = Recorder(approximate, on_event=record.on_event, counted_rows=space.counted_rows)
-        inner._search(first, space, rng)
+        try:
+            inner._search(first, space, rng)
+        except KeyboardInterrupt:
+            if first.has_finite:  # the best so far is an answer, if an approximate one
+                record.objective = approximate
+                record.evaluate("interrupted", first.best.gamma, np.array([first.best.C]))
+            raise
         record.approximate = first.result(interrupted=False)
         record.planned = self.refine
         self._refine(record, space, record.approximate)
