@@ -181,20 +181,23 @@ def accuracy(model: Any, task: Task) -> float:
     return round(float(np.sum(correct)) / len(task.y_test), 6)
 
 
-def measure(method: str, power: int, task: Task, budget: str) -> dict[str, Any]:
-    """Train and test: accuracy, support vectors, CPU seconds, peak memory of the process."""
+def measure(method: str, power: int, task: Task, budget: str, repeats: int = 1) -> dict[str, Any]:
+    """Train and test: accuracy, support vectors, least CPU seconds, peak memory of the process."""
     if method == "SVS":
         base = make("FSALS", power, task, budget).fit(task.X, task.y)
         sizes = [len(path.support) for path in base.paths_]
         model: Any = Spectrum(2.0 * 2.0**power, task.width, sizes)
     else:
         model = make(method, power, task, budget)
-    gc.collect()
-    wall, start = time.perf_counter(), time.process_time()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model.fit(task.X, task.y)
-    seconds, wall = time.process_time() - start, time.perf_counter() - wall
+    times = []
+    for _ in range(repeats):
+        gc.collect()
+        wall, start = time.perf_counter(), time.process_time()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(task.X, task.y)
+        times.append((time.process_time() - start, time.perf_counter() - wall))
+    seconds, wall = min(times)
     extra = {}
     if method in ("KMP", "SGGP") and len(model.paths_) == 1:  # the same run at the printed size
         size = printed.PURSUITS["ringnorm"][method]["n_support"]
@@ -206,6 +209,7 @@ def measure(method: str, power: int, task: Task, budget: str) -> dict[str, Any]:
         "wall_seconds": round(wall, 3),
         "peak_gb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, 2),
         "width": task.width,
+        "repeats": repeats,
     }
 
 
@@ -251,7 +255,7 @@ def run(options: argparse.Namespace, allowed: Callable[[str, int], bool]) -> Non
                 if (name, method, power) in read(options.out):
                     continue
                 task = task or load(options.data, name)
-                result = measure(method, power, task, options.budget)
+                result = measure(method, power, task, options.budget, options.repeats)
                 append(options.out, {"set": name, "method": method, "power": power} | result)
                 print(name, method, power, result, flush=True)
 
@@ -263,6 +267,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--methods", default="", help="comma-separated names; all by default")
     parser.add_argument("--powers", default="", help="comma-separated log2(gamma); all by default")
     parser.add_argument("--budget", default="6 GB", help="memory budget of the greedy models")
+    parser.add_argument("--repeats", type=int, default=1, help="fits; the least time counts")
     parser.add_argument("--out", type=Path, default=OUTPUT)
     parser.add_argument("--tables", type=Path, nargs="?", const=REPORT, help="write tables here")
     parser.add_argument("--widths", action="store_true", help="print how Ringnorm's was chosen")
