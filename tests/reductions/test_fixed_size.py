@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.model_selection import TimeSeriesSplit
 from tests.oracles.dual import rbf
 from tests.oracles.reductions import dual, loop, primal, surrogate, system_10
 
@@ -316,3 +317,16 @@ def test_of_large_folds_five_are_judged():
         residuals.append(np.mean((fold.predict(big[test]) - target[test]) ** 2))
     np.testing.assert_allclose(path.mean[-1], np.average(residuals, weights=[200] * 5), rtol=1e-6)
     np.testing.assert_allclose(path.std_error[-1], np.std(residuals, ddof=1) / 5**0.5, rtol=1e-3)
+
+
+def test_training_sets_that_are_not_the_rest_of_a_fold():
+    for C in ("cv", 20.0):
+        splits = TimeSeriesSplit(3)
+        model = regressor(C=C, reduction="spfs", cv=splits).fit(X, y)
+        path = model.sparsity_path()
+        residuals = []
+        for train, test in splits.split(X):
+            settings = {"C": path.C[-1, 0], "gamma": GAMMA, "selection": X[rows]}
+            fold = FixedSizeLSSVR(len(rows), **settings).fit(X[train], y[train])
+            residuals.append(np.mean((fold.predict(X[test]) - y[test]) ** 2))
+        np.testing.assert_allclose(path.mean[-1], np.mean(residuals), rtol=1e-6)

@@ -102,7 +102,9 @@ class FixedSizeModel(FixedMemory, ReducibleModel):
             moments = self._moments_to_reduce(reduction, problem, kernel, Z)
             whole = moments.whole
         if not whole:  # not tuned, or on training sets that are not the rows outside a fold
-            whole = self._accumulate(problem, kernel, Z)
+            alone = reduction is not None and reduction.method == "sd"
+            whole = [] if alone else self._accumulate(problem, kernel, Z)
+            moments = None if moments is None else moments.with_whole(whole)
         map = nystrom_map(kernel, Z)
         if dual is None:
             coef, intercept = self._solve(whole, map, problem.table, C_of)

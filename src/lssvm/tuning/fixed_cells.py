@@ -195,6 +195,13 @@ class FoldMoments:
         everyone = [[i] for i in range(len(whole))]
         return cls(Cells(np.empty(0, dtype=np.intp), [], [], None, everyone), whole, table)
 
+    def with_whole(self, whole: list[Moments]) -> FoldMoments:
+        """Return the same with the moments of all rows, where the cells do not make them up."""
+        layout = self.layout
+        added = [[len(self.cells) + i] for i in range(len(whole))]
+        layout = Cells(layout.order, layout.cells, layout.test, layout.train, added)
+        return FoldMoments(layout, [*self.cells, *whole], self.table)
+
     @property
     def whole(self) -> list[Moments]:
         """Per class, the moments of all rows."""
