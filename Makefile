@@ -85,6 +85,8 @@ bench: $(STAMPS)/group-bench
 	$(RUN) -m benchmarks.tables_circulant2011 --results $(RESULTS)/circulant2011.jsonl --out $(RESULTS)/circulant2011.md
 	$(RUN) -m benchmarks.greedy2007 --data '$(DATA)' --out $(RESULTS)/greedy2007.jsonl
 	$(RUN) -m benchmarks.greedy2007 --out $(RESULTS)/greedy2007.jsonl --tables $(RESULTS)/greedy2007.md
+	$(RUN) -m benchmarks.sparse2014 --data '$(DATA)' --out $(RESULTS)/sparse2014.jsonl
+	$(RUN) -m benchmarks.tables_sparse2014 --results $(RESULTS)/sparse2014.jsonl --out $(RESULTS)/sparse2014.md
 	@echo "The tables and speed ratios are in $(RESULTS)."
 
 clean:

@@ -1,6 +1,6 @@
 """Write the tables of `benchmarks.sparse2014` next to the printed ones.
 
-python -m benchmarks.tables_sparse2014 [--records FILE] [--out FILE]
+python -m benchmarks.tables_sparse2014 [--results FILE] [--out FILE]
 """
 
 import argparse
@@ -122,10 +122,10 @@ def summary(results: dict[tuple[str, str], Result]) -> list[str]:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--records", type=Path, default=OUTPUT)
+    parser.add_argument("--results", type=Path, default=OUTPUT)
     parser.add_argument("--out", type=Path, default=OUTPUT.with_suffix(".md"))
     options = parser.parse_args(arguments)
-    results = collect(records.read(options.records).values())
+    results = collect(records.read(options.results).values())
     missing = [spec.printed for name, spec in SETS.items() if (name, "PFS-LSSVM") not in results]
     text = [
         "# Very sparse reductions: tables IV, V and VI of [Mall2014]",

@@ -73,7 +73,7 @@ def test_tables_from_records(tmp_path):
     ]
     records.write_text("\n".join(lines) + "\n")
     out = tmp_path / "t.md"
-    tables_sparse2014.main(["--records", str(records), "--out", str(out)])
+    tables_sparse2014.main(["--results", str(records), "--out", str(out)])
     text = out.read_text()
     assert "- SPFS-LSSVM: 1 of 1 sets" in text
     assert "- SSD-LSSVM: 0 of 1 sets" in text
