@@ -33,6 +33,7 @@ TUNING_ROWS = 30_000  # PFS, SPFS and SV_L0 choose gamma on at most so many rows
 LOPEZ_ROWS = (1000, 1500)  # tuned on, fitted to, at most
 LOPEZ_SETS = tuple(PRINTED["Lopez"])  # as in the print
 SVM_ROWS = (800, 10_000)
+SVM_STEPS = 100_000
 
 
 def load(folder: Path, name: str) -> tuple[Any, Any]:
@@ -126,10 +127,10 @@ class Study:
         if self.spec.regression:
             kind: Any = NuSVR if nu else SVR
             grid["C"] = [0.1, 1.0, 10.0, 100.0, 1000.0]
-            model = kind(cache_size=500)
+            model = kind(cache_size=500, max_iter=SVM_STEPS)
         else:
             kind = NuSVC if nu else SVC
-            model = kind(cache_size=500)
+            model = kind(cache_size=500, max_iter=SVM_STEPS)
             if nu:  # 0.5 as printed, or the largest that the smaller class allows
                 share = min(np.mean(self.y[:tune]), 1 - np.mean(self.y[:tune]))
                 model.set_params(nu=min(0.5, 1.8 * share))
