@@ -1,5 +1,7 @@
 """SPFS, SSD, SV-L0 and SD of the fixed-size models against plain loops over the printed systems."""
 
+import pickle
+
 import numpy as np
 import pytest
 from sklearn.model_selection import TimeSeriesSplit
@@ -330,3 +332,25 @@ def test_training_sets_that_are_not_the_rest_of_a_fold():
             fold = FixedSizeLSSVR(len(rows), **settings).fit(X[train], y[train])
             residuals.append(np.mean((fold.predict(X[test]) - y[test]) ** 2))
         np.testing.assert_allclose(path.mean[-1], np.mean(residuals), rtol=1e-6)
+
+
+def test_what_travels_with_a_pickle():
+    plain = regressor(C="cv", cv=4).fit(X, y)
+    chosen = plain.sparsity_path().chosen
+    reduced = regressor(C="cv", cv=4, reduction="spfs").fit(X, y)
+    assert len(pickle.dumps(reduced)) < len(pickle.dumps(plain))
+    copy = pickle.loads(pickle.dumps(reduced))
+    np.testing.assert_array_equal(copy.predict(X), reduced.predict(X))
+    assert copy.sparsity_path().chosen == chosen
+    fresh = regressor(C="cv", cv=4).fit(X, y)
+    with pytest.raises(InvalidInputError, match="not pickled"):
+        pickle.loads(pickle.dumps(fresh)).sparsity_path()
+
+
+def test_fold_moments_are_kept_only_where_they_are_cheap():
+    cells = 4 * 30 * 30 * 8
+    for budget, kept in ((cells * 25, True), (cells * 15, False)):
+        model = regressor(C="cv", cv=4, memory_budget=budget).fit(X, y)
+        assert (model._kept is not None) == kept
+    with pytest.raises(InvalidInputError, match="raise memory_budget"):
+        model.sparsity_path()
