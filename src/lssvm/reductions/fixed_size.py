@@ -215,7 +215,12 @@ class PrototypeBasis:
         return nystrom_map(self.kernel, self.Z[support], gram=self.gram[np.ix_(support, support)])
 
     def errors(
-        self, v: int, group: IntArray, supports: list[IntArray], grids: list[FloatArray]
+        self,
+        v: int,
+        group: IntArray,
+        supports: list[IntArray],
+        maps: list[NystromMap],
+        grids: list[FloatArray],
     ) -> list[FloatArray]:
         """Return the squared errors (c, q) of a group on a fold, for supports and paths of C."""
         training, test = self.training(v, group), self.testing(v, group)
@@ -225,17 +230,18 @@ class PrototypeBasis:
             return [np.tile(test.squares, (len(grid), 1)) for grid in grids]
         floor = _FLOOR * (test.squares - test.target**2 / test.weight)
         out = []
-        for support, grid in zip(supports, grids, strict=True):
+        for support, map, grid in zip(supports, maps, grids, strict=True):
             whole = len(support) == len(self.Z)
-            map = self.map if whole else self._quick_part(support)
             system = primal_system(training if whole else training.subset(support), map)
             part = test if whole else test.subset(support)
             errors = np.maximum(part.squared_error(*system.solve(grid)), floor)
             out.append(np.where(np.isfinite(errors), errors, np.inf))
         return out
 
-    def _quick_part(self, support: IntArray) -> NystromMap:
+    def quick_map(self, support: IntArray) -> NystromMap:
         """Return a map of the same inner products by Cholesky where K is far from singular."""
+        if len(support) == len(self.Z):
+            return self.map
         K = self.gram[np.ix_(support, support)]
         factor, info = dpotrf(K, lower=1)
         diagonal = np.diagonal(factor) ** 2
@@ -307,8 +313,9 @@ def cross_validate_sizes(
         if v is None:
             return ranked, []
         supports = [np.arange(m) if size == m else ranked[:size] for size in sizes]
+        maps = [basis.quick_map(support) for support in supports]
         todo = zip(groups, grids, strict=True)
-        return ranked, [basis.errors(v, group, supports, grid) for group, grid in todo]
+        return ranked, [basis.errors(v, group, supports, maps, grid) for group, grid in todo]
 
     with small_problem(m):
         judged = run_blocks(judge, [None, *range(n_folds)], basis.threads)
