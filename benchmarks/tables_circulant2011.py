@@ -18,6 +18,7 @@ from benchmarks.tables_chapter3 import head, row
 
 Array = NDArray[np.float64]
 Results = dict[records.Key, dict[str, Any]]
+FEW_ROWS = ("titanic", "flare solar")  # few distinct rows: a fold leaves out whole kinds of them
 WORDS = {
     "exact": "5-fold cross-validation on the 13 x 11 grid, the library's exact path",
     "printed": "approximate, as printed: rows as they come, eq. (13)",
@@ -120,14 +121,15 @@ def speed_table(results: Results, name: str = "image") -> list[str]:
 
 def choice_table(results: Results) -> list[str]:
     """Return what each layout, wrap and number of levels loses, mean over the sets."""
-    lines = [line["loss"] for (_, _, m), line in results.items() if m == "choices"]
+    lines = [(s, line["loss"]) for (s, _, m), line in results.items() if m == "choices"]
     if not lines:
         return ["Not measured."]
-    table = head(["layout, wrap, levels", "exact error lost (points)", "grid not definite"])
-    for name in lines[0]:
-        loss, indefinite = np.mean([line[name] for line in lines], axis=0)
-        table.append(row([name, f"{loss:.2f}", f"{100 * indefinite:.0f} %"]))
-    sets = {s for (s, _, m) in results if m == "choices"}
+    table = head(["layout, wrap, levels", "points lost", "without the two", "grid not definite"])
+    for name in lines[0][1]:
+        loss, indefinite = np.mean([line[name] for _, line in lines], axis=0)
+        rest = np.mean([line[name][0] for s, line in lines if s not in FEW_ROWS])
+        table.append(row([name, f"{loss:.2f}", f"{rest:.2f}", f"{100 * indefinite:.0f} %"]))
+    sets = {s for s, _ in lines}
     return [*table, "", f"Mean over {len(lines)} splits of {len(sets)} sets."]
 
 
@@ -199,7 +201,10 @@ def main() -> None:
         "## What the paper leaves open",
         "",
         "How much of the exact cross-validated accuracy is lost by the pair that the approximation "
-        "chooses, and on how much of the grid a circulant matrix is not positive definite.",
+        "chooses, in points, and on how much of the grid a circulant matrix is not positive "
+        "definite. Titanic and flare solar have few distinct rows, folds leave out whole kinds of "
+        "them, and their losses (up to 22 and 7 points) swamp the rest. Without the two the "
+        "weighted wrap loses less than the sum, and the layouts differ less than their noise.",
         "",
         *choice_table(results),
         "",
