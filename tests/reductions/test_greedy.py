@@ -7,7 +7,7 @@ from tests.oracles.greedy import bordered_solve, fsals_states, pursuit_states
 
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError
 from lssvm.kernels import RBF, Linear
-from lssvm.reductions import Greedy, greedy_paths
+from lssvm.reductions import Greedy, greedy_leave_one_out, greedy_paths
 from lssvm.reductions.greedy import support_factor
 from lssvm.solvers import DualSystem
 
@@ -107,6 +107,20 @@ class TestFullSearch:
         tiny = DualSystem(RBF(0.5), X, X, 7.0, budget=int(8 * n * 6 / 0.4))
         (short,) = greedy_paths(tiny, y[:, None], Greedy(0.2))
         assert short.status == "memory" and len(short.support) == 6
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("candidates", [None, 20])
+def test_leave_one_out_of_a_run(bias, candidates, monkeypatch):
+    weight = rng.uniform(0.5, 2.0, n)
+    part = DualSystem(RBF(0.5), X, X, 7.0, np.sqrt(weight), bias=bias)
+    monkeypatch.setattr("lssvm.reductions.greedy_sampled._PENDING", 16)
+    settings = Greedy(0.3, candidates=candidates)
+    for path in greedy_paths(part, np.column_stack([y, X[:, 1]]), settings, left_out=True):
+        t = y if path.targets[0] in y else X[:, 1]
+        want = greedy_leave_one_out(part, t, path, np.array([7.0]))[0]
+        np.testing.assert_allclose(path.left_out, want, atol=1e-8)
+    assert greedy_paths(part, y[:, None], settings)[0].left_out is None
 
 
 class TestSampledSearch:

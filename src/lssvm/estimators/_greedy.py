@@ -118,6 +118,7 @@ class GreedyModel(BaseEstimator):
                         held_out=held,
                         random_state=rng,
                         on_event=Progress(int(self.verbose)) if self.verbose else None,
+                        left_out=C is not None and self._wants_left_out(),
                     )
                 )
         self._warn([path for group in paths for path in group])
@@ -131,6 +132,10 @@ class GreedyModel(BaseEstimator):
         self._centre = problem.centre
         self._store(problem, parts, paths)
         self._remember(lambda: self._left_out(problem, parts, paths, np.array([C]))[0])
+
+    def _wants_left_out(self) -> bool:
+        """Say whether `_remember` will ask."""
+        return False
 
     def _remember(self, left_out: Callable[[], FloatArray]) -> None:
         """Keep leave-one-out predictions (n, k) where they are needed; nothing here."""
@@ -233,7 +238,10 @@ class GreedyModel(BaseEstimator):
         for group, part, found in zip(problem.groups, parts, paths, strict=True):
             for j, path in zip(group.columns, found, strict=True):
                 y = part.Y[:, list(group.columns).index(j)]
-                left_out = greedy_leave_one_out(part.system, y, path, Cs, self.criterion)
+                if path.left_out is not None and len(Cs) == 1:  # the run's own C
+                    left_out = path.left_out[None, :]
+                else:
+                    left_out = greedy_leave_one_out(part.system, y, path, Cs, self.criterion)
                 if group.rows is not None:
                     predictions[:, :, j] = self._elsewhere(problem, part, path)[None, :]
                 predictions[:, part.rows, j] = left_out[:, part.member]
@@ -265,7 +273,7 @@ class GreedyModel(BaseEstimator):
             for j, path in zip(group.columns, found, strict=True):
                 weight = np.asarray(part.system.u, dtype=np.float64)[path.support] ** 2
                 self._ridges[j] = 1.0 / (self.C_ * weight)
-                runs[j] = replace(path, support=part.first[path.support])
+                runs[j] = replace(path, support=part.first[path.support], left_out=None)
         used = np.unique(np.concatenate([run.support for run in runs]))
         if len(used) == 0:
             used = parts[0].first[:1]

@@ -248,6 +248,9 @@ class GreedyLSSVC(ClassifierMixin, ProbabilityMixin, GreedyModel):
             self._left = OutOfFold(self.__dict__.pop("_held"), labels, weight)
         return self
 
+    def _wants_left_out(self) -> bool:
+        return self.calibration is not None
+
     def _remember(self, left_out: Callable[[], FloatArray]) -> None:
         if self.calibration is not None:
             self._held = left_out()

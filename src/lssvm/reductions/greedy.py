@@ -20,6 +20,7 @@ from lssvm.reductions.greedy_path import (
     best_size,
     cholesky,
     kernel_diagonal,
+    own_errors,
     solve_size,
 )
 from lssvm.reductions.greedy_pursuit import Pursuit
@@ -40,6 +41,7 @@ def greedy_paths(
     held_out: NDArray[np.bool_] | None = None,
     random_state: RandomState = 0,
     on_event: OnEvent | None = None,
+    left_out: bool = False,
 ) -> list[GreedyPath]:
     r"""Build sparse models of several targets, one basis function at a time.
 
@@ -61,6 +63,9 @@ def greedy_paths(
         Draws the candidates.
     on_event : callable, optional
         Called with a dict that says how far a run is.
+    left_out : bool, default=False
+        Whether the paths of "fsals" get the leave-one-out predictions of all rows at this C, for
+        m^3/3 operations more (n m k with candidates); where held-out rows cut a run, they do not.
 
     Returns
     -------
@@ -126,9 +131,10 @@ def greedy_paths(
             for j, y in enumerate(Y.T)
         ]
     else:
+        options["want_fitted"] = left_out
         traces = SampledSearch(columns, Y, diagonal, ridge, settings, rng=rng, **options).run()
     return [
-        _finish(trace, columns, y, ridge, system.bias, settings.patience)
+        _finish(trace, columns, y, ridge, system.bias, settings.patience, left_out)
         for trace, y in zip(traces, Y.T, strict=True)
     ]
 
@@ -180,7 +186,7 @@ def change_C(system: DualSystem, path: GreedyPath, C: float, criterion: str) -> 
         return path
     if path.factor is None:
         coef, b = path.at(len(path.support), support_factor(replace(system, C=C), path.support))
-        return replace(path, coef=coef, intercept=b)
+        return replace(path, coef=coef, intercept=b, left_out=None)
     D = np.eye(len(path.support))
     if criterion == "sggp":
         rows, basis = system.rows[path.support], system.basis[path.support]
@@ -197,14 +203,18 @@ def _finish(
     ridge: FloatArray,
     bias: bool,
     patience: int,
+    left_out: bool,
 ) -> GreedyPath:
     size = best_size(trace, patience)
     support = np.array(trace.support[:size], dtype=np.intp)
-    coef, intercept = np.empty(0), 0.0
+    coef, intercept, others = np.empty(0), 0.0, None
     if size:
         K = columns.block(support, support)
         factor = cholesky(K + np.diag(ridge[support]))
         coef, intercept = solve_size(factor, y[support], bordered=bias)
+        if left_out and size == len(trace.support) and trace.fitted is not None:
+            others = trace.fitted
+            others[support] = y[support] - own_errors(factor, coef, bias, y[support])
     return GreedyPath(
         support,
         np.array(trace.objective[:size]),
@@ -215,4 +225,5 @@ def _finish(
         intercept,
         y[support],
         bordered=bias,
+        left_out=others,
     )

@@ -89,6 +89,7 @@ class FullSearch:
         self.uniform = bool(np.all(self.H == self.H[0]))  # then the largest error gains most
         self.least = float(ridge.min())  # no row outside the basis has a smaller curvature
         self.V = ColumnStore(columns.n, columns.dtype, limit)
+        self.y = y
         self.Fy, self.F1 = -y.astype(np.float64), np.full(columns.n, -1.0)
         self.q = np.zeros(columns.n)
         self.usable, self.active = usable, usable.copy()
@@ -120,6 +121,7 @@ class FullSearch:
                 break
             if self.on_event is not None:
                 self.on_event(trace.event(self.number))
+        trace.fitted = self._residual() + self.y  # of rows outside the basis
         return trace
 
     def _residual(self) -> FloatArray:

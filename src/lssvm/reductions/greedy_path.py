@@ -93,6 +93,8 @@ class GreedyPath:
         Whether the bias is the border of the system (eq. (13)).
     factor : array of shape (m, m) or None
         Lower Cholesky factor of the system where the support alone does not tell it.
+    left_out : array of shape (n,) or None
+        Leave-one-out predictions of all rows, where they were asked for.
 
     Examples
     --------
@@ -119,6 +121,7 @@ class GreedyPath:
     mean: float = 0.0
     bordered: bool = True
     factor: FloatArray | None = None
+    left_out: FloatArray | None = None
 
     def at(self, size: int, factor: FloatArray) -> tuple[FloatArray, float]:
         """Return coefficients (size,) and bias of the model of the first ``size`` functions.
@@ -148,6 +151,7 @@ class GreedyPath:
             targets=self.targets[:size],
             offsets=None if self.offsets is None else self.offsets[:size],
             factor=None if self.factor is None else self.factor[:size, :size],
+            left_out=None,
         )
 
 
@@ -185,6 +189,22 @@ def solve_size(
     return solve_triangular(factor, w - b * u, lower=True, trans=1), b  # [Jiao2007, eq. (16)]
 
 
+def own_errors(factor: FloatArray, coef: FloatArray, bordered: bool, y: FloatArray) -> FloatArray:
+    """Return the leave-one-out errors of the rows of a basis, alpha_i / R_ii, shape (m,).
+
+    m^3/3 operations for the inverse of the factor. Nothing is left of a basis of one with a bias:
+    the model is 0 and the error is y.
+    """
+    if bordered and len(coef) == 1:
+        return y
+    inverse = solve_triangular(factor, np.eye(len(coef)), lower=True, overwrite_b=True)
+    diagonal = np.einsum("ij,ij->j", inverse, inverse)  # of H^-1
+    if bordered:
+        eta = inverse.T @ inverse.sum(axis=1)  # H^-1 1
+        diagonal = diagonal - eta**2 / eta.sum()
+    return np.asarray(coef / diagonal)  # [Jiao2007, eq. (13)]: R_ii of the bordered inverse
+
+
 def cholesky(matrix: FloatArray) -> FloatArray:
     """Return the lower Cholesky factor (m, m) in float64, m^3/3 operations."""
     try:
@@ -204,6 +224,7 @@ class Trace:
     error: list[float] = field(default_factory=list)
     held_out: list[float] = field(default_factory=list)
     status: str = "exhausted"
+    fitted: FloatArray | None = None  # (n,), after the last step
 
     def event(self, number: int) -> dict[str, Any]:
         """Say how far the problem of that number is, for a progress report."""

@@ -115,6 +115,13 @@ class RowStore:
             for span, piece in zip(spans, self._pieces, strict=True)
         ]
 
+    def product(self, A: FloatArray) -> FloatArray:
+        """Return the kept columns times ``A`` (size, k), shape (n, k)."""
+        out = np.zeros((self._columns.n, A.shape[1]))
+        for span, piece in zip(slices(self.size, self._width), self._pieces, strict=True):
+            out += piece[:, : span.stop - span.start] @ A[span].astype(piece.dtype, copy=False)
+        return out
+
 
 class _Problem:
     """One column of the targets: its basis, factor and coefficients."""
@@ -194,8 +201,9 @@ class SampledSearch:
         weight: FloatArray,
         rng: np.random.Generator,
         on_event: OnEvent | None = None,
+        want_fitted: bool = False,
     ) -> None:
-        self.on_event = on_event
+        self.on_event, self.want_fitted = on_event, want_fitted
         self.columns, self.Y, self.settings, self.rng = columns, Y, settings, rng
         self.H = diagonal + ridge
         self.pool = np.flatnonzero(usable)
@@ -220,7 +228,20 @@ class SampledSearch:
             if self.on_event is not None and len(running):
                 p = int(running[0])
                 self.on_event(self.problems[p].trace.event(p))
+        if self.want_fitted:
+            self._fit_all()
         return [problem.trace for problem in self.problems]
+
+    def _fit_all(self) -> None:
+        """Evaluate the final models at all rows."""
+        kept, many = self.store.size, len(self.order)
+        fitted = self.store.product(self.A[:kept])
+        for part in slices(many - kept, 512):
+            late = np.array(self.order[kept + part.start : kept + part.stop], dtype=np.intp)
+            A = self.A[kept + part.start : kept + part.stop]
+            fitted += (A.T @ self.columns.compute(late)).T
+        for p, problem in enumerate(self.problems):
+            problem.trace.fitted = fitted[:, p] + problem.b
 
     def _draw(self, running: IntArray) -> IntArray:
         """Draw rows until every running problem has its candidates (or there are no more)."""
