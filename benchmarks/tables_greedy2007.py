@@ -30,8 +30,8 @@ LS-SVMs, C = gamma for SVC (scikit-learn, one-vs-one; the paper's SVM too is LIB
 models and LS-SVMs are one-vs-all.
 
 - Times are CPU seconds of one thread on a machine shared with other work (two cores, AMD EPYC),
-  one method after the other at each C (USPS: the least of three fits). The paper's are from a
-  2.4 GHz processor of its time: only ratios compare.
+  one method after the other at each C; single fits (USPS at 2 and 9: the least of three). The
+  paper's are from a 2.4 GHz processor of its time: only ratios compare.
 - Rows from files are float32, as they are in the files. The greedy models then evaluate kernels in
   float32 and solve in float64; SVC works in float64 with a float32 cache.
 - Widths: see `benchmarks/study/printed_2007.py`. Nothing was chosen on test rows.
