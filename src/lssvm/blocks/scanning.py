@@ -196,6 +196,8 @@ def scan(
     (60, (60,))
     """
     _check_options(batch_rows, missing, max_categories)
+    if not isinstance(standardise, (bool, np.bool_)):
+        raise InvalidInputError(f"standardise={standardise!r} is not usable: give True or False.")
     rows = None if batch_rows is None else int(batch_rows)
     prepare = True
     has_target = target is not None

@@ -166,6 +166,6 @@ def _given(X: Rows, chosen: npt.ArrayLike, size: int | None) -> Selection:
     if size is not None and array.shape[0] < size:
         raise InvalidInputError(
             f"n_prototypes={size} but only {array.shape[0]} prototypes were given; give more, or "
-            "n_prototypes=None for all of them."
+            f"n_prototypes={array.shape[0]} or less."
         )
     return selection

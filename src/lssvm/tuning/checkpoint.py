@@ -126,6 +126,10 @@ class Checkpoint:
                 f"checkpoint={os.fspath(path)!r} cannot be written: make the folder "
                 f"{os.fspath(self.path.parent)!r} first."
             )
+        if self.path.is_dir():
+            raise InvalidInputError(
+                f"checkpoint={os.fspath(path)!r} is a folder: give the name of a file in it."
+            )
         if self.path.exists():
             self._load(adopt)
         else:

@@ -160,8 +160,14 @@ def content_holdout(
     order, new = _distinct(X, labels, seed)
     n_distinct = int(new.sum())
     held = np.diff(np.floor(np.arange(n_distinct + 1) * share + 0.5)) > 0
-    if not 0 < held.sum() < n_distinct:
+    if n_distinct < 2:
         raise _too_few(n_distinct, len(order))
+    if not 0 < held.sum() < n_distinct:
+        missing = "train" if held.any() else "test"
+        raise InvalidInputError(
+            f"cv={share!r} of {n_distinct} distinct rows leaves none to {missing} on: give a share "
+            "nearer to one half, or more rows."
+        )
     return Folds([np.flatnonzero(_spread(held, order, new, labels))])
 
 
