@@ -11,7 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from lssvm._core.errors import ConvergenceWarning, InvalidInputError, NumericalWarning
+from lssvm._core.errors import (
+    ConvergenceWarning,
+    InvalidInputError,
+    NotPositiveDefiniteError,
+    NumericalWarning,
+)
 from lssvm._core.memory import as_bytes
 from lssvm._core.progress import Progress
 from lssvm._core.threads import n_threads
@@ -22,6 +27,7 @@ from lssvm.estimators._uncertain_fixed import FixedMemory
 from lssvm.estimators._validation import (
     check_C,
     check_option,
+    loss_settings,
     make_folds,
     seed_of,
 )
@@ -211,7 +217,7 @@ class FixedSizeModel(FixedMemory, ReducibleModel):
                     kernel=self._kernel_at(gamma),
                     random_state=self._seed,
                 )
-        Z = np.asarray(selection.prototypes(X), dtype=np.float64)
+        Z = np.array(selection.prototypes(X), dtype=np.float64)  # the caller's may change
         support = np.where(selection.indices >= 0, problem.support[selection.indices], -1)
         return Z, support, selection
 
@@ -367,12 +373,12 @@ class FixedSizeModel(FixedMemory, ReducibleModel):
         return tuned, score
 
     def _fingerprint(self, problem: FixedProblem, Z: FloatArray) -> str:
+        """Return a digest of all that the losses of a search depend on."""
         digest = hashlib.sha256()
         for array in (problem.X, problem.Y, problem.weight, Z):
             if array is not None:
                 digest.update(np.ascontiguousarray(array).tobytes())
-        settings = (self.kernel, self.degree, self.coef0, self.nu, self.cv, self.scoring)
-        digest.update(repr((settings, self._seed)).encode())
+        digest.update(repr((loss_settings(self), problem.n_rows, self._seed)).encode())
         return digest.hexdigest()
 
     # -- solving and updating --------------------------------------------------------------------
@@ -402,6 +408,11 @@ class FixedSizeModel(FixedMemory, ReducibleModel):
     def _update(self, problem: FixedProblem | StreamUpdate, sign: int) -> None:
         """Add (+1) or remove (-1) rows and solve again with the same prototypes, C and gamma."""
         self._check_update()
+        if (problem.table is not None) != self._by_class:
+            raise InvalidInputError(
+                "class_weight or targets were set to something else after fit, so that rows cannot "
+                "be added or removed: set them back, or fit again."
+            )
         change = self._accumulate(problem, self._kernel, self.prototypes_)
         # Moments of a part of the prototypes have kept the shift of all of them.
         pairs = [
@@ -418,9 +429,24 @@ class FixedSizeModel(FixedMemory, ReducibleModel):
             )
         table = None if problem.table is None else self._table_of(whole)
         C_of = np.broadcast_to(self.C_, (self.dual_coef_.shape[1],)).astype(float)
-        coef, intercept = self._solve_again(whole, table, C_of)
-        self.moments_, self.intercept_, self.dual_coef_ = whole, intercept, coef
-        self._changed(problem, sign)
+        try:
+            coef, intercept = self._solve_again(whole, table, C_of)
+        except NotPositiveDefiniteError as error:
+            if sign > 0:
+                raise
+            raise InvalidInputError(
+                "What is left without these rows is no sum over rows: forget was given rows that "
+                "the model has not learned. Give only rows (with their labels and weights) that "
+                "fit or partial_fit has seen."
+            ) from error
+        sample = self._sample_without(problem, sign)
+        self.moments_, self.intercept_, self.dual_coef_ = whole, self._moved(intercept), coef
+        self._sample = sample
+        self._cache.clear()
+
+    def _moved(self, intercept: FloatArray) -> FloatArray:
+        """Take what belongs to the decision off the intercepts; nothing here."""
+        return intercept
 
     def _table_of(self, whole: list[Moments]) -> ClassTable | None:
         """Return the class table that belongs to moments of classes."""

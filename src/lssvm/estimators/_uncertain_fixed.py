@@ -139,13 +139,12 @@ class FixedMemory(BaseEstimator):
         kept = sample.X if problem.labels is None else None
         self._sample = replace(sample, X=kept, held=held)
 
-    def _changed(self, problem: Any, sign: int) -> None:
-        """Follow rows that were added or removed: removed ones must not stay in the sample."""
-        self._cache.clear()
+    def _sample_without(self, problem: Any, sign: int) -> Sample | None:
+        """Return the sample after rows were added or removed: removed ones must not stay in it."""
         if sign > 0 or self._sample is None:
-            return
+            return self._sample
         gone = problem.holds(self._sample.keys, self._seed)
-        self._sample = self._sample.take(np.flatnonzero(~gone))
+        return self._sample.take(np.flatnonzero(~gone))
 
     def _class_table(self) -> ClassTable | None:
         return self._table_of(self.moments_) if self._by_class else None

@@ -159,3 +159,17 @@ def make_folds(
 def n_distinct(rows: Any, precomputed: bool) -> int:
     """Count the rows that differ: the same for a weight of 2 and for the row twice."""
     return int(rows.shape[0]) if precomputed else len(np.unique(hash_rows(rows)))
+
+
+def loss_settings(model: Any) -> list[Any]:
+    """Return the parameters that the losses of a fixed-size search depend on."""
+    names = ["C", "gamma", "kernel", "degree", "coef0", "nu", "cv", "scoring", "loss"]
+    names += ["multiclass", "decoding", "targets", "class_weight"]
+    return [_exact(getattr(model, name, None)) for name in names]
+
+
+def _exact(value: Any) -> Any:
+    """Return something whose text tells all; that of a long array leaves numbers out."""
+    if isinstance(value, (list, tuple)):
+        return [_exact(entry) for entry in value]
+    return value.tolist() if isinstance(value, np.ndarray) else value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,19 +18,21 @@ from lssvm.estimators._fixed import FixedSizeModel
 from lssvm.estimators._problem import FixedProblem
 from lssvm.estimators._scoring import ScorerCriterion
 from lssvm.estimators._stream_classifier import StreamedClassifier
+from lssvm.estimators._threshold import ThresholdMixin
 from lssvm.estimators._uncertain_fixed import FixedProbabilityMixin
-from lssvm.estimators._validation import check_option, check_weight, class_weights
+from lssvm.estimators._validation import check_weight, class_weights
 from lssvm.estimators.fixed_stream import write_predictions
 from lssvm.moments import Moments
 from lssvm.tuning import Criterion, Misclassification, is_criterion
 from lssvm.tuning.fixed_cells import ClassTable
-from lssvm.tuning.threshold import best_threshold
 
 FloatArray = NDArray[Any]
 IntArray = NDArray[np.intp]
 
 
-class FixedSizeLSSVC(StreamedClassifier, ClassifierMixin, FixedProbabilityMixin, FixedSizeModel):
+class FixedSizeLSSVC(
+    StreamedClassifier, ClassifierMixin, ThresholdMixin, FixedProbabilityMixin, FixedSizeModel
+):
     r"""Fixed-size least squares support vector classifier that tunes itself.
 
     Minimises :math:`\tfrac12 w^T w + \tfrac C2 \sum_i s_i (y_i - w^T \varphi(x_i) - b)^2` for
@@ -93,7 +94,8 @@ class FixedSizeLSSVC(StreamedClassifier, ClassifierMixin, FixedProbabilityMixin,
     threshold : {"zero", "cv"}, default="zero"
         Where an output changes from one class to the other. "cv" moves it, for each binary problem,
         to where the out-of-fold outputs of the tuning make the fewest errors (it needs a tuned C or
-        gamma, and no reduction); this helps where the classes have different shapes or sizes.
+        gamma, folds of several rows, calibration and no reduction); this helps where the classes
+        have different shapes or sizes.
     calibration : {"auto", "sigmoid", "isotonic"} or None, default="auto"
         How `predict_proba` turns scores into probabilities; "auto" takes the sigmoid for fewer
         than 1,000 rows, else the better of the two. None: there is no `predict_proba`.
@@ -248,15 +250,14 @@ class FixedSizeLSSVC(StreamedClassifier, ClassifierMixin, FixedProbabilityMixin,
         """
         self._forget_fit()
         self._check_calibration()
+        self._check_threshold()
         if is_stream(X):
             self._fit_stream(X, y, sample_weight)
-            if self.threshold == "cv":
-                self._move_thresholds()
-            return self
-        X, y, weight, support, given = self._check(X, y, sample_weight, reset=True)
-        classes, labels = np.unique(y, return_inverse=True)
-        self._set_classes(classes)
-        self._fit_problem(self._problem(given, X, y, labels.astype(np.intp), weight, support))
+        else:
+            X, y, weight, support, given = self._check(X, y, sample_weight, reset=True)
+            classes, labels = np.unique(y, return_inverse=True)
+            self._set_classes(classes)
+            self._fit_problem(self._problem(given, X, y, labels.astype(np.intp), weight, support))
         if self.threshold == "cv":
             self._move_thresholds()
         return self
@@ -269,26 +270,7 @@ class FixedSizeLSSVC(StreamedClassifier, ClassifierMixin, FixedProbabilityMixin,
             )
         self.classes_ = classes
         self.code_ = make_code(self.multiclass, len(classes), self.random_state or 0)
-        check_option("threshold", self.threshold, ("zero", "cv"))
         self.threshold_ = np.zeros(self.code_.n_problems)
-
-    def _move_thresholds(self) -> None:
-        """Choose the thresholds on out-of-fold outputs and take them off the intercepts."""
-        sample = self._sample
-        if self.reduction is not None or sample is None or sample.held is None:
-            self._forget_fit()
-            raise InvalidInputError(
-                "threshold='cv' needs the out-of-fold outputs of a cross-validated C or gamma: "
-                "give C='cv' with scoring=None or a scorer, calibration='auto' and no reduction, "
-                "or threshold='zero'."
-            )
-        moved = [
-            best_threshold(scores, targets, sample.weight)
-            for scores, targets in zip(sample.held.T, sample.Y.T, strict=True)
-        ]
-        self.threshold_ = np.array(moved)
-        self._sample = replace(sample, held=sample.held - self.threshold_)
-        self.intercept_ = self.intercept_ - self.threshold_
 
     def partial_fit(
         self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
@@ -350,7 +332,6 @@ class FixedSizeLSSVC(StreamedClassifier, ClassifierMixin, FixedProbabilityMixin,
             X, y, weight, support, given = self._check(X, y, sample_weight, reset=False)
             labels = self._labels(y, "")
             self._update(self._problem(given, X, y, labels, weight, support), sign)
-        self.intercept_ = self.intercept_ - self.threshold_
         return self
 
     def _labels(self, y: Any, where: str) -> IntArray:

@@ -1,0 +1,119 @@
+"""What users may do to the fixed-size estimators that went wrong once."""
+
+import copy
+
+import numpy as np
+import pytest
+
+from lssvm import FixedSizeLSSVC, FixedSizeLSSVR
+from lssvm._core.errors import InvalidInputError
+
+
+def rows(n=90, classes=0, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 2))
+    score = X[:, 0] + 0.5 * np.sin(2.0 * X[:, 1]) + 0.3 * rng.standard_normal(n)
+    if not classes:
+        return X, score
+    return X, np.digitize(score, np.quantile(score, np.arange(1, classes) / classes))
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        ({"gamma": 0.1}, {"gamma": 1.0}),
+        ({}, {"loss": "absolute"}),
+        ({}, {"cv": [(np.arange(60), np.arange(60, 90))]}),
+    ],
+)
+def test_a_checkpoint_of_another_regressor_is_refused(first, then, tmp_path):
+    X, y = rows()
+    path = tmp_path / "search.jsonl"
+    FixedSizeLSSVR(10, checkpoint=path, **first).fit(X, y)
+    with pytest.raises(InvalidInputError, match="other settings"):
+        FixedSizeLSSVR(10, checkpoint=path, **then).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "then", [{"C": 100.0}, {"decoding": "loss"}, {"class_weight": {0: 9.0}}, {"multiclass": "ova"}]
+)
+def test_a_checkpoint_of_another_classifier_is_refused(then, tmp_path):
+    X, y = rows(classes=3)
+    path = tmp_path / "search.jsonl"
+    FixedSizeLSSVC(10, cv=3, checkpoint=path).fit(X, y)
+    with pytest.raises(InvalidInputError, match="other settings"):
+        FixedSizeLSSVC(10, cv=3, checkpoint=path, **then).fit(X, y)
+
+
+def test_a_folder_is_no_checkpoint(tmp_path):
+    with pytest.raises(InvalidInputError, match="is a folder"):
+        FixedSizeLSSVR(10, checkpoint=tmp_path).fit(*rows())
+
+
+def test_balanced_weights_move_the_threshold_as_equal_ones_by_class_do():
+    X, y = rows(200, 4)
+    y = (y == 3).astype(int)
+    count = np.bincount(y)
+    weights = {c: len(y) / (2.0 * count[c]) for c in (0, 1)}
+    options = {"kernel": "linear", "threshold": "cv"}
+    balanced = FixedSizeLSSVC(class_weight="balanced", **options).fit(X, y)
+    given = FixedSizeLSSVC(class_weight=weights, **options).fit(X, y)
+    np.testing.assert_allclose(balanced.threshold_, given.threshold_, atol=1e-10)
+
+
+def test_a_threshold_that_cannot_be_moved_is_refused_before_the_fit(monkeypatch):
+    X, y = rows(classes=2)
+    monkeypatch.setattr(FixedSizeLSSVC, "_fit_problem", lambda *_: pytest.fail("was fitted"))
+    for options in ({"C": 1.0, "gamma": 1.0}, {"scoring": "gcv"}, {"calibration": None}):
+        with pytest.raises(InvalidInputError, match="threshold='cv' needs"):
+            FixedSizeLSSVC(10, threshold="cv", **options).fit(X, y)
+
+
+def test_rows_that_were_never_learned_are_named_where_it_shows():
+    X, y = rows()
+    model = FixedSizeLSSVR(10, C=1.0, gamma=0.3).fit(X, y)
+    before = model.predict(X)
+    with pytest.raises(InvalidInputError, match="has not learned"):
+        model.forget(np.repeat(X[:1], 60, 0), np.repeat(y[:1], 60))
+    np.testing.assert_array_equal(model.predict(X), before)
+
+
+def test_an_update_that_ends_in_its_last_step_changes_nothing():
+    X, y = rows(classes=2)
+    model = FixedSizeLSSVC(10, gamma=0.3, threshold="cv", kernel="rbf").fit(X, y)
+    model.threshold_ = np.array([0.25])
+    before = copy.deepcopy(model)
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    model._sample_without = stop
+    with pytest.raises(KeyboardInterrupt):
+        model.forget(X[:5], y[:5])
+    np.testing.assert_array_equal(model.intercept_, before.intercept_)
+    np.testing.assert_array_equal(model.dual_coef_, before.dual_coef_)
+    assert model.moments_[0].n == before.moments_[0].n
+
+
+def test_class_weights_that_were_set_after_fit_are_no_crash():
+    X, y = rows(classes=3)
+    model = FixedSizeLSSVC(10, C=1.0, gamma=0.3, multiclass="ova").fit(X, y)
+    model.set_params(class_weight="balanced")
+    with pytest.raises(InvalidInputError, match="after fit"):
+        model.partial_fit(X, y)
+
+
+def test_given_prototypes_are_copied():
+    X, y = rows()
+    Z = X[:10].copy()
+    model = FixedSizeLSSVR(selection=Z, C=1.0, gamma=0.3).fit(X, y)
+    before = model.predict(X)
+    Z[:] = 0.0
+    np.testing.assert_array_equal(model.predict(X), before)
+
+
+def test_a_share_that_leaves_no_rows_is_named():
+    X, y = rows()
+    for share in (0.001, 0.999):
+        with pytest.raises(InvalidInputError, match=f"cv={share} of 90 distinct rows"):
+            FixedSizeLSSVR(10, cv=share).fit(X, y)
