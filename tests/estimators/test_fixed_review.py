@@ -117,3 +117,12 @@ def test_a_share_that_leaves_no_rows_is_named():
     for share in (0.001, 0.999):
         with pytest.raises(InvalidInputError, match=f"cv={share} of 90 distinct rows"):
             FixedSizeLSSVR(10, cv=share).fit(X, y)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-60, 1e60, 1e140])
+def test_the_unit_of_the_columns_does_not_matter(scale):
+    X, y = rows()
+    plain = FixedSizeLSSVR(10, C=1.0, gamma=0.25).fit(X, y)
+    scaled = FixedSizeLSSVR(10, C=1.0, gamma=0.25 / scale**2).fit(X * scale, y)
+    np.testing.assert_array_equal(scaled.support_, plain.support_)
+    np.testing.assert_allclose(scaled.predict(X * scale), plain.predict(X), atol=1e-10)

@@ -16,6 +16,7 @@ from lssvm.prototypes.sampling import Rows, as_rows, as_weights, random_order
 
 Array = npt.NDArray[np.float64]
 
+_LARGE = 64  # binary exponents up to which columns are taken as they are
 _CONSTANT = "the column is constant"
 _FEW_VALUES = 10
 _HEAVY_TIE = 0.05
@@ -174,7 +175,7 @@ def plug_in_bandwidth(
         usable = None if weight is None else (weight > 0.0).astype(np.float64)
         rows = random_order(n, max_rows, as_generator(random_state), usable)
         data, weight = data[rows], None if weight is None else weight[rows]
-    columns = [_bandwidth(_column(x, weight, j), tol) for j, x in enumerate(data.T)]
+    columns = [_in_unit(_column(x, weight, j), tol) for j, x in enumerate(data.T)]
     sample = float(data.shape[0]) if weight is None else float(weight.sum())
     rate = (sample / count) ** 0.2
     value = np.array([1.0 if reason == _CONSTANT else h * rate for h, _, reason in columns])
@@ -199,6 +200,19 @@ def _column(column: Rows, weight: Array | None, index: int) -> _Column:
     if not total > 0.0:
         raise InvalidInputError("All sample weights are zero; at least one row has to count.")
     return _Column(x[first], counts / total, total)
+
+
+def _in_unit(column: _Column, tol: float) -> tuple[float, str, str]:
+    """Return bandwidth, method and reason; very large or small values in a unit of their own.
+
+    The ninth power of the scale would overflow otherwise.
+    """
+    unit = math.frexp(max(abs(float(column.values[0])), abs(float(column.values[-1]))))[1]
+    if abs(unit) <= _LARGE:
+        return _bandwidth(column, tol)
+    values = np.ldexp(column.values, -unit)
+    h, method, reason = _bandwidth(_Column(values, column.weights, column.count), tol)
+    return (h if reason == _CONSTANT else math.ldexp(h, unit)), method, reason
 
 
 def _bandwidth(column: _Column, tol: float) -> tuple[float, str, str]:
