@@ -265,3 +265,17 @@ def test_files_of_several_kinds(tmp_path):
     (tmp_path / "t.npy").write_bytes(b"no array")
     with pytest.raises(InvalidInputError, match=r"t\.npy cannot be mapped"):
         scan(tmp_path / "t.npy")
+
+
+def test_a_target_that_becomes_text_in_another_file_is_named(tmp_path):
+    for name, y in (("1.parquet", [0, 1, 0]), ("2.parquet", ["0", "1", "0"])):
+        pq.write_table(pa.table({"x": [1.0, 2.0, 3.0], "y": y}), tmp_path / name)
+    with pytest.raises(InvalidInputError, match=r"'y' of .*2\.parquet holds text"):
+        list(scan(tmp_path, target="y").blocks())
+
+
+def test_a_column_has_one_role():
+    table = pd.DataFrame({"x": [1.0, 2.0], "y": [0, 1]})
+    for options in ({"columns": ["x", "y"]}, {"columns": ["x", "x"]}, {"weight": "y"}):
+        with pytest.raises(InvalidInputError, match="named more than once"):
+            scan(table, target="y", **options)

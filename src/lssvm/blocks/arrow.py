@@ -62,13 +62,28 @@ class ArrowReader:
         """The columns of features, as the first file has them."""
         return self._schema(self._open(self.files[0]), self.files[0], self.columns)
 
+    @cached_property
+    def _outcome(self) -> Schema:
+        """The columns of target and weight, as the first file has them."""
+        return self._schema(self._open(self.files[0]), self.files[0], self._others)
+
+    @property
+    def _others(self) -> tuple[str, ...]:
+        return (*self.target, *([] if self.weight is None else [self.weight]))
+
+    def _check(self, data: Any, file: str) -> None:
+        """Raise where a file has other columns than the first one."""
+        self.schema.check(self._schema(data, file, self.schema.names), file)
+        if self._others:
+            self._outcome.check(self._schema(data, file, self._others), file)
+
     def count(self) -> int:
         """Return the number of rows; Parquet and Arrow files know it, CSV is read for it."""
         return sum(self._count(file) for file in self.files)
 
     def _count(self, file: str) -> int:
         data = self._open(file)
-        self.schema.check(self._schema(data, file, self.schema.names), file)
+        self._check(data, file)
         return int(self._guard(file, data.count))
 
     def blocks(self, batch_rows: int) -> Iterator[RawBlock]:
@@ -76,7 +91,7 @@ class ArrowReader:
         start = 0
         for file in self.files:
             data = self._open(file)
-            self.schema.check(self._schema(data, file, self.schema.names), file)
+            self._check(data, file)
             inside = 0
             for batch in self._batches(data, file, batch_rows):
                 block = self._block(batch, start, file, inside)

@@ -208,7 +208,7 @@ def scan(
         _refuse("A RowSource", target=target, columns=columns, weight=weight)
         reader, has_target, prepare = SourceReader(data), data.n_targets > 0, False
     elif is_frame(data):
-        reader = FrameReader(data, _names(target), _one(weight), _columns(columns))
+        reader = FrameReader(data, *_roles(target, weight, columns))
     else:
         reader = _array_reader(np.asanyarray(data), target, columns, weight, "the array")
     return Scan(reader, has_target, standardise, missing, max_categories, prepare, rows)
@@ -252,6 +252,21 @@ def _one(weight: Any) -> str | None:
     if weight is None or isinstance(weight, str):
         return weight
     raise InvalidInputError(f"weight={weight!r} is not usable here: give the name of a column.")
+
+
+def _roles(
+    target: Any, weight: Any, columns: Sequence[Any] | None
+) -> tuple[tuple[str, ...], str | None, tuple[str, ...] | None]:
+    """Return the names of target, weight and features, each of them in one role."""
+    names = _names(target), _one(weight), _columns(columns)
+    every = [*names[0], *([] if names[1] is None else [names[1]]), *(names[2] or ())]
+    twice = sorted({name for name in every if every.count(name) > 1})
+    if twice:
+        raise InvalidInputError(
+            f"The columns {twice} are named more than once: a column is a feature, the target or "
+            "the weight. Name it once in columns=, target= and weight=."
+        )
+    return names
 
 
 def _columns(columns: Sequence[Any] | None) -> tuple[str, ...] | None:
@@ -306,7 +321,7 @@ def _file_reader(
             raise InvalidInputError(f"{file} is empty: it has no bytes. Remove it.")
     (ending,) = endings
     if ending in FORMATS:
-        arrow = ArrowReader(files, FORMATS[ending], _names(target), _one(weight), _columns(columns))
+        arrow = ArrowReader(files, FORMATS[ending], *_roles(target, weight, columns))
         _ = arrow.schema  # a wrong name is found at once
         return arrow, target is not None
     if ending in _LIBSVM:
