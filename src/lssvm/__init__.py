@@ -1,6 +1,6 @@
 """Least squares support vector machines of any size, with scikit-learn's interface."""
 
-from lssvm.blocks import Scan, scan
+from lssvm.blocks import scan
 from lssvm.estimators import (
     LSSVC,
     LSSVR,
@@ -21,7 +21,6 @@ __all__ = [
     "FixedSizeLSSVR",
     "GreedyLSSVC",
     "GreedyLSSVR",
-    "Scan",
     "__version__",
     "scan",
 ]
