@@ -77,8 +77,9 @@ def table(results: dict[tuple[str, str], Result], methods: tuple[str, ...]) -> l
                 deviation = "" if printed[1] is None else f" ± {printed[1]:.3g}"
                 error = f"{printed[0]:.4g}{deviation}"
                 support = "-" if printed[2] is None else f"{printed[2]:.0f}"
+            spread = f" ± {ours[1]:.4f}" if ours[3] > 1 else ""
             lines.append(
-                f"| {spec.printed} | {method} | {ours[0]:.4f} ± {ours[1]:.4f} | {ours[2]:.1f} | "
+                f"| {spec.printed} | {method} | {ours[0]:.4f}{spread} | {ours[2]:.1f} | "
                 f"{ours[3]} | {error} | {support} | {verdict(name, method, ours)} |"
             )
     return lines
