@@ -112,11 +112,8 @@ class FixedSizeModel(FixedMemory, ReducibleModel):
             whole = [] if alone else self._accumulate(problem, kernel, Z)
             moments = None if moments is None else moments.with_whole(whole)
         map = nystrom_map(kernel, Z)
-        if dual is None:
-            coef, intercept = self._solve(whole, map, problem.table, C_of)
-        else:
-            coef, intercept = dual.coef, dual.intercept
-        coef, intercept, C_of = self._robust(problem, kernel, Z, map, C_of, coef, intercept)
+        solved = self._solve(whole, map, problem.table, C_of) if dual is None else dual.solution
+        coef, intercept, C_of = self._robust(problem, kernel, Z, map, C_of, *solved)
         self.n_prototypes_ = len(Z)
         fit = self._second_level(reduction, problem, kernel, Z, support, moments, C_of, dual)
         if fit is not None:

@@ -33,6 +33,11 @@ class DualFit:
     C: FloatArray  # (k,)
     gamma: Any
 
+    @property
+    def solution(self) -> tuple[FloatArray, FloatArray]:
+        """Coefficients and intercepts."""
+        return self.coef, self.intercept
+
 
 @dataclass(frozen=True, eq=False)
 class Subsample:
