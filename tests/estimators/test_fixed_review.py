@@ -7,6 +7,7 @@ import pytest
 
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR
 from lssvm._core.errors import InvalidInputError
+from lssvm.solvers.reweighting import residual_scale
 
 
 def rows(n=90, classes=0, seed=0):
@@ -126,3 +127,22 @@ def test_the_unit_of_the_columns_does_not_matter(scale):
     scaled = FixedSizeLSSVR(10, C=1.0, gamma=0.25 / scale**2).fit(X * scale, y)
     np.testing.assert_array_equal(scaled.support_, plain.support_)
     np.testing.assert_allclose(scaled.predict(X * scale), plain.predict(X), atol=1e-10)
+
+
+@pytest.mark.filterwarnings("ignore:loss='absolute'")
+@pytest.mark.parametrize(("loss", "tol"), [("huber", 1e-8), ("absolute", 1e-3)])
+def test_weights_are_repeats_for_robust_losses(loss, tol):
+    X, y = rows()
+    weight = np.where(np.arange(90) < 30, 5, 1)
+    many = np.repeat(np.arange(90), weight)
+    options = {"selection": X[:10], "loss": loss, "C": 1.0, "gamma": 0.3}
+    weighted = FixedSizeLSSVR(**options).fit(X, y, weight)
+    repeated = FixedSizeLSSVR(**options).fit(X[many], y[many])
+    np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), atol=tol)
+
+
+def test_the_scale_of_residuals_counts_weights():
+    residual = np.array([3.0, -1.0, 4.0, 1.5, 9.0, 2.0])
+    weight = np.array([1, 3, 2, 1, 2, 3])
+    expected = residual_scale(np.repeat(residual, weight))
+    np.testing.assert_allclose(residual_scale(residual, weight), expected, rtol=1e-12)

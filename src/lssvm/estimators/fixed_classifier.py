@@ -164,7 +164,9 @@ class FixedSizeLSSVC(
     m^2 per fold, times the number of classes for one-vs-one, balanced class weights and
     ``targets="fisher"``. Everything is computed in float64.
 
-    A sample weight of 0 is as if the row were not there, of 2 as if it were there twice.
+    A sample weight of 0 is as if the row were not there, of 2 as if it were there twice, with the
+    same prototypes. Where not all rows are prototypes, which ones are is drawn with the weights as
+    probabilities and depends on the order of the rows (not so with given prototypes).
 
     Examples
     --------

@@ -145,7 +145,9 @@ class FixedSizeLSSVR(
     gamma of the tuning one pass and about 5 m^3 per fold. Memory m^2 per fold. Everything is
     computed in float64.
 
-    A sample weight of 0 is as if the row were not there, of 2 as if it were there twice.
+    A sample weight of 0 is as if the row were not there, of 2 as if it were there twice, with the
+    same prototypes. Where not all rows are prototypes, which ones are is drawn with the weights as
+    probabilities and depends on the order of the rows (not so with given prototypes).
 
     Examples
     --------
@@ -353,7 +355,8 @@ class FixedSizeLSSVR(
                 fitted = evaluate_expansion(
                     kernel, problem.X, Z, *start, budget=budget, threads=threads
                 )
-                C_of[j] *= 2.0 * max(residual_scale(y - fitted) / 1.4826, 1e-12)
+                scale = residual_scale(y - fitted, problem.weight)
+                C_of[j] *= 2.0 * max(scale / 1.4826, 1e-12)
             coef[:, [j]], intercept[[j]], steps = problem.solve_robust(
                 kernel,
                 Z,

@@ -12,6 +12,8 @@ from lssvm._core.namespace import Array
 from lssvm._core.threads import run_blocks, slices
 from lssvm.kernels.base import Kernel
 
+_ENTRIES = 2**19  # kernel values of a block
+
 
 def evaluate_expansion(
     kernel: Kernel,
@@ -55,7 +57,8 @@ def evaluate_expansion(
     """
     n, m = X.shape[0], coef.shape[0]
     out = np.empty((n, coef.shape[1]), dtype=coef.dtype)
-    rows = block_rows(3 * m * coef.itemsize * threads, budget, n_rows=max(n, 1), at_most=1024)
+    most = max(1024, _ENTRIES // max(m, 1))  # few support vectors: more rows to a block
+    rows = block_rows(3 * m * coef.itemsize * threads, budget, n_rows=max(n, 1), at_most=most)
     if threads > 1:
         rows = max(1, min(rows, -(-n // threads)))
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lssvm._core.errors import ConvergenceWarning
+from lssvm._core.errors import ConvergenceWarning, NumericalWarning
 from lssvm.blocks import ArraySource
 from lssvm.features import NystromMap
 from lssvm.kernels import Kernel, evaluate_expansion
@@ -50,9 +50,30 @@ def robust_weights(residual: FloatArray, loss: str, scale: float) -> FloatArray:
     return np.asarray(0.5 / np.maximum(size, max(1e-6 * scale, 1e-300)))
 
 
-def residual_scale(residual: FloatArray) -> float:
-    """Return the robust standard deviation of residuals: 1.4826 times their median size."""
-    return float(_MAD * np.median(np.abs(residual)))
+def residual_scale(residual: FloatArray, weight: FloatArray | None = None) -> float:
+    """Return the robust standard deviation of residuals: 1.4826 times their median size.
+
+    Parameters
+    ----------
+    residual : array of n numbers
+    weight : array of shape (n,) or None, default=None
+        A weight of 2 counts as the residual twice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.solvers.reweighting import residual_scale
+    >>> round(residual_scale(np.array([1.0, -2.0, 9.0]), np.array([1.0, 2.0, 0.0])), 4)
+    2.9652
+    """
+    size = np.abs(residual).ravel()
+    if weight is None:
+        return float(_MAD * np.median(size))
+    order = np.argsort(size)
+    counted = np.cumsum(np.asarray(weight, dtype=np.float64)[order])
+    half = 0.5 * counted[-1]
+    at = [np.searchsorted(counted, half * (1.0 + sign * 1e-12)) for sign in (-1, 1)]
+    return float(_MAD * size[order[at]].mean())
 
 
 def solve_reweighted(
@@ -123,24 +144,29 @@ def solve_reweighted(
         return evaluate_expansion(kernel, X, Z, coef, intercept, budget=budget, threads=threads)
 
     fitted = fit(coef, intercept)
-    scale = residual_scale(y - fitted)
+    scale = residual_scale(y - fitted, weight)
     if scale == 0.0:
         return coef, intercept, 0
-    for iteration in range(1, max_iter + 1):
+    steps, change = 0, np.inf
+    while change > tol * scale and steps < max_iter:
+        steps += 1
         factors = robust_weights((y - fitted)[:, 0], loss, scale)
         rows = factors if weight is None else weight * factors
         source = ArraySource(X, y, rows)
         moments = accumulate(kernel, source, Z, budget=budget, threads=threads)[0]
-        coef, intercept = solve_primal(moments, map, C)
+        with warnings.catch_warnings(record=True) as repaired:  # of these systems, the last tells
+            warnings.simplefilter("always", NumericalWarning)
+            coef, intercept = solve_primal(moments, map, C)
         new = fit(coef, intercept)
-        change = float(np.sqrt(np.mean((new - fitted) ** 2)))
+        change = float(np.sqrt(np.average(np.square(new - fitted)[:, 0], weights=weight)))
         fitted = new
-        if change <= tol * scale:
-            return coef, intercept, iteration
-    warnings.warn(
-        f"loss={loss!r}: predictions still changed by {change / scale:.2g} residual scales after "
-        f"{max_iter} reweightings; the model is usable. A smaller C converges faster.",
-        ConvergenceWarning,
-        stacklevel=2,
-    )
-    return coef, intercept, max_iter
+    for warning in repaired:
+        warnings.warn(warning.message, stacklevel=2)
+    if change > tol * scale:
+        warnings.warn(
+            f"loss={loss!r}: predictions still changed by {change / scale:.2g} residual scales "
+            f"after {max_iter} reweightings; the model is usable. A smaller C converges faster.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return coef, intercept, steps
