@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lssvm._core.memory import block_rows
-from lssvm._core.namespace import Array
+from lssvm._core.namespace import Array, is_numpy
 from lssvm._core.threads import run_blocks, slices
 from lssvm.kernels.base import Kernel
 
@@ -57,15 +58,19 @@ def evaluate_expansion(
     """
     n, m = X.shape[0], coef.shape[0]
     out = np.empty((n, coef.shape[1]), dtype=coef.dtype)
-    most = max(1024, _ENTRIES // max(m, 1))  # few support vectors: more rows to a block
+    most = max(256, _ENTRIES // max(m, 1))  # few support vectors: more rows to a block
     rows = block_rows(3 * m * coef.itemsize * threads, budget, n_rows=max(n, 1), at_most=most)
     if threads > 1:
         rows = max(1, min(rows, -(-n // threads)))
 
-    values = kernel.against(Z)
+    values, local = kernel.against(Z), threading.local()
+    kind = np.result_type(X.dtype, Z.dtype) if is_numpy(X) and is_numpy(Z) else None
 
     def fill(part: slice) -> None:
-        np.matmul(np.asarray(values(X[part])), coef, out=out[part])
+        if kind is not None and not hasattr(local, "room"):  # fresh pages for every block cost time
+            local.room = np.empty((rows, m), dtype=kind)
+        room = None if kind is None else local.room[: part.stop - part.start]
+        np.matmul(np.asarray(values(X[part], room)), coef, out=out[part])
 
     run_blocks(fill, slices(n, rows), threads)
     out += intercept
