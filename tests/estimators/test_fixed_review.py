@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR
-from lssvm._core.errors import InvalidInputError
+from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm.solvers.reweighting import residual_scale
 
 
@@ -146,3 +146,15 @@ def test_the_scale_of_residuals_counts_weights():
     weight = np.array([1, 3, 2, 1, 2, 3])
     expected = residual_scale(np.repeat(residual, weight))
     np.testing.assert_allclose(residual_scale(residual, weight), expected, rtol=1e-12)
+
+
+def test_labels_without_an_order_are_named():
+    X, y = rows(classes=2)
+    with pytest.raises(InvalidInputError, match="no common order"):
+        FixedSizeLSSVC(10).fit(X, np.array(["a", 1], dtype=object)[np.sort(y)])
+
+
+def test_targets_far_from_zero_are_told():
+    X, y = rows()
+    with pytest.warns(NumericalWarning, match="subtract a constant"):
+        FixedSizeLSSVR(10, C=1.0, gamma=0.3).fit(X, y + 1e8)

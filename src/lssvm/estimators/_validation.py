@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lssvm._core.errors import InvalidInputError
+from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm._core.random import RandomState, as_generator
 from lssvm.tuning import (
     Folds,
@@ -106,6 +107,30 @@ def class_weights(
             "'balanced', or None."
         )
     return np.asarray(factors[labels])
+
+
+def find_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Return the labels in order, and the number of each row's; raise where they have none."""
+    try:
+        classes, labels = np.unique(y, return_inverse=True)
+    except TypeError as error:
+        raise InvalidInputError(
+            f"The labels in y have no common order ({error}): give labels of one type, for example "
+            "y.astype(str)."
+        ) from error
+    return classes, labels.astype(np.intp)
+
+
+def warn_of_offset(Y: NDArray[np.float64]) -> None:
+    """Warn where second moments of the targets have few digits left for their variation."""
+    spread = Y.std(axis=0)
+    if np.any((spread > 0) & (np.abs(Y.mean(axis=0)) > 1e6 * spread)):
+        warnings.warn(
+            "The targets vary by less than a millionth of their mean, so that rounding shows in "
+            "the cross-validated errors: subtract a constant from y before the fit.",
+            NumericalWarning,
+            stacklevel=5,
+        )
 
 
 def seed_of(random_state: RandomState) -> int:

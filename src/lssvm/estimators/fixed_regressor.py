@@ -19,7 +19,7 @@ from lssvm.estimators._problem import FixedProblem
 from lssvm.estimators._scoring import ScorerCriterion
 from lssvm.estimators._stream_regressor import StreamedRegressor
 from lssvm.estimators._uncertain_fixed import FixedIntervalMixin
-from lssvm.estimators._validation import check_C, check_option, check_weight
+from lssvm.estimators._validation import check_C, check_option, check_weight, warn_of_offset
 from lssvm.estimators.fixed_stream import write_predictions
 from lssvm.kernels import Kernel, evaluate_expansion
 from lssvm.solvers.reweighting import residual_scale
@@ -309,6 +309,7 @@ class FixedSizeLSSVR(
         if weight is not None:
             support = np.flatnonzero(weight > 0)
             X, y, weight = X[support], y[support], weight[support]
+        warn_of_offset(y.reshape(len(y), -1))
         return self._in_memory(X, y, weight, support, given)
 
     def _in_memory(
