@@ -109,16 +109,17 @@ def class_weights(
     return np.asarray(factors[labels])
 
 
-def find_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """Return the labels in order, and the number of each row's; raise where they have none."""
+def check_order(y: NDArray[Any]) -> None:
+    """Raise where labels cannot be sorted: text beside numbers or None."""
+    if y.dtype != object:
+        return
     try:
-        classes, labels = np.unique(y, return_inverse=True)
+        np.unique(y)
     except TypeError as error:
         raise InvalidInputError(
             f"The labels in y have no common order ({error}): give labels of one type, for example "
             "y.astype(str)."
         ) from error
-    return classes, labels.astype(np.intp)
 
 
 def warn_of_offset(Y: NDArray[np.float64]) -> None:

@@ -20,7 +20,7 @@ from lssvm.estimators._scoring import ScorerCriterion
 from lssvm.estimators._stream_classifier import StreamedClassifier
 from lssvm.estimators._threshold import ThresholdMixin
 from lssvm.estimators._uncertain_fixed import FixedProbabilityMixin
-from lssvm.estimators._validation import check_weight, class_weights, find_classes
+from lssvm.estimators._validation import check_order, check_weight, class_weights
 from lssvm.estimators.fixed_stream import write_predictions
 from lssvm.moments import Moments
 from lssvm.tuning import Criterion, Misclassification, is_criterion
@@ -257,9 +257,9 @@ class FixedSizeLSSVC(
             self._fit_stream(X, y, sample_weight)
         else:
             X, y, weight, support, given = self._check(X, y, sample_weight, reset=True)
-            classes, labels = find_classes(y)
+            classes, labels = np.unique(y, return_inverse=True)
             self._set_classes(classes)
-            self._fit_problem(self._problem(given, X, y, labels, weight, support))
+            self._fit_problem(self._problem(given, X, y, labels.astype(np.intp), weight, support))
         if self.threshold == "cv":
             self._move_thresholds()
         return self
@@ -354,6 +354,7 @@ class FixedSizeLSSVC(
         types = [np.float64, np.float32]
         X, y = validate_data(self, X, y, reset=reset, dtype=types, order="C")
         y = column_or_1d(y, warn=True)
+        check_order(y)
         check_classification_targets(y)
         given = (X, y)
         weight = check_weight(sample_weight, X.shape[0])
