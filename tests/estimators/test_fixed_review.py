@@ -159,3 +159,11 @@ def test_targets_far_from_zero_are_told():
     X, y = rows()
     with pytest.warns(NumericalWarning, match="subtract a constant"):
         FixedSizeLSSVR(10, C=1.0, gamma=0.3).fit(X, y + 1e8)
+
+
+def test_given_indices_count_rows_of_weight_zero():
+    X, y = rows()
+    weight = np.r_[np.zeros(3), np.ones(87)]
+    model = FixedSizeLSSVR(3, selection=[1, 5, 7], C=1.0, gamma=0.3).fit(X, y, weight)
+    np.testing.assert_array_equal(model.support_, [1, 5, 7])
+    np.testing.assert_array_equal(model.prototypes_, X[[1, 5, 7]])

@@ -205,17 +205,19 @@ class FixedSizeModel(FixedMemory, ReducibleModel):
             with warnings.catch_warnings():
                 if not _is_int(self.n_prototypes):
                     warnings.simplefilter("ignore", NumericalWarning)  # the size was ours
+                X = problem.given[0] if given else X  # given indices count rows of weight zero
                 selection = select_prototypes(
                     X,
                     None if given and isinstance(self.n_prototypes, str) else size,
                     rule,
-                    y=problem.labels,
-                    sample_weight=problem.weight,
+                    y=None if given else problem.labels,
+                    sample_weight=None if given else problem.weight,
                     kernel=self._kernel_at(gamma),
                     random_state=self._seed,
                 )
         Z = np.array(selection.prototypes(X), dtype=np.float64)  # the caller's may change
-        support = np.where(selection.indices >= 0, problem.support[selection.indices], -1)
+        rows = problem.support if len(X) == len(problem.support) else np.arange(len(X))
+        support = np.where(selection.indices >= 0, rows[selection.indices], -1)
         return Z, support, selection
 
     # -- tuning ----------------------------------------------------------------------------------
