@@ -122,8 +122,9 @@ def test_robust_losses_resist_outliers(loss):
     assert robust.n_iter_ > 0
     error = [np.abs(m.predict(X) - y)[20:].mean() for m in (squared, robust)]
     assert error[1] < 0.7 * error[0]
-    with pytest.raises(InvalidInputError, match="loss"):
+    with pytest.raises(AttributeError, match="partial_fit") as caught:
         robust.partial_fit(X, y)
+    assert "use loss='squared'" in str(caught.value.__cause__)
 
 
 def test_number_of_prototypes_by_cross_validation():

@@ -15,6 +15,7 @@ from lssvm.kernels import (
     Laplacian,
     Linear,
     Matern,
+    NonStationary,
     Polynomial,
     Precomputed,
     evaluate_expansion,
@@ -29,6 +30,23 @@ X = rng.normal(size=(40, 5)) + 3.0
 Z = rng.normal(size=(17, 5)) + 3.0
 gammas = np.array([0.1, 0.0, 2.0, 0.5, 1.0])
 
+
+def gibbs(A, B, gamma, lengths):
+    """[Suykens2002, eq. (3.70)] entry by entry."""
+    out = np.empty((len(A), len(B)))
+    a, b = lengths(A) / np.sqrt(2 * gamma), lengths(B) / np.sqrt(2 * gamma)
+    for i in range(len(A)):
+        for j in range(len(B)):
+            total = a[i] ** 2 + b[j] ** 2
+            factor = np.prod(2 * a[i] * b[j] / total) ** 0.5
+            out[i, j] = factor * np.exp(-np.sum((A[i] - B[j]) ** 2 / total))
+    return out
+
+
+def wavy(A):
+    return 1.5 + np.sin(A)
+
+
 TABLE = [
     (RBF(0.3), lambda A, B: rbf_kernel(A, B, gamma=0.3)),
     (RBF(gammas), lambda A, B: rbf_kernel(A * np.sqrt(gammas), B * np.sqrt(gammas), gamma=1.0)),
@@ -39,6 +57,8 @@ TABLE = [
     (Matern(0.3, 0.5), lambda A, B: GPMatern(1 / np.sqrt(0.6), nu=0.5)(A, B)),
     (Matern(0.3, 1.5), lambda A, B: GPMatern(1 / np.sqrt(0.6), nu=1.5)(A, B)),
     (Matern(0.3, 2.5), lambda A, B: GPMatern(1 / np.sqrt(0.6), nu=2.5)(A, B)),
+    (NonStationary(0.3), lambda A, B: gibbs(A, B, 0.3, lambda R: 1 + np.abs(R))),
+    (NonStationary(gammas + 0.1, wavy), lambda A, B: gibbs(A, B, gammas + 0.1, wavy)),
     (FunctionKernel(lambda A, B: (A @ B.T) ** 2), lambda A, B: (A @ B.T) ** 2),
 ]
 IDS = [f"{type(k).__name__}-{i}" for i, (k, _) in enumerate(TABLE)]
@@ -183,3 +203,35 @@ def test_make_kernel_passes_kernels_through():
     assert make_kernel(kernel) is kernel
     assert isinstance(make_kernel(lambda A, B: A @ B.T), FunctionKernel)
     assert has_gamma("matern") and not has_gamma("linear") and not has_gamma(kernel)
+
+
+def test_the_non_stationary_kernel_of_constant_lengths_is_gaussian():
+    kernel = NonStationary(0.3, lambda A: np.ones((len(A), 1)))
+    np.testing.assert_allclose(kernel(X, Z), RBF(0.3)(X, Z), rtol=1e-12)
+
+
+def test_the_non_stationary_kernel_is_positive_definite():
+    points = np.random.default_rng(1).normal(size=(60, 3)) * 3.0
+    for lengths in (None, lambda A: 0.1 + A**2, lambda A: np.exp(A[:, :1])):
+        values = np.linalg.eigvalsh(NonStationary(0.2, lengths)(points, points))
+        assert values.min() > -1e-10
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        ((0.0,), "gamma"),
+        ((np.array([1.0, 0.0]),), "gamma"),
+        ((1.0, 3.0), "lengths"),
+    ],
+)
+def test_bad_non_stationary_kernels(arguments, match):
+    with pytest.raises(InvalidInputError, match=match):
+        NonStationary(*arguments)
+
+
+def test_bad_length_functions():
+    with pytest.raises(InvalidInputError, match="shape"):
+        NonStationary(1.0, lambda A: np.ones(len(A)))(X, Z)
+    with pytest.raises(InvalidInputError, match="positive"):
+        NonStationary(1.0, lambda A: 0.0 * A)(X, Z)

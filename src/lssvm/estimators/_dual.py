@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from lssvm._core.errors import ConvergenceWarning, InvalidInputError
 from lssvm._core.memory import as_bytes
 from lssvm._core.progress import Progress
 from lssvm._core.threads import n_threads, small_problem
-from lssvm.estimators._scoring import RowLossCriterion
+from lssvm.estimators._dual_reduction import DualReduction
+from lssvm.estimators._relevance import TUNED, spread_dual
+from lssvm.estimators._robust import Rounds
 from lssvm.estimators._uncertain_dual import needs_folds, remember
 from lssvm.estimators._validation import (
     check_C,
@@ -34,7 +35,7 @@ from lssvm.kernels import (
     make_kernel,
     resolve_gamma,
 )
-from lssvm.reductions import L0, Prune, prune, reduce_dual_l0
+from lssvm.reductions import L0, Prune, reduce_dual_l0
 from lssvm.solvers import DualSystem, make_solver
 from lssvm.tuning import (
     C_range,
@@ -72,9 +73,10 @@ class DualProblem:
     support: IntArray  # rows of the caller's X that have a positive weight
     criterion: Callable[[IntArray | None], Criterion]  # of one column, or of all (None)
     row_loss: Callable[[FloatArray, FloatArray], FloatArray]  # predictions, targets -> per row
+    lowered: bool = False  # whether a robust loss has changed the weights
 
 
-class DualModel(BaseEstimator):
+class DualModel(Rounds, DualReduction):
     """Base of `LSSVC` and `LSSVR`; holds no numerics of its own."""
 
     def _accepts_sparse(self) -> bool:
@@ -96,19 +98,19 @@ class DualModel(BaseEstimator):
     # -- fitting ---------------------------------------------------------------------------------
 
     def _fit_problem(self, problem: DualProblem) -> None:
-        tuned = ("cv_results_", "best_score_", "n_evaluations_", "tuning_result_")
-        for name in (*tuned, "support_vectors_"):
+        for name in (*TUNED, "feature_relevance_", "support_vectors_"):
             self.__dict__.pop(name, None)  # of an earlier fit
         if self._precomputed():
             check_kernel_matrix(problem.given[0])
         check_option("tuning", self.tuning, ("joint", "separate"))
         C = check_C(self.C)
         self._seed = seed_of(self.random_state)
+        self._check_relevance()
         budget, threads = as_bytes(self.memory_budget), n_threads(self.n_jobs)
         rows, basis = problem.X, problem.X
         if self._precomputed():
             basis = problem.support
-        tune_gamma = isinstance(self.gamma, str) and self.gamma == "cv" and has_gamma(self.kernel)
+        tune_gamma = self._tunes_gamma()
         gamma = self._fixed_gamma(problem, tune_gamma)
         system = DualSystem(
             self._kernel_at(gamma if gamma is not None else 1.0),
@@ -134,12 +136,18 @@ class DualModel(BaseEstimator):
         k = problem.Y.shape[1]
         C_of = np.full(k, np.nan if C is None else C)
         gamma_of: list[Any] = [gamma] * k
-        point = None
+        point, used = None, problem
         with small_problem(system.n):
             if C is None or tune_gamma:
                 assert folds is not None
                 point = self._tune(problem, system, folds, C, gamma, tune_gamma, C_of, gamma_of)
-            self._solve(problem, system, folds, reduction, C_of, gamma_of, point)
+                for _ in range(self._robust_rounds()):
+                    used = self._weigh_down(problem, used, system, C_of, gamma_of, point)
+                    system = replace(system, root_weight=np.sqrt(used.weight))
+                    point = self._tune(used, system, folds, C, gamma, tune_gamma, C_of, gamma_of)
+                if self._asks_relevance():
+                    point = spread_dual(self, used, system, folds, C, C_of, gamma_of, point)
+            self._solve(used, system, folds, reduction, C_of, gamma_of, point)
 
     def _fixed_gamma(self, problem: DualProblem, tune_gamma: bool) -> Any:
         if isinstance(self.gamma, str) and self.gamma == "cv" and not isinstance(self.kernel, str):
@@ -155,7 +163,7 @@ class DualModel(BaseEstimator):
     def _kernel_at(self, gamma: Any) -> Kernel:
         return make_kernel(
             self.kernel,
-            gamma=1.0 if gamma is None else gamma,
+            gamma=1.0 if gamma is None else self._by_feature(gamma),
             degree=self.degree,
             coef0=self.coef0,
             nu=self.nu,
@@ -291,6 +299,7 @@ class DualModel(BaseEstimator):
                 part = self._part(system, group, C, gamma)
                 Y = problem.Y[np.ix_(rows, columns)]
                 alpha, b, stats = self._tuned_solution(point, g, C) or self._solve_system(part, Y)
+                alpha, b = self._robust(problem, part, Y, alpha, b, columns, C_of)
                 residual, iterations = max(residual, stats[0]), max(iterations, stats[1])
                 if isinstance(reduction, L0):
                     part_coef, reduced = reduce_dual_l0(part, Y, alpha, reduction)
@@ -322,6 +331,19 @@ class DualModel(BaseEstimator):
         self._memory = remember(self, problem, system, parts, point)
         self._cache: dict[str, Any] = {}
 
+    def _robust(
+        self,
+        problem: DualProblem,
+        part: DualSystem,
+        Y: FloatArray,
+        alpha: FloatArray,
+        b: FloatArray,
+        columns: IntArray,
+        C_of: FloatArray,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Replace squared loss by another; nothing here."""
+        return alpha, b
+
     def _part(self, system: DualSystem, group: Group, C: float, gamma: Any) -> DualSystem:
         part = replace(system, kernel=self._kernel_at(gamma), C=C)
         return part if group.rows is None else part.subset(group.rows)
@@ -351,93 +373,6 @@ class DualModel(BaseEstimator):
         b = solution.intercept + centre
         return solution.alpha, b, (solution.residual, solution.iterations)
 
-    # -- reductions ------------------------------------------------------------------------------
-
-    def _reduction(self) -> Any:
-        known = {"prune": Prune(), "l0": L0()}
-        if self.reduction is None or isinstance(self.reduction, (Prune, L0)):
-            return self.reduction
-        if isinstance(self.reduction, str) and self.reduction in known:
-            return known[self.reduction]
-        raise InvalidInputError(
-            f"reduction={self.reduction!r} is not known: choose None, 'prune', 'l0', or an "
-            "instance of lssvm.reductions.Prune or lssvm.reductions.L0."
-        )
-
-    def _reduce_prune(
-        self,
-        problem: DualProblem,
-        system: DualSystem,
-        group: Group,
-        columns: IntArray,
-        folds: Folds | None,
-        part: DualSystem,
-        Y: FloatArray,
-        alpha: FloatArray,
-        settings: Prune,
-        gamma: Any,
-    ) -> tuple[FloatArray, FloatArray, float, Any]:
-        assert folds is not None
-        used = folds if group.rows is None else restrict_folds(folds, group.rows, system.n)
-        pruned = prune(
-            part,
-            Y,
-            used,
-            lambda predictions: problem.row_loss(predictions, Y),
-            alpha,
-            lambda reduced, targets: self._solve_system(reduced, targets)[0],
-            settings,
-            self._retuner(problem, part, Y, used, columns) if settings.retune else None,
-            gamma,
-        )
-        rows = pruned.rows
-        final = replace(part, kernel=self._kernel_at(pruned.gamma), C=pruned.C).subset(rows)
-        left, b, _ = self._solve_system(final, Y[rows])
-        coef = np.zeros_like(alpha)
-        coef[rows] = left
-        self.reduction_path_.append(pruned)
-        return coef, b, pruned.C, pruned.gamma
-
-    def _retuner(
-        self, problem: DualProblem, part: DualSystem, Y: FloatArray, folds: Folds, columns: IntArray
-    ) -> Callable[[IntArray], tuple[Any, DualSystem]]:
-        C = check_C(self.C)
-        tune_gamma = isinstance(self.gamma, str) and self.gamma == "cv" and has_gamma(self.kernel)
-        if C is not None and not tune_gamma:
-            raise InvalidInputError(
-                "Prune(retune=True) needs something to tune: set C='cv' or gamma='cv'."
-            )
-        weight = None if part.root_weight is None else part.root_weight**2
-        gamma = self._fixed_gamma(problem, tune_gamma)
-        start = float(resolve_gamma("scale", problem.X, problem.weight)) if tune_gamma else 1.0
-        space = Space(
-            C=C,
-            tune_gamma=tune_gamma,
-            gamma_start=start,
-            n_features=part.rows.shape[1],
-            C_range=C_range(part),
-        )
-
-        def retune(rows: IntArray) -> tuple[Any, DualSystem]:
-            objective = DualObjective(
-                lambda value: self._kernel_at(value if tune_gamma else gamma),
-                part.rows,
-                part.basis,
-                Y,
-                folds,
-                RowLossCriterion(problem.row_loss, Y),
-                [Group(np.arange(Y.shape[1]), rows)],
-                weight,
-                part.budget,
-                part.threads,
-                part.bias,
-            )
-            result = make_search(self.search).run(objective, space, random_state=self._seed)
-            chosen = result.gamma if tune_gamma else gamma
-            return chosen, replace(part, kernel=self._kernel_at(chosen), C=result.C)
-
-        return retune
-
     # -- the fitted model ------------------------------------------------------------------------
 
     def _store(
@@ -465,7 +400,8 @@ class DualModel(BaseEstimator):
         alike = len(set(C_of)) == 1
         self.C_ = float(C_of[0]) if alike else C_of
         same = all(np.array_equal(gamma_of[0], g) for g in gamma_of)
-        self.gamma_ = gamma_of[0] if same else np.array(gamma_of)
+        self.gamma_ = self._by_feature(gamma_of[0]) if same else np.array(gamma_of)
+        self._store_relevance(problem.X, problem.weight)
 
     def _new_rows(self, X: Any) -> Any:
         check_is_fitted(self)

@@ -23,6 +23,8 @@ from lssvm._core.threads import n_threads
 from lssvm.blocks.frames import is_frame
 from lssvm.blocks.scanning import is_stream
 from lssvm.estimators._problem import FixedProblem
+from lssvm.estimators._relevance import RelevanceMixin, tune_fixed
+from lssvm.estimators._robust import SquaredFixed
 from lssvm.estimators._uncertain_fixed import FixedMemory
 from lssvm.estimators._validation import (
     check_C,
@@ -64,7 +66,7 @@ N_C = 60
 N_GAMMAS = 3  # kernel parameters that are tried on all rows, where they are read in blocks
 
 
-class FixedSizeModel(FixedMemory, ReducibleModel):
+class FixedSizeModel(SquaredFixed, RelevanceMixin, FixedMemory, ReducibleModel):
     """Base of `FixedSizeLSSVC` and `FixedSizeLSSVR`; holds no numerics of its own."""
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -87,17 +89,19 @@ class FixedSizeModel(FixedMemory, ReducibleModel):
             )
         if problem.folds is None:  # else the folds were made with it
             self._seed = seed_of(self.random_state)
-        tune_gamma = isinstance(self.gamma, str) and self.gamma == "cv" and has_gamma(self.kernel)
+        self._check_relevance()
+        tune_gamma = self._tunes_gamma()
         gamma = self._fixed_gamma(problem, tune_gamma)
         Z, support, selection = self._prototypes(problem, gamma)
         size_by_cv = isinstance(self.n_prototypes, str) and self.n_prototypes == "cv"
         C_of = np.full(problem.Y.shape[1], np.nan if C is None else C)
         whole = moments = point = None
+        used = problem
         dual = self._dual_on_prototypes(reduction, problem, Z, support, gamma)
         if dual is not None:  # tuned on the prototypes alone
             C_of[:], gamma = dual.C, dual.gamma
         elif C is None or tune_gamma or size_by_cv:
-            tuned = self._tune(problem, Z, C, gamma, tune_gamma, size_by_cv)
+            tuned, used = tune_fixed(self, problem, Z, C, gamma, tune_gamma, size_by_cv)
             C_of[:], gamma, point = tuned.C_of, tuned.gamma, tuned.point
             # A criterion without folds leaves none to reduce by.
             moments = point.moments if isinstance(point, FixedSizePoint) else None
@@ -109,11 +113,11 @@ class FixedSizeModel(FixedMemory, ReducibleModel):
             whole = moments.whole
         if not whole:  # not tuned, or on training sets that are not the rows outside a fold
             alone = reduction is not None and reduction.method == "sd"
-            whole = [] if alone else self._accumulate(problem, kernel, Z)
+            whole = [] if alone else self._accumulate(used, kernel, Z)
             moments = None if moments is None else moments.with_whole(whole)
         map = nystrom_map(kernel, Z)
         solved = self._solve(whole, map, problem.table, C_of) if dual is None else dual.solution
-        coef, intercept, C_of = self._robust(problem, kernel, Z, map, C_of, *solved)
+        coef, intercept, C_of = self._robust(used, kernel, Z, map, C_of, *solved)
         self.n_prototypes_ = len(Z)
         fit = self._second_level(reduction, problem, kernel, Z, support, moments, C_of, dual)
         if fit is not None:
@@ -123,23 +127,11 @@ class FixedSizeModel(FixedMemory, ReducibleModel):
         self._kernel, self._map = kernel, map
         self.prototypes_ = self.support_vectors_ = Z
         self.support_, self.selection_ = support, selection
-        self.gamma_ = gamma
+        self.gamma_ = self._by_feature(gamma)
+        self._store_relevance(problem.X, problem.weight)
         self.moments_ = whole
         self._remember(problem, point if reduction is None else None, kernel, Z, C_of)
         self._store(coef, intercept, C_of)
-
-    def _robust(
-        self,
-        problem: FixedProblem,
-        kernel: Kernel,
-        Z: FloatArray,
-        map: Any,
-        C_of: FloatArray,
-        coef: FloatArray,
-        intercept: FloatArray,
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Replace squared loss by another; nothing here."""
-        return coef, intercept, C_of
 
     def _store(self, coef: FloatArray, intercept: FloatArray, C_of: FloatArray) -> None:
         self.C_ = float(C_of[0]) if len(set(C_of.tolist())) == 1 else C_of
@@ -157,7 +149,7 @@ class FixedSizeModel(FixedMemory, ReducibleModel):
     def _kernel_at(self, gamma: Any) -> Kernel:
         return make_kernel(
             self.kernel,
-            gamma=1.0 if gamma is None else gamma,
+            gamma=1.0 if gamma is None else self._by_feature(gamma),
             degree=self.degree,
             coef0=self.coef0,
             nu=self.nu,
@@ -255,6 +247,7 @@ class FixedSizeModel(FixedMemory, ReducibleModel):
         gamma: Any,
         tune_gamma: bool,
         size_by_cv: bool,
+        again: bool = False,
     ) -> Tuned:
         """Choose C, gamma and the number of prototypes."""
         separate = len(problem.groups) > 1
@@ -293,7 +286,7 @@ class FixedSizeModel(FixedMemory, ReducibleModel):
             space,
             random_state=self._seed,
             on_event=Progress(int(self.verbose)),
-            checkpoint=self.checkpoint,
+            checkpoint=None if again else self.checkpoint,
             fingerprint=self._fingerprint(problem, Z) if self.checkpoint is not None else "",
         )
         if result.interrupted:

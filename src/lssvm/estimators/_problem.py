@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,8 @@ class FixedProblem:
     criterion: Callable[[], Criterion]
     folds: Folds | None = None  # where they do not follow from cv
     sample: FixedProblem | None = None  # rows in memory, where the others are read in blocks
+    lowered: bool = False  # whether a robust loss has changed the weights
+    in_memory: ClassVar[bool] = True
 
     @property
     def n_rows(self) -> int:

@@ -110,6 +110,11 @@ class DualIntervalMixin(IntervalMixin):
                 f"reduction={self.reduction!r} has replaced the model that the error bars belong "
                 "to: use reduction=None for standard deviations and intervals."
             )
+        if self.loss != "squared":
+            raise InvalidInputError(
+                f"loss={self.loss!r} has no Gaussian posterior: use loss='squared' for standard "
+                "deviations and intervals."
+            )
         if not self._memory.parts:
             raise InvalidInputError(
                 "kernel='precomputed' does not give K(x, x) of new rows, which their variance "

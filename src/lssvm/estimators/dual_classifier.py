@@ -36,10 +36,12 @@ class LSSVC(ClassifierMixin, DualProbabilityMixin, DualModel):
     C : float or "cv", default=1.0
         Regularisation; larger fits closer. "cv" chooses it by cross-validation inside `fit`.
     kernel : str, callable or Kernel, default="rbf"
-        "rbf", "linear", "poly", "laplacian", "matern" or "precomputed", a function of two matrices
-        of rows, or an object of `lssvm.kernels`.
-    gamma : float, array of shape (d,), "scale", "auto" or "cv", default="scale"
-        Width of rbf, laplacian and matern, scale of poly; as in `sklearn.svm.SVC`.
+        "rbf", "linear", "poly", "laplacian", "matern", "nonstationary" or "precomputed", a function
+        of two matrices of rows, or an object of `lssvm.kernels`.
+    gamma : float, array of shape (d,), "scale", "auto", "cv" or "ard", default="scale"
+        Width of rbf, laplacian and matern, scale of poly; as in `sklearn.svm.SVC`. "cv" chooses it
+        by cross-validation; "ard" (rbf and matern) then looks for one value per feature that makes
+        the data most likely, and takes it where cross-validation is not against it.
     degree : int, default=3
         Of the polynomial kernel (gamma x'z + coef0)^degree.
     coef0 : float, default=1.0
@@ -105,7 +107,10 @@ class LSSVC(ClassifierMixin, DualProbabilityMixin, DualModel):
     support_vectors_ : array of shape (n_support, n_features)
         Not for a precomputed kernel.
     C_, gamma_ : float
-        Arrays where tuned separately.
+        Arrays where tuned separately; gamma_ has shape (d,) where it differs between features.
+    feature_relevance_ : array of shape (d,)
+        With ``gamma="ard"``: shares of the features in the mean exponent of the kernel,
+        gamma_l var(x_l) divided by their sum.
     solver_ : str
     residual_ : float
         Relative residual of the linear systems.

@@ -11,15 +11,16 @@ from sklearn.utils.validation import validate_data
 
 from lssvm._core.random import RandomState
 from lssvm.estimators._dual import DualModel, DualProblem
+from lssvm.estimators._robust import RobustDual, check_loss
 from lssvm.estimators._scoring import ScorerCriterion
 from lssvm.estimators._uncertain_dual import DualIntervalMixin
 from lssvm.estimators._validation import check_weight
-from lssvm.tuning import Criterion, Group, SquaredError
+from lssvm.tuning import AbsoluteError, Criterion, Group, SquaredError
 
 FloatArray = NDArray[Any]
 
 
-class LSSVR(MultiOutputMixin, RegressorMixin, DualIntervalMixin, DualModel):
+class LSSVR(MultiOutputMixin, RegressorMixin, DualIntervalMixin, RobustDual, DualModel):
     r"""Least squares support vector regression, solved exactly in the dual.
 
     Minimises :math:`\tfrac12 w^T w + \tfrac C2 \sum_i s_i e_i^2` subject to
@@ -31,10 +32,12 @@ class LSSVR(MultiOutputMixin, RegressorMixin, DualIntervalMixin, DualModel):
     C : float or "cv", default=1.0
         Regularisation; larger fits closer. "cv" chooses it by cross-validation inside `fit`.
     kernel : str, callable or Kernel, default="rbf"
-        "rbf", "linear", "poly", "laplacian", "matern" or "precomputed", a function of two matrices
-        of rows, or an object of `lssvm.kernels`.
-    gamma : float, array of shape (d,), "scale", "auto" or "cv", default="scale"
-        Width of rbf, laplacian and matern, scale of poly; as in `sklearn.svm.SVR`.
+        "rbf", "linear", "poly", "laplacian", "matern", "nonstationary" or "precomputed", a function
+        of two matrices of rows, or an object of `lssvm.kernels`.
+    gamma : float, array of shape (d,), "scale", "auto", "cv" or "ard", default="scale"
+        Width of rbf, laplacian and matern, scale of poly; as in `sklearn.svm.SVR`. "cv" chooses it
+        by cross-validation; "ard" (rbf and matern) then looks for one value per feature that makes
+        the data most likely, and takes it where cross-validation is not against it.
     degree : int, default=3
         Of the polynomial kernel (gamma x'z + coef0)^degree.
     coef0 : float, default=1.0
@@ -50,14 +53,23 @@ class LSSVR(MultiOutputMixin, RegressorMixin, DualIntervalMixin, DualModel):
         ([Ding2011]_), see `lssvm.solvers.CirculantSolver`; the others are exact.
     reduction : None, "prune", "l0" or an object of `lssvm.reductions`, default=None
         Fewer support vectors after training (section 3.7 of [Suykens2002]_; [Lopez2011]_).
+    loss : {"squared", "huber", "absolute", "weighted"}, default="squared"
+        What takes the place of the squares. The others keep gross errors in the targets from
+        bending the model, see `lssvm.solvers.robust_weights`: Huber's loss bends at 1.345 robust
+        standard deviations of its own residuals, "weighted" gives rows beyond 3 next to no weight.
+        Reached by reweighting, one solve each time. What is tuned is a least squares model by its
+        absolute error, first on all rows, then twice with the weights of "weighted", which stay on
+        the rows; for absolute loss the tuned C is multiplied by twice the median absolute residual,
+        so that it weighs as much as before.
     cv : int, "loo", splitter or iterable, default=10
         Folds for tuning and pruning. A number assigns rows by content (equal rows share a fold);
         a splitter is used as it is.
     search : {"path", "grid", "shrinking", "csa", "circulant"} or search object, default="path"
         How (C, gamma) are searched; see `lssvm.tuning`.
     scoring : str, callable or None, default=None
-        Any scikit-learn scorer; None is the mean squared error. "press", "gcv", "rk" and "evidence"
-        are criteria without folds, see `lssvm.tuning.criterion_objective`; cv is then not used.
+        Any scikit-learn scorer; None is the mean squared error, for a robust loss the mean
+        absolute error. "press", "gcv", "rk" and "evidence" are criteria without folds, see
+        `lssvm.tuning.criterion_objective`; cv is then not used.
     tuning : {"joint", "separate"}, default="joint"
         One (C, gamma) for all outputs, or one for each.
     tol : float, default=1e-6
@@ -83,12 +95,17 @@ class LSSVR(MultiOutputMixin, RegressorMixin, DualIntervalMixin, DualModel):
     support_vectors_ : array of shape (n_support, n_features)
         Not for a precomputed kernel.
     C_, gamma_ : float
-        Arrays where tuned separately.
+        Arrays where tuned separately; gamma_ has shape (d,) where it differs between features.
+    feature_relevance_ : array of shape (d,)
+        With ``gamma="ard"``: shares of the features in the mean exponent of the kernel,
+        gamma_l var(x_l) divided by their sum.
     solver_ : str
     residual_ : float
         Relative residual of the linear system.
     n_iter_ : int
         Iterations of the solver, 1 for Cholesky.
+    n_reweightings_ : int
+        0 for squared loss.
     cv_results_ : dict
         When something was tuned: parameters and scores of all evaluations.
     best_score_ : float
@@ -135,6 +152,7 @@ class LSSVR(MultiOutputMixin, RegressorMixin, DualIntervalMixin, DualModel):
         fit_intercept: bool = True,
         solver: Any = "auto",
         reduction: Any = None,
+        loss: str = "squared",
         cv: Any = 10,
         search: Any = "path",
         scoring: Any = None,
@@ -155,6 +173,7 @@ class LSSVR(MultiOutputMixin, RegressorMixin, DualIntervalMixin, DualModel):
         self.fit_intercept = fit_intercept
         self.solver = solver
         self.reduction = reduction
+        self.loss = loss
         self.cv = cv
         self.search = search
         self.scoring = scoring
@@ -181,6 +200,7 @@ class LSSVR(MultiOutputMixin, RegressorMixin, DualIntervalMixin, DualModel):
         LSSVR
             Itself.
         """
+        check_loss(self)
         X, y = validate_data(
             self,
             X,
@@ -196,13 +216,18 @@ class LSSVR(MultiOutputMixin, RegressorMixin, DualIntervalMixin, DualModel):
         if weight is not None:
             support = np.flatnonzero(weight > 0)
             X, y, weight = X[support], y[support], weight[support]
-        Y = y.reshape(len(support), -1)
         self._single = y.ndim == 1
+        self._fit_problem(self._problem(given, X, y.reshape(len(support), -1), weight, support))
+        return self
 
+    def _problem(
+        self, given: Any, X: Any, Y: FloatArray, weight: FloatArray | None, support: Any
+    ) -> DualProblem:
         def criterion(columns: Any) -> Criterion:
             part = Y if columns is None else Y[:, columns]
             if self.scoring is None:
-                return SquaredError(part, weight)
+                kind = SquaredError if self.loss == "squared" else AbsoluteError
+                return kind(part, weight)
             single = part.shape[1] == 1
             truth = part[:, 0] if single else part
 
@@ -211,20 +236,17 @@ class LSSVR(MultiOutputMixin, RegressorMixin, DualIntervalMixin, DualModel):
 
             return ScorerCriterion(self.scoring, X, truth, finish, None, weight)
 
-        self._fit_problem(
-            DualProblem(
-                given,
-                X,
-                Y,
-                [Group(np.arange(Y.shape[1]))],
-                weight,
-                None,
-                support,
-                criterion,
-                lambda predictions, targets: ((predictions - targets) ** 2).mean(axis=1),
-            )
+        return DualProblem(
+            given,
+            X,
+            Y,
+            [Group(np.arange(Y.shape[1]))],
+            weight,
+            None,
+            support,
+            criterion,
+            lambda predictions, targets: ((predictions - targets) ** 2).mean(axis=1),
         )
-        return self
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
         """Predict the targets of new rows, on request with error bars.

@@ -49,9 +49,13 @@ class FixedSizeLSSVC(
     C : float or "cv", default="cv"
         Regularisation; larger fits closer. "cv" chooses it by cross-validation inside `fit`. With
         one-vs-one each pair of classes gets its own, that of the smallest squared error.
-    gamma : float, array of shape (d,), "scale", "auto" or "cv", default="cv"
-        Width of rbf, laplacian and matern, scale of poly; as in `sklearn.svm.SVC`.
-    kernel : {"rbf", "linear", "poly", "laplacian", "matern"}, callable or Kernel, default="rbf"
+    gamma : float, array of shape (d,), "scale", "auto", "cv" or "ard", default="cv"
+        Width of rbf, laplacian and matern, scale of poly; as in `sklearn.svm.SVC`. "cv" chooses it
+        by cross-validation; "ard" (rbf and matern) then looks for one value per feature that makes
+        the data most likely, and takes it where cross-validation is not against it.
+    kernel : str, callable or Kernel, default="rbf"
+        "rbf", "linear", "poly", "laplacian", "matern" or "nonstationary", a function of two
+        matrices of rows, or an object of `lssvm.kernels`.
         "linear" with at most n features needs no prototypes: the features are the inputs.
     degree : int, default=3
     coef0 : float, default=1.0
@@ -129,7 +133,10 @@ class FixedSizeLSSVC(
     threshold_ : array of shape (n_problems,)
         Zeros with ``threshold="zero"``.
     C_ : float, or array of shape (n_problems,) where every problem has its own
-    gamma_ : float
+    gamma_ : float, or array of shape (d,) where it differs between features
+    feature_relevance_ : array of shape (d,)
+        With ``gamma="ard"``: shares of the features in the mean exponent of the kernel,
+        gamma_l var(x_l) divided by their sum.
     n_prototypes_ : int
         Before a reduction.
     sparsity_paths_ : list of SparsityPath

@@ -7,29 +7,42 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from lssvm._core.errors import InvalidInputError
-from lssvm._core.memory import as_bytes
 from lssvm._core.random import RandomState
-from lssvm._core.threads import n_threads
 from lssvm.blocks.scanning import is_stream
 from lssvm.estimators._fixed import FixedSizeModel
 from lssvm.estimators._problem import FixedProblem
+from lssvm.estimators._robust import RobustFixed, check_loss
 from lssvm.estimators._scoring import ScorerCriterion
 from lssvm.estimators._stream_regressor import StreamedRegressor
 from lssvm.estimators._uncertain_fixed import FixedIntervalMixin
-from lssvm.estimators._validation import check_C, check_option, check_weight, warn_of_offset
+from lssvm.estimators._validation import check_weight, warn_of_offset
 from lssvm.estimators.fixed_stream import write_predictions
-from lssvm.kernels import Kernel, evaluate_expansion
-from lssvm.solvers.reweighting import residual_scale
 from lssvm.tuning import AbsoluteError, Criterion, SquaredError, is_criterion
 
 FloatArray = NDArray[Any]
 
 
+def _updates(model: Any) -> bool:
+    """Say whether rows can be added and removed, or raise why not."""
+    if model.loss != "squared":
+        raise InvalidInputError(
+            f"loss={model.loss!r} weights every row by its residual, so rows cannot be added or "
+            "removed exactly: use loss='squared', or fit again."
+        )
+    return True
+
+
 class FixedSizeLSSVR(
-    StreamedRegressor, MultiOutputMixin, RegressorMixin, FixedIntervalMixin, FixedSizeModel
+    StreamedRegressor,
+    MultiOutputMixin,
+    RegressorMixin,
+    FixedIntervalMixin,
+    RobustFixed,
+    FixedSizeModel,
 ):
     r"""Fixed-size least squares support vector regression that tunes itself.
 
@@ -45,9 +58,13 @@ class FixedSizeLSSVR(
         200 and 1000. "cv": the best of 5 nested sets of m, m/2, ..., m/16 with twice that m.
     C : float or "cv", default="cv"
         Regularisation; larger fits closer. "cv" chooses it by cross-validation inside `fit`.
-    gamma : float, array of shape (d,), "scale", "auto" or "cv", default="cv"
-        Width of rbf, laplacian and matern, scale of poly; as in `sklearn.svm.SVR`.
-    kernel : {"rbf", "linear", "poly", "laplacian", "matern"}, callable or Kernel, default="rbf"
+    gamma : float, array of shape (d,), "scale", "auto", "cv" or "ard", default="cv"
+        Width of rbf, laplacian and matern, scale of poly; as in `sklearn.svm.SVR`. "cv" chooses it
+        by cross-validation; "ard" (rbf and matern) then looks for one value per feature that makes
+        the data most likely, and takes it where cross-validation is not against it.
+    kernel : str, callable or Kernel, default="rbf"
+        "rbf", "linear", "poly", "laplacian", "matern" or "nonstationary", a function of two
+        matrices of rows, or an object of `lssvm.kernels`.
         "linear" with at most n features needs no prototypes: the features are the inputs.
     degree : int, default=3
     coef0 : float, default=1.0
@@ -67,12 +84,15 @@ class FixedSizeLSSVR(
         error of the smallest, see `sparsity_path`; `lssvm.reductions.FixedSizeL0` has the options.
     n_support : int or None, default=None
         How many support vectors a reduction leaves, instead.
-    loss : {"squared", "huber", "absolute"}, default="squared"
-        L above. The others are reached by reweighting from the least squares model, which is
-        what is tuned (by absolute error, where ``scoring`` is None). Huber's loss bends at
-        1.345 robust standard deviations of its residuals. For absolute loss a tuned C is
-        multiplied by twice the median absolute residual, so that it weighs as much as before.
-        For rows of a scan the scale of the residuals is that of a sample.
+    loss : {"squared", "huber", "absolute", "weighted"}, default="squared"
+        L above. The others keep gross errors in the targets from bending the model, see
+        `lssvm.solvers.robust_weights`: Huber's loss bends at 1.345 robust standard deviations of
+        its own residuals, "weighted" gives rows beyond 3 next to no weight. Reached by reweighting,
+        one pass each time. What is tuned is a least squares model by its absolute error, first on
+        all rows, then twice with the weights of "weighted", which stay on the rows; for absolute
+        loss a tuned C is multiplied by twice the median absolute residual, so that it weighs as
+        much as before. Rows of a scan keep their weights and are tuned once; the scale of their
+        residuals is that of a sample.
     cv : int, float, "loo", splitter or iterable, default=10
         Folds for tuning. A number assigns rows by content (equal rows share a fold; at most as
         many folds as distinct rows); a share between 0 and 1 is held out once, for data of which
@@ -81,8 +101,9 @@ class FixedSizeLSSVR(
     search : {"path", "grid", "shrinking", "csa"} or search object, default="path"
         How (C, gamma) are searched; see `lssvm.tuning`.
     scoring : str, callable or None, default=None
-        Any scikit-learn scorer; None is the mean squared error. "press", "gcv", "rk" and "evidence"
-        are criteria without folds, see `lssvm.tuning.FixedCriterionObjective`; cv is then not used.
+        Any scikit-learn scorer; None is the mean squared error, for a robust loss the mean
+        absolute error. "press", "gcv", "rk" and "evidence" are criteria without folds, see
+        `lssvm.tuning.FixedCriterionObjective`; cv is then not used.
     solver : {"auto", "cholesky", "eigen", "tridiagonal"}, default="auto"
         How the systems along a path of C are solved; all are exact.
     memory_budget : int, str or None, default=None
@@ -108,6 +129,10 @@ class FixedSizeLSSVR(
         Coefficients of the expansion on the prototypes.
     intercept_ : array of shape (n_outputs,)
     C_, gamma_ : float
+        gamma_ has shape (d,) where it differs between features.
+    feature_relevance_ : array of shape (d,)
+        With ``gamma="ard"``: shares of the features in the mean exponent of the kernel,
+        gamma_l var(x_l) divided by their sum.
     n_prototypes_ : int
         Before a reduction.
     sparsity_paths_ : list of SparsityPath
@@ -220,12 +245,7 @@ class FixedSizeLSSVR(
             Itself.
         """
         self._forget_fit()
-        check_option("loss", self.loss, ("squared", "huber", "absolute"))
-        if self.loss != "squared" and self.reduction is not None:
-            raise InvalidInputError(
-                f"reduction={self.reduction!r} works on second moments, which loss={self.loss!r} "
-                "does not have: use loss='squared', or no reduction."
-            )
+        check_loss(self)
         if is_stream(X):
             self._fit_stream(X, y, sample_weight)
             return self
@@ -234,6 +254,7 @@ class FixedSizeLSSVR(
         self._fit_problem(problem)
         return self
 
+    @available_if(_updates)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> FixedSizeLSSVR:
         """Add rows; prototypes, C and gamma stay as they are.
 
@@ -255,6 +276,7 @@ class FixedSizeLSSVR(
             return self.fit(X, y, sample_weight)
         return self._change(X, y, sample_weight, 1)
 
+    @available_if(_updates)  # type: ignore[untyped-decorator]
     def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> FixedSizeLSSVR:
         """Remove rows that the model has learned; exactly a fit without them.
 
@@ -274,11 +296,6 @@ class FixedSizeLSSVR(
         return self._change(X, y, sample_weight, -1)
 
     def _change(self, X: Any, y: Any, sample_weight: Any, sign: int) -> FixedSizeLSSVR:
-        if self.loss != "squared":
-            raise InvalidInputError(
-                f"loss={self.loss!r} weights every row by its residual, so rows cannot be added or "
-                "removed exactly: use loss='squared', or fit again."
-            )
         if is_stream(X) or hasattr(self, "preparation_"):
             self._update(self._stream_update(X, y, sample_weight), sign)
             return self
@@ -333,44 +350,6 @@ class FixedSizeLSSVR(
 
         truth = Y[:, 0] if Y.shape[1] == 1 else Y
         return ScorerCriterion(self.scoring, X, truth, finish, None, weight)
-
-    def _robust(
-        self,
-        problem: FixedProblem,
-        kernel: Kernel,
-        Z: FloatArray,
-        map: Any,
-        C_of: FloatArray,
-        coef: FloatArray,
-        intercept: FloatArray,
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        self.n_iter_ = 0
-        if self.loss == "squared":
-            return coef, intercept, C_of
-        budget, threads = as_bytes(self.memory_budget), n_threads(self.n_jobs)
-        C_of = C_of.copy()
-        for j in range(len(C_of)):
-            part, y = coef[:, [j]], problem.Y[:, [j]]
-            start = (part, intercept[[j]])
-            if self.loss == "absolute" and check_C(self.C) is None:
-                fitted = evaluate_expansion(
-                    kernel, problem.X, Z, *start, budget=budget, threads=threads
-                )
-                scale = residual_scale(y - fitted, problem.weight)
-                C_of[j] *= 2.0 * max(scale / 1.4826, 1e-12)
-            coef[:, [j]], intercept[[j]], steps = problem.solve_robust(
-                kernel,
-                Z,
-                map,
-                float(C_of[j]),
-                self.loss,
-                start,
-                j,
-                budget=budget,
-                threads=threads,
-            )
-            self.n_iter_ = max(self.n_iter_, steps)
-        return coef, intercept, C_of
 
     def predict(
         self, X: Any, return_std: bool = False, return_cov: bool = False, out: Any = None

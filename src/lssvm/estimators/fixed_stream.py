@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,7 @@ class StreamProblem(FixedProblem):
     rows: StreamRows = field(kw_only=True)
     found: Survey = field(kw_only=True)
     loss: Any = field(kw_only=True)  # RowLoss, StoredScores, or None for the squared error
+    in_memory: ClassVar[bool] = False
 
     @property
     def n_rows(self) -> int:
@@ -74,15 +75,20 @@ class StreamProblem(FixedProblem):
         threads: int,
     ) -> tuple[FloatArray, FloatArray, int]:
         """Replace squared loss by another for output ``j``; its scale is that of the sample."""
-        fitted = evaluate_expansion(kernel, self.X, Z, *start, budget=budget, threads=threads)
-        scale = residual_scale(self.Y[:, [j]] - fitted)
+        options: dict[str, Any] = {"budget": budget, "threads": threads}
 
         def pieces() -> Iterator[Piece]:
             return (piece._replace(Y=piece.Y[:, [j]]) for piece in self.rows.pieces())
 
-        return solve_reweighted_stream(
-            kernel, pieces, Z, map, C, loss, scale, start, budget=budget, threads=threads
-        )
+        total = 0
+        for stage in ("huber", "weighted") if loss == "weighted" else (loss,):
+            fitted = evaluate_expansion(kernel, self.X, Z, *start, **options)
+            scale = residual_scale(self.Y[:, [j]] - fitted)
+            *start, steps = solve_reweighted_stream(
+                kernel, pieces, Z, map, C, stage, scale, tuple(start), **options
+            )
+            total += steps
+        return start[0], start[1], total
 
     def tested(self, point: Any) -> Any:
         """Return the folds of the rows of the sample."""

@@ -116,7 +116,7 @@ def fit_subsample(model: Any, part: Subsample, Z: FloatArray, gamma: Any, cv: An
     names += ["memory_budget", "n_jobs", "random_state", "verbose"]
     options = {name: getattr(model, name) for name in names}
     if gamma is None:
-        gamma = "cv" if has_gamma(model.kernel) else "scale"
+        gamma = model.gamma if has_gamma(model.kernel) else "scale"
     options |= {"gamma": gamma, "cv": cv}
     if part.labels is None:
         inner: Any = LSSVR(**options)

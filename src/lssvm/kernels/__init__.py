@@ -5,6 +5,7 @@ from lssvm.kernels.dot import Linear, Polynomial
 from lssvm.kernels.expansion import evaluate_expansion
 from lssvm.kernels.factory import KERNEL_NAMES, has_gamma, make_kernel, resolve_gamma
 from lssvm.kernels.given import FunctionKernel, Precomputed
+from lssvm.kernels.nonstationary import NonStationary
 from lssvm.kernels.radial import RBF, Laplacian, Matern
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "Laplacian",
     "Linear",
     "Matern",
+    "NonStationary",
     "Polynomial",
     "Precomputed",
     "evaluate_expansion",

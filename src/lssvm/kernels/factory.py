@@ -14,9 +14,10 @@ from lssvm._core.threads import slices
 from lssvm.kernels.base import Kernel
 from lssvm.kernels.dot import Linear, Polynomial
 from lssvm.kernels.given import FunctionKernel, Precomputed
+from lssvm.kernels.nonstationary import NonStationary
 from lssvm.kernels.radial import RBF, Laplacian, Matern
 
-KERNEL_NAMES = ("laplacian", "linear", "matern", "poly", "precomputed", "rbf")
+KERNEL_NAMES = ("laplacian", "linear", "matern", "nonstationary", "poly", "precomputed", "rbf")
 """The kernels that have a name."""
 
 _ENTRIES = 2**17  # numbers that are looked at at a time
@@ -31,7 +32,8 @@ def has_gamma(kernel: str | Kernel | Callable[..., Any]) -> bool:
     >>> has_gamma("rbf"), has_gamma("linear")
     (True, False)
     """
-    return isinstance(kernel, str) and kernel in ("laplacian", "matern", "poly", "rbf")
+    named = ("laplacian", "matern", "nonstationary", "poly", "rbf")
+    return isinstance(kernel, str) and kernel in named
 
 
 def make_kernel(
@@ -71,6 +73,7 @@ def make_kernel(
         "poly": lambda: Polynomial(degree, gamma, coef0),
         "laplacian": lambda: Laplacian(gamma),
         "matern": lambda: Matern(gamma, nu),
+        "nonstationary": lambda: NonStationary(gamma),
         "precomputed": Precomputed,
     }
     if not isinstance(kernel, str) or kernel not in builders:

@@ -12,6 +12,7 @@ from lssvm.plots.entropy import EntropyTraceDisplay
 from lssvm.plots.forecast import ForecastDisplay
 from lssvm.plots.prototype_curve import PrototypeCurveDisplay
 from lssvm.plots.prototypes import PrototypesDisplay
+from lssvm.plots.relevance import RelevanceDisplay
 from lssvm.plots.sparsity import SparsityDisplay
 from lssvm.plots.spectrum import SupportSpectrumDisplay
 from lssvm.plots.tuning_surface import TuningSurfaceDisplay
@@ -23,6 +24,7 @@ __all__ = [
     "ForecastDisplay",
     "PrototypeCurveDisplay",
     "PrototypesDisplay",
+    "RelevanceDisplay",
     "SparsityDisplay",
     "SupportSpectrumDisplay",
     "TuningSurfaceDisplay",

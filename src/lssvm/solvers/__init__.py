@@ -8,7 +8,7 @@ from lssvm.solvers.circulant import Circulant, CirculantSolver, first_row
 from lssvm.solvers.circulant_lattice import Lattice, lattice_shape, lay_rows
 from lssvm.solvers.eigen import EigenState, eigen_state
 from lssvm.solvers.primal import PrimalSystem, primal_system, solve_primal
-from lssvm.solvers.reweighting import solve_reweighted
+from lssvm.solvers.reweighting import robust_weights, solve_reweighted
 from lssvm.solvers.smo import SMO
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "lay_rows",
     "make_solver",
     "primal_system",
+    "robust_weights",
     "solve_primal",
     "solve_reweighted",
 ]

@@ -1,9 +1,10 @@
-"""Huber and absolute loss for the fixed-size model, by reweighted least squares."""
+"""Huber, absolute and redescending loss, by reweighted least squares."""
 
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +17,16 @@ from lssvm.moments import accumulate
 from lssvm.solvers.primal import solve_primal
 
 FloatArray = NDArray[np.float64]
+Model = TypeVar("Model")
+
+LOSSES = ("squared", "huber", "absolute", "weighted")
+"""The losses that the regressors know."""
 
 _TUNING = 1.345  # of Huber's loss, in robust standard deviations: 95 % efficient at the normal
 _MAD = 1.4826  # median absolute deviation to standard deviation of a normal
+_SMALL = 1e-3  # scales below which absolute loss is a square, for the sake of the condition number
+_EXACT = 1e-10  # of the largest target: residuals of that scale are rounding
+_BEND, _END, _LEAST = 2.5, 3.0, 1e-4  # of the weights of [Suykens2002w]
 
 
 def robust_weights(residual: FloatArray, loss: str, scale: float) -> FloatArray:
@@ -27,15 +35,17 @@ def robust_weights(residual: FloatArray, loss: str, scale: float) -> FloatArray:
     Parameters
     ----------
     residual : array of shape (n,)
-    loss : {"huber", "absolute"}
+    loss : {"huber", "absolute", "weighted"}
         Huber: :math:`L(e) = e^2` up to :math:`\delta = 1.345` scales and
-        :math:`2 \delta |e| - \delta^2` beyond. Absolute: :math:`L(e) = |e|`.
+        :math:`2 \delta |e| - \delta^2` beyond. Absolute: :math:`L(e) = |e|`. Weighted: one up to
+        2.5 scales, falling linearly to 1e-4 at 3 scales and beyond ([Suykens2002w]_).
     scale : float
         Robust standard deviation of the residuals.
 
     Notes
     -----
-    The weight is L'(e) / (2 e); residuals below 1e-6 scales count as that for the absolute loss.
+    For the first two the weight is L'(e) / (2 e); residuals below 1e-3 scales count as that for the
+    absolute loss.
 
     Examples
     --------
@@ -43,11 +53,16 @@ def robust_weights(residual: FloatArray, loss: str, scale: float) -> FloatArray:
     >>> from lssvm.solvers.reweighting import robust_weights
     >>> robust_weights(np.array([0.1, 13.45]), "huber", 1.0)
     array([1. , 0.1])
+    >>> robust_weights(np.array([0.1, 2.75, 13.45]), "weighted", 1.0)
+    array([1.e+00, 5.e-01, 1.e-04])
     """
     size = np.abs(residual)
     if loss == "huber":
         return np.asarray(np.minimum(1.0, _TUNING * scale / np.maximum(size, 1e-300)))
-    return np.asarray(0.5 / np.maximum(size, max(1e-6 * scale, 1e-300)))
+    if loss == "weighted":
+        units = size / max(scale, 1e-300)
+        return np.asarray(np.clip((_END - units) / (_END - _BEND), _LEAST, 1.0))  # [Suykens2002w]
+    return np.asarray(0.5 / np.maximum(size, max(_SMALL * scale, 1e-300)))
 
 
 def residual_scale(residual: FloatArray, weight: FloatArray | None = None) -> float:
@@ -55,25 +70,121 @@ def residual_scale(residual: FloatArray, weight: FloatArray | None = None) -> fl
 
     Parameters
     ----------
-    residual : array of n numbers
-    weight : array of shape (n,) or None, default=None
+    residual : array of n values
+    weight : array of shape (n,), optional
         A weight of 2 counts as the residual twice.
 
     Examples
     --------
     >>> import numpy as np
     >>> from lssvm.solvers.reweighting import residual_scale
-    >>> round(residual_scale(np.array([1.0, -2.0, 9.0]), np.array([1.0, 2.0, 0.0])), 4)
-    2.9652
+    >>> residual_scale(np.array([-1.0, 1.0, 100.0]))
+    1.4826
     """
     size = np.abs(residual).ravel()
     if weight is None:
         return float(_MAD * np.median(size))
     order = np.argsort(size)
-    counted = np.cumsum(np.asarray(weight, dtype=np.float64)[order])
-    half = 0.5 * counted[-1]
-    at = [np.searchsorted(counted, half * (1.0 + sign * 1e-12)) for sign in (-1, 1)]
-    return float(_MAD * size[order[at]].mean())
+    below = np.cumsum(weight[order])
+    slack = 1e-12 * below[-1]
+    middle = np.searchsorted(below, [0.5 * below[-1] - slack, 0.5 * below[-1] + slack])
+    return float(_MAD * np.mean(size[order][np.minimum(middle, len(size) - 1)]))
+
+
+def reweight(
+    solve: Callable[[FloatArray], tuple[Model, FloatArray]],
+    y: FloatArray,
+    start: tuple[Model, FloatArray],
+    loss: str,
+    weight: FloatArray | None = None,
+    *,
+    tol: float = 1e-4,
+    max_iter: int = 50,
+    warn: bool = True,
+) -> tuple[Model, FloatArray, int]:
+    """Turn a solver of weighted least squares into one of a robust loss.
+
+    Parameters
+    ----------
+    solve : callable
+        From weights (n,) to a model and what it predicts for the rows, shape (n,).
+    y : array of shape (n,)
+    start : (model, array of shape (n,))
+        The model to begin with and its predictions.
+    loss : {"huber", "absolute", "weighted"}
+    weight : array of shape (n,) or None
+        Sample weights.
+    tol : float, default=1e-4
+        Ends when predictions change by less than this part of the scale (root mean square).
+    max_iter : int, default=50
+    warn : bool, default=True
+        Whether to warn when it stops before that.
+
+    Returns
+    -------
+    model
+    predictions : array of shape (n,)
+    iterations : int
+
+    Notes
+    -----
+    The scale is that of the current residuals, by the median absolute deviation. "weighted" begins
+    where "huber" ends: its weights forget what is far off, so that they need a start which outliers
+    have not bent; [Suykens2002w]_ weights once, from the least squares model. One solve per
+    iteration.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.solvers.reweighting import reweight
+    >>> y = np.array([1.0, 1.1, 0.9, 1.05, 50.0])
+    >>> def mean(weights):
+    ...     level = float(np.average(y, weights=weights))
+    ...     return level, np.full(5, level)
+    >>> round(reweight(mean, y, mean(np.ones(5)), "weighted")[0], 2)
+    1.01
+    """
+    model, fitted = start
+    before = 0
+    if loss == "weighted":
+        model, fitted, before, _ = _iterate(solve, y, start, "huber", weight, 1e-2, max_iter)
+    model, fitted, steps, change = _iterate(solve, y, (model, fitted), loss, weight, tol, max_iter)
+    if warn and change > tol:
+        warnings.warn(
+            f"loss={loss!r}: predictions still changed by {change:.2g} residual scales after "
+            f"{max_iter} reweightings; the model is usable. A smaller C converges faster.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return model, fitted, before + steps
+
+
+def _iterate(
+    solve: Callable[[FloatArray], tuple[Model, FloatArray]],
+    y: FloatArray,
+    start: tuple[Model, FloatArray],
+    loss: str,
+    weight: FloatArray | None,
+    tol: float,
+    max_iter: int,
+) -> tuple[Model, FloatArray, int, float]:
+    """Return the model, its predictions, the number of solves and the last change in scales."""
+    model, fitted = start
+    change = 0.0
+    s = np.ones(len(y)) if weight is None else weight
+    scale = residual_scale(y - fitted, weight)
+    exact = _EXACT * float(np.max(np.abs(y)))
+    for iteration in range(1, max_iter + 1):
+        if loss != "absolute":  # which has no scale: it is only a unit of length here
+            scale = residual_scale(y - fitted, weight)
+        if scale <= exact:  # most rows are met
+            return model, fitted, iteration - 1, 0.0
+        model, new = solve(s * robust_weights(y - fitted, loss, scale))
+        change = float(np.sqrt(np.average((new - fitted) ** 2, weights=s))) / scale
+        fitted = new
+        if change <= tol:
+            break
+    return model, fitted, iteration, change
 
 
 def solve_reweighted(
@@ -91,6 +202,7 @@ def solve_reweighted(
     threads: int = 1,
     tol: float = 1e-4,
     max_iter: int = 50,
+    warn: bool = True,
 ) -> tuple[FloatArray, FloatArray, int]:
     r"""Minimise :math:`\tfrac12 w^T w + \tfrac C2 \sum_i s_i L(e_i)` for one target.
 
@@ -102,8 +214,8 @@ def solve_reweighted(
     Z : array of shape (m, d)
     map : NystromMap
     C : float
-    loss : {"huber", "absolute"}
-        The scale of Huber's loss is that of the residuals of the start.
+    loss : {"huber", "absolute", "weighted"}
+        See `robust_weights`; the scale is that of the model's own residuals.
     start : (array of shape (m, 1), array of shape (1,))
         Coefficients and intercept of the least squares model.
     weight : array of shape (n,) or None
@@ -111,6 +223,8 @@ def solve_reweighted(
     tol : float, default=1e-4
         Ends when predictions change by less than this part of the scale (root mean square).
     max_iter : int, default=50
+    warn : bool, default=True
+        Whether to warn when it stops before that.
 
     Returns
     -------
@@ -121,7 +235,7 @@ def solve_reweighted(
     Notes
     -----
     The L1 remark under [DeBrabanter2010]_, eq. (8), which solves a quadratic programme. Reweighting
-    takes one pass over the data per iteration, n m^2 operations, and never increases the objective.
+    takes one pass over the data per iteration, n m^2 operations.
 
     Examples
     --------
@@ -138,35 +252,23 @@ def solve_reweighted(
     >>> coef.round(3)
     array([[1.]])
     """
-    coef, intercept = start
 
-    def fit(coef: FloatArray, intercept: FloatArray) -> FloatArray:
-        return evaluate_expansion(kernel, X, Z, coef, intercept, budget=budget, threads=threads)
+    def predict(coef: FloatArray, intercept: FloatArray) -> FloatArray:
+        values = evaluate_expansion(kernel, X, Z, coef, intercept, budget=budget, threads=threads)
+        return values[:, 0]
 
-    fitted = fit(coef, intercept)
-    scale = residual_scale(y - fitted, weight)
-    if scale == 0.0:
-        return coef, intercept, 0
-    steps, change = 0, np.inf
-    while change > tol * scale and steps < max_iter:
-        steps += 1
-        factors = robust_weights((y - fitted)[:, 0], loss, scale)
-        rows = factors if weight is None else weight * factors
-        source = ArraySource(X, y, rows)
-        moments = accumulate(kernel, source, Z, budget=budget, threads=threads)[0]
-        with warnings.catch_warnings(record=True) as repaired:  # of these systems, the last tells
+    repaired: list[warnings.WarningMessage] = []
+
+    def solve(rows: FloatArray) -> tuple[tuple[FloatArray, FloatArray], FloatArray]:
+        moments = accumulate(kernel, ArraySource(X, y, rows), Z, budget=budget, threads=threads)[0]
+        with warnings.catch_warnings(record=True) as found:  # of these systems, the last tells
             warnings.simplefilter("always", NumericalWarning)
             coef, intercept = solve_primal(moments, map, C)
-        new = fit(coef, intercept)
-        change = float(np.sqrt(np.average(np.square(new - fitted)[:, 0], weights=weight)))
-        fitted = new
+        repaired[:] = found
+        return (coef, intercept), predict(coef, intercept)
+
+    more: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "warn": warn}
+    model, _, steps = reweight(solve, y[:, 0], (start, predict(*start)), loss, weight, **more)
     for warning in repaired:
         warnings.warn(warning.message, stacklevel=2)
-    if change > tol * scale:
-        warnings.warn(
-            f"loss={loss!r}: predictions still changed by {change / scale:.2g} residual scales "
-            f"after {max_iter} reweightings; the model is usable. A smaller C converges faster.",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
-    return coef, intercept, steps
+    return *model, steps

@@ -18,6 +18,8 @@ from lssvm.tuning.folds import (
 from lssvm.tuning.free_running import FreeRunObjective, FreeRunPoint, Stretch, free_run
 from lssvm.tuning.noise import noise_variance
 from lssvm.tuning.position_folds import PositionFolds, PositionHoldout
+from lssvm.tuning.relevance import Relevance, RelevanceEvidence, find_relevance
+from lssvm.tuning.relevance_models import DualRelevance, FixedRelevance
 from lssvm.tuning.search_annealing import CoupledAnnealing
 from lssvm.tuning.search_base import Search
 from lssvm.tuning.search_choice import make_search
@@ -41,7 +43,9 @@ __all__ = [
     "Criterion",
     "DualObjective",
     "DualPoint",
+    "DualRelevance",
     "FixedCriterionObjective",
+    "FixedRelevance",
     "FixedSizeObjective",
     "Folds",
     "FreeRunObjective",
@@ -55,6 +59,8 @@ __all__ = [
     "Point",
     "PositionFolds",
     "PositionHoldout",
+    "Relevance",
+    "RelevanceEvidence",
     "Search",
     "ShrinkingGridSearch",
     "Space",
@@ -67,6 +73,7 @@ __all__ = [
     "content_folds",
     "content_holdout",
     "criterion_objective",
+    "find_relevance",
     "free_run",
     "hash_rows",
     "is_criterion",

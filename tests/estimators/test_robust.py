@@ -1,0 +1,143 @@
+"""Robust losses of both regressors."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from lssvm import LSSVR, FixedSizeLSSVR
+from lssvm._core.errors import InvalidInputError
+from lssvm.solvers.reweighting import residual_scale, reweight, robust_weights
+
+ROBUST = ("huber", "absolute", "weighted")
+
+
+def curve(n, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-3, 3, size=(n, 2))
+    return X, np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] + 0.2 * rng.normal(size=n)
+
+
+X, y = curve(200, 0)
+X_TEST, y_TEST = curve(400, 1)
+SPOILED = y.copy()
+OUT = np.random.default_rng(2).permutation(200)[:40]
+SPOILED[OUT] += np.random.default_rng(3).uniform(5.0, 15.0, size=40)
+
+
+def error(model):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return np.sqrt(np.mean((model.predict(X_TEST) - y_TEST) ** 2))
+
+
+MODELS = {
+    "dual": lambda loss: LSSVR("cv", gamma="cv", loss=loss, cv=5),
+    "fixed": lambda loss: FixedSizeLSSVR(60, loss=loss, cv=5),
+}
+
+
+@pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
+def test_a_fifth_of_gross_outliers(make):
+    clean = error(make("squared").fit(X, y))
+    assert error(make("squared").fit(X, SPOILED)) > 2.0 * clean
+    for loss in ROBUST:
+        model = make(loss)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(X, SPOILED)
+        assert error(model) < 1.3 * clean, loss
+
+
+@pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
+@pytest.mark.parametrize("loss", ROBUST)
+def test_clean_data_lose_little(make, loss):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = make(loss).fit(X, y)
+    assert error(model) < 1.15 * error(make("squared").fit(X, y))
+
+
+@pytest.mark.parametrize("loss", ["huber", "weighted"])
+def test_the_dual_solution_is_a_fixed_point_of_its_weights(loss):
+    model = LSSVR(5.0, gamma=0.5, loss=loss).fit(X, SPOILED)
+    assert model.n_reweightings_ > 0
+    residual = SPOILED - model.predict(X)
+    weights = robust_weights(residual, loss, residual_scale(residual))
+    plain = LSSVR(5.0, gamma=0.5).fit(X, SPOILED, weights)
+    np.testing.assert_allclose(model.predict(X_TEST), plain.predict(X_TEST), atol=2e-3)
+
+
+@pytest.mark.parametrize("loss", ROBUST)
+def test_all_rows_as_prototypes_give_the_dual_model(loss):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        dual = LSSVR(5.0, gamma=0.5, loss=loss).fit(X, SPOILED)
+        fixed = FixedSizeLSSVR(200, C=5.0, gamma=0.5, loss=loss).fit(X, SPOILED)
+    np.testing.assert_allclose(dual.predict(X_TEST), fixed.predict(X_TEST), atol=1e-2)
+
+
+def test_several_outputs_are_weighed_one_by_one():
+    both = LSSVR(5.0, gamma=0.5, loss="huber").fit(X, np.column_stack([y, SPOILED]))
+    for j, target in enumerate((y, SPOILED)):
+        one = LSSVR(5.0, gamma=0.5, loss="huber").fit(X, target)
+        np.testing.assert_allclose(both.predict(X_TEST)[:, j], one.predict(X_TEST), atol=1e-6)
+
+
+def test_a_weight_is_a_number_of_rows():
+    weight = np.random.default_rng(4).integers(1, 4, size=200)
+    rows = np.repeat(np.arange(200), weight)
+    for loss in ("huber", "weighted"):
+        for model in (LSSVR(5.0, gamma=0.5, loss=loss), LSSVR("cv", gamma=0.5, cv=4, loss=loss)):
+            weighted = model.fit(X, SPOILED, weight).predict(X_TEST)
+            repeated = model.fit(X[rows], SPOILED[rows]).predict(X_TEST)
+            np.testing.assert_allclose(weighted, repeated, atol=1e-6)
+    residual = np.arange(1.0, 6.0)
+    assert residual_scale(residual, np.array([1.0, 1.0, 2.0, 1.0, 4.0])) == pytest.approx(
+        residual_scale(np.repeat(residual, [1, 1, 2, 1, 4]))
+    )
+
+
+def test_weights_of_the_weighted_model():
+    # [Suykens2002w]: 1 up to 2.5 scales, (3 - e) / 0.5 up to 3, then 1e-4
+    wanted = [1.0, 1.0, 0.4, 1e-4, 1e-4]
+    given = robust_weights(np.array([0.0, -5.0, 5.6, 6.0, -100.0]), "weighted", 2.0)
+    np.testing.assert_allclose(given, wanted)
+
+
+def test_rows_that_are_met_exactly_end_the_reweighting():
+    calls = []
+
+    def solve(weights):
+        calls.append(weights)
+        return 0, np.zeros(4)
+
+    assert reweight(solve, np.zeros(4), (1, np.zeros(4)), "huber")[0] == 1
+    assert calls == []
+
+
+@pytest.mark.parametrize(
+    ("model", "match"),
+    [
+        (LSSVR(loss="hinge"), "loss"),
+        (LSSVR(loss="huber", reduction="l0"), "reduction='l0'"),
+        (FixedSizeLSSVR(loss="weighted", reduction="spfs"), "reduction='spfs'"),
+    ],
+    ids=["unknown", "dual reduction", "fixed reduction"],
+)
+def test_what_cannot_be_had(model, match):
+    with pytest.raises(InvalidInputError, match=match):
+        model.fit(X[:30], y[:30])
+
+
+def test_error_bars_belong_to_squared_loss():
+    model = LSSVR(5.0, gamma=0.5, loss="huber").fit(X, SPOILED)
+    with pytest.raises(InvalidInputError, match="loss='squared'"):
+        model.predict(X_TEST, return_std=True)
+
+
+def test_relevance_is_not_bent_by_outliers():
+    noise = np.random.default_rng(5).normal(size=(200, 3))
+    wide = np.column_stack([noise, X])
+    model = LSSVR("cv", gamma="ard", loss="weighted", cv=4).fit(wide, SPOILED)
+    assert set(np.argsort(model.feature_relevance_)[-2:]) == {3, 4}
