@@ -33,6 +33,9 @@ IntArray = NDArray[np.intp]
 SAMPLE_ROWS = 50_000  # rows in memory that prototypes are chosen from and gamma is searched on
 
 
+_RESCALINGS = 3  # how often a robust loss is solved for, as the scale of its residuals falls
+
+
 @dataclass
 class StreamProblem(FixedProblem):
     """A problem whose rows are read in blocks; the arrays of the base are those of the sample."""
@@ -80,14 +83,20 @@ class StreamProblem(FixedProblem):
         def pieces() -> Iterator[Piece]:
             return (piece._replace(Y=piece.Y[:, [j]]) for piece in self.rows.pieces())
 
-        total = 0
-        for stage in ("huber", "weighted") if loss == "weighted" else (loss,):
-            fitted = evaluate_expansion(kernel, self.X, Z, *start, **options)
-            scale = residual_scale(self.Y[:, [j]] - fitted)
-            *start, steps = solve_reweighted_stream(
-                kernel, pieces, Z, map, C, stage, scale, tuple(start), **options
-            )
-            total += steps
+        def scale_of(model: Any) -> float:
+            fitted = evaluate_expansion(kernel, self.X, Z, *model, **options)
+            return residual_scale(self.Y[:, [j]] - fitted)
+
+        total, scale = 0, scale_of(start)
+        stages = ("huber", "weighted") if loss == "weighted" else (loss,)
+        for stage in stages:
+            for _ in range(_RESCALINGS):
+                *model, steps = solve_reweighted_stream(
+                    kernel, pieces, Z, map, C, stage, scale, start, **options
+                )
+                start, total, before, scale = tuple(model), total + steps, scale, scale_of(model)
+                if stage == "absolute" or scale > 0.95 * before:
+                    break
         return start[0], start[1], total
 
     def tested(self, point: Any) -> Any:
