@@ -465,3 +465,13 @@ def test_predicting_other_columns_says_which():
         model.predict(pd.DataFrame(X, columns=["a", "b", "c"]))
     with pytest.raises(InvalidInputError, match="4 columns"):
         model.predict(X)
+
+
+def test_relevance_from_a_scan(small_sample):
+    noise = np.random.default_rng(7).normal(size=(N, 4))
+    wide = np.column_stack([noise, X[:, :1]])
+    target = np.sin(2 * X[:, 0])
+    model = FixedSizeLSSVR(30, gamma="ard", cv=3).fit(scan(wide, target=target, standardise=False))
+    assert np.argmax(model.feature_relevance_) == 4
+    assert model.gamma_.shape == (5,)
+    assert model.score(wide, target) > 0.95

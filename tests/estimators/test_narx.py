@@ -489,3 +489,14 @@ def test_a_constant_series_stays_what_it_is():
     values, ends = NARX(LSSVR(), 2).fit(np.full(40, 7.0)).forecast(5, return_interval=True)
     np.testing.assert_allclose(values, 7.0)
     np.testing.assert_allclose(ends, 7.0, atol=1e-6)
+
+
+def test_relevance_of_lags():
+    rng = np.random.default_rng(0)
+    series = [0.5, 0.1, -0.3]
+    for _ in range(200):
+        series.append(0.9 * np.sin(2.0 * series[-2]) + 0.05 * rng.normal())
+    model = NARX(LSSVR("cv", gamma="ard", cv=4), lags=4).fit(np.array(series))
+    shares = model.estimator_.feature_relevance_
+    assert shares.max() > 0.8
+    assert np.isfinite(model.forecast(5)).all()

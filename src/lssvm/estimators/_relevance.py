@@ -48,7 +48,10 @@ class RelevanceMixin(BaseEstimator):
         return named and has_gamma(self.kernel)
 
     def _by_feature(self, gamma: Any) -> Any:
-        return gamma if self._scales is None or gamma is None else gamma * self._scales
+        """Return the values of the features from their common factor; others as they are."""
+        if self._scales is None or gamma is None or np.ndim(gamma) > 0:
+            return gamma
+        return gamma * self._scales
 
     def _check_relevance(self) -> None:
         """Begin a fit; raise where relevance cannot be found."""

@@ -48,7 +48,8 @@ class NARX(BaseEstimator):
     estimator : regressor or None, default=None
         Learns f from standardised rows; None is ``LSSVR(C="cv", gamma="cv")``. An `LSSVR` whose C
         or gamma is "cv" is tuned by ``validation`` and ``search`` (its own cv, search and scoring
-        serve "one-step" only); any other regressor is fitted as it is.
+        serve "one-step" only); any other regressor, and one with ``gamma="ard"``, is fitted as it
+        is.
     lags : int, default=50
         Number p of past values in a row.
     exog_lags : int, default=0

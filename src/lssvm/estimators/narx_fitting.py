@@ -117,8 +117,11 @@ class Plan:
 
 
 def wants_tuning(estimator: Any) -> bool:
-    """Say whether the estimator is a dual model that leaves C or gamma open."""
-    if not isinstance(estimator, LSSVR):
+    """Say whether the estimator is a dual model that leaves C or gamma open.
+
+    One gamma per feature is found by the model itself.
+    """
+    if not isinstance(estimator, LSSVR) or estimator._asks_relevance():
         return False
     return check_C(estimator.C) is None or _tunes_gamma(estimator)
 
