@@ -1,5 +1,6 @@
 """The circulant solver against the explicitly built multilevel circulant matrix."""
 
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -246,9 +247,9 @@ def test_named_solver_never_stores_the_kernel_matrix():
     rng = np.random.default_rng(0)
     X = rng.uniform(-3, 3, (5000, 2))
     y = np.where(np.sin(X[:, 0]) * X[:, 1] > 0, "a", "b")
-    model = LSSVC(gamma=1.0, solver="circulant", memory_budget="20 MB").fit(X, y)
+    model = LSSVC(0.01, gamma=1.0, solver="circulant", memory_budget="20 MB").fit(X, y)
     assert model.solver_ == "circulant"
-    assert model.score(X, y) > 0.8  # most of its rows have few neighbours on the lattice
+    assert model.score(X, y) > 0.8
     system = DualSystem(RBF(1.0), X, X, C=1.0, budget=20_000_000)
     name, solver = make_solver("circulant", system, tol=1e-6, max_iter=None, seed=0)
     assert name == "circulant"
@@ -257,5 +258,62 @@ def test_named_solver_never_stores_the_kernel_matrix():
 
 def test_float32_stays_float32():
     X = np.random.default_rng(0).standard_normal((300, 2)).astype(np.float32)
-    model = LSSVR(solver="circulant").fit(X, X[:, 0])
+    model = LSSVR(0.01, solver="circulant").fit(X, X[:, 0])
     assert model.dual_coef_.dtype == np.float32
+
+
+def test_a_solution_that_misses_the_true_system_is_told():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, (300, 2))
+    y = np.sin(X[:, 0])
+    with pytest.warns(NumericalWarning, match="too far from a lattice"):
+        model = LSSVR(10.0, gamma=1.0, solver="circulant").fit(X, y)
+    assert model.score(X, y) < -1.0  # what the warning is about
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fair = LSSVR(1.0, gamma=30.0, solver="circulant").fit(X, y)
+    assert fair.score(X, y) > 0.0
+    assert fair.solver_ == "circulant"
+
+
+def test_the_solver_that_took_over_is_named():
+    X = np.random.default_rng(0).standard_normal((300, 3))
+    few = LSSVR(solver="circulant").fit(X[:100], X[:100, 0])
+    assert few.solver_ == "cholesky"
+    with pytest.warns(NumericalWarning, match="cannot hold sample weights"):
+        weighted = LSSVR(solver="circulant").fit(X, X[:, 0], np.linspace(0.5, 1.5, 300))
+    assert weighted.solver_ == "cholesky"
+
+
+def test_settings_are_checked_where_the_fallback_solves():
+    X = np.random.default_rng(0).standard_normal((50, 2))
+    for settings in ({"levels": 9}, {"layout": "spiral"}, {"wrap": "no"}):
+        solver = CirculantSolver(**settings, fallback=Cholesky())
+        with pytest.raises(InvalidInputError, match=next(iter(settings))):
+            solver.factorise(DualSystem(RBF(1.0), X, X, C=1.0))
+
+
+def test_rows_far_from_the_origin_are_laid_as_near_it():
+    X = np.random.default_rng(0).standard_normal((300, 3)) * [3.0, 2.0, 1.0]
+    X = np.round(X * 2**20) / 2**20  # exact beside the offset
+    far = lay_rows(X + 2.0**30)
+    np.testing.assert_array_equal(far.places, lay_rows(X).places)
+
+
+def test_distances_that_overflow_are_told():
+    X = np.random.default_rng(0).standard_normal((300, 2))
+    with (
+        np.errstate(over="ignore", invalid="ignore"),
+        pytest.raises(InvalidInputError, match="scale the features"),
+    ):
+        lay_rows(1e200 * X, layout="plain")
+
+
+def test_wide_rows_are_compared_in_blocks():
+    X = np.random.default_rng(0).standard_normal((80, 20_000))
+    tracemalloc.start()
+    lattice = lay_rows(X, layout="plain")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 100e6  # all pairs at once take 650 MB
+    assert np.all(lattice.spacing >= 0)

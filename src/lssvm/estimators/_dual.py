@@ -36,7 +36,8 @@ from lssvm.kernels import (
     resolve_gamma,
 )
 from lssvm.reductions import L0, Prune, reduce_dual_l0
-from lssvm.solvers import DualSystem, make_solver
+from lssvm.solvers import DualSystem
+from lssvm.solvers.choice import solve_with
 from lssvm.tuning import (
     C_range,
     Criterion,
@@ -363,13 +364,12 @@ class DualModel(Rounds, DualReduction):
     def _solve_system(
         self, system: DualSystem, Y: FloatArray
     ) -> tuple[FloatArray, FloatArray, tuple[float, int]]:
-        name, solver = make_solver(
-            self.solver, system, tol=self.tol, max_iter=self.max_iter, seed=self._seed
-        )
-        self.solver_ = name
         # The bias takes up a common offset; without it tol and float32 refer to what is to learn.
         centre = np.average(Y, axis=0, weights=system.u**2) if system.bias else np.zeros(Y.shape[1])
-        solution = solver.solve(solver.factorise(system), (Y - centre).astype(system.dtype))
+        targets = (Y - centre).astype(system.dtype)
+        self.solver_, solution = solve_with(
+            self.solver, system, targets, tol=self.tol, max_iter=self.max_iter, seed=self._seed
+        )
         b = solution.intercept + centre
         return solution.alpha, b, (solution.residual, solution.iterations)
 

@@ -63,7 +63,8 @@ class LSSVC(ClassifierMixin, DualProbabilityMixin, DualModel):
         "auto" factorises the kernel matrix when it fits into the memory budget, otherwise uses
         preconditioned conjugate gradients; after tuning it takes the factorisation that tuning
         has made (`solver_` is then "eigen"). "circulant" is approximate, in O(n log n)
-        ([Ding2011]_), see `lssvm.solvers.CirculantSolver`; the others are exact.
+        ([Ding2011]_), and exact below 256 rows and with weights; a warning says where it is too
+        rough to be of use, see `lssvm.solvers.CirculantSolver`. The others are exact.
     reduction : None, "prune", "l0" or an object of `lssvm.reductions`, default=None
         Fewer support vectors after training (section 3.7 of [Suykens2002]_; [Lopez2011]_).
     cv : int, "loo", splitter or iterable, default=10
@@ -112,6 +113,7 @@ class LSSVC(ClassifierMixin, DualProbabilityMixin, DualModel):
         With ``gamma="ard"``: shares of the features in the mean exponent of the kernel,
         gamma_l var(x_l) divided by their sum.
     solver_ : str
+        The solver that was used: where "circulant" fell back, the exact one.
     residual_ : float
         Relative residual of the linear systems.
     n_iter_ : int

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.solvers.base import DualSystem
+from lssvm.solvers.base import DualSystem, FloatArray, Solution
 from lssvm.solvers.cg import ConjugateGradient
 from lssvm.solvers.cholesky import Cholesky
-from lssvm.solvers.circulant import CirculantSolver
+from lssvm.solvers.circulant import CirculantSolver, TakenOver, warn_if_rough
 from lssvm.solvers.smo import SMO
 
 SOLVER_NAMES = ("auto", "cg", "cholesky", "circulant", "smo")
@@ -92,3 +92,28 @@ def make_solver(
     raise InvalidInputError(
         f"solver={solver!r} is not known: choose one of {', '.join(SOLVER_NAMES)}."
     )
+
+
+def solve_with(
+    solver: Any, system: DualSystem, Y: FloatArray, *, tol: float, max_iter: int | None, seed: int
+) -> tuple[str, Solution]:
+    """Solve a system for the targets ``Y`` (n, k) with the solver of that name, or that object.
+
+    Parameters are those of `make_solver`. Returns the name of the solver that did it, which for
+    "circulant" may be that of its fallback, and the solution.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.kernels import RBF
+    >>> from lssvm.solvers import DualSystem
+    >>> from lssvm.solvers.choice import solve_with
+    >>> system = DualSystem(RBF(1.0), np.eye(3), np.eye(3), C=1.0)
+    >>> solve_with("circulant", system, np.eye(3), tol=1e-6, max_iter=None, seed=0)[0]
+    'cholesky'
+    """
+    name, chosen = make_solver(solver, system, tol=tol, max_iter=max_iter, seed=seed)
+    state = chosen.factorise(system)
+    solution = chosen.solve(state, Y)
+    warn_if_rough(state, Y, solution)
+    return state.name if isinstance(state, TakenOver) else name, solution

@@ -15,10 +15,12 @@ from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError, Nume
 from lssvm._core.namespace import Array
 from lssvm.kernels import Kernel, Laplacian
 from lssvm.solvers.base import DualSystem, Solution, Solver, Status, eliminate_bias
-from lssvm.solvers.circulant_lattice import FloatArray, Lattice, lay_rows
+from lssvm.solvers.circulant_lattice import FloatArray, Lattice, check_layout, lay_rows
 
 WRAPS = ("mean", "sum")
 """How the two images of a lattice distance are joined."""
+
+_CHECKED = 16  # rows at which a solution is held against the true kernel
 
 
 def first_row(kernel: Kernel, lattice: Lattice, wrap: str = "mean") -> FloatArray:
@@ -57,8 +59,7 @@ def first_row(kernel: Kernel, lattice: Lattice, wrap: str = "mean") -> FloatArra
     >>> first_row(RBF(1.0), lattice, "sum").round(4)
     array([1.    , 0.368 , 0.0366, 0.368 ])
     """
-    if wrap not in WRAPS:
-        raise InvalidInputError(f"wrap={wrap!r} is not known: choose one of {WRAPS}.")
+    check_wrap(wrap)
     check_kernel(kernel)
     steps = np.meshgrid(
         *(h * np.arange(n) for h, n in zip(lattice.spacing, lattice.shape, strict=True)),
@@ -78,6 +79,12 @@ def first_row(kernel: Kernel, lattice: Lattice, wrap: str = "mean") -> FloatArra
             share = (j / n).reshape(column)
             u = u * (1.0 - share) + other * share
     return np.asarray(u, dtype=np.float64)
+
+
+def check_wrap(wrap: str) -> None:
+    """Raise where `first_row` does not know a wrap."""
+    if wrap not in WRAPS:
+        raise InvalidInputError(f"wrap={wrap!r} is not known: choose one of {WRAPS}.")
 
 
 def check_kernel(kernel: Kernel) -> None:
@@ -158,11 +165,42 @@ class CirculantState:
 
 
 @dataclass(frozen=True)
-class _Other:
+class TakenOver:
     """The state of the solver that took over."""
 
     solver: Solver
     state: Any
+
+    @property
+    def name(self) -> str:
+        """The name of that solver, as `lssvm.solvers.make_solver` has it."""
+        name = type(self.solver).__name__
+        return {"Cholesky": "cholesky", "ConjugateGradient": "cg"}.get(name, name)
+
+
+def warn_if_rough(state: Any, Y: FloatArray, solution: Solution) -> None:
+    """Warn where a circulant solution, with the true kernel, misses the targets ``Y`` (n, k).
+
+    The true system's residual at 16 rows is compared with the targets there: O(n d) operations,
+    O(n) memory. Nothing happens for the states of other solvers.
+    """
+    if not isinstance(state, CirculantState):
+        return
+    system = state.system
+    rows = np.random.default_rng(0).permutation(system.n)[:_CHECKED]
+    K = np.asarray(system.kernel(system.rows[rows], system.basis))
+    targets = Y[rows] - solution.intercept
+    left = targets - K @ solution.alpha - solution.alpha[rows] / system.C
+    ratio = np.linalg.norm(left) / max(float(np.linalg.norm(targets)), np.finfo(float).tiny)
+    if ratio > 1.0:
+        warnings.warn(
+            f"With the true kernel the circulant solution of {system.n:,} rows leaves a residual "
+            f"of {ratio:.2g} times the targets: it is far from the exact model. The rows are too "
+            "far from a lattice for this C: use another solver, a much smaller C or a larger "
+            "gamma.",
+            NumericalWarning,
+            stacklevel=3,
+        )
 
 
 @dataclass(frozen=True)
@@ -203,7 +241,9 @@ class CirculantSolver:
     exact in the limit for rows that stand on one (theorem 5), rough for rows in many dimensions.
     Its use is in model selection, where a rough answer narrows the search (see
     `lssvm.tuning.CirculantSearch`). The residual in the answer is that of the circulant system.
-    Predictions use the true kernel (section 4).
+    Predictions use the true kernel (section 4), and what U does not see of it is multiplied by
+    C: for scattered rows a final model is often useless unless C is small. `LSSVC` and `LSSVR`
+    hold the solution against the true kernel at a few rows, and warn.
 
     Deviations from the print: the weighted wrap (see `first_row`), and rows that are laid in sorted
     order (see `lay_rows`); ``layout="plain", wrap="sum"`` is the print.
@@ -231,11 +271,17 @@ class CirculantSolver:
     fallback: Solver | None = None
     min_rows: int = 256
 
-    def factorise(self, system: DualSystem) -> CirculantState | _Other:
+    def check(self) -> None:
+        """Raise where a setting is not known, also where the fallback would not need it."""
+        check_layout(self.levels, self.layout)
+        check_wrap(self.wrap)
+
+    def factorise(self, system: DualSystem) -> CirculantState | TakenOver:
         """Lay the rows, transform the first row; see the class."""
+        self.check()
         check_kernel(system.kernel)
         if system.n < self.min_rows and self.fallback is not None:
-            return _Other(self.fallback, self.fallback.factorise(system))
+            return TakenOver(self.fallback, self.fallback.factorise(system))
         if system.root_weight is not None:
             return self._give_up(
                 system,
@@ -262,7 +308,7 @@ class CirculantSolver:
         """Return the circulant approximation of the kernel matrix of rows X (n, d)."""
         return Circulant.of(kernel, lay_rows(X, levels=self.levels, layout=self.layout), self.wrap)
 
-    def _give_up(self, system: DualSystem, error: ValueError) -> _Other:
+    def _give_up(self, system: DualSystem, error: ValueError) -> TakenOver:
         if self.fallback is None:
             raise error
         warnings.warn(
@@ -270,17 +316,17 @@ class CirculantSolver:
             NumericalWarning,
             stacklevel=4,
         )
-        return _Other(self.fallback, self.fallback.factorise(system))
+        return TakenOver(self.fallback, self.fallback.factorise(system))
 
     def solve(
         self,
-        state: CirculantState | _Other,
+        state: CirculantState | TakenOver,
         Y: FloatArray,
         *,
         on_iteration: Callable[[int, float], None] | None = None,
     ) -> Solution:
         """Solve for the targets ``Y`` (n, k); nothing iterates, so nothing is reported."""
-        if isinstance(state, _Other):
+        if isinstance(state, TakenOver):
             return state.solver.solve(state.state, Y, on_iteration=on_iteration)
         circulant, system = state.circulant, state.system
         lattice, shift = circulant.lattice, 1.0 / system.C

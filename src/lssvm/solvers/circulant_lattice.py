@@ -13,6 +13,7 @@ from scipy.sparse.linalg import LinearOperator, svds
 
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.namespace import Array, is_sparse, to_numpy
+from lssvm._core.threads import slices
 
 FloatArray = NDArray[Any]
 IntArray = NDArray[np.intp]
@@ -21,6 +22,7 @@ LAYOUTS = ("sorted", "plain")
 """How rows are laid on the lattice."""
 
 _PAIRS = 4096  # pairs of places from which the spacings are estimated
+_AT_ONCE = 2**20  # numbers of the pairs' rows that are held at once
 _WIDE = 2000  # more features than this: principal directions without the covariance matrix
 
 
@@ -109,6 +111,14 @@ def lattice_shape(n: int, levels: int) -> tuple[int, ...]:
     return min(shapes, key=lambda shape: (int(np.prod(shape)), max(shape) - min(shape)))
 
 
+def check_layout(levels: int, layout: str) -> None:
+    """Raise where `lay_rows` does not know a setting."""
+    if levels not in (1, 2, 3):
+        raise InvalidInputError(f"levels={levels!r} is not usable: give 1, 2 or 3.")
+    if layout not in LAYOUTS:
+        raise InvalidInputError(f"layout={layout!r} is not known: choose one of {LAYOUTS}.")
+
+
 def lay_rows(X: Array, *, levels: int = 2, layout: str = "sorted") -> Lattice:
     """Lay rows on a lattice and estimate its spacings.
 
@@ -143,10 +153,7 @@ def lay_rows(X: Array, *, levels: int = 2, layout: str = "sorted") -> Lattice:
     >>> lattice.shape, len(lattice.spacing)
     ((10, 10), 2)
     """
-    if levels not in (1, 2, 3):
-        raise InvalidInputError(f"levels={levels!r} is not usable: give 1, 2 or 3.")
-    if layout not in LAYOUTS:
-        raise InvalidInputError(f"layout={layout!r} is not known: choose one of {LAYOUTS}.")
+    check_layout(levels, layout)
     n = int(X.shape[0])
     if layout == "sorted":
         levels = max(1, min(levels, int(X.shape[1])))
@@ -185,9 +192,12 @@ def _projections(X: Array, levels: int) -> FloatArray:
         _, _, rows = svds(centred, levels, rng=0, v0=np.ones(min(n, d)))
         directions = rows[::-1].T
     else:
-        product = X.T @ X
-        product = product.toarray() if is_sparse(product) else product
-        _, vectors = np.linalg.eigh(product - n * np.outer(mean, mean))
+        if is_sparse(X):
+            product = (X.T @ X).toarray() - n * np.outer(mean, mean)
+        else:  # centred first: far from the origin the difference would be all rounding
+            X, mean = X - mean, np.zeros(d)
+            product = X.T @ X
+        _, vectors = np.linalg.eigh(product)
         directions = vectors[:, ::-1][:, :levels]
     return np.asarray(X @ directions - mean @ directions)
 
@@ -197,11 +207,18 @@ def _spacing(X: Array, places: IntArray, shape: tuple[int, ...]) -> FloatArray:
     rng = np.random.default_rng(0)
     pairs = rng.integers(len(places), size=(2, min(_PAIRS, len(places) ** 2)))
     rows = places[pairs]
-    difference = X[rows[0]] - X[rows[1]]
-    if is_sparse(difference):
-        squares = np.asarray(difference.multiply(difference).sum(axis=1)).ravel()
-    else:
-        squares = (to_numpy(difference).astype(np.float64) ** 2).sum(axis=1)
+    squares = np.empty(rows.shape[1])
+    for part in slices(len(squares), max(1, _AT_ONCE // X.shape[1])):
+        difference = X[rows[0, part]] - X[rows[1, part]]
+        if is_sparse(difference):
+            squares[part] = np.asarray(difference.multiply(difference).sum(axis=1)).ravel()
+        else:
+            squares[part] = (to_numpy(difference).astype(np.float64) ** 2).sum(axis=1)
+    if not np.all(np.isfinite(squares)):
+        raise InvalidInputError(
+            "Squared distances between the rows overflow, so they cannot be laid on a lattice: "
+            "scale the features (StandardScaler)."
+        )
     j, i = (np.stack(np.unravel_index(side, shape), 1).astype(float) for side in pairs)
     scale = float(squares.max(initial=0.0)) or 1.0
     h2, _ = nnls((j - i) ** 2, squares / scale)
