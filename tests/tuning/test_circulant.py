@@ -1,5 +1,6 @@
 """Approximate cross-validation and the search that is built on it."""
 
+import pickle
 import warnings
 
 import numpy as np
@@ -194,9 +195,34 @@ class TestSearch:
         assert result.interrupted
         assert (result.C, result.gamma) == (first.C, first.gamma)
 
+    @pytest.mark.parametrize("stop_at", [3, 10**9])
+    def test_a_checkpoint_keeps_exact_losses_only(self, tmp_path, stop_at):
+        """An interruption answers with an approximate loss, which is no part of the search."""
+
+        def stop(event):
+            refining = event["stage"] == "refine" and event["n_evaluations"] == 5
+            if event["n_evaluations"] >= stop_at or refining:
+                raise KeyboardInterrupt
+
+        exact = objective(content_folds(X, 5))
+        # powers of 4: the refinement asks for the very numbers of the grid
+        search = CirculantSearch(GridSearch(C=[0.25, 1.0, 4.0], gamma=[1.0]), refine=8)
+        file = tmp_path / "search.jsonl"
+        whole = search.run(exact, Space())
+        assert search.run(exact, Space(), on_event=stop, checkpoint=file).interrupted
+        resumed = search.run(exact, Space(), checkpoint=file)
+        for name in ("param_C", "param_gamma", "mean_test_score"):
+            np.testing.assert_array_equal(resumed.cv_results[name], whole.cv_results[name])
+
     def test_settings_are_checked(self):
-        with pytest.raises(InvalidInputError, match="refine"):
-            CirculantSearch(refine=-1)
+        for refine in (-1, 1.5, "a"):
+            with pytest.raises(InvalidInputError, match="refine"):
+                CirculantSearch(refine=refine)
+        with pytest.raises(InvalidInputError, match="instance such as"):
+            CirculantSearch("grid")
+        for settings in ({"levels": 7}, {"layout": "x"}, {"wrap": "x"}):
+            with pytest.raises(InvalidInputError, match=next(iter(settings))):
+                CirculantSearch(**settings)
         with pytest.raises(InvalidInputError, match="another search"):
             CirculantSearch(CirculantSearch())
 
@@ -243,12 +269,23 @@ def test_criteria_without_folds_need_no_kernel_matrix():
             search=CirculantSearch(refine=0),
             solver="circulant",
             memory_budget="10 MB",  # a kernel matrix takes 72 MB
-        ).fit(rows, y)
+        )
+        with pytest.warns(NumericalWarning, match="too far from a lattice"):
+            model.fit(rows, y)
         assert model.n_evaluations_ == 143
     chosen = LSSVR(
         10.0, gamma="cv", scoring="rk", search=CirculantSearch(refine=0), memory_budget="50 MB"
     ).fit(rows, y)
     assert chosen.n_evaluations_ == 13
+
+
+@pytest.mark.parametrize("refine", [0, 3])
+def test_models_can_be_pickled(refine):
+    search = CirculantSearch(refine=refine)
+    model = LSSVR("cv", gamma="cv", cv=5, search=search).fit(X, Y[:, 0])
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert (again.tuning_result_.approximate is None) == (refine == 0)
 
 
 def test_the_record_has_a_trace():

@@ -174,6 +174,10 @@ class Recorder:
             tie=np.array([row.tie for row in rows]),
         )
 
+    def leave_checkpoint(self) -> None:
+        """Keep what is evaluated from here on out of the checkpoint: it is of another kind."""
+        self._checkpoint = None
+
     def result(self, *, interrupted: bool) -> TuningResult:
         """Return the record; raise where no loss is finite."""
         if not self.has_finite:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from numbers import Integral
 
 import numpy as np
 
@@ -77,10 +78,16 @@ class CirculantSearch(Search):
     wrap: str = "mean"
 
     def __post_init__(self) -> None:
-        if self.refine < 0 or isinstance(self.search, CirculantSearch):
+        whole = isinstance(self.refine, Integral) and self.refine >= 0
+        other = self.search is None or (
+            isinstance(self.search, Search) and not isinstance(self.search, CirculantSearch)
+        )
+        if not whole or not other:
             raise InvalidInputError(
-                f"{self!r} cannot search: give refine >= 0 and another search inside."
+                f"{self!r} cannot search: give a whole number refine >= 0 and another search "
+                "inside, an instance such as PathSearch(), or None."
             )
+        self._solver.check()
 
     @property
     def _solver(self) -> CirculantSolver:
@@ -108,9 +115,11 @@ class CirculantSearch(Search):
         except KeyboardInterrupt:
             if first.has_finite:  # the best so far is an answer, if an approximate one
                 record.objective = approximate
+                record.leave_checkpoint()
                 record.evaluate("interrupted", first.best.gamma, np.array([first.best.C]))
             raise
-        record.approximate = first.result(interrupted=False)
+        # Without its point, which holds the training rows and what no file can keep.
+        record.approximate = replace(first.result(interrupted=False), point=None)
         record.planned = self.refine
         self._refine(record, space, record.approximate)
 
