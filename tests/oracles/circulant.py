@@ -98,12 +98,6 @@ def gp_evidence(K, y, C, bias, scale):
     return value - 0.5 * r @ inverse @ r + 0.5 * np.log(2 * np.pi / precision)
 
 
-def weighted_gp_evidence(K, y, C, scale, weight):
-    """As `gp_evidence` with a bias, rows repeated as often as their integer weights say."""
-    rows = np.repeat(np.arange(len(y)), weight)
-    return gp_evidence(K[np.ix_(rows, rows)], y[rows], C, True, scale)
-
-
 def hat_matrix(K, C, bias):
     """The matrix from targets to fitted values."""
     n = len(K)
