@@ -239,6 +239,13 @@ class TestSearch:
             model = LSSVR("cv", gamma="cv", search="circulant", cv=5).fit(X[:40], Y[:40, 0])
         assert model.tuning_result_.approximate is None
 
+    @pytest.mark.parametrize("n", [40, 70])
+    def test_other_kernels_are_refused_whatever_the_number_of_rows(self, n):
+        with pytest.raises(InvalidInputError, match="Euclidean distance"):
+            LSSVR("cv", kernel="linear", search="circulant", cv=5).fit(X[:n], Y[:n, 0])
+        with pytest.raises(InvalidInputError, match="one gamma"):
+            LSSVR("cv", gamma=np.ones(3), search="circulant", cv=5).fit(X[:n], Y[:n, 0])
+
     def test_fixed_size_models_are_refused(self):
         with pytest.raises(InvalidInputError, match="fixed-size"):
             FixedSizeLSSVR("cv", gamma="cv", search="circulant").fit(X, Y[:, 0])

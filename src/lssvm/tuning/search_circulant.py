@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from numbers import Integral
 
 import numpy as np
 
 from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm.solvers import CirculantSolver
+from lssvm.solvers.circulant import check_kernel
 from lssvm.tuning.base import Objective, Space, TuningResult
 from lssvm.tuning.circulant import CirculantObjective
 from lssvm.tuning.dual import DualObjective
@@ -78,7 +78,7 @@ class CirculantSearch(Search):
     wrap: str = "mean"
 
     def __post_init__(self) -> None:
-        whole = isinstance(self.refine, Integral) and self.refine >= 0
+        whole = hasattr(self.refine, "__index__") and self.refine >= 0
         other = self.search is None or (
             isinstance(self.search, Search) and not isinstance(self.search, CirculantSearch)
         )
@@ -101,7 +101,8 @@ class CirculantSearch(Search):
 
     def _search(self, record: Recorder, space: Space, rng: np.random.Generator) -> None:
         inner = self._inner(space)
-        approximate = _approximate(record.objective, self._solver)
+        gamma = space.gamma_start if space.tune_gamma else space.gamma
+        approximate = _approximate(record.objective, self._solver, gamma)
         if approximate is None or not (space.tune_C or space.tune_gamma):
             inner._search(record, space, rng)
             return
@@ -139,13 +140,16 @@ class CirculantSearch(Search):
             walk_simplex(box, "refine", start, EDGE, self.refine)
 
 
-def _approximate(objective: Objective, solver: CirculantSolver) -> Objective | None:
+def _approximate(
+    objective: Objective, solver: CirculantSolver, gamma: float | None
+) -> Objective | None:
     """Return the approximate objective; None where rows are too few or have weights."""
     if not isinstance(objective, (DualObjective, SpectralObjective)):
         raise InvalidInputError(
             "search='circulant' replaces the kernel matrix of LSSVC and LSSVR, which a fixed-size "
             "model does not have: use 'path', 'grid', 'shrinking' or 'csa'."
         )
+    check_kernel(objective.kernel(gamma))  # whatever the rows: no error depends on their number
     if objective.weight is not None:
         warnings.warn(
             "A circulant matrix cannot hold sample weights or class weights: the search is exact.",
