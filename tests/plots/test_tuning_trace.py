@@ -55,6 +55,8 @@ def test_the_approximate_part_comes_before(models):
 def test_what_cannot_be_drawn_is_refused(models):
     with pytest.raises(InvalidInputError, match="nothing"):
         TuningTraceDisplay({})
+    with pytest.raises(InvalidInputError, match="nothing"):
+        TuningTraceDisplay(["path"])
     with pytest.raises(InvalidInputError, match="no TuningResult at"):
         TuningTraceDisplay({"x": models["grid"]})
     with pytest.raises(InvalidInputError, match="over"):

@@ -144,3 +144,22 @@ def test_zoom_stays_inside_the_neighbours_and_mirrors_at_an_end():
     ratio = np.cbrt(1000.0 / 64.0)
     np.testing.assert_allclose(zoom(values, 3, 2), 1000.0 * ratio ** np.arange(-2.0, 3.0))
     assert zoom(values, 2, 3)[3] == 64.0
+
+
+@pytest.mark.parametrize(
+    ("search", "settings"),
+    [
+        (CirculantSearch, {"refine": 2.5}),
+        (CoupledAnnealing, {"evaluations": 20.5}),
+        (CoupledAnnealing, {"starters": "5"}),
+        (GridSearch, {"C": "a"}),
+        (GridSearch, {"gamma": [[0.1], [0.2, 0.3]]}),
+        (PathSearch, {"n_C": "60"}),
+        (PathSearch, {"max_points": 2.5}),
+        (ShrinkingGridSearch, {"i_max": 1.5}),
+    ],
+    ids=str,
+)
+def test_settings_of_another_type_are_told(search, settings):
+    with pytest.raises(InvalidInputError, match="give"):
+        search(**settings)

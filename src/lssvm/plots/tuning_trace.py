@@ -61,14 +61,15 @@ class TuningTraceDisplay:
     """
 
     def __init__(self, results: Mapping[str, TuningResult]) -> None:
-        wrong = [name for name, result in results.items() if not isinstance(result, TuningResult)]
-        if not results or wrong:
+        given = dict(results) if isinstance(results, Mapping) else {}
+        wrong = [name for name, result in given.items() if not isinstance(result, TuningResult)]
+        if not given or wrong:
             raise InvalidInputError(
-                f"results has {'nothing' if not results else 'no TuningResult at ' + str(wrong)}: "
+                f"results has {'nothing' if not given else 'no TuningResult at ' + str(wrong)}: "
                 "give a mapping from names to tuning_result_ of estimators that tuned themselves "
                 "(one entry of it where problems were tuned separately)."
             )
-        self.results = dict(results)
+        self.results = given
 
     @classmethod
     def from_estimators(

@@ -11,7 +11,7 @@ from scipy.special import expit, logsumexp, softmax
 from lssvm._core.errors import InvalidInputError
 from lssvm.tuning.base import FloatArray, Space
 from lssvm.tuning.recorder import Recorder
-from lssvm.tuning.search_base import Search
+from lssvm.tuning.search_base import Search, whole
 from lssvm.tuning.simplex import Box, walk_simplex
 
 ALPHA = 0.05  # change of the acceptance temperature, [DeBrabanter2010, Algorithm 6, step 1]
@@ -90,10 +90,11 @@ class CoupledAnnealing(Search):
     stochastic: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.starters < 2 or self.evaluations < self.starters or self.simplex < 0:
+        usable = whole(self.starters, self.evaluations, self.simplex)
+        if not usable or self.starters < 2 or self.evaluations < self.starters or self.simplex < 0:
             raise InvalidInputError(
-                f"{self!r} cannot search: give starters >= 2, evaluations >= starters and "
-                "simplex >= 0."
+                f"{self!r} cannot search: give whole numbers, starters >= 2, evaluations >= "
+                "starters and simplex >= 0."
             )
 
     def _search(self, record: Recorder, space: Space, rng: np.random.Generator) -> None:

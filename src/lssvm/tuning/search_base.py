@@ -96,6 +96,11 @@ class Search(ABC):
         """Ask ``record`` for evaluations until satisfied."""
 
 
+def whole(*values: object) -> bool:
+    """Say whether all of some settings are whole numbers."""
+    return all(hasattr(value, "__index__") for value in values)
+
+
 def zoom(values: FloatArray, best: int, n: int) -> FloatArray:
     """Return a finer set around one element of an increasing set.
 

@@ -14,7 +14,7 @@ from lssvm.tuning.base import Objective, Space, TuningResult
 from lssvm.tuning.circulant import CirculantObjective
 from lssvm.tuning.dual import DualObjective
 from lssvm.tuning.recorder import Recorder
-from lssvm.tuning.search_base import Search
+from lssvm.tuning.search_base import Search, whole
 from lssvm.tuning.search_grid import GridSearch
 from lssvm.tuning.simplex import Box, walk_simplex
 from lssvm.tuning.spectral_objective import SpectralObjective
@@ -78,11 +78,11 @@ class CirculantSearch(Search):
     wrap: str = "mean"
 
     def __post_init__(self) -> None:
-        whole = hasattr(self.refine, "__index__") and self.refine >= 0
+        usable = whole(self.refine) and self.refine >= 0
         other = self.search is None or (
             isinstance(self.search, Search) and not isinstance(self.search, CirculantSearch)
         )
-        if not whole or not other:
+        if not usable or not other:
             raise InvalidInputError(
                 f"{self!r} cannot search: give a whole number refine >= 0 and another search "
                 "inside, an instance such as PathSearch(), or None."

@@ -54,7 +54,10 @@ class GridSearch(Search):
             given = getattr(self, name)
             if given is None:
                 continue
-            values = np.atleast_1d(np.asarray(given, dtype=np.float64))
+            try:
+                values = np.atleast_1d(np.asarray(given, dtype=np.float64))
+            except (TypeError, ValueError):
+                values = np.empty(0)
             usable = values.ndim == 1 and values.size > 0
             if not usable or not (np.isfinite(values) & (values > 0)).all():
                 raise InvalidInputError(

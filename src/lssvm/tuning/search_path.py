@@ -10,7 +10,7 @@ import numpy as np
 from lssvm._core.errors import InvalidInputError
 from lssvm.tuning.base import FloatArray, Space, chance_band, selection_order
 from lssvm.tuning.recorder import Recorder
-from lssvm.tuning.search_base import Search, zoom
+from lssvm.tuning.search_base import Search, whole, zoom
 
 Key = tuple[float, float]  # mean loss and tie loss of the best C
 
@@ -82,7 +82,12 @@ class PathSearch(Search):
     tol: float = 0.5
 
     def __post_init__(self) -> None:
-        if self.n_C < 2 or self.max_points < 1 or not self.tol > 0:
+        if (
+            not whole(self.n_C, self.max_points)
+            or self.n_C < 2
+            or self.max_points < 1
+            or not self.tol > 0
+        ):
             raise InvalidInputError(
                 f"{self!r} cannot search: give n_C >= 2, max_points >= 1 and tol > 0."
             )

@@ -9,7 +9,7 @@ import numpy as np
 from lssvm._core.errors import InvalidInputError
 from lssvm.tuning.base import FloatArray, Space
 from lssvm.tuning.recorder import Recorder
-from lssvm.tuning.search_base import Search, zoom
+from lssvm.tuning.search_base import Search, whole, zoom
 
 SIGMA_0 = (0.5, 5.0, 10.0, 15.0, 25.0, 50.0, 100.0, 250.0, 500.0)  # times sqrt(n_features)
 GAMMA_0 = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 50.0, 100.0, 500.0, 1000.0)  # our C
@@ -64,8 +64,8 @@ class ShrinkingGridSearch(Search):
     i_max: int = 3
 
     def __post_init__(self) -> None:
-        if self.i_max < 0:
-            raise InvalidInputError(f"i_max={self.i_max}: give the number of refinements, >= 0.")
+        if not whole(self.i_max) or self.i_max < 0:
+            raise InvalidInputError(f"i_max={self.i_max!r}: give the number of refinements, >= 0.")
 
     def _search(self, record: Recorder, space: Space, rng: np.random.Generator) -> None:
         sigma = np.array(SIGMA_0) * np.sqrt(space.n_features)  # [Suykens2002, 3.4.2, step 2]
