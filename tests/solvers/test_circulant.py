@@ -173,6 +173,13 @@ def test_many_features_take_another_way_to_the_same_directions():
     assert abs(d - e) < 0.25 * e  # the signs of the directions may differ
 
 
+@pytest.mark.parametrize("kind", [np.asarray, csr_array])
+def test_equal_rows_of_many_features_are_laid(kind):
+    lattice = lay_rows(kind(np.ones((60, 2100))))
+    assert set(lattice.places.tolist()) == set(range(60))
+    np.testing.assert_array_equal(lattice.spacing, 0.0)
+
+
 def test_wide_kernels_break_the_printed_matrix_but_not_the_weighted_one():
     X = np.random.default_rng(0).standard_normal((100, 3))
     system = DualSystem(RBF(1e-4), X, X, C=100.0)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
-from scipy.sparse.linalg import LinearOperator, svds
+from scipy.sparse.linalg import ArpackError, LinearOperator, svds
 
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.namespace import Array, is_sparse, to_numpy
@@ -189,8 +189,11 @@ def _projections(X: Array, levels: int) -> FloatArray:
             rmatvec=lambda v: X.T @ v.ravel() - mean * v.sum(),
             dtype=np.float64,
         )
-        _, _, rows = svds(centred, levels, rng=0, v0=np.ones(min(n, d)))
-        directions = rows[::-1].T
+        start = np.random.default_rng(0).standard_normal(min(n, d))
+        try:
+            directions = svds(centred, levels, rng=0, v0=start)[2][::-1].T
+        except ArpackError:  # equal rows have no directions: any do
+            directions = np.eye(d, levels)
     else:
         if is_sparse(X):
             product = (X.T @ X).toarray() - n * np.outer(mean, mean)
