@@ -9,7 +9,7 @@ from tests.oracles import circulant as oracle
 from tests.oracles.dual import rbf
 
 from lssvm import LSSVC, LSSVR, FixedSizeLSSVR
-from lssvm._core.errors import InvalidInputError, NumericalWarning
+from lssvm._core.errors import InvalidInputError, MemoryBudgetError, NumericalWarning
 from lssvm.kernels import RBF
 from lssvm.solvers import CirculantSolver, first_row, lay_rows
 from lssvm.tuning import (
@@ -293,6 +293,22 @@ def test_models_can_be_pickled(refine):
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
     assert (again.tuning_result_.approximate is None) == (refine == 0)
+
+
+def test_the_folds_of_a_splitter_calibrate_without_refinement():
+    """Groups of nearly equal rows with random labels: left out one by one, they seem certain."""
+    rng = np.random.default_rng(0)
+    group = np.repeat(np.arange(40), 5)
+    rows = rng.standard_normal((40, 2))[group] + 0.01 * rng.standard_normal((200, 2))
+    labels = rng.integers(0, 2, 40)[group]
+    splits = [(np.flatnonzero(group % 5 != v), np.flatnonzero(group % 5 == v)) for v in range(5)]
+    search = CirculantSearch(GridSearch(C=[10.0], gamma=[0.1]), refine=0)
+    model = LSSVC("cv", gamma="cv", cv=splits, search=search).fit(rows, labels)
+    assert np.abs(model.predict_proba(rows)[:, 1] - 0.5).mean() < 0.15
+    # 200 rows take 320 kB: where that does not fit, there is a model and no probability
+    small = LSSVC("cv", gamma="cv", cv=splits, search=search, solver="cg", memory_budget=200_000)
+    with pytest.raises(MemoryBudgetError):
+        small.fit(rows, labels).predict_proba(rows)
 
 
 def test_the_record_has_a_trace():

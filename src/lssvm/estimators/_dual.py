@@ -223,9 +223,11 @@ class DualModel(Rounds, DualReduction):
                 )
         self._store_tuning(results)
         point = results[0].point if len(results) == 1 else None
-        if point is None and len(results) == 1 and needs_folds(self):
-            point = objective.at(result.gamma)
-        return point if isinstance(point, DualPoint) else None
+        if isinstance(point, DualPoint):
+            return point
+        if len(results) == 1 and needs_folds(self) and isinstance(objective, DualObjective):
+            return objective.at(result.gamma)
+        return None
 
     def _objective(
         self,

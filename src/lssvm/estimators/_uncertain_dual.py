@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -68,8 +69,10 @@ def remember(
     regression = problem.labels is None
     C = {part[2] for part in parts}
     if point is not None and len(C) == 1:
-        held = np.concatenate([p[0] for p in point.predictions(np.array([C.pop()]))])
-        held_rows = np.concatenate(point.objective.folds.test)
+        # A search without the kernel matrix may end where the matrix does not fit.
+        with contextlib.suppress(MemoryBudgetError):
+            held = np.concatenate([p[0] for p in point.predictions(np.array([C.pop()]))])
+            held_rows = np.concatenate(point.objective.folds.test)
     rows = model._basis if len(model.support_) == system.n else problem.X.copy()
     if isinstance(system.kernel, Precomputed) or (model.reduction is not None and regression):
         systems = []  # neither the matrix nor rows that the model does without are kept

@@ -35,8 +35,8 @@ class CirculantSearch(Search):
         values of C over the ranges of the space; ``GridSearch.ding2011()`` is the paper's.
     refine : int, default=20
         Number of exact evaluations around the pair that was chosen; the best of them is the
-        answer, and the approximate one is kept beside it. 0 takes the approximate answer, and no
-        kernel matrix is ever stored.
+        answer, and the approximate one is kept beside it. 0 takes the approximate answer, and the
+        search stores no kernel matrix.
     levels : {1, 2, 3}, default=2
     layout : {"sorted", "plain"}, default="sorted"
     wrap : {"mean", "sum"}, default="mean"
