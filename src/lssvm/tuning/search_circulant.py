@@ -146,8 +146,9 @@ def _approximate(
     """Return the approximate objective; None where rows are too few or have weights."""
     if not isinstance(objective, (DualObjective, SpectralObjective)):
         raise InvalidInputError(
-            "search='circulant' replaces the kernel matrix of LSSVC and LSSVR, which a fixed-size "
-            "model does not have: use 'path', 'grid', 'shrinking' or 'csa'."
+            "search='circulant' replaces the kernel matrix in the cross-validation of LSSVC and "
+            "LSSVR. There is none for fixed-size models or where NARX validates free-running: use "
+            "'path', 'grid', 'shrinking' or 'csa'."
         )
     check_kernel(objective.kernel(gamma))  # whatever the rows: no error depends on their number
     if objective.weight is not None:
