@@ -44,8 +44,6 @@ ESTIMATORS = [
     LSSVR(C="cv", gamma="ard", cv=3),
     FixedSizeLSSVC(30, gamma="ard", cv=3),
     LSSVR(loss="huber"),
-    LSSVR(C="cv", gamma="cv", cv=3, loss="weighted"),
-    LSSVR(loss="absolute"),
     FixedSizeLSSVR(30, cv=3, loss="huber"),
     LSSVC(kernel="nonstationary"),
 ]
