@@ -96,7 +96,7 @@ class LSSVR(MultiOutputMixin, RegressorMixin, DualIntervalMixin, RobustDual, Dua
     support_vectors_ : array of shape (n_support, n_features)
         Not for a precomputed kernel.
     C_, gamma_ : float
-        Arrays where tuned separately; gamma_ has shape (d,) where it differs between features.
+        Arrays where tuned separately; ``gamma_`` has shape (d,) where it differs between features.
     feature_relevance_ : array of shape (d,)
         With ``gamma="ard"``: shares of the features in the mean exponent of the kernel,
         gamma_l var(x_l) divided by their sum.

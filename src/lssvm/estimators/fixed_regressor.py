@@ -129,7 +129,7 @@ class FixedSizeLSSVR(
         Coefficients of the expansion on the prototypes.
     intercept_ : array of shape (n_outputs,)
     C_, gamma_ : float
-        gamma_ has shape (d,) where it differs between features.
+        ``gamma_`` has shape (d,) where it differs between features.
     feature_relevance_ : array of shape (d,)
         With ``gamma="ard"``: shares of the features in the mean exponent of the kernel,
         gamma_l var(x_l) divided by their sum.
