@@ -19,17 +19,18 @@ ripley = load_ripley()
 X, y = ripley.data[ripley.train], ripley.target[ripley.train]
 X_test, y_test = ripley.data[ripley.test], ripley.target[ripley.test]
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(10.5, 4.2), layout="constrained")
+_, ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
 for reduction in ("spfs", "ssd"):
     model = FixedSizeLSSVC(60, reduction=reduction).fit(X, y)
     accuracy = f"{100 * model.score(X_test, y_test):.1f} %"
-    SparsityDisplay.from_estimator(model, name=f'"{reduction}" ({accuracy})', ax=left)
+    SparsityDisplay.from_estimator(model, name=f'"{reduction}" ({accuracy})', ax=ax)
 
 # %%
 # A size can be asked for, too. It is the model to deploy: prediction touches these rows only.
 
 small = FixedSizeLSSVC(60, reduction="ssd", n_support=8).fit(X, y)
-BoundaryDisplay.from_estimator(small, X, y, ax=right)
+_, ax = plt.subplots(figsize=(5.2, 4.2), layout="constrained")
+BoundaryDisplay.from_estimator(small, X, y, ax=ax)
 accuracy = 100 * small.score(X_test, y_test)
-right.set_title(f"n_support=8: {accuracy:.1f} % of the test rows")
+ax.set_title(f"n_support=8: {accuracy:.1f} % of the test rows")
 plt.show()
