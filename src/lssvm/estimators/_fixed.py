@@ -434,6 +434,7 @@ class FixedSizeModel(SquaredFixed, RelevanceMixin, FixedMemory, ReducibleModel):
         sample = self._sample_without(problem, sign)
         self.moments_, self.intercept_, self.dual_coef_ = whole, self._moved(intercept), coef
         self._sample = sample
+        self._fitted_loss = "squared"  # only such models take rows
         self._cache.clear()
 
     def _moved(self, intercept: FloatArray) -> FloatArray:

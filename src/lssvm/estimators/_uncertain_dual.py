@@ -42,6 +42,8 @@ class DualMemory:
     weight: FloatArray | None
     held: FloatArray | None
     held_rows: IntArray | None
+    loss: str  # of the fit, and its reduction: parameters may be set later
+    reduction: Any
 
 
 def needs_folds(model: Any) -> bool:
@@ -82,7 +84,9 @@ def remember(
             DualPart(columns, own, replace(whole, kernel=model._kernel_at(gamma), C=C))
             for columns, own, C, gamma in parts
         ]
-    return DualMemory(systems, problem.Y, problem.weight, held, held_rows)
+    Y = problem.Y.copy() if regression else problem.Y  # a regressor's may be the caller's array
+    loss = getattr(model, "loss", "squared")
+    return DualMemory(systems, Y, problem.weight, held, held_rows, loss, model.reduction)
 
 
 def posterior_of(part: DualPart, Y: FloatArray) -> DualPosterior:
@@ -108,22 +112,23 @@ class DualIntervalMixin(IntervalMixin):
     _memory: DualMemory
 
     def _make_posteriors(self) -> list[tuple[IntArray, DualPosterior]]:
-        if self.reduction is not None:
+        memory = self._memory
+        if memory.reduction is not None:
             raise InvalidInputError(
-                f"reduction={self.reduction!r} has replaced the model that the error bars belong "
+                f"reduction={memory.reduction!r} has replaced the model that the error bars belong "
                 "to: use reduction=None for standard deviations and intervals."
             )
-        if self.loss != "squared":
+        if memory.loss != "squared":
             raise InvalidInputError(
-                f"loss={self.loss!r} has no Gaussian posterior: use loss='squared' for standard "
+                f"loss={memory.loss!r} has no Gaussian posterior: use loss='squared' for standard "
                 "deviations and intervals."
             )
-        if not self._memory.parts:
+        if not memory.parts:
             raise InvalidInputError(
                 "kernel='precomputed' does not give K(x, x) of new rows, which their variance "
                 "needs: pass the kernel as a function, or by name."
             )
-        return [(part.columns, posterior_of(part, self._memory.Y)) for part in self._memory.parts]
+        return [(part.columns, posterior_of(part, memory.Y)) for part in memory.parts]
 
     def _make_residuals(self) -> Residuals:
         memory = self._memory

@@ -108,6 +108,7 @@ class FixedMemory(BaseEstimator):
         ``point`` is what tuning has left; only a point of cross-validation has fold models.
         """
         self._cache: dict[str, Any] = {}
+        self._fitted_loss = getattr(self, "loss", "squared")  # the parameter may be set later
         self._by_class = problem.table is not None
         self._sample = None
         if getattr(self, "calibration", "auto") is None:
@@ -188,9 +189,9 @@ class FixedIntervalMixin(FixedMemory, IntervalMixin):
     """Error bars of `FixedSizeLSSVR`."""
 
     def _make_posteriors(self) -> list[tuple[IntArray, FixedPosterior]]:
-        if self.loss != "squared":
+        if self._fitted_loss != "squared":
             raise InvalidInputError(
-                f"loss={self.loss!r} has no Gaussian posterior: use loss='squared' for standard "
+                f"loss={self._fitted_loss!r} has no Gaussian posterior: use loss='squared' for standard "
                 "deviations and intervals."
             )
         if not self._is_posterior_of_model():

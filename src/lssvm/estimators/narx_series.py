@@ -116,7 +116,7 @@ def check_lengths(series: list[Series], lags: int, exog_lags: int, differencing:
 
 def _numbers(values: Any, name: str) -> FloatArray:
     try:
-        return np.asarray(values, dtype=np.float64)
+        return np.array(values, dtype=np.float64)  # a copy: the model keeps the end of a series
     except (TypeError, ValueError) as error:
         raise InvalidInputError(f"{name} is not an array of numbers: {error}") from error
 

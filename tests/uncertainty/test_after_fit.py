@@ -1,0 +1,60 @@
+"""Error bars belong to the fit: neither the caller's arrays nor later parameters change them."""
+
+import numpy as np
+import pytest
+
+from lssvm import LSSVR, NARX, FixedSizeLSSVR
+from lssvm._core.errors import InvalidInputError
+
+rng = np.random.default_rng(0)
+X, new = rng.normal(size=(60, 3)), rng.normal(size=(7, 3))
+y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=60)
+
+
+@pytest.mark.parametrize("Model", [LSSVR, FixedSizeLSSVR])
+def test_arrays_of_the_caller_may_change(Model):
+    rows, targets = X.copy(), y.copy()
+    model = Model(C=10.0, gamma=0.5).fit(rows, targets)
+    rows[:], targets[:] = 0.0, 9.0
+    same = Model(C=10.0, gamma=0.5).fit(X, y)
+    np.testing.assert_array_equal(model.predict_interval(new), same.predict_interval(new))
+    np.testing.assert_array_equal(
+        model.predict(new, return_std=True)[1], same.predict(new, return_std=True)[1]
+    )
+
+
+def test_a_series_of_the_caller_may_change():
+    series = np.sin(0.3 * np.arange(80)) + 0.05 * rng.normal(size=80)
+    given = series.copy()
+    model = NARX(LSSVR(C=10.0, gamma=0.1), lags=5, random_state=0).fit(given)
+    given[:] = 0.0
+    same = NARX(LSSVR(C=10.0, gamma=0.1), lags=5, random_state=0).fit(series)
+    for mine, its in zip(
+        model.forecast(4, return_interval=True),
+        same.forecast(4, return_interval=True),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(mine, its)
+
+
+@pytest.mark.parametrize("Model", [LSSVR, FixedSizeLSSVR])
+def test_the_loss_of_the_fit_counts(Model):
+    robust = Model(C=10.0, gamma=0.5, loss="huber").fit(X, y).set_params(loss="squared")
+    with pytest.raises(InvalidInputError, match="loss='huber' has no Gaussian posterior"):
+        robust.predict(new, return_std=True)
+    squared = Model(C=10.0, gamma=0.5).fit(X, y)
+    usual = squared.predict_interval(new)
+    squared = Model(C=10.0, gamma=0.5).fit(X, y).set_params(loss="huber")
+    np.testing.assert_array_equal(squared.predict_interval(new), usual)
+
+
+def test_the_reduction_of_the_fit_counts():
+    reduced = LSSVR(C=10.0, gamma=0.5, reduction="prune").fit(X, y).set_params(reduction=None)
+    with pytest.raises(InvalidInputError, match="reduction='prune' has replaced"):
+        reduced.predict_interval(new)
+
+
+def test_rows_added_under_squares_bring_the_error_bars_back():
+    model = FixedSizeLSSVR(C=10.0, gamma=0.5, loss="huber").fit(X[:40], y[:40])
+    model.set_params(loss="squared").partial_fit(X[40:], y[40:])
+    assert np.isfinite(model.predict_interval(new)).all()
