@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lssvm import LSSVR, NARX, FixedSizeLSSVR
+from lssvm import LSSVR, NARX, FixedSizeLSSVC, FixedSizeLSSVR
 from lssvm._core.errors import InvalidInputError
 
 rng = np.random.default_rng(0)
@@ -58,3 +58,26 @@ def test_rows_added_under_squares_bring_the_error_bars_back():
     model = FixedSizeLSSVR(C=10.0, gamma=0.5, loss="huber").fit(X[:40], y[:40])
     model.set_params(loss="squared").partial_fit(X[40:], y[40:])
     assert np.isfinite(model.predict_interval(new)).all()
+
+
+@pytest.mark.parametrize("tuned", [False, True])
+def test_added_rows_calibrate_too(tuned):
+    rng = np.random.default_rng(3)
+    rows, later = rng.normal(size=(400, 2)), rng.normal(size=(300, 2))
+    noise = np.where(np.arange(400) < 100, 0.05, 1.0) * rng.normal(size=400)
+    targets = np.sin(rows[:, 0]) + noise
+    options = {} if tuned else {"C": 1.0, "gamma": 0.3}
+    model = FixedSizeLSSVR(20, random_state=0, **options).fit(rows[:100], targets[:100])
+    model.partial_fit(rows[100:], targets[100:])
+    truth = np.sin(later[:, 0]) + rng.normal(size=300)
+    low, high = model.predict_interval(later, 0.9).T
+    assert np.mean((low <= truth) & (truth <= high)) > 0.75  # 0.06 by the first rows alone
+
+    labels = np.where(rows[:, 0] > 0, "p", "n")
+    labels[100:] = np.where(rng.random(300) < 0.35, labels[100:][::-1], labels[100:])
+    model = FixedSizeLSSVC(20, random_state=0, **options).fit(rows[:100], labels[:100])
+    before = model.predict_proba(later).max(axis=1).mean()
+    model.partial_fit(rows[100:], labels[100:])
+    probability = model.predict_proba(later)
+    assert probability.max(axis=1).mean() < before - 0.05
+    np.testing.assert_array_equal(model.classes_[probability.argmax(1)], model.predict(later))

@@ -65,6 +65,26 @@ class Sample:
             None if self.held is None else self.held[rows],
         )
 
+    def joined(self, other: Sample) -> Sample:
+        """Return the rows of both, in the order of their hashes."""
+
+        def join(mine: Any, its: Any) -> Any:
+            return None if mine is None or its is None else np.concatenate([mine, its])
+
+        weight = None
+        if self.weight is not None or other.weight is not None:
+            ones = [np.ones(len(s.keys)) if s.weight is None else s.weight for s in (self, other)]
+            weight = np.concatenate(ones)
+        both = Sample(
+            np.concatenate([self.keys, other.keys]),
+            join(self.X, other.X),
+            np.concatenate([self.Y, other.Y]),
+            weight,
+            join(self.labels, other.labels),
+            join(self.held, other.held),
+        )
+        return both.take(np.argsort(both.keys, kind="stable"))
+
     def folds(self) -> list[IntArray]:
         """Return the sets of equal rows."""
         cuts = np.flatnonzero(self.keys[1:] != self.keys[:-1]) + 1
@@ -141,11 +161,32 @@ class FixedMemory(BaseEstimator):
         self._sample = replace(sample, X=kept, held=held)
 
     def _sample_without(self, problem: Any, sign: int) -> Sample | None:
-        """Return the sample after rows were added or removed: removed ones must not stay in it."""
-        if sign > 0 or self._sample is None:
-            return self._sample
+        """Return the sample after rows were added or removed: removed ones must not stay in it.
+
+        Added ones that are in memory join it, those of the smallest hashes again. Called before the
+        update, so that what the model says of added rows is out of sample.
+        """
+        if self._sample is None:
+            return None
+        if sign > 0:
+            return self._sample_with(problem) if hasattr(problem, "X") else self._sample
         gone = problem.holds(self._sample.keys, self._seed)
         return self._sample.take(np.flatnonzero(~gone))
+
+    def _sample_with(self, problem: Any) -> Sample:
+        old = self._sample
+        assert old is not None
+        size = SAMPLE if old.held is None or old.labels is None else SCORES
+        new, _ = draw(problem, None, self._seed, size)
+        if old.X is not None:  # rows are left out of the model with all rows
+            old = replace(old, held=None)
+        else:
+            new = replace(new, X=None, held=self._raw_scores(new.X))
+        both = old.joined(new)
+        if len(both.keys) <= size:
+            return both
+        end = int(np.searchsorted(both.keys, both.keys[size - 1], side="right"))
+        return both.take(np.arange(end))
 
     def _class_table(self) -> ClassTable | None:
         return self._table_of(self.moments_) if self._by_class else None
@@ -191,8 +232,8 @@ class FixedIntervalMixin(FixedMemory, IntervalMixin):
     def _make_posteriors(self) -> list[tuple[IntArray, FixedPosterior]]:
         if self._fitted_loss != "squared":
             raise InvalidInputError(
-                f"loss={self._fitted_loss!r} has no Gaussian posterior: use loss='squared' for standard "
-                "deviations and intervals."
+                f"loss={self._fitted_loss!r} has no Gaussian posterior: use loss='squared' for "
+                "standard deviations and intervals."
             )
         if not self._is_posterior_of_model():
             raise InvalidInputError(
