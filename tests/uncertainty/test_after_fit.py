@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from lssvm import LSSVR, NARX, FixedSizeLSSVC, FixedSizeLSSVR
-from lssvm._core.errors import InvalidInputError
+from lssvm import LSSVR, NARX, FixedSizeLSSVC, FixedSizeLSSVR, scan
+from lssvm._core.errors import InvalidInputError, NumericalWarning
 
 rng = np.random.default_rng(0)
 X, new = rng.normal(size=(60, 3)), rng.normal(size=(7, 3))
@@ -81,3 +81,13 @@ def test_added_rows_calibrate_too(tuned):
     probability = model.predict_proba(later)
     assert probability.max(axis=1).mean() < before - 0.05
     np.testing.assert_array_equal(model.classes_[probability.argmax(1)], model.predict(later))
+
+
+def test_rows_added_from_a_scan_that_do_not_calibrate_are_told():
+    rows = np.linspace(-2.0, 2.0, 120)[:, None]
+    targets = np.sin(rows[:, 0])
+    model = FixedSizeLSSVR(10, C=10.0, gamma=0.5).fit(rows[::2], targets[::2])
+    model.partial_fit(scan(rows[1::2], target=targets[1::2]))
+    with pytest.warns(NumericalWarning, match="do not calibrate"):
+        ends = model.predict_interval(rows)
+    assert np.isfinite(ends).all()

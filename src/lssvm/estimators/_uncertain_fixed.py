@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from lssvm._core.errors import InvalidInputError
+from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm._core.memory import as_bytes
 from lssvm._core.threads import n_threads
 from lssvm.estimators._uncertain import IntervalMixin, ProbabilityMixin
@@ -45,6 +46,8 @@ class Sample:
     labels : int array of shape (t,) or None
     held : array of shape (t, k) or None
         Out-of-fold predictions, where cross-validation has made some.
+    behind : bool
+        Whether the model has learned rows since that could not join.
     """
 
     keys: NDArray[np.uint64]
@@ -53,6 +56,7 @@ class Sample:
     weight: FloatArray | None
     labels: IntArray | None
     held: FloatArray | None = None
+    behind: bool = False
 
     def take(self, rows: IntArray) -> Sample:
         """Return some of the rows."""
@@ -63,6 +67,7 @@ class Sample:
             None if self.weight is None else self.weight[rows],
             None if self.labels is None else self.labels[rows],
             None if self.held is None else self.held[rows],
+            self.behind,
         )
 
     def joined(self, other: Sample) -> Sample:
@@ -82,6 +87,7 @@ class Sample:
             weight,
             join(self.labels, other.labels),
             join(self.held, other.held),
+            self.behind or other.behind,
         )
         return both.take(np.argsort(both.keys, kind="stable"))
 
@@ -169,7 +175,9 @@ class FixedMemory(BaseEstimator):
         if self._sample is None:
             return None
         if sign > 0:
-            return self._sample_with(problem) if hasattr(problem, "X") else self._sample
+            if hasattr(problem, "X"):
+                return self._sample_with(problem)
+            return replace(self._sample, behind=True)
         gone = problem.holds(self._sample.keys, self._seed)
         return self._sample.take(np.flatnonzero(~gone))
 
@@ -222,6 +230,13 @@ class FixedMemory(BaseEstimator):
             raise InvalidInputError(
                 "The model has too few rows of its training set left to calibrate on: fit it to "
                 "at least 2 rows."
+            )
+        if self._sample.behind:
+            warnings.warn(
+                "Rows added from a scan are learned but do not calibrate intervals and "
+                "probabilities, which stay those of the other rows: fit again on all rows.",
+                NumericalWarning,
+                stacklevel=4,
             )
         return self._sample
 
