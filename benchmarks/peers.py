@@ -111,7 +111,7 @@ def neo_case(data: Path, seeds: int) -> dict[str, Any]:
         found: dict[str, list[float]] = {"ours": [], "neo": [], "ours_s": [], "neo_s": []}
         for seed in range(seeds if name != "adu" else 1):
             X_train, y_train, X_test, y_test = _split(data, name, seed)
-            # The size that neo-ls-svm takes for its features: both have the same budget.
+            # Both as they come, each with its own default size.
             for key, model in (
                 ("ours", FixedSizeLSSVC(random_state=seed)),
                 ("neo", NeoLSSVM(random_state=seed)),
