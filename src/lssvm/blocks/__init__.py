@@ -2,6 +2,6 @@
 
 from lssvm.blocks.prepare import Preparation
 from lssvm.blocks.scanning import Scan, scan
-from lssvm.blocks.source import ArraySource, Block, RowSource
+from lssvm.blocks.source import ArraySource, Block, LookedUp, RowSource
 
-__all__ = ["ArraySource", "Block", "Preparation", "RowSource", "Scan", "scan"]
+__all__ = ["ArraySource", "Block", "LookedUp", "Preparation", "RowSource", "Scan", "scan"]

@@ -75,13 +75,58 @@ class RowSource(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
+class LookedUp:
+    """An array (n, k) of few different rows, of which only the numbers are stored.
+
+    The targets of a classifier are such: indexing gives the targets of the rows asked for, and
+    `numpy.asarray` those of all.
+
+    Parameters
+    ----------
+    table : array of shape (q, k)
+    numbers : int array of shape (n,)
+        Which row of the table each row is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.blocks import LookedUp
+    >>> targets = LookedUp(np.array([[-1.0], [1.0]]), np.array([0, 1, 1]))
+    >>> targets.shape, targets[1:].tolist(), np.asarray(targets).tolist()
+    ((3, 1), [[1.0], [1.0]], [[-1.0], [1.0], [1.0]])
+    """
+
+    table: FloatArray
+    numbers: NDArray[np.integer[Any]]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return len(self.numbers), int(self.table.shape[1])
+
+    @property
+    def ndim(self) -> int:
+        """Always 2."""
+        return 2
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, rows: Any) -> FloatArray:
+        return np.asarray(self.table[self.numbers[rows]])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
+        return np.asarray(self.table[self.numbers], dtype=dtype)
+
+
+@dataclass(frozen=True, eq=False)
 class ArraySource:
     """Rows of arrays in memory, in the order in which a pass is to see them.
 
     Parameters
     ----------
     X : array of shape (n, d)
-    Y : array of shape (n, k)
+    Y : array of shape (n, k) or LookedUp
     weight : array of shape (n,) or None, default=None
     order : int array of shape (r,) or None, default=None
         Rows of ``X`` in the order of the pass; a row may come several times or never. None: as
@@ -101,7 +146,7 @@ class ArraySource:
     """
 
     X: NDArray[Any]
-    Y: NDArray[Any]
+    Y: NDArray[Any] | LookedUp
     weight: FloatArray | None = None
     order: IntArray | None = None
 

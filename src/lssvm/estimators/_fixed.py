@@ -15,7 +15,6 @@ from lssvm._core.errors import (
     ConvergenceWarning,
     InvalidInputError,
     NotPositiveDefiniteError,
-    NumericalWarning,
 )
 from lssvm._core.memory import as_bytes
 from lssvm._core.progress import Progress
@@ -23,6 +22,7 @@ from lssvm._core.threads import n_threads
 from lssvm.blocks.frames import is_frame
 from lssvm.blocks.scanning import is_stream
 from lssvm.estimators._problem import FixedProblem
+from lssvm.estimators._prototypes import PrototypeMixin, is_int
 from lssvm.estimators._relevance import RelevanceMixin, tune_fixed
 from lssvm.estimators._robust import SquaredFixed
 from lssvm.estimators._uncertain_fixed import FixedMemory
@@ -38,7 +38,6 @@ from lssvm.estimators.fixed_stream import StreamUpdate, stream_features, stream_
 from lssvm.features import nystrom_map
 from lssvm.kernels import Kernel, evaluate_expansion, has_gamma, make_kernel, resolve_gamma
 from lssvm.moments import Moments
-from lssvm.prototypes import Selection, select_prototypes
 from lssvm.solvers.primal import METHODS, solve_primal
 from lssvm.tuning import (
     FixedCriterionObjective,
@@ -66,7 +65,7 @@ N_C = 60
 N_GAMMAS = 3  # kernel parameters that are tried on all rows, where they are read in blocks
 
 
-class FixedSizeModel(SquaredFixed, RelevanceMixin, FixedMemory, ReducibleModel):
+class FixedSizeModel(PrototypeMixin, SquaredFixed, RelevanceMixin, FixedMemory, ReducibleModel):
     """Base of `FixedSizeLSSVC` and `FixedSizeLSSVR`; holds no numerics of its own."""
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -155,63 +154,6 @@ class FixedSizeModel(SquaredFixed, RelevanceMixin, FixedMemory, ReducibleModel):
             nu=self.nu,
         )
 
-    # -- prototypes ------------------------------------------------------------------------------
-
-    def _n_prototypes(self, n: int) -> int:
-        value = self.n_prototypes
-        if isinstance(value, str) and value in ("auto", "cv"):
-            size = int(np.clip(5.0 * np.sqrt(n), 200, 1000))
-            return min(n, size if value == "auto" else 2 * size)
-        if _is_int(value) and value >= 1:
-            return int(value)
-        raise InvalidInputError(
-            f"n_prototypes={value!r} is not usable: give a positive int, 'auto' (a rule in the "
-            "number of rows), or 'cv' to choose it by cross-validation."
-        )
-
-    def _prototypes(
-        self, problem: FixedProblem, gamma: Any
-    ) -> tuple[FloatArray, IntArray, Selection | None]:
-        """Return the prototypes (m, d), the caller's rows they are, and how they were chosen."""
-        X = problem.X
-        n, d = problem.n_rows, X.shape[1]
-        size = self._n_prototypes(n)
-        if isinstance(self.kernel, str) and self.kernel == "linear" and d <= n:
-            # Features in closed form: the kernel with the unit vectors is the row itself.
-            return np.eye(d), np.empty(0, dtype=np.intp), None
-        rule = self.selection
-        if n <= size and isinstance(rule, str) and rule in ("renyi", "random", "uniform"):
-            # All distinct rows, in an order that depends on their content alone.
-            _, first = np.unique(X, axis=0, return_index=True)
-            if _is_int(self.n_prototypes) and len(first) < size:
-                warnings.warn(
-                    f"n_prototypes={size} was reduced to {len(first)}: there are no more distinct "
-                    f"rows of positive weight. Give n_prototypes={len(first)} or less.",
-                    NumericalWarning,
-                    stacklevel=4,
-                )
-            selection = Selection(first.astype(np.intp))
-        else:
-            gamma = problem.scale() if gamma is None else gamma
-            given = isinstance(rule, (list, tuple, np.ndarray))
-            with warnings.catch_warnings():
-                if not _is_int(self.n_prototypes):
-                    warnings.simplefilter("ignore", NumericalWarning)  # the size was ours
-                X = problem.given[0] if given else X  # given indices count rows of weight zero
-                selection = select_prototypes(
-                    X,
-                    None if given and isinstance(self.n_prototypes, str) else size,
-                    rule,
-                    y=None if given else problem.labels,
-                    sample_weight=None if given else problem.weight,
-                    kernel=self._kernel_at(gamma),
-                    random_state=self._seed,
-                )
-        Z = np.array(selection.prototypes(X), dtype=np.float64)  # the caller's may change
-        rows = problem.support if len(X) == len(problem.support) else np.arange(len(X))
-        support = np.where(selection.indices >= 0, rows[selection.indices], -1)
-        return Z, support, selection
-
     # -- tuning ----------------------------------------------------------------------------------
 
     def _folds(self, problem: FixedProblem) -> Folds:
@@ -219,7 +161,7 @@ class FixedSizeModel(SquaredFixed, RelevanceMixin, FixedMemory, ReducibleModel):
             return problem.folds
         cv = self.cv
         n = problem.X.shape[0]
-        if _is_int(cv) and n <= 10_000:
+        if is_int(cv) and n <= 10_000:
             distinct = len(np.unique(hash_rows(problem.X, self._seed)))
             if distinct < 2:
                 raise InvalidInputError(
@@ -227,13 +169,13 @@ class FixedSizeModel(SquaredFixed, RelevanceMixin, FixedMemory, ReducibleModel):
                     "give fixed numbers for C, gamma and n_prototypes."
                 )
             cv = min(int(cv), distinct) if cv >= 2 else cv
-        if _is_int(cv) and cv >= 2:
+        if is_int(cv) and cv >= 2:
             # Straight from the rows: no copy of them is made.
             return content_folds(problem.X, int(cv), labels=problem.labels, seed=self._seed)
         return make_folds(
             cv,
             *problem.given,
-            problem.support,
+            np.arange(n) if problem.support is None else problem.support,
             labels=problem.labels,
             seed=self._seed,
             positions=False,
@@ -369,7 +311,7 @@ class FixedSizeModel(SquaredFixed, RelevanceMixin, FixedMemory, ReducibleModel):
         digest = hashlib.sha256()
         for array in (problem.X, problem.Y, problem.weight, Z):
             if array is not None:
-                digest.update(np.ascontiguousarray(array).tobytes())
+                digest.update(np.ascontiguousarray(array).data.cast("B"))
         digest.update(repr((loss_settings(self), problem.n_rows, self._seed)).encode())
         return digest.hexdigest()
 
@@ -472,10 +414,6 @@ class FixedSizeModel(SquaredFixed, RelevanceMixin, FixedMemory, ReducibleModel):
             budget=as_bytes(self.memory_budget),
             threads=n_threads(self.n_jobs),
         )
-
-
-def _is_int(value: Any) -> bool:
-    return isinstance(value, (int, np.integer)) and type(value) is not bool
 
 
 def _snap(gamma: float | None) -> float:

@@ -28,11 +28,11 @@ class FixedProblem:
 
     given: tuple[Any, Any]  # X and y as the caller gave them, which is what a splitter sees
     X: NDArray[Any]
-    Y: FloatArray
+    Y: Any  # array of shape (n, k), or what it is looked up in
     weight: FloatArray | None
     labels: IntArray | None
     table: ClassTable | None
-    support: IntArray  # rows of the caller's X that have a positive weight
+    support: IntArray | None  # rows of the caller's X that have a positive weight; None: all
     criterion: Callable[[], Criterion]
     folds: Folds | None = None  # where they do not follow from cv
     sample: FixedProblem | None = None  # rows in memory, where the others are read in blocks

@@ -17,7 +17,6 @@ from lssvm.tuning import DualRelevance, FixedRelevance, find_relevance
 from lssvm.tuning.relevance import sample_rows
 
 FloatArray = NDArray[Any]
-IntArray = NDArray[np.intp]
 T = TypeVar("T")
 
 TUNED = ("cv_results_", "best_score_", "n_evaluations_", "tuning_result_")
@@ -121,11 +120,12 @@ def _variances(X: Any, weight: FloatArray | None) -> FloatArray:
     return np.asarray(s @ (X - mean) ** 2)
 
 
-def _class_targets(Y: FloatArray, labels: IntArray | None) -> FloatArray:
+def _class_targets(problem: Any, rows: Any) -> FloatArray:
     """Return the targets whose evidence is looked at: of classes, one output each."""
-    if labels is None:
-        return np.asarray(Y, dtype=np.float64)
-    codes = np.where(labels[:, None] == np.arange(labels.max() + 1), 1.0, -1.0)
+    if problem.labels is None:
+        return np.asarray(problem.Y[rows], dtype=np.float64)
+    every = np.arange(problem.labels.max() + 1)
+    codes = np.where(problem.labels[rows][:, None] == every, 1.0, -1.0)
     return codes[:, 1:] if codes.shape[1] == 2 else codes
 
 
@@ -136,7 +136,7 @@ def _sample(
     X = problem.X
     rows = sample_rows(X, size, model._seed)
     part = X[rows].toarray() if is_sparse(X) else X[rows]
-    targets = _class_targets(problem.Y, problem.labels)[rows]
+    targets = _class_targets(problem, rows)
     return np.asarray(part, np.float64), targets, None if weight is None else weight[rows]
 
 

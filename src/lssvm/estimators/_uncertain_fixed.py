@@ -16,7 +16,7 @@ from lssvm._core.threads import n_threads
 from lssvm.estimators._uncertain import IntervalMixin, ProbabilityMixin
 from lssvm.kernels import evaluate_expansion
 from lssvm.moments import Moments
-from lssvm.tuning import Folds, hash_rows
+from lssvm.tuning import Folds, hash_rows, smallest_hashes
 from lssvm.tuning.fixed_cells import ClassTable
 from lssvm.tuning.fixed_size import FixedSizePoint
 from lssvm.uncertainty import FixedPosterior, OutOfFold, Residuals, scaled_residuals
@@ -103,16 +103,14 @@ def draw(problem: Any, folds: Folds | None, seed: int, size: int) -> tuple[Sampl
     The choice depends on the content of the rows alone, so neither their order nor a weight of 2 in
     place of a row twice matters. Folds, where there are some, restrict it to rows that are tested.
     """
-    candidates = np.arange(len(problem.X))
+    tested = None
     if folds is not None:
-        candidates = np.unique(np.concatenate(folds.test))
-    hashes = hash_rows(problem.X, seed)[candidates]
-    order = np.argsort(hashes, kind="stable")
-    if len(order) > size:
-        order = order[: int(np.searchsorted(hashes[order], hashes[order[size - 1]], side="right"))]
-    rows = candidates[order]
+        tested = np.zeros(len(problem.X), dtype=bool)
+        for test in folds.test:
+            tested[test] = True
+    hashes, rows = smallest_hashes(problem.X, size, seed, tested)
     sample = Sample(
-        hashes[order],
+        hashes,
         problem.X[rows],
         problem.Y[rows],
         None if problem.weight is None else problem.weight[rows],
@@ -147,12 +145,11 @@ class FixedMemory(BaseEstimator):
         if models is None or folds is None:
             self._sample = sample
             return
-        position = np.full(len(problem.X), -1, dtype=np.intp)
-        position[rows] = np.arange(len(rows))
         held = np.full(sample.Y.shape, np.nan)
         for test, coef, b in zip(folds.test, *models, strict=True):
-            own = position[test]
-            own = own[own >= 0]
+            tested = np.zeros(len(problem.X), dtype=bool)
+            tested[test] = True
+            own = np.flatnonzero(tested[rows])
             held[own] = evaluate_expansion(
                 kernel,
                 problem.X[rows[own]],

@@ -9,15 +9,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lssvm._core.errors import InvalidInputError, NumericalWarning
+from lssvm._core.namespace import is_sparse
 from lssvm._core.random import RandomState, as_generator
+from lssvm._core.threads import slices
 from lssvm.tuning import (
     Folds,
     content_folds,
     content_holdout,
     hash_rows,
     restrict_folds,
+    smallest_hashes,
     splitter_folds,
 )
+
+_CHUNK = 65_536  # rows looked at at a time
+_COUNTED = 200_000  # rows that are counted one by one
 
 
 def check_weight(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
@@ -183,8 +189,40 @@ def make_folds(
 
 
 def n_distinct(rows: Any, precomputed: bool) -> int:
-    """Count the rows that differ: the same for a weight of 2 and for the row twice."""
-    return int(rows.shape[0]) if precomputed else len(np.unique(hash_rows(rows)))
+    """Count the rows that differ: the same for a weight of 2 and for the row twice.
+
+    Of very many rows, the hashes of 200,000 tell how dense the different ones lie.
+    """
+    n = int(rows.shape[0])
+    if precomputed:
+        return n
+    if n <= _COUNTED or is_sparse(rows):
+        return len(np.unique(hash_rows(rows)))
+    hashes, _ = smallest_hashes(rows, _COUNTED)
+    return min(n, round(len(np.unique(hashes)) * (2.0**64 / float(hashes[-1]))))
+
+
+def distinct_values(y: Any) -> Any:
+    """Return the different values, ascending; O(n) time, little memory."""
+    found = [np.unique(y[part]) for part in slices(len(y), _CHUNK)]
+    return np.unique(np.concatenate(found)) if found else np.unique(y)
+
+
+def class_numbers(classes: Any, y: Any) -> Any:
+    """Return where every label stands among the classes, in 2 bytes each where they suffice."""
+    numbers = np.empty(len(y), dtype=np.int16 if len(classes) < 2**15 else np.intp)
+    for part in slices(len(y), _CHUNK):
+        numbers[part] = np.searchsorted(classes, y[part])
+    return numbers
+
+
+def class_totals(labels: Any, weight: Any, n_classes: int) -> Any:
+    """Return the number of rows of every class, or their weight."""
+    total = np.zeros(n_classes)
+    for part in slices(len(labels), _CHUNK):
+        own = None if weight is None else weight[part]
+        total += np.bincount(labels[part], own, minlength=n_classes)
+    return total
 
 
 def loss_settings(model: Any) -> list[Any]:

@@ -20,7 +20,14 @@ from lssvm.estimators._scoring import ScorerCriterion
 from lssvm.estimators._stream_classifier import StreamedClassifier
 from lssvm.estimators._threshold import ThresholdMixin
 from lssvm.estimators._uncertain_fixed import FixedProbabilityMixin
-from lssvm.estimators._validation import check_order, check_weight, class_weights
+from lssvm.estimators._validation import (
+    check_order,
+    check_weight,
+    class_numbers,
+    class_totals,
+    class_weights,
+    distinct_values,
+)
 from lssvm.estimators.fixed_stream import write_predictions
 from lssvm.moments import Moments
 from lssvm.tuning import Criterion, Misclassification, is_criterion
@@ -264,9 +271,9 @@ class FixedSizeLSSVC(
             self._fit_stream(X, y, sample_weight)
         else:
             X, y, weight, support, given = self._check(X, y, sample_weight, reset=True)
-            classes, labels = np.unique(y, return_inverse=True)
-            self._set_classes(classes)
-            self._fit_problem(self._problem(given, X, y, labels.astype(np.intp), weight, support))
+            self._set_classes(distinct_values(y))
+            labels = self._labels(y, "")
+            self._fit_problem(self._problem(given, X, y, labels, weight, support))
         if self.threshold == "cv":
             self._move_thresholds()
         return self
@@ -343,15 +350,15 @@ class FixedSizeLSSVC(
             self._update(self._problem(given, X, y, labels, weight, support), sign)
         return self
 
-    def _labels(self, y: Any, where: str) -> IntArray:
+    def _labels(self, y: Any, where: str) -> Any:
         """Return class numbers; raise for labels that the model has not seen."""
-        unseen = np.setdiff1d(y, self.classes_)
+        unseen = np.setdiff1d(distinct_values(y), self.classes_)
         if len(unseen):
             raise InvalidInputError(
                 f"y has labels {unseen.tolist()}{where} that the model has not seen; it knows "
                 f"{self.classes_.tolist()}. Leave those rows out, or fit again with all classes."
             )
-        return np.asarray(np.searchsorted(self.classes_, y), dtype=np.intp)
+        return class_numbers(self.classes_, y)
 
     def _check(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool
@@ -365,16 +372,16 @@ class FixedSizeLSSVC(
         check_classification_targets(y)
         given = (X, y)
         weight = check_weight(sample_weight, X.shape[0])
-        support = np.arange(X.shape[0])
+        support = None
         if weight is not None:
             support = np.flatnonzero(weight > 0)
             X, y, weight = X[support], y[support], weight[support]
         return X, y, weight, support, given
 
     def _problem(
-        self, given: Any, X: Any, y: Any, labels: IntArray, weight: Any, support: IntArray
+        self, given: Any, X: Any, y: Any, labels: IntArray, weight: Any, support: Any
     ) -> FixedProblem:
-        counts = np.bincount(labels, weight, minlength=len(self.classes_)).astype(np.float64)
+        counts = class_totals(labels, weight, len(self.classes_))
         table = self._table(labels, counts)
         rows = weight
         if np.any(table.factors != 1.0):
@@ -385,7 +392,7 @@ class FixedSizeLSSVC(
                 return Misclassification(labels, self._decide, rows)
             return ScorerCriterion(self.scoring, X, y, self._finish, self.classes_, rows)
 
-        Y = table.targets[labels]
+        Y = table.looked_up
         if self._splits_classes():
             return FixedProblem(given, X, Y, weight, labels, table, support, criterion)
         return FixedProblem(given, X, Y, rows, labels, None, support, criterion)

@@ -322,7 +322,7 @@ class FixedSizeLSSVR(
         y = np.asarray(y, dtype=np.float64)
         given = (X, y)
         weight = check_weight(sample_weight, X.shape[0])
-        support = np.arange(X.shape[0])
+        support = None
         if weight is not None:
             support = np.flatnonzero(weight > 0)
             X, y, weight = X[support], y[support], weight[support]
@@ -333,7 +333,7 @@ class FixedSizeLSSVR(
         self, X: Any, y: Any, weight: Any, support: Any, given: Any = None
     ) -> FixedProblem:
         """Return the problem of rows in memory."""
-        Y = y.reshape(len(support), -1)
+        Y = y.reshape(len(y), -1)
 
         def criterion() -> Criterion:
             if self.scoring is None or is_criterion(self.scoring):

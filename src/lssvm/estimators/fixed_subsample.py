@@ -83,7 +83,7 @@ def subsample(problem: FixedProblem, Z: FloatArray, support: IntArray, what: str
     pair = member if classes is None else member * (int(problem.labels.max()) + 1) + classes  # type: ignore[union-attr]
     _, first, group = np.unique(pair, return_index=True, return_inverse=True)
     weight = np.bincount(group, s[rows])
-    Y = np.asarray(problem.Y, dtype=np.float64)[rows]
+    Y = np.asarray(problem.Y[rows], dtype=np.float64)
     means = [np.bincount(group, s[rows] * column) / weight for column in Y.T]
     labels = None if classes is None else classes[first]
     return Subsample(rows[first], member[first], labels, np.stack(means, 1), weight)

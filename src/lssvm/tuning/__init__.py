@@ -13,6 +13,7 @@ from lssvm.tuning.folds import (
     content_holdout,
     hash_rows,
     restrict_folds,
+    smallest_hashes,
     splitter_folds,
 )
 from lssvm.tuning.free_running import FreeRunObjective, FreeRunPoint, Stretch, free_run
@@ -80,5 +81,6 @@ __all__ = [
     "make_search",
     "noise_variance",
     "restrict_folds",
+    "smallest_hashes",
     "splitter_folds",
 ]

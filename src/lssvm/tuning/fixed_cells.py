@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lssvm._core.threads import run_blocks
+from lssvm.blocks import LookedUp
 from lssvm.features import NystromMap
 from lssvm.moments import Moments, total
 from lssvm.tuning.folds import Folds
@@ -41,6 +42,11 @@ class ClassTable:
         """Number of classes."""
         return int(self.targets.shape[0])
 
+    @property
+    def looked_up(self) -> LookedUp:
+        """The targets of all rows, shape (n, k)."""
+        return LookedUp(self.targets, self.labels)
+
     def groups(self) -> list[IntArray]:
         """Return the columns of the problems that are trained on the same classes."""
         found: dict[bytes, list[int]] = {}
@@ -62,9 +68,9 @@ class Cells:
 
     Attributes
     ----------
-    order : int array
-        Rows in the order of the pass, cell after cell. Empty for a stream, whose rows come in
-        their own order.
+    order : int array or None
+        Rows in the order of the pass, cell after cell. None: in their own order, as those of a
+        stream.
     cells : list of slice
     test : list of list of int
         Cells of each fold's test rows, one per class.
@@ -74,7 +80,7 @@ class Cells:
         Per class, the cells that make up all rows.
     """
 
-    order: IntArray
+    order: IntArray | None
     cells: list[slice]
     test: list[list[int]]
     train: list[list[int]] | None
@@ -110,10 +116,12 @@ def make_cells(folds: Folds | None, n: int, table: ClassTable | None) -> Cells:
     >>> make_cells(Folds([np.array([2, 0]), np.array([1])]), 3, None).cells
     [slice(0, 2, None), slice(2, 3, None)]
     """
+    if folds is None and table is None:
+        return Cells(None, [slice(0, n)], [], None, [[0]])
     parts: list[IntArray] = []
 
     def add(rows: IntArray) -> list[int]:
-        rows = np.sort(rows)  # memory is read forwards
+        rows = rows if np.all(rows[1:] > rows[:-1]) else np.sort(rows)  # memory is read forwards
         if table is None:
             pieces = [rows]
         else:
@@ -159,15 +167,20 @@ def stream_cells(n_parts: int, n_test: int, n_classes: int) -> Cells:
     ([[0, 1], [2, 3], [4, 5]], [[0, 2, 4], [1, 3, 5]])
     """
     number = np.arange(n_parts * n_classes).reshape(n_parts, n_classes)
-    return Cells(np.empty(0, dtype=np.intp), [], number[:n_test].tolist(), None, number.T.tolist())
+    return Cells(None, [], number[:n_test].tolist(), None, number.T.tolist())
 
 
 def _left_over(folds: Folds | None, n: int) -> IntArray | None:
     """Return the rows that are in no fold; None where a row is in several."""
-    count = np.zeros(n, dtype=np.intp)
+    seen = np.zeros(n, dtype=bool)
+    count = 0
     for rows in [] if folds is None else folds.test:
-        np.add.at(count, rows, 1)
-    return None if np.any(count > 1) else np.flatnonzero(count == 0)
+        seen[rows] = True
+        count += len(rows)
+    if np.count_nonzero(seen) < count:
+        return None
+    small: Any = np.int32 if n < 2**31 else np.intp
+    return np.flatnonzero(~seen).astype(small) if count < n else np.empty(0, dtype=small)
 
 
 @dataclass(frozen=True, eq=False)

@@ -106,7 +106,7 @@ class FixedCriterionObjective:
     def targets(self) -> FloatArray:
         """The targets of all problems, shape (n, k)."""
         table = self.objective.table
-        return self.objective.Y if table is None else table.targets[table.labels]
+        return np.asarray(self.objective.Y if table is None else table.targets[table.labels])
 
     @cached_property
     def weights(self) -> FloatArray | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -88,7 +88,7 @@ class FixedSizeObjective:
 
     kernel: Callable[[float | None], Kernel]
     X: NDArray[Any]
-    Y: FloatArray
+    Y: Any
     Z: NDArray[Any]
     folds: Folds
     criterion: Criterion
@@ -130,9 +130,8 @@ class FixedSizeObjective:
             budget=self.budget,
             threads=self.threads,
         )
-        return FixedSizePoint(
-            self, kernel, self.Z, FoldMoments(self.layout, cells, self.table), gamma
-        )
+        layout = replace(self.layout, order=None)  # 4 bytes a row, of no further use
+        return FixedSizePoint(self, kernel, self.Z, FoldMoments(layout, cells, self.table), gamma)
 
 
 @dataclass(eq=False)
@@ -308,8 +307,10 @@ class FixedSizePoint:
         objective = self.objective
         weight = objective.weight
         if objective.table is not None:
-            factors = objective.table.factors[objective.table.labels]
-            weight = factors if weight is None else weight * factors
+            factors = objective.table.factors
+            if np.any(factors != 1.0):
+                own = factors[objective.table.labels]
+                weight = own if weight is None else weight * own
         tests = objective.folds.test
         return np.array([len(r) if weight is None else weight[r].sum() for r in tests], float)
 
@@ -334,7 +335,7 @@ class FixedSizePoint:
             rows = np.arange(len(objective.X))
         loss = objective.criterion(predictions, rows)
         weight = objective.weight
-        Y = objective.Y
+        Y = np.asarray(objective.Y)
         if objective.table is not None:
             labels, factors = objective.table.labels, objective.table.factors
             Y = objective.table.targets[labels]
@@ -360,7 +361,7 @@ class FixedSizePoint:
         """Return leave-out predictions of some problems for all rows, shape (c, n, k)."""
         objective = self.objective
         moments = self.moments.training(None, columns)
-        Y, weight = objective.Y, objective.weight
+        Y, weight = np.asarray(objective.Y), objective.weight
         if objective.table is not None:
             labels = objective.table.labels
             Y = objective.table.targets[np.ix_(labels, columns)]
@@ -400,10 +401,15 @@ class FixedSizePoint:
         coef, b, squares = self._choose_all(groups)
         if isinstance(objective.criterion, SquaredError):
             return self._losses(squares, squares)
-        losses = []
-        for i, rows in enumerate(objective.folds.test):
-            predictions = self._predict(i, coef[i : i + 1], b[i : i + 1], objective.threads)
-            losses.append(objective.criterion(predictions, rows))
+        criterion = objective.criterion
+
+        def judge(i: int) -> FloatArray:
+            own, threshold = coef[i : i + 1], b[i : i + 1]
+            if isinstance(criterion, RowCriterion):
+                return self._mean_loss(i, own, threshold, criterion)
+            return criterion(self._predict(i, own, threshold, 1), objective.folds.test[i])
+
+        losses = run_blocks(judge, range(len(objective.folds)), objective.threads)
         return self._losses(np.stack(losses, 1), squares)
 
     def _choose_all(self, groups: list[IntArray]) -> tuple[FloatArray, FloatArray, FloatArray]:

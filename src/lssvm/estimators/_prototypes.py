@@ -1,0 +1,118 @@
+"""How many prototypes a fixed-size model has, and which rows they are."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from lssvm._core.errors import InvalidInputError, NumericalWarning
+from lssvm.estimators._problem import FixedProblem
+from lssvm.kernels import Kernel
+from lssvm.prototypes import Selection, select_prototypes
+from lssvm.tuning import smallest_hashes
+
+FloatArray = NDArray[Any]
+IntArray = NDArray[np.intp]
+
+SELECTED_FROM = 100_000
+"""Rows, drawn by their content, that prototypes are selected from."""
+
+RARE = 1000  # a class of fewer rows takes part with all of them
+
+
+class PrototypeMixin(BaseEstimator):
+    """Base of the fixed-size models: chooses rows."""
+
+    n_prototypes: Any
+    kernel: Any
+    selection: Any
+    _seed: int
+
+    def _kernel_at(self, gamma: Any) -> Kernel:
+        raise NotImplementedError
+
+    def _n_prototypes(self, n: int) -> int:
+        value = self.n_prototypes
+        if isinstance(value, str) and value in ("auto", "cv"):
+            size = int(np.clip(5.0 * np.sqrt(n), 200, 1000))
+            return min(n, size if value == "auto" else 2 * size)
+        if is_int(value) and value >= 1:
+            return int(value)
+        raise InvalidInputError(
+            f"n_prototypes={value!r} is not usable: give a positive int, 'auto' (a rule in the "
+            "number of rows), or 'cv' to choose it by cross-validation."
+        )
+
+    def _prototypes(
+        self, problem: FixedProblem, gamma: Any
+    ) -> tuple[FloatArray, IntArray, Selection | None]:
+        """Return the prototypes (m, d), the caller's rows they are, and how they were chosen."""
+        X = problem.X
+        n, d = problem.n_rows, X.shape[1]
+        size = self._n_prototypes(n)
+        if isinstance(self.kernel, str) and self.kernel == "linear" and d <= n:
+            # Features in closed form: the kernel with the unit vectors is the row itself.
+            return np.eye(d), np.empty(0, dtype=np.intp), None
+        rule = self.selection
+        if n <= size and isinstance(rule, str) and rule in ("renyi", "random", "uniform"):
+            # All distinct rows, in an order that depends on their content alone.
+            _, first = np.unique(X, axis=0, return_index=True)
+            if is_int(self.n_prototypes) and len(first) < size:
+                warnings.warn(
+                    f"n_prototypes={size} was reduced to {len(first)}: there are no more distinct "
+                    f"rows of positive weight. Give n_prototypes={len(first)} or less.",
+                    NumericalWarning,
+                    stacklevel=4,
+                )
+            selection = Selection(first.astype(np.intp))
+        else:
+            gamma = problem.scale() if gamma is None else gamma
+            given = isinstance(rule, (list, tuple, np.ndarray))
+            rows = _some_rows(problem, size, self._seed) if isinstance(rule, str) else slice(None)
+            with warnings.catch_warnings():
+                if not is_int(self.n_prototypes):
+                    warnings.simplefilter("ignore", NumericalWarning)  # the size was ours
+                X = problem.given[0] if given else X  # given indices count rows of weight zero
+                selection = select_prototypes(
+                    X[rows],
+                    None if given and isinstance(self.n_prototypes, str) else size,
+                    rule,
+                    y=None if given or problem.labels is None else problem.labels[rows],
+                    sample_weight=None if given or problem.weight is None else problem.weight[rows],
+                    kernel=self._kernel_at(gamma),
+                    random_state=self._seed,
+                )
+            if not isinstance(rows, slice):
+                found = selection.indices
+                selection = replace(selection, indices=np.where(found >= 0, rows[found], -1))
+        Z = np.array(selection.prototypes(X), dtype=np.float64)  # the caller's may change
+        support = selection.indices
+        if problem.support is not None and len(X) == len(problem.support):
+            support = np.where(support >= 0, problem.support[support], -1)
+        return Z, support, selection
+
+
+def _some_rows(problem: FixedProblem, size: int, seed: int) -> Any:
+    """Return the rows to select from: all, or of very many those of the smallest hashes."""
+    most = max(SELECTED_FROM, 20 * size)
+    if len(problem.X) <= most:
+        return slice(None)
+    _, rows = smallest_hashes(problem.X, most, seed)
+    if problem.labels is not None:
+        count = np.bincount(problem.labels[rows], minlength=int(problem.labels.max()) + 1)
+        rare = [
+            smallest_hashes(problem.X, RARE, seed, problem.labels == c)[1]
+            for c in np.flatnonzero(count < RARE)
+        ]
+        rows = np.concatenate([rows, *rare])
+    return np.unique(rows)
+
+
+def is_int(value: Any) -> bool:
+    """Say whether a parameter is a whole number (True is none)."""
+    return isinstance(value, (int, np.integer)) and type(value) is not bool
