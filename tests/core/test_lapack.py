@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lssvm._core.lapack import congruence, reflect, tridiagonalise
+from lssvm._core.lapack import add_gram, congruence, mirror, reflect, tridiagonalise
 
 
 @pytest.mark.parametrize("r", [1, 2, 5, 130])
@@ -30,3 +30,15 @@ def test_a_congruence_fills_the_lower_triangle():
     L, T = np.tril(rng.standard_normal((7, 7))), np.asfortranarray(rng.standard_normal((7, 4)))
     found = congruence(np.asfortranarray(L), T)
     np.testing.assert_allclose(np.tril(found), np.tril(T.T @ (L + L.T) @ T), atol=1e-12)
+
+
+@pytest.mark.parametrize("m", [1, 5, 64, 150])
+def test_sums_of_grams_in_place(m):
+    rng = np.random.default_rng(m)
+    K, L = rng.standard_normal((7, m)), rng.standard_normal((70, m))
+    gram = np.zeros((m, m))
+    add_gram(gram, K, new=True)
+    add_gram(gram, L, new=False)
+    add_gram(gram, K[:0], new=False)
+    assert np.allclose(mirror(gram), K.T @ K + L.T @ L, rtol=1e-13, atol=1e-13)
+    assert np.array_equal(gram, gram.T)

@@ -14,6 +14,7 @@ from lssvm.tuning import (
     content_folds,
     content_holdout,
     hash_rows,
+    smallest_hashes,
     splitter_folds,
 )
 
@@ -127,3 +128,44 @@ def test_a_share_of_positions_is_held_out():
         PositionHoldout(1.0)
     with pytest.raises(InvalidInputError, match="at least 2"):
         PositionFolds(1)
+
+
+def test_folds_of_very_many_rows_follow_the_hash_alone(monkeypatch):
+    monkeypatch.setattr("lssvm.tuning.folds._LARGE", 500)
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((2000, 3))
+    X[1000:1400] = X[:400]
+    folds = content_folds(X, 5, labels=rng.integers(2, size=2000))
+    assert np.array_equal(np.sort(np.concatenate(folds.test)), np.arange(2000))
+    fold = np.empty(2000, dtype=int)
+    for v, rows in enumerate(folds.test):
+        fold[rows] = v
+    assert np.array_equal(fold[1000:1400], fold[:400])
+    assert min(len(rows) for rows in folds.test) > 320
+    order = rng.permutation(2000)
+    moved = np.empty(2000, dtype=int)
+    for v, rows in enumerate(content_folds(X[order], 5).test):
+        moved[order[rows]] = v
+    assert np.array_equal(moved, fold)
+
+
+def test_folds_of_few_contents_are_dealt_one_by_one(monkeypatch):
+    monkeypatch.setattr("lssvm.tuning.folds._LARGE", 10)
+    X = np.repeat(np.arange(3.0), 700)[:, None]
+    assert [len(rows) for rows in content_folds(X, 3).test] == [700, 700, 700]
+
+
+@pytest.mark.parametrize("size", [1, 7, 40, 500])
+def test_smallest_hashes_are_those_of_a_full_sort(size, monkeypatch):
+    monkeypatch.setattr("lssvm.tuning.folds._CHUNK", 16)
+    rng = np.random.default_rng(4)
+    X = rng.integers(6, size=(200, 2)).astype(float)
+    among = rng.random(200) < 0.8
+    hashes, rows = smallest_hashes(X, size, 5, among)
+    candidates = np.flatnonzero(among)
+    every = hash_rows(X, 5)[candidates]
+    order = np.argsort(every, kind="stable")
+    if len(order) > size:
+        order = order[every[order] <= every[order[size - 1]]]
+    assert np.array_equal(rows, candidates[order])
+    assert np.array_equal(hashes, every[order])

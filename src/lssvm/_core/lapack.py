@@ -90,6 +90,32 @@ def reflect(reflectors: FloatArray, tau: FloatArray, B: FloatArray, *, transpose
     _call("dormqr", "L", word, r, q, p, reflectors, r, tau, B, r, work, len(work), info)
 
 
+def add_gram(gram: FloatArray, K: FloatArray, *, new: bool) -> None:
+    r"""Add :math:`K^T K` to the upper triangle of a matrix in place (BLAS's dsyrk).
+
+    Parameters
+    ----------
+    gram : array of shape (m, m), C order
+    K : array of shape (b, m), C order
+    new : bool
+        Whether to overwrite instead of adding.
+    """
+    b, m = K.shape
+    if b and m:
+        # Read by columns, as BLAS does, K is K^T and the upper triangle the lower one.
+        _call("dsyrk", "L", "N", m, b, 1.0, K, m, 0.0 if new else 1.0, gram, m)
+
+
+def mirror(A: FloatArray) -> FloatArray:
+    """Copy the upper triangle of a square matrix to the lower one, in place; return it."""
+    for start in range(0, len(A), _BLOCK):
+        stop = start + _BLOCK
+        corner = A[start:stop, start:stop]
+        corner[:] = np.triu(corner) + np.triu(corner, 1).T
+        A[stop:, start:stop] = A[start:stop, stop:].T
+    return A
+
+
 def congruence(half: FloatArray, T: FloatArray) -> FloatArray:
     r"""Return :math:`T^T (L + L^T) T` for a lower triangular L (BLAS's dtrmm and dsyr2k).
 

@@ -175,7 +175,8 @@ class ArraySource:
         """Return the rows ``part`` of the pass as float64."""
         rows: Any = part if self.order is None else self.order[part]
         weight = None if self.weight is None else self.weight[rows]
-        X = np.asarray(self.X[rows], dtype=np.float64)
+        X = self.X[part] if self.order is None else np.take(self.X, rows, axis=0)
+        X = np.asarray(X, dtype=np.float64)
         return Block(X, np.asarray(self.Y[rows], dtype=np.float64), weight, int(part.start))
 
     def blocks(self, rows: int) -> Iterator[Block]:

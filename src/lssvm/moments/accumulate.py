@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lssvm._core.lapack import add_gram, mirror
 from lssvm._core.memory import block_rows, require
 from lssvm._core.threads import run_blocks, slices
 from lssvm.blocks import ArraySource, RowSource
@@ -19,8 +20,8 @@ from lssvm.moments.moments import Moments
 
 FloatArray = NDArray[np.float64]
 
-_BLOCK = 1536  # rows whose kernel values are still near when the product reads them
-_CHUNK = 32768  # rows added up before they are added to their cell
+_BLOCK = 1024  # rows whose kernel values are still near when the product reads them
+_CHUNK = 8192  # rows added up before they are added to their cell; few: threads end together
 
 
 def accumulate(
@@ -93,9 +94,9 @@ def accumulate(
 
     def work(chunk: _Chunk) -> None:
         if not hasattr(local, "buffer"):
-            local.buffer, local.product = np.empty((rows, m)), np.empty((m, m))
+            local.buffer = np.empty((rows, m))
         sums = store.room(m, k)
-        _sum_rows(sums, values, source, shift, chunk.rows, local.buffer, local.product)
+        _sum_rows(sums, values, source, shift, chunk.rows, local.buffer)
         store.put(chunk, sums)
 
     run_blocks(work, store.chunks(cells), threads)
@@ -109,13 +110,13 @@ def accumulate(
 class _Sums:
     """Sums over rows of K^T K, K^T [Y, 1] and [Y, 1]^T [Y, 1]."""
 
-    gram: FloatArray  # (m, m)
+    gram: FloatArray  # (m, m), its upper triangle
     side: FloatArray  # (m, k + 1)
     corner: FloatArray  # (k + 1, k + 1)
 
     @classmethod
     def room(cls, m: int, k: int) -> _Sums:
-        return cls(np.empty((m, m)), np.empty((m, k + 1)), np.empty((k + 1, k + 1)))
+        return cls(np.zeros((m, m)), np.empty((m, k + 1)), np.empty((k + 1, k + 1)))
 
     def add(self, other: _Sums) -> None:
         for mine, theirs in zip(
@@ -125,7 +126,7 @@ class _Sums:
 
     def moments(self, n: int, shift: FloatArray | None) -> Moments:
         return Moments(
-            self.gram,
+            mirror(self.gram),
             self.side[:, -1].copy(),
             self.side[:, :-1].copy(),
             self.corner[-1, :-1].copy(),
@@ -209,9 +210,8 @@ def _sum_rows(
     shift: FloatArray | None,
     rows: slice,
     buffer: FloatArray,
-    product: FloatArray,
 ) -> None:
-    """Sum the rows of one chunk; ``buffer`` (b, m) and ``product`` (m, m) are room to work in."""
+    """Sum the rows of one chunk; ``buffer`` (b, m) is room to work in."""
     sums.side.fill(0.0)
     sums.corner.fill(0.0)
     for i, part in enumerate(_even(rows.stop - rows.start, buffer.shape[0])):
@@ -227,11 +227,7 @@ def _sum_rows(
             Y *= root
         elif not K.flags.c_contiguous or K.dtype != np.float64:
             K = np.ascontiguousarray(K, dtype=np.float64)
-        # A symmetric product of BLAS; unlike SciPy's wrapper NumPy lets other threads run.
-        if i == 0:
-            np.matmul(K.T, K, out=sums.gram)
-        else:
-            np.add(sums.gram, np.matmul(K.T, K, out=product), out=sums.gram)
+        add_gram(sums.gram, K, new=i == 0)
         _add_skinny(sums.side, K, Y)  # [DeBrabanter2010, eq. (23)]
         np.add(sums.corner, Y.T @ Y, out=sums.corner)
 

@@ -183,12 +183,12 @@ def accumulate_stream(
 
     def work(packet: Packet) -> tuple[int, int, _Sums]:
         if not hasattr(local, "buffer"):
-            local.buffer, local.product = np.empty((rows, m)), np.empty((m, m))
+            local.buffer = np.empty((rows, m))
         sums = spares.pop() if spares else _Sums.room(m, n_targets)
         part = packet.rows
         n = len(part.X)
         read = ArraySource(part.X, part.Y, part.weight) if source is None else source(part)
-        _sum_rows(sums, values, read, shift, slice(0, n), local.buffer, local.product)
+        _sum_rows(sums, values, read, shift, slice(0, n), local.buffer)
         return packet.number, n, sums
 
     for c, n, part in run_stream(work, route(pieces, n_cells), threads):

@@ -1,0 +1,49 @@
+"""Memory beyond the input: what a fit allocates for every row."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from lssvm import FixedSizeLSSVC, FixedSizeLSSVR
+from lssvm.estimators._prototypes import SELECTED_FROM
+
+
+def peak(kind, n, n_classes):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, 2))
+    y = X[:, 0] + 0.5 * rng.standard_normal(n)
+    if n_classes:
+        y = np.digitize(y, np.quantile(y, np.linspace(0, 1, n_classes + 1)[1:-1]))
+    model = kind(8, gamma=0.5, cv=3, n_jobs=1, random_state=0, memory_budget="50MB")
+    tracemalloc.start()
+    try:
+        model.fit(X, y)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("kind", "n_classes"),
+    [(FixedSizeLSSVR, 0), (FixedSizeLSSVC, 2), (FixedSizeLSSVC, 4)],
+    ids=["regression", "two classes", "one-versus-one"],
+)
+def test_a_row_costs_few_bytes_beyond_the_input(kind, n_classes):
+    small, large = 250_000, 500_000
+    growth = (peak(kind, large, n_classes) - peak(kind, small, n_classes)) / (large - small)
+    # Row numbers of the folds up to three times, 4 bytes each, a class number of 2, some marks of
+    # one, and what is in passing while a third of the rows is a fold.
+    assert growth < 24
+
+
+def test_prototypes_of_many_rows_are_rows_and_show_every_class():
+    rng = np.random.default_rng(1)
+    n = SELECTED_FROM + 5000
+    X = rng.standard_normal((n, 2))
+    y = np.where(X[:, 0] > 0, "many", "more")
+    y[:30] = "rare"
+    model = FixedSizeLSSVC(30, C=1.0, gamma=0.5, multiclass="ova", random_state=0, calibration=None)
+    model.fit(X, y)
+    assert np.array_equal(X[model.support_], model.prototypes_)
+    assert np.any(y[model.support_] == "rare")
