@@ -53,7 +53,7 @@ class _Exponents:
         centre = xp.mean(Z, axis=0, keepdims=True)
         moved = Z - centre
         zz = xp.sum(moved * moved, axis=1, keepdims=True)
-        B = xp.concat([moved, xp.ones_like(zz), -gamma * zz], axis=1)
+        B = xp.concat([2.0 * gamma * moved, xp.ones_like(zz), -gamma * zz], axis=1)
         return cls(
             Z, gamma, centre, B, float(np.max(gamma * zz, initial=0.0)) if is_numpy(zz) else 0.0
         )
@@ -68,26 +68,27 @@ class _Exponents:
         A = self._room(n, X.dtype)
         moved = np.subtract(X, self.centre, out=A[:, :d])
         np.multiply(np.einsum("ij,ij->i", moved, moved), -self.gamma, out=A[:, d])
-        A[:, d + 1] = 1.0
         lost = max(self.largest, -A[:, d].min(initial=0.0)) * np.finfo(A.dtype).eps
         if lost > 1e-3:  # the product would have no digits left
             return (-self.gamma * cdist(X, self.Z, "sqeuclidean")).astype(A.dtype, copy=False)
-        moved *= 2.0 * self.gamma
         result = np.matmul(A, self.B.T, out=out)
         return result if lost < 1e-13 else np.minimum(result, 0.0, out=result)
 
     def _room(self, n: int, dtype: Any) -> NDArray[Any]:
-        """Return this thread's room for A (n, d + 2): fresh pages for every block cost time."""
+        """Return this thread's room for A (n, d + 2), kept as fresh pages cost time.
+
+        Its last column is ones.
+        """
         room = getattr(self.local, "room", None)
         if room is None or len(room) < n or room.dtype != dtype:
-            room = self.local.room = np.empty((n, self.B.shape[1]), dtype=dtype)
+            room = self.local.room = np.ones((n, self.B.shape[1]), dtype=dtype)
         return np.asarray(room[:n])
 
     def _on_device(self, X: Array) -> Array:
         xp = get_namespace(X, self.B)
         moved = X - self.centre
         xx = xp.sum(moved * moved, axis=1, keepdims=True)
-        A = xp.concat([2.0 * self.gamma * moved, -self.gamma * xx, xp.ones_like(xx)], axis=1)
+        A = xp.concat([moved, -self.gamma * xx, xp.ones_like(xx)], axis=1)
         product = xp.matmul(A, xp.permute_dims(self.B, (1, 0)))
         return xp.minimum(product, xp.zeros((), dtype=product.dtype, device=device(product)))
 
