@@ -28,19 +28,20 @@ def test_every_method_has_every_set():
 def test_splits_are_two_thirds_and_standardised():
     rng = np.random.default_rng(0)
     X, y = rng.normal(3.0, 5.0, size=(90, 2)), rng.normal(7.0, 2.0, size=90)
-    X_train, y_train, X_test, y_test = sparse2014.split("bho", X, y, 0)
+    X_train, y_train, X_test, y_test = sparse2014.split("bho", X, y, np.arange(2), 0)
     assert (len(X_train), len(X_test), len(y_test)) == (60, 30, 30)
     np.testing.assert_allclose(X_train.mean(axis=0), 0.0, atol=1e-12)
     np.testing.assert_allclose(y_train.std(), 1.0)
-    again = sparse2014.split("bho", X, y, 1)
+    again = sparse2014.split("bho", X, y, np.arange(2), 1)
     assert not np.array_equal(again[1], y_train)
 
 
-def test_strings_become_codes_and_unknown_rows_go(tmp_path):
+def test_strings_become_columns_and_unknown_rows_go(tmp_path):
     frame = pd.DataFrame({"a": ["x", "y", "?", "x"], "b": [1, 2, 3, 4], "target": ["p", "q"] * 2})
     frame.to_parquet(tmp_path / "adu.parquet")
-    X, y = sparse2014.load(tmp_path, "adu")
-    np.testing.assert_array_equal(X, [[0, 1], [1, 2], [0, 4]])
+    X, y, attribute = sparse2014.load(tmp_path, "adu")
+    np.testing.assert_array_equal(X, [[1, 0, 1], [0, 1, 2], [1, 0, 4]])
+    np.testing.assert_array_equal(attribute, [0, 0, 1])
     np.testing.assert_array_equal(y, [0, 1, 1])
 
 
