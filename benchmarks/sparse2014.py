@@ -7,8 +7,9 @@ Every result is appended to benchmarks/results/sparse2014.jsonl as one JSON line
 there are not computed again. Rows are split at random, 2/3 for training and 1/3 for testing; inputs
 (and targets of regression) are standardised by the training part; unknown values are removed and
 strings become columns of zeros and ones, those of an attribute with unit variance together (the
-coding of the 2010 study; with integer codes `adu` has an error of 0.157 instead). C and gamma are chosen by 10-fold cross-validation on training rows,
-the number of support vectors too (one standard error); "at k" asks for the printed number instead.
+coding of the 2010 study; with integer codes `adu` has an error of 0.157 instead). C and gamma are
+chosen by 10-fold cross-validation on training rows, the number of support vectors too (one standard
+error); "at k" asks for the printed number instead.
 """
 
 import argparse
