@@ -5,7 +5,8 @@ prototypes. Differences from the print: the default search is a line search over
 path of C inside ("csa" is the printed one). The binary problems of a code share prototypes and
 gamma, and those of MOC also C; the print is silent on that, but tunes every binary problem by
 itself. The method called "own" gives every pair of classes prototypes, C and gamma of its own, and
-those called "threshold" move the thresholds by cross-validation.
+those called "threshold" move the thresholds by cross-validation, and those called "ard" give every
+feature a gamma of its own.
 
 The reference machines have a fixed grid and five folds on at most `TUNING_ROWS` rows, and are then
 trained once on all rows, or on the first `SVM_ROWS` (the rows are in random order), with at most
@@ -74,7 +75,7 @@ def fixed_size(job: Job, **parameters: Any) -> Trained:
     model.fit(job.X, job.y)
     record = {"C": np.asarray(model.C_).tolist() if np.ndim(model.C_) == 0 else "per pair"}
     if model.gamma_ is not None:
-        record["gamma"] = float(model.gamma_)
+        record["gamma"] = np.asarray(model.gamma_).tolist()
     if hasattr(model, "best_score_"):
         record["cv_score"] = float(model.best_score_)
         record["n_evaluations"] = int(model.n_evaluations_)
@@ -211,8 +212,10 @@ EXTRA: dict[str, Train] = {
 }
 CLUSTERED: dict[str, Train] = {"RBF FS-LSSVM, kmeans": partial(fixed_size, selection="kmeans")}
 CLUSTERED_SETS = ("adu", "ftc")
+RELEVANT: dict[str, Train] = {"RBF FS-LSSVM, ard": partial(fixed_size, gamma="ard")}
+RELEVANT_SETS = ("spa", "mgt", "adu", "ftc")
 OWN: dict[str, Train] = {"RBF FS-LSSVM (1vs1), own": own_prototypes}
-OWN_SETS = ("opt", "lan", "pen", "shu")  # a pair of `let` has fewer rows than prototypes
+OWN_SETS = ("opt", "lan", "pen", "shu", "let")  # a pair of `let` has fewer rows than prototypes
 FIGURE_2_SETS = ("spa", "bho")
 
 
@@ -230,6 +233,8 @@ def methods_2010(name: str, kind: str) -> dict[str, Train]:
         found = found | EXTRA
     if name in CLUSTERED_SETS:
         found = found | CLUSTERED
+    if name in RELEVANT_SETS:
+        found = found | RELEVANT
     if name in OWN_SETS:
         found = found | OWN
     return found | figure_2(name) if name in FIGURE_2_SETS else found
