@@ -23,6 +23,7 @@ LAYERS = (
     "uncertainty",
     "estimators",
     "io",
+    "onnx",
     "plots",
     "report",
     "cli",

@@ -443,18 +443,20 @@ class FixedSizeLSSVC(
             "of positive numbers for the targets +t1 and -t2."
         )
 
-    def _class_scores(self, raw: FloatArray) -> FloatArray:
+    def _values(self, raw: FloatArray) -> FloatArray:
+        """Return one value for two classes, positive for ``classes_[1]``, else one per class."""
+        if len(self.classes_) == 2:
+            return np.asarray(raw[:, 0] * self.code_.matrix[1, 0])
         return np.asarray(decode(self.code_, raw, self.decoding))
 
     def _decide(self, raw: FloatArray) -> IntArray:
-        if len(self.classes_) == 2:
-            return np.asarray(raw[:, 0] > 0, dtype=np.intp)
-        return np.asarray(np.argmax(self._class_scores(raw), axis=1), dtype=np.intp)
+        values = self._values(raw)
+        chosen = values > 0 if values.ndim == 1 else np.argmax(values, axis=1)
+        return np.asarray(chosen, dtype=np.intp)
 
     def _finish(self, raw: FloatArray) -> tuple[Any, Any]:
         """Return labels and decision values for raw outputs."""
-        scores = raw[:, 0] if len(self.classes_) == 2 else self._class_scores(raw)
-        return self.classes_[self._decide(raw)], scores
+        return self.classes_[self._decide(raw)], self._values(raw)
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return how clearly each row belongs to each class.
@@ -469,8 +471,7 @@ class FixedSizeLSSVC(
             Two classes: the output of the model, positive for ``classes_[1]``. More: the decoded
             class scores, whose largest is the prediction.
         """
-        raw = self._raw_scores(X)
-        return raw[:, 0] if len(self.classes_) == 2 else self._class_scores(raw)
+        return self._values(self._raw_scores(X))
 
     def predict(self, X: Any, out: Any = None) -> Any:
         """Predict the classes of new rows.

@@ -9,7 +9,8 @@ from lssvm._core.threads import slices
 
 FloatArray = NDArray[np.float64]
 
-_TILT = 1e-9  # what the decided class gets over its equals
+TILT = 1e-9
+"""What the decided class gets over its equals."""
 
 
 def couple_pairs(pairs: FloatArray) -> FloatArray:
@@ -98,7 +99,7 @@ def agree_with(probabilities: FloatArray, decided: NDArray[np.intp]) -> FloatArr
     level = np.max((own[:, None] + np.cumsum(largest, axis=1)) / counts, axis=1)
     p = np.minimum(p, level[:, None])
     p[rows, d] = level
-    p *= (1.0 - _TILT) / p.sum(axis=1, keepdims=True)
-    p[rows, d] += _TILT
+    p *= (1.0 - TILT) / p.sum(axis=1, keepdims=True)
+    p[rows, d] += TILT
     out[wrong] = p
     return out

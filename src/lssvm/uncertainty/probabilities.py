@@ -16,6 +16,9 @@ from lssvm.uncertainty.intervals import conformal_quantile
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
+PAIR_FLOOR = 1e-7
+"""No class of a pair is less probable than this."""
+
 
 @dataclass(frozen=True, eq=False)
 class OutOfFold:
@@ -187,7 +190,7 @@ def _free(code: Code, decoding: str | None, maps: list[Calibrator], raw: FloatAr
     pairs = np.full((len(raw), K, K), 0.5)
     for map, column, score in zip(maps, code.matrix.T, raw.T, strict=True):
         plus, minus = int(np.argmax(column)), int(np.argmin(column))
-        p = np.clip(map(score), 1e-7, 1.0 - 1e-7)
+        p = np.clip(map(score), PAIR_FLOOR, 1.0 - PAIR_FLOOR)
         pairs[:, plus, minus], pairs[:, minus, plus] = p, 1.0 - p
     if K == 2:
         return np.asarray(pairs[:, [0, 1], [1, 0]])

@@ -1,0 +1,12 @@
+"""Fitted models as ONNX models, for onnxruntime and whatever else runs them."""
+
+from contextlib import suppress as _suppress
+
+from lssvm._core.errors import MissingDependencyError as _MissingDependencyError
+from lssvm.onnx.exporting import export, to_onnx
+from lssvm.onnx.registration import register
+
+with _suppress(_MissingDependencyError):  # without skl2onnx there is nobody to tell
+    register()
+
+__all__ = ["export", "register", "to_onnx"]

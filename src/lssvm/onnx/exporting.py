@@ -1,0 +1,253 @@
+"""Fitted models as ONNX models and files."""
+
+from __future__ import annotations
+
+import json
+import os
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from lssvm._core.errors import InvalidInputError
+from lssvm.blocks.writing import replacing
+from lssvm.estimators import NARX
+from lssvm.onnx.column_nodes import add_preparation, column_inputs
+from lssvm.onnx.graph import (
+    ML,
+    ML_OPSET,
+    OPSET,
+    ModelGraph,
+    Value,
+    element_type,
+    need_onnx,
+)
+from lssvm.onnx.model_nodes import add_outputs, is_ours
+from lssvm.onnx.pipelines import convert_whole, final_model, open_transformers, split_pipeline
+from lssvm.onnx.series_nodes import add_step, series_inputs
+
+_IR_VERSION = 8
+_LIMIT = 2**31 - 2**20  # more than 2 GiB cannot be one file
+_DTYPES = ("float64", "float32")
+
+
+def to_onnx(
+    model: Any,
+    *,
+    X: Any = None,
+    dtype: str = "float64",
+    probabilities: bool | None = None,
+    missing: str = "",
+) -> Any:
+    """Turn a fitted model into an ONNX model.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted classifier or regressor of this package; a `NARX` model (one step of it); a
+        pipeline of scikit-learn that ends in one of ours, or a search over such; anything else that
+        contains one of ours and that skl2onnx converts.
+    X : data frame or array, optional
+        Some rows of the training data, for pipelines whose columns have names or hold strings:
+        each column of a data frame becomes an input.
+    dtype : {"float64", "float32"}, default="float64"
+        Type of the inputs, of the scores and of everything in between. "float32" halves the
+        file; scores then have about six digits, and labels may differ where they are in doubt.
+    probabilities : bool or None, default=None
+        Whether a classifier's calibrated probabilities become an output; None: where it has them.
+    missing : str, default=""
+        What stands for a missing string in the columns of text, as ONNX has none.
+
+    Returns
+    -------
+    onnx.ModelProto
+
+    Notes
+    -----
+    *Inputs*: ``X`` of shape (rows, d); for models that were fitted to a scan with columns to
+    prepare, one input of shape (rows, 1) for each raw column under its own name, numbers as
+    ``dtype`` (NaN is missing) and text as strings. `NARX`: ``history`` of shape
+    (rows, lags + differencing), the newest value last, and ``inputs`` of shape
+    (rows, exog_lags + 1, d) where it has such, the time that is predicted last.
+
+    *Outputs* of a classifier: ``label`` (rows,), integers, strings, booleans or numbers as in
+    ``classes_``; ``scores``, the `decision_function`, (rows, 1) for two classes and else
+    (rows, n_classes); ``probabilities`` (rows, n_classes). Of a regressor: ``prediction``
+    (rows, n_outputs). An output whose name is that of a column gets an underscore at its end.
+
+    The operators are those of the domain ai.onnx, version 18, and for columns of text
+    OneHotEncoder of ai.onnx.ml, version 3. A run takes n m (d + k) operations and n m numbers of
+    memory for n rows and m support vectors: run many rows in parts.
+
+    What the models refuse with an error has no such answer here: an infinite number, and NaN where
+    the model does not impute, give scores of NaN.
+
+    Examples
+    --------
+    >>> from lssvm import LSSVC
+    >>> from lssvm.datasets import load_ripley
+    >>> from lssvm.onnx import to_onnx
+    >>> ripley = load_ripley()
+    >>> model = LSSVC(C=10.0, gamma=2.0).fit(ripley.data, ripley.target)
+    >>> [output.name for output in to_onnx(model).graph.output]
+    ['label', 'scores', 'probabilities']
+    """
+    onnx = need_onnx()
+    if dtype not in _DTYPES:
+        raise InvalidInputError(f"dtype={dtype!r} is not known: choose one of {_DTYPES}.")
+    model = final_model(model)
+    transformers, last = split_pipeline(model)
+    if not is_ours(last) and not isinstance(last, NARX):
+        _check_contains_ours(model)
+        proto = convert_whole(model, X, dtype, probabilities)
+        _describe(proto, model, {})
+        return proto
+    check_is_fitted(last)
+    if isinstance(last, NARX) or transformers is None:
+        if X is not None:
+            raise InvalidInputError("X= is for pipelines of scikit-learn: leave it out.")
+        graph, inputs, outputs = _own_graph(last, np.dtype(dtype), probabilities, missing)
+    else:
+        graph, inputs, features = open_transformers(transformers, model, X, dtype)
+        outputs = add_outputs(graph, last, features, probabilities)
+    if graph.n_bytes > _LIMIT:
+        raise InvalidInputError(
+            f"The model has {graph.n_bytes / 2**30:.1f} GiB of numbers, but an ONNX file holds at "
+            "most 2 GiB: reduce the model (reduction=, fewer prototypes), or use dtype='float32'."
+        )
+    declared = []
+    names = {value.name for value in inputs}
+    for name, value in outputs.items():
+        while name in names:
+            name += "_"
+        names.add(name)
+        declared.append(Value(graph.rename(value.name, name), value.kind, value.tail).info())
+    helper = onnx.helper
+    proto = helper.make_model(
+        helper.make_graph(
+            graph.nodes,
+            type(last).__name__,
+            [value.info() for value in inputs],
+            declared,
+            graph.initializers,
+        ),
+        opset_imports=[helper.make_opsetid("", OPSET), helper.make_opsetid(ML, ML_OPSET)],
+        ir_version=_IR_VERSION,
+    )
+    _describe(proto, last, {"missing_string": missing} if hasattr(last, "preparation_") else {})
+    onnx.checker.check_model(proto)
+    return proto
+
+
+def export(
+    model: Any,
+    path: str | os.PathLike[str],
+    *,
+    X: Any = None,
+    dtype: str = "float64",
+    probabilities: bool | None = None,
+    missing: str = "",
+) -> str:
+    """Write a fitted model to an ONNX file.
+
+    Parameters
+    ----------
+    model : estimator
+    path : str or path-like
+        The file appears, or takes the place of an older one, when it is complete.
+    X, dtype, probabilities, missing
+        See `to_onnx`.
+
+    Returns
+    -------
+    str
+        The path.
+
+    Notes
+    -----
+    The file holds 8 m (d + k) bytes of numbers (4 with ``dtype="float32"``) for m support vectors
+    of d features and k outputs, and some kilobytes of operators. It holds numbers, strings and
+    standard operators, nothing that runs by itself.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> import onnxruntime
+    >>> from lssvm import LSSVR
+    >>> from lssvm.onnx import export
+    >>> X = np.linspace(0, 6, 50)[:, None]
+    >>> model = LSSVR(C=100.0, gamma=1.0).fit(X, np.sin(X[:, 0]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     session = onnxruntime.InferenceSession(export(model, os.path.join(folder, "sine.onnx")))
+    >>> (prediction,) = session.run(["prediction"], {"X": X})
+    >>> bool(np.abs(prediction[:, 0] - model.predict(X)).max() < 1e-9)
+    True
+    """
+    proto = to_onnx(model, X=X, dtype=dtype, probabilities=probabilities, missing=missing)
+    content = proto.SerializeToString()
+    path = os.fspath(path)
+    with replacing(path) as name, open(name, "wb") as file:
+        file.write(content)
+    return path
+
+
+def _own_graph(
+    model: Any, dtype: np.dtype[Any], probabilities: bool | None, missing: str
+) -> tuple[ModelGraph, list[Value], dict[str, Value]]:
+    """Return graph, inputs and outputs of a model of this package."""
+    if isinstance(model, NARX):
+        if probabilities:
+            raise InvalidInputError("probabilities=True but NARX has none: leave it out.")
+        inputs = series_inputs(model, dtype)
+        graph = ModelGraph(dtype, taken=[value.name for value in inputs])
+        return graph, inputs, add_step(graph, model)
+    ready = getattr(model, "preparation_", None)
+    if ready is None:
+        inputs = [Value("X", element_type(dtype), (int(model.n_features_in_),))]
+        graph = ModelGraph(dtype, taken=["X"])
+        return graph, inputs, add_outputs(graph, model, "X", probabilities)
+    inputs = column_inputs(ready, dtype)
+    graph = ModelGraph(dtype, taken=[value.name for value in inputs])
+    features = add_preparation(graph, ready, inputs, missing)
+    return graph, inputs, add_outputs(graph, model, features, probabilities)
+
+
+def _check_contains_ours(model: Any) -> None:
+    """Raise where nothing in a model is from this package."""
+    todo, seen = [model], set[int]()
+    while todo:
+        one = todo.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        if is_ours(one):
+            return
+        if isinstance(one, (list, tuple)):
+            todo += list(one)
+        elif hasattr(one, "get_params") and hasattr(one, "__dict__"):
+            todo += list(vars(one).values())
+    raise InvalidInputError(
+        f"{type(model).__name__} is no model of this package: export takes LSSVC, LSSVR, "
+        "FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, GreedyLSSVR, NARX, and pipelines of them."
+    )
+
+
+def _describe(proto: Any, model: Any, more: dict[str, Any]) -> None:
+    """Say in the file what it is and where it comes from."""
+    proto.producer_name = "lssvm"
+    try:
+        proto.producer_version = version("lssvm")
+    except PackageNotFoundError:  # run from its source
+        proto.producer_version = ""
+    proto.doc_string = f"{type(model).__name__}, a least squares support vector machine"
+    facts: dict[str, Any] = {"estimator": type(model).__name__, **more}
+    if hasattr(model, "feature_names_in_"):
+        facts["feature_names"] = [str(name) for name in model.feature_names_in_]
+    if hasattr(model, "classes_"):
+        facts["classes"] = np.asarray(model.classes_).tolist()
+    kept = {
+        key: value if isinstance(value, str) else json.dumps(value) for key, value in facts.items()
+    }
+    need_onnx().helper.set_model_props(proto, kept)

@@ -1,0 +1,144 @@
+"""A fitted estimator of this package as ONNX operators."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+from sklearn.utils.validation import check_is_fitted
+
+from lssvm._core.errors import InvalidInputError
+from lssvm.codes import Code
+from lssvm.estimators import (
+    LSSVC,
+    LSSVR,
+    FixedSizeLSSVC,
+    FixedSizeLSSVR,
+    GreedyLSSVC,
+    GreedyLSSVR,
+)
+from lssvm.kernels import Kernel
+from lssvm.onnx.decision_nodes import add_class_scores, add_decision, class_labels
+from lssvm.onnx.graph import Graph, Value, element_type
+from lssvm.onnx.kernel_nodes import add_expansion
+from lssvm.onnx.probability_nodes import add_probabilities
+from lssvm.uncertainty import Probabilities
+
+CLASSIFIERS = (LSSVC, FixedSizeLSSVC, GreedyLSSVC)
+REGRESSORS = (LSSVR, FixedSizeLSSVR, GreedyLSSVR)
+
+
+def is_ours(model: Any) -> bool:
+    """Say whether a model is one of this package's classifiers and regressors."""
+    return isinstance(model, CLASSIFIERS + REGRESSORS)
+
+
+@dataclass(frozen=True, eq=False)
+class Expansion:
+    """What a fitted model computes: sum_j coef_j K(x, z_j) + b.
+
+    Attributes
+    ----------
+    machines : sequence of (Kernel, columns)
+    basis : array of shape (m, d)
+    coef : array of shape (m, k)
+    intercept : array of shape (k,)
+    """
+
+    machines: Sequence[tuple[Kernel, Any]]
+    basis: Any
+    coef: NDArray[Any]
+    intercept: NDArray[Any]
+
+    @classmethod
+    def of(cls, model: Any) -> Expansion:
+        """Return the expansion of a fitted model."""
+        check_is_fitted(model)
+        coef, intercept = model.dual_coef_, model.intercept_
+        if isinstance(model, (LSSVC, LSSVR)):
+            return cls(model._machines, model._basis, coef, intercept)
+        everything = [(model._kernel, np.arange(coef.shape[1]))]
+        fixed = isinstance(model, (FixedSizeLSSVC, FixedSizeLSSVR))
+        return cls(everything, model.prototypes_ if fixed else model._basis, coef, intercept)
+
+    def add(self, graph: Graph, X: str) -> str:
+        """Add the outputs (n, k) for rows ``X`` (n, d)."""
+        return add_expansion(graph, X, self.machines, self.basis, self.coef, self.intercept)
+
+
+def probabilities_of(model: Any, wanted: bool | None) -> Probabilities | None:
+    """Return the calibrated maps of a classifier.
+
+    Parameters
+    ----------
+    model : classifier
+    wanted : bool or None
+        None: None is returned where there are no maps; True: that is an error.
+    """
+    if wanted is False:
+        return None
+    if model.calibration is None:
+        if wanted:
+            raise InvalidInputError(
+                "probabilities=True but the model has none: fit with calibration='auto', or leave "
+                "probabilities out."
+            )
+        return None
+    try:
+        found: Probabilities = model._probabilities()
+    except InvalidInputError:  # too few rows to calibrate on, or a model cut short
+        if wanted:
+            raise
+        return None
+    return found
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Values of a classifier in a graph: outputs, scores, class numbers, probabilities."""
+
+    scores: str
+    index: str
+    probabilities: str | None
+
+    @classmethod
+    def add(cls, graph: Graph, model: Any, X: str, wanted: bool | None) -> Decision:
+        """Add a classifier for rows ``X`` (n, d)."""
+        found = probabilities_of(model, wanted)
+        raw = Expansion.of(model).add(graph, X)
+        code: Code = model.code_
+        scores, index = add_decision(graph, code, model.decoding, raw)
+        if found is None:
+            return cls(scores, index, None)
+        by_class = scores
+        if code.n_classes == 2:
+            by_class = add_class_scores(graph, code, model.decoding, raw)
+        return cls(scores, index, add_probabilities(graph, found, raw, by_class, index))
+
+
+def add_outputs(graph: Graph, model: Any, X: str, wanted: bool | None) -> dict[str, Value]:
+    """Add a model for rows ``X`` (n, d); return its outputs by their usual names."""
+    kind = element_type(graph.dtype)
+    if not is_classifier(model):
+        if wanted:
+            raise InvalidInputError(
+                "probabilities=True but the model is a regressor: leave it out."
+            )
+        expansion = Expansion.of(model)
+        tail = (expansion.coef.shape[1],)
+        return {"prediction": Value(expansion.add(graph, X), kind, tail)}
+    labels = class_labels(model.classes_)
+    decision = Decision.add(graph, model, X, wanted)
+    K = len(labels)
+    label = graph.node("Gather", graph.constant(labels), decision.index)
+    found = {
+        "label": Value(label, element_type(labels.dtype), ()),
+        "scores": Value(decision.scores, kind, (1 if K == 2 else K,)),
+    }
+    if decision.probabilities is not None:
+        found["probabilities"] = Value(decision.probabilities, kind, (K,))
+    return found

@@ -1,0 +1,58 @@
+"""One step of a `NARX` model as ONNX operators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import comb
+
+from lssvm._core.errors import InvalidInputError
+from lssvm.onnx.graph import Graph, Value, element_type
+from lssvm.onnx.model_nodes import Expansion, is_ours
+
+
+def series_inputs(model: Any, dtype: Any) -> list[Value]:
+    """Return the inputs of a step: the latest values, and the exogenous inputs where there are."""
+    layout, kind = model._layout, element_type(dtype)
+    inputs = [Value("history", kind, (layout.lags + layout.differencing,))]
+    if model.n_exog_:
+        inputs.append(Value("inputs", kind, (layout.exog_lags + 1, model.n_exog_)))
+    return inputs
+
+
+def add_step(graph: Graph, model: Any) -> dict[str, Value]:
+    """Add the prediction of the next value from what `series_inputs` declares.
+
+    ``history`` holds the latest values, the newest last; ``inputs`` those of the times up to and
+    including the one that is predicted, the newest last.
+    """
+    if not is_ours(model.estimator_):
+        raise InvalidInputError(
+            f"The estimator of NARX is a {type(model.estimator_).__name__}, which cannot be "
+            "exported: use one of this package, such as LSSVR or FixedSizeLSSVR."
+        )
+    layout = model._layout
+    lags, order = layout.lags, layout.differencing
+    z = "history"
+    for level in range(order):
+        width = lags + order - level
+        later = graph.columns(z, np.arange(1, width))
+        z = graph.node("Sub", later, graph.columns(z, np.arange(width - 1)))
+    z = graph.node("Div", graph.node("Sub", z, graph.real(layout.mean)), graph.real(layout.scale))
+    row = graph.columns(z, np.arange(lags)[::-1])
+    if model.n_exog_:
+        u = graph.columns("inputs", np.arange(layout.exog_lags + 1)[::-1])
+        u = graph.node("Sub", u, graph.real(layout.inputs_mean))
+        u = graph.node("Div", u, graph.real(layout.inputs_scale))
+        width = (layout.exog_lags + 1) * model.n_exog_
+        u = graph.node("Reshape", u, graph.integers([-1, width]))
+        row = graph.node("Concat", row, u, axis=1)
+    out = Expansion.of(model.estimator_).add(graph, row)
+    out = graph.node("Mul", out, graph.real(layout.scale))
+    out = graph.node("Add", out, graph.real(layout.mean))
+    for j in range(1, order + 1):
+        before = graph.columns("history", [lags + order - j])
+        share = graph.real((-1.0) ** j * comb(order, j))
+        out = graph.node("Sub", out, graph.node("Mul", before, share))
+    return {"prediction": Value(out, element_type(graph.dtype), (1,))}
