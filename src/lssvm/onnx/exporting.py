@@ -226,8 +226,8 @@ def _check_contains_ours(model: Any) -> None:
             return
         if isinstance(one, (list, tuple)):
             todo += list(one)
-        elif hasattr(one, "get_params") and hasattr(one, "__dict__"):
-            todo += list(vars(one).values())
+        elif hasattr(one, "get_params") or type(one).__module__.startswith("sklearn."):
+            todo += list(getattr(one, "__dict__", {}).values())
     raise InvalidInputError(
         f"{type(model).__name__} is no model of this package: export takes LSSVC, LSSVR, "
         "FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, GreedyLSSVR, NARX, and pipelines of them."

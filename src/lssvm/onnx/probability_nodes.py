@@ -57,7 +57,9 @@ def _calibrated(graph: Graph, maps: list[Any], scores: str) -> str:
         return graph.node("Concat", *parts, axis=1)
     (one,) = maps
     assert isinstance(one, Isotonic)
-    width = np.diff(one.knots)
+    if len(one.knots) == 1:
+        return graph.node("Add", graph.zeros(scores, 1), graph.real(one.values[0]))
+    width = np.maximum(np.diff(one.knots), np.finfo(graph.dtype).tiny)
     # The share of every piece that lies below a score, then the rise of the pieces so far.
     share = graph.node("Sub", scores, graph.real(one.knots[None, :-1]))
     share = graph.node("Div", share, graph.real(width[None, :]))
@@ -96,15 +98,16 @@ def _coupled(graph: Graph, code: Code, pairs: str, rest: str) -> str:
     A = graph.node("Concat", A, right, axis=2)
 
     step = ModelGraph(graph.dtype, prefix="step/", taken=("A", "unit"))
-    unit = step.node("Reshape", "unit", step.integers([1, -1]))  # (1, K + 1), pivot k
-    short = step.node("Gather", unit, step.integers(np.arange(K)), axis=1)
-    tall = step.node("Transpose", unit, perm=[1, 0])
-    row = step.node("MatMul", short, "A")  # (n, 1, K + 1)
-    pivot = step.node("MatMul", row, tall)  # (n, 1, 1)
+    across, down = step.integers([2]), step.integers([1])
+    wide = step.node("Reshape", "unit", step.integers([1, 1, K + 1]))  # one at the pivot
+    tall = step.node("Gather", "unit", step.integers(np.arange(K)))
+    tall = step.node("Reshape", tall, step.integers([1, K, 1]))
+    row = step.node("ReduceSum", step.node("Mul", "A", tall), down)  # (n, 1, K + 1)
+    pivot = step.node("ReduceSum", step.node("Mul", row, wide), across)  # (n, 1, 1)
     row = step.node("Div", row, pivot)
-    column = step.node("MatMul", "A", tall)  # (n, K, 1)
-    column = step.node("Sub", column, step.node("Transpose", short, perm=[1, 0]))
-    new = step.node("Sub", "A", step.node("MatMul", column, row))
+    column = step.node("ReduceSum", step.node("Mul", "A", wide), across)  # (n, K, 1)
+    column = step.node("Sub", column, tall)
+    new = step.node("Sub", "A", step.node("Mul", column, row))
     body = loop_body(step, ["A", "unit"], [new])
     (solved,) = graph.scan([A], [graph.real(np.eye(K, K + 1))], body)
     p = graph.node("Gather", solved, graph.integers(K), axis=2)

@@ -13,6 +13,7 @@ from lssvm.onnx.decision_nodes import class_labels
 from lssvm.onnx.graph import Graph, element_type, need_skl2onnx, tensor
 from lssvm.onnx.model_nodes import CLASSIFIERS, REGRESSORS, Decision, Expansion
 
+_OLDEST = 13  # version of the operators from which ReduceSum takes its axes as an input
 _OPTIONS = {
     "zipmap": [True, False, "columns"],
     "nocl": [True, False],
@@ -174,6 +175,11 @@ def _regressor_shapes(operator: Any) -> None:
 
 def _convert(scope: Any, operator: Any, container: Any) -> None:
     model = operator.raw_operator
+    if container.target_opset < _OLDEST:
+        raise InvalidInputError(
+            f"target_opset={container.target_opset} is too old for models of this package: give "
+            f"{_OLDEST} or more."
+        )
     graph = ContainerGraph(scope, container)
     parts = [graph.cast(value.full_name, np.float64) for value in operator.inputs]
     X = parts[0] if len(parts) == 1 else graph.node("Concat", *parts, axis=1)
