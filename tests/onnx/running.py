@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import onnx
 import onnxruntime
 
+import onnx
 from lssvm.onnx import to_onnx
 
 STANDARD = {("", schema.name) for schema in onnx.defs.get_all_schemas_with_history()}
@@ -32,8 +32,10 @@ def operators(model: Any) -> set[tuple[str, str]]:
 def run_proto(proto: Any, feed: dict[str, Any]) -> dict[str, Any]:
     """Check a model, run it and return its outputs by name."""
     onnx.checker.check_model(proto, full_check=True)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1  # waiting threads would only take each other's time
     session = onnxruntime.InferenceSession(
-        proto.SerializeToString(), providers=["CPUExecutionProvider"]
+        proto.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
     names = [output.name for output in session.get_outputs()]
     return dict(zip(names, session.run(names, feed), strict=True))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import onnx
 import pytest
 from scipy import sparse
 from tests.onnx.running import as_table, check_classifier, nodes, operators, run
 
+import onnx
 from lssvm import LSSVC, LSSVR, FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, GreedyLSSVR
-from lssvm.kernels import RBF, Matern, NonStationary
+from lssvm.kernels import RBF, Matern
 from lssvm.onnx import export, to_onnx
 
 rng = np.random.default_rng(0)
