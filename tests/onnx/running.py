@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
 import onnxruntime
 
-import onnx
 from lssvm.onnx import to_onnx
 
 STANDARD = {("", schema.name) for schema in onnx.defs.get_all_schemas_with_history()}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pandas as pd
 import pytest
 from tests.onnx.running import as_table, check_classifier, operators, run
 
-import onnx
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR, scan
 from lssvm._core.errors import InvalidInputError
 from lssvm.onnx import export, to_onnx

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 from scipy import sparse
 from tests.onnx.running import as_table, check_classifier, nodes, operators, run
 
-import onnx
 from lssvm import LSSVC, LSSVR, FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, GreedyLSSVR
 from lssvm.kernels import RBF, Matern
 from lssvm.onnx import export, to_onnx
@@ -135,6 +135,28 @@ def test_one_output_is_a_column(estimator):
     found = run(model, NEW)["prediction"]
     assert found.shape == (len(NEW), 1)
     np.testing.assert_allclose(found, as_table(model.predict(NEW)), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("estimator", [LSSVR, FixedSizeLSSVR])
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly", "matern"])
+@pytest.mark.parametrize("y", [Y, Y[:, 0]], ids=["two", "one"])
+def test_intervals(estimator, kernel, y):
+    model = estimator(C=2.0, gamma=0.3, kernel=kernel).fit(X, y)
+    found = run(model, NEW, interval=0.9)
+    expected = model.predict_interval(NEW, coverage=0.9).reshape(len(NEW), -1, 2)
+    assert list(found) == ["prediction", "lower", "upper"]
+    np.testing.assert_allclose(found["prediction"], as_table(model.predict(NEW)), atol=1e-9)
+    np.testing.assert_allclose(found["lower"], expected[:, :, 0], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(found["upper"], expected[:, :, 1], rtol=1e-9, atol=1e-9)
+
+
+def test_intervals_of_weighted_rows_and_outputs_of_their_own():
+    weight = rng.uniform(0.5, 2.0, len(X))
+    model = LSSVR(C="cv", gamma="cv", tuning="separate", cv=3, search="grid")
+    model.fit(X, np.column_stack([Y, np.sign(X[:, 0]), Y[:, 0]]), sample_weight=weight)
+    found = run(model, NEW, interval=0.8)
+    expected = model.predict_interval(NEW, coverage=0.8)
+    np.testing.assert_allclose(found["lower"], expected[:, :, 0], rtol=1e-9, atol=1e-9)
 
 
 def test_outputs_with_kernels_of_their_own_come_in_their_order():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pandas as pd
 import pytest
 import skl2onnx
@@ -16,7 +17,6 @@ from sklearn.svm import SVC
 from tests.onnx.running import as_table, operators, run, run_proto
 
 import lssvm.onnx
-import onnx
 from lssvm import LSSVC, LSSVR, FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, GreedyLSSVR
 from lssvm._core.errors import InvalidInputError
 from lssvm.onnx import to_onnx

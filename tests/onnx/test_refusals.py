@@ -53,6 +53,18 @@ def test_options_that_do_not_fit(options, message):
         to_onnx(model, **options)
 
 
+@pytest.mark.parametrize("model", [LSSVC(C=1.0), GreedyLSSVR(C=1.0)])
+def test_models_without_intervals(model):
+    with pytest.raises(InvalidInputError, match="interval= is for LSSVR"):
+        to_onnx(model.fit(X, Y), interval=0.9)
+
+
+@pytest.mark.filterwarnings("ignore:.*too few for intervals")
+def test_intervals_that_would_be_infinite():
+    with pytest.raises(InvalidInputError, match="too few rows"):
+        to_onnx(LSSVR(C=1.0).fit(X, Y), interval=0.999)
+
+
 def test_a_regressor_has_no_probabilities():
     with pytest.raises(InvalidInputError, match="regressor"):
         to_onnx(LSSVR(C=1.0).fit(X, Y), probabilities=True)

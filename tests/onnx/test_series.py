@@ -47,7 +47,8 @@ def test_an_estimator_of_another_library_is_refused():
         to_onnx(model)
 
 
-def test_a_series_has_no_probabilities():
+@pytest.mark.parametrize("option", [{"probabilities": True}, {"interval": 0.9}])
+def test_a_step_is_a_number_alone(option):
     model = NARX(LSSVR(C=1.0, gamma=1.0), LAGS).fit(SERIES)
-    with pytest.raises(InvalidInputError, match="NARX has none"):
-        to_onnx(model, probabilities=True)
+    with pytest.raises(InvalidInputError, match="NARX has no"):
+        to_onnx(model, **option)

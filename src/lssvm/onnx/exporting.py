@@ -38,6 +38,7 @@ def to_onnx(
     X: Any = None,
     dtype: str = "float64",
     probabilities: bool | None = None,
+    interval: float | None = None,
     missing: str = "",
 ) -> Any:
     """Turn a fitted model into an ONNX model.
@@ -56,6 +57,9 @@ def to_onnx(
         file; scores then have about six digits, and labels may differ where they are in doubt.
     probabilities : bool or None, default=None
         Whether a classifier's calibrated probabilities become an output; None: where it has them.
+    interval : float or None, default=None
+        Coverage of prediction intervals, such as 0.95: `LSSVR` and `FixedSizeLSSVR` get the outputs
+        ``lower`` and ``upper``, at the price of m^2 more numbers in the file.
     missing : str, default=""
         What stands for a missing string in the columns of text, as ONNX has none.
 
@@ -74,7 +78,8 @@ def to_onnx(
     *Outputs* of a classifier: ``label`` (rows,), integers, strings, booleans or numbers as in
     ``classes_``; ``scores``, the `decision_function`, (rows, 1) for two classes and else
     (rows, n_classes); ``probabilities`` (rows, n_classes). Of a regressor: ``prediction``
-    (rows, n_outputs). An output whose name is that of a column gets an underscore at its end.
+    (rows, n_outputs), with ``interval`` also ``lower`` and ``upper``. An output that has the name
+    of a column gets an underscore at its end.
 
     The operators are those of the domain ai.onnx, version 18, and for columns of text
     OneHotEncoder of ai.onnx.ml, version 3. A run takes n m (d + k) operations and n m numbers of
@@ -100,17 +105,22 @@ def to_onnx(
     transformers, last = split_pipeline(model)
     if not is_ours(last) and not isinstance(last, NARX):
         _check_contains_ours(model)
-        proto = convert_whole(model, X, dtype, probabilities)
+        if probabilities is not None or interval is not None:
+            raise InvalidInputError(
+                "probabilities= and interval= are for models of this package, not for "
+                f"{type(model).__name__}: leave them out."
+            )
+        proto = convert_whole(model, X, dtype)
         _describe(proto, model, {})
         return proto
     check_is_fitted(last)
     if isinstance(last, NARX) or transformers is None:
         if X is not None:
             raise InvalidInputError("X= is for pipelines of scikit-learn: leave it out.")
-        graph, inputs, outputs = _own_graph(last, np.dtype(dtype), probabilities, missing)
+        graph, inputs, outputs = _own_graph(last, np.dtype(dtype), probabilities, interval, missing)
     else:
         graph, inputs, features = open_transformers(transformers, model, X, dtype)
-        outputs = add_outputs(graph, last, features, probabilities)
+        outputs = add_outputs(graph, last, features, probabilities, interval)
     if graph.n_bytes > _LIMIT:
         raise InvalidInputError(
             f"The model has {graph.n_bytes / 2**30:.1f} GiB of numbers, but an ONNX file holds at "
@@ -147,6 +157,7 @@ def export(
     X: Any = None,
     dtype: str = "float64",
     probabilities: bool | None = None,
+    interval: float | None = None,
     missing: str = "",
 ) -> str:
     """Write a fitted model to an ONNX file.
@@ -156,7 +167,7 @@ def export(
     model : estimator
     path : str or path-like
         The file appears, or takes the place of an older one, when it is complete.
-    X, dtype, probabilities, missing
+    X, dtype, probabilities, interval, missing
         See `to_onnx`.
 
     Returns
@@ -185,7 +196,9 @@ def export(
     >>> bool(np.abs(prediction[:, 0] - model.predict(X)).max() < 1e-9)
     True
     """
-    proto = to_onnx(model, X=X, dtype=dtype, probabilities=probabilities, missing=missing)
+    proto = to_onnx(
+        model, X=X, dtype=dtype, probabilities=probabilities, interval=interval, missing=missing
+    )
     content = proto.SerializeToString()
     path = os.fspath(path)
     with replacing(path) as name, open(name, "wb") as file:
@@ -194,12 +207,19 @@ def export(
 
 
 def _own_graph(
-    model: Any, dtype: np.dtype[Any], probabilities: bool | None, missing: str
+    model: Any,
+    dtype: np.dtype[Any],
+    probabilities: bool | None,
+    interval: float | None,
+    missing: str,
 ) -> tuple[ModelGraph, list[Value], dict[str, Value]]:
     """Return graph, inputs and outputs of a model of this package."""
     if isinstance(model, NARX):
-        if probabilities:
-            raise InvalidInputError("probabilities=True but NARX has none: leave it out.")
+        if probabilities or interval is not None:
+            raise InvalidInputError(
+                "NARX has no probabilities and its intervals are simulated, which ONNX cannot do: "
+                "leave probabilities and interval out."
+            )
         inputs = series_inputs(model, dtype)
         graph = ModelGraph(dtype, taken=[value.name for value in inputs])
         return graph, inputs, add_step(graph, model)
@@ -207,11 +227,11 @@ def _own_graph(
     if ready is None:
         inputs = [Value("X", element_type(dtype), (int(model.n_features_in_),))]
         graph = ModelGraph(dtype, taken=["X"])
-        return graph, inputs, add_outputs(graph, model, "X", probabilities)
+        return graph, inputs, add_outputs(graph, model, "X", probabilities, interval)
     inputs = column_inputs(ready, dtype)
     graph = ModelGraph(dtype, taken=[value.name for value in inputs])
     features = add_preparation(graph, ready, inputs, missing)
-    return graph, inputs, add_outputs(graph, model, features, probabilities)
+    return graph, inputs, add_outputs(graph, model, features, probabilities, interval)
 
 
 def _check_contains_ours(model: Any) -> None:

@@ -73,6 +73,7 @@ class Graph(ABC):
 
     def __init__(self, dtype: Any = np.float64) -> None:
         self.dtype = np.dtype(dtype)
+        self._known: dict[tuple[str, tuple[int, ...], bytes], str] = {}
 
     @abstractmethod
     def new_name(self, hint: str) -> str:
@@ -107,9 +108,14 @@ class Graph(ABC):
 
     def constant(self, array: Any) -> str:
         """Add a constant of its own type."""
-        name = self.new_name("constant")
-        self._store(np.asarray(array), name)
-        return name
+        values = np.asarray(array)
+        key = (values.dtype.str, values.shape, values.tobytes())
+        if values.dtype.hasobject:
+            key = (values.dtype.str, values.shape, repr(values.tolist()).encode())
+        if key not in self._known:  # the same numbers are stored once
+            self._known[key] = self.new_name("constant")
+            self._store(values, self._known[key])
+        return self._known[key]
 
     def real(self, array: Any) -> str:
         """Add a constant in the type of the graph."""

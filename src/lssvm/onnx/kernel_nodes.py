@@ -32,6 +32,11 @@ def check_kernel(kernel: Kernel) -> None:
         )
 
 
+def dense(rows: Any) -> FloatArray:
+    """Return rows as a dense array of float64."""
+    return np.asarray(rows.toarray() if is_sparse(rows) else rows, dtype=np.float64)
+
+
 def add_expansion(
     graph: Graph,
     X: str,
@@ -53,7 +58,7 @@ def add_expansion(
     coef : array of shape (m, k)
     intercept : array of shape (k,)
     """
-    Z = np.asarray(basis.toarray() if is_sparse(basis) else basis, dtype=np.float64)
+    Z = dense(basis)
     coef = np.asarray(coef, dtype=np.float64)
     parts, order = [], []
     for kernel, columns in machines:
@@ -75,6 +80,8 @@ def add_expansion(
 
 def add_kernel(graph: Graph, X: str, kernel: Kernel, Z: FloatArray) -> str:
     """Add K(x, z) for rows ``X`` (n, d) and fixed ``Z`` (m, d); return its value (n, m)."""
+    if isinstance(kernel, Linear):
+        return graph.node("MatMul", X, graph.real(Z.T))
     if isinstance(kernel, Polynomial):
         scaled = graph.node("MatMul", X, graph.real(kernel.gamma * Z.T))
         base = value = graph.node("Add", scaled, graph.real(kernel.coef0))

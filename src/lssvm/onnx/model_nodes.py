@@ -24,6 +24,7 @@ from lssvm.estimators import (
 from lssvm.kernels import Kernel
 from lssvm.onnx.decision_nodes import add_class_scores, add_decision, class_labels
 from lssvm.onnx.graph import Graph, Value, element_type
+from lssvm.onnx.interval_nodes import add_interval
 from lssvm.onnx.kernel_nodes import add_expansion
 from lssvm.onnx.probability_nodes import add_probabilities
 from lssvm.uncertainty import Probabilities
@@ -120,8 +121,28 @@ class Decision:
         return cls(scores, index, add_probabilities(graph, found, raw, by_class, index))
 
 
-def add_outputs(graph: Graph, model: Any, X: str, wanted: bool | None) -> dict[str, Value]:
-    """Add a model for rows ``X`` (n, d); return its outputs by their usual names."""
+def _no_interval(model: Any) -> InvalidInputError:
+    return InvalidInputError(
+        f"interval= is for LSSVR and FixedSizeLSSVR; {type(model).__name__} has no prediction "
+        "intervals in ONNX: leave it out."
+    )
+
+
+def add_outputs(
+    graph: Graph, model: Any, X: str, wanted: bool | None, interval: float | None
+) -> dict[str, Value]:
+    """Add a model for rows ``X`` (n, d); return its outputs by their usual names.
+
+    Parameters
+    ----------
+    graph : Graph
+    model : classifier or regressor
+    X : str
+    wanted : bool or None
+        Whether a classifier is to have probabilities, see `probabilities_of`.
+    interval : float or None
+        Coverage of a regressor's intervals, where it is to have some.
+    """
     kind = element_type(graph.dtype)
     if not is_classifier(model):
         if wanted:
@@ -130,7 +151,15 @@ def add_outputs(graph: Graph, model: Any, X: str, wanted: bool | None) -> dict[s
             )
         expansion = Expansion.of(model)
         tail = (expansion.coef.shape[1],)
-        return {"prediction": Value(expansion.add(graph, X), kind, tail)}
+        prediction = expansion.add(graph, X)
+        values = {"prediction": prediction}
+        if interval is not None:
+            if not hasattr(model, "predict_interval"):
+                raise _no_interval(model)
+            values["lower"], values["upper"] = add_interval(graph, model, X, prediction, interval)
+        return {name: Value(value, kind, tail) for name, value in values.items()}
+    if interval is not None:
+        raise _no_interval(model)
     labels = class_labels(model.classes_)
     decision = Decision.add(graph, model, X, wanted)
     K = len(labels)

@@ -122,15 +122,10 @@ def _value(info: Any) -> Value:
     return Value(info.name, kind.elem_type, tuple(d.dim_value for d in kind.shape.dim[1:]))
 
 
-def convert_whole(model: Any, X: Any, dtype: Any, probabilities: bool | None) -> Any:
+def convert_whole(model: Any, X: Any, dtype: Any) -> Any:
     """Convert a model of scikit-learn that contains estimators of this package somewhere."""
     register()
     skl2onnx = need_skl2onnx()
-    if probabilities is not None:
-        raise InvalidInputError(
-            f"probabilities= is for models of this package, not for {type(model).__name__}: leave "
-            "it out."
-        )
     options = {id(model): {"zipmap": False}} if hasattr(model, "classes_") else None
     with _explained(model, X):
         types = input_types(model, X, dtype)
