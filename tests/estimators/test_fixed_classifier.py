@@ -16,6 +16,16 @@ def data(n=180, classes=2, seed=0):
     return X, np.digitize(score, cuts)
 
 
+@pytest.mark.parametrize("options", [{"C": 3.0}, {"C": "cv", "cv": 3, "threshold": "cv"}], ids=str)
+def test_a_given_code_may_call_the_first_of_two_classes_plus(options):
+    X, y = data()
+    plain = FixedSizeLSSVC(60, gamma=0.2, **options).fit(X, y)
+    turned = FixedSizeLSSVC(60, gamma=0.2, multiclass=[[1], [-1]], **options).fit(X, y)
+    assert turned.score(X, y) > 0.8
+    np.testing.assert_allclose(turned.decision_function(X), plain.decision_function(X), atol=1e-6)
+    np.testing.assert_allclose(turned.predict_proba(X), plain.predict_proba(X), atol=1e-6)
+
+
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize(
     "options",

@@ -177,9 +177,9 @@ def export(
 
     Notes
     -----
-    The file holds 8 m (d + k) bytes of numbers (4 with ``dtype="float32"``) for m support vectors
-    of d features and k outputs, and some kilobytes of operators. It holds numbers, strings and
-    standard operators, nothing that runs by itself.
+    The file holds 8 m (d + k + 2) bytes of numbers (half of that with ``dtype="float32"``) for m
+    support vectors of d features and k outputs, and some kilobytes of operators. It holds numbers,
+    strings and standard operators, nothing that runs by itself.
 
     Examples
     --------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -109,9 +110,8 @@ class Graph(ABC):
     def constant(self, array: Any) -> str:
         """Add a constant of its own type."""
         values = np.asarray(array)
-        key = (values.dtype.str, values.shape, values.tobytes())
-        if values.dtype.hasobject:
-            key = (values.dtype.str, values.shape, repr(values.tolist()).encode())
+        content = repr(values.tolist()).encode() if values.dtype.hasobject else values.tobytes()
+        key = (values.dtype.str, values.shape, sha256(content).digest())
         if key not in self._known:  # the same numbers are stored once
             self._known[key] = self.new_name("constant")
             self._store(values, self._known[key])

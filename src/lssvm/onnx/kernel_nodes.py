@@ -89,7 +89,7 @@ def add_kernel(graph: Graph, X: str, kernel: Kernel, Z: FloatArray) -> str:
             value = graph.node("Mul", value, base)
         return value
     if isinstance(kernel, RBF):
-        return graph.node("Exp", _rbf_exponents(graph, X, kernel.gamma, Z))
+        return graph.node("Exp", _exponents(graph, X, kernel.gamma, Z))
     if isinstance(kernel, Laplacian):
         factors = np.broadcast_to(np.asarray(kernel.gamma, dtype=float), (Z.shape[1],))
         total = _differences(graph, _scaled(graph, X, factors), Z * factors, "Abs")
@@ -104,8 +104,8 @@ def _scaled(graph: Graph, X: str, factors: FloatArray) -> str:
     return graph.node("Mul", X, graph.real(factors[None, :]))
 
 
-def _rbf_exponents(graph: Graph, X: str, gamma: Any, Z: FloatArray) -> str:
-    """Add -gamma ||x - z||^2 by one product, of rows moved to the middle of ``Z``."""
+def _exponents(graph: Graph, X: str, gamma: Any, Z: FloatArray) -> str:
+    """Add -gamma ||x - z||^2 by one product, of rows moved to the middle of ``Z``: (n, m)."""
     if np.ndim(gamma) == 1:
         root = np.sqrt(np.asarray(gamma, dtype=float))
         X, Z, gamma = _scaled(graph, X, root), Z * root, 1.0
@@ -119,9 +119,9 @@ def _rbf_exponents(graph: Graph, X: str, gamma: Any, Z: FloatArray) -> str:
     rows = graph.node("Sub", X, graph.real(centre))
     own = graph.row_sums(graph.node("Mul", rows, rows))
     own = graph.node("Mul", own, graph.real(-gamma))
-    product = graph.node("MatMul", rows, graph.real(2.0 * gamma * moved.T))
-    exponents = graph.node("Add", product, own)
-    exponents = graph.node("Sub", exponents, graph.real(squares[None, :]))
+    left = graph.node("Concat", rows, own, axis=1)  # (n, d + 1)
+    right = np.vstack([2.0 * gamma * moved.T, np.ones(len(Z))])
+    exponents = graph.node("Gemm", left, graph.real(right), graph.real(-squares))
     return graph.node("Min", exponents, graph.real(0.0))
 
 
@@ -138,9 +138,11 @@ def _differences(graph: Graph, X: str, Z: FloatArray, of: str) -> str:
 
 
 def _matern(graph: Graph, X: str, kernel: Matern, Z: FloatArray) -> str:
-    root = np.broadcast_to(np.sqrt(np.asarray(kernel.gamma, dtype=float)), (Z.shape[1],))
-    # By differences: the root of a rounded square would cost half the digits.
-    square = _differences(graph, _scaled(graph, X, root), Z * root, "Square")
+    if kernel.nu == 0.5:  # by differences: the root of a rounded square would cost half the digits
+        root = np.broadcast_to(np.sqrt(np.asarray(kernel.gamma, dtype=float)), (Z.shape[1],))
+        square = _differences(graph, _scaled(graph, X, root), Z * root, "Square")
+    else:  # smooth in the square: nothing is lost
+        square = graph.node("Neg", _exponents(graph, X, kernel.gamma, Z))
     distance = graph.node("Sqrt", square)
     t = graph.node("Mul", distance, graph.real(2.0 * math.sqrt(kernel.nu)))
     decay = graph.node("Exp", graph.node("Neg", t))
