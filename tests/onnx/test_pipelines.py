@@ -7,7 +7,8 @@ import onnx
 import pandas as pd
 import pytest
 import skl2onnx
-from sklearn.compose import make_column_transformer
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.ensemble import VotingRegressor
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GridSearchCV
@@ -107,6 +108,26 @@ def test_our_model_inside_another_one():
     proto = to_onnx(model)
     (found,) = run_proto(proto, {"X": NEW}).values()
     np.testing.assert_allclose(found[:, 0], model.predict(NEW), rtol=0, atol=1e-9)
+
+
+def test_our_classifier_inside_another_one():
+    model = CalibratedClassifierCV(LSSVC(C=1.0, calibration=None), cv=3).fit(X, LABELS)
+    found = run_proto(to_onnx(model), {"X": NEW})
+    assert found["label"].tolist() == model.predict(NEW).tolist()
+    np.testing.assert_allclose(found["probabilities"], model.predict_proba(NEW), atol=1e-6)
+
+
+def test_steps_that_skl2onnx_does_not_know():
+    model = TransformedTargetRegressor(LSSVR(C=1.0), transformer=StandardScaler()).fit(X, X[:, 0])
+    with pytest.raises(InvalidInputError, match="Use steps that skl2onnx supports"):
+        to_onnx(model)
+
+
+@pytest.mark.parametrize("option", [{"probabilities": True}, {"interval": 0.9}])
+def test_options_of_our_models_alone(option):
+    model = VotingRegressor([("a", LSSVR(C=1.0))]).fit(X, X[:, 0])
+    with pytest.raises(InvalidInputError, match="not for VotingRegressor"):
+        to_onnx(model, **option)
 
 
 @pytest.mark.parametrize(

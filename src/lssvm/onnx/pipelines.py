@@ -78,11 +78,9 @@ def _explained(model: Any, X: Any) -> Iterator[None]:
     except InvalidInputError:
         raise
     except Exception as error:
-        advice = (
-            "Where columns have names or hold strings, give some rows of the training data with X=."
-            if X is None
-            else "Use steps that skl2onnx supports."
-        )
+        advice = "Use steps that skl2onnx supports."
+        if X is None:
+            advice += " Where columns have names or hold strings, give some training rows with X=."
         reason = str(error).strip().splitlines()
         raise InvalidInputError(
             f"skl2onnx could not convert {type(model).__name__}: "
