@@ -114,12 +114,12 @@ def compare(model: Any, rows: Any, feed: dict[str, np.ndarray]) -> dict[str, Any
     for start in range(0, n, PART):
         part = slice(start, start + PART)
         some = rows.iloc[part] if isinstance(rows, pd.DataFrame) else rows[part]
-        began = time.perf_counter()
+        began = time.process_time()
         out = session.run(names, {key: value[part] for key, value in feed.items()})
-        onnx_s += time.perf_counter() - began
-        began = time.perf_counter()
+        onnx_s += time.process_time() - began
+        began = time.process_time()
         expected = np.asarray(model.predict(some))
-        ours_s += time.perf_counter() - began
+        ours_s += time.process_time() - began
         if len(out) == 1:
             gap = out[0] - expected.reshape(len(out[0]), -1)
             worst = max(worst, float(np.abs(gap).max()))
@@ -215,8 +215,9 @@ def table(records: list[dict[str, Any]]) -> str:
         "",
         "Written by `python -m benchmarks.onnx_agreement --data DIR`; its head says what was run.",
         "Scores are decision values or predictions, in the units of the target; columns 6 to 8 are",
-        "the number of test rows with another label and the largest differences. Seconds are those",
-        "of one thread for all rows, labels or predictions alone for ours, all outputs for ONNX.",
+        "the number of test rows with another label and the largest differences. Seconds are",
+        "processor time of one thread for all rows: labels or predictions alone for ours, all",
+        "outputs for ONNX.",
         "",
         f"onnxruntime {onnxruntime.__version__}, inputs float64: {wrong} labels of {n_rows:,} "
         f"differ, the largest difference of scores is {worst:.1e}.",
