@@ -21,6 +21,8 @@ from tests.meta.import_rules import (
 )
 from tests.meta.tree import SOURCE, TESTS, package_folders, package_sources
 
+import lssvm
+
 SOURCES = package_sources()
 
 REPORT = """
@@ -86,8 +88,8 @@ def test_oracles_stand_on_their_own(path):
 
 
 def test_importing_the_package_loads_no_optional_library_and_takes_no_device():
-    modules, threads, devices = after("import lssvm")
-    assert "lssvm" in modules
+    modules, threads, devices = after("from lssvm import *")
+    assert "lssvm.estimators" in modules
     # scikit-learn loads pandas, pyarrow and others of its own accord where they are installed: take
     # away what the same modules of the required libraries load without lssvm.
     required = [name for name in modules if name.partition(".")[0] in {*REQUIRED, "sklearn"}]
@@ -98,9 +100,24 @@ def test_importing_the_package_loads_no_optional_library_and_takes_no_device():
 
 
 def test_the_package_can_be_imported_where_no_optional_library_is_installed():
-    modules, _, _ = after(NOT_INSTALLED + "import lssvm")
-    assert "lssvm" in modules
+    modules, _, _ = after(NOT_INSTALLED + "from lssvm import *")
+    assert "lssvm.estimators" in modules
     assert optional(modules) == set()
+
+
+def test_importing_the_package_alone_loads_no_library_at_all():
+    modules, _, _ = after("import lssvm")
+    assert {name for name in modules if name.startswith("lssvm")} == {"lssvm"}
+    assert {name.partition(".")[0] for name in modules} & {*REQUIRED, *OPTIONAL, "sklearn"} == set()
+
+
+def test_the_names_of_the_package_come_when_they_are_asked_for():
+    modules, _, _ = after("import lssvm\nassert lssvm.kernels.RBF\nassert lssvm.scan")
+    assert {"lssvm.kernels", "lssvm.blocks"} <= set(modules)
+    assert "sklearn" not in modules
+    with pytest.raises(AttributeError, match="'lssvm' has no attribute 'LSSVM'"):
+        _ = lssvm.LSSVM
+    assert set(lssvm.__all__) <= set(dir(lssvm))
 
 
 def test_a_library_that_is_not_installed_cannot_be_imported():
