@@ -5,7 +5,7 @@ Names are imported when they are first asked for, so that ``import lssvm`` costs
 
 import typing
 
-__version__ = "0.1.0.dev0"
+from lssvm._core.version import __version__
 
 __all__ = [
     "LSSVC",
@@ -17,6 +17,8 @@ __all__ = [
     "GreedyLSSVR",
     "ModelFileError",
     "__version__",
+    "load",
+    "save",
     "scan",
 ]
 
@@ -32,14 +34,16 @@ if typing.TYPE_CHECKING:
         GreedyLSSVC,
         GreedyLSSVR,
     )
+    from lssvm.io import load, save
 else:
-    _HOMES = {"ModelFileError": "_core.errors", "scan": "blocks"}  # the others: estimators
+    _HOMES = {"ModelFileError": "_core.errors", "load": "io", "save": "io", "scan": "blocks"}
     _PACKAGES = (
         "blocks",
         "codes",
         "datasets",
         "estimators",
         "features",
+        "io",
         "kernels",
         "moments",
         "plots",
@@ -57,7 +61,8 @@ else:
             return import_module(f"lssvm.{name}")
         if name not in __all__:
             raise AttributeError(f"module 'lssvm' has no attribute {name!r}")
-        value = getattr(import_module(f"lssvm.{_HOMES.get(name, 'estimators')}"), name)
+        home = _HOMES.get(name, "estimators")
+        value = getattr(import_module(f"lssvm.{home}"), name)
         globals()[name] = value  # the next time it is simply there
         return value
 

@@ -99,7 +99,7 @@ class DualModel(Rounds, DualReduction):
     # -- fitting ---------------------------------------------------------------------------------
 
     def _fit_problem(self, problem: DualProblem) -> None:
-        for name in (*TUNED, "feature_relevance_", "support_vectors_"):
+        for name in (*TUNED, "feature_relevance_", "support_vectors_", "_stored"):
             self.__dict__.pop(name, None)  # of an earlier fit
         if self._precomputed():
             check_kernel_matrix(problem.given[0])

@@ -77,6 +77,7 @@ class FixedSizeModel(PrototypeMixin, SquaredFixed, RelevanceMixin, FixedMemory, 
         """Drop what an earlier fit left: an interrupted fit leaves an unfitted model."""
         for name in [n for n in vars(self) if n.endswith("_") and not n.startswith("_")]:
             delattr(self, name)
+        self.__dict__.pop("_stored", None)
 
     def _fit_problem(self, problem: FixedProblem) -> None:
         check_option("solver", self.solver, METHODS)

@@ -17,6 +17,7 @@ from lssvm._core.errors import ConvergenceWarning, InvalidInputError
 from lssvm._core.memory import as_bytes
 from lssvm._core.progress import Progress
 from lssvm._core.threads import n_threads, small_problem
+from lssvm.estimators._stored import need_stored
 from lssvm.estimators._validation import check_C, seed_of
 from lssvm.kernels import (
     Kernel,
@@ -89,7 +90,7 @@ class GreedyModel(BaseEstimator):
     # -- fitting ---------------------------------------------------------------------------------
 
     def _fit_problem(self, problem: GreedyProblem) -> None:
-        for name in ("cv_results_", "best_score_", "support_vectors_"):
+        for name in ("cv_results_", "best_score_", "support_vectors_", "_stored"):
             self.__dict__.pop(name, None)  # of an earlier fit
         C = check_C(self.C)
         settings = self._settings()
@@ -326,6 +327,7 @@ class GreedyModel(BaseEstimator):
         check_is_fitted(self)
         if not isinstance(n, (int, np.integer)) or isinstance(n, bool) or n < 1:
             raise InvalidInputError(f"n={n!r} is not usable: give a whole number >= 1.")
+        need_stored(self, "all", "A truncated model")
         small = copy.copy(self)
         small._cache = {}
         small._left = None  # what was left out belongs to the whole model

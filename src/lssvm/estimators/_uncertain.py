@@ -11,6 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.errors import InvalidInputError
+from lssvm.estimators._stored import need_stored
 from lssvm.estimators._validation import check_option
 from lssvm.uncertainty import (
     DualPosterior,
@@ -39,6 +40,7 @@ class IntervalMixin(BaseEstimator):
     def _posteriors(self) -> list[tuple[IntArray, DualPosterior | FixedPosterior]]:
         """Return the posterior of every group of outputs that share C and gamma."""
         if "posteriors" not in self._cache:
+            need_stored(self, "prediction", "Error bars")
             self._cache["posteriors"] = self._make_posteriors()
         found: list[tuple[IntArray, DualPosterior | FixedPosterior]] = self._cache["posteriors"]
         return found
@@ -154,6 +156,7 @@ class ProbabilityMixin(BaseEstimator):
     def _probabilities(self) -> Probabilities:
         check_is_fitted(self)
         if "probabilities" not in self._cache:
+            need_stored(self, "prediction", "Probabilities")
             table: OutOfFold = self._make_out_of_fold()
             self._cache["probabilities"] = calibrate(
                 table,
@@ -217,6 +220,7 @@ class ProbabilityMixin(BaseEstimator):
         and cover more than promised.
         """
         coverage = check_coverage(coverage)
+        need_stored(self, "prediction", "Prediction sets")
         raw, decided = self._scored(X)
         return self._probabilities().sets(raw, decided, coverage)
 

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm._core.memory import as_bytes
 from lssvm._core.threads import n_threads
+from lssvm.estimators._stored import need_stored
 from lssvm.estimators._validation import check_C
 from lssvm.estimators.fixed_subsample import (
     DualFit,
@@ -267,6 +268,7 @@ class ReducibleModel(BaseEstimator):
 
     def _check_update(self) -> None:
         """Raise an error where rows cannot be added or removed; forget the folds otherwise."""
+        need_stored(self, "all", "Adding or removing rows")
         if self._no_update is not None:
             raise InvalidInputError(f"{self._no_update}, or fit again.")
         self._kept = None

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm._core.random import RandomState
+from lssvm.estimators._stored import need_stored
 from lssvm.estimators._validation import check_option, seed_of
 from lssvm.estimators.dual_regressor import LSSVR
 from lssvm.estimators.narx_fitting import (
@@ -170,7 +171,7 @@ class NARX(BaseEstimator):
             Itself.
         """
         self._check_parameters()
-        for name in ("cv_results_", "best_score_", "_calibration"):
+        for name in ("cv_results_", "best_score_", "_calibration", "_stored"):
             self.__dict__.pop(name, None)  # of an earlier fit
         self._seed = seed_of(self.random_state)
         series = as_series(y, X)
@@ -413,5 +414,6 @@ class NARX(BaseEstimator):
 
     def _calibrated(self) -> Calibration:
         if not hasattr(self, "_calibration"):
+            need_stored(self, "prediction", "Forecast intervals")
             self._calibration = calibrate(self.estimator_, self._plan, self.n_paths, self._seed)
         return self._calibration

@@ -34,7 +34,7 @@ _CHUNK = 4_000_000  # numbers in the largest temporary
 
 
 @dataclass(frozen=True)
-class Residuals:
+class SeriesResiduals:
     """Out-of-sample one-step residuals, and the rows they belong to."""
 
     rows: FloatArray  # (k, d)
@@ -76,7 +76,7 @@ class Residuals:
 class Calibration:
     """What held-out stretches say about the size of errors."""
 
-    residuals: Residuals
+    residuals: SeriesResiduals
     mean_spread: FloatArray  # (horizon,)
     ratios: FloatArray  # (o, horizon), absolute error over unit
 
@@ -114,7 +114,7 @@ def calibrate(estimator: Any, plan: Plan, n_paths: int, seed: int) -> Calibratio
     index, first = np.unique(
         np.concatenate([np.arange(place.start, place.stop) for place in places]), return_index=True
     )
-    residuals = Residuals(plan.rows[index], errors[first], index)
+    residuals = SeriesResiduals(plan.rows[index], errors[first], index)
     start, exog = np.stack([s.history for s in stretches])[:, None], stack_exog(stretches)
     run = free_run(models, start, plan.horizon, exog)[:, 0]
     noise = residuals.noise([seed, 0], [s.left_out for s in stretches])

@@ -1,0 +1,301 @@
+"""Which parts of which estimator go into a file, and how they become a model again.
+
+Every attribute that a fit sets has a line in `PARTS`: from which form on (`FORMS`) it is stored.
+"support" is what a prediction needs; "prediction" adds what error bars, intervals and sets need;
+"all" adds what updates need, and the records of the fit.
+"""
+
+from __future__ import annotations
+
+import inspect
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from lssvm._core.errors import InvalidInputError, MemoryBudgetError, ModelFileError
+from lssvm._core.memory import as_bytes
+from lssvm._core.threads import n_threads
+from lssvm.estimators._stored import FORMS, stored_form
+from lssvm.io.checks import check_model, read_preparation
+from lssvm.io.values import NotStorable, Reader, Writer
+
+_COMMON = {
+    "support": "n_features_in_ feature_names_in_ preparation_ C_ gamma_ best_score_ support_ "
+    "dual_coef_ intercept_ n_iter_",
+    "all": "cv_results_",
+}
+_CLASSIFIER = {"support": "classes_ code_"}
+_TUNED = {
+    "support": "n_evaluations_ feature_relevance_ _seed _scales",
+    "all": "tuning_result_",
+}
+_DUAL = {
+    "support": "_basis _machines residual_ solver_ _memory",
+    "all": "reduction_path_",
+}
+_FIXED = {
+    "support": "prototypes_ n_prototypes_ _kernel _fitted_loss _by_class _no_update _used "
+    "peak_memory_",
+    "prediction": "sparsity_paths_",
+    "all": "moments_ _map _sample selection_ size_results_ sample_results_",
+}
+_GREEDY = {
+    "support": "_basis _kernel _dtype",
+    "all": "paths_ _places _ridges _centre _gram",
+}
+_SERIES = {
+    "support": "estimator_ horizon_ n_series_ n_exog_ best_score_ _listed _layout _ends _seed",
+    "prediction": "_calibration _plan",
+    "all": "cv_results_",
+}
+
+
+def _table(*groups: dict[str, str]) -> dict[str, str]:
+    pairs = [(form, names) for group in groups for form, names in group.items()]
+    return {name: form for form, names in pairs for name in names.split()}
+
+
+PARTS: dict[str, dict[str, str]] = {
+    "LSSVC": _table(
+        _COMMON, _TUNED, _DUAL, _CLASSIFIER, {"prediction": "_labels", "all": "_early"}
+    ),
+    "LSSVR": _table(_COMMON, _TUNED, _DUAL, {"support": "_single n_reweightings_"}),
+    "FixedSizeLSSVC": _table(_COMMON, _TUNED, _FIXED, _CLASSIFIER, {"support": "threshold_"}),
+    "FixedSizeLSSVR": _table(_COMMON, _TUNED, _FIXED, {"support": "_single"}),
+    "GreedyLSSVC": _table(_COMMON, _GREEDY, _CLASSIFIER, {"all": "_left"}),
+    "GreedyLSSVR": _table(_COMMON, _GREEDY, {"support": "_single"}),
+    "NARX": _table(_SERIES),
+}
+"""For every class the attributes that are stored, and the smallest form that has them."""
+
+DERIVED = frozenset({"support_vectors_", "_cache", "_kept", "_stored"})
+"""Attributes that follow from others, or do not travel."""
+
+OF_THE_MACHINE = frozenset({"checkpoint", "device"})
+"""Parameters that say something about a machine and are never stored."""
+
+OF_THE_ROWS = frozenset({"cv", "selection"})
+"""Parameters that are not stored where they are lists or arrays: they belong to training rows."""
+
+
+@cache
+def models() -> dict[str, Any]:
+    """Return the estimators that a file may hold, by name."""
+    from lssvm import estimators
+
+    return {name: getattr(estimators, name) for name in PARTS}
+
+
+def check_storable(model: Any, keep: str) -> None:
+    """Raise where a model is none of ours, not fitted, or has less than is to be kept."""
+    from sklearn.utils.validation import check_is_fitted
+
+    if models().get(type(model).__name__) is not type(model):
+        raise InvalidInputError(
+            f"{type(model).__name__} cannot be saved: give a fitted model of "
+            f"{', '.join(sorted(PARTS))}."
+        )
+    check_is_fitted(model)
+    if keep not in FORMS:
+        raise InvalidInputError(f"keep={keep!r} is not known: choose one of {', '.join(FORMS)}.")
+    if FORMS.index(stored_form(model)) < FORMS.index(keep):
+        raise InvalidInputError(
+            f"keep={keep!r} asks for more than this model has: it was loaded from a file that was "
+            f"saved with keep={stored_form(model)!r}. Give that, or save the original model."
+        )
+
+
+# -- writing -----------------------------------------------------------------------------------
+
+
+def write_model(model: Any, keep: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the record of a fitted model and its arrays."""
+
+    def nested(inner: Any, path: str, writer: Writer) -> Any:
+        if models().get(type(inner).__name__) is not type(inner):
+            raise NotStorable(
+                f"{type(inner).__name__} cannot be stored in a model file: use a regressor of "
+                "lssvm inside NARX."
+            )
+        return _record(inner, keep, f"{path}.", writer)
+
+    writer = Writer(nested)
+    record = _record(model, keep, "", writer)
+    return record, writer.arrays
+
+
+def _record(model: Any, keep: str, path: str, writer: Writer) -> dict[str, Any]:
+    parameters, left_out = {}, []
+    for name, value in sorted(model.get_params(deep=False).items()):
+        rows = name in OF_THE_ROWS and isinstance(value, (list, tuple, np.ndarray))
+        if name in OF_THE_MACHINE or rows:
+            left_out += [name] if value is not None else []
+            continue
+        try:
+            parameters[name] = writer.write(value, f"{path}{name}")
+        except NotStorable as error:
+            if name in ("kernel", "estimator"):
+                raise InvalidInputError(
+                    f"{name}={value!r} cannot be stored in a model file, which never holds code: "
+                    "use one of the kernels and regressors of lssvm."
+                ) from error
+            left_out.append(name)
+    record = {"class": type(model).__name__, "parameters": parameters, "left_out": left_out}
+    if hasattr(model, "dual_coef_") or hasattr(model, "estimator_"):
+        parts = _parts(model, keep)
+        if "preparation_" in parts:
+            record["preparation"] = parts.pop("preparation_").to_dict()
+        record["fitted"] = {
+            n: (writer.labels if n == "classes_" else writer.write)(v, f"{path}{n}")
+            for n, v in parts.items()
+        }
+    return record
+
+
+def _parts(model: Any, keep: str) -> dict[str, Any]:
+    """Return the attributes that are stored."""
+    name = type(model).__name__
+    table, level = PARTS[name], FORMS.index(keep)
+    unknown = sorted(
+        n
+        for n in set(vars(model)) - set(model.get_params(deep=False)) - set(table) - DERIVED
+        if n.endswith("_") or n.startswith("_")
+    )
+    if [n for n in unknown if not n.startswith("_sklearn")]:
+        raise InvalidInputError(
+            f"{name} has attributes that a model file does not know: {', '.join(unknown)}."
+        )
+    parts = {n: v for n, v in vars(model).items() if FORMS.index(table.get(n, "all")) <= level}
+    parts = {n: v for n, v in parts.items() if n in table}
+    if keep == "all":
+        return parts
+    if name == "NARX":
+        if "_calibration" in parts:
+            parts.pop("_plan", None)  # there to calibrate
+        return parts
+    if name in ("LSSVC", "FixedSizeLSSVC", "GreedyLSSVC"):
+        _calibrate(model, keep, parts)
+    if name in ("LSSVC", "LSSVR"):
+        _forget_rows(model, keep, parts)
+    if name == "FixedSizeLSSVR" and keep == "prediction":
+        _keep_posterior(model, parts)
+    return parts
+
+
+def _calibrate(model: Any, keep: str, parts: dict[str, Any]) -> None:
+    """Store the maps to probabilities in place of the rows that they are fitted on."""
+    if model.calibration is None or not hasattr(model, "predict_proba"):
+        return
+    lazy = type(model).__name__ == "LSSVC" and model._early is None and model._memory.parts
+    if keep == "prediction" and lazy and "probabilities" not in model._cache:
+        return  # the rows are the support vectors: left out one by one when first asked for
+    with suppress(InvalidInputError, MemoryBudgetError):  # then there are none after loading either
+        found = model._probabilities()
+        if keep == "support":
+            none = np.empty(0)
+            found = replace(found, threshold=none, weight=none)
+        parts["_cache"] = {"probabilities": found}
+
+
+def _forget_rows(model: Any, keep: str, parts: dict[str, Any]) -> None:
+    """Drop the targets of the training rows where nothing needs them."""
+    memory = model._memory
+    needed = keep == "prediction" and bool(memory.parts) and "_cache" not in parts
+    if type(model).__name__ == "LSSVR":
+        needed = needed and memory.loss == "squared" and memory.reduction is None
+    if not needed:
+        none: dict[str, Any] = {"parts": [], "weight": None, "held": None, "held_rows": None}
+        parts["_memory"] = replace(memory, Y=memory.Y[:0], **none)
+        parts.pop("_labels", None)
+
+
+def _keep_posterior(model: Any, parts: dict[str, Any]) -> None:
+    """Store what error bars and intervals of a fixed-size regressor need, if there are any."""
+    try:
+        model._posteriors()
+    except InvalidInputError:
+        return
+    parts["moments_"], parts["_map"] = model.moments_, model._map
+    with suppress(InvalidInputError):  # too few rows
+        if "residuals" not in model._cache:
+            model._cache["residuals"] = model._make_residuals()
+        parts["_cache"] = {"residuals": model._cache["residuals"]}
+
+
+# -- reading -----------------------------------------------------------------------------------
+
+
+def read_model(record: Any, arrays: dict[str, Any], keep: str) -> Any:
+    """Return the model of a record, after everything has been checked."""
+
+    def nested(inner: Any, reader: Reader) -> Any:
+        return _model(inner, keep, reader)
+
+    reader = Reader(arrays, nested)
+    model = _model(record, keep, reader)
+    if not hasattr(model, "dual_coef_") and not hasattr(model, "estimator_"):
+        raise ModelFileError("The file holds an estimator that is not fitted.")
+    left = sorted(set(arrays) - reader.used)
+    if left:
+        raise ModelFileError(f"The file holds arrays that nothing refers to, such as {left[0]!r}.")
+    return model
+
+
+def _model(record: Any, keep: str, reader: Reader) -> Any:
+    if not isinstance(record, dict) or record.get("class") not in PARTS:
+        raise ModelFileError("The file does not name one of the estimators of lssvm.")
+    name = str(record["class"])
+    kind, parameters = models()[name], record.get("parameters")
+    known = set(inspect.signature(kind).parameters)
+    if not isinstance(parameters, dict) or not set(parameters) <= known - OF_THE_MACHINE:
+        raise ModelFileError(f"The file holds parameters that {name} does not have.")
+    model = kind(**{n: reader.read(value) for n, value in parameters.items()})
+    if "fitted" not in record:
+        return model
+    stored = record["fitted"]
+    if not isinstance(stored, dict) or not set(stored) <= {*PARTS[name], "_cache"}:
+        raise ModelFileError(f"The file holds attributes that {name} does not have.")
+    fitted = {n: reader.read(value) for n, value in stored.items()}
+    if record.get("preparation") is not None:
+        fitted["preparation_"] = read_preparation(record["preparation"])
+    check_model(model, fitted, keep)
+    for n, value in {**fitted, **_restored(model, fitted)}.items():
+        setattr(model, n, value)
+    if keep != "all":
+        model._stored = keep
+    return model
+
+
+def _restored(model: Any, fitted: dict[str, Any]) -> dict[str, Any]:
+    """Return the attributes that follow from others."""
+    name = type(model).__name__
+    if name == "NARX":
+        return {}
+    more: dict[str, Any] = {} if name == "GreedyLSSVR" else {"_cache": fitted.get("_cache", {})}
+    if "prototypes_" in fitted:
+        more["support_vectors_"] = fitted["prototypes_"]
+        absent: dict[str, Any] = {"moments_": [], "_map": None, "_sample": None, "selection_": None}
+        return more | {n: value for n, value in absent.items() if n not in fitted}
+    if not model._precomputed():
+        more["support_vectors_"] = fitted["_basis"]
+    if name == "LSSVC":
+        more["_early"] = fitted.get("_early")
+        more["_labels"] = fitted.get("_labels", np.empty(0, dtype=np.intp))
+    if name == "GreedyLSSVC":
+        more["_left"] = fitted.get("_left")
+    if "_memory" in fitted:
+        more["_memory"] = _on_this_machine(model, fitted["_memory"])
+    return more
+
+
+def _on_this_machine(model: Any, memory: Any) -> Any:
+    """Give the systems of a dual model the memory and the threads of this machine."""
+    here: dict[str, Any] = {
+        "budget": as_bytes(model.memory_budget),
+        "threads": n_threads(model.n_jobs),
+    }
+    parts = [replace(part, system=replace(part.system, **here)) for part in memory.parts]
+    return replace(memory, parts=parts)
