@@ -11,7 +11,7 @@ SOURCE = ROOT / "src"
 TESTS = ROOT / "tests"
 BIBLIOGRAPHY = ROOT / "docs" / "references.bib"
 
-_BINARY = {".gz", ".ico", ".jpg", ".npz", ".onnx", ".parquet", ".pdf", ".png"}
+_BINARY = {".gz", ".ico", ".jpg", ".lssvm", ".npz", ".onnx", ".parquet", ".pdf", ".png"}
 _NOT_OURS = {".git", ".venv", "__pycache__", "_build", "auto_examples", "demo-output", "dist"}
 
 

@@ -198,13 +198,20 @@ def read_header(path: Any) -> dict[str, Any]:
     ('LSSVR', 100.0, {'mse': 0.01})
     """
     found = read_container_header(path)
-    number = _format(found)
-    texts = _texts(found)
+    number, texts = _format(found), _texts(found)
+    try:
+        return {"format": number, **_header(found, texts)}
+    except _UNFORESEEN as error:
+        raise ModelFileError(
+            f"{found.path} cannot be loaded: what its header holds describes no model ({error})."
+        ) from error
+
+
+def _header(found: Container, texts: dict[str, Any]) -> dict[str, Any]:
     record, features = texts["model"], texts["features"]
     names, classes = features.get("feature_names_in_"), texts["classes"]
     fitted = {n: describe(v) for n, v in record.get("fitted", {}).items() if n[:1] != "_"}
     return {
-        "format": number,
         "version": found.metadata["lssvm"],
         "class": texts["class"],
         "keep": record.get("keep"),

@@ -135,7 +135,7 @@ def _record(model: Any, keep: str, path: str, writer: Writer) -> dict[str, Any]:
             left_out += [name] if value is not None else []
             continue
         try:
-            parameters[name] = writer.write(value, f"{path}{name}")
+            parameters[name] = writer.attempt(value, f"{path}{name}")
         except NotStorable as error:
             if name in ("kernel", "estimator"):
                 raise InvalidInputError(
@@ -159,17 +159,7 @@ def _parts(model: Any, keep: str) -> dict[str, Any]:
     """Return the attributes that are stored."""
     name = type(model).__name__
     table, level = PARTS[name], FORMS.index(keep)
-    unknown = sorted(
-        n
-        for n in set(vars(model)) - set(model.get_params(deep=False)) - set(table) - DERIVED
-        if n.endswith("_") or n.startswith("_")
-    )
-    if [n for n in unknown if not n.startswith("_sklearn")]:
-        raise InvalidInputError(
-            f"{name} has attributes that a model file does not know: {', '.join(unknown)}."
-        )
-    parts = {n: v for n, v in vars(model).items() if FORMS.index(table.get(n, "all")) <= level}
-    parts = {n: v for n, v in parts.items() if n in table}
+    parts = {n: v for n, v in vars(model).items() if n in table and FORMS.index(table[n]) <= level}
     if keep == "all":
         return parts
     if name == "NARX":

@@ -90,6 +90,15 @@ class Writer:
             return self._sparse(value, path)
         return self._object(value, path)
 
+    def attempt(self, value: Any, path: str) -> Any:
+        """Return JSON for a value; where it cannot be stored, none of its arrays is kept."""
+        before = dict(self.arrays), dict(self._names)
+        try:
+            return self.write(value, path)
+        except NotStorable:
+            self.arrays, self._names = before
+            raise
+
     def _object(self, value: Any, path: str) -> Any:
         kind: Any = type(value)
         name = kind.__name__
@@ -259,7 +268,7 @@ class Reader:
         if kind is None or not isinstance(parts, dict):
             raise ModelFileError(f"The file holds an object of an unknown class, {name!r}.")
         names = set(stored_fields(kind))
-        if set(parts) != names:
+        if not set(parts) <= names:  # parts that came later have defaults
             raise ModelFileError(f"The file holds a {name} with other parts than {sorted(names)}.")
         return kind(**{key: self.read(part) for key, part in parts.items()})
 

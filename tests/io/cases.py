@@ -1,0 +1,179 @@
+"""Fitted models of every estimator in every mode, small and fast, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from lssvm import (
+    LSSVC,
+    LSSVR,
+    NARX,
+    FixedSizeLSSVC,
+    FixedSizeLSSVR,
+    GreedyLSSVC,
+    GreedyLSSVR,
+    scan,
+)
+from lssvm.kernels import RBF
+from lssvm.reductions import FixedSizeL0, Prune
+from lssvm.tuning import CoupledAnnealing, GridSearch, PositionFolds
+
+rng = np.random.default_rng(0)
+X = rng.standard_normal((70, 3))
+Y = np.sin(2 * X[:, 0]) + X[:, 1] ** 2 / 2 + 0.1 * rng.standard_normal(70)
+TWO = (Y > 0.4).astype(int)
+THREE = np.array(["low", "middle", "high"])[np.digitize(Y, [0.2, 0.9])]
+PAIR = np.column_stack([Y, X[:, 2] - Y])
+WEIGHT = rng.uniform(0.2, 2.0, 70)
+WEIGHT[:3] = 0.0
+NEW = rng.standard_normal((9, 3))
+GRAM = RBF(0.5)(X, X)
+SERIES = np.sin(0.4 * np.arange(90)) + 0.05 * rng.standard_normal(90)
+INPUT = rng.standard_normal((90, 1))
+FAST = GridSearch(C=[0.1, 1.0, 10.0], gamma=[0.03, 0.3])
+
+TABLE = {
+    "age": X[:, 0] * 10 + 40,
+    "job": np.array(["cook", "smith", "clerk"])[rng.integers(3, size=70)],
+    "pay": X[:, 1],
+}
+NEW_TABLE = {"age": [30.0, 50.0], "job": ["smith", "unknown"], "pay": [0.1, -0.3]}
+
+
+def _scan(target: Any) -> Any:
+    return scan({**TABLE, "y": target}, target="y")
+
+
+def _mean_score(model: Any, X: Any, y: Any) -> float:
+    return float(model.score(X, y))
+
+
+CLASSIFIERS: dict[str, Callable[[], Any]] = {
+    "dual": lambda: LSSVC().fit(X, TWO),
+    "dual tuned": lambda: LSSVC("cv", gamma="cv", search=FAST).fit(X, THREE),
+    "dual tuned apart": lambda: LSSVC("cv", cv=3, multiclass="ova", tuning="separate").fit(
+        X, THREE
+    ),
+    "dual one-vs-one": lambda: LSSVC(multiclass="ovo", kernel="matern", nu=2.5).fit(X, THREE),
+    "dual moc": lambda: LSSVC(multiclass="moc", decoding="hamming", kernel="laplacian").fit(
+        X, THREE
+    ),
+    "dual code": lambda: LSSVC(multiclass=np.array([[1, 1], [1, -1], [-1, -1]])).fit(X, THREE),
+    "dual pruned": lambda: LSSVC(reduction=Prune(step=0.2), cv=3).fit(X, TWO),
+    "dual l0": lambda: LSSVC(reduction="l0", multiclass="ovo").fit(X, THREE),
+    "dual float32": lambda: LSSVC(kernel="poly", degree=2).fit(X.astype(np.float32), TWO),
+    "dual sparse": lambda: LSSVC().fit(sparse.csr_matrix(X), TWO),
+    "dual precomputed": lambda: LSSVC("cv", kernel="precomputed", cv=3).fit(GRAM, TWO),
+    "dual weighted": lambda: LSSVC(class_weight={0: 1.0, 1: 3.0}, targets="fisher").fit(
+        X, TWO, WEIGHT
+    ),
+    "dual isotonic": lambda: LSSVC(
+        calibration="isotonic", kernel=RBF(np.array([1.0, 0.5, 0.1]))
+    ).fit(X, TWO == 1),
+    "dual uncalibrated": lambda: LSSVC(calibration=None, kernel="linear", gamma="auto").fit(
+        X, TWO.astype(float)
+    ),
+    "dual annealed": lambda: LSSVC("cv", gamma="cv", search=CoupledAnnealing(2, 6, 4), cv=3).fit(
+        X, TWO
+    ),
+    "dual objects": lambda: LSSVC(solver="cg", random_state=np.random.default_rng(1)).fit(
+        X, THREE.astype(object)
+    ),
+    "fixed": lambda: FixedSizeLSSVC(12, C=5.0, gamma=0.3).fit(X, TWO),
+    "fixed tuned": lambda: FixedSizeLSSVC(12, cv=3, search=FAST).fit(X, TWO, WEIGHT),
+    "fixed one-vs-one": lambda: FixedSizeLSSVC(12, multiclass="ovo", cv=3, search=FAST).fit(
+        X, THREE
+    ),
+    "fixed balanced": lambda: FixedSizeLSSVC(
+        12, C=2.0, gamma=np.array([0.1, 0.2, 0.3]), class_weight="balanced", targets="fisher"
+    ).fit(X, THREE),
+    "fixed threshold": lambda: FixedSizeLSSVC(12, cv=3, search=FAST, threshold="cv").fit(X, TWO),
+    "fixed sized": lambda: FixedSizeLSSVC("cv", cv=3, gamma=0.3).fit(X, TWO),
+    "fixed spfs": lambda: FixedSizeLSSVC(20, cv=3, search=FAST, reduction="spfs").fit(X, TWO),
+    "fixed spfs apart": lambda: FixedSizeLSSVC(
+        20, C=1.0, gamma=0.3, cv=3, reduction=FixedSizeL0("spfs", joint=False)
+    ).fit(X, THREE),
+    "fixed ssd": lambda: FixedSizeLSSVC(20, cv=3, search=FAST, reduction="ssd").fit(X, TWO),
+    "fixed sd": lambda: FixedSizeLSSVC(20, cv=3, search=FAST, reduction="sd").fit(X, TWO),
+    "fixed sv-l0": lambda: FixedSizeLSSVC(20, cv=3, search=FAST, reduction="sv-l0").fit(X, TWO),
+    "fixed linear": lambda: FixedSizeLSSVC(kernel="linear", C=1.0).fit(X, TWO),
+    "fixed scanned": lambda: FixedSizeLSSVC(12, cv=PositionFolds(3), gamma=0.2).fit(_scan(THREE)),
+    "greedy": lambda: GreedyLSSVC(C=10.0).fit(X, TWO),
+    "greedy tuned": lambda: GreedyLSSVC(C="cv", multiclass="ovo").fit(X, THREE),
+    "greedy kmp": lambda: GreedyLSSVC(C=10.0, criterion="kmp", max_support=10).fit(X, TWO),
+    "greedy sparse": lambda: GreedyLSSVC(C=10.0).fit(sparse.csr_matrix(X), THREE),
+    "greedy precomputed": lambda: GreedyLSSVC(C=10.0, kernel="precomputed").fit(GRAM, TWO),
+}
+
+REGRESSORS: dict[str, Callable[[], Any]] = {
+    "dual regressor": lambda: LSSVR().fit(X, Y),
+    "dual regressor tuned": lambda: LSSVR("cv", gamma="cv", search=FAST, cv=3).fit(X, Y, WEIGHT),
+    "dual regressor relevance": lambda: LSSVR("cv", gamma="ard", cv=3).fit(X, Y),
+    "dual regressor of two": lambda: LSSVR("cv", tuning="separate", cv=3).fit(X, PAIR),
+    "dual regressor robust": lambda: LSSVR(loss="huber").fit(X, Y),
+    "dual regressor pruned": lambda: LSSVR(reduction="prune", cv=3).fit(X, Y),
+    "dual regressor without bias": lambda: LSSVR(fit_intercept=False, kernel="nonstationary").fit(
+        X, Y
+    ),
+    "dual regressor precomputed": lambda: LSSVR(kernel="precomputed").fit(GRAM, Y),
+    "dual regressor sparse": lambda: LSSVR().fit(sparse.csr_array(X), Y),
+    "dual regressor scored": lambda: LSSVR("cv", scoring=_mean_score, cv=3).fit(X, Y),
+    "fixed regressor": lambda: FixedSizeLSSVR(12, C=5.0, gamma=0.3).fit(X, Y),
+    "fixed regressor tuned": lambda: FixedSizeLSSVR(12, cv=3, search=FAST).fit(X, Y, WEIGHT),
+    "fixed regressor of two": lambda: FixedSizeLSSVR(12, cv=3, search=FAST).fit(X, PAIR),
+    "fixed regressor robust": lambda: FixedSizeLSSVR(12, C=5.0, gamma=0.3, loss="huber").fit(X, Y),
+    "fixed regressor spfs": lambda: FixedSizeLSSVR(20, cv=3, search=FAST, reduction="spfs").fit(
+        X, Y
+    ),
+    "fixed regressor ssd": lambda: FixedSizeLSSVR(20, cv=3, search=FAST, reduction="ssd").fit(X, Y),
+    "fixed regressor given": lambda: FixedSizeLSSVR(
+        C=5.0, gamma=0.3, selection=[3, 1, 4, 15, 9, 2, 6]
+    ).fit(X, Y),
+    "fixed regressor scanned": lambda: FixedSizeLSSVR(12, cv=3, gamma=0.2).fit(_scan(Y)),
+    "greedy regressor": lambda: GreedyLSSVR(C=10.0).fit(X, Y),
+    "greedy regressor of two": lambda: GreedyLSSVR(C="cv", criterion="sggp", max_support=9).fit(
+        X, PAIR
+    ),
+}
+
+SERIES_MODELS: dict[str, Callable[[], Any]] = {
+    "series": lambda: NARX(lags=4, horizon=5, n_origins=4, n_paths=5, search=FAST).fit(SERIES),
+    "series with inputs": lambda: NARX(
+        LSSVR(10.0, gamma=0.1), lags=3, exog_lags=1, horizon=4, n_origins=3, n_paths=4
+    ).fit(SERIES, INPUT),
+    "several series": lambda: NARX(
+        FixedSizeLSSVR(8, C=10.0, gamma=0.1),
+        lags=3,
+        differencing=1,
+        horizon=4,
+        n_origins=3,
+        n_paths=4,
+    ).fit([SERIES[:50], SERIES[40:]]),
+    "series greedy": lambda: NARX(
+        GreedyLSSVR(C=10.0, max_support=6), lags=3, horizon=4, n_origins=3, n_paths=4
+    ).fit(SERIES),
+}
+
+CASES = {**CLASSIFIERS, **REGRESSORS, **SERIES_MODELS}
+
+
+@cache
+def fitted(name: str) -> Any:
+    """Return the model of a case; it must not be changed."""
+    return CASES[name]()
+
+
+def new_rows(model: Any) -> Any:
+    """Return rows that the model can be asked about."""
+    if hasattr(model, "preparation_"):
+        return NEW_TABLE
+    if getattr(model, "kernel", None) == "precomputed":
+        return RBF(0.5)(NEW, X)
+    if getattr(model, "_basis", None) is not None and sparse.issparse(model._basis):
+        return sparse.csr_matrix(NEW)
+    return NEW
