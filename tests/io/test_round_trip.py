@@ -98,6 +98,14 @@ def test_everything_about_new_rows_is_the_same(name, keep, tmp_path):
     assert_same(answers(loaded), answers(model))
 
 
+def test_the_answers_are_numbers_where_there_are_some():
+    texts = {name: value for name, value in answers(fitted("fixed")).items() if type(value) is str}
+    assert texts == {}
+    assert type(answers(fitted("dual regressor tuned"))["interval"]) is np.ndarray
+    assert type(answers(fitted("fixed regressor spfs"))["cov"]) is np.ndarray
+    assert type(updated(fitted("fixed scanned"), -1)["proba"]) is np.ndarray
+
+
 @pytest.mark.parametrize("name", [*CLASSIFIERS, *REGRESSORS])
 def test_predictions_and_probabilities_of_the_smallest_form_are_the_same(name, tmp_path):
     model = fitted(name)
