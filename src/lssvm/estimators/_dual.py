@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from lssvm._core.errors import ConvergenceWarning, InvalidInputError
 from lssvm._core.memory import as_bytes
-from lssvm._core.progress import Progress
 from lssvm._core.threads import n_threads, small_problem
+from lssvm.estimators._callbacks import Listened, told, was_stopped
 from lssvm.estimators._dual_reduction import DualReduction
 from lssvm.estimators._relevance import TUNED, spread_dual
 from lssvm.estimators._robust import Rounds
@@ -77,7 +77,7 @@ class DualProblem:
     lowered: bool = False  # whether a robust loss has changed the weights
 
 
-class DualModel(Rounds, DualReduction):
+class DualModel(Listened, Rounds, DualReduction):
     """Base of `LSSVC` and `LSSVR`; holds no numerics of its own."""
 
     def _accepts_sparse(self) -> bool:
@@ -207,7 +207,7 @@ class DualModel(Rounds, DualReduction):
                 objective,
                 replace(space, counted_rows=counted),
                 random_state=self._seed,
-                on_event=Progress(int(self.verbose)),
+                on_event=told(self),
             )
             results.append(result)
             chosen = slice(None) if columns is None else columns
@@ -215,7 +215,7 @@ class DualModel(Rounds, DualReduction):
             if tune_gamma:
                 for j in range(len(gamma_of)) if columns is None else columns:
                     gamma_of[j] = result.gamma
-            if result.interrupted:
+            if result.interrupted and not was_stopped(self):
                 warnings.warn(
                     "Tuning was interrupted; the best parameters found so far are used.",
                     ConvergenceWarning,

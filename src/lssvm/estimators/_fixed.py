@@ -17,10 +17,10 @@ from lssvm._core.errors import (
     NotPositiveDefiniteError,
 )
 from lssvm._core.memory import as_bytes
-from lssvm._core.progress import Progress
 from lssvm._core.threads import n_threads
 from lssvm.blocks.frames import is_frame
 from lssvm.blocks.scanning import is_stream
+from lssvm.estimators._callbacks import Listened, told, was_stopped
 from lssvm.estimators._problem import FixedProblem
 from lssvm.estimators._prototypes import PrototypeMixin, is_int
 from lssvm.estimators._relevance import RelevanceMixin, tune_fixed
@@ -65,7 +65,9 @@ N_C = 60
 N_GAMMAS = 3  # kernel parameters that are tried on all rows, where they are read in blocks
 
 
-class FixedSizeModel(PrototypeMixin, SquaredFixed, RelevanceMixin, FixedMemory, ReducibleModel):
+class FixedSizeModel(
+    Listened, PrototypeMixin, SquaredFixed, RelevanceMixin, FixedMemory, ReducibleModel
+):
     """Base of `FixedSizeLSSVC` and `FixedSizeLSSVR`; holds no numerics of its own."""
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -228,11 +230,11 @@ class FixedSizeModel(PrototypeMixin, SquaredFixed, RelevanceMixin, FixedMemory, 
             memory,
             space,
             random_state=self._seed,
-            on_event=Progress(int(self.verbose)),
+            on_event=told(self),
             checkpoint=None if again else self.checkpoint,
             fingerprint=self._fingerprint(problem, Z) if self.checkpoint is not None else "",
         )
-        if result.interrupted:
+        if result.interrupted and not was_stopped(self):
             warnings.warn(
                 "Tuning was interrupted; the best parameters found so far are used.",
                 ConvergenceWarning,
@@ -265,9 +267,7 @@ class FixedSizeModel(PrototypeMixin, SquaredFixed, RelevanceMixin, FixedMemory, 
 
     def _from_sample(self, search: Search, objective: FixedSizeObjective, space: Space) -> Search:
         """Search on rows in memory; return the search of the full data at the few best gammas."""
-        result = search.run(
-            objective, space, random_state=self._seed, on_event=Progress(int(self.verbose))
-        )
+        result = search.run(objective, space, random_state=self._seed, on_event=told(self))
         self.sample_results_ = result.cv_results
         n_C = search.n_C if isinstance(search, PathSearch) else N_C
         return ListedPathSearch(n_C=n_C, gammas=best_gammas(result, N_GAMMAS))

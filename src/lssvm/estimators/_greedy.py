@@ -17,6 +17,7 @@ from lssvm._core.errors import ConvergenceWarning, InvalidInputError
 from lssvm._core.memory import as_bytes
 from lssvm._core.progress import Progress
 from lssvm._core.threads import n_threads, small_problem
+from lssvm.estimators._callbacks import Listened
 from lssvm.estimators._stored import need_stored
 from lssvm.estimators._validation import check_C, seed_of
 from lssvm.kernels import (
@@ -68,7 +69,7 @@ class _Part:
     rows: IntArray  # rows of the group
 
 
-class GreedyModel(BaseEstimator):
+class GreedyModel(Listened, BaseEstimator):
     """Base of `GreedyLSSVC` and `GreedyLSSVR`; holds no numerics of its own."""
 
     def _accepts_sparse(self) -> bool:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.random import RandomState
 from lssvm.codes import decode, groups, make_code, targets
+from lssvm.estimators._callbacks import reports
 from lssvm.estimators._dual import DualModel, DualProblem
 from lssvm.estimators._scoring import ScorerCriterion
 from lssvm.estimators._uncertain_dual import DualProbabilityMixin
@@ -204,6 +205,7 @@ class LSSVC(ClassifierMixin, DualProbabilityMixin, DualModel):
         self.random_state = random_state
         self.verbose = verbose
 
+    @reports
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LSSVC:
         """Fit the model.
 

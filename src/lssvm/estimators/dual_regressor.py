@@ -10,6 +10,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import validate_data
 
 from lssvm._core.random import RandomState
+from lssvm.estimators._callbacks import reports
 from lssvm.estimators._dual import DualModel, DualProblem
 from lssvm.estimators._robust import RobustDual, check_loss
 from lssvm.estimators._scoring import ScorerCriterion
@@ -187,6 +188,7 @@ class LSSVR(MultiOutputMixin, RegressorMixin, DualIntervalMixin, RobustDual, Dua
         self.random_state = random_state
         self.verbose = verbose
 
+    @reports
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LSSVR:
         """Fit the model.
 

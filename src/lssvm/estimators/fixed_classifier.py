@@ -14,6 +14,7 @@ from lssvm._core.errors import InvalidInputError
 from lssvm._core.random import RandomState
 from lssvm.blocks.scanning import is_stream
 from lssvm.codes import decode, make_code
+from lssvm.estimators._callbacks import reports
 from lssvm.estimators._fixed import FixedSizeModel
 from lssvm.estimators._problem import FixedProblem
 from lssvm.estimators._scoring import ScorerCriterion
@@ -248,6 +249,7 @@ class FixedSizeLSSVC(
         self.verbose = verbose
         self.checkpoint = checkpoint
 
+    @reports
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> FixedSizeLSSVC:
         """Choose prototypes and parameters and fit the model.
 

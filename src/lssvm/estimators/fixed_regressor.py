@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.random import RandomState
 from lssvm.blocks.scanning import is_stream
+from lssvm.estimators._callbacks import reports
 from lssvm.estimators._fixed import FixedSizeModel
 from lssvm.estimators._problem import FixedProblem
 from lssvm.estimators._robust import RobustFixed, check_loss
@@ -229,6 +230,7 @@ class FixedSizeLSSVR(
         self.verbose = verbose
         self.checkpoint = checkpoint
 
+    @reports
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> FixedSizeLSSVR:
         """Choose prototypes and parameters and fit the model.
 

@@ -14,6 +14,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.random import RandomState
 from lssvm.codes import decode, groups, make_code, targets
+from lssvm.estimators._callbacks import reports
 from lssvm.estimators._greedy import GreedyModel, GreedyProblem
 from lssvm.estimators._uncertain import ProbabilityMixin
 from lssvm.estimators._validation import (
@@ -186,6 +187,7 @@ class GreedyLSSVC(ClassifierMixin, ProbabilityMixin, GreedyModel):
         self.random_state = random_state
         self.verbose = verbose
 
+    @reports
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> GreedyLSSVC:
         """Fit the model.
 

@@ -10,6 +10,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import validate_data
 
 from lssvm._core.random import RandomState
+from lssvm.estimators._callbacks import reports
 from lssvm.estimators._greedy import GreedyModel, GreedyProblem
 from lssvm.estimators._validation import check_kernel_matrix, check_weight
 from lssvm.tuning import Group, SquaredError
@@ -148,6 +149,7 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, GreedyModel):
         self.random_state = random_state
         self.verbose = verbose
 
+    @reports
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> GreedyLSSVR:
         """Fit the model.
 

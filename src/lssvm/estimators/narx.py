@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm._core.random import RandomState
+from lssvm.estimators._callbacks import Listened, reports, told
 from lssvm.estimators._stored import need_stored
 from lssvm.estimators._validation import check_option, seed_of
 from lssvm.estimators.dual_regressor import LSSVR
@@ -37,7 +38,7 @@ from lssvm.tuning.free_running import RUNAWAY
 FloatArray = NDArray[Any]
 
 
-class NARX(BaseEstimator):
+class NARX(Listened, BaseEstimator):
     r"""Nonlinear autoregression with exogenous inputs, on any regressor.
 
     The model is :math:`\hat y_t = f(y_{t-1}, \dots, y_{t-p}; x_t, \dots, x_{t-r})` with
@@ -155,6 +156,7 @@ class NARX(BaseEstimator):
         tags.input_tags.two_d_array = False
         return tags
 
+    @reports
     def fit(self, y: Any, X: Any = None) -> NARX:
         """Learn from a series.
 
@@ -181,7 +183,7 @@ class NARX(BaseEstimator):
         plan = Plan.of(series, layout, self.horizon, self.n_origins, rolling)
         estimator = LSSVR("cv", gamma="cv") if self.estimator is None else clone(self.estimator)
         if self.validation != "one-step" and wants_tuning(estimator):
-            estimator, result = fit_tuned(estimator, plan, self.search, self._seed)
+            estimator, result = fit_tuned(estimator, plan, self.search, self._seed, told(self))
             self.cv_results_, self.best_score_ = result.cv_results, -result.loss
         else:
             estimator.fit(plan.rows, plan.targets)

@@ -131,7 +131,9 @@ def _tunes_gamma(estimator: LSSVR) -> bool:
     return asked and has_gamma(estimator.kernel)
 
 
-def fit_tuned(estimator: LSSVR, plan: Plan, search: Any, seed: int) -> tuple[LSSVR, TuningResult]:
+def fit_tuned(
+    estimator: LSSVR, plan: Plan, search: Any, seed: int, on_event: Any = None
+) -> tuple[LSSVR, TuningResult]:
     """Choose C and gamma by free runs, then fit with all rows."""
     if estimator._precomputed():
         raise InvalidInputError(
@@ -152,7 +154,9 @@ def fit_tuned(estimator: LSSVR, plan: Plan, search: Any, seed: int) -> tuple[LSS
     )
     rule = PathSearch(n_C=13) if search is None else make_search(search)
     with small_problem(len(plan.rows)):
-        result = rule.run(plan.objective(estimator, gamma), space, random_state=seed)
+        result = rule.run(
+            plan.objective(estimator, gamma), space, random_state=seed, on_event=on_event
+        )
     estimator.set_params(C=result.C)
     if tunes_gamma:
         estimator.set_params(gamma=result.gamma)
