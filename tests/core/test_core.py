@@ -9,7 +9,7 @@ from lssvm._core import memory
 from lssvm._core.errors import InvalidInputError, LSSVMError, MemoryBudgetError
 from lssvm._core.memory import as_bytes, available_memory, block_rows, require
 from lssvm._core.namespace import get_namespace, is_sparse, to_numpy
-from lssvm._core.progress import Progress
+from lssvm._core.progress import Progress, listening
 from lssvm._core.random import as_generator
 from lssvm._core.threads import n_threads, run_blocks, slices
 
@@ -112,3 +112,49 @@ def test_progress_rewrites_its_line_on_a_terminal():
     progress({"stage": "grid", "n_evaluations": 1, "elapsed": 0.0})
     progress({"stage": "done", "n_evaluations": 2, "elapsed": 0.1})
     assert screen.getvalue().count("\r") == 2 and screen.getvalue().endswith("\n")
+
+
+def test_progress_in_a_notebook_has_no_control_codes_and_covers_what_was_longer(monkeypatch):
+    class Notebook(io.StringIO):
+        pass
+
+    Notebook.__module__ = "ipykernel.iostream"
+    page = Notebook()
+    progress = Progress(1, page)
+    event = {"stage": "grid", "n_evaluations": 3, "planned": 6, "elapsed": 90.0, "best_loss": -0.5}
+    progress(event | {"best_C": 1.0, "best_gamma": 0.25})
+    progress({"stage": "done", "n_evaluations": 6, "planned": 6, "elapsed": 91.0})
+    first, second = page.getvalue().split("\r")[1:]
+    assert first == (
+        "lssvm: grid, [#####.....] 3/6 evaluations, best score 0.5 at C=1, gamma=0.25, 1:30, "
+        "at most 1:30 left"
+    )
+    assert "\x1b" not in page.getvalue()
+    assert second.rstrip() == "lssvm: done, 6/6 evaluations, 1:31"
+    assert len(second) == len(first) + 1 and second.endswith("\n")
+
+
+def test_progress_fits_a_narrow_terminal(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setenv("COLUMNS", "40")
+    screen = Terminal()
+    Progress(1, screen)({"stage": "grid", "n_evaluations": 1, "planned": 60, "elapsed": 5.0})
+    assert len(screen.getvalue().removeprefix("\r\x1b[2K")) == 39
+
+
+def test_progress_in_a_log_says_how_long_it_may_take():
+    log = io.StringIO()
+    progress = Progress(1, log)
+    progress({"stage": "path", "n_evaluations": 20, "planned": 60, "elapsed": 3600.0})
+    assert log.getvalue() == "lssvm: path, 20/60 evaluations, 1:00:00, at most 2:00:00 left\n"
+
+
+def test_listeners_hear_every_event_while_they_listen():
+    heard = []
+    with listening(heard.append):
+        Progress(0)({"stage": "a"})
+    Progress(0)({"stage": "b"})
+    assert heard == [{"stage": "a"}]

@@ -182,7 +182,7 @@ def test_an_interrupted_fit_keeps_the_best_so_far(monkeypatch):
             if len(seen) == 3:
                 raise KeyboardInterrupt
 
-    monkeypatch.setattr("lssvm.estimators._fixed.Progress", Stopping)
+    monkeypatch.setattr("lssvm.estimators._callbacks.Progress", Stopping)
     with pytest.warns(ConvergenceWarning, match="interrupted"):
         model = FixedSizeLSSVR(20).fit(X, y)
     assert np.isfinite(model.predict(X)).all()

@@ -2,20 +2,52 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TextIO
+
+_LISTENERS: list[Callable[[dict[str, Any]], None]] = []
+
+
+@contextmanager
+def listening(listener: Callable[[dict[str, Any]], None]) -> Iterator[None]:
+    """Have every event reported to a function too, whatever ``verbose`` is.
+
+    Parameters
+    ----------
+    listener : callable
+        Called with each event, a dict; it may raise KeyboardInterrupt to stop a search.
+
+    Examples
+    --------
+    >>> from lssvm._core.progress import Progress, listening
+    >>> heard = []
+    >>> with listening(heard.append):
+    ...     Progress(0)({"stage": "path"})
+    >>> heard
+    [{'stage': 'path'}]
+    """
+    _LISTENERS.append(listener)
+    try:
+        yield
+    finally:
+        _LISTENERS.remove(listener)
 
 
 class Progress:
-    """Write what a search reports as one line that is rewritten, or as lines in a log.
+    """Write what a search reports: a line that is rewritten, or lines in a log.
 
     Parameters
     ----------
     verbose : int
         0 writes nothing, 1 at most one line a second, 2 every event.
     stream : text stream, optional
-        Standard error by default.
+        Standard error by default. With ``verbose=1`` a terminal or a notebook shows one line with a
+        bar that is rewritten (in a notebook without the control codes of terminals), everything
+        else gets lines of text.
 
     Examples
     --------
@@ -32,9 +64,12 @@ class Progress:
         self.verbose = verbose
         self.stream = sys.stderr if stream is None else stream
         self._last = -1.0
+        self._shown = 0  # length of the text on the line that is rewritten
 
     def __call__(self, event: dict[str, Any]) -> None:
         """Report one event."""
+        for listener in _LISTENERS:
+            listener(event)
         if self.verbose < 1:
             return
         now = time.monotonic()
@@ -42,21 +77,57 @@ class Progress:
         if self.verbose == 1 and not final and now - self._last < 1.0:
             return
         self._last = now
-        if "text" in event:
-            self._write(f"lssvm: {event['text']}", final)
-            return
-        planned = event.get("planned")
-        count = event.get("n_evaluations", 0)
-        text = f"lssvm: {event.get('stage')}, {count}{f'/{planned}' if planned else ''} evaluations"
-        if event.get("best_loss") is not None:
-            text += f", best score {-event['best_loss']:.6g} at C={event['best_C']:.4g}"
-            if event.get("best_gamma") is not None:
-                text += f", gamma={event['best_gamma']:.4g}"
-        self._write(f"{text}, {event.get('elapsed', 0.0):.1f} s", final)
-
-    def _write(self, text: str, final: bool) -> None:
-        live = self.stream.isatty() and self.verbose == 1
-        self.stream.write(f"\r\x1b[2K{text}" if live else f"{text}\n")
-        if live and final:
-            self.stream.write("\n")
+        notebook = type(self.stream).__module__.partition(".")[0] == "ipykernel"
+        live = self.verbose == 1 and (notebook or self.stream.isatty())
+        text = f"lssvm: {event['text']}" if "text" in event else _line(event, live and not final)
+        if live:
+            self._rewrite(text, notebook, final)
+        else:
+            self.stream.write(f"{text}\n")
         self.stream.flush()
+
+    def _rewrite(self, text: str, notebook: bool, final: bool) -> None:
+        if notebook:  # no control codes: what was longer is overwritten by blanks
+            self.stream.write("\r" + text.ljust(self._shown))
+        else:  # a line that wraps could not be rewritten
+            text = text[: max(shutil.get_terminal_size().columns - 1, 20)]
+            self.stream.write(f"\r\x1b[2K{text}")
+        self._shown = len(text)
+        if final:
+            self.stream.write("\n")
+            self._shown = 0
+
+
+def _line(event: dict[str, Any], bar: bool) -> str:
+    """Return an event of a search as a line of text."""
+    count, planned = int(event.get("n_evaluations", 0)), int(event.get("planned") or 0)
+    text = f"lssvm: {event.get('stage')}, "
+    if planned and bar:
+        done = min(10, 10 * count // planned)
+        text += f"[{'#' * done}{'.' * (10 - done)}] "
+    text += f"{count}{f'/{planned}' if planned else ''} evaluations"
+    if event.get("best_loss") is not None:
+        text += f", best score {-event['best_loss']:.6g} at C={event['best_C']:.4g}"
+        if event.get("best_gamma") is not None:
+            text += f", gamma={event['best_gamma']:.4g}"
+    elapsed = float(event.get("elapsed", 0.0))
+    text += f", {duration(elapsed)}"
+    if 0 < count < planned and elapsed >= 1.0:  # a plan is the most that a search may need
+        text += f", at most {duration(elapsed * (planned - count) / count)} left"
+    return text
+
+
+def duration(seconds: float) -> str:
+    """Return a time for people.
+
+    Examples
+    --------
+    >>> from lssvm._core.progress import duration
+    >>> duration(3.21), duration(75), duration(7265)
+    ('3.2 s', '1:15', '2:01:05')
+    """
+    if seconds < 60.0:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
