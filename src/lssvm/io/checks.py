@@ -219,7 +219,7 @@ def _check_fixed(model: Any, fitted: dict[str, Any], d: int, m: int, k: int, cla
         need(used.shape == (m, k), "_used does not fit")
     by_class = fitted["_by_class"]
     need(classes > 0 or not by_class, "a regressor has no classes")
-    moments = instance(fitted.get("moments_", []), list, "moments_")
+    moments = instance(fitted.get("moments_") or [], list, "moments_")
     need(len(moments) in (0, classes if by_class else 1), "moments_ does not fit")
     for part in moments:
         check_moments(part, m, 0 if by_class else k)

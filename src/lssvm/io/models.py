@@ -38,7 +38,7 @@ _DUAL = {
 }
 _FIXED = {
     "support": "prototypes_ n_prototypes_ _kernel _fitted_loss _by_class _no_update _used "
-    "peak_memory_",
+    "peak_memory_ solver_ residual_",
     "prediction": "sparsity_paths_",
     "all": "moments_ _map _sample selection_ size_results_ sample_results_",
 }
