@@ -272,6 +272,48 @@ def test_strange_headers_are_refused(data, tmp_path):
         read_header(tmp_path / "m")
 
 
+def edited(data, change):
+    """Return a file after its record and its arrays were changed."""
+    header, arrays = split(data)
+    tree = json.loads(header)
+    record = json.loads(tree["__metadata__"]["model"])
+    arrays = change(tree, record, arrays) or arrays
+    tree["__metadata__"]["model"] = json.dumps(record)
+    return packed(tree, arrays)
+
+
+def test_an_output_code_of_too_many_classes_is_refused_before_it_is_compared(tmp_path):
+    def change(tree, record, arrays):
+        size = len(arrays)
+        tree["large"] = entry([50_000, 16], [size, size + 800_000], "I8")
+        record["parameters"]["multiclass"] = {
+            "object": "Code",
+            "fields": {"matrix": {"array": "large"}, "name": "x"},
+        }
+        return arrays + b"\1" * 800_000
+
+    tracemalloc.start()
+    assert tries(tmp_path / "m", edited(stored("fixed", tmp_path / "m"), change)) is None
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**24
+
+
+def test_an_array_that_is_named_often_is_not_copied_often(tmp_path):
+    def change(tree, record, arrays):
+        size = len(arrays)
+        tree["large"] = entry([256, 8], [size, size + 2048], "I8")
+        code = {"object": "Code", "fields": {"matrix": {"array": "large"}, "name": "x"}}
+        record["parameters"]["targets"] = [code] * 2000
+        words = np.unpackbits(np.arange(256, dtype=np.uint8)).reshape(256, 8)
+        return arrays + (2 * words.astype(np.int8) - 1).tobytes()
+
+    data = edited(stored("fixed", tmp_path / "m"), change)
+    (tmp_path / "m").write_bytes(data)
+    with pytest.raises(lssvm.ModelFileError, match="refers to its arrays too often"):
+        load(tmp_path / "m")
+
+
 def test_deeply_nested_values_are_refused(tmp_path):
     header, arrays = split(stored("fixed", tmp_path / "m"))
     tree = json.loads(header)
@@ -331,13 +373,16 @@ class Never:
             raise AssertionError(name)
 sys.meta_path.insert(0, Never())
 from lssvm import load
+from lssvm.io import read_header
+read_header(sys.argv[1])
+assert "sklearn" not in sys.modules and "scipy" not in sys.modules
 model = load(sys.argv[1])
 assert "safetensors" not in sys.modules
 print(type(model).__name__)
 """
 
 
-def test_loading_needs_no_library_for_the_format(tmp_path):
+def test_a_header_needs_only_numpy_and_a_model_no_library_for_the_format(tmp_path):
     stored("fixed", tmp_path / "m")
     command = [sys.executable, "-c", LOADS, str(tmp_path / "m")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

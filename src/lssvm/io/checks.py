@@ -21,6 +21,7 @@ from lssvm.estimators._greedy import GreedyModel
 from lssvm.features import NystromMap
 from lssvm.io.checks_series import check_series
 from lssvm.io.checks_uncertain import check_cache, check_memory, check_sample, check_scores
+from lssvm.io.known import MAX_CLASSES
 from lssvm.io.need import (
     floats,
     instance,
@@ -35,9 +36,6 @@ from lssvm.io.need import (
 from lssvm.kernels import Kernel, Polynomial, Precomputed
 from lssvm.moments import Moments
 from lssvm.reductions import GreedyPath
-
-MAX_CLASSES = 4096
-"""The check of an output code takes the square of this many bytes."""
 
 _MOST = 4096  # threads, and degrees of a polynomial
 
@@ -85,7 +83,8 @@ def check_model(model: Any, fitted: dict[str, Any], keep: str) -> None:
     for name in ("_single", "_by_class"):
         instance(fitted.get(name, False), bool, name)
     for name in ("_seed", "n_iter_", "n_evaluations_", "n_prototypes_"):
-        need(is_whole(fitted.get(name, 0)) and fitted.get(name, 0) >= 0, f"{name} is no number")
+        value = fitted.get(name, 0)
+        need(is_whole(value) and 0 <= value < 2**63, f"{name} is no number")
     if "_scales" in fitted and fitted["_scales"] is not None:
         floats(fitted["_scales"], (d,), "_scales")
     classes = _check_classes(model, fitted, k)
@@ -191,9 +190,10 @@ def _check_dual(model: Any, fitted: dict[str, Any], d: int, m: int, k: int, clas
         need(name in fitted, f"{name} is missing")
     wholes(fitted["support_"], (m,), "support_", 0)
     _check_basis(model, fitted["_basis"], d, m)
-    need(isinstance(fitted["_machines"], list), "_machines is no list")
+    machines = instance(fitted["_machines"], list, "_machines")
+    need(len(machines) <= k, "there are more kernels than outputs")
     found = []
-    for machine in fitted["_machines"]:
+    for machine in machines:
         need(type(machine) is tuple and len(machine) == 2, "_machines has another shape")
         check_kernel(machine[0], model.kernel, d, "a kernel")
         need(isinstance(machine[0], Precomputed) == model._precomputed(), "a kernel does not fit")

@@ -27,7 +27,7 @@ def check_series(model: Any, fitted: dict[str, Any]) -> None:
     for name in ("horizon_", "n_series_"):
         need(is_whole(fitted[name]) and 1 <= fitted[name] <= _MOST, f"{name} is no number")
     for name in ("n_exog_", "_seed"):
-        need(is_whole(fitted[name]) and fitted[name] >= 0, f"{name} is no number")
+        need(is_whole(fitted[name]) and 0 <= fitted[name] < 2**63, f"{name} is no number")
     need(type(fitted["_listed"]) is bool, "_listed is no answer")
     regressors = (LSSVR, FixedSizeLSSVR, GreedyLSSVR)
     need(model.estimator is None or isinstance(model.estimator, regressors), "no regressor")

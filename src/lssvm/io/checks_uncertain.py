@@ -61,7 +61,7 @@ def check_memory(model: Any, fitted: dict[str, Any], d: int, k: int, classes: in
     if memory.held is not None or memory.held_rows is not None:
         t = len(floats(memory.held, (None, k), "the scores", finite=False))
         wholes(memory.held_rows, (t,), "the rows of the scores", 0, n)
-    need(isinstance(memory.parts, list), "the parts are no list")
+    need(isinstance(memory.parts, list) and len(memory.parts) <= k, "the parts do not fit")
     columns: list[int] = []
     for part in memory.parts:
         columns += _check_part(model, part, n, d, k)

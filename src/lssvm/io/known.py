@@ -6,6 +6,9 @@ from dataclasses import fields
 from functools import cache
 from typing import Any
 
+MAX_CLASSES = 4096
+"""Classes that a stored model may have: the check of an output code takes their square in bytes."""
+
 _LEFT_OUT = {"DualSystem": {"budget", "threads"}, "TuningResult": {"point"}}
 
 

@@ -20,6 +20,7 @@ from lssvm._core.memory import as_bytes
 from lssvm._core.threads import n_threads
 from lssvm.estimators._stored import FORMS, stored_form
 from lssvm.io.checks import check_model, read_preparation
+from lssvm.io.known import MAX_CLASSES
 from lssvm.io.values import NotStorable, Reader, Writer
 
 _COMMON = {
@@ -99,6 +100,11 @@ def check_storable(model: Any, keep: str) -> None:
             f"{', '.join(sorted(PARTS))}."
         )
     check_is_fitted(model)
+    if len(getattr(model, "classes_", ())) > MAX_CLASSES:
+        raise InvalidInputError(
+            f"A model file holds at most {MAX_CLASSES} classes; this model has "
+            f"{len(model.classes_)}."
+        )
     if keep not in FORMS:
         raise InvalidInputError(f"keep={keep!r} is not known: choose one of {', '.join(FORMS)}.")
     if FORMS.index(stored_form(model)) < FORMS.index(keep):

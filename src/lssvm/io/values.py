@@ -20,7 +20,7 @@ from scipy.sparse import csr_array, csr_matrix, issparse
 
 from lssvm._core.errors import InvalidInputError, ModelFileError
 from lssvm.io.container import DTYPES, as_raw
-from lssvm.io.known import known, stored_fields
+from lssvm.io.known import MAX_CLASSES, known, stored_fields
 
 DEPTH = 24
 """How deeply values may be nested."""
@@ -178,6 +178,9 @@ class Reader:
         self.used: set[str] = set()
         self._model = model
         self._depth = 0
+        self._sparse: dict[Any, Any] = {}
+        self._copied = 0  # bytes of arrays that classes may have copied
+        self._most = 2**20 + 8 * sum(array.nbytes for array in arrays.values())
 
     def read(self, stored: Any) -> Any:
         """Return the value; raise a `ModelFileError` where it is none."""
@@ -260,7 +263,10 @@ class Reader:
         if not fits or (len(indices) and not 0 <= indices.min() <= indices.max() < shape[1]):
             raise ModelFileError("The file holds a sparse matrix that does not fit together.")
         kind = csr_array if stored.get("kind") == "array" else csr_matrix
-        return kind((data, indices, indptr), shape=tuple(shape), copy=False)
+        key = (kind, *shape, *(id(a) for a in (data, indices, indptr)))
+        if key not in self._sparse:  # its indices may be a copy: one for all
+            self._sparse[key] = kind((data, indices, indptr), shape=tuple(shape), copy=False)
+        return self._sparse[key]
 
     def _read_object(self, stored: dict[str, Any]) -> Any:
         name, parts = stored["object"], stored.get("fields")
@@ -270,7 +276,15 @@ class Reader:
         names = set(stored_fields(kind))
         if not set(parts) <= names:  # parts that came later have defaults
             raise ModelFileError(f"The file holds a {name} with other parts than {sorted(names)}.")
-        return kind(**{key: self.read(part) for key, part in parts.items()})
+        given = {key: self.read(part) for key, part in parts.items()}
+        if hasattr(kind, "__post_init__"):
+            self._copied += sum(a.nbytes for a in given.values() if isinstance(a, np.ndarray))
+            if self._copied > self._most:
+                raise ModelFileError("The file refers to its arrays too often.")
+        matrix = given.get("matrix")  # of an output code
+        if isinstance(matrix, (list, np.ndarray)) and len(matrix) > MAX_CLASSES:
+            raise ModelFileError(f"The file has more than {MAX_CLASSES} classes.")
+        return kind(**given)
 
     def _read_model(self, stored: dict[str, Any]) -> Any:
         if self._model is None:
