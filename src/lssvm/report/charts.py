@@ -1,0 +1,356 @@
+"""Small pictures as inline SVG, coloured by the page's style sheet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lssvm.report.markup import Markup, clean, tag
+from lssvm.report.scales import Scale, short
+
+FloatArray = NDArray[np.float64]
+
+WIDTH = 400  # of a picture in its own units, about as many pixels as a telephone shows
+LETTER = 6.6  # mean width of a letter in them
+LAYERS = 6  # of half transparent dots, so that dense places look dense
+N_COLOURS = 8
+SHAPES = ("dot", "square", "up", "diamond", "down", "cross")
+
+
+class Chart:
+    """A picture with two axes.
+
+    Parameters
+    ----------
+    label : str
+        What the picture shows, for those who cannot see it.
+    x, y : array-like or (float, float)
+        Values that have to be in the picture.
+    x_label, y_label : str
+    height : int, default=290
+    x_log, y_log, x_zero, y_zero : bool, default=False
+        Logarithmic axes; axes that begin at zero.
+    x_limits, y_limits : (float, float) or None, default=None
+        Ends of the axes instead.
+    x_names, y_names : list of (float, str) or None, default=None
+        Ticks instead.
+
+    Examples
+    --------
+    >>> from lssvm.report.charts import Chart
+    >>> chart = Chart("a line", [0, 1], [0, 2], "x", "y")
+    >>> svg = chart.line([0, 1], [0, 2]).svg()
+    >>> svg.startswith("<svg"), "a line" in svg
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        label: str,
+        x: Any,
+        y: Any,
+        x_label: str,
+        y_label: str,
+        *,
+        height: int = 290,
+        x_log: bool = False,
+        y_log: bool = False,
+        x_zero: bool = False,
+        y_zero: bool = False,
+        x_limits: tuple[float, float] | None = None,
+        y_limits: tuple[float, float] | None = None,
+        x_names: list[tuple[float, str]] | None = None,
+        y_names: list[tuple[float, str]] | None = None,
+    ) -> None:
+        self.label, self.x_label, self.y_label, self.height = label, x_label, y_label, height
+        bottom, top = height - 44.0, 10.0
+        self.y = _scale(y, bottom, top, y_log, y_zero, y_limits)
+        self.y_names = self.y.ticks() if y_names is None else y_names
+        widest = max((len(name) for _, name in self.y_names), default=1)
+        self.left = 26.0 + LETTER * min(widest, 12)
+        self.x = _scale(x, self.left, WIDTH - 10.0, x_log, x_zero, x_limits)
+        self.x_names = self.x.ticks() if x_names is None else x_names
+        self.parts: list[Markup] = []
+        self.under: list[Markup] = []  # beneath the grid
+
+    # -- what can be drawn -----------------------------------------------------------------------
+
+    def line(
+        self,
+        x: Any,
+        y: Any,
+        colour: int | str | None = 0,
+        *,
+        dashed: bool = False,
+        width: float = 2.2,
+        opacity: float | None = None,
+        steps: bool = False,
+    ) -> Chart:
+        """Join points by a line; ``colour=None`` is that of the text."""
+        px, py = self._places(x, y)
+        if len(px) == 0:
+            return self
+        places = _decimals(px, py)
+        d = f"M{places[0]}"
+        if steps:
+            d += "".join(f"H{p.split(' ')[0]}V{p.split(' ')[1]}" for p in places[1:])
+        else:
+            d += "L" + " ".join(places[1:]) if len(places) > 1 else "h0"
+        self.parts.append(
+            tag(
+                "path",
+                d=d,
+                class_=f"ln {_series(colour)}",
+                stroke_width=width,
+                stroke_dasharray="5 4" if dashed else None,
+                stroke_opacity=opacity,
+            )
+        )
+        return self
+
+    def band(self, x: Any, low: Any, high: Any, colour: int = 0) -> Chart:
+        """Fill what lies between two lines."""
+        px, bottom = self._places(x, low)
+        _, top = self._places(x, high)
+        there = _decimals(px, top)
+        back = _decimals(px[::-1], bottom[::-1])
+        d = f"M{' L'.join([*there, *back])}Z"
+        self.parts.append(tag("path", d=d, class_=f"fl {_series(colour)}", fill_opacity=0.18))
+        return self
+
+    def dots(
+        self,
+        x: Any,
+        y: Any,
+        colour: int | str | None = 0,
+        *,
+        size: float = 4.0,
+        shape: str = "dot",
+        opacity: float = 1.0,
+        outlined: bool = False,
+    ) -> Chart:
+        """Draw marks; many half transparent ones add up where they are dense."""
+        px, py = self._places(x, y)
+        keep = np.isfinite(px) & np.isfinite(py)
+        px, py = px[keep], py[keep]
+        layers = LAYERS if opacity < 1.0 and len(px) > 50 else 1
+        kind = "dt" if shape == "dot" else "fl"
+        for layer in range(layers):
+            part = slice(layer, None, layers)
+            d = "".join(_mark(p, shape, size) for p in _decimals(px[part], py[part]))
+            if not d:
+                continue
+            if outlined:
+                ring = {"stroke_width": size + 2.4} if shape == "dot" else {"stroke_width": 2.4}
+                self.parts.append(tag("path", d=d, class_="dt ring", **ring))
+            self.parts.append(
+                tag(
+                    "path",
+                    d=d,
+                    class_=f"{kind} {_series(colour)}",
+                    stroke_width=size if shape == "dot" else None,
+                    opacity=None if opacity == 1.0 else opacity,
+                )
+            )
+        return self
+
+    def star(self, x: float, y: float, colour: int = 1, title: str = "") -> Chart:
+        """Mark one place as the chosen one."""
+        px, py = self.x(x), self.y(y)
+        angle = np.arange(10) * np.pi / 5
+        radius = np.where(np.arange(10) % 2 == 0, 9.5, 4.0)
+        places = _decimals(px + radius * np.sin(angle), py - radius * np.cos(angle))
+        inner = tag("path", tag("title", title), d=f"M{'L'.join(places)}Z")
+        self.parts.append(tag("g", inner, class_=f"fl star {_series(colour)}"))
+        return self
+
+    def bars(self, edges: Any, heights: Any, colour: int = 0, opacity: float = 0.75) -> Chart:
+        """Draw a histogram."""
+        left, base = self.x(np.asarray(edges)), self.y(0.0)
+        top = self.y(np.asarray(heights))
+        d = "".join(
+            f"M{a:.1f} {base:.1f}V{t:.1f}H{b:.1f}V{base:.1f}Z"
+            for a, b, t in zip(left[:-1], left[1:], top, strict=True)
+            if base - t > 0.05
+        )
+        self.parts.append(tag("path", d=d, class_=f"fl bar {_series(colour)}", opacity=opacity))
+        return self
+
+    def rule(self, *, x: float | None = None, y: float | None = None, title: str = "") -> Chart:
+        """Draw a dashed line across the picture."""
+        if x is not None:
+            place = self.x(x)
+            ends = {"x1": place, "x2": place, "y1": self.y.stop, "y2": self.y.start}
+        else:
+            place = self.y(0.0 if y is None else y)
+            ends = {"x1": self.x.start, "x2": self.x.stop, "y1": place, "y2": place}
+        self.parts.append(
+            tag("line", *([tag("title", title)] if title else []), class_="rule", **ends)
+        )
+        return self
+
+    def text(self, x: float, y: float, words: Any, anchor: str = "middle") -> Chart:
+        """Write a word at a place of the data."""
+        self.parts.append(
+            tag("text", words, x=self.x(x), y=self.y(y), text_anchor=anchor, class_="word")
+        )
+        return self
+
+    def cells(self, x_edges: FloatArray, y_edges: FloatArray, levels: NDArray[np.intp]) -> Chart:
+        """Fill a grid of cells by levels from 0; below zero is left empty.
+
+        Parameters
+        ----------
+        x_edges : array of shape (c + 1,)
+            In the units of the axis (logarithms where it is logarithmic).
+        y_edges : array of shape (r + 1,)
+        levels : int array of shape (r, c)
+        """
+        px = _linear(self.x)(x_edges)
+        py = _linear(self.y)(y_edges)
+        n = int(levels.max()) + 1
+        for level in range(n):
+            d = []
+            for i in range(len(levels)):
+                inside = np.concatenate(([False], levels[i] == level, [False]))
+                (changes,) = np.nonzero(inside[1:] != inside[:-1])
+                for a, b in changes.reshape(-1, 2):
+                    d.append(f"M{px[a]:.1f} {py[i]:.1f}H{px[b]:.1f}V{py[i + 1]:.1f}H{px[a]:.1f}Z")
+            share = level / max(n - 1, 1)
+            self.under.append(
+                tag("path", d="".join(d), class_="fl s0 cell", fill_opacity=0.04 + 0.86 * share)
+            )
+        return self
+
+    # -- the whole -------------------------------------------------------------------------------
+
+    def svg(self) -> Markup:
+        """Return the picture."""
+        return tag(
+            "svg",
+            tag("title", self.label),
+            tag("g", self.under, shape_rendering="crispEdges") if self.under else None,
+            self._axes(),
+            self.parts,
+            viewBox=f"0 0 {WIDTH} {self.height}",
+            role="img",
+            aria_label=clean(self.label),
+        )
+
+    def _axes(self) -> list[Markup]:
+        left, right, bottom, top = self.x.start, self.x.stop, self.y.start, self.y.stop
+        grid, words = [], []
+        for value, name in self.y_names:
+            place = self.y(value)
+            grid.append(f"M{left:.1f} {place:.1f}H{right:.1f}")
+            words.append(tag("text", short(name, 12), x=left - 6, y=place + 4, text_anchor="end"))
+        for value, name in self.x_names:
+            place = self.x(value)
+            grid.append(f"M{place:.1f} {top:.1f}V{bottom:.1f}")
+            words.append(tag("text", short(name, 12), x=place, y=bottom + 16, text_anchor="middle"))
+        middle = (top + bottom) / 2
+        return [
+            tag("path", d="".join(grid), class_="grid"),
+            tag("g", words, class_="ticks"),
+            tag(
+                "text",
+                short(self.x_label, 56),
+                x=(left + right) / 2,
+                y=self.height - 7,
+                text_anchor="middle",
+                class_="axis",
+            ),
+            tag(
+                "text",
+                short(self.y_label, 40),
+                x=13,
+                y=middle,
+                text_anchor="middle",
+                transform=f"rotate(-90 13 {middle:.1f})",
+                class_="axis",
+            ),
+        ]
+
+    def _places(self, x: Any, y: Any) -> tuple[FloatArray, FloatArray]:
+        px, py = np.broadcast_arrays(
+            np.atleast_1d(self.x(np.asarray(x))), np.atleast_1d(self.y(np.asarray(y)))
+        )
+        # What lies outside the axes is drawn at their ends, not outside the picture.
+        top, bottom = sorted((self.y.start, self.y.stop))
+        return np.clip(px, self.x.start, self.x.stop), np.clip(py, top, bottom)
+
+
+def _scale(
+    values: Any,
+    start: float,
+    stop: float,
+    log: bool,
+    zero: bool,
+    limits: tuple[float, float] | None,
+) -> Scale:
+    if limits is not None:
+        return Scale(float(limits[0]), float(limits[1]), start, stop, log)
+    return Scale.of(values, start, stop, log=log, zero=zero)
+
+
+def _linear(scale: Scale) -> Scale:
+    return Scale(scale.low, scale.high, scale.start, scale.stop)
+
+
+def _series(colour: int | str | None) -> str:
+    """Return the class of a colour: a number, a class itself, or None for that of the text."""
+    if isinstance(colour, str):
+        return colour
+    return "st" if colour is None else f"s{colour % N_COLOURS}"
+
+
+def _decimals(px: Any, py: Any) -> list[str]:
+    """Return places to a tenth of a unit."""
+    return [f"{a:.1f} {b:.1f}".replace(".0", "") for a, b in zip(px, py, strict=True)]
+
+
+def _mark(place: str, shape: str, size: float) -> str:
+    r = size / 2
+    if shape == "dot":
+        return f"M{place}h.01"
+    outline = {
+        "square": f"m{-r:g} {-r:g}h{size:g}v{size:g}h{-size:g}z",
+        "diamond": f"m0 {-1.3 * r:g}l{1.3 * r:g} {1.3 * r:g} {-1.3 * r:g} {1.3 * r:g} "
+        f"{-1.3 * r:g} {-1.3 * r:g}z",
+        "up": f"m0 {-1.2 * r:g}l{1.2 * r:g} {2.1 * r:g}h{-2.4 * r:g}z",
+        "down": f"m0 {1.2 * r:g}l{1.2 * r:g} {-2.1 * r:g}h{-2.4 * r:g}z",
+        "cross": f"m{-r / 3:g} {-r:g}h{2 * r / 3:g}v{2 * r / 3:g}h{2 * r / 3:g}v{2 * r / 3:g}"
+        f"h{-2 * r / 3:g}v{2 * r / 3:g}h{-2 * r / 3:g}v{-2 * r / 3:g}h{-2 * r / 3:g}"
+        f"v{-2 * r / 3:g}h{2 * r / 3:g}z",
+    }
+    return f"M{place}{outline[shape]}"
+
+
+def figure(picture: Markup, caption: Any, legend: Sequence[tuple[str, Any]] = ()) -> Markup:
+    """Return a picture with its caption and legend.
+
+    Parameters
+    ----------
+    picture : Markup
+    caption : str or Markup
+    legend : list of (str, str)
+        Style of the mark ("s0 line", "s1 dash", "s2 dot", "s3 area", ...) and what it stands for.
+
+    Examples
+    --------
+    >>> from lssvm.report.charts import figure
+    >>> from lssvm.report.markup import Markup
+    >>> figure(Markup("<svg></svg>"), "a & b")
+    '<figure><svg></svg><figcaption>a &amp; b</figcaption></figure>'
+    """
+    keys = None
+    if legend:
+        items = [
+            tag("li", tag("span", class_=f"key {style}", aria_hidden="true"), " ", name)
+            for style, name in legend
+        ]
+        keys = tag("ul", items, class_="legend")
+    return tag("figure", picture, keys, tag("figcaption", caption))

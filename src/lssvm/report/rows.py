@@ -1,0 +1,234 @@
+"""Rows for a report: a sample in memory of whatever the data set is, as the model takes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
+
+from lssvm._core.errors import InvalidInputError
+from lssvm.blocks import Scan, scan
+from lssvm.blocks.frames import FrameReader, is_frame, raw_block
+from lssvm.blocks.raw import RawBlock, Schema, check_rows, plain_features
+from lssvm.estimators.fixed_stream import model_rows
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+
+LIMIT = 50_000  # rows that are kept in memory
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of a data set with their targets.
+
+    Attributes
+    ----------
+    block : RawBlock
+        Rows of positive weight, with targets.
+    schema : Schema
+        Columns of features.
+    n_rows : int
+        Rows there are, of which ``block`` holds all or a uniform sample.
+    positions : int array
+        Where the rows stand among all rows.
+    target : tuple of str
+        Names of the target, where it has any.
+    files : tuple of str
+        Where the rows come from, where that is files.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm import LSSVC
+    >>> from lssvm.report.rows import Rows
+    >>> X, y = np.arange(6.0).reshape(3, 2), np.array([0, 1, 1])
+    >>> rows = Rows.read(LSSVC(gamma=1.0).fit(X, y), (X, y))
+    >>> rows.n_rows, rows.schema.names, rows.take([2]).y.tolist()
+    (3, ('x0', 'x1'), [1])
+    """
+
+    block: RawBlock
+    schema: Schema
+    n_rows: int
+    positions: IntArray
+    target: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, estimator: Any, data: Any, limit: int = LIMIT, seed: int = 0) -> Rows:
+        """Read at most ``limit`` rows, drawn uniformly, of a scan or a pair (X, y).
+
+        Parameters
+        ----------
+        estimator : object
+            Fitted; its columns are read.
+        data : Scan or (X, y)
+        limit : int, default=50000
+        seed : int, default=0
+
+        Notes
+        -----
+        One pass over the data, one more to count the rows of files. Memory of the sample.
+        """
+        if isinstance(data, tuple) and len(data) == 2:
+            block, schema = _from_pair(*data)
+            return cls._of(_sample([block], len(block), limit, seed), schema, len(block))
+        if not isinstance(data, Scan):
+            raise InvalidInputError(
+                f"The rows of a report came as {type(data).__name__}: give lssvm.scan(...) with a "
+                "target, or a pair (X, y)."
+            )
+        if not data.has_target:
+            raise InvalidInputError(
+                "The rows of a report have no target: give scan(..., target=...)."
+            )
+        data = _columns_of(estimator, data)
+        n = data.n_rows
+        found = cls._of(_sample(data.blocks(), n, limit, seed), data.schema, n)
+        reader: Any = data.reader
+        target = getattr(reader, "target", ())
+        names = target if isinstance(target, tuple) else ()
+        files = tuple(str(file) for file in getattr(reader, "files", ()))
+        return replace(found, target=tuple(str(name) for name in names), files=files)
+
+    @classmethod
+    def _of(cls, sampled: tuple[RawBlock, IntArray], schema: Schema, n: int) -> Rows:
+        block, positions = sampled
+        check_rows(block)
+        if block.weight is not None:
+            used = np.flatnonzero(block.weight > 0)
+            block, positions = block.take(used), positions[used]
+        if len(block) == 0:
+            raise InvalidInputError("The rows of a report are empty, or have no weight.")
+        return cls(block, schema, n, positions)
+
+    def __len__(self) -> int:
+        return len(self.block)
+
+    @property
+    def complete(self) -> bool:
+        """Whether these are all rows."""
+        return len(self) == self.n_rows
+
+    @property
+    def y(self) -> NDArray[Any]:
+        """The targets, shape (n,) or (n, k)."""
+        assert self.block.target is not None
+        return self.block.target
+
+    @property
+    def weight(self) -> FloatArray | None:
+        """The weights, shape (n,); None where all are one."""
+        weight = self.block.weight
+        return None if weight is None or np.all(weight == weight[0]) else weight
+
+    def take(self, rows: Any) -> Rows:
+        """Return some rows."""
+        index = np.asarray(rows, dtype=np.intp)
+        return replace(self, block=self.block.take(index), positions=self.positions[index])
+
+    def some(self, limit: int, seed: int = 0) -> Rows:
+        """Return at most so many rows, drawn at random, in their order."""
+        if len(self) <= limit:
+            return self
+        rng = np.random.default_rng(seed)
+        return self.take(np.sort(rng.choice(len(self), limit, replace=False)))
+
+    def shuffled(self, column: int, order: IntArray) -> Rows:
+        """Return the rows with the values of one column in another order."""
+        name, kind = self.schema.names[column], self.schema.kinds[column]
+        if kind == "number":
+            j = self.schema.numbers.index(name)
+            numbers = self.block.numbers.copy()
+            numbers[:, j] = numbers[order, j]
+            return replace(self, block=replace(self.block, numbers=numbers))
+        j = self.schema.texts.index(name)
+        texts = list(self.block.texts)
+        texts[j] = texts[j].take(order)
+        return replace(self, block=replace(self.block, texts=tuple(texts)))
+
+    def codes(self) -> FloatArray:
+        """Return all columns as numbers, strings by their position; only to tell rows apart."""
+        texts = [text.codes.astype(np.float64) for text in self.block.texts]
+        return np.column_stack([self.block.numbers, *texts])
+
+    def given(self, estimator: Any) -> Any:
+        """Return the rows as the estimator takes them for a prediction."""
+        if hasattr(estimator, "preparation_"):
+            return replace(self.block, target=None, weight=None)
+        names = getattr(estimator, "feature_names_in_", None)
+        if names is not None:
+            try:
+                import pandas as pd
+            except ImportError:
+                return plain_features(self.block)
+            numbers = dict(zip(self.schema.numbers, self.block.numbers.T, strict=True))
+            texts = {
+                name: np.array([*column.levels, None], dtype=object)[column.codes]
+                for name, column in zip(self.schema.texts, self.block.texts, strict=True)
+            }
+            columns = numbers | texts
+            return pd.DataFrame({name: columns[name] for name in self.schema.names})
+        if self.schema.texts:
+            raise InvalidInputError(
+                f"The columns {list(self.schema.texts)} hold text, but the model was fitted to an "
+                "array of numbers: give the rows as it takes them."
+            )
+        return plain_features(self.block)
+
+    def features(self, estimator: Any) -> Any:
+        """Return the rows as a copy of the estimator is fitted to them, prepared if it prepares."""
+        if hasattr(estimator, "preparation_"):
+            return estimator.preparation_.transform(self.block)
+        return self.given(estimator)
+
+    def inner(self, estimator: Any) -> FloatArray:
+        """Return the features (n, d) that the model itself sees, behind all preparation."""
+        X = self.features(estimator)
+        if isinstance(estimator, Pipeline) and len(estimator.steps) > 1:
+            X = estimator[:-1].transform(X)
+        return np.asarray(X, dtype=np.float64)
+
+
+def _columns_of(estimator: Any, data: Scan) -> Scan:
+    if hasattr(estimator, "preparation_"):
+        return model_rows(estimator, data)
+    names = getattr(estimator, "feature_names_in_", None)
+    known = None if names is None else tuple(str(name) for name in names)
+    return data.select(known, int(estimator.n_features_in_))
+
+
+def _from_pair(X: Any, y: Any) -> tuple[RawBlock, Schema]:
+    target = np.asarray(y)
+    if is_frame(X):
+        schema = FrameReader(X, (), None, None).schema
+        block = raw_block(X, schema)
+    else:
+        source = scan(np.asarray(X))
+        schema = source.schema
+        block = RawBlock.join(list(source.blocks()))
+    if target.ndim not in (1, 2) or len(target) != len(block):
+        raise InvalidInputError(
+            f"y has shape {target.shape} but X has {len(block)} rows: give one target per row."
+        )
+    return replace(block, target=target, places=()), schema
+
+
+def _sample(blocks: Any, n: int, limit: int, seed: int) -> tuple[RawBlock, IntArray]:
+    """Return at most ``limit`` of n rows, and their positions."""
+    if n <= limit:
+        whole = RawBlock.join(list(blocks))
+        return whole, np.arange(len(whole))
+    positions = np.sort(np.random.default_rng(seed).choice(n, limit, replace=False))
+    parts, start = [], 0
+    for block in blocks:
+        first, last = np.searchsorted(positions, (start, start + len(block)))
+        if last > first:
+            check_rows(block)
+            parts.append(block.take(positions[first:last] - start))
+        start += len(block)
+    return RawBlock.join(parts), positions
