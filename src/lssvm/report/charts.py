@@ -17,6 +17,7 @@ WIDTH = 400  # of a picture in its own units, about as many pixels as a telephon
 LETTER = 6.6  # mean width of a letter in them
 LAYERS = 6  # of half transparent dots, so that dense places look dense
 N_COLOURS = 8
+LONG = 7  # entries of a legend that stand below each other where there is room
 SHAPES = ("dot", "square", "up", "diamond", "down", "cross")
 
 
@@ -144,7 +145,7 @@ class Chart:
             if not d:
                 continue
             if outlined:
-                ring = {"stroke_width": size + 2.4} if shape == "dot" else {"stroke_width": 2.4}
+                ring = {"stroke_width": size + 2.2} if shape == "dot" else {"stroke_width": 2.2}
                 self.parts.append(tag("path", d=d, class_="dt ring", **ring))
             self.parts.append(
                 tag(
@@ -352,5 +353,5 @@ def figure(picture: Markup, caption: Any, legend: Sequence[tuple[str, Any]] = ()
             tag("li", tag("span", class_=f"key {style}", aria_hidden="true"), " ", name)
             for style, name in legend
         ]
-        keys = tag("ul", items, class_="legend")
+        keys = tag("ul", items, class_="legend" if len(items) <= LONG else "legend long")
     return tag("figure", picture, keys, tag("figcaption", caption))

@@ -52,7 +52,9 @@ def _matrix(counts: FloatArray, names: list[str]) -> Markup:
         cells = []
         for j, value in enumerate(counts[i]):
             share = float(value / sums[i]) if sums[i] > 0 else 0.0
-            text = "" if small and value == 0 else _amount(value)
+            text: Any = "" if small and value == 0 else _amount(value)
+            if not small:
+                text = [text, tag("small", percent(share, 0))]
             cells.append(
                 tag(
                     "td",
@@ -268,7 +270,9 @@ def _probability_pictures(subject: Subject) -> list[Markup]:
     gaps = np.array([abs(mean - share) for mean, share, _ in bins])
     error = float(sizes @ gaps / sizes.sum())
     subject.facts["calibration_error"] = error
-    if error > 0.05 and len(p) >= 200:
+    # Groups of few rows are off by chance: about this much where probabilities are right.
+    chance = float(sum(n * np.sqrt(2 / np.pi * m * (1 - m) / n) for m, _, n in bins) / sizes.sum())
+    if error > 0.03 + 1.5 * chance:
         subject.notes.append(
             f"The probabilities are off by {percent(error)} on average: rank rows by them, but do "
             "not take them at their word."

@@ -121,10 +121,12 @@ def coverage(subject: Subject, intervals: list[Intervals]) -> Section | None:
         [0, 1],
         "promised",
         "inside",
-        x_limits=(0.4, 1.02),
+        x_limits=(0.45, 1.02),
         y_limits=(0.3, 1.02),
+        x_names=[(c, percent(c, 0)) for c in (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)],
+        y_names=[(c, percent(c, 0)) for c in (0.4, 0.6, 0.8, 1.0)],
     )
-    chart.line([0.4, 1.0], [0.4, 1.0], None, dashed=True, width=1.2, opacity=0.5)
+    chart.line([0.45, 1.0], [0.45, 1.0], None, dashed=True, width=1.2, opacity=0.5)
     rows, keys = [], []
     names = subject.found.names
     for j in range(k):

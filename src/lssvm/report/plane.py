@@ -39,7 +39,7 @@ def plane(subject: Subject) -> Section | None:
     if X.shape[1] != Z.shape[1]:
         return None
     points, places, names = project(X, Z, _names(subject, X.shape[1]))
-    groups, keys = _groups(subject, rows)
+    groups, keys = _groups(subject, rows.y)
     own = _own_groups(subject, support)
     what = "prototypes" if hasattr(model, "prototypes_") else "support vectors"
     chart = Chart(
@@ -70,7 +70,7 @@ def plane(subject: Subject) -> Section | None:
         f"The model compares new rows with {count(len(Z))} {what} taken from the "
         f"{count(subject.train.n_rows)} training rows{small}."
     )
-    legend = [*keys, ("st ring" if own is None else "s7 ring", what)]
+    legend = [*keys, ("sp ring" if own is None else "s7 ring", what)]
     caption = f"Training rows (pale) and {what} (ringed)" + (
         ", projected to the plane in which the rows vary most." if names[2] else "."
     )
@@ -124,14 +124,15 @@ def _names(subject: Subject, d: int) -> tuple[str, ...]:
     return names if len(names) == d else tuple(f"x{j}" for j in range(d))
 
 
-def _groups(subject: Subject, rows: Any) -> tuple[IntArray, list[tuple[str, str]]]:
+def _groups(subject: Subject, target: Any) -> tuple[IntArray, list[tuple[str, str]]]:
     """Return the group of every row, and style and name of the groups."""
     if subject.classification:
         classes = subject.found.classes
-        labels = class_positions(rows.y, classes, len(rows))
+        labels = class_positions(target, classes, len(target))
         return labels, [(_style(c), short(name, 24)) for c, name in enumerate(classes)]
-    y = as_columns(rows.y)[:, 0]
-    edges = np.unique(np.quantile(y, np.linspace(0, 1, PARTS + 1)))
+    y = as_columns(target)[:, 0]
+    every = as_columns(subject.train.y)[:, 0]
+    edges = np.unique(np.quantile(every, np.linspace(0, 1, PARTS + 1)))
     if len(edges) < 3:
         return np.zeros(len(y), dtype=np.intp), [("s0 dot", "rows")]
     which = np.clip(np.searchsorted(edges, y, side="right") - 1, 0, len(edges) - 2)
@@ -159,19 +160,19 @@ def _shape(style: str) -> str:
 
 def _own_groups(subject: Subject, support: IntArray) -> IntArray | None:
     """Return the groups of the prototypes, where their rows are at hand."""
-    if (support < 0).any() or not subject.classification:
+    if (support < 0).any():
         return None
     where = np.searchsorted(subject.train.positions, support)
     where = np.minimum(where, len(subject.train) - 1)
     if np.any(subject.train.positions[where] != support):
         return None
-    return class_positions(subject.train.y[where], subject.found.classes, len(where))
+    return _groups(subject, subject.train.y[where])[0]
 
 
 def _draw_prototypes(
     chart: Chart, places: FloatArray, own: IntArray | None, styles: list[str]
 ) -> None:
-    size = 7.0 if len(places) <= 300 else 5.5
+    size = 6.0 if len(places) <= 300 else 4.5
     if own is None:
         chart.dots(places[:, 0], places[:, 1], "sp", size=size, outlined=True)
         return

@@ -16,7 +16,7 @@ from lssvm.report.subject import Section, Subject, support_size
 
 FloatArray = NDArray[np.float64]
 
-WORK = 1.2e10  # operations of a sparsity path that are not too many
+WORK = 2e10  # operations of a sparsity path that are not too many
 ROWS = 1000  # rows that greedy models of every size are measured on
 STEPS = 14
 

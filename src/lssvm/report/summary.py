@@ -231,15 +231,15 @@ def _table(subject: Subject, measures: list[Measure], title: str) -> Markup:
         said.append(f"{'the others' if said else 'all'} by bootstrap over rows")
     return table(
         f"{title}; 95 % intervals: {', '.join(said)}.",
-        ["Figure", "Value", "95 % interval", "What it says"],
-        ([m.name, shown(m), span(m), tag("span", m.meaning)] for m in measures),
+        ["Figure", "Value", "95 % interval"],
+        ([[m.name, tag("small", m.meaning)], shown(m), span(m)] for m in measures),
     )
 
 
 def _outputs(names: tuple[str, ...], each: list[list[Measure]]) -> Markup:
     head = ["Output", *[m.name for m in each[0]]]
     rows = [
-        [short(name, 40), *[[shown(m), tag("br"), tag("small", span(m))] for m in found]]
+        [short(name, 40), *[[shown(m), tag("small", span(m))] for m in found]]
         for name, found in zip(names, each, strict=True)
     ]
     return table("Figures of every output; 95 % intervals by bootstrap over rows.", head, rows)
