@@ -78,7 +78,7 @@ def write_report(
     besides a pass that counts its rows. Repeated calls give the same figures.
 
     Intervals of shares are Wilson's score intervals, all others percentile bootstrap intervals over
-    rows (200 to 1,000 draws).
+    rows (100 to 1,000 draws).
 
     Examples
     --------

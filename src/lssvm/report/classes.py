@@ -32,13 +32,18 @@ def mistakes(subject: Subject) -> Section:
     body = [
         tag(
             "p",
-            "Each line is a true class, each column what the model said. Darker is a larger share "
-            "of the line; the diagonal is right.",
+            "Each line is a true class, each column what the model said. The stronger the colour, "
+            "the larger the share of the line; the diagonal is right.",
             class_="why",
         ),
-        _matrix(counts, names),
-        _pairs(counts, names),
-        _by_class(subject, counts, names),
+        _matrix(counts, names) if len(names) > SMALL else None,
+        tag(
+            "div",
+            None if len(names) > SMALL else _matrix(counts, names),
+            _pairs(counts, names),
+            _by_class(subject, counts, names),
+            class_="pictures",
+        ),
     ]
     return Section("classes", "Where it is right and wrong", "Mistakes", join(body))
 
@@ -97,10 +102,11 @@ def _pairs(counts: FloatArray, names: list[str]) -> Markup | None:
         if off[i, j] <= 0:
             break
         share = percent(float(off[i, j] / counts[i].sum()))
-        rows.append([short(names[i], 30), short(names[j], 30), _amount(off[i, j]), share])
+        said = f"{short(names[i], 24)} taken for {short(names[j], 24)}"
+        rows.append([said, _amount(off[i, j]), share])
     if len(names) < 3 or not rows:
         return None
-    head = ["True class", "Said instead", "Rows", "Of that class"]
+    head = ["Mistake", "Rows", "Of that class"]
     return table("The most frequent mistakes.", head, rows)
 
 
@@ -125,8 +131,7 @@ def _by_class(subject: Subject, counts: FloatArray, names: list[str]) -> Markup:
             [
                 short(name, 40),
                 _amount(true[c]),
-                percent(recall),
-                said_span,
+                [percent(recall), tag("small", said_span)],
                 percent(precision),
                 number(auc),
             ]
@@ -135,7 +140,7 @@ def _by_class(subject: Subject, counts: FloatArray, names: list[str]) -> Markup:
     return table(
         "By class: recall is the share of its rows that were found (95 % interval by Wilson), "
         "precision the share of right ones among those said to be of it, AUC against the others.",
-        ["Class", "Rows", "Recall", "95 % interval", "Precision", "ROC AUC"],
+        ["Class", "Rows", "Recall", "Precision", "ROC AUC"],
         rows,
     )
 

@@ -11,14 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lssvm.report.predictions import ClassPredictions, Intervals, NumberPredictions
+from lssvm.report.scales import short
 
 FloatArray = NDArray[np.float64]
 Statistic = Callable[[FloatArray], FloatArray]
 
 Z95 = 1.959963984540054
-DRAWS = (200, 1000)  # bootstrap samples, from and to
-WORK = 6_000_000  # numbers that all samples of a figure have together
+DRAWS = (100, 1000)  # bootstrap samples, from and to
+WORK = 5_000_000  # numbers that all samples of a figure have together
 BLOCK = 2_000_000
+ORDER = ("balanced_accuracy", "f1", "mcc", "roc_auc", "average_precision", "log_loss", "brier")
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,11 @@ def wilson(successes: float, n: float) -> tuple[float, float]:
 
 
 def bootstrap(
-    statistics: dict[str, Statistic], n: int, weight: FloatArray | None, seed: int = 0
+    statistics: dict[str, Statistic],
+    n: int,
+    weight: FloatArray | None,
+    seed: int = 0,
+    cost: int = 1,
 ) -> dict[str, tuple[float, float, float]]:
     """Return value and percentile interval of statistics of weighted rows.
 
@@ -90,10 +96,12 @@ def bootstrap(
     n : int
     weight : array of shape (n,) or None
     seed : int, default=0
+    cost : int, default=1
+        How often a statistic goes over the rows; expensive ones are drawn less often.
 
     Notes
     -----
-    Rows are drawn with replacement, 200 to 1,000 times; the ends are the 2.5 % and 97.5 %
+    Rows are drawn with replacement, 100 to 1,000 times; the ends are the 2.5 % and 97.5 %
     quantiles. O(draws n) per statistic.
 
     Examples
@@ -106,7 +114,7 @@ def bootstrap(
     (49.5, True, True)
     """
     own = np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64)
-    draws = int(np.clip(WORK // max(n, 1), *DRAWS))
+    draws = int(np.clip(WORK // max(n * cost, 1), *DRAWS))
     found: dict[str, list[FloatArray]] = {name: [] for name in statistics}
     with np.errstate(invalid="ignore", divide="ignore"):
         for W in _draws(n, draws, own, np.random.default_rng(seed)):
@@ -163,13 +171,15 @@ def class_measures(found: ClassPredictions) -> list[Measure]:
         "accuracy", "Accuracy", share, low, high, "Wilson", True, meaning="rows that are right"
     )
     true, chosen = (np.eye(q)[codes] for codes in (found.labels, found.decided))
-    statistics = _table_statistics(true, chosen, hit)
-    statistics |= _ranking_statistics(found, true)
+    statistics = _table_statistics(true, chosen, hit) | _probability_statistics(found, true)
     values = bootstrap(statistics, n, found.weight)
-    return [first] + [_measure(name, *values[name], q) for name in statistics]
+    ranking = _ranking_statistics(found, true)
+    values |= bootstrap(ranking, n, found.weight, cost=1 if q == 2 else 4 * q)
+    label = short(found.classes[1], 20)
+    return [first] + [_measure(key, *values[key], label, q) for key in ORDER if key in values]
 
 
-def _measure(key: str, value: float, low: float, high: float, q: int) -> Measure:
+def _measure(key: str, value: float, low: float, high: float, label: str, q: int) -> Measure:
     two = q == 2
     share, smaller, name, meaning = {
         "balanced_accuracy": (
@@ -182,7 +192,7 @@ def _measure(key: str, value: float, low: float, high: float, q: int) -> Measure
             False,
             False,
             "F1" if two else "F1 (mean over classes)",
-            "precision and recall of the second class in one" if two else "precision and recall",
+            f"precision and recall of “{label}” in one" if two else "precision and recall",
         ),
         "mcc": (False, False, "Matthews correlation", "0 is guessing, 1 is perfect"),
         "roc_auc": (
@@ -232,7 +242,7 @@ def _table_statistics(
 
 
 def _ranking_statistics(found: ClassPredictions, true: FloatArray) -> dict[str, Statistic]:
-    """Return the statistics of scores and probabilities."""
+    """Return the statistics of the order of scores."""
     made: dict[str, Statistic] = {}
     ranking, q = found.ranking, len(found.classes)
     if ranking is not None:
@@ -241,8 +251,14 @@ def _ranking_statistics(found: ClassPredictions, true: FloatArray) -> dict[str, 
         if groups:
             made["roc_auc"] = lambda W: np.mean([g.roc_auc(W) for g in groups], axis=0)
             made["average_precision"] = lambda W: np.mean([g.precision(W) for g in groups], axis=0)
+    return made
+
+
+def _probability_statistics(found: ClassPredictions, true: FloatArray) -> dict[str, Statistic]:
+    """Return the statistics of probabilities."""
+    made: dict[str, Statistic] = {}
     if found.probability is not None:
-        P = found.probability
+        P, q = found.probability, len(found.classes)
         own = np.clip(P[np.arange(len(P)), found.labels], np.finfo(float).eps, 1.0)
         log = -np.log(own)
         made["log_loss"] = lambda W: (W @ log) / W.sum(axis=1)
@@ -259,12 +275,16 @@ class _Groups:
         ordered = scores[self.order]
         self.starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
         self.true = true[self.order]
+        self.last: tuple[Any, Any] = (None, None)  # weights and their sums
 
     def sums(self, W: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the weight of the class and of the others in every group, shape (b, g)."""
-        ordered = W[:, self.order]
-        mine = np.add.reduceat(ordered * self.true, self.starts, axis=1)
-        return mine, np.add.reduceat(ordered, self.starts, axis=1) - mine
+        if self.last[0] is not W:
+            ordered = W[:, self.order]
+            mine = np.add.reduceat(ordered * self.true, self.starts, axis=1)
+            self.last = W, (mine, np.add.reduceat(ordered, self.starts, axis=1) - mine)
+        found: tuple[FloatArray, FloatArray] = self.last[1]
+        return found
 
     def roc_auc(self, W: FloatArray) -> FloatArray:
         mine, others = self.sums(W)

@@ -19,7 +19,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
 LEVELS = 12
-CELLS = (72, 54)
+CELLS = (110, 80)
 
 
 def search(subject: Subject) -> Section | None:
@@ -80,7 +80,10 @@ def _words(subject: Subject, results: dict[str, Any]) -> str:
         elif subject.classification:
             words += f"The chosen one is right for {percent(score)} of the rows left out."
         else:
-            words += f"The loss of the chosen one on the rows left out is {number(-score)}."
+            loss, what = -score, "loss"
+            if getattr(model, "loss", "squared") == "squared" and loss >= 0:
+                loss, what = float(np.sqrt(loss)), "root mean squared error"
+            words += f"The {what} of the chosen one on the rows left out is {number(loss)}."
     if getattr(record, "interrupted", False):
         subject.notes.append("Tuning was interrupted; the best parameters so far were used.")
     return words
@@ -133,9 +136,8 @@ def _surface(subject: Subject, display: TuningSurfaceDisplay) -> Markup:
     chosen = f"C = {number(display.C[best])}, gamma = {number(display.gamma[best])}"
     chart.star(display.C[best], display.gamma[best], 1, f"chosen: {chosen}")
     caption = (
-        f"Cross-validated {name} over C and gamma: darker blue is better (steps hold equally large "
-        f"areas; the {name} goes from {number(values.min())} to {number(values.max())}). Chosen: "
-        f"{chosen}."
+        f"Cross-validated {name} over C and gamma, from {number(values.min())} to "
+        f"{number(values.max())}: stronger blue is better. Chosen: {chosen}."
     )
     legend = [
         ("st dot", "tried"),

@@ -32,15 +32,22 @@ def shown(measure: Measure) -> str:
     >>> shown(figure), span(figure)
     ('86.3 %', '84.0 % to 88.0 %')
     """
-    return percent(measure.value) if measure.share else number(measure.value)
+    return _say(measure, measure.value)
 
 
 def span(measure: Measure) -> str:
     """Return the interval of a figure."""
     if not np.isfinite(measure.low):
         return UNKNOWN
-    say = percent if measure.share else number
-    return f"{say(measure.low)} to {say(measure.high)}"
+    return f"{_say(measure, measure.low)} to {_say(measure, measure.high)}"
+
+
+def _say(measure: Measure, value: float) -> str:
+    if measure.share:
+        return percent(value)
+    if measure.key in ("rmse", "mae", "median_absolute_error") or abs(value) >= 10:
+        return number(value)
+    return f"{value:.3f}".replace("-", "\u2212")
 
 
 def as_fact(measure: Measure) -> dict[str, Any]:
