@@ -18,6 +18,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
 COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
+MANY = 64  # pairs of classes
 INTERVAL_WORK = 4e9  # multiplications for the intervals of one coverage
 
 
@@ -100,6 +101,20 @@ def is_classification(estimator: Any) -> bool:
     return bool(is_classifier(fitted_model(estimator)))
 
 
+def n_systems(model: Any) -> int:
+    """Return how many linear systems a model has: one per pair of classes in one-vs-one."""
+    code = getattr(model, "code_", None)
+    return 1 if code is None or code.shares_rows else int(code.n_problems)
+
+
+def slow_to_calibrate(model: Any) -> bool:
+    """Say whether probabilities would take very long: a pass over the rows for each of many pairs.
+
+    The scores of a tuned model are at hand.
+    """
+    return n_systems(model) > MANY and not hasattr(model, "tuning_result_")
+
+
 def predict_classes(
     estimator: Any, given: Any, y: Any, classes: Any, weight: Any
 ) -> ClassPredictions:
@@ -121,7 +136,7 @@ def predict_classes(
         own = np.searchsorted(classes, estimator.classes_)
         decided = np.searchsorted(classes, np.asarray(estimator.predict(given)))
         probability = scores = None
-        if hasattr(estimator, "predict_proba"):
+        if hasattr(estimator, "predict_proba") and not slow_to_calibrate(fitted_model(estimator)):
             probability = np.zeros((len(labels), len(classes)))
             probability[:, own] = estimator.predict_proba(given)
         if hasattr(estimator, "decision_function"):

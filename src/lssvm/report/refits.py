@@ -13,12 +13,14 @@ from sklearn.pipeline import Pipeline
 
 from lssvm.plots.fitted import class_positions, fitted_model
 from lssvm.report.predictions import (
+    MANY,
     ClassPredictions,
     Intervals,
     NumberPredictions,
     as_columns,
     is_classification,
     model_intervals,
+    n_systems,
     predict_classes,
     predict_numbers,
 )
@@ -31,7 +33,19 @@ IntArray = NDArray[np.intp]
 FOLDS = 5
 FOLD_ROWS = 3000  # rows that take part in the folds
 CURVE_ROWS = 4000
+COPY_WORK = 2e9  # systems times prototypes cubed of a copy, about a second
 CURVE_TEST = 1000  # rows that a point of the learning curve is measured on
+
+
+def copy_size(model: Any) -> int | None:
+    """Return the most prototypes that copies of a model have; None where it has none.
+
+    Fewer than the model has only where there are so many pairs of classes that fits are slow.
+    """
+    m = getattr(model, "n_prototypes_", None)
+    if m is None:
+        return None
+    return min(int(m), int((COPY_WORK / n_systems(model)) ** (1 / 3)))
 
 
 def tuned_copy(estimator: Any, n: int, *, calibrate: bool = True) -> Any:
@@ -48,7 +62,7 @@ def tuned_copy(estimator: Any, n: int, *, calibrate: bool = True) -> Any:
 
     Notes
     -----
-    Where every binary problem has its own C, C is chosen again. A reduced model keeps its support
+    Where every binary problem has its own C, the copy has their median for all. A reduced model keeps its support
     vectors as prototypes instead of being reduced again.
 
     Examples
@@ -65,20 +79,20 @@ def tuned_copy(estimator: Any, n: int, *, calibrate: bool = True) -> Any:
     changes: dict[str, Any] = {"verbose": 0, "checkpoint": None, "threshold": "zero"}
     C, gamma = getattr(model, "C_", None), getattr(model, "gamma_", None)
     if C is not None:
-        changes["C"] = float(C) if np.ndim(C) == 0 else "cv"
-    # Parameters that were tuned for every problem by itself have as many values as problems.
-    separate = params.get("tuning") == "separate" and C is not None and np.ndim(C) > 0
-    if gamma is not None and not separate:
-        changes["gamma"] = gamma
+        changes["C"] = float(np.median(C))
+    if gamma is not None:
+        # Tuned for every problem by itself there are as many values as problems, not as features.
+        separate = params.get("tuning") == "separate"
+        changes["gamma"] = float(np.median(gamma)) if separate else gamma
     if "n_prototypes" in params and len(model.support_):
         reduced = params.get("reduction") is not None
-        changes["n_prototypes"] = min(int(model.n_prototypes_), n)
+        changes["n_prototypes"] = min(copy_size(model) or n, n)
         if reduced:
             changes |= {"n_prototypes": "auto", "selection": np.asarray(model.prototypes_)}
         elif not isinstance(params["selection"], str):
             changes["selection"] = "random"
     changes |= {"reduction": None, "n_support": None}
-    if not calibrate:
+    if not calibrate or n_systems(model) > MANY:
         changes["calibration"] = None
     small = clone(model).set_params(**{k: v for k, v in changes.items() if k in params})
     if not isinstance(estimator, Pipeline):
@@ -227,6 +241,9 @@ def learning_curve(estimator: Any, train: Rows, test: Rows | None) -> LearningCu
     Parts are nested, at most 4,000 rows; the last point is the model itself where ``test`` is
     given. Fits of at most n/16, n/8, n/4 and n/2 rows together cost about as much as one of n.
     """
+    model = fitted_model(estimator)
+    if copy_size(model) not in (None, getattr(model, "n_prototypes_", None)):
+        return None  # the copies would be other models
     rng = np.random.default_rng(0)
     order = rng.permutation(len(train))
     if test is None:

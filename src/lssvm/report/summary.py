@@ -15,6 +15,7 @@ from lssvm.report.measures import (
     number_measures,
 )
 from lssvm.report.predictions import Intervals
+from lssvm.report.refits import copy_size
 from lssvm.report.scales import UNKNOWN, count, number, percent, short
 from lssvm.report.subject import Section, Subject, support_size
 
@@ -214,6 +215,12 @@ def _explained(subject: Subject) -> Markup:
         subject.notes.append(
             "There were no test rows: all figures are cross-validated on training rows."
         )
+        size = copy_size(subject.model)
+        if size is not None and size < subject.model.n_prototypes_:
+            subject.notes.append(
+                f"The cross-validated copies have {count(size)} prototypes, not "
+                f"{count(subject.model.n_prototypes_)}, to save time: the model itself is better."
+            )
     else:
         words = "All figures come from test rows that took no part in the fit."
         if not subject.test.complete:

@@ -1,0 +1,160 @@
+"""Fitted models with their rows, one of every kind that a report has to take."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from lssvm import LSSVC, LSSVR, FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, GreedyLSSVR, scan
+
+
+class Case(NamedTuple):
+    model: Any
+    train: Any
+    test: Any
+
+
+def rows(n: int, q: int, seed: int = 0) -> tuple[Any, Any]:
+    """Return points of q classes around as many centres."""
+    rng = np.random.default_rng(seed)
+    centres = np.random.default_rng(99).normal(scale=2.5, size=(q, 4))
+    y = np.arange(n) % q
+    return centres[y] + rng.normal(size=(n, 4)), y
+
+
+def curve(n: int, k: int = 1, seed: int = 0) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-2, 2, size=(n, 3))
+    Y = np.column_stack([np.sin((j + 1) * X[:, 0]) + X[:, 1] for j in range(k)])
+    Y = Y + 0.2 * rng.normal(size=Y.shape)
+    return X, Y[:, 0] if k == 1 else Y
+
+
+def table(n: int, seed: int = 0) -> Any:
+    """Return columns of numbers and text, some missing, and a target of two strings."""
+    X, y = rows(n, 2, seed)
+    frame = pd.DataFrame(X, columns=["age", "income", "<b>hours</b>", "a & b"])
+    frame["job"] = np.array(["cook", "smith", "<script>alert(1)</script>"])[np.arange(n) % 3]
+    frame.loc[::7, "age"] = np.nan
+    frame["outcome"] = np.where(y == 1, "<script>yes</script>", 'no" onload="x')
+    return frame
+
+
+@cache
+def binary() -> Case:
+    train, test = rows(120, 2), rows(80, 2, 1)
+    return Case(FixedSizeLSSVC(25, cv=5).fit(*train), train, test)
+
+
+@cache
+def prepared() -> Case:
+    train, test = table(150), table(90, 1)
+    data = scan(train, target="outcome", missing="impute")
+    model = FixedSizeLSSVC(20, cv=3, random_state=0).fit(data)
+    return Case(model, data, scan(test, target="outcome", missing="impute"))
+
+
+@cache
+def many_classes() -> Case:
+    train, test = rows(400, 26), rows(260, 26, 1)
+    letters = np.array(list("ABCDEFGHIJKLMNOPQRSTUVWXYZ"))
+    train, test = (train[0], letters[train[1]]), (test[0], letters[test[1]])
+    return Case(FixedSizeLSSVC(60, C=10.0, gamma=0.1, multiclass="ova").fit(*train), train, test)
+
+
+@cache
+def one_vs_one() -> Case:
+    train, test = rows(90, 3), rows(60, 3, 1)
+    return Case(FixedSizeLSSVC(20, cv=3, multiclass="ovo").fit(*train), train, test)
+
+
+@cache
+def regression() -> Case:
+    train, test = curve(150), curve(100, seed=1)
+    return Case(FixedSizeLSSVR(30, cv=5).fit(*train), train, test)
+
+
+@cache
+def outputs() -> Case:
+    train, test = curve(120, 2), curve(80, 2, 1)
+    return Case(FixedSizeLSSVR(30, C=10.0, gamma=0.5).fit(*train), train, test)
+
+
+@cache
+def dual_classifier() -> Case:
+    train, test = rows(60, 2), rows(50, 2, 1)
+    return Case(LSSVC(C="cv", gamma="cv", cv=3).fit(*train), train, test)
+
+
+@cache
+def dual_regressor() -> Case:
+    train, test = curve(80), curve(60, seed=1)
+    return Case(LSSVR(10.0, gamma="ard", cv=3).fit(*train), train, test)
+
+
+@cache
+def greedy_classifier() -> Case:
+    train, test = rows(90, 3), rows(60, 3, 1)
+    return Case(GreedyLSSVC(C="cv", gamma=0.1).fit(*train), train, test)
+
+
+@cache
+def greedy_regressor() -> Case:
+    train, test = curve(90), curve(60, seed=1)
+    return Case(GreedyLSSVR(10.0, gamma=0.5).fit(*train), train, test)
+
+
+@cache
+def pipeline() -> Case:
+    train, test = rows(90, 2), rows(60, 2, 1)
+    names = ["a", "b", "c", "d"]
+    train = pd.DataFrame(train[0], columns=names), train[1]
+    test = pd.DataFrame(test[0], columns=names), test[1]
+    model = make_pipeline(StandardScaler(), LSSVC(10.0, gamma=0.3)).fit(*train)
+    return Case(model, train, test)
+
+
+@cache
+def reduced() -> Case:
+    train, test = rows(150, 2), rows(80, 2, 1)
+    return Case(FixedSizeLSSVC(40, cv=5, reduction="spfs").fit(*train), train, test)
+
+
+@cache
+def bare() -> Case:
+    """Return a classifier without probabilities, with a linear kernel in closed form."""
+    train, test = rows(80, 2), rows(50, 2, 1)
+    model = FixedSizeLSSVC(kernel="linear", C=1.0, calibration=None).fit(*train)
+    return Case(model, train, test)
+
+
+@cache
+def robust() -> Case:
+    train, test = curve(80), curve(60, seed=1)
+    return Case(FixedSizeLSSVR(20, C=10.0, gamma=0.5, loss="huber").fit(*train), train, test)
+
+
+CASES = {
+    case.__name__: case
+    for case in (
+        binary,
+        prepared,
+        many_classes,
+        one_vs_one,
+        regression,
+        outputs,
+        dual_classifier,
+        dual_regressor,
+        greedy_classifier,
+        greedy_regressor,
+        pipeline,
+        reduced,
+        bare,
+        robust,
+    )
+}
