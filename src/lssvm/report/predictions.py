@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -137,8 +138,10 @@ def predict_classes(
         decided = np.searchsorted(classes, np.asarray(estimator.predict(given)))
         probability = scores = None
         if hasattr(estimator, "predict_proba") and not slow_to_calibrate(fitted_model(estimator)):
-            probability = np.zeros((len(labels), len(classes)))
-            probability[:, own] = estimator.predict_proba(given)
+            with suppress(InvalidInputError):  # nothing to calibrate on
+                said = np.asarray(estimator.predict_proba(given))
+                probability = np.zeros((len(labels), len(classes)))
+                probability[:, own] = said
         if hasattr(estimator, "decision_function"):
             raw = np.asarray(estimator.decision_function(given), dtype=np.float64)
             raw = np.column_stack([-raw, raw]) if raw.ndim == 1 else raw

@@ -33,7 +33,7 @@ IntArray = NDArray[np.intp]
 FOLDS = 5
 FOLD_ROWS = 3000  # rows that take part in the folds
 CURVE_ROWS = 4000
-COPY_WORK = 2e9  # systems times prototypes cubed of a copy, about a second
+COPY_WORK = 1e9  # systems times prototypes cubed of a copy, about a second
 CURVE_TEST = 1000  # rows that a point of the learning curve is measured on
 
 
@@ -62,8 +62,8 @@ def tuned_copy(estimator: Any, n: int, *, calibrate: bool = True) -> Any:
 
     Notes
     -----
-    Where every binary problem has its own C, the copy has their median for all. A reduced model keeps its support
-    vectors as prototypes instead of being reduced again.
+    Where every binary problem has its own C, the copy has their median for all. A reduced model
+    keeps its support vectors as prototypes instead of being reduced again.
 
     Examples
     --------

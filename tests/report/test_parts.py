@@ -1,0 +1,192 @@
+"""The parts of a page: markup, scales, pictures, rows, refits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.report import cases
+from tests.report.pages import Page
+
+from lssvm import LSSVC, LSSVR, FixedSizeLSSVC, scan
+from lssvm.report.charts import SHAPES, Chart
+from lssvm.report.columns import shuffle_importance
+from lssvm.report.markup import Markup, escape, plain, table, tag
+from lssvm.report.plane import project
+from lssvm.report.refits import copy_size, learning_curve, out_of_fold, tuned_copy
+from lssvm.report.rows import Rows
+from lssvm.report.scales import Scale, nice_ticks, number, percent, short
+
+
+@given(st.text())
+@settings(max_examples=60, deadline=None)
+def test_any_text_is_text_again_in_the_page(text):
+    page = Page(tag("p", text, title=text))
+    (words,) = page.attributes("p", "title")
+    assert words == page.text.replace("\r", "\n") or words == page.text
+    assert [name for name, _ in page.tags] == ["p"]
+
+
+def test_markup_stays_and_text_does_not():
+    assert escape(Markup("<b>")) == "<b>"
+    assert escape("<b>") == "&lt;b&gt;"
+    assert tag("p", ["a<", [tag("i", "b")], None]) == "<p>a&lt;<i>b</i></p>"
+    assert plain(tag("p", "x < y & z")) == "x < y & z"
+
+
+def test_a_table_has_headings_and_a_caption():
+    page = Page(table("what & why", ["a", "b"], [["x", 1], ["y", 2]]))
+    assert page.attributes("th", "scope") == ["col", "col", "row", "row"]
+    assert page.attributes("div", "aria-label") == ["what & why"]
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(0.0, 1.0), (-3.2, 1e6), (1e-9, 3e-9), (999.5, 1000.5), (-5.0, -4.9)]
+)
+def test_ticks_are_inside_and_neither_few_nor_many(low, high):
+    ticks = nice_ticks(low, high)
+    assert 2 <= len(ticks) <= 9
+    assert all(low <= tick <= high for tick in ticks)
+    steps = np.diff(ticks)
+    np.testing.assert_allclose(steps, steps[0], rtol=1e-6)
+
+
+def test_a_logarithmic_scale_names_powers():
+    scale = Scale.of([0.001, 1e6], 0, 100, log=True)
+    names = [name for _, name in scale.ticks()]
+    assert "0.001" in names or "0.01" in names
+    assert Scale.of([2.0, 9.0], 0, 100, log=True).ticks() == [(2.0, "2"), (5.0, "5")]
+
+
+@pytest.mark.parametrize("values", [[3.0, 3.0], [np.nan, np.inf], [], [0.0]])
+def test_a_scale_of_nothing_is_still_a_scale(values):
+    scale = Scale.of(values, 0.0, 100.0)
+    assert scale.high > scale.low
+    assert np.isfinite(scale(1.0))
+
+
+def test_words_for_numbers():
+    assert [number(v) for v in (0, 1.0, 12345.678, 1e-7, -0.5)] == [
+        "0",
+        "1",
+        "12,346",
+        "1.00e\u221207",
+        "\u22120.5",
+    ]
+    assert percent(0.9999, 0) == "> 99 %"
+    assert short("abc", 3) == "abc"
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_pictures_hold_what_was_drawn(shape):
+    chart = Chart("p", [0, 1], [0, 1], "x", "y")
+    chart.dots([0.1, 0.5, np.nan], [0.2, 0.9, 0.3], 2, shape=shape, outlined=True)
+    chart.band([0, 1], [0, 0], [1, 1]).rule(x=0.5).bars([0, 0.5, 1], [1, 0.5]).text(0.5, 0.5, "<w>")
+    chart.cells(np.linspace(0, 1, 4), np.linspace(0, 1, 3), np.array([[0, 0, 1], [-1, 1, 1]]))
+    page = Page(chart.svg())
+    marks = [d for d in page.attributes("path", "d") if d.count("M") == 2 and "V" not in d]
+    assert marks, "the two finite points are in one path"
+    assert "<w>" in page.text
+    assert "nan" not in chart.svg()
+
+
+def test_points_outside_the_axes_stay_in_the_picture():
+    chart = Chart("p", [0, 1], [0, 1], "x", "y", x_limits=(0, 1), y_limits=(0, 1))
+    chart.line([-9, 9], [-9, 9])
+    (d,) = [d for d in Page(chart.svg()).attributes("path", "d") if "L" in d]
+    places = np.array(d[1:].replace("L", " ").split(), dtype=float)
+    assert places.min() >= 0
+    assert places.max() <= 400
+
+
+def test_the_principal_plane_is_that_of_the_largest_variance():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 4)) * [1.0, 5.0, 0.1, 3.0]
+    points, places, (_, _, components) = project(X, X[:3], ("a", "b", "c", "d"))
+    assert components
+    np.testing.assert_allclose(points[:3], places)
+    spread = np.linalg.svd(X - X.mean(axis=0), compute_uv=False)[:2]
+    np.testing.assert_allclose(np.sqrt((points**2).sum(axis=0)), spread)
+
+
+def test_rows_of_a_scan_are_those_the_model_takes():
+    case = cases.prepared()
+    rows = Rows.read(case.model, case.test)
+    assert rows.target == ("outcome",)
+    np.testing.assert_array_equal(
+        case.model.predict(rows.given(case.model)), case.model.predict(case.test)
+    )
+    shuffled = rows.shuffled(rows.schema.names.index("job"), np.arange(len(rows))[::-1])
+    np.testing.assert_array_equal(shuffled.block.texts[0].codes, rows.block.texts[0].codes[::-1])
+    np.testing.assert_array_equal(shuffled.block.numbers, rows.block.numbers)
+
+
+def test_a_sample_of_a_scan_is_uniform_and_in_order():
+    X = np.arange(20_000.0)[:, None]
+    model = LSSVC(1.0, gamma=1.0).fit(X[:4], [0, 1, 0, 1])
+    rows = Rows.read(model, scan(X, target=np.arange(20_000) % 2), limit=500)
+    assert len(rows) == 500
+    assert not rows.complete
+    np.testing.assert_array_equal(rows.positions, rows.block.numbers[:, 0])
+    assert abs(rows.positions.mean() - 10_000) < 1_200
+
+
+def test_out_of_fold_predictions_are_those_of_fits_without_the_rows():
+    X, y = cases.curve(40)
+    model = LSSVR(5.0, gamma=0.5).fit(X, y)
+    found, rows = out_of_fold(model, Rows.read(model, (X, y)))
+    assert sorted(rows.positions) == list(range(40))
+    inside = np.flatnonzero(rows.positions < 40)
+    for i in inside[:3]:
+        same = np.abs(found.predicted[i, 0] - model.predict(X[[rows.positions[i]]])[0])
+        assert same > 1e-9  # the model itself has seen the row
+    assert np.mean((found.predicted - found.Y) ** 2) < np.var(y)
+    np.testing.assert_array_equal(found.Y[:, 0], y[rows.positions])
+
+
+def test_a_copy_has_the_chosen_parameters():
+    case = cases.one_vs_one()
+    copy = tuned_copy(case.model, 1000)
+    assert copy.C == np.median(case.model.C_)
+    assert copy.gamma == case.model.gamma_
+    assert copy.n_prototypes == copy_size(case.model) == 20
+    assert tuned_copy(case.model, 10).n_prototypes == 10
+    small = tuned_copy(cases.reduced().model, 1000)
+    assert small.reduction is None
+    np.testing.assert_array_equal(small.selection, cases.reduced().model.prototypes_)
+
+
+def test_many_pairs_of_classes_make_smaller_copies():
+    X, y = cases.rows(300, 20)
+    model = FixedSizeLSSVC(290, C=1.0, gamma=0.1, multiclass="ovo", calibration=None).fit(X, y)
+    assert copy_size(model) < 290
+    assert learning_curve(model, Rows.read(model, (X, y)), None) is None
+
+
+def test_the_learning_curve_ends_in_the_model_itself():
+    case = cases.regression()
+    rows = [Rows.read(case.model, part) for part in (case.train, case.test)]
+    curve = learning_curve(case.model, *rows)
+    assert curve.sizes.tolist() == [18, 37, 75, 150]
+    X, y = case.test
+    error = np.sqrt(np.mean((case.model.predict(X) - y) ** 2)) / y.std()
+    assert curve.error[-1] == pytest.approx(error)
+    assert curve.error[0] > curve.error[-1]
+
+
+def test_few_rows_have_no_learning_curve():
+    X, y = cases.curve(12)
+    model = LSSVR(5.0, gamma=0.5).fit(X, y)
+    assert learning_curve(model, Rows.read(model, (X, y)), None) is None
+
+
+def test_the_column_that_decides_is_found_among_many():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 80))
+    y = X[:, 70] > 0
+    model = LSSVC(1.0, kernel="linear").fit(X, y)
+    found = shuffle_importance(model, model, Rows.read(model, (X, y)), True)
+    assert found.names[0] == "x70"
+    assert (found.tried, found.all) == (60, 80)
+    assert found.mean[0] > 5 * np.abs(found.mean[1:]).max()

@@ -1,0 +1,295 @@
+"""The page as a whole: every kind of model, structure, escaping, what it returns."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import NotFittedError
+from tests.report import cases
+from tests.report.cases import CASES
+from tests.report.pages import Page
+
+from lssvm import LSSVC, LSSVR, NARX, FixedSizeLSSVC, scan
+from lssvm._core.errors import InvalidInputError
+from lssvm.report import write_report
+
+# Sections that the page of a model with test rows has, beside figures, columns and reproduce.
+EXPECTED = {
+    "binary": {"classes", "scores", "tuning", "size", "prototypes", "learning", "time"},
+    "prepared": {"classes", "scores", "tuning", "size", "prototypes", "learning", "time"},
+    "many_classes": {"classes", "scores", "prototypes", "learning"},
+    "one_vs_one": {"classes", "scores", "tuning", "size", "prototypes", "learning", "time"},
+    "regression": {"errors", "intervals", "tuning", "size", "prototypes", "learning", "time"},
+    "outputs": {"errors", "intervals", "prototypes", "learning"},
+    "dual_classifier": {"classes", "scores", "tuning", "learning", "time"},
+    "dual_regressor": {"errors", "intervals", "tuning", "learning", "time"},
+    "greedy_classifier": {"classes", "scores", "tuning", "size", "prototypes", "learning"},
+    "greedy_regressor": {"errors", "size", "prototypes", "learning"},
+    "pipeline": {"classes", "scores", "learning"},
+    "reduced": {"classes", "scores", "tuning", "size", "prototypes", "learning", "time"},
+    "bare": {"classes", "scores", "learning"},
+    "robust": {"errors", "prototypes", "learning"},
+}
+
+
+def made(tmp_path, case, **options):
+    path = tmp_path / "report.html"
+    options = {"train": case.train, "test": case.test} | options
+    facts = write_report(case.model, path, **options)
+    text = path.read_text(encoding="utf-8")
+    return facts, Page(text), text
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_kind_of_model_has_a_page_with_the_sections_that_apply(name, tmp_path):
+    facts, page, text = made(tmp_path, CASES[name]())
+    found = set(page.sections) - {"notes"}
+    assert found == EXPECTED[name] | {"figures", "columns", "reproduce"}
+    json.dumps(facts, allow_nan=False)  # plain types, and no NaN
+    assert len(text) < 1_000_000
+    assert facts["rows"]["evaluated"] == facts["rows"]["test"] > 0
+    assert "nan" not in re.sub(r"[a-z]nan|nan[a-z]", "", page.text.lower())
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_without_test_rows_figures_are_cross_validated_and_say_so(name, tmp_path):
+    facts, page, _ = made(tmp_path, CASES[name](), test=None)
+    assert facts["evaluated_on"] == "training rows, cross-validated"
+    assert "No test rows were given" in page.text
+    assert facts["rows"]["test"] is None
+    assert facts["rows"]["evaluated"] == facts["rows"]["train"]
+
+
+@pytest.mark.parametrize("name", ["prepared", "regression", "many_classes"])
+def test_the_page_is_well_formed_and_can_be_read_by_everyone(name, tmp_path):
+    _, page, text = made(tmp_path, CASES[name](), seconds={"reading": 0.5, "tuning": 2.0})
+    assert text.startswith("<!doctype html>")
+    assert page.attributes("html", "lang") == ["en"]
+    assert page.count("h1") == 1
+    assert page.count("h2") == page.count("section") == len(set(page.sections))
+    assert page.count("table") == page.count("caption")
+    assert page.count("figure") == page.count("figcaption") == page.count("svg")
+    assert all(page.attributes("svg", "aria-label"))
+    assert len(page.attributes("svg", "role")) == page.count("svg")
+    links = {link.removeprefix("#") for link in page.attributes("a", "href")}
+    assert links == {*page.sections, "content"}
+    ids = [found["id"] for _, found in page.tags if "id" in found]
+    assert len(ids) == len(set(ids))
+    scopes = page.attributes("th", "scope")
+    assert len(scopes) == page.count("th")
+
+
+@pytest.mark.parametrize("name", ["prepared", "outputs"])
+def test_nothing_is_loaded_and_nothing_can_run(name, tmp_path):
+    _, page, text = made(tmp_path, CASES[name]())
+    assert page.count("script") == page.count("img") == page.count("iframe") == 0
+    assert not re.search(r"https?://|//[a-z]|@import|url\(", text)
+    assert all(not key.startswith("on") for _, found in page.tags for key in found)
+    (policy,) = [
+        found["content"]
+        for tag, found in page.tags
+        if found.get("http-equiv") == "Content-Security-Policy"
+    ]
+    assert "default-src 'none'" in policy
+    assert page.attributes("link", "href") == ["data:,"]
+
+
+def test_hostile_names_are_text(tmp_path):
+    hostile = "<script>alert(1)</script><img src=x onerror=alert(2)>"
+    facts, page, text = made(
+        tmp_path,
+        cases.prepared(),
+        title=hostile,
+        seconds={hostile: 1.0},
+        settings={hostile: hostile, "command": ["train", hostile], "warnings": [hostile]},
+    )
+    assert "<script" not in text
+    assert "<img" not in text
+    assert hostile in page.text
+    assert "<b>hours</b>" in page.text  # the column's name, in words
+    assert "<script>yes</script>" in page.text  # the class
+    assert facts["notes"][0] == hostile or hostile in facts["notes"]
+
+
+def test_odd_characters_are_replaced(tmp_path):
+    case = cases.binary()
+    _, page, text = made(tmp_path, case, title="a\x00b\u202ec\ud800d")
+    assert "a\ufffdb\ufffdc\ufffdd" in page.text
+    assert "\x00" not in text
+
+
+def test_the_headline_says_what_how_good_and_on_how_many_rows(tmp_path):
+    case = cases.prepared()
+    facts, page, _ = made(tmp_path, case)
+    right = facts["metrics"]["accuracy"]["value"]
+    assert right == pytest.approx(case.model.score(case.test))
+    lead = page.text[: page.text.index("How good it is")]
+    assert "outcome" in lead
+    assert f"{100 * right:.1f} %" in lead or "100 %" in lead
+    assert "90 rows that the model had not seen" in lead
+
+
+def test_the_score_of_a_regressor_is_that_of_the_page(tmp_path):
+    case = cases.regression()
+    facts, _, _ = made(tmp_path, case)
+    assert facts["metrics"]["r2"]["value"] == pytest.approx(case.model.score(*case.test))
+
+
+def test_weights_count_as_they_do_in_score(tmp_path):
+    frame, test = cases.table(150), cases.table(90, 1)
+    test["w"] = np.arange(90) % 4
+    frame["w"] = 1.0
+    options = {"target": "outcome", "weight": "w", "missing": "impute"}
+    data, checked = scan(frame, **options), scan(test, **options)
+    model = FixedSizeLSSVC(20, C=1.0, gamma=0.1).fit(data)
+    facts, _, _ = made(tmp_path, cases.Case(model, data, checked))
+    assert facts["metrics"]["accuracy"]["value"] == pytest.approx(model.score(checked))
+    assert facts["rows"]["evaluated"] == 67  # rows of weight zero are none
+
+
+def test_rows_of_files_are_named_in_the_commands(tmp_path):
+    frame = cases.table(120).rename(columns={"<b>hours</b>": "hours", "a & b": "ab"})
+    file = tmp_path / "people.csv"
+    frame.to_csv(file, index=False)
+    data = scan(str(file), target="outcome", missing="impute")
+    model = FixedSizeLSSVC(15, C=1.0, gamma=0.1, random_state=3).fit(data)
+    facts, page, _ = made(tmp_path, cases.Case(model, data, None))
+    assert facts["command"].startswith("lssvm train ")
+    assert "--target outcome" in facts["command"]
+    assert "--seed 3" in facts["command"]
+    assert "from lssvm import FixedSizeLSSVC, scan" in page.text
+    assert "target='outcome', missing='impute'" in page.text
+    assert "C=1.0, gamma=0.1" in page.text
+
+
+def test_the_settings_and_the_schema_are_written_down(tmp_path):
+    case = cases.prepared()
+    facts, page, _ = made(tmp_path, case, settings={"seed": 7, "command": "lssvm train x.csv"})
+    assert facts["command"] == "lssvm train x.csv"
+    assert facts["settings"] == {"seed": "7"}
+    assert facts["schema_sha256"] in page.text
+    assert set(facts["versions"]) >= {"lssvm", "Python", "NumPy", "SciPy", "scikit-learn"}
+    for version in facts["versions"].values():
+        assert version in page.text
+    again, _, _ = made(tmp_path, case)
+    assert again["schema_sha256"] == facts["schema_sha256"]
+    renamed = case.train.reader.data.rename(columns={"age": "years"})
+    other = scan(renamed, target="outcome", missing="impute")
+    model = FixedSizeLSSVC(15, C=1.0, gamma=0.1).fit(other)
+    changed, _, _ = made(tmp_path, cases.Case(model, other, None))
+    assert changed["schema_sha256"] != facts["schema_sha256"]
+
+
+def test_figures_repeat(tmp_path):
+    case = cases.regression()
+    first, second = (made(tmp_path, case)[0] for _ in range(2))
+    assert first == second
+
+
+def test_a_large_test_set_is_sampled_and_the_page_says_so(tmp_path, monkeypatch):
+    from lssvm.report import rows
+
+    monkeypatch.setattr(rows.Rows.read.__func__, "__defaults__", (100, 0))
+    X, y = cases.rows(500, 2, 1)
+    case = cases.binary()
+    facts, page, _ = made(tmp_path, case, test=(X, y))
+    assert facts["rows"]["test"] == 500
+    assert facts["rows"]["evaluated"] == 100
+    assert "100 rows drawn from 500" in page.text
+
+
+def test_new_categories_are_noted(tmp_path):
+    case = cases.prepared()
+    test = cases.table(90, 1)
+    test.loc[:4, "job"] = "pilot"
+    checked = scan(test, target="outcome", missing="impute")
+    facts, _, _ = made(tmp_path, case, test=checked)
+    assert any("5 test rows have a category in “job”" in note for note in facts["notes"])
+
+
+def test_a_model_that_has_learned_nothing_is_called_so(tmp_path):
+    rng = np.random.default_rng(0)
+    train, test = [(rng.normal(size=(200, 3)), rng.integers(2, size=200)) for _ in range(2)]
+    model = LSSVC(1.0, gamma=0.1).fit(*train)
+    facts, _, _ = made(tmp_path, cases.Case(model, train, test))
+    assert any("not clearly better" in note for note in facts["notes"])
+
+
+def test_a_choice_at_the_edge_of_the_search_is_noted(tmp_path):
+    X = np.linspace(0, 1, 60)[:, None]
+    train = (np.hstack([X, X**2]), X[:, 0])  # without noise the largest C is the best
+    model = LSSVR("cv", gamma=0.5, cv=3).fit(*train)
+    facts, _, _ = made(tmp_path, cases.Case(model, train, train))
+    assert any("is the largest that was tried" in note for note in facts["notes"])
+
+
+def test_the_file_is_written_whole_or_not_at_all(tmp_path):
+    case = cases.binary()
+    path = tmp_path / "report.html"
+    path.write_text("old")
+    with pytest.raises(InvalidInputError, match="classes"):
+        write_report(case.model, path, train=case.train, test=(case.test[0], case.test[1] + 5))
+    assert path.read_text() == "old"
+    with pytest.raises(InvalidInputError, match="folder"):
+        write_report(case.model, tmp_path / "no" / "r.html", train=case.train, test=case.test)
+    assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
+
+
+@pytest.mark.parametrize(
+    ("train", "match"),
+    [
+        ([[1.0, 2.0]], "give lssvm.scan"),
+        ((np.ones((5, 4)), np.ones(4)), "one target per row"),
+    ],
+)
+def test_rows_that_are_none_are_refused(train, match, tmp_path):
+    with pytest.raises(InvalidInputError, match=match):
+        write_report(cases.binary().model, tmp_path / "r.html", train=train)
+
+
+def test_a_scan_without_a_target_is_refused(tmp_path):
+    with pytest.raises(InvalidInputError, match="target"):
+        write_report(cases.binary().model, tmp_path / "r.html", train=scan(np.ones((5, 4))))
+
+
+def test_models_that_are_not_fitted_or_no_machines_are_refused(tmp_path):
+    X, y = cases.rows(20, 2)
+    with pytest.raises(NotFittedError):
+        write_report(LSSVC(), tmp_path / "r.html", train=(X, y))
+    series = NARX(LSSVR(1.0, gamma=0.1), lags=3).fit(np.sin(np.arange(40.0)))
+    with pytest.raises(InvalidInputError, match="NARX has no dual_coef_"):
+        write_report(series, tmp_path / "r.html", train=(X, y))
+
+
+def test_a_kernel_matrix_is_reported_with_test_rows_only(tmp_path):
+    (X, y), (T, t) = cases.rows(60, 2), cases.rows(40, 2, 1)
+    model = LSSVC(1.0, kernel="precomputed").fit(X @ X.T, y)
+    facts, page, _ = made(tmp_path, cases.Case(model, (X @ X.T, y), (T @ X.T, t)))
+    assert facts["metrics"]["accuracy"]["value"] == pytest.approx(model.score(T @ X.T, t))
+    assert not {"columns", "prototypes", "learning"} & set(page.sections)
+    with pytest.raises(InvalidInputError, match="precomputed"):
+        write_report(model, tmp_path / "r.html", train=(X @ X.T, y))
+
+
+def test_a_pipeline_that_takes_columns_by_name(tmp_path):
+    from sklearn.compose import make_column_transformer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+    frame, test = cases.table(150).drop(columns="age"), cases.table(80, 1).drop(columns="age")
+    columns = make_column_transformer(
+        (StandardScaler(), ["income"]), (OneHotEncoder(sparse_output=False), ["job"])
+    )
+    X, y = frame.drop(columns="outcome"), frame["outcome"]
+    model = make_pipeline(columns, LSSVC(1.0, gamma=0.5)).fit(X, y)
+    pairs = (X, y), (test.drop(columns="outcome"), test["outcome"])
+    facts, page, _ = made(tmp_path, cases.Case(model, *pairs))
+    score = model.score(*pairs[1])
+    assert facts["metrics"]["accuracy"]["value"] == pytest.approx(score)
+    assert "income" in facts["importance"]
+    assert isinstance(X, pd.DataFrame)
+    assert "Pipeline" in page.text
