@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,10 +11,12 @@ from hypothesis import strategies as st
 from tests.report import cases
 from tests.report.pages import Page
 
-from lssvm import LSSVC, LSSVR, FixedSizeLSSVC, scan
+from lssvm import LSSVC, LSSVR, scan
+from lssvm.report import refits
 from lssvm.report.charts import SHAPES, Chart
 from lssvm.report.columns import shuffle_importance
 from lssvm.report.markup import Markup, escape, plain, table, tag
+from lssvm.report.page import style
 from lssvm.report.plane import project
 from lssvm.report.refits import copy_size, learning_curve, out_of_fold, tuned_copy
 from lssvm.report.rows import Rows
@@ -157,11 +161,12 @@ def test_a_copy_has_the_chosen_parameters():
     np.testing.assert_array_equal(small.selection, cases.reduced().model.prototypes_)
 
 
-def test_many_pairs_of_classes_make_smaller_copies():
-    X, y = cases.rows(300, 20)
-    model = FixedSizeLSSVC(290, C=1.0, gamma=0.1, multiclass="ovo", calibration=None).fit(X, y)
-    assert copy_size(model) < 290
-    assert learning_curve(model, Rows.read(model, (X, y)), None) is None
+def test_many_pairs_of_classes_make_smaller_copies(monkeypatch):
+    case = cases.one_vs_one()
+    monkeypatch.setattr(refits, "COPY_WORK", 3 * 12.5**3)
+    assert copy_size(case.model) == tuned_copy(case.model, 1000).n_prototypes == 12
+    assert learning_curve(case.model, Rows.read(case.model, case.train), None) is None
+    assert copy_size(cases.dual_classifier().model) is None
 
 
 def test_the_learning_curve_ends_in_the_model_itself():
@@ -190,3 +195,41 @@ def test_the_column_that_decides_is_found_among_many():
     assert found.names[0] == "x70"
     assert (found.tried, found.all) == (60, 80)
     assert found.mean[0] > 5 * np.abs(found.mean[1:]).max()
+
+
+def shades(dark):
+    """Return the colours of the style sheet by name."""
+    light, black = re.split(r"@media screen and \(prefers-color-scheme: dark\)", str(style()))[:2]
+    found = dict(re.findall(r"--(\w[\w-]*): (#[0-9a-f]{6})", light))
+    return found | dict(re.findall(r"--(\w[\w-]*): (#[0-9a-f]{6})", black)) if dark else found
+
+
+def contrast(a, b):
+    """Return the contrast of two colours as WCAG 2 defines it."""
+
+    def luminance(colour):
+        parts = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+        linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+        return float(linear @ [0.2126, 0.7152, 0.0722])
+
+    high, low = sorted((luminance(a), luminance(b)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_words_and_lines_stand_out(dark):
+    colours = shades(dark)
+    for words in ("text", "soft", "accent"):
+        for ground in ("page", "card", "note", "code"):
+            assert contrast(colours[words], colours[ground]) >= 4.5, (words, ground)
+    for line in [f"c{i}" for i in range(8)] + [f"q{i}" for i in range(5)]:
+        assert contrast(colours[line], colours["card"]) >= 3.0, line
+    part = 0.5 if dark else 0.68
+    assert f"--mix: {part:.0%}" in style()
+    for fill in ("c0", "c1"):  # the strongest cells of the confusion matrix
+        mixed = [
+            round(part * int(colours[fill][i : i + 2], 16) + (1 - part) * int(ground, 16))
+            for i, ground in ((i, colours["code"][i : i + 2]) for i in (1, 3, 5))
+        ]
+        cell = "#" + "".join(f"{value:02x}" for value in mixed)
+        assert contrast(colours["text"], cell) >= 4.5, fill

@@ -65,7 +65,7 @@ def _matrix(counts: FloatArray, names: list[str]) -> Markup:
                     "td",
                     text,
                     style=f"--v:{share:.3f}",
-                    class_=("s0" if i == j else "s1") + (" hi" if share > 0.62 else ""),
+                    class_="s0" if i == j else "s1",
                     title=f"{short(name, 30)} predicted as {short(names[j], 30)}: "
                     f"{_amount(value)} ({percent(share)})",
                 )
