@@ -224,7 +224,7 @@ def test_words_and_lines_stand_out(dark):
             assert contrast(colours[words], colours[ground]) >= 4.5, (words, ground)
     for line in [f"c{i}" for i in range(8)] + [f"q{i}" for i in range(5)]:
         assert contrast(colours[line], colours["card"]) >= 3.0, line
-    part = 0.5 if dark else 0.68
+    part = 0.48 if dark else 0.68
     assert f"--mix: {part:.0%}" in style()
     for fill in ("c0", "c1"):  # the strongest cells of the confusion matrix
         mixed = [

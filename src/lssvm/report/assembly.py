@@ -109,7 +109,7 @@ def write_report(
         "n_support": support_size(subject.model),
     }
     lead, parts = _sections(subject, train, seconds, settings)
-    heading = title or f"{name}: {short(subject.target, 60)}"
+    heading = title or f"Predicting {short(subject.target, 60)}"
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     footer = (
         f"Written on {now} by lssvm {subject.facts['versions']['lssvm']}. This page loads nothing."

@@ -31,7 +31,7 @@ def errors(subject: Subject) -> Section:
         y, f = found.Y[rows, j], found.predicted[rows, j]
         pictures.append(_beside(y, f, found.names[j], k))
         if k == 1:
-            pictures += [_residuals(y, f), _spread(found.predicted[:, 0] - found.Y[:, 0])]
+            pictures += [_residuals(y, f), _spread(found.Y[:, 0] - found.predicted[:, 0])]
     said = f" {DOTS:,} rows drawn at random are shown." if n > DOTS else ""
     words = f"Points on the dashed line are predicted exactly.{said}"
     if k > OUTPUTS:
@@ -93,7 +93,7 @@ def _spread(error: FloatArray) -> Markup:
         "How errors are distributed",
         edges,
         [0, *counts],
-        "predicted minus true",
+        "true minus predicted",
         "rows",
         y_zero=True,
     )
