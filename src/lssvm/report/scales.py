@@ -134,7 +134,7 @@ def nice_ticks(low: float, high: float, count: int = 5) -> list[float]:
         return [low]
     rough = span / max(count, 1)
     power = 10.0 ** math.floor(math.log10(rough))
-    step = power * next(d for d in (1.0, 2.0, 5.0, 10.0) if d * power >= rough * 0.8)
+    step = power * next(d for d in (1.0, 2.0, 5.0, 10.0) if d * power >= rough * 0.75)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     digits = max(0, -math.floor(math.log10(step)) + 1)
     return [round(i * step, digits) + 0.0 for i in range(first, last + 1)]
@@ -223,7 +223,7 @@ def duration(seconds: float) -> str:
     --------
     >>> from lssvm.report.scales import duration
     >>> duration(0.012), duration(3.14), duration(75), duration(7300)
-    ('12 ms', '3.1 s', '1 min 15 s', '2 h 2 min')
+    ('12 ms', '3.1 s', '1 min 15 s', '2 h 1 min')
     """
     if seconds < 1:
         return f"{1000 * seconds:.0f} ms"
