@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -209,6 +211,35 @@ def test_new_categories_are_noted(tmp_path):
     checked = scan(test, target="outcome", missing="impute")
     facts, _, _ = made(tmp_path, case, test=checked)
     assert any("5 test rows have a category in “job”" in note for note in facts["notes"])
+
+
+def test_test_rows_that_were_trained_on_are_noted(tmp_path):
+    case = cases.prepared()
+    facts, _, _ = made(tmp_path, case, test=case.train)
+    assert any("150 of the 150 test rows (100 %) are also among" in n for n in facts["notes"])
+    facts, _, _ = made(tmp_path, case)
+    assert not any("also among" in note for note in facts["notes"])
+
+
+def test_rows_that_are_a_part_of_others_are_named_by_their_origin(tmp_path):
+    @dataclass(frozen=True)
+    class Part:
+        reader: Any
+        share: float = 0.5
+        seed: int = 3
+        held_out: bool = False
+
+        def __getattr__(self, name):
+            return getattr(self.reader, name)
+
+    whole = scan(cases.table(120), target="outcome", missing="impute")
+    data = replace(whole, reader=Part(whole.reader))
+    model = FixedSizeLSSVC(15, C=1.0, gamma=0.1).fit(whole)
+    model.__dict__.pop("feature_names_in_")  # so that the columns are taken as they are
+    _, page, _ = made(tmp_path, cases.Case(model, data, None))
+    assert "Predicting outcome" in page.text
+    assert "data, held_out = scan(table, target='outcome'" in page.text
+    assert ".split(0.5, seed=3)" in page.text
 
 
 def test_a_model_that_has_learned_nothing_is_called_so(tmp_path):

@@ -16,9 +16,11 @@ from lssvm.report.page import page
 from lssvm.report.predictions import Intervals, predict_intervals
 from lssvm.report.refits import held_out_intervals
 from lssvm.report.reproduce import reproduce
-from lssvm.report.scales import count, short
+from lssvm.report.scales import count, percent, short
 from lssvm.report.subject import Section, Subject, support_size
 from lssvm.report.summary import summary
+
+OVERLAP = 0.05  # share of test rows that may be training rows
 
 
 def write_report(
@@ -146,6 +148,7 @@ def _sections(
     parts = [part for part in found if part is not None]
     for key in ("warnings", "notes"):
         subject.notes += [clean(note) for note in (settings or {}).get(key) or ()]
+    _overlap_notes(subject)
     _category_notes(subject)
     if subject.notes:
         subject.notes = list(dict.fromkeys(subject.notes))
@@ -160,6 +163,19 @@ def _intervals(subject: Subject) -> list[Intervals]:
     if subject.test is not None:
         return predict_intervals(subject.estimator, subject.test)
     return held_out_intervals(subject.estimator, subject.train)
+
+
+def _overlap_notes(subject: Subject) -> None:
+    """Tell of test rows that are training rows too."""
+    if subject.test is None:
+        return
+    same = np.isin(subject.test.keys(), subject.train.keys())
+    share = float(same.mean())
+    if share > OVERLAP:
+        subject.notes.append(
+            f"{count(int(same.sum()))} of the {count(len(same))} test rows ({percent(share)}) are "
+            "also among the training rows, target and all: the figures may be much too good."
+        )
 
 
 def _category_notes(subject: Subject) -> None:

@@ -148,12 +148,21 @@ def python_lines(subject: Subject, data: Any, given: dict[str, Any]) -> str:
         made = " ".join(repr(clone(subject.estimator)).split())
     if isinstance(data, Scan):
         imports.append("scan")
-        lines.append(f"data = {_scan_call(subject, data)}")
+        lines.append(_scan_line(subject, data))
         lines.append(f"model = {made}.fit(data)")
     else:
         lines.append(f"model = {made}.fit(X, y)")
     head = f"from lssvm import {', '.join(imports)}"
     return clean("\n".join([head, "", *lines]))
+
+
+def _scan_line(subject: Subject, data: Scan) -> str:
+    """Return the line that names the training rows, as a part of a file where they are one."""
+    reader: Any = data.reader
+    if not hasattr(reader, "held_out"):
+        return f"data = {_scan_call(subject, data)}"
+    parts = "_, data" if reader.held_out else "data, held_out"
+    return f"{parts} = {_scan_call(subject, data)}.split({reader.share!r}, seed={reader.seed!r})"
 
 
 def _scan_call(subject: Subject, data: Scan) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,8 +13,9 @@ from sklearn.pipeline import Pipeline
 from lssvm._core.errors import InvalidInputError
 from lssvm.blocks import Scan, scan
 from lssvm.blocks.frames import FrameReader, is_frame, raw_block
-from lssvm.blocks.raw import RawBlock, Schema, check_rows, plain_features
+from lssvm.blocks.raw import RawBlock, Schema, TextColumn, check_rows, plain_features
 from lssvm.estimators.fixed_stream import model_rows
+from lssvm.tuning import hash_rows
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -90,6 +92,8 @@ class Rows:
         n = data.n_rows
         found = cls._of(_sample(data.blocks(), n, limit, seed), data.schema, n)
         reader: Any = data.reader
+        while hasattr(reader, "reader"):  # a part of the rows of another one
+            reader = reader.reader
         target = getattr(reader, "target", ())
         names = target if isinstance(target, tuple) else ()
         files = tuple(str(file) for file in getattr(reader, "files", ()))
@@ -156,6 +160,14 @@ class Rows:
         texts = [text.codes.astype(np.float64) for text in self.block.texts]
         return np.column_stack([self.block.numbers, *texts])
 
+    def keys(self) -> NDArray[np.uint64]:
+        """Return a hash of every row with its target, the same for equal rows anywhere."""
+        columns = [np.nan_to_num(self.block.numbers, nan=0.123456789)]
+        for text in (*self.block.texts, TextColumn.of(_flat(self.y))):
+            levels = [zlib.crc32(level.encode("utf-8", "replace")) for level in text.levels]
+            columns.append(np.array([*levels, 0], dtype=np.float64)[text.codes][:, None])
+        return hash_rows(np.hstack(columns), 0)
+
     def given(self, estimator: Any) -> Any:
         """Return the rows as the estimator takes them for a prediction."""
         if hasattr(estimator, "preparation_"):
@@ -192,6 +204,11 @@ class Rows:
         if isinstance(estimator, Pipeline) and len(estimator.steps) > 1:
             X = estimator[:-1].transform(X)
         return np.asarray(X, dtype=np.float64)
+
+
+def _flat(y: NDArray[Any]) -> list[Any]:
+    """Return targets as single values that can be told apart."""
+    return [str(row) for row in y.tolist()]
 
 
 def _columns_of(estimator: Any, data: Scan) -> Scan:
