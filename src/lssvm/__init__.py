@@ -37,34 +37,19 @@ if typing.TYPE_CHECKING:
     from lssvm.io import load, save
 else:
     _HOMES = {"ModelFileError": "_core.errors", "load": "io", "save": "io", "scan": "blocks"}
-    _PACKAGES = (
-        "blocks",
-        "codes",
-        "datasets",
-        "estimators",
-        "features",
-        "io",
-        "kernels",
-        "moments",
-        "plots",
-        "prototypes",
-        "reductions",
-        "solvers",
-        "tuning",
-        "uncertainty",
-    )
 
     def __getattr__(name):
         from importlib import import_module
+        from importlib.util import find_spec
 
-        if name in _PACKAGES:
-            return import_module(f"lssvm.{name}")
-        if name not in __all__:
-            raise AttributeError(f"module 'lssvm' has no attribute {name!r}")
-        home = _HOMES.get(name, "estimators")
-        value = getattr(import_module(f"lssvm.{home}"), name)
-        globals()[name] = value  # the next time it is simply there
-        return value
+        if name in __all__:
+            home = _HOMES.get(name, "estimators")
+            value = getattr(import_module(f"lssvm.{home}"), name)
+            globals()[name] = value  # the next time it is simply there
+            return value
+        if not name.startswith("_") and find_spec(f"lssvm.{name}") is not None:
+            return import_module(f"lssvm.{name}")  # a package, such as lssvm.kernels
+        raise AttributeError(f"module 'lssvm' has no attribute {name!r}")
 
     def __dir__():
-        return sorted({*globals(), *__all__, *_PACKAGES})
+        return sorted({*globals(), *__all__})
