@@ -136,3 +136,40 @@ def congruence(half: FloatArray, T: FloatArray) -> FloatArray:
     out = np.zeros((r, r), order="F")
     _call("dsyr2k", "L", "T", r, m, 1.0, X, m, T, m, 0.0, out, max(r, 1))
     return out
+
+
+def _leading(A: FloatArray) -> int:
+    """Return the leading dimension of a matrix whose columns are contiguous."""
+    rows, columns = A.shape
+    if A.itemsize != 8 or (rows > 1 and A.strides[0] != 8):
+        raise ValueError("The columns of the matrix must be contiguous float64 numbers.")
+    return max(1, rows, A.strides[1] // 8 if columns > 1 else 0)
+
+
+def factorise_triangle(A: FloatArray, *, lower: bool) -> bool:
+    """Factorise a positive definite matrix in place (LAPACK's dpotrf); say whether it is one.
+
+    Parameters
+    ----------
+    A : array of shape (r, r), contiguous columns
+        One triangle is read and becomes the factor; the other is left alone, so that two factors
+        can share a buffer.
+    lower : bool
+        Which: A = L L^T, or A = U^T U.
+    """
+    info = np.zeros(1, dtype=np.intc)
+    _call("dpotrf", "L" if lower else "U", A.shape[0], A, _leading(A), info)
+    return int(info[0]) == 0
+
+
+def solve_triangle(A: FloatArray, B: FloatArray, *, lower: bool, transposed: bool) -> None:
+    """Solve with a triangle of A (r, r) for the columns of B (r, q), in place (BLAS's dtrsm)."""
+    r, q = B.shape
+    uplo, trans = "L" if lower else "U", "T" if transposed else "N"
+    _call("dtrsm", "L", uplo, trans, "N", r, q, 1.0, A, _leading(A), B, _leading(B))
+
+
+def add_outer(A: FloatArray, B: FloatArray, factor: float = 1.0) -> None:
+    """Add factor B B^T to the lower triangle of A (r, r), for B (r, q) (BLAS's dsyrk)."""
+    r, q = B.shape
+    _call("dsyrk", "L", "N", r, q, factor, B, _leading(B), 1.0, A, _leading(A))

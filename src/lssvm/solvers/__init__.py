@@ -7,32 +7,54 @@ from lssvm.solvers.cholesky import Cholesky
 from lssvm.solvers.circulant import Circulant, CirculantSolver, first_row
 from lssvm.solvers.circulant_lattice import Lattice, lattice_shape, lay_rows
 from lssvm.solvers.eigen import EigenState, eigen_state
+from lssvm.solvers.pcg import (
+    PCG,
+    PCGSolution,
+    choose_primal,
+    preconditioner_rows,
+    solve_pcg,
+)
+from lssvm.solvers.pcg_rows import KernelProducts, NormalProducts, Rows, Sums, array_rows
+from lssvm.solvers.pcg_space import FeatureSpace, Group, make_space
 from lssvm.solvers.primal import PrimalSystem, primal_system, solve_primal
 from lssvm.solvers.reweighting import robust_weights, solve_reweighted
 from lssvm.solvers.smo import SMO
 
 __all__ = [
-    "SMO",
-    "SOLVER_NAMES",
     "Cholesky",
     "Circulant",
     "CirculantSolver",
     "ConjugateGradient",
     "DualSystem",
     "EigenState",
+    "FeatureSpace",
+    "Group",
+    "KernelProducts",
     "Lattice",
+    "NormalProducts",
+    "PCG",
+    "PCGSolution",
     "PrimalSystem",
+    "Rows",
+    "SMO",
+    "SOLVER_NAMES",
     "Solution",
     "Solver",
     "Status",
+    "Sums",
+    "array_rows",
+    "choose_primal",
     "choose_solver",
     "eigen_state",
     "first_row",
     "lattice_shape",
     "lay_rows",
     "make_solver",
+    "make_space",
+    "preconditioner_rows",
     "primal_system",
     "robust_weights",
+    "solve_pcg",
     "solve_primal",
     "solve_reweighted",
 ]
