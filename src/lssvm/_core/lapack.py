@@ -143,7 +143,7 @@ def _leading(A: FloatArray) -> int:
     rows, columns = A.shape
     if A.itemsize != 8 or (rows > 1 and A.strides[0] != 8):
         raise ValueError("The columns of the matrix must be contiguous float64 numbers.")
-    return max(1, rows, A.strides[1] // 8 if columns > 1 else 0)
+    return int(max(1, rows, A.strides[1] // 8 if columns > 1 else 0))
 
 
 def factorise_triangle(A: FloatArray, *, lower: bool) -> bool:

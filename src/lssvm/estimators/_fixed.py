@@ -21,6 +21,7 @@ from lssvm._core.threads import n_threads
 from lssvm.blocks.frames import is_frame
 from lssvm.blocks.scanning import is_stream
 from lssvm.estimators._callbacks import Listened, told, was_stopped
+from lssvm.estimators._many import TUNED_PROTOTYPES, ManyPrototypes, path_method
 from lssvm.estimators._problem import FixedProblem
 from lssvm.estimators._prototypes import PrototypeMixin, is_int
 from lssvm.estimators._relevance import RelevanceMixin, tune_fixed
@@ -28,7 +29,6 @@ from lssvm.estimators._robust import SquaredFixed
 from lssvm.estimators._uncertain_fixed import FixedMemory
 from lssvm.estimators._validation import (
     check_C,
-    check_option,
     loss_settings,
     make_folds,
     seed_of,
@@ -38,7 +38,7 @@ from lssvm.estimators.fixed_stream import StreamUpdate, stream_features, stream_
 from lssvm.features import nystrom_map
 from lssvm.kernels import Kernel, evaluate_expansion, has_gamma, make_kernel, resolve_gamma
 from lssvm.moments import Moments
-from lssvm.solvers.primal import METHODS, solve_primal
+from lssvm.solvers.primal import solve_primal
 from lssvm.tuning import (
     FixedCriterionObjective,
     Folds,
@@ -66,7 +66,13 @@ N_GAMMAS = 3  # kernel parameters that are tried on all rows, where they are rea
 
 
 class FixedSizeModel(
-    Listened, PrototypeMixin, SquaredFixed, RelevanceMixin, FixedMemory, ReducibleModel
+    Listened,
+    PrototypeMixin,
+    ManyPrototypes,
+    SquaredFixed,
+    RelevanceMixin,
+    FixedMemory,
+    ReducibleModel,
 ):
     """Base of `FixedSizeLSSVC` and `FixedSizeLSSVR`; holds no numerics of its own."""
 
@@ -82,8 +88,8 @@ class FixedSizeModel(
         self.__dict__.pop("_stored", None)
 
     def _fit_problem(self, problem: FixedProblem) -> None:
-        check_option("solver", self.solver, METHODS)
         C, reduction = check_C(self.C), self._reduction_settings()
+        self._check_solver(reduction)
         if isinstance(self.kernel, str) and self.kernel == "precomputed":
             raise InvalidInputError(
                 "kernel='precomputed' cannot be used with prototypes, which are rows of features: "
@@ -98,18 +104,29 @@ class FixedSizeModel(
         size_by_cv = isinstance(self.n_prototypes, str) and self.n_prototypes == "cv"
         C_of = np.full(problem.Y.shape[1], np.nan if C is None else C)
         whole = moments = point = None
-        used = problem
+        used, pcg = problem, self._choose_pcg(problem, Z, reduction)
+        basis = Z if pcg is None else Z[:TUNED_PROTOTYPES]
         dual = self._dual_on_prototypes(reduction, problem, Z, support, gamma)
         if dual is not None:  # tuned on the prototypes alone
             C_of[:], gamma = dual.C, dual.gamma
         elif C is None or tune_gamma or size_by_cv:
-            tuned, used = tune_fixed(self, problem, Z, C, gamma, tune_gamma, size_by_cv)
+            tuned, used = tune_fixed(self, problem, basis, C, gamma, tune_gamma, size_by_cv)
             C_of[:], gamma, point = tuned.C_of, tuned.gamma, tuned.point
             # A criterion without folds leaves none to reduce by.
             moments = point.moments if isinstance(point, FixedSizePoint) else None
             whole = point.whole
-            Z, support = Z[: tuned.size], support[: tuned.size]
+            if pcg is None:
+                basis, support = Z[: tuned.size], support[: tuned.size]
         kernel = self._kernel_at(gamma)
+        self.gamma_, self.selection_ = self._by_feature(gamma), selection
+        self.solver_ = "direct" if pcg is None else "pcg"
+        if pcg is not None:
+            coef, intercept = self._solve_pcg(pcg, problem, kernel, Z, C_of)
+            self._keep_model(problem, kernel, None, Z, support, [])
+            self._remember(problem, point, kernel, basis, C_of)
+            self._store(coef, intercept, C_of)
+            return
+        Z = basis
         if reduction is not None and moments is None:
             moments = self._moments_to_reduce(reduction, problem, kernel, Z)
             whole = moments.whole
@@ -120,20 +137,29 @@ class FixedSizeModel(
         map = nystrom_map(kernel, Z)
         solved = self._solve(whole, map, problem.table, C_of) if dual is None else dual.solution
         coef, intercept, C_of = self._robust(used, kernel, Z, map, C_of, *solved)
-        self.n_prototypes_ = len(Z)
         fit = self._second_level(reduction, problem, kernel, Z, support, moments, C_of, dual)
         if fit is not None:
             coef, intercept, C_of, whole = fit.coef, fit.intercept, fit.C, fit.moments
             Z, support = Z[fit.support], support[fit.support] if len(support) else support
             map = nystrom_map(kernel, Z)
-        self._kernel, self._map = kernel, map
-        self.prototypes_ = self.support_vectors_ = Z
-        self.support_, self.selection_ = support, selection
-        self.gamma_ = self._by_feature(gamma)
-        self._store_relevance(problem.X, problem.weight)
-        self.moments_ = whole
+        self._keep_model(problem, kernel, map, Z, support, whole)
+        self.n_prototypes_ = len(basis)
         self._remember(problem, point if reduction is None else None, kernel, Z, C_of)
         self._store(coef, intercept, C_of)
+
+    def _keep_model(
+        self,
+        problem: FixedProblem,
+        kernel: Kernel,
+        map: Any,
+        Z: FloatArray,
+        support: IntArray,
+        whole: list[Moments],
+    ) -> None:
+        self._kernel, self._map, self.moments_ = kernel, map, whole
+        self.prototypes_ = self.support_vectors_ = Z
+        self.support_, self.n_prototypes_ = support, len(Z)
+        self._store_relevance(problem.X, problem.weight)
 
     def _store(self, coef: FloatArray, intercept: FloatArray, C_of: FloatArray) -> None:
         self.C_ = float(C_of[0]) if len(set(C_of.tolist())) == 1 else C_of
@@ -213,7 +239,7 @@ class FixedSizeModel(
                 (Space().C_grid(N_C) if C is None else np.array([C])) if separate else None,
                 as_bytes(self.memory_budget),
                 n_threads(self.n_jobs),
-                self.solver,
+                path_method(self.solver),
             )
             if not is_criterion(self.scoring):
                 return found

@@ -247,6 +247,11 @@ class FixedIntervalMixin(FixedMemory, IntervalMixin):
                 f"loss={self._fitted_loss!r} has no Gaussian posterior: use loss='squared' for "
                 "standard deviations and intervals."
             )
+        if self.solver_ == "pcg":
+            raise InvalidInputError(
+                "solver='pcg' keeps no moments, from which standard deviations and intervals "
+                "follow: use solver='cholesky', with fewer prototypes if need be."
+            )
         if not self._is_posterior_of_model():
             raise InvalidInputError(
                 f"reduction={self.reduction!r} gives a model without a posterior: use "

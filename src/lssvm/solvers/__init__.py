@@ -21,6 +21,9 @@ from lssvm.solvers.reweighting import robust_weights, solve_reweighted
 from lssvm.solvers.smo import SMO
 
 __all__ = [
+    "PCG",
+    "SMO",
+    "SOLVER_NAMES",
     "Cholesky",
     "Circulant",
     "CirculantSolver",
@@ -32,12 +35,9 @@ __all__ = [
     "KernelProducts",
     "Lattice",
     "NormalProducts",
-    "PCG",
     "PCGSolution",
     "PrimalSystem",
     "Rows",
-    "SMO",
-    "SOLVER_NAMES",
     "Solution",
     "Solver",
     "Status",

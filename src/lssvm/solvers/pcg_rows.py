@@ -201,7 +201,8 @@ class KernelProducts:
                 total = _add(total, found)
             return total
 
-        return Sums(*self._pass(work), self._offset)
+        cross, border, target, weight = self._pass(work)
+        return Sums(cross, border, target, weight, self._offset)
 
     def product(self, V: Array, b: Array, columns: IntArray) -> Array:
         """Return K^T S_j (K v_j + b_j) for the outputs ``columns`` (a,), V (m, a) and b (a,)."""

@@ -305,9 +305,7 @@ class ArraySpace:
             mean = mean + group.prototype_weight * xp.sum(U, axis=1, keepdims=True)
         size = float(xp.sum(xp.linalg.diagonal(W)))
         W = W - mean @ xp.permute_dims(mean, (1, 0)) / total
-        self._groups.append(
-            (group.columns, self._factorise(W, 1.0 / group.C, _ROUNDING * size)[0])
-        )
+        self._groups.append((group.columns, self._factorise(W, 1.0 / group.C, _ROUNDING * size)[0]))
 
     def precondition(self, R: Array, columns: IntArray) -> Array:
         """Solve with the preconditioners of the outputs ``columns`` (k,), for R (m, k)."""
@@ -329,7 +327,7 @@ def _solve(xp: Any, L: Array, B: Array, *, transposed: bool) -> Array:
     if triangular is not None:  # torch
         return triangular(A, B, upper=transposed)
     if type(L).__module__.startswith("cupy"):
-        from cupyx.scipy.linalg import solve_triangular
+        from cupyx.scipy.linalg import solve_triangular  # type: ignore[import-not-found]
 
         return solve_triangular(L, B, lower=True, trans=int(transposed))
     return xp.linalg.solve(A, B)
