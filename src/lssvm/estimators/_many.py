@@ -43,6 +43,13 @@ _NO_MOMENTS = (
 )
 
 
+def takes_rows(model: Any) -> bool:
+    """Say whether rows can be added to a model and removed from it, or raise why not."""
+    if isinstance(model.solver, PCG) or model.solver == "pcg":
+        raise InvalidInputError(f"{_NO_MOMENTS}, or fit again.")
+    return True
+
+
 def path_method(solver: Any) -> str:
     """Return how a path of C is solved with the prototypes that tuning uses."""
     return solver if isinstance(solver, str) and solver in METHODS else "auto"

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
@@ -16,6 +17,7 @@ from lssvm.blocks.scanning import is_stream
 from lssvm.codes import decode, make_code
 from lssvm.estimators._callbacks import reports
 from lssvm.estimators._fixed import FixedSizeModel
+from lssvm.estimators._many import takes_rows
 from lssvm.estimators._problem import FixedProblem
 from lssvm.estimators._scoring import ScorerCriterion
 from lssvm.estimators._stream_classifier import StreamedClassifier
@@ -71,9 +73,8 @@ class FixedSizeLSSVC(
         Of the Matern kernel.
     selection : str, rule, callable or array, default="renyi"
         Which rows become prototypes: "renyi", "random", "kmeans", "rpcholesky", or what else
-        `lssvm.prototypes.select_prototypes` takes; an array gives
-        their indices, or the prototypes themselves. For rpcholesky with ``gamma="cv"`` the kernel
-        has ``gamma="scale"``.
+        `lssvm.prototypes.select_prototypes` takes; an array gives their indices, or the prototypes
+        themselves. For rpcholesky with ``gamma="cv"`` the kernel has ``gamma="scale"``.
     reduction : {"spfs", "ssd", "sv-l0", "sd"}, FixedSizeL0 or None, default=None
         Second level of sparsity: which prototypes are left, by an L0 penalty ([Mall2014]_), from
         the moments of the fit. "spfs" starts from the fixed-size model; "ssd" from the dual model
@@ -111,8 +112,9 @@ class FixedSizeLSSVC(
     calibration : {"auto", "sigmoid", "isotonic"} or None, default="auto"
         How `predict_proba` turns scores into probabilities; "auto" takes the sigmoid for fewer
         than 1,000 rows, else the better of the two. None: there is no `predict_proba`.
-    solver : {"auto", "cholesky", "eigen", "tridiagonal"}, default="auto"
-        How the systems along a path of C are solved; all are exact.
+    solver : {"auto", "cholesky", "eigen", "tridiagonal", "pcg"} or PCG, default="auto"
+        How the systems along a path of C are solved, exactly; or, without moments, conjugate
+        gradients for many prototypes (`lssvm.solvers.PCG`); see `lssvm.solvers.choose_primal`.
     memory_budget : int, str or None, default=None
         Bytes, or "2 GB"; None is 70 % of the available memory.
     n_jobs : int or None, default=None
@@ -151,14 +153,14 @@ class FixedSizeLSSVC(
         After a reduction whose size was cross-validated: see `sparsity_path`.
     selection_ : Selection or None
         How the prototypes were chosen, with the trace of the entropy.
+    solver_ : {"direct", "pcg"}
+    residual_, n_iter_ : float, int
+        Relative residual and iterations of conjugate gradients, which leave no ``moments_``.
     moments_ : list of Moments
         What was read from the data: one entry, or one per class.
-    cv_results_ : dict
-        When something was tuned: parameters and scores of all evaluations.
-    best_score_ : float
-        When something was tuned: the cross-validated score of the chosen parameters.
-    n_evaluations_ : int
-        When something was tuned: how many pairs of C and gamma were evaluated.
+    cv_results_, best_score_, n_evaluations_ : dict, float, int
+        When something was tuned: parameters and scores of all evaluations, the cross-validated
+        score of the chosen parameters, and how many pairs of C and gamma were evaluated.
     tuning_result_ : lssvm.tuning.TuningResult
         When something was tuned: the whole record of the search.
     size_results_ : dict
@@ -290,6 +292,7 @@ class FixedSizeLSSVC(
         self.code_ = make_code(self.multiclass, len(classes), self.random_state or 0)
         self.threshold_ = np.zeros(self.code_.n_problems)
 
+    @available_if(takes_rows)  # type: ignore[untyped-decorator]
     def partial_fit(
         self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
     ) -> FixedSizeLSSVC:
@@ -325,6 +328,7 @@ class FixedSizeLSSVC(
             return self.fit(X, y, sample_weight)
         return self._change(X, y, sample_weight, 1)
 
+    @available_if(takes_rows)  # type: ignore[untyped-decorator]
     def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> FixedSizeLSSVC:
         """Remove rows that the model has learned; exactly a fit without them.
 

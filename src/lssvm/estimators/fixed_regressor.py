@@ -15,6 +15,7 @@ from lssvm._core.random import RandomState
 from lssvm.blocks.scanning import is_stream
 from lssvm.estimators._callbacks import reports
 from lssvm.estimators._fixed import FixedSizeModel
+from lssvm.estimators._many import takes_rows
 from lssvm.estimators._problem import FixedProblem
 from lssvm.estimators._robust import RobustFixed, check_loss
 from lssvm.estimators._scoring import ScorerCriterion
@@ -34,7 +35,7 @@ def _updates(model: Any) -> bool:
             f"loss={model.loss!r} weights every row by its residual, so rows cannot be added or "
             "removed exactly: use loss='squared', or fit again."
         )
-    return True
+    return takes_rows(model)
 
 
 class FixedSizeLSSVR(
@@ -105,8 +106,10 @@ class FixedSizeLSSVR(
         Any scikit-learn scorer; None is the mean squared error, for a robust loss the mean
         absolute error. "press", "gcv", "rk" and "evidence" are criteria without folds, see
         `lssvm.tuning.FixedCriterionObjective`; cv is then not used.
-    solver : {"auto", "cholesky", "eigen", "tridiagonal"}, default="auto"
-        How the systems along a path of C are solved; all are exact.
+    solver : {"auto", "cholesky", "eigen", "tridiagonal", "pcg"} or PCG, default="auto"
+        How the systems along a path of C are solved, exactly; or, without moments, conjugate
+        gradients for many prototypes, see `lssvm.solvers.PCG`. "auto" takes those where moments do
+        not fit or would take twice the operations, see `lssvm.solvers.choose_primal`.
     memory_budget : int, str or None, default=None
         Bytes, or "2 GB"; None is 70 % of the available memory.
     n_jobs : int or None, default=None
@@ -140,8 +143,12 @@ class FixedSizeLSSVR(
         After a reduction whose size was cross-validated: see `sparsity_path`.
     selection_ : Selection or None
         How the prototypes were chosen, with the trace of the entropy.
+    solver_ : {"direct", "pcg"}
+        How the model was solved.
+    residual_ : float
+        With conjugate gradients: the largest relative residual, recomputed at the end.
     moments_ : list of Moments
-        What was read from the data (one entry).
+        What was read from the data (one entry); empty for conjugate gradients.
     cv_results_ : dict
         When something was tuned: parameters and scores of all evaluations.
     best_score_ : float
@@ -155,7 +162,7 @@ class FixedSizeLSSVR(
     noise_variance_ : float or array of shape (n_outputs,)
         Estimated variance of the noise; computed when first asked for.
     n_iter_ : int
-        Reweightings (0 for squared loss).
+        Reweightings (0 for squared loss); with conjugate gradients their iterations.
     preparation_ : Preparation
         When fitted to a scan: from raw columns to features.
     sample_results_ : dict

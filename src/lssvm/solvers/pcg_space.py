@@ -264,7 +264,7 @@ class ArraySpace:
         xp = self._xp
         eye = xp.eye(A.shape[0], dtype=A.dtype, device=device(A))
         for attempt in range(_RETRIES):
-            jitter = scale * 100.0**attempt
+            jitter = float(scale * 100.0**attempt)
             try:
                 factor = xp.linalg.cholesky(A + (ridge + jitter) * eye)
             except Exception as error:  # every library has an error of its own
@@ -305,7 +305,9 @@ class ArraySpace:
             mean = mean + group.prototype_weight * xp.sum(U, axis=1, keepdims=True)
         size = float(xp.sum(xp.linalg.diagonal(W)))
         W = W - mean @ xp.permute_dims(mean, (1, 0)) / total
-        self._groups.append((group.columns, self._factorise(W, 1.0 / group.C, _ROUNDING * size)[0]))
+        self._groups.append(
+            (group.columns, self._factorise(W, 1.0 / float(group.C), _ROUNDING * size)[0])
+        )
 
     def precondition(self, R: Array, columns: IntArray) -> Array:
         """Solve with the preconditioners of the outputs ``columns`` (k,), for R (m, k)."""
