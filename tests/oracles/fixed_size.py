@@ -32,3 +32,12 @@ def refit_predictions(F, Y, C, folds, weight=None):
         w, b = ridge(F[train], Y[train], C, None if weight is None else weight[train])
         out.append(F[test] @ w + b)
     return out
+
+
+def normal_residual(K, K_zz, Y, coef, b, C, weight=None):
+    """Relative residuals of (K'SK + K_zz/C) beta = K'S(y - b), and the weighted means of errors."""
+    s = np.ones(K.shape[0]) if weight is None else np.asarray(weight, float)
+    error = Y - K @ coef - b
+    rest = K.T @ (s[:, None] * error) - K_zz @ coef / C
+    side = K.T @ (s[:, None] * (Y - s @ Y / s.sum()))
+    return np.linalg.norm(rest, axis=0) / np.linalg.norm(side, axis=0), s @ error / s.sum()

@@ -292,22 +292,22 @@ class ArraySpace:
         xp, m, like = self._xp, self.Z.shape[0], self._lower
         W = xp.zeros((m, m), dtype=like.dtype, device=device(like))
         mean = xp.zeros((m, 1), dtype=like.dtype, device=device(like))
-        total = float(xp.sum(group.weight)) + m * group.prototype_weight
+        each, total = float(group.prototype_weight), float(xp.sum(group.weight))
+        total += m * each
         for part in slices(group.X.shape[0], 8 * _BLOCK):
             root = xp.sqrt(group.weight[part])[:, None]
             K = self.kernel(group.X[part, :], self.Z) * root
             B = _solve(xp, like, xp.permute_dims(K, (1, 0)), transposed=False)
             W = W + B @ xp.permute_dims(B, (1, 0))
             mean = mean + B @ root
-        if group.prototype_weight > 0:
+        if each > 0:
             U = xp.permute_dims(like, (1, 0))
-            W = W + group.prototype_weight * (U @ like)
-            mean = mean + group.prototype_weight * xp.sum(U, axis=1, keepdims=True)
+            W = W + each * (U @ like)
+            mean = mean + each * xp.sum(U, axis=1, keepdims=True)
         size = float(xp.sum(xp.linalg.diagonal(W)))
         W = W - mean @ xp.permute_dims(mean, (1, 0)) / total
-        self._groups.append(
-            (group.columns, self._factorise(W, 1.0 / float(group.C), _ROUNDING * size)[0])
-        )
+        factor, _ = self._factorise(W, 1.0 / float(group.C), _ROUNDING * size)
+        self._groups.append((group.columns, factor))
 
     def precondition(self, R: Array, columns: IntArray) -> Array:
         """Solve with the preconditioners of the outputs ``columns`` (k,), for R (m, k)."""
