@@ -138,6 +138,12 @@ def test_too_few_iterations_warn():
     assert found.status is Status.MAX_ITER and found.residual > 1e-6 and found.iterations == 3
 
 
+def test_a_tolerance_below_rounding_warns():
+    with pytest.warns(ConvergenceWarning, match="Rounding leaves no more digits: raise tol"):
+        found = solve(10.0, tol=1e-18)
+    assert found.status is Status.MAX_ITER and found.residual < 1e-8
+
+
 def test_every_iteration_is_told():
     seen = []
     found = solve(10.0, on_iteration=lambda *event: seen.append(event))

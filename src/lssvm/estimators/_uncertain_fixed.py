@@ -123,6 +123,7 @@ class FixedMemory(BaseEstimator):
     """Base of the two mixins: the sample, and the posteriors of the current moments."""
 
     _sample: Sample | None
+    _table_then: ClassTable | None
 
     def _remember(
         self, problem: Any, point: Any, kernel: Any, Z: FloatArray, C: FloatArray
@@ -133,7 +134,9 @@ class FixedMemory(BaseEstimator):
         """
         self._cache: dict[str, Any] = {}
         self._fitted_loss = getattr(self, "loss", "squared")  # the parameter may be set later
-        self._by_class = problem.table is not None
+        self._by_class, self._table_then = problem.table is not None, None
+        if problem.table is not None:
+            self._table_then = replace(problem.table, labels=np.empty(0, dtype=np.intp))
         self._sample = None
         if getattr(self, "calibration", "auto") is None:
             return
@@ -194,6 +197,8 @@ class FixedMemory(BaseEstimator):
         return both.take(np.arange(end))
 
     def _class_table(self) -> ClassTable | None:
+        if not self.moments_:  # as it was at the fit, if there was one
+            return self._table_then
         return self._table_of(self.moments_) if self._by_class else None
 
     def _make_posteriors(self) -> list[tuple[IntArray, FixedPosterior]]:
@@ -283,7 +288,7 @@ class FixedProbabilityMixin(FixedMemory, ProbabilityMixin):
     def _make_out_of_fold(self) -> OutOfFold:
         sample = self._calibration_rows()
         assert sample.labels is not None
-        table = self._class_table() if self.moments_ else None
+        table = self._class_table()
         weight, Y = sample.weight, sample.Y
         if table is not None:  # weights and targets as they follow from the current classes
             factor = table.factors[sample.labels]

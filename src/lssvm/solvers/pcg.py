@@ -25,6 +25,7 @@ _TINY = np.finfo(np.float64).tiny
 _SAMPLES = ((4, 60), (8, 16))  # rows per prototype, and iterations that they may cost at most
 _FUNCTION = 20  # operations that an evaluation of the kernel's scalar function counts for
 _ITERATIONS = 25  # that "auto" reckons with
+_MANY = 2000  # prototypes up to which it does not reckon: moments are a matter of seconds
 _GAIN = 2.0  # how many times fewer operations "auto" asks for: moments can be used again
 
 
@@ -198,11 +199,15 @@ def solve_pcg(
             break
     status = Status.SOLVED if residual <= tol else Status.MAX_ITER
     if status is Status.MAX_ITER:
+        advice = (
+            f"Raise max_iter ({max_iter}), tol or the rows of the preconditioner (solver=PCG(...)"
+        )
+        if len(history) < max_iter:
+            advice = "Rounding leaves no more digits: raise tol (solver=PCG(...)"
         warnings.warn(
             f"Conjugate gradients stopped after {len(history)} iterations at a relative residual "
-            f"of {residual:.1e} where tol={tol:.1e} is needed. Raise max_iter ({max_iter}), tol or "
-            "the rows of the preconditioner (solver=PCG(...) of lssvm.solvers), lower C, or use "
-            "solver='cholesky'.",
+            f"of {residual:.1e} where tol={tol:.1e} is needed. {advice} of lssvm.solvers), lower "
+            "C, or use solver='cholesky'.",
             ConvergenceWarning,
             stacklevel=2,
         )
@@ -348,9 +353,10 @@ def choose_primal(
 ) -> str:
     """Return what ``solver="auto"`` of the fixed-size model means: "direct" or "pcg".
 
-    Conjugate gradients where the moments of all cells do not fit into the memory budget, or where
-    they and the direct solution take more than twice as many operations as 25 iterations and the
-    preconditioner. (Moments are worth something: rows can be added, error bars computed.)
+    Conjugate gradients where the moments of all cells do not fit into the memory budget, or where,
+    for more than 2,000 prototypes, they and the direct solution take more than twice as many
+    operations as 25 iterations and the preconditioner. (Moments are worth something: rows can be
+    added, error bars computed.)
 
     Parameters
     ----------
@@ -379,8 +385,8 @@ def choose_primal(
     'pcg'
     """
     moments = 8 * m * (m + k + 1) * (n_cells + max(2 * threads, 4))
-    if moments > budget:
-        return "pcg"
+    if moments > budget or m <= _MANY:
+        return "pcg" if moments > budget else "direct"
     direct = 2 * n * m**2 + 2 * n * m * d + (13 + 4 * (n_groups - 1)) * m**3
     iterate = _ITERATIONS * n * m * (2 * d + 4 * k + _FUNCTION)
     group = 2 * preconditioner_rows(n, m, d, k) * m**2 + m**3
