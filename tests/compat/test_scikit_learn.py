@@ -46,6 +46,8 @@ ESTIMATORS = [
     LSSVR(loss="huber"),
     FixedSizeLSSVR(30, cv=3, loss="huber"),
     LSSVC(kernel="nonstationary"),
+    FixedSizeLSSVC(30, gamma="scale", cv=3, solver="pcg"),
+    FixedSizeLSSVR(C=10.0, gamma="scale", solver="pcg"),
 ]
 
 

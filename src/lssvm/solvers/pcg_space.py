@@ -255,11 +255,11 @@ class ArraySpace:
     def __init__(self, kernel: Kernel, Z: Array) -> None:
         self.kernel, self.Z = kernel, Z
         self._xp = get_namespace(Z)
-        self._groups: list[tuple[IntArray, Array]] = []
+        self._groups: list[tuple[IntArray, _Triangle]] = []
         scale = _JITTER * _kernel_trace(kernel, Z)
-        self._lower, self.jitter = self._factorise(kernel(Z, Z), 0.0, scale)
+        self._root, self.jitter = self._factorise(kernel(Z, Z), 0.0, scale)
 
-    def _factorise(self, A: Array, ridge: float, scale: float) -> tuple[Array, float]:
+    def _factorise(self, A: Array, ridge: float, scale: float) -> tuple[_Triangle, float]:
         """Return the lower factor of A + (ridge + jitter) I, and the jitter."""
         xp = self._xp
         eye = xp.eye(A.shape[0], dtype=A.dtype, device=device(A))
@@ -272,16 +272,16 @@ class ArraySpace:
                     raise
                 continue
             if bool(xp.all(xp.isfinite(xp.linalg.diagonal(factor)))):
-                return factor, jitter
+                return _Triangle.of(xp, factor), jitter
         raise _indefinite(jitter)
 
     def lift(self, V: Array) -> Array:
         """Return the coefficients U^-1 V on the prototypes, shape (m, k)."""
-        return _solve(self._xp, self._lower, V, transposed=True)
+        return self._root.solve(V, transposed=True)
 
     def lower(self, G: Array) -> Array:
         """Return U^-T G for gradients G (m, k) with respect to the coefficients."""
-        return _solve(self._xp, self._lower, G, transposed=False)
+        return self._root.solve(G)
 
     def clear(self) -> None:
         """Forget the preconditioners."""
@@ -289,7 +289,7 @@ class ArraySpace:
 
     def add(self, group: Group) -> None:
         """Factorise the preconditioner of a group."""
-        xp, m, like = self._xp, self.Z.shape[0], self._lower
+        xp, m, like = self._xp, self.Z.shape[0], self._root.L
         W = xp.zeros((m, m), dtype=like.dtype, device=device(like))
         mean = xp.zeros((m, 1), dtype=like.dtype, device=device(like))
         each, total = float(group.prototype_weight), float(xp.sum(group.weight))
@@ -297,7 +297,7 @@ class ArraySpace:
         for part in slices(group.X.shape[0], 8 * _BLOCK):
             root = xp.sqrt(group.weight[part])[:, None]
             K = self.kernel(group.X[part, :], self.Z) * root
-            B = _solve(xp, like, xp.permute_dims(K, (1, 0)), transposed=False)
+            B = self._root.solve(xp.permute_dims(K, (1, 0)))
             W = W + B @ xp.permute_dims(B, (1, 0))
             mean = mean + B @ root
         if each > 0:
@@ -317,22 +317,33 @@ class ArraySpace:
             at = np.flatnonzero(np.isin(columns, own))
             if len(at):
                 part = xp.take(R, xp.asarray(at, device=device(R)), axis=1)
-                part = _solve(xp, L, _solve(xp, L, part, transposed=False), transposed=True)
+                part = L.solve(L.solve(part), transposed=True)
                 found.update({int(j): part[:, i] for i, j in enumerate(at)})
         return xp.stack([found[j] for j in range(len(columns))], axis=1)
 
 
-def _solve(xp: Any, L: Array, B: Array, *, transposed: bool) -> Array:
-    """Solve with a lower triangular matrix, or its transpose, in the library that has it."""
-    A = xp.permute_dims(L, (1, 0)) if transposed else L
-    triangular = getattr(xp.linalg, "solve_triangular", None)
-    if triangular is not None:  # torch
-        return triangular(A, B, upper=transposed)
-    if type(L).__module__.startswith("cupy"):
-        from cupyx.scipy.linalg import solve_triangular  # type: ignore[import-not-found]
+@dataclass(frozen=True, eq=False)
+class _Triangle:
+    """A lower triangular matrix L, or its inverse where the library solves no triangles."""
 
-        return solve_triangular(L, B, lower=True, trans=int(transposed))
-    return xp.linalg.solve(A, B)
+    xp: Any
+    L: Array
+    inverse: Array | None
+
+    @classmethod
+    def of(cls, xp: Any, L: Array) -> _Triangle:
+        solves = hasattr(xp.linalg, "solve_triangular")  # as torch has it
+        return cls(xp, L, None if solves else xp.linalg.inv(L))
+
+    def solve(self, B: Array, *, transposed: bool = False) -> Array:
+        xp = self.xp
+        A = self.L if self.inverse is None else self.inverse
+        A = xp.permute_dims(A, (1, 0)) if transposed else A
+        return (
+            A @ B
+            if self.inverse is not None
+            else xp.linalg.solve_triangular(A, B, upper=transposed)
+        )
 
 
 def _kernel_trace(kernel: Kernel, Z: Array) -> float:
