@@ -21,6 +21,7 @@ from lssvm import (
 )
 from lssvm.kernels import RBF
 from lssvm.reductions import FixedSizeL0, Prune
+from lssvm.solvers import PCG
 from lssvm.tuning import CoupledAnnealing, GridSearch, PositionFolds
 
 rng = np.random.default_rng(0)
@@ -101,6 +102,7 @@ CLASSIFIERS: dict[str, Callable[[], Any]] = {
     "fixed ssd": lambda: FixedSizeLSSVC(20, cv=3, search=FAST, reduction="ssd").fit(X, TWO),
     "fixed sd": lambda: FixedSizeLSSVC(20, cv=3, search=FAST, reduction="sd").fit(X, TWO),
     "fixed sv-l0": lambda: FixedSizeLSSVC(20, cv=3, search=FAST, reduction="sv-l0").fit(X, TWO),
+    "fixed pcg": lambda: FixedSizeLSSVC(12, cv=3, search=FAST, solver="pcg").fit(X, THREE),
     "fixed linear": lambda: FixedSizeLSSVC(kernel="linear", C=1.0).fit(X, TWO),
     "fixed scanned": lambda: FixedSizeLSSVC(12, cv=PositionFolds(3), gamma=0.2).fit(_scan(THREE)),
     "greedy": lambda: GreedyLSSVC(C=10.0).fit(X, TWO),
@@ -125,6 +127,7 @@ REGRESSORS: dict[str, Callable[[], Any]] = {
     "dual regressor scored": lambda: LSSVR("cv", scoring=_mean_score, cv=3).fit(X, Y),
     "fixed regressor": lambda: FixedSizeLSSVR(12, C=5.0, gamma=0.3).fit(X, Y),
     "fixed regressor tuned": lambda: FixedSizeLSSVR(12, cv=3, search=FAST).fit(X, Y, WEIGHT),
+    "fixed regressor pcg": lambda: FixedSizeLSSVR(12, C=5.0, gamma=0.3, solver=PCG()).fit(X, Y),
     "fixed regressor of two": lambda: FixedSizeLSSVR(12, cv=3, search=FAST).fit(X, PAIR),
     "fixed regressor robust": lambda: FixedSizeLSSVR(12, C=5.0, gamma=0.3, loss="huber").fit(X, Y),
     "fixed regressor spfs": lambda: FixedSizeLSSVR(20, cv=3, search=FAST, reduction="spfs").fit(

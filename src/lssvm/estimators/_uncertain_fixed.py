@@ -123,7 +123,6 @@ class FixedMemory(BaseEstimator):
     """Base of the two mixins: the sample, and the posteriors of the current moments."""
 
     _sample: Sample | None
-    _table_then: ClassTable | None
 
     def _remember(
         self, problem: Any, point: Any, kernel: Any, Z: FloatArray, C: FloatArray
@@ -134,9 +133,7 @@ class FixedMemory(BaseEstimator):
         """
         self._cache: dict[str, Any] = {}
         self._fitted_loss = getattr(self, "loss", "squared")  # the parameter may be set later
-        self._by_class, self._table_then = problem.table is not None, None
-        if problem.table is not None:
-            self._table_then = replace(problem.table, labels=np.empty(0, dtype=np.intp))
+        self._by_class = problem.table is not None
         self._sample = None
         if getattr(self, "calibration", "auto") is None:
             return
@@ -145,6 +142,10 @@ class FixedMemory(BaseEstimator):
             models, folds = point.fold_models(float(C[0])), problem.tested(point)
         size = SAMPLE if models is None or problem.labels is None else SCORES
         sample, rows = draw(problem, None if models is None else folds, self._seed, size)
+        if self.solver_ == "pcg" and problem.table is not None:  # no moments will tell later
+            factor = problem.table.factors[sample.labels]
+            weight = factor if sample.weight is None else sample.weight * factor
+            sample = replace(sample, weight=weight)
         if models is None or folds is None:
             self._sample = sample
             return
@@ -197,9 +198,7 @@ class FixedMemory(BaseEstimator):
         return both.take(np.arange(end))
 
     def _class_table(self) -> ClassTable | None:
-        if not self.moments_:  # as it was at the fit, if there was one
-            return self._table_then
-        return self._table_of(self.moments_) if self._by_class else None
+        return self._table_of(self.moments_) if self._by_class and self.moments_ else None
 
     def _make_posteriors(self) -> list[tuple[IntArray, FixedPosterior]]:
         k = self.dual_coef_.shape[1]
@@ -252,7 +251,7 @@ class FixedIntervalMixin(FixedMemory, IntervalMixin):
                 f"loss={self._fitted_loss!r} has no Gaussian posterior: use loss='squared' for "
                 "standard deviations and intervals."
             )
-        if self.solver_ == "pcg":
+        if getattr(self, "solver_", "direct") == "pcg":  # older files do not say
             raise InvalidInputError(
                 "solver='pcg' keeps no moments, from which standard deviations and intervals "
                 "follow: use solver='cholesky', with fewer prototypes if need be."

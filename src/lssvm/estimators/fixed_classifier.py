@@ -153,16 +153,13 @@ class FixedSizeLSSVC(
         After a reduction whose size was cross-validated: see `sparsity_path`.
     selection_ : Selection or None
         How the prototypes were chosen, with the trace of the entropy.
-    solver_ : {"direct", "pcg"}
-    residual_, n_iter_ : float, int
-        Relative residual and iterations of conjugate gradients, which leave no ``moments_``.
+    solver_, residual_, n_iter_ : {"direct", "pcg"}, float, int
+        The last two of conjugate gradients, which leave no ``moments_``.
     moments_ : list of Moments
         What was read from the data: one entry, or one per class.
-    cv_results_, best_score_, n_evaluations_ : dict, float, int
+    cv_results_, best_score_, n_evaluations_, tuning_result_ : dict, float, int, TuningResult
         When something was tuned: parameters and scores of all evaluations, the cross-validated
-        score of the chosen parameters, and how many pairs of C and gamma were evaluated.
-    tuning_result_ : lssvm.tuning.TuningResult
-        When something was tuned: the whole record of the search.
+        score of the chosen parameters, how many pairs of C and gamma were evaluated, and all.
     size_results_ : dict
         With ``n_prototypes="cv"``: sizes and their scores.
     preparation_ : Preparation

@@ -65,6 +65,7 @@ def known() -> dict[str, Any]:
     from lssvm.reductions.l0 import Reduced
     from lssvm.reductions.pruning import Pruned, PruneStep
     from lssvm.solvers import (
+        PCG,
         SMO,
         Cholesky,
         CirculantSolver,
@@ -85,7 +86,7 @@ def known() -> dict[str, Any]:
 
     kernels = (RBF, Laplacian, Linear, Matern, NonStationary, Polynomial, Precomputed)
     choices = (Code, KMeans, RenyiEntropy, RPCholesky, Uniform, L0, FixedSizeL0, Prune)
-    solvers = (SMO, Cholesky, CirculantSolver, ConjugateGradient)
+    solvers = (PCG, SMO, Cholesky, CirculantSolver, ConjugateGradient)
     searches = (CirculantSearch, CoupledAnnealing, GridSearch, PathSearch, ShrinkingGridSearch)
     fitted = (Moments, NystromMap, Sample, DualMemory, DualPart, DualSystem, GreedyPath)
     sure = (Isotonic, Sigmoid, OutOfFold, Probabilities, Residuals)

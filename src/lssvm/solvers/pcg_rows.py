@@ -16,7 +16,7 @@ from lssvm.kernels import Kernel
 
 IntArray = NDArray[np.intp]
 
-_ENTRIES = 2**19  # kernel values of a block
+_ENTRIES, _ON_DEVICE = 2**19, 2**26  # kernel values of a block: near the processor, on a device
 _LEAST = 128  # rows of a block, where prototypes are many
 _CHUNK = 8192  # rows whose sums are added up before they are added to the others
 
@@ -178,7 +178,8 @@ class KernelProducts:
         self._rows, self._evaluate = rows, kernel.against(Z)
         self._m, self._numpy = int(Z.shape[0]), is_numpy(Z)
         self._threads, self._local = threads, threading.local()
-        self._step = max(_LEAST, _ENTRIES // max(self._m, 1))
+        entries = _ENTRIES if self._numpy else _ON_DEVICE
+        self._step = max(_LEAST, entries // max(self._m, 1))
         self._kept: list[list[tuple[Array, Array, Array | None]]] | None = [] if keep else None
         self._complete = False
         self._like = {"dtype": Z.dtype, "device": device(Z)}
