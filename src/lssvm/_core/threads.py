@@ -81,6 +81,13 @@ def run_stream(
 
 
 @contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Keep BLAS on one thread, around work that others share out to threads."""
+    with _controller().limit(limits=1, user_api="blas"):
+        yield
+
+
+@contextmanager
 def small_problem(n: int, limit: int = 512) -> Iterator[None]:
     """Keep BLAS on one thread while ``n`` is below ``limit``.
 

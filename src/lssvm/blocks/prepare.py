@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -185,7 +186,8 @@ class Learner:
     """
 
     def __init__(self, data: Any) -> None:
-        self.data, self.schema = data, data.schema
+        self.schema, self.standardise = data.schema, data.standardise
+        self.missing, self.max_categories = data.missing, data.max_categories
         p = len(self.schema.numbers)
         self.weight = np.zeros(p)
         self.mean = np.zeros(p)
@@ -201,22 +203,24 @@ class Learner:
             for level, weight in zip((None, *column.levels), sums.tolist(), strict=True):
                 if weight > 0:
                     counts[level] = counts.get(level, 0.0) + weight
-            if None in counts and self.data.missing == "refuse":
+            if None in counts and self.missing == "refuse":
                 row = int(np.flatnonzero(column.codes < 0)[0])
                 raise Preparation._missing(name, block.place(row))
-            if len(counts) > self.data.max_categories:
-                raise InvalidInputError(
-                    f"Column {name!r} has more than max_categories={self.data.max_categories} "
-                    f"different strings up to {block.place(len(block) - 1)}. Leave it out with "
-                    "columns=, or raise max_categories."
-                )
+            self._check_categories(name, counts, f" up to {block.place(len(block) - 1)}")
+
+    def _check_categories(self, name: str, counts: dict[str | None, float], where: str) -> None:
+        if len(counts) > self.max_categories:
+            raise InvalidInputError(
+                f"Column {name!r} has more than max_categories={self.max_categories} different "
+                f"strings{where}. Leave it out with columns=, or raise max_categories."
+            )
 
     def _add_numbers(self, block: RawBlock, s: FloatArray) -> None:
         x = block.numbers
         finite = np.isfinite(x)
         if not finite.all():
             p = x.shape[1]
-            fill = None if self.data.missing == "refuse" else np.zeros(p)
+            fill = None if self.missing == "refuse" else np.zeros(p)
             plain = Preparation(self.schema, np.zeros(p), np.ones(p), fill, ((),) * len(self.seen))
             x = plain._filled(block)
             S = s[:, None] * finite
@@ -226,21 +230,35 @@ class Learner:
         inner = np.where(weight > 0, weight, 1.0)
         mean = (S * x).sum(axis=0) / inner
         squares = (S * (x - mean) ** 2).sum(axis=0)
+        self._merge_numbers(weight, mean, squares)
+
+    def _merge_numbers(self, weight: FloatArray, mean: FloatArray, squares: FloatArray) -> None:
         both = self.weight + weight
         step = np.where(both > 0, mean - self.mean, 0.0)
         share = weight / np.where(both > 0, both, 1.0)
         self.squares = self.squares + squares + step**2 * self.weight * share
         self.mean, self.weight = self.mean + step * share, both
 
+    def merged(self, other: Learner) -> Learner:
+        """Return what both have counted."""
+        new = copy.copy(self)
+        new._merge_numbers(other.weight, other.mean, other.squares)
+        new.seen = []
+        for name, mine, its in zip(self.schema.texts, self.seen, other.seen, strict=True):
+            counts = {level: mine.get(level, 0.0) + its.get(level, 0.0) for level in mine | its}
+            self._check_categories(name, counts, "")
+            new.seen.append(counts)
+        return new
+
     def preparation(self) -> Preparation:
         """Return what was learned."""
         p = len(self.mean)
         mean, scale = np.zeros(p), np.ones(p)
-        if self.data.standardise:
+        if self.standardise:
             mean = self.mean
             deviation = self._deviation()
             scale = np.where(deviation > 0, deviation, 1.0)
-        fill = self.mean.copy() if self.data.missing == "impute" else None
+        fill = self.mean.copy() if self.missing == "impute" else None
         categories = tuple(
             tuple(sorted(counts, key=lambda level: ("", "") if level is None else ("s", level)))
             for counts in self.seen

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob as globbing
 import mmap
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from lssvm._core.errors import InvalidInputError
 from lssvm.blocks.arrow import FORMATS, ArrowReader
+from lssvm.blocks.cluster import check_client, task_resources
+from lssvm.blocks.dask import DaskReader, array_reader, files_reader, frame_reader, is_dask
 from lssvm.blocks.frames import FrameReader, is_frame
 from lssvm.blocks.plain import ArrayReader, LibsvmReader, SourceReader
 from lssvm.blocks.raw import RawBlock, Schema, chunk_rows, rechunk
@@ -95,7 +97,39 @@ class Scan:
     @property
     def named(self) -> bool:
         """Whether the columns have names of their own, by which they are found again."""
-        return isinstance(self.reader, (ArrowReader, FrameReader, LibsvmReader))
+        reader = self.reader
+        if isinstance(reader, DaskReader):
+            return reader.named
+        return isinstance(reader, (ArrowReader, FrameReader, LibsvmReader))
+
+    @property
+    def distributed(self) -> bool:
+        """Whether the rows lie in parts that Dask passes over."""
+        return isinstance(self.reader, DaskReader)
+
+    def reduce(self, work: Callable[[Scan], Any], combine: Callable[[Any, Any], Any]) -> Any:
+        """Apply ``work`` to all rows: to this scan, or to one of every part where Dask has it.
+
+        Parameters
+        ----------
+        work : callable
+            From a scan to a result; for rows on a cluster it is sent there.
+        combine : callable
+            From two results to one, neither of which may be changed.
+        """
+        reader = self.reader
+        return reader.reduce(self, work, combine) if isinstance(reader, DaskReader) else work(self)
+
+    def stream(self, work: Callable[[Scan], Any]) -> Iterator[Any]:
+        """Yield what ``work`` returns for this scan, or for one of every part, in order."""
+        reader = self.reader
+        return reader.stream(self, work) if isinstance(reader, DaskReader) else iter([work(self)])
+
+    def resources(self, budget: int, threads: int) -> tuple[int, int]:
+        """Return memory in bytes and threads for a pass over one part, given those of a model."""
+        if isinstance(self.reader, DaskReader):
+            return task_resources(budget, self.reader.client), 1
+        return budget, threads
 
     def select(self, names: tuple[str, ...] | None, n_columns: int) -> Scan:
         """Return a scan of the columns that a model knows.
@@ -142,6 +176,7 @@ def scan(
     standardise: bool = True,
     missing: str = "refuse",
     max_categories: int = 64,
+    client: Any = None,
 ) -> Scan:
     r"""Describe a data set that models read in blocks; it need not fit in memory.
 
@@ -149,13 +184,14 @@ def scan(
 
     Parameters
     ----------
-    data : str, path, list of paths, array, data frame, Arrow table or RowSource
+    data : str, path, list of paths, array, data frame, Arrow table, Dask collection or RowSource
         A file, a folder of files, or a pattern such as ``"flights/*.parquet"``; files are read in
         the order of their names. By their endings: Parquet (.parquet, .pq), Arrow (.arrow,
         .feather, .ipc), CSV with a header line (.csv, .tsv), LIBSVM text (.svm, .libsvm,
         .svmlight), NumPy (.npy, mapped into memory). Arrays and memory maps of shape (n, d), data
         frames and Arrow tables, and objects with ``n_rows``, ``n_targets`` and ``read(slice)``
-        (`RowSource`) are read where they are.
+        (`RowSource`) are read where they are. Dask arrays and data frames are passed over where
+        their partitions are.
     target : str, list of str, int, array or path, optional
         The column to predict, or several for a regression with several outputs. For an array: the
         number of a column, an array of shape (n,) or (n, k), or a .npy file of one. LIBSVM text and
@@ -175,6 +211,10 @@ def scan(
     max_categories : int, default=64
         Columns of text become one column of 0 and 1 for each of their strings; a column with more
         strings than this is an error.
+    client : dask.distributed.Client, optional
+        The workers of this client read the files, which they need to see under the same names, and
+        compute; each file is read by one of them. For Dask arrays and data frames: the client to
+        use instead of Dask's own choice.
 
     Returns
     -------
@@ -202,8 +242,18 @@ def scan(
     prepare = True
     has_target = target is not None
     reader: Reader
+    if client is not None:
+        check_client(client)
     if isinstance(data, (str, os.PathLike, list, tuple)):
         reader, has_target = _file_reader(data, target, columns, weight)
+        reader = reader if client is None else files_reader(reader, client)
+    elif is_dask(data):
+        reader = _dask_reader(data, target, columns, weight, client)
+    elif client is not None:
+        raise InvalidInputError(
+            f"client= is for files and Dask collections, not for {type(data).__name__}: turn the "
+            "data into a Dask array (dask.array.from_array)."
+        )
     elif hasattr(data, "read") and hasattr(data, "n_targets"):
         _refuse("A RowSource", target=target, columns=columns, weight=weight)
         reader, has_target, prepare = SourceReader(data), data.n_targets > 0, False
@@ -215,12 +265,31 @@ def scan(
 
 
 def is_stream(data: Any) -> bool:
-    """Say whether ``data`` is a `Scan` or a `RowSource`, to be passed over in blocks."""
-    return isinstance(data, Scan) or (hasattr(data, "read") and hasattr(data, "n_targets"))
+    """Say whether ``data`` is a `Scan`, `RowSource` or Dask collection, passed over in blocks."""
+    source = hasattr(data, "read") and hasattr(data, "n_targets")
+    return isinstance(data, Scan) or source or is_dask(data)
 
 
-def as_scan(data: Any) -> Scan:
-    """Return a `Scan` as it is, a `RowSource` as one."""
+def as_scan(data: Any, y: Any = None, sample_weight: Any = None) -> Scan:
+    """Return a `Scan` as it is, a `RowSource` or a Dask collection as one.
+
+    A Dask collection comes with target and weights beside it, and its numbers are taken as they
+    are, as those of arrays in memory.
+    """
+    if is_dask(data):
+        frame = hasattr(data, "_meta") and hasattr(data, "columns")
+        reader = (frame_reader if frame else array_reader)(data, y, sample_weight, None)
+        if reader.schema.texts:
+            raise InvalidInputError(
+                f"The columns {list(reader.schema.texts)} hold text, but numbers are needed: use "
+                "scan(X, target=...) to have them prepared, or leave them out."
+            )
+        return Scan(reader, y is not None, standardise=False, prepare=False)
+    if y is not None or sample_weight is not None:
+        raise InvalidInputError(
+            "A scan brings its own target and weights: give them to scan(..., target=..., "
+            "weight=...) and leave y and sample_weight out."
+        )
     return data if isinstance(data, Scan) else scan(data)
 
 
@@ -231,6 +300,33 @@ def _check_options(batch_rows: Any, missing: str, max_categories: int) -> None:
         raise InvalidInputError(f"missing={missing!r} is not known: 'refuse' or 'impute'.")
     if not isinstance(max_categories, (int, np.integer)) or max_categories < 1:
         raise InvalidInputError(f"max_categories={max_categories!r} is not usable: give an int.")
+
+
+def _dask_reader(
+    data: Any, target: Any, columns: Sequence[Any] | None, weight: Any, client: Any
+) -> DaskReader:
+    """Return the reader of a Dask array or data frame, from what `scan` was told."""
+    if hasattr(data, "_meta") and hasattr(data, "columns"):
+        names = () if is_dask(target) else _names(target)
+        own = None if is_dask(weight) else _one(weight)
+        beside = [given if is_dask(given) else None for given in (target, weight)]
+        return frame_reader(data, *beside, client, _roles(names, own, columns)[2], names, own)
+    taken: list[int] = []
+
+    def column(given: Any) -> Any:
+        if not isinstance(given, (int, np.integer)) or isinstance(given, bool):
+            return given
+        if not -data.shape[1] <= given < data.shape[1]:
+            raise InvalidInputError(
+                f"There is no column {given}: the array has {data.shape[1]}, counted from 0."
+            )
+        taken.append(int(given) % data.shape[1])
+        return data[:, int(given)]
+
+    y, w = column(target), column(weight)
+    used = [j for j in range(data.shape[1]) if j not in taken] if columns is None else columns
+    whole = len(used) == data.shape[1]
+    return array_reader(data if whole else data[:, list(used)], y, w, client)
 
 
 def _refuse(what: str, **given: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -89,41 +90,77 @@ def survey(data: Any, size: int, *, seed: int = 0, classes: bool = False) -> Sur
     >>> found.n_rows, found.counts, len(found.sample)
     (20, array([10., 10.]), 20)
     """
-    learner = Learner(data)
-    kept = _Smallest(size)
-    tally = _Labels() if classes else None
-    n, total = 0, 0.0
+    found = data.reduce(partial(_survey_rows, size=size, seed=seed, classes=classes), _merged)
+    return found.survey(data.prepare)  # type: ignore[no-any-return]
+
+
+def _survey_rows(data: Any, size: int, seed: int, classes: bool) -> _Counted:
+    found = _Counted(Learner(data), _Smallest(size), _Labels() if classes else None)
     for block in data.blocks():
+        found.add(block, seed)
+    return found
+
+
+def _merged(one: _Counted, other: _Counted) -> _Counted:
+    return one.merged(other)
+
+
+@dataclass
+class _Counted:
+    """What is known after some of the rows; that of all rows is merged from parts."""
+
+    learner: Learner
+    kept: _Smallest
+    tally: _Labels | None
+    n: int = 0
+    total: float = 0.0
+
+    def add(self, block: RawBlock, seed: int) -> None:
         positions = np.arange(block.start, block.start + len(block))
         check_rows(block)
         if block.weight is not None:
             used = np.flatnonzero(block.weight > 0)
             block, positions = block.take(used), positions[used]
             if len(used) == 0:
-                continue
-        learner.add(block)
+                return
+        self.learner.add(block)
         hashes = hash_positions(positions, seed + _SALT)
-        n, total = n + len(block), total + _weight(block)
+        self.n, self.total = self.n + len(block), self.total + _weight(block)
+        if self.tally is not None:
+            self.tally.add(block, positions, hashes)
+        self.kept.add(block, positions, hashes)
+
+    def merged(self, other: _Counted) -> _Counted:
+        tally = self.tally
+        if tally is not None and other.tally is not None:
+            tally = tally.merged(other.tally)
+        return _Counted(
+            self.learner.merged(other.learner),
+            self.kept.merged(other.kept),
+            tally,
+            self.n + other.n,
+            self.total + other.total,
+        )
+
+    def survey(self, prepare: bool) -> Survey:
+        if self.n == 0:
+            raise InvalidInputError("All weights are zero: at least one row needs a positive one.")
+        learner, tally = self.learner, self.tally
+        mean, variance = learner.feature_moments(self.total)
+        parts = [self.kept.result()]
         if tally is not None:
-            tally.add(block, positions, hashes)
-        kept.add(block, positions, hashes)
-    if n == 0:
-        raise InvalidInputError("All weights are zero: at least one row needs a positive one.")
-    mean, variance = learner.feature_moments(total)
-    parts = [kept.result()]
-    if tally is not None:
-        parts += [part.result() for part in tally.samples.values()]
-    sample, positions = _union(parts)
-    return Survey(
-        n,
-        learner.preparation() if data.prepare else None,
-        mean if data.prepare else learner.mean,
-        variance if data.prepare else learner.squares / learner.weight,
-        None if tally is None else tally.classes(),
-        None if tally is None else tally.counts(),
-        sample,
-        positions,
-    )
+            parts += [part.result() for part in tally.samples.values()]
+        sample, positions = _union(parts)
+        return Survey(
+            self.n,
+            learner.preparation() if prepare else None,
+            mean if prepare else learner.mean,
+            variance if prepare else learner.squares / learner.weight,
+            None if tally is None else tally.classes(),
+            None if tally is None else tally.counts(),
+            sample,
+            positions,
+        )
 
 
 def _weight(block: RawBlock) -> float:
@@ -158,6 +195,14 @@ class _Smallest:
             self.limit = hashes.max()
         self.parts, self.count = [(block, positions, hashes)], len(positions)
 
+    def merged(self, other: _Smallest) -> _Smallest:
+        """Return those of both."""
+        both = _Smallest(self.size)
+        both.parts, both.count = self.parts + other.parts, self.count + other.count
+        if both.parts:
+            both._shrink()
+        return both
+
     def result(self) -> tuple[RawBlock, IntArray]:
         self._shrink()
         return self.parts[0][:2]
@@ -189,11 +234,25 @@ class _Labels:
             rows = rows[hashes[rows] <= found.limit]
             if len(rows):
                 found.add(block.take(rows), positions[rows], hashes[rows])
+        self._check(f" up to {block.place(len(block) - 1)}")
+
+    def _check(self, where: str) -> None:
         if len(self.weights) > MAX_CLASSES:
             raise InvalidInputError(
-                f"The target has more than {MAX_CLASSES} different labels up to "
-                f"{block.place(len(block) - 1)}: use FixedSizeLSSVR for numbers."
+                f"The target has more than {MAX_CLASSES} different labels{where}: use "
+                "FixedSizeLSSVR for numbers."
             )
+
+    def merged(self, other: _Labels) -> _Labels:
+        """Return what both have seen."""
+        both = _Labels()
+        both.weights, both.samples = dict(self.weights), dict(self.samples)
+        for label, weight in other.weights.items():
+            both.weights[label] = both.weights.get(label, 0.0) + weight
+            mine, its = self.samples.get(label), other.samples[label]
+            both.samples[label] = its if mine is None else mine.merged(its)
+        both._check("")
+        return both
 
     def classes(self) -> NDArray[Any]:
         """Return the labels in ascending order."""

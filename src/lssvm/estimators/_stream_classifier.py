@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from lssvm._core.errors import InvalidInputError
 from lssvm._core.memory import peak_memory
 from lssvm._core.progress import Progress
 from lssvm.blocks.raw import RawBlock
 from lssvm.blocks.scanning import is_stream
+from lssvm.codes import Code, decode
 from lssvm.estimators._scoring import ScorerCriterion
+from lssvm.estimators._stream_score import hits, summed
+from lssvm.estimators._validation import class_numbers, distinct_values
 from lssvm.estimators.fixed_stream import (
     StreamUpdate,
-    accuracy,
     first_pass,
-    refuse_arrays,
     sample_rows,
     stream_problem,
     update_rows,
@@ -31,10 +34,49 @@ FloatArray = NDArray[Any]
 IntArray = NDArray[np.intp]
 
 
+@dataclass(frozen=True, eq=False)
+class Decide:
+    """From outputs (t, k) to class numbers (t,); small, so that it can be sent to workers."""
+
+    code: Code
+    decoding: str | None
+
+    def __call__(self, raw: FloatArray) -> IntArray:
+        if len(self.code.matrix) == 2:
+            return np.asarray(raw[:, 0] * self.code.matrix[1, 0] > 0, dtype=np.intp)
+        scores = decode(self.code, raw, self.decoding)
+        return np.asarray(np.argmax(scores, axis=1), dtype=np.intp)
+
+
+@dataclass(frozen=True, eq=False)
+class Encode:
+    """From the labels of a block to targets and class numbers."""
+
+    classes: NDArray[Any]
+    targets: FloatArray
+
+    def __call__(self, block: RawBlock) -> tuple[FloatArray, IntArray]:
+        labels = known_numbers(block.target, self.classes, f" in the block of {block.place(0)}")
+        return self.targets[labels], labels
+
+
+def known_numbers(y: Any, classes: NDArray[Any], where: str = "") -> Any:
+    """Return class numbers; raise for labels that the model has not seen."""
+    unseen = np.setdiff1d(distinct_values(y), classes)
+    if len(unseen):
+        raise InvalidInputError(
+            f"y has labels {unseen.tolist()}{where} that the model has not seen; it knows "
+            f"{classes.tolist()}. Leave those rows out, or fit again with all classes."
+        )
+    return class_numbers(classes, y)
+
+
 class StreamedClassifier:
     """Mixed into the classifier: fit, update and score from a scan."""
 
     classes_: NDArray[Any]
+    code_: Code
+    decoding: str | None
     scoring: Any
     verbose: int
     _set_classes: Any
@@ -42,20 +84,21 @@ class StreamedClassifier:
     _fit_problem: Any
     _table: Any
     _splits_classes: Any
-    _labels: Any
-    _decide: Any
     _finish: Any
 
     def _fit_stream(self, data: Any, y: Any, sample_weight: Any) -> None:
-        refuse_arrays(y, sample_weight)
-        data, found = first_pass(self, data, classes=True)
+        data, found = first_pass(self, data, y, sample_weight, classes=True)
         assert found.classes is not None and found.counts is not None
         self._set_classes(found.classes)
         X, target, weight = sample_rows(found)
         labels = np.searchsorted(self.classes_, target).astype(np.intp)
         sample = self._problem((X, target), X, target, labels, weight, np.arange(len(X)))
         table, rows = self._stream_rows(data, found.preparation, found.counts)
-        loss = WrongRows(self._decide) if self.scoring is None else StoredScores(self._scorer)
+        loss = (
+            WrongRows(Decide(self.code_, self.decoding))
+            if self.scoring is None
+            else StoredScores(self._scorer)
+        )
         self._fit_problem(stream_problem(self, sample, found, rows, table, loss))
         self.peak_memory_ = peak_memory()
 
@@ -64,11 +107,7 @@ class StreamedClassifier:
     ) -> tuple[ClassTable | None, StreamRows]:
         """Return the class table, where classes are kept apart, and the rows of a pass."""
         table = self._table(np.empty(0, dtype=np.intp), counts)
-
-        def encode(block: RawBlock) -> tuple[FloatArray, IntArray]:
-            labels = self._labels(block.target, f" in the block of {block.place(0)}")
-            return table.targets[labels], labels
-
+        encode = Encode(self.classes_, table.targets)
         k, told = table.targets.shape[1], Progress(int(self.verbose))
         if self._splits_classes():
             return table, StreamRows(data, preparation, encode, k, on_event=told)
@@ -92,7 +131,7 @@ class StreamedClassifier:
 
         Parameters
         ----------
-        X : array-like of shape (n, d), Scan or RowSource
+        X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
             A scan brings its own target and weights.
         y : array-like of shape (n,)
         sample_weight : array-like of shape (n,), optional
@@ -102,7 +141,7 @@ class StreamedClassifier:
         float
         """
         if is_stream(X):
-            refuse_arrays(y, sample_weight)
             check_is_fitted(self)
-            return accuracy(self, X)
+            right, total = summed(self, X, y, sample_weight, hits, np.add)
+            return float(right / total)
         return float(super().score(X, y, sample_weight))  # type: ignore[misc]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,11 +15,10 @@ from lssvm._core.memory import peak_memory
 from lssvm._core.progress import Progress
 from lssvm.blocks.raw import RawBlock
 from lssvm.blocks.scanning import is_stream
+from lssvm.estimators._stream_score import spread, summed
 from lssvm.estimators.fixed_stream import (
     StreamUpdate,
     first_pass,
-    r_squared,
-    refuse_arrays,
     sample_rows,
     stream_problem,
     update_rows,
@@ -42,8 +43,7 @@ class StreamedRegressor:
     _fit_problem: Any
 
     def _fit_stream(self, data: Any, y: Any, sample_weight: Any) -> None:
-        refuse_arrays(y, sample_weight)
-        data, found = first_pass(self, data, classes=False)
+        data, found = first_pass(self, data, y, sample_weight, classes=False)
         X, target, weight = sample_rows(found)
         Y = _targets(found.sample)
         sample = self._in_memory(X, Y[:, 0] if target.ndim == 1 else Y, weight, np.arange(len(X)))
@@ -61,19 +61,11 @@ class StreamedRegressor:
         rows = np.arange(len(Y))[:, None]  # a scorer sees row numbers in place of features
         return self._scored(rows, Y, weight)  # type: ignore[no-any-return]
 
-    def _encode_known(self, block: RawBlock) -> tuple[FloatArray, IntArray]:
-        Y, labels = _encode(block)
-        if Y.shape[1] != self.dual_coef_.shape[1]:
-            raise InvalidInputError(
-                f"y has {Y.shape[1]} outputs but the model was fitted with "
-                f"{self.dual_coef_.shape[1]}: give as many."
-            )
-        return Y, labels
-
     def _stream_update(self, X: Any, y: Any, sample_weight: Any) -> StreamUpdate:
         """Return rows to add or remove."""
         data, preparation = update_rows(self, X, y, sample_weight)
-        rows = StreamRows(data, preparation, self._encode_known, self.dual_coef_.shape[1])
+        k = self.dual_coef_.shape[1]
+        rows = StreamRows(data, preparation, partial(_encode_known, n_outputs=k), k)
         return StreamUpdate(rows, None, 0)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
@@ -81,7 +73,7 @@ class StreamedRegressor:
 
         Parameters
         ----------
-        X : array-like of shape (n, d), Scan or RowSource
+        X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
             A scan brings its own target and weights.
         y : array-like of shape (n,) or (n, n_outputs)
         sample_weight : array-like of shape (n,), optional
@@ -91,9 +83,9 @@ class StreamedRegressor:
         float
         """
         if is_stream(X):
-            refuse_arrays(y, sample_weight)
             check_is_fitted(self)
-            return r_squared(self, X)
+            found = summed(self, X, y, sample_weight, spread, operator.add)
+            return float(found.r_squared())
         return float(super().score(X, y, sample_weight))  # type: ignore[misc]
 
 
@@ -109,3 +101,12 @@ def _targets(block: RawBlock) -> FloatArray:
 
 def _encode(block: RawBlock) -> tuple[FloatArray, IntArray]:
     return _targets(block), np.zeros(len(block), dtype=np.intp)
+
+
+def _encode_known(block: RawBlock, n_outputs: int) -> tuple[FloatArray, IntArray]:
+    Y, labels = _encode(block)
+    if Y.shape[1] != n_outputs:
+        raise InvalidInputError(
+            f"y has {Y.shape[1]} outputs but the model was fitted with {n_outputs}: give as many."
+        )
+    return Y, labels

@@ -17,16 +17,16 @@ from lssvm.blocks.scanning import is_stream
 from lssvm.codes import decode, make_code
 from lssvm.estimators._callbacks import reports
 from lssvm.estimators._fixed import FixedSizeModel
+from lssvm.estimators._lazy import is_lazy, lazy
 from lssvm.estimators._many import takes_rows
 from lssvm.estimators._problem import FixedProblem
 from lssvm.estimators._scoring import ScorerCriterion
-from lssvm.estimators._stream_classifier import StreamedClassifier
+from lssvm.estimators._stream_classifier import Decide, StreamedClassifier, known_numbers
 from lssvm.estimators._threshold import ThresholdMixin
 from lssvm.estimators._uncertain_fixed import FixedProbabilityMixin
 from lssvm.estimators._validation import (
     check_order,
     check_weight,
-    class_numbers,
     class_totals,
     class_weights,
     distinct_values,
@@ -254,7 +254,7 @@ class FixedSizeLSSVC(
 
         Parameters
         ----------
-        X : array-like of shape (n, d), Scan or RowSource
+        X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
             A scan brings its own target and weights and is read in blocks.
         y : array-like of shape (n,)
             Class labels.
@@ -273,7 +273,7 @@ class FixedSizeLSSVC(
         else:
             X, y, weight, support, given = self._check(X, y, sample_weight, reset=True)
             self._set_classes(distinct_values(y))
-            labels = self._labels(y, "")
+            labels = known_numbers(y, self.classes_)
             self._fit_problem(self._problem(given, X, y, labels, weight, support))
         if self.threshold == "cv":
             self._move_thresholds()
@@ -300,7 +300,7 @@ class FixedSizeLSSVC(
 
         Parameters
         ----------
-        X : array-like of shape (n, d), Scan or RowSource
+        X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
         y : array-like of shape (n,)
             Not with a scan.
         classes : array-like, optional
@@ -331,7 +331,7 @@ class FixedSizeLSSVC(
 
         Parameters
         ----------
-        X : array-like of shape (n, d), Scan or RowSource
+        X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
         y : array-like of shape (n,)
         sample_weight : array-like of shape (n,), optional
             As it was when they were learned.
@@ -349,19 +349,9 @@ class FixedSizeLSSVC(
             self._update(self._stream_update(X, y, sample_weight), sign)
         else:
             X, y, weight, support, given = self._check(X, y, sample_weight, reset=False)
-            labels = self._labels(y, "")
+            labels = known_numbers(y, self.classes_)
             self._update(self._problem(given, X, y, labels, weight, support), sign)
         return self
-
-    def _labels(self, y: Any, where: str) -> Any:
-        """Return class numbers; raise for labels that the model has not seen."""
-        unseen = np.setdiff1d(distinct_values(y), self.classes_)
-        if len(unseen):
-            raise InvalidInputError(
-                f"y has labels {unseen.tolist()}{where} that the model has not seen; it knows "
-                f"{self.classes_.tolist()}. Leave those rows out, or fit again with all classes."
-            )
-        return class_numbers(self.classes_, y)
 
     def _check(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool
@@ -453,9 +443,7 @@ class FixedSizeLSSVC(
         return np.asarray(decode(self.code_, raw, self.decoding))
 
     def _decide(self, raw: FloatArray) -> IntArray:
-        values = self._values(raw)
-        chosen = values > 0 if values.ndim == 1 else np.argmax(values, axis=1)
-        return np.asarray(chosen, dtype=np.intp)
+        return Decide(self.code_, self.decoding)(raw)
 
     def _finish(self, raw: FloatArray) -> tuple[Any, Any]:
         """Return labels and decision values for raw outputs."""
@@ -466,7 +454,7 @@ class FixedSizeLSSVC(
 
         Parameters
         ----------
-        X : array-like of shape (n, d), Scan or RowSource
+        X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
 
         Returns
         -------
@@ -474,6 +462,10 @@ class FixedSizeLSSVC(
             Two classes: the output of the model, positive for ``classes_[1]``. More: the decoded
             class scores, whose largest is the prediction.
         """
+        check_is_fitted(self)
+        q = len(self.classes_)
+        if is_lazy(X):
+            return lazy(self, X, "decision_function", np.empty((0, q) if q > 2 else 0))  # type: ignore[no-any-return]
         return self._values(self._raw_scores(X))
 
     def predict(self, X: Any, out: Any = None) -> Any:
@@ -481,7 +473,7 @@ class FixedSizeLSSVC(
 
         Parameters
         ----------
-        X : array-like of shape (n, d), Scan or RowSource
+        X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
         out : str or path, optional
             A file (.parquet, .arrow, .csv or .npy) to write the predictions to, block by block. It
             appears, or takes the place of an older one, when it is complete.
@@ -497,4 +489,6 @@ class FixedSizeLSSVC(
         check_is_fitted(self)
         if out is not None:
             return write_predictions(self, X, finish, out)
+        if is_lazy(X):
+            return lazy(self, X, "predict", self.classes_[:0])
         return finish(self._raw_scores(X))

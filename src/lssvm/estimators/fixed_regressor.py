@@ -15,6 +15,7 @@ from lssvm._core.random import RandomState
 from lssvm.blocks.scanning import is_stream
 from lssvm.estimators._callbacks import reports
 from lssvm.estimators._fixed import FixedSizeModel
+from lssvm.estimators._lazy import is_lazy, lazy
 from lssvm.estimators._many import takes_rows
 from lssvm.estimators._problem import FixedProblem
 from lssvm.estimators._robust import RobustFixed, check_loss
@@ -243,7 +244,7 @@ class FixedSizeLSSVR(
 
         Parameters
         ----------
-        X : array-like of shape (n, d), Scan or RowSource
+        X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
             A scan brings its own target and weights and is read in blocks.
         y : array-like of shape (n,) or (n, n_outputs)
         sample_weight : array-like of shape (n,), optional
@@ -272,7 +273,7 @@ class FixedSizeLSSVR(
 
         Parameters
         ----------
-        X : array-like of shape (n, d), Scan or RowSource
+        X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
         y : array-like of shape (n,) or (n, n_outputs)
         sample_weight : array-like of shape (n,), optional
 
@@ -291,7 +292,7 @@ class FixedSizeLSSVR(
 
         Parameters
         ----------
-        X : array-like of shape (n, d), Scan or RowSource
+        X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
         y : array-like of shape (n,) or (n, n_outputs)
         sample_weight : array-like of shape (n,), optional
             As it was when they were learned.
@@ -367,7 +368,7 @@ class FixedSizeLSSVR(
 
         Parameters
         ----------
-        X : array-like of shape (n, d), Scan or RowSource
+        X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
         return_std : bool, default=False
             Whether to return standard deviations.
         return_cov : bool, default=False
@@ -391,6 +392,9 @@ class FixedSizeLSSVR(
         `lssvm.uncertainty.FixedPosterior`.
         """
         check_is_fitted(self)
+        if out is None and is_lazy(X) and not (return_std or return_cov):
+            shape = 0 if self._single else (0, self.dual_coef_.shape[1])
+            return lazy(self, X, "predict", np.empty(shape))
         if out is None:
             return self._predict(X, return_std, return_cov)
         if return_std or return_cov:

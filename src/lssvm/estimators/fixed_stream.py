@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,7 +24,7 @@ from lssvm.blocks.writing import write_table
 from lssvm.estimators._problem import FixedProblem
 from lssvm.estimators._validation import seed_of
 from lssvm.kernels import Kernel, evaluate_expansion
-from lssvm.moments import Moments, Piece
+from lssvm.moments import Moments
 from lssvm.solvers.reweighting import residual_scale
 from lssvm.solvers.reweighting_stream import solve_reweighted_stream
 from lssvm.tuning import Folds, PositionFolds, PositionHoldout, hash_rows, is_criterion
@@ -79,9 +82,12 @@ class StreamProblem(FixedProblem):
     ) -> tuple[FloatArray, FloatArray, int]:
         """Replace squared loss by another for output ``j``; its scale is that of the sample."""
         options: dict[str, Any] = {"budget": budget, "threads": threads}
+        share: dict[str, Any] = dict(
+            zip(options, self.rows.data.resources(budget, threads), strict=True)
+        )
 
-        def pieces() -> Iterator[Piece]:
-            return (piece._replace(Y=piece.Y[:, [j]]) for piece in self.rows.pieces())
+        def passes(work: Any, combine: Any) -> Any:
+            return self.rows.reduce(partial(_one_target, work=work, j=j), combine)
 
         def scale_of(model: Any) -> float:
             fitted = evaluate_expansion(kernel, self.X, Z, *model, **options)
@@ -92,7 +98,7 @@ class StreamProblem(FixedProblem):
         for stage in stages:
             for _ in range(_RESCALINGS):
                 *model, steps = solve_reweighted_stream(
-                    kernel, pieces, Z, map, C, stage, scale, start, **options
+                    kernel, passes, Z, map, C, stage, scale, start, **share
                 )
                 start, total, before, scale = tuple(model), total + steps, scale, scale_of(model)
                 if stage == "absolute" or scale > 0.95 * before:
@@ -128,26 +134,26 @@ class StreamUpdate:
 
     def holds(self, keys: NDArray[np.uint64], seed: int) -> NDArray[np.bool_]:
         """Say which of some hashes of rows are among the rows, in one more pass."""
-        found = np.zeros(len(keys), dtype=bool)
-        for piece in self.rows.pieces():
-            found |= np.isin(keys, hash_rows(piece.X, seed))
-        return found
+        work = partial(_holds, keys=keys, seed=seed)
+        return self.rows.reduce(work, np.logical_or)  # type: ignore[no-any-return]
 
 
-def refuse_arrays(y: Any, sample_weight: Any) -> None:
-    """Raise where a target or weights were given beside a stream."""
-    if y is not None or sample_weight is not None:
-        raise InvalidInputError(
-            "A scan brings its own target and weights: give them to scan(..., target=..., "
-            "weight=...) and leave y and sample_weight out."
-        )
+def _one_target(rows: StreamRows, work: Any, j: int) -> Any:
+    return work(piece._replace(Y=piece.Y[:, [j]]) for piece in rows.pieces())
 
 
-def first_pass(model: Any, data: Any, *, classes: bool) -> tuple[Scan, Survey]:
+def _holds(rows: StreamRows, keys: NDArray[np.uint64], seed: int) -> NDArray[np.bool_]:
+    found = np.zeros(len(keys), dtype=bool)
+    for piece in rows.pieces():
+        found |= np.isin(keys, hash_rows(piece.X, seed))
+    return found
+
+
+def first_pass(
+    model: Any, X: Any, y: Any, sample_weight: Any, *, classes: bool
+) -> tuple[Scan, Survey]:
     """Survey the rows and store what the fitted model has to know about their columns."""
-    data = as_scan(data)
-    if not data.has_target:
-        raise InvalidInputError("The scan has no target to learn: give scan(..., target=...).")
+    data = with_target(as_scan(X, y, sample_weight))
     budget = as_bytes(model.memory_budget)
     columns = len(data.schema.names)
     size = int(max(1000, min(SAMPLE_ROWS, 0.05 * budget // (8 * (columns + 2)))))
@@ -159,6 +165,16 @@ def first_pass(model: Any, data: Any, *, classes: bool) -> tuple[Scan, Survey]:
     if found.preparation is not None:
         model.preparation_ = found.preparation
     return data, found
+
+
+def with_target(data: Scan) -> Scan:
+    """Raise where there is nothing to learn."""
+    if not data.has_target:
+        raise InvalidInputError(
+            "The rows have no target to learn: give scan(..., target=...), or y beside a Dask "
+            "collection."
+        )
+    return data
 
 
 def sample_rows(found: Survey) -> tuple[FloatArray, Any, FloatArray | None]:
@@ -233,10 +249,7 @@ def _tunes(model: Any) -> bool:
 def update_rows(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Scan, Any]:
     """Return the rows to add or remove as a scan, and the preparation that is left to do."""
     if is_stream(X):
-        refuse_arrays(y, sample_weight)
-        data = model_rows(model, X)
-        if not data.has_target:
-            raise InvalidInputError("The scan has no target to learn: give scan(..., target=...).")
+        data = with_target(model_rows(model, as_scan(X, y, sample_weight)))
         return data, getattr(model, "preparation_", None)
     features = model.preparation_.transform(X)
     return scan(features, target=np.asarray(y), weight=sample_weight), None
@@ -267,9 +280,32 @@ def _features(model: Any, block: RawBlock) -> FloatArray:
     return plain_features(block)
 
 
-def stream_blocks(model: Any, data: Any) -> Iterator[tuple[RawBlock, FloatArray]]:
+# What prediction does not need; some of it is as large as the data of a small problem.
+_LEFT_OUT = (
+    "_cache",
+    "_map",
+    "_sample",
+    "cv_results_",
+    "moments_",
+    "sample_results_",
+    "selection_",
+    "size_results_",
+    "sparsity_paths_",
+    "support_",
+    "tuning_result_",
+)
+
+
+def light_copy(model: Any) -> Any:
+    """Return the model without what prediction does not need, for one thread of a worker."""
+    light = copy.copy(model)
+    for name in _LEFT_OUT:
+        vars(light).pop(name, None)
+    return light.set_params(n_jobs=1)
+
+
+def stream_blocks(model: Any, data: Scan) -> Iterator[tuple[RawBlock, FloatArray]]:
     """Yield blocks of rows with the outputs (b, k) of all problems for them."""
-    data = model_rows(model, data)
     budget = as_bytes(model.memory_budget)
 
     def work(block: RawBlock) -> tuple[RawBlock, FloatArray]:
@@ -302,7 +338,14 @@ def stream_features(model: Any, data: Any) -> FloatArray:
 
 def stream_outputs(model: Any, data: Any) -> Iterator[FloatArray]:
     """Yield the outputs (b, k) of all problems, block by block."""
-    return (outputs for _, outputs in stream_blocks(model, data))
+    rows = model_rows(model, as_scan(data))
+    if not rows.distributed:
+        return (outputs for _, outputs in stream_blocks(model, rows))
+    return chain.from_iterable(rows.stream(partial(_outputs, light_copy(model))))
+
+
+def _outputs(model: Any, rows: Scan) -> list[FloatArray]:
+    return [outputs for _, outputs in stream_blocks(model, rows)]
 
 
 def write_predictions(model: Any, X: Any, finish: Any, out: Any) -> str:
@@ -313,37 +356,3 @@ def write_predictions(model: Any, X: Any, finish: Any, out: Any) -> str:
         whole = model._raw_scores(X)
         outputs = (whole[part] for part in slices(len(whole), CHUNK))
     return write_table(({"prediction": finish(raw)} for raw in outputs), os.fspath(out))
-
-
-def accuracy(model: Any, data: Any) -> float:
-    """Return the weighted share of rows that are classified rightly."""
-    right = total = 0.0
-    for block, raw in stream_blocks(model, data):
-        if block.target is None:
-            raise InvalidInputError("The scan has no target to compare with: give target=.")
-        hit = model.classes_[model._decide(raw)] == block.target
-        weight = np.ones(len(hit)) if block.weight is None else block.weight
-        right, total = right + float(weight @ hit), total + float(weight.sum())
-    return right / total
-
-
-def r_squared(model: Any, data: Any) -> float:
-    """Return the coefficient of determination, averaged over the outputs."""
-    weight, mean, squares, residual = 0.0, np.zeros(1), np.zeros(1), np.zeros(1)
-    for block, raw in stream_blocks(model, data):
-        if block.target is None:
-            raise InvalidInputError("The scan has no target to compare with: give target=.")
-        Y = np.asarray(block.target, dtype=np.float64).reshape(len(raw), -1)
-        s = np.ones(len(Y)) if block.weight is None else block.weight
-        part = float(s.sum())
-        if part == 0.0:
-            continue
-        here = s @ Y / part
-        step = here - mean if weight > 0 else here
-        squares = squares + s @ (Y - here) ** 2
-        squares = squares + (step**2 * weight * part / (weight + part) if weight > 0 else 0.0)
-        mean = mean + step * part / (weight + part) if weight > 0 else here
-        weight += part
-        residual = residual + s @ (Y - raw) ** 2
-    ratio = np.where(squares > 0, residual / np.where(squares > 0, squares, 1.0), residual > 0)
-    return float(np.mean(1.0 - ratio))

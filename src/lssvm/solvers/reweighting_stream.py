@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -38,11 +39,6 @@ class _Pass:
     def source(self, rows: Piece) -> _Reweighted:
         return _Reweighted(rows, self)
 
-    @property
-    def change(self) -> float:
-        """Root mean square of what changed from the model before."""
-        return math.sqrt(math.fsum(self.changes) / max(sum(self.counts), 1))
-
 
 @dataclass(frozen=True, eq=False)
 class _Reweighted:
@@ -65,9 +61,32 @@ class _Reweighted:
         return Block(X, Y, factors if weight is None else factors * weight[part], part.start)
 
 
+def _sweep(
+    pieces: Iterable[Piece],
+    kernel: Kernel,
+    Z: FloatArray,
+    models: FloatArray,
+    intercepts: FloatArray,
+    loss: str,
+    scale: float,
+    budget: int,
+    threads: int,
+) -> tuple[Moments, float, int]:
+    """Return reweighted moments, the squared change of the predictions, and the rows."""
+    run = _Pass(kernel.against(Z), models, intercepts, loss, scale)
+    (moments,) = accumulate_stream(
+        kernel, pieces, Z, 1, 1, budget=budget, threads=threads, source=run.source
+    )
+    return moments, math.fsum(run.changes), sum(run.counts)
+
+
+def _added(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(a + b for a, b in zip(one, other, strict=True))
+
+
 def solve_reweighted_stream(
     kernel: Kernel,
-    pieces: Callable[[], Iterable[Piece]],
+    reduce: Callable[[Callable[[Iterable[Piece]], Any], Callable[[Any, Any], Any]], Any],
     Z: NDArray[Any],
     map: NystromMap,
     C: float,
@@ -85,8 +104,9 @@ def solve_reweighted_stream(
     Parameters
     ----------
     kernel : Kernel
-    pieces : callable
-        Gives all rows, in one cell with one target, each time it is called.
+    reduce : callable
+        ``reduce(work, combine)`` applies ``work`` to all rows, an iterable of pieces in one cell
+        with one target, or to parts of the rows, and combines the results; once per pass.
     Z : array of shape (m, d)
     map : NystromMap
     C : float
@@ -122,8 +142,9 @@ def solve_reweighted_stream(
     >>> y[8] = 100.0
     >>> rows = np.arange(9)
     >>> start = (np.array([[5.0]]), np.array([0.0]))
+    >>> piece = Piece(X, y, None, 0 * rows, rows, 0 * rows)
     >>> coef, b, _ = solve_reweighted_stream(
-    ...     Linear(), lambda: [Piece(X, y, None, 0 * rows, rows, 0 * rows)], np.eye(1),
+    ...     Linear(), lambda work, combine: work([piece]), np.eye(1),
     ...     nystrom_map(Linear(), np.eye(1)), 1e6, "absolute", 10.0, start)
     >>> coef.round(2)
     array([[1.]])
@@ -132,20 +153,21 @@ def solve_reweighted_stream(
     model = before = start
     if scale == 0.0:
         return *start, 0
-    values = kernel.against(Z)
     change = np.inf
     for iteration in range(max_iter + 1):
-        run = _Pass(
-            values,
-            np.column_stack([model[0], before[0]]),
-            np.concatenate([model[1], before[1]]),
-            loss,
-            scale,
+        work = partial(
+            _sweep,
+            kernel=kernel,
+            Z=Z,
+            models=np.column_stack([model[0], before[0]]),
+            intercepts=np.concatenate([model[1], before[1]]),
+            loss=loss,
+            scale=scale,
+            budget=budget,
+            threads=threads,
         )
-        moments: Moments = accumulate_stream(
-            kernel, pieces(), Z, 1, 1, budget=budget, threads=threads, source=run.source
-        )[0]
-        change = run.change
+        moments, changes, count = reduce(work, _added)
+        change = math.sqrt(changes / max(count, 1))
         if iteration > 0 and change <= tol * scale:
             return *model, iteration
         if iteration < max_iter:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -87,24 +89,127 @@ class StreamRows:
         Where classes are kept apart (``n_classes`` > 0) targets follow from the class and none are
         accumulated. Another engine has to give the same sums.
         """
-        q = max(n_classes, 1)
-
-        def assign(position: IntArray, label: IntArray) -> IntArray:
-            part = np.zeros(len(position), np.intp) if folds is None else folds.assign(position)
-            return part * q + label if n_classes else part
-
-        pieces = self.pieces(assign)
-        if n_classes:
-            pieces = (piece._replace(Y=piece.Y[:, :0]) for piece in pieces)
-        return accumulate_stream(
-            kernel,
-            pieces,
-            Z,
-            (1 if folds is None else folds.n_cells) * q,
-            0 if n_classes else self.n_targets,
+        budget, threads = self.data.resources(budget, threads)
+        work = partial(
+            _moments,
+            kernel=kernel,
+            Z=Z,
+            folds=folds,
+            n_classes=n_classes,
             budget=budget,
             threads=threads,
         )
+        return self.reduce(work, _added)  # type: ignore[no-any-return]
+
+    def reduce(self, work: Callable[[StreamRows], Any], combine: Callable[[Any, Any], Any]) -> Any:
+        """Apply ``work`` to all rows, or to those of every part where Dask has it.
+
+        For rows on a cluster, ``work`` and what else is kept here is sent there.
+        """
+        if not self.data.distributed:
+            return work(self)
+        if self.on_event is not None:
+            self.on_event({"text": f"pass over {self.data.n_rows:,} rows on the cluster"})
+        light = replace(self, data=None, on_event=None)  # type: ignore[arg-type]
+        return self.data.reduce(partial(_on_part, light, work), combine)
+
+    def stream(self, work: Callable[[StreamRows], Iterator[Any]]) -> Iterator[Any]:
+        """Yield what ``work`` yields for all rows, in their order, or in that of the parts."""
+        if not self.data.distributed:
+            return work(self)
+        light = replace(self, data=None, on_event=None)  # type: ignore[arg-type]
+        return chain.from_iterable(self.data.stream(partial(_listed, light, work)))
+
+
+def _on_part(rows: StreamRows, work: Callable[[StreamRows], Any], part: Scan) -> Any:
+    return work(replace(rows, data=part))
+
+
+def _listed(rows: StreamRows, work: Callable[[StreamRows], Iterator[Any]], part: Scan) -> list[Any]:
+    return list(work(replace(rows, data=part)))
+
+
+def _added(one: list[Moments], other: list[Moments]) -> list[Moments]:
+    return [a + b for a, b in zip(one, other, strict=True)]
+
+
+def _moments(
+    rows: StreamRows,
+    kernel: Kernel,
+    Z: FloatArray,
+    folds: PositionFolds | PositionHoldout | None,
+    n_classes: int,
+    budget: int,
+    threads: int,
+) -> list[Moments]:
+    q = max(n_classes, 1)
+
+    def assign(position: IntArray, label: IntArray) -> IntArray:
+        part = np.zeros(len(position), np.intp) if folds is None else folds.assign(position)
+        return part * q + label if n_classes else part
+
+    pieces = rows.pieces(assign)
+    if n_classes:
+        pieces = (piece._replace(Y=piece.Y[:, :0]) for piece in pieces)
+    return accumulate_stream(
+        kernel,
+        pieces,
+        Z,
+        (1 if folds is None else folds.n_cells) * q,
+        0 if n_classes else rows.n_targets,
+        budget=budget,
+        threads=threads,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Held:
+    """The models of all folds, to be evaluated on the rows that they were not trained on."""
+
+    kernel: Kernel
+    Z: FloatArray
+    models: list[Model]
+    folds: PositionFolds | PositionHoldout
+    factors: FloatArray | None  # of the weights of the rows of a class
+    threads: int
+
+    def run(self, rows: StreamRows, use: Any) -> Iterator[tuple[int, Any]]:
+        """Evaluate the models of every fold on its rows: ``use(fold, rows, outputs)``."""
+        n_test = self.folds.n_test
+
+        def assign(position: IntArray, label: IntArray) -> IntArray:
+            part = self.folds.assign(position)
+            return np.where(part < n_test, part, -1)
+
+        return map_outputs(
+            self.kernel, rows.pieces(assign), self.Z, self.models, use, threads=self.threads
+        )
+
+    def weights(self, rows: Piece) -> FloatArray:
+        weight = np.ones(len(rows.cell)) if rows.weight is None else rows.weight
+        return weight if self.factors is None else weight * self.factors[rows.label]
+
+
+def _summed_losses(rows: StreamRows, held: _Held, criterion: RowLoss) -> FloatArray:
+    """Return the sums (c, v) of the losses of c candidates on v folds."""
+    sums = np.zeros((len(held.models[0][0]), len(held.models)))
+
+    def use(v: int, part: Piece, outputs: FloatArray) -> FloatArray:
+        return np.asarray(criterion.rows(outputs, part) @ held.weights(part))
+
+    for v, part in held.run(rows, use):
+        sums[:, v] += part
+    return sums
+
+
+def _outputs(rows: StreamRows, held: _Held) -> Iterator[tuple[FloatArray, ...]]:
+    """Yield position, outputs, targets, fold, label and weight of all rows, in pieces."""
+
+    def use(v: int, part: Piece, outputs: FloatArray) -> tuple[FloatArray, ...]:
+        fold = np.full(len(part.cell), v)
+        return part.position, outputs, part.Y, fold, part.label, held.weights(part)
+
+    return (found for _, found in held.run(rows, use))
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,33 +322,18 @@ class StreamPoint(FixedSizePoint):
             return errors
         if isinstance(criterion, StoredScores):
             return self._stored(models, errors, criterion)
-
-        def use(v: int, rows: Piece, outputs: FloatArray) -> FloatArray:
-            return np.asarray(criterion.rows(outputs, rows) @ self._weights(rows))
-
-        sums = np.zeros(errors.shape)
-        for v, part in self._pass(models, use):
-            sums[:, v] += part
+        work = partial(_summed_losses, held=self._held(models), criterion=criterion)
+        sums = self.objective.rows.reduce(work, np.add)
         sizes = self._sizes()
         losses = criterion.finish(sums / np.where(sizes > 0, sizes, 1.0))
         bad = np.stack([~np.isfinite(coef).all(axis=(1, 2)) for coef, _ in models], 1)
         return np.where(bad, np.inf, losses)
 
-    def _pass(self, models: list[Model], use: Any) -> Iterator[tuple[int, Any]]:
+    def _held(self, models: list[Model]) -> _Held:
         objective = self.objective
-        n_test = objective.folds.n_test
-
-        def assign(position: IntArray, label: IntArray) -> IntArray:
-            part = objective.folds.assign(position)
-            return np.where(part < n_test, part, -1)
-
-        pieces = objective.rows.pieces(assign)
-        return map_outputs(self.kernel, pieces, self.Z, models, use, threads=objective.threads)
-
-    def _weights(self, rows: Piece) -> FloatArray:
-        weight = np.ones(len(rows.cell)) if rows.weight is None else rows.weight
-        table = self.objective.table
-        return weight if table is None else weight * table.factors[rows.label]
+        _, threads = objective.rows.data.resources(objective.budget, objective.threads)
+        factors = None if objective.table is None else objective.table.factors
+        return _Held(self.kernel, self.Z, models, objective.folds, factors, threads)
 
     def _stored(
         self, models: list[Model], errors: FloatArray, criterion: StoredScores
@@ -262,14 +352,15 @@ class StreamPoint(FixedSizePoint):
         chosen = [(coef[used], b[used]) for coef, b in models]
         out, Y = np.empty((len(used), n, k)), np.zeros((n, k))
         fold, label, weight = np.full(n, -1), np.zeros(n, dtype=np.intp), np.ones(n)
-
-        def use(v: int, rows: Piece, outputs: FloatArray) -> None:
-            at = rows.position
-            out[:, at], Y[at], fold[at], label[at] = outputs, rows.Y, v, rows.label
-            weight[at] = self._weights(rows)
-
-        for _ in self._pass(chosen, use):
-            pass
+        found = objective.rows.stream(partial(_outputs, held=self._held(chosen)))
+        for at, outputs, targets, v, labels, weights in found:
+            out[:, at], Y[at], fold[at], label[at], weight[at] = (
+                outputs,
+                targets,
+                v,
+                labels,
+                weights,
+            )
         plain = bool(np.all(weight == 1.0))
         score = criterion.criterion(Y, label, None if plain else weight)
         losses = np.full(errors.shape, np.inf)
