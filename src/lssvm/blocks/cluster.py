@@ -70,7 +70,7 @@ def active_client(client: Any = None) -> Any:
     if client is not None:
         return client
     dask = need_dask()
-    if dask.config.get("scheduler", None) is not None:
+    if dask.config.get("scheduler", None) not in (None, "dask.distributed", "distributed"):
         return None
     try:
         from distributed import default_client
