@@ -7,13 +7,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import accumulate
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lssvm._core.errors import InvalidInputError
-from lssvm._core.threads import slices
 from lssvm.blocks.arrow import ArrowReader
 from lssvm.blocks.cluster import (
     Combine,
@@ -24,29 +22,15 @@ from lssvm.blocks.cluster import (
     map_reduce,
     need_dask,
 )
-from lssvm.blocks.frames import FrameReader, _kind, _numbers, _target, raw_block
-from lssvm.blocks.plain import ArrayReader, LibsvmReader
+from lssvm.blocks.dask_parts import ArrayParts, FileParts, FrameParts, Opener, is_wide
+from lssvm.blocks.frames import _kind
+from lssvm.blocks.plain import LibsvmReader
 from lssvm.blocks.raw import RawBlock, Schema
 
 
 def is_dask(data: Any) -> bool:
     """Say whether ``data`` is a Dask array, data frame or series."""
     return "dask" in sys.modules and hasattr(data, "__dask_graph__") and hasattr(data, "to_delayed")
-
-
-class Opener(Protocol):
-    """How the values of a part become rows, on the worker that has them."""
-
-    named: bool
-
-    def schema(self, columns: tuple[str, ...] | None) -> Schema:
-        """Return the columns of features; all but those of target and weight for None."""
-
-    def open(self, part: Part, schema: Schema) -> Any:
-        """Return a reader of the rows of a part."""
-
-    def where(self, part: Part) -> str:
-        """Return what errors call the part."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +53,7 @@ class DaskReader:
     """
 
     values: tuple[tuple[Any, ...], ...]
-    opener: Any
+    opener: Opener
     client: Any = None
     sizes: tuple[int, ...] | None = None
     columns: tuple[str, ...] | None = None
@@ -78,12 +62,12 @@ class DaskReader:
     @property
     def named(self) -> bool:
         """Whether columns have names of their own."""
-        return bool(self.opener.named)
+        return self.opener.named
 
     @cached_property
     def schema(self) -> Schema:
         """The columns of features."""
-        return self.opener.schema(self.columns)  # type: ignore[no-any-return]
+        return self.opener.schema(self.columns)
 
     @cached_property
     def parts(self) -> list[Part]:
@@ -137,15 +121,15 @@ def _fetch(opener: Opener, schema: Schema, batch_rows: int, part: Part) -> list[
     return list(PartReader(opener, schema, part).blocks(batch_rows))
 
 
-def _length(opener: Any, part: Part) -> int:
-    return int(opener.length(part))
+def _length(opener: Opener, part: Part) -> int:
+    return opener.length(part)
 
 
 @dataclass(frozen=True, eq=False)
 class PartReader:
     """The rows of one part, at their positions among all rows; what a worker reads."""
 
-    opener: Any
+    opener: Opener
     schema: Schema
     part: Part
 
@@ -173,42 +157,6 @@ class PartReader:
 
 
 # -- arrays ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class ArrayParts:
-    """Chunks of a Dask array, with those of target and weight."""
-
-    n_columns: int
-    named: bool = False
-
-    def schema(self, columns: tuple[str, ...] | None) -> Schema:
-        """All columns hold numbers."""
-        names = tuple(f"x{j}" for j in range(self.n_columns))
-        return Schema(names, ("number",) * len(names))
-
-    def open(self, part: Part, schema: Schema) -> ArrayReader:
-        """Return the rows of a chunk."""
-        X, target, weight = (None if v is None else np.asarray(v) for v in part.values)
-        assert X is not None
-        for what, given in (("target", target), ("weight", weight)):
-            _same_length(what, given, len(X))
-        return ArrayReader(X, target, weight, schema.names, None, self.where(part))
-
-    def where(self, part: Part) -> str:
-        """Return the number of the chunk."""
-        return f"partition {part.number}"
-
-    def length(self, part: Part) -> int:
-        """Return the rows of a chunk."""
-        return len(part.values[0])
-
-
-def _same_length(what: str, given: Any, rows: int) -> None:
-    if given is not None and len(given) != rows:
-        raise InvalidInputError(
-            f"the {what} has {len(given)} rows but X has {rows}: cut both at the same rows."
-        )
 
 
 def array_reader(X: Any, target: Any, weight: Any, client: Any) -> DaskReader:
@@ -263,84 +211,6 @@ def _beside(what: str, given: Any, X: Any) -> list[Any]:
 # -- data frames -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class FrameParts:
-    """Partitions of a Dask data frame.
-
-    Parameters
-    ----------
-    meta : data frame
-        Without rows: names and types of the columns.
-    target : tuple of str
-        Columns of the frame; not where the target stands beside it.
-    weight : str or None
-    beside : str or None
-        "number" or "text" where a target stands beside the frame.
-    """
-
-    meta: Any
-    target: tuple[str, ...] = ()
-    weight: str | None = None
-    beside: str | None = None
-    named: bool = True
-
-    def schema(self, columns: tuple[str, ...] | None) -> Schema:
-        """Return the columns as Dask knows them."""
-        return FrameReader(self.meta, self.target, self.weight, columns).schema
-
-    def open(self, part: Part, schema: Schema) -> _TableRows:
-        """Return the rows of a partition."""
-        frame, target, weight = part.values
-        found = FrameReader(frame, self.target, self.weight, schema.names).schema
-        schema.check(found, self.where(part))
-        targets = [frame[name] for name in self.target]
-        if target is not None:
-            targets = [target[name] for name in target.columns] if _is_wide(target) else [target]
-        if self.weight is not None:
-            weight = frame[self.weight]
-        for what, given in (*(("target", y) for y in targets), ("weight", weight)):
-            _same_length(what, given, len(frame))
-        kinds = [_kind(self.meta[n]) for n in self.target] or [self.beside] * len(targets)
-        for kind, y in zip(kinds, targets, strict=True):
-            if len(y) and _kind(y) != kind:
-                raise InvalidInputError(
-                    f"the target holds {_kind(y)}s, but {kind}s were expected: make it of one type."
-                )
-        return _TableRows(frame, targets, weight, schema)
-
-    def where(self, part: Part) -> str:
-        """Return the number of the partition."""
-        return f"partition {part.number}"
-
-
-def _is_wide(values: Any) -> bool:
-    return getattr(values, "ndim", 1) == 2 and hasattr(values, "columns")
-
-
-@dataclass(frozen=True, eq=False)
-class _TableRows:
-    """Rows of a table in memory, turned into numbers block by block."""
-
-    frame: Any
-    targets: list[Any]
-    weight: Any
-    schema: Schema
-
-    def blocks(self, batch_rows: int) -> Iterator[RawBlock]:
-        for part in slices(len(self.frame), batch_rows):
-            raw = raw_block(self.frame.iloc[part], self.schema)
-            found: list[NDArray[Any]] = [
-                _target(str(getattr(y, "name", "y")), _cut(y, part)) for y in self.targets
-            ]
-            target = None if not found else found[0] if len(found) == 1 else np.column_stack(found)
-            weight = None if self.weight is None else _numbers("weight", _cut(self.weight, part))
-            yield replace(raw, target=target, weight=weight)
-
-
-def _cut(values: Any, part: slice) -> Any:
-    return values.iloc[part] if hasattr(values, "iloc") else values[part]
-
-
 def frame_reader(
     X: Any,
     target: Any,
@@ -360,7 +230,7 @@ def frame_reader(
     if target is not None:
         _check_beside("y", target, X)
         found = target._meta
-        beside = _kind(found[found.columns[0]] if _is_wide(found) else found)
+        beside = _kind(found[found.columns[0]] if is_wide(found) else found)
     if weight is not None:
         _check_beside("sample_weight", weight, X)
     lists = [
@@ -397,42 +267,6 @@ def _frame_sizes(X: Any, client: Any) -> Any:
 
 
 # -- files -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class FileParts:
-    """Files that every worker can read; a part is a file.
-
-    Parameters
-    ----------
-    reader : ArrowReader or LibsvmReader
-        Of all files.
-    """
-
-    reader: Any
-    named: bool = True
-
-    def schema(self, columns: tuple[str, ...] | None) -> Schema:
-        """Return the columns as the first file has them."""
-        reader = self.reader if columns is None else replace(self.reader, columns=columns)
-        return reader.schema  # type: ignore[no-any-return]
-
-    def open(self, part: Part, schema: Schema) -> Any:
-        """Return the rows of a file, checked against the first one."""
-        one = replace(self.reader, files=[part.values[0]], columns=schema.names)
-        if isinstance(one, ArrowReader):
-            schema.check(one.schema, part.values[0])
-            if one._others:
-                self.reader._outcome.check(one._outcome, part.values[0])
-        return one
-
-    def where(self, part: Part) -> str:
-        """Return the name of the file."""
-        return str(part.values[0])
-
-    def length(self, part: Part) -> int:
-        """Return the rows of a file."""
-        return int(replace(self.reader, files=[part.values[0]]).count())
 
 
 def files_reader(reader: Any, client: Any) -> DaskReader:

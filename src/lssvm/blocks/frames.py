@@ -64,6 +64,8 @@ def _text(values: Any) -> TextColumn:
     if hasattr(values, "cat"):  # categories are few: no string is looked at twice
         levels = tuple(str(level) for level in values.cat.categories)
         return TextColumn(np.asarray(values.cat.codes, dtype=np.intp), levels)
+    if hasattr(values, "notna"):  # what is missing may be a value of pandas that is no bool
+        values = values.astype(object).where(values.notna(), None)
     return TextColumn.of(np.asarray(values, dtype=object).tolist())
 
 
@@ -167,7 +169,7 @@ class FrameReader:
             yield whole.cut(part.start, part.stop)
 
 
-def _target(name: str, values: Any) -> NDArray[Any]:
+def _target(name: str, values: Any, first: int = 0) -> NDArray[Any]:
     if _kind(values) == "number":
         array = np.asarray(values)
         missing = np.isnan(_numbers(name, values)) if array.dtype.kind not in "biu" else None
@@ -175,6 +177,6 @@ def _target(name: str, values: Any) -> NDArray[Any]:
         text = _text(values)
         array, missing = np.array([*text.levels, ""])[text.codes], text.codes < 0
     if missing is not None and missing.any():
-        row = int(np.flatnonzero(missing)[0])
+        row = first + int(np.flatnonzero(missing)[0])
         raise InvalidInputError(f"The target {name!r} is missing in row {row}: remove such rows.")
     return array

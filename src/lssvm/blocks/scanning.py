@@ -309,8 +309,8 @@ def _dask_reader(
     if hasattr(data, "_meta") and hasattr(data, "columns"):
         names = () if is_dask(target) else _names(target)
         own = None if is_dask(weight) else _one(weight)
-        beside = [given if is_dask(given) else None for given in (target, weight)]
-        return frame_reader(data, *beside, client, _roles(names, own, columns)[2], names, own)
+        y, w = (given if is_dask(given) else None for given in (target, weight))
+        return frame_reader(data, y, w, client, _roles(names, own, columns)[2], names, own)
     taken: list[int] = []
 
     def column(given: Any) -> Any:
