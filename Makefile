@@ -13,10 +13,12 @@ STAMPS := $(VENV)/stamps
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format docs bench clean
+.PHONY: help setup demo demo-cluster test lint format docs bench clean
 
 help:
 	@echo "make demo     train on the bundled data, print test errors, draw a picture into demo-output/"
+	@echo "make demo-cluster"
+	@echo "              train on two worker processes with Dask, print accuracy, time and bytes moved"
 	@echo "make test     run all tests and the examples of all docstrings"
 	@echo "make lint     check style (ruff) and types (mypy --strict)"
 	@echo "make format   rewrite the files in the style that 'make lint' checks"
@@ -45,6 +47,10 @@ $(STAMPS)/package: pyproject.toml $(STAMPS)/pip
 	$(RUN) -m pip install --quiet --editable '.[cli,files,plots]'
 	@touch $@
 
+$(STAMPS)/extra-%: pyproject.toml $(STAMPS)/package
+	$(RUN) -m pip install --quiet --editable '.[$*]'
+	@touch $@
+
 $(STAMPS)/group-%: pyproject.toml $(STAMPS)/package
 	$(RUN) -m pip install --quiet --group $*
 	@touch $@
@@ -55,6 +61,9 @@ setup: $(STAMPS)/package
 
 demo: $(STAMPS)/package
 	$(RUN) examples/demo.py
+
+demo-cluster: $(STAMPS)/extra-dask
+	$(ONE_THREAD) $(RUN) examples/demo_cluster.py
 
 test: $(STAMPS)/group-test
 	$(ONE_THREAD) $(RUN) -m pytest --doctest-modules tests src/lssvm

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -305,10 +306,39 @@ def _placed(parts: Sequence[Part], client: Any) -> dict[str, list[list[Part]]]:
 
 
 def _holders(parts: Sequence[Part], client: Any) -> list[list[str]]:
-    """Return the workers that hold the rows of each part, where they are in memory."""
-    futures = [_futures_of(list(part.values[:1])) for part in parts]
-    known = [found[0] for found in futures if found]
+    """Return the workers that hold rows of each part, where they are in memory."""
+    graphs: dict[int, dict[Any, Any]] = {}  # all parts of a collection have the same one
+    futures = [_future_below(part.values[0], graphs) if part.values else None for part in parts]
+    known = [future for future in futures if future is not None]
     if not known:
         return [[] for _ in parts]
     who = {str(key): list(found) for key, found in client.who_has(known).items()}
-    return [who.get(str(found[0].key), []) if found else [] for found in futures]
+    return [[] if future is None else who.get(str(future.key), []) for future in futures]
+
+
+def _future_below(value: Any, graphs: dict[int, dict[Any, Any]]) -> Any:
+    """Return the first future that a delayed value is computed from; None: there is none."""
+    if not hasattr(value, "__dask_graph__"):
+        return None
+    from dask.core import get_dependencies
+    from dask.utils import ensure_dict
+
+    graph = graphs.get(id(value.__dask_graph__()))
+    if graph is None:
+        graph = dict(ensure_dict(value.__dask_graph__())) if has_futures(value) else {}
+        graphs[id(value.__dask_graph__())] = graph
+    todo, seen = [value.key], set()
+    while todo:
+        key = todo.pop()
+        node = graph.get(key)
+        if hasattr(node, "client") and hasattr(node, "key"):
+            return node
+        if node is not None and key not in seen:
+            seen.add(key)
+            todo.extend(get_dependencies(graph, key))
+    return None
+
+
+def has_futures(value: Any) -> bool:
+    """Say whether a Dask collection, or a part of it, lies in the memory of workers."""
+    return "distributed" in sys.modules and bool(_futures_of(value))

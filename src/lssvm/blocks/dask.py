@@ -18,6 +18,7 @@ from lssvm.blocks.cluster import (
     Part,
     active_client,
     delayed_parts,
+    has_futures,
     map_in_order,
     map_reduce,
     need_dask,
@@ -169,7 +170,7 @@ def array_reader(X: Any, target: Any, weight: Any, client: Any) -> DaskReader:
     if not X.shape[1] == X.shape[1]:  # unknown
         raise InvalidInputError("X has an unknown number of columns: give a Dask array of (n, d).")
     X = X.rechunk({1: -1})
-    columns = [list(X.to_delayed().ravel())]
+    columns = [_chunks(X)]
     for what, given in (("y", target), ("sample_weight", weight)):
         columns.append(_beside(what, given, X))
     known = all(size == size for size in X.chunks[0])
@@ -205,7 +206,12 @@ def _beside(what: str, given: Any, X: Any) -> list[Any]:
             f"{what} has {given.numblocks[0]} chunks but X has {number}, and their sizes are not "
             "known: call compute_chunk_sizes() on both."
         )
-    return list(given.to_delayed().ravel())
+    return _chunks(given)
+
+
+def _chunks(X: Any) -> list[Any]:
+    # Dask's optimiser loses the futures of what lies on workers, and so where it lies.
+    return list(X.to_delayed(optimize_graph=not has_futures(X)).ravel())
 
 
 # -- data frames -------------------------------------------------------------------------------

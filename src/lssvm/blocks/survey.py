@@ -115,6 +115,9 @@ class _Counted:
     n: int = 0
     total: float = 0.0
 
+    def __sizeof__(self) -> int:  # Dask asks for it to decide what to move where
+        return sum(part[0].numbers.nbytes for part in self.kept.parts)
+
     def add(self, block: RawBlock, seed: int) -> None:
         positions = np.arange(block.start, block.start + len(block))
         check_rows(block)

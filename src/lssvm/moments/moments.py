@@ -50,8 +50,8 @@ class Moments:
     >>> from lssvm.moments import Moments
     >>> K, Y = np.eye(2), np.array([[1.0], [3.0]])
     >>> both = Moments.of(K, Y)
-    >>> (both - Moments.of(K[:1], Y[:1])).target, (both + both).n
-    (array([3.]), 4)
+    >>> (both - Moments.of(K[:1], Y[:1])).target, (both + both).n, sum([both, both, both]).n
+    (array([3.]), 4, 6)
     """
 
     gram: FloatArray
@@ -81,6 +81,11 @@ class Moments:
         """Number of prototypes m."""
         return int(self.gram.shape[0])
 
+    def __sizeof__(self) -> int:
+        # Dask, Ray and others ask for it to decide what to move where.
+        arrays = (self.gram, self.border, self.cross, self.target, self.squares, self.shift)
+        return 200 + sum(array.nbytes for array in arrays if array is not None)
+
     def __add__(self, other: Any) -> Moments:
         if not isinstance(other, Moments):
             return NotImplemented
@@ -95,6 +100,10 @@ class Moments:
             self.n + other.n,
             self.shift,
         )
+
+    def __radd__(self, other: Any) -> Moments:
+        # sum() starts from 0.
+        return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def __sub__(self, other: Any) -> Moments:
         if not isinstance(other, Moments):
