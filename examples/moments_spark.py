@@ -5,6 +5,8 @@
 """
 
 import operator
+import os
+import sys
 
 import numpy as np
 from pyspark import SparkContext
@@ -32,6 +34,7 @@ def moments(seed):
 
 
 if __name__ == "__main__":
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with SparkContext("local[2]", "moments") as spark:
         total = spark.parallelize(range(8), 8).map(moments).treeReduce(operator.add)
     coef, intercept = solve_primal(total, nystrom_map(KERNEL, Z), C)
