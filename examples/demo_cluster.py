@@ -69,7 +69,7 @@ def main() -> None:
         with Client(sys.argv[1]) as client:
             train(client)
         return
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     with LocalCluster(silence_logs=50, **options) as cluster, Client(cluster) as client:
         train(client)
 

@@ -41,7 +41,7 @@ def small_sample(monkeypatch):
 
 @pytest.fixture(scope="module")
 def client():
-    options = {"threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    options = {"threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
     with (
         distributed.LocalCluster(n_workers=3, silence_logs=50, **options) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
