@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lssvm._core.errors import InvalidInputError, MissingDependencyError
+from lssvm.blocks.csv_files import CsvFile, CsvOptions
 from lssvm.blocks.raw import RawBlock, Schema, TextColumn
 
 FORMATS = {
@@ -49,6 +50,8 @@ class ArrowReader:
     weight : str or None
     columns : tuple of str or None
         Columns of the features; None: all but those of target and weight.
+    csv : CsvOptions
+        How CSV files are read.
     """
 
     files: Sequence[str]
@@ -56,6 +59,7 @@ class ArrowReader:
     target: tuple[str, ...]
     weight: str | None
     columns: tuple[str, ...] | None
+    csv: CsvOptions = CsvOptions()
 
     @cached_property
     def schema(self) -> Schema:
@@ -66,6 +70,15 @@ class ArrowReader:
     def _outcome(self) -> Schema:
         """The columns of target and weight, as the first file has them."""
         return self._schema(self._open(self.files[0]), self.files[0], self._others)
+
+    def expecting(self, columns: tuple[str, ...], kinds: tuple[str, ...]) -> ArrowReader:
+        """Return a reader of these columns, which CSV files are to hold numbers or text in."""
+        types = {**self.csv.types, **dict(zip(columns, kinds, strict=True))}
+        return replace(self, columns=columns, csv=replace(self.csv, types=types))
+
+    def column_types(self) -> dict[str, Any]:
+        """Return the type that the first file has for every column."""
+        return {field.name: field.type for field in self._open(self.files[0]).schema}
 
     @property
     def _others(self) -> tuple[str, ...]:
@@ -104,6 +117,8 @@ class ArrowReader:
 
     def _open(self, file: str) -> Any:
         need_pyarrow()
+        if self.kind == "csv":
+            return self._guard(file, lambda: CsvFile(file, self.csv))
         return self._guard(file, lambda: _OPEN[self.kind](file))
 
     def _guard(self, file: str, read: Any) -> Any:
@@ -231,44 +246,7 @@ class _Ipc:
                     yield batch.slice(start, rows)
 
 
-class _Csv:
-    """A CSV file, parsed a megabyte at a time."""
-
-    def __init__(self, file: str) -> None:
-        import pyarrow as pa
-        from pyarrow import csv
-
-        self.name = file
-        base = file[:-3] if file.endswith(".gz") else file
-        self.parse = csv.ParseOptions(delimiter="\t" if base.endswith(".tsv") else ",")
-        with csv.open_csv(file, parse_options=self.parse) as reader:
-            found = reader.schema
-        # Whole numbers among the first rows do not mean that all are.
-        self.schema = pa.schema(
-            [
-                pa.field(f.name, pa.float64() if pa.types.is_integer(f.type) else f.type)
-                for f in found
-            ]
-        )
-
-    def count(self) -> int:
-        return sum(batch.num_rows for batch in self.batches(self.schema.names[:1], 65_536))
-
-    def batches(self, names: list[str], rows: int) -> Iterator[Any]:
-        from pyarrow import csv
-
-        convert = csv.ConvertOptions(
-            column_types={name: self.schema.field(name).type for name in names},
-            include_columns=names,
-            strings_can_be_null=True,
-        )
-        with csv.open_csv(self.name, parse_options=self.parse, convert_options=convert) as reader:
-            for batch in reader:
-                for start in range(0, batch.num_rows, rows):
-                    yield batch.slice(start, rows)
-
-
-_OPEN: dict[str, Any] = {"parquet": _Parquet, "ipc": _Ipc, "csv": _Csv}
+_OPEN: dict[str, Any] = {"parquet": _Parquet, "ipc": _Ipc}
 _TITLE = {"parquet": "Parquet", "ipc": "an Arrow file", "csv": "CSV"}
 
 

@@ -17,9 +17,11 @@ from lssvm._core.errors import InvalidInputError
 from lssvm.blocks.arrow import FORMATS, ArrowReader
 from lssvm.blocks.cluster import check_client, task_resources
 from lssvm.blocks.dask import DaskReader, array_reader, files_reader, frame_reader, is_dask
+from lssvm.blocks.csv_files import CsvOptions
 from lssvm.blocks.frames import FrameReader, is_frame
 from lssvm.blocks.plain import ArrayReader, LibsvmReader, SourceReader
 from lssvm.blocks.raw import RawBlock, Schema, chunk_rows, rechunk
+from lssvm.blocks.splitting import PartReader
 
 _LIBSVM = (".svm", ".libsvm", ".svmlight")
 _ARRAY = (".npy",)
@@ -97,7 +99,7 @@ class Scan:
     @property
     def named(self) -> bool:
         """Whether the columns have names of their own, by which they are found again."""
-        reader = self.reader
+        reader = self.reader.reader if isinstance(self.reader, PartReader) else self.reader
         if isinstance(reader, DaskReader):
             return reader.named
         return isinstance(reader, (ArrowReader, FrameReader, LibsvmReader))
@@ -131,7 +133,46 @@ class Scan:
             return task_resources(budget, self.reader.client), 1
         return budget, threads
 
-    def select(self, names: tuple[str, ...] | None, n_columns: int) -> Scan:
+    def split(self, share: float, *, seed: int = 0) -> tuple[Scan, Scan]:
+        """Return two scans: most rows, and a share of them that is held out.
+
+        Parameters
+        ----------
+        share : float
+            Of the rows in the second scan, between 0 and 1.
+        seed : int, default=0
+
+        Returns
+        -------
+        rest, held_out : Scan
+
+        Notes
+        -----
+        A row goes where a seeded hash of its position sends it: nothing is stored, and the split is
+        the same however the files are cut. The share is met up to chance.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lssvm import scan
+        >>> rest, held_out = scan(np.arange(200.0).reshape(100, 2)).split(0.2)
+        >>> rest.n_rows + held_out.n_rows, held_out.n_rows
+        (100, 16)
+        """
+        if self.distributed:
+            raise InvalidInputError(
+                "Rows on a cluster cannot be split by position: split the Dask collection "
+                "(random_split), or hold out some of the files."
+            )
+        parts = [PartReader(self.reader, float(share), seed, held) for held in (False, True)]
+        return replace(self, reader=parts[0]), replace(self, reader=parts[1])
+
+    def select(
+        self,
+        names: tuple[str, ...] | None,
+        n_columns: int,
+        kinds: tuple[str, ...] | None = None,
+    ) -> Scan:
         """Return a scan of the columns that a model knows.
 
         Parameters
@@ -139,10 +180,11 @@ class Scan:
         names : tuple of str or None
             Where columns have names; None: they are counted.
         n_columns : int
+        kinds : tuple of {"number", "text"} or None
+            What the columns are to hold, where the files leave that open (CSV).
         """
         if names is not None and self.named:
-            reader: Any = self.reader
-            return replace(self, reader=replace(reader, columns=names))
+            return replace(self, reader=_choose(self.reader, names, kinds))
         if len(self.schema.names) != n_columns:
             raise InvalidInputError(
                 f"The data set has {len(self.schema.names)} columns of features, but the model was "
@@ -166,6 +208,15 @@ class Scan:
             raise InvalidInputError("There are no rows to read: the data set is empty.")
 
 
+def _choose(reader: Any, names: tuple[str, ...], kinds: tuple[str, ...] | None) -> Any:
+    """Return a reader of other columns."""
+    if isinstance(reader, PartReader):
+        return replace(reader, reader=_choose(reader.reader, names, kinds))
+    if kinds is not None and isinstance(reader, ArrowReader):
+        return reader.expecting(names, kinds)
+    return replace(reader, columns=names)
+
+
 def scan(
     data: Any,
     target: Any = None,
@@ -177,6 +228,7 @@ def scan(
     missing: str = "refuse",
     max_categories: int = 64,
     client: Any = None,
+    csv: CsvOptions | None = None,
 ) -> Scan:
     r"""Describe a data set that models read in blocks; it need not fit in memory.
 
@@ -215,6 +267,8 @@ def scan(
         The workers of this client read the files, which they need to see under the same names, and
         compute; each file is read by one of them. For Dask arrays and data frames: the client to
         use instead of Dask's own choice.
+    csv : CsvOptions, optional
+        Delimiter, texts that mean "missing" and types of columns of CSV files.
 
     Returns
     -------
@@ -245,7 +299,7 @@ def scan(
     if client is not None:
         check_client(client)
     if isinstance(data, (str, os.PathLike, list, tuple)):
-        reader, has_target = _file_reader(data, target, columns, weight)
+        reader, has_target = _file_reader(data, target, columns, weight, csv or CsvOptions())
         reader = reader if client is None else files_reader(reader, client)
     elif is_dask(data):
         reader = _dask_reader(data, target, columns, weight, client)
@@ -403,7 +457,7 @@ def _ending(file: str) -> str:
 
 
 def _file_reader(
-    data: Any, target: Any, columns: Sequence[Any] | None, weight: Any
+    data: Any, target: Any, columns: Sequence[Any] | None, weight: Any, csv: CsvOptions
 ) -> tuple[Reader, bool]:
     files = find_files(data)
     endings = {_ending(file) for file in files}
@@ -417,7 +471,7 @@ def _file_reader(
             raise InvalidInputError(f"{file} is empty: it has no bytes. Remove it.")
     (ending,) = endings
     if ending in FORMATS:
-        arrow = ArrowReader(files, FORMATS[ending], *_roles(target, weight, columns))
+        arrow = ArrowReader(files, FORMATS[ending], *_roles(target, weight, columns), csv)
         _ = arrow.schema  # a wrong name is found at once
         return arrow, target is not None
     if ending in _LIBSVM:

@@ -262,8 +262,9 @@ def model_rows(model: Any, data: Any) -> Scan:
     """Return a scan of the columns that the model was fitted with."""
     rows = as_scan(data)
     names = tuple(str(n) for n in getattr(model, "feature_names_in_", ())) or None
-    rows = rows.select(names, model.n_features_in_)
     known = model.preparation_.schema if hasattr(model, "preparation_") else None
+    kinds = known.kinds if known is not None and known.names == names else None
+    rows = rows.select(names, model.n_features_in_, kinds)
     if known is not None and names is not None and rows.named:
         known.check(rows.schema, "the data set")
     elif rows.schema.texts != (() if known is None else known.texts):
