@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -59,7 +59,7 @@ class ArrowReader:
     target: tuple[str, ...]
     weight: str | None
     columns: tuple[str, ...] | None
-    csv: CsvOptions = CsvOptions()
+    csv: CsvOptions = field(default_factory=CsvOptions)
 
     @cached_property
     def schema(self) -> Schema:
