@@ -76,10 +76,6 @@ class ArrowReader:
         types = {**self.csv.types, **dict(zip(columns, kinds, strict=True))}
         return replace(self, columns=columns, csv=replace(self.csv, types=types))
 
-    def column_types(self) -> dict[str, Any]:
-        """Return the type that the first file has for every column."""
-        return {field.name: field.type for field in self._open(self.files[0]).schema}
-
     @property
     def _others(self) -> tuple[str, ...]:
         return (*self.target, *([] if self.weight is None else [self.weight]))

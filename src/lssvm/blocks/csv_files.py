@@ -66,6 +66,7 @@ class CsvFile:
         convert = csv.ConvertOptions(null_values=self.nulls)
         with csv.open_csv(file, parse_options=self.parse, convert_options=convert) as reader:
             found = reader.schema
+        self.integers = {f.name for f in found if pa.types.is_integer(f.type)}
         self.schema = pa.schema([pa.field(f.name, self._type(f)) for f in found])
 
     def _type(self, field: Any) -> Any:

@@ -1,0 +1,114 @@
+"""The program `lssvm`: its commands, and what becomes of errors."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from lssvm.cli.comparing import compare
+from lssvm.cli.demonstrating import datasets, demo
+from lssvm.cli.evaluating import evaluate
+from lssvm.cli.exporting import export, info
+from lssvm.cli.forecasting import forecast
+from lssvm.cli.grouping import expand
+from lssvm.cli.predicting import predict
+from lssvm.cli.reducing import reduce
+from lssvm.cli.training import train, tune
+
+_USAGE = typer.BadParameter.__base__  # every error of the parser
+BAD_INPUT, INTERRUPTED = 2, 130
+
+
+class Commands(TyperGroup):
+    """The commands, with every error that input can cause told in one line."""
+
+    def main(self, *args: Any, standalone_mode: bool = True, **kwargs: Any) -> Any:
+        """Run a command; exit with 0, 2 or 130. A traceback is a bug of ours."""
+        sys.exit(self._guarded(*args, **kwargs))
+
+    def _guarded(self, *args: Any, **kwargs: Any) -> int:
+        try:
+            code = super().main(*args, standalone_mode=False, **kwargs)
+            sys.stdout.flush()
+            return code if isinstance(code, int) else 0
+        except _USAGE as error:  # type: ignore[misc]
+            context = getattr(error, "ctx", None)
+            path = context.command_path if context is not None else "lssvm"
+            return _fail(f"{error.format_message()} See {path} --help.")
+        except (KeyboardInterrupt, typer.Abort):
+            sys.stderr.write("lssvm: interrupted; nothing was written.\n")
+            return INTERRUPTED
+        except BrokenPipeError:  # whoever read our output has seen enough
+            sys.stderr.close()
+            return 1
+        except Exception as error:
+            if not _is_input(error):
+                raise
+            return _fail(_told(error))
+
+
+def _is_input(error: Exception) -> bool:
+    """Say whether an error is about what was given, not about our code."""
+    from lssvm._core.errors import LSSVMError
+
+    return isinstance(error, (LSSVMError, OSError, ValueError, MemoryError))
+
+
+def _told(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        name = f"{error.filename}: " if error.filename else ""
+        return f"{name}{error.strerror}."
+    return str(error) or type(error).__name__
+
+
+def _fail(text: str) -> int:
+    sys.stderr.write(f"lssvm: error: {' '.join(text.split())}\n")
+    return BAD_INPUT
+
+
+app = typer.Typer(
+    cls=Commands,
+    name="lssvm",
+    help="Least squares support vector machines of any size: from a CSV file to a tuned model.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(value: bool) -> None:
+    if value:
+        from lssvm import __version__
+
+        typer.echo(f"lssvm {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Say which version."),
+    ] = False,
+) -> None:
+    pass
+
+
+for _command in (
+    train,
+    predict,
+    evaluate,
+    tune,
+    reduce,
+    info,
+    export,
+    compare,
+    forecast,
+    demo,
+    datasets,
+):
+    app.command(name=_command.__name__)(expand(_command))

@@ -1,0 +1,199 @@
+"""`lssvm compare`: our models beside scikit-learn's on somebody's own data."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+from lssvm.cli.console import Output
+from lssvm.cli.looking import Look
+from lssvm.cli.options import Columns, DataFile, General, Reading, TestShare
+
+_DUAL_ROWS = 3_000  # rows up to which the dual model is tuned
+_GRID_ROWS = 2_000  # rows up to which SVC is tuned over a grid
+_SVC_ROWS = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Prepared rows to train and to test on, the same for all models."""
+
+    X: Any
+    y: Any
+    weight: Any
+    X_test: Any
+    y_test: Any
+    weight_test: Any
+
+
+def compare(
+    data: DataFile,
+    columns: Columns,
+    reading: Reading,
+    general: General,
+    test: TestShare = 0.3,
+    rows: Annotated[
+        int, typer.Option(min=50, help="At most so many rows are read, drawn at random.")
+    ] = 20_000,
+) -> None:
+    """Fit our models and scikit-learn's to the same rows and list what comes out.
+
+    All models see the same prepared columns and are tested on the same held-out rows. Ours tune
+    themselves; SVC is tuned over a small grid up to 2,000 rows and has its defaults beyond,
+    Nystroem + Ridge chooses among three widths and nine penalties, gradient boosting has its
+    defaults.
+    """
+    from lssvm.cli.looking import look
+    from lssvm.cli.tables import open_table
+
+    output = general.output
+    found = look(open_table(data, reading), columns)
+    output.note(f"lssvm: {found.told()}")
+    parts = gather(found, test if test > 0 else 0.3, general.seed, rows)
+    output.note(f"lssvm: {len(parts.X):,} rows to train on, {len(parts.X_test):,} to test on")
+    table = []
+    for name, note, make in contenders(found.classes, len(parts.X), parts.X.shape[1], general.seed):
+        output.note(f"lssvm: fitting {name}")
+        table.append(_measured(name, note, make, parts, found.classes))
+    _show(output, found, table)
+    output.result(
+        {
+            "data": data,
+            "task": found.task,
+            "rows": len(parts.X),
+            "test_rows": len(parts.X_test),
+            "features": int(parts.X.shape[1]),
+            "models": table,
+        }
+    )
+
+
+def gather(found: Look, test: float, seed: int, limit: int) -> Rows:
+    """Read rows into memory, at most ``limit``, prepared by what the training part shows."""
+    import numpy as np
+
+    from lssvm.blocks.survey import survey
+
+    train, held = found.scan().split(test, seed=seed)
+    surveyed = survey(train, round(limit * (1 - test)), seed=seed)
+    ready = surveyed.preparation
+    tested = survey(held, round(limit * test), seed=seed).sample
+    assert ready is not None
+    sample = surveyed.sample
+    y, y_test = (np.asarray(part.target) for part in (sample, tested))
+    if not found.classes:
+        y, y_test = y.astype(np.float64), y_test.astype(np.float64)
+    return Rows(
+        ready.transform(sample),
+        y,
+        sample.weight,
+        ready.transform(tested),
+        y_test,
+        tested.weight,
+    )
+
+
+def contenders(
+    classes: bool, n: int, d: int, seed: int
+) -> list[tuple[str, str, Callable[[], Any]]]:
+    """Return name, note and maker of each model."""
+    from sklearn.compose import TransformedTargetRegressor
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+    from sklearn.kernel_approximation import Nystroem
+    from sklearn.linear_model import RidgeClassifierCV, RidgeCV
+    from sklearn.model_selection import GridSearchCV
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.svm import SVC, SVR
+
+    from lssvm.estimators import LSSVC, LSSVR, FixedSizeLSSVC, FixedSizeLSSVR
+
+    fixed, dual = (FixedSizeLSSVC, LSSVC) if classes else (FixedSizeLSSVR, LSSVR)
+    svm = SVC if classes else SVR
+    ridge = RidgeClassifierCV if classes else RidgeCV
+    boosting = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
+    alphas = [10.0**k for k in range(-6, 3)]
+    size = min(n, 300)
+
+    widths = [0.1 / d, 1.0 / d, 10.0 / d]
+
+    def plain_svm() -> Any:
+        if classes:
+            return SVC()
+        return TransformedTargetRegressor(SVR(), transformer=StandardScaler())
+
+    def tuned_svm() -> Any:
+        prefix = "" if classes else "regressor__"
+        grid = {f"{prefix}C": [1.0, 10.0, 100.0], f"{prefix}gamma": widths}
+        return GridSearchCV(plain_svm(), grid, cv=3)
+
+    def nystroem() -> Any:
+        features = Nystroem(n_components=size, random_state=seed)
+        model = make_pipeline(features, ridge(alphas))
+        return GridSearchCV(model, {"nystroem__gamma": widths}, cv=3)
+
+    found: list[tuple[str, str, Callable[[], Any]]] = [
+        (fixed.__name__, "tuned", lambda: fixed(random_state=seed))
+    ]
+    if n <= _DUAL_ROWS:
+        found.append((dual.__name__, "tuned", lambda: dual("cv", gamma="cv", random_state=seed)))
+    if n <= _GRID_ROWS:
+        found.append((svm.__name__, "3 x 3 grid", tuned_svm))
+    elif n <= _SVC_ROWS:
+        found.append((svm.__name__, "defaults", plain_svm))
+    found.append(("Nystroem + Ridge", f"{size} components, 3 gammas", nystroem))
+    found.append((boosting.__name__, "defaults", lambda: boosting(random_state=seed)))
+    return found
+
+
+def _measured(
+    name: str, note: str, make: Callable[[], Any], rows: Rows, classes: bool
+) -> dict[str, Any]:
+    import pickle
+
+    import numpy as np
+
+    model = make()
+    weights = {} if rows.weight is None or "Nystroem" in name else {"sample_weight": rows.weight}
+    start = time.perf_counter()
+    model.fit(rows.X, rows.y, **weights)
+    fitted = time.perf_counter()
+    predicted = np.asarray(model.predict(rows.X_test))
+    done = time.perf_counter()
+    if classes:
+        wrong = np.asarray(predicted != rows.y_test, dtype=np.float64)
+    else:
+        wrong = (predicted - rows.y_test) ** 2
+    error = float(np.average(wrong, weights=rows.weight_test))
+    return {
+        "model": name,
+        "note": note,
+        "error": error if classes else error**0.5,
+        "fit_seconds": fitted - start,
+        "predict_seconds": done - fitted,
+        "bytes": len(pickle.dumps(model)),
+    }
+
+
+def _show(output: Output, found: Look, table: list[dict[str, Any]]) -> None:
+    what = "error" if found.classes else "RMSE"
+    output.table(
+        "The same rows for all; size: the pickled model",
+        ["model", "", f"test {what}", "fit, s", "predict, s", "size, kB"],
+        [
+            [
+                row["model"],
+                row["note"],
+                f"{row['error']:.2%}" if found.classes else row["error"],
+                row["fit_seconds"],
+                row["predict_seconds"],
+                f"{row['bytes'] / 1024:.0f}",
+            ]
+            for row in table
+        ],
+        left=(0, 1),
+    )

@@ -1,0 +1,136 @@
+"""`lssvm demo` and `lssvm datasets`: something to try it on."""
+
+from __future__ import annotations
+
+import csv
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from lssvm._core.errors import InvalidInputError
+from lssvm.cli.options import General
+
+DEMO = "german_credit"
+
+
+def datasets(
+    general: General,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="Which one to write; none: list them.")
+    ] = None,
+    out: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE.csv", help="Where to; - is stdout.")
+    ] = "-",
+) -> None:
+    """List the data sets that come with the package, or write one as CSV."""
+    from lssvm import datasets as bundled
+    from lssvm.cli.tables import check_writable
+
+    if name is not None:
+        check_writable(out, (".csv",))
+        rows = write_dataset(name, out)
+        general.output.note(f"lssvm: {rows:,} rows of {name} written" + _into(out))
+        if out != "-":
+            general.output.result({"name": name, "rows": rows, "output": out})
+        return
+    listed = []
+    for known in bundled.list_datasets():
+        found = getattr(bundled, f"load_{known}")()
+        kind = f"{len(found.target_names)} classes" if found.target_names else "numbers"
+        listed.append(
+            {
+                "name": known,
+                "rows": len(found.target),
+                "columns": len(found.feature_names),
+                "target": "target",
+                "predicts": kind,
+                "description": found.description,
+            }
+        )
+    general.output.table(
+        "lssvm datasets NAME -o FILE.csv writes one; its target is the column 'target'",
+        ["name", "rows", "columns", "predicts", "description"],
+        [
+            [e["name"], e["rows"], e["columns"], e["predicts"], e["description"].split(". ")[0]]
+            for e in listed
+        ],
+        left=(0, 3, 4),
+    )
+    general.output.result({"datasets": listed})
+
+
+def write_dataset(name: str, out: str) -> int:
+    """Write a bundled data set as CSV, classes by their names; return the rows."""
+    from lssvm import datasets as bundled
+    from lssvm.blocks.writing import replacing
+
+    if name not in bundled.list_datasets():
+        raise InvalidInputError(
+            f"There is no data set {name!r}: give one of {', '.join(bundled.list_datasets())}."
+        )
+    import numpy as np
+
+    found = getattr(bundled, f"load_{name}")()
+    target = found.target
+    if found.target_names:
+        _, codes = np.unique(target, return_inverse=True)
+        target = np.array(found.target_names)[codes]
+    header = [*found.feature_names, "target"]
+    rows = [
+        [*_plain(values), label]
+        for values, label in zip(found.data.tolist(), target.tolist(), strict=True)
+    ]
+    if out == "-":
+        csv.writer(sys.stdout, lineterminator="\n").writerows([header, *rows])
+    else:
+        with replacing(out) as path, open(path, "w", encoding="utf-8", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows([header, *rows])
+    return len(rows)
+
+
+def demo(
+    general: General,
+    folder: Annotated[
+        str, typer.Argument(metavar="[FOLDER]", help="Where the files go; made where it is not.")
+    ] = "demo-output",
+) -> None:
+    """Train on bundled data: a model, a report, predictions and an accuracy line."""
+    from lssvm.cli.options import Columns, Fitting, Reading
+    from lssvm.cli.predicting import predict
+    from lssvm.cli.training import train
+
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        raise InvalidInputError(
+            f"{folder} cannot be made a folder: {error.strerror or error}."
+        ) from error
+    data, model, report, predictions = (
+        os.path.join(folder, name)
+        for name in ("credit.csv", "credit.lssvm", "report.html", "predictions.csv")
+    )
+    write_dataset(DEMO, data)
+    general.output.line(f"$ lssvm train {data} --target target -o {model} --report {report}")
+    train(
+        data=data,
+        columns=Columns(target="target"),
+        model=model,
+        reading=Reading(),
+        fitting=Fitting(),
+        general=general,
+        report=report,
+    )
+    general.output.line(f"$ lssvm predict {model} {data} --proba -o {predictions}")
+    quiet = General(general.seed, json=False, quiet=general.quiet or general.json)
+    predict(model=model, data=data, reading=Reading(), general=quiet, out=predictions, proba=True)
+    general.output.line(f"look at {report} with a browser")
+
+
+def _plain(values: list[object]) -> list[object]:
+    return [int(v) if isinstance(v, float) and v.is_integer() else v for v in values]
+
+
+def _into(out: str) -> str:
+    return "" if out == "-" else f" into {out}"

@@ -1,0 +1,98 @@
+"""`lssvm info` and `lssvm export`: what a model file holds, and the model for other programs."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lssvm.cli.options import General, ModelFile
+
+if TYPE_CHECKING:
+    from lssvm.cli.cards import Loaded
+
+
+def info(model: ModelFile, general: General) -> None:
+    """Say what a model file holds."""
+    from lssvm.cli.cards import load_model
+    from lssvm.cli.measuring import headline
+
+    loaded = load_model(model)
+    facts = describe(model, loaded)
+    output = general.output
+    output.table(
+        os.path.basename(model),
+        ["", ""],
+        [[name.replace("_", " "), _text(value)] for name, value in facts.items()],
+        left=(0, 1),
+    )
+    test = loaded.card.get("test")
+    if isinstance(test, dict):
+        output.line(f"test {headline(test)} that were held out")
+    output.result({**facts, "card": loaded.card})
+
+
+def describe(path: str, loaded: Loaded) -> dict[str, Any]:
+    """Return what is known about a model."""
+    from lssvm.io import read_header
+
+    model, card, header = loaded.model, loaded.card, read_header(path)
+    found: dict[str, Any] = {
+        "bytes": os.path.getsize(path),
+        "model": type(model).__name__,
+        "kernel": str(getattr(model, "kernel", "")),
+        "C": getattr(model, "C_", None),
+        "gamma": getattr(model, "gamma_", None),
+        "support_vectors": _count(model, "support_vectors_"),
+        "prototypes": getattr(model, "n_prototypes_", None),
+    }
+    for name in ("task", "target", "data", "rows", "cv_score", "cv_score_name", "seconds", "seed"):
+        if card.get(name) is not None:
+            found[name] = card[name]
+    if hasattr(model, "classes_"):
+        found["classes"] = model.classes_.tolist()
+    if hasattr(model, "preparation_"):
+        schema = model.preparation_.schema
+        found["columns"] = dict(zip(schema.names, schema.kinds, strict=True))
+        found["features"] = model.preparation_.n_features
+    elif hasattr(model, "feature_names_in_"):
+        found["columns"] = dict.fromkeys(map(str, model.feature_names_in_), "number")
+    for name in ("format", "version", "lssvm_version", "schema_hash"):
+        if name in header:
+            found[name] = header[name]
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def export(
+    model: ModelFile,
+    out: Annotated[str, typer.Argument(metavar="MODEL.onnx", help="The ONNX file to write.")],
+    general: General,
+) -> None:
+    """Write a model, with the preparation of its columns, as ONNX for other programs."""
+    from lssvm.cli.cards import load_model
+    from lssvm.cli.tables import check_writable
+
+    check_writable(out, (".onnx",))
+    loaded = load_model(model)
+    from lssvm.onnx import export as write
+
+    write(loaded.model, out)
+    size = os.path.getsize(out)
+    general.output.line(f"{out} written ({size / 1024:.1f} kB)")
+    general.output.result({"model": model, "output": out, "bytes": size})
+
+
+def _count(model: Any, name: str) -> int | None:
+    value = getattr(model, name, None)
+    return None if value is None else len(value)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} ({kind})" for name, kind in value.items())
+    if isinstance(value, list):
+        return ", ".join(str(item) for item in value)
+    if isinstance(value, float):
+        return f"{value:.5g}"
+    return str(value)

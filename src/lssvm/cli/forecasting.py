@@ -1,0 +1,189 @@
+"""`lssvm forecast`: a time series and what comes next."""
+
+from __future__ import annotations
+
+import html
+import io
+from typing import Annotated, Any
+
+import typer
+
+from lssvm._core.errors import InvalidInputError
+from lssvm.cli.options import DataFile, General, Reading
+
+ENDINGS = (".csv", ".parquet", ".arrow")
+
+
+def forecast(
+    data: DataFile,
+    column: Annotated[str, typer.Option("--column", "-c", help="The series.")],
+    reading: Reading,
+    general: General,
+    horizon: Annotated[int, typer.Option(min=1, help="How many values to forecast.")] = 24,
+    lags: Annotated[
+        int | None, typer.Option(min=1, help="Past values in a row; by default 50, or fewer.")
+    ] = None,
+    differencing: Annotated[
+        int, typer.Option(min=0, max=3, help="How often the series is differenced first.")
+    ] = 0,
+    coverage: Annotated[
+        float, typer.Option(help="Share of the values that intervals are to hold.")
+    ] = 0.9,
+    out: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write the forecast: .csv, .parquet."),
+    ] = None,
+    report: Annotated[
+        str | None, typer.Option("--report", metavar="FILE", help="Draw it into an HTML page.")
+    ] = None,
+    test: Annotated[
+        bool, typer.Option("--test/--no-test", help="Also forecast the last values, as a check.")
+    ] = True,
+) -> None:
+    """Forecast a series by a model of its own past, with intervals.
+
+    As a check the last values are forecast from those before them, beside the naive forecast that
+    repeats the last value.
+    """
+    from lssvm.cli.predicting import _writer
+    from lssvm.cli.tables import check_writable, open_table
+
+    output = general.output
+    if not 0.0 < coverage < 1.0:
+        raise InvalidInputError(f"--coverage {coverage} is not usable: give a number below 1.")
+    check_writable(out, ENDINGS)
+    check_writable(report, (".html",))
+    y = read_series(open_table(data, reading), column)
+    check = backtest(y, horizon, lags, differencing, general.seed) if test else None
+    model = _model(y, lags, differencing, horizon, general.seed).fit(y)
+    values, ends = model.forecast(horizon, return_interval=True, coverage=coverage)
+    import numpy as np
+
+    columns = {
+        "step": np.arange(1, horizon + 1),
+        "forecast": values,
+        "lower": ends[:, 0],
+        "upper": ends[:, 1],
+    }
+    if out is not None:
+        with _writer(out) as write:
+            write(columns)
+    if report is not None:
+        _write_page(report, model, y, values, ends, coverage, column)
+    rows = list(zip(*(part.tolist() for part in columns.values()), strict=True))
+    shown = rows if len(rows) <= 24 else rows[:24]
+    output.table(f"The next values of {column!r}", list(columns), shown, left=())
+    if len(shown) < len(rows):
+        output.line(f"(the first 24 of {len(rows)})")
+    if check is not None:
+        output.line(
+            f"check: the last {check['steps']} values were forecast with RMSE {check['rmse']:.4g}; "
+            f"repeating the last value gives {check['naive_rmse']:.4g}"
+        )
+    for name, path in (("forecast", out), ("report", report)):
+        if path is not None:
+            output.line(f"{name} written to {path}")
+    output.result(
+        {
+            "column": column,
+            "values": len(y),
+            "lags": model.lags,
+            "C": getattr(model.estimator_, "C_", None),
+            "gamma": getattr(model.estimator_, "gamma_", None),
+            "coverage": coverage,
+            **columns,
+            "check": check,
+        }
+    )
+
+
+def read_series(table: Any, column: str) -> Any:
+    """Return a column of numbers."""
+    import numpy as np
+
+    table.need([column], "")
+    if table.kinds[column] != "number":
+        raise InvalidInputError(f"The column {column!r} holds {table.kinds[column]}, not numbers.")
+    parts = [block.numbers[:, 0] for block in table.scan(columns=[column]).blocks()]
+    y = np.concatenate(parts)
+    bad = np.flatnonzero(~np.isfinite(y))
+    if len(bad):
+        raise InvalidInputError(
+            f"The series {column!r} has a missing or infinite value in row {int(bad[0])}: fill it "
+            "in."
+        )
+    return y
+
+
+def _model(y: Any, lags: int | None, differencing: int, horizon: int, seed: int) -> Any:
+    from lssvm.estimators import NARX
+
+    known = len(y) - differencing
+    if known < 10:
+        raise InvalidInputError(f"The series has {len(y)} values: at least {10} are needed.")
+    used = lags if lags is not None else max(1, min(50, known // 4))
+    steps = min(horizon, max(1, (known - used) // 5))
+    return NARX(lags=used, differencing=differencing, horizon=steps, random_state=seed)
+
+
+def backtest(
+    y: Any, horizon: int, lags: int | None, differencing: int, seed: int
+) -> dict[str, Any] | None:
+    """Forecast the last values from those before; None where the series is short."""
+    import numpy as np
+
+    steps = min(horizon, len(y) // 5)
+    if len(y) < 50 or steps < 1:
+        return None
+    past, truth = y[:-steps], y[-steps:]
+    made = _model(past, lags, differencing, steps, seed).fit(past).forecast(steps)
+    return {
+        "steps": steps,
+        "rmse": float(np.sqrt(np.mean((made - truth) ** 2))),
+        "naive_rmse": float(np.sqrt(np.mean((past[-1] - truth) ** 2))),
+    }
+
+
+def _write_page(
+    path: str, model: Any, y: Any, values: Any, ends: Any, coverage: float, column: str
+) -> None:
+    """Write one HTML page with the picture in it."""
+    from lssvm.blocks.writing import replacing
+
+    try:
+        import matplotlib
+    except ImportError as error:
+        from lssvm._core.errors import MissingDependencyError
+
+        raise MissingDependencyError(
+            "--report draws with matplotlib, which is not installed: pip install 'lssvm[plots]'."
+        ) from error
+    matplotlib.use("Agg")
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 4), layout="constrained")
+    axes = figure.subplots()
+    shown = min(len(y), 4 * len(values) + 50)
+    axes.plot(range(-shown + 1, 1), y[-shown:], color="0.4", label=column)
+    steps = range(1, len(values) + 1)
+    axes.plot(steps, values, color="C0", label="forecast")
+    axes.fill_between(
+        steps, ends[:, 0], ends[:, 1], color="C0", alpha=0.25, label=f"{coverage:.0%} interval"
+    )
+    axes.set(xlabel="steps from the last value", ylabel=column)
+    axes.legend(loc="upper left")
+    picture = io.StringIO()
+    figure.savefig(picture, format="svg")
+    svg = picture.getvalue()
+    svg = svg[svg.index("<svg") :]
+    title = html.escape(f"Forecast of {column}")
+    page = (
+        "<!doctype html>\n<html lang='en'><meta charset='utf-8'>"
+        "<meta name='viewport' content='width=device-width, initial-scale=1'>"
+        f"<title>{title}</title><style>body{{font-family:system-ui,sans-serif;max-width:60rem;"
+        "margin:1rem auto;padding:0 1rem;background:#fff;color:#222}svg{width:100%;height:auto}"
+        f"</style><h1>{title}</h1>\n{svg}\n"
+        f"<p>{len(values)} steps, {model.lags} lags, {len(y)} values.</p></html>\n"
+    )
+    with replacing(path) as name, open(name, "w", encoding="utf-8") as file:
+        file.write(page)

@@ -1,0 +1,243 @@
+"""A first look at a data set: what can be learned from it, and what stands in the way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from lssvm._core.errors import InvalidInputError
+from lssvm.cli.tables import Table, short_list
+
+if TYPE_CHECKING:
+    from lssvm.blocks import Scan
+    from lssvm.cli.options import Columns
+
+MAX_CATEGORIES = 64
+FEW = 20  # different whole numbers up to which a target is taken for classes
+_MANY = 1000  # different values up to which a target is counted
+TASKS = ("auto", "classification", "regression")
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a pass over a data set has found.
+
+    Attributes
+    ----------
+    table : Table
+    target : str
+    weight : str or None
+    features : tuple of str
+        The columns to learn from.
+    left_out : mapping from str to str
+        Columns that cannot be used, and why.
+    n_rows : int
+    task : {"classification", "regression"}
+    reason : str
+        Why this task.
+    labels : mapping from label to int, or None
+        Rows of each class.
+    types : mapping from str to str
+        How the target is to be read from CSV.
+    """
+
+    table: Table
+    target: str
+    weight: str | None
+    features: tuple[str, ...]
+    left_out: Mapping[str, str]
+    n_rows: int
+    task: str
+    reason: str
+    labels: Mapping[Any, int] | None
+    types: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def classes(self) -> bool:
+        """Whether classes are predicted."""
+        return self.task == "classification"
+
+    def scan(self) -> Scan:
+        """Return the data set with these columns."""
+        return self.table.scan(
+            self.target, self.features, self.weight, self.types, max_categories=MAX_CATEGORIES
+        )
+
+    def told(self) -> str:
+        """Return the line that says what was detected."""
+        names = f"{len(self.features)} columns"
+        if self.labels is None:
+            return f"regression of {self.target!r} ({self.reason}), {self.n_rows:,} rows, {names}"
+        return (
+            f"classification of {self.target!r} into {len(self.labels)} classes ({self.reason}), "
+            f"{self.n_rows:,} rows, {names}"
+        )
+
+
+def look(table: Table, columns: Columns) -> Look:
+    """Pass once over a data set.
+
+    Raises
+    ------
+    InvalidInputError
+        Where a column is not there, a column of features has no values or infinite ones, or the
+        target is missing, has one value only, or does not go with the task.
+
+    Notes
+    -----
+    O(n d) time, memory of a block and of the different strings of the columns.
+    """
+    target, weight = columns.target, columns.weight
+    if columns.task not in TASKS:
+        raise InvalidInputError(f"--task {columns.task} is not known: give {', '.join(TASKS)}.")
+    table.need([target], ", which is to be predicted")
+    table.need([*([weight] if weight else []), *columns.drop], "")
+    if table.kinds[target] not in ("number", "text"):
+        raise InvalidInputError(
+            f"The target {target!r} has the type {table.kinds[target]}: numbers or text are needed."
+        )
+    if target == weight or target in columns.drop:
+        raise InvalidInputError(f"The target {target!r} cannot be dropped or be the weight.")
+    left_out = {}
+    features = []
+    for name in table.names:
+        if name in (target, weight) or name in columns.drop:
+            continue
+        if table.kinds[name] in ("number", "text"):
+            features.append(name)
+        else:
+            left_out[name] = f"its type is {table.kinds[name]}"
+    if not features:
+        raise InvalidInputError(
+            f"{table.path} has no column to learn from beside the target {target!r}."
+        )
+    facts = _Facts(table, target, features)
+    for block in table.scan(target, features, weight).blocks():
+        facts.add(block)
+    left_out |= facts.check()
+    kept = tuple(name for name in features if name not in left_out)
+    if not kept:
+        raise InvalidInputError(f"No column is left to learn from: {_reasons(left_out)}.")
+    task, reason = _task(columns.task, facts)
+    labels = facts.labels if task == "classification" else None
+    _check_labels(target, facts, task)
+    types = {target: facts.type(task)}
+    return Look(table, target, weight, kept, left_out, facts.rows, task, reason, labels, types)
+
+
+class _Facts:
+    """What is counted block by block."""
+
+    def __init__(self, table: Table, target: str, features: list[str]) -> None:
+        self.table, self.target = table, target
+        self.numbers = [n for n in features if table.kinds[n] == "number"]
+        self.texts = [n for n in features if table.kinds[n] == "text"]
+        self.rows = 0
+        self.present = dict.fromkeys(features, 0)
+        self.strings: dict[str, set[str]] = {name: set() for name in self.texts}
+        self.labels: dict[Any, int] | None = {}
+        self.whole = True
+        self.dtype = "f"
+
+    def add(self, block: Any) -> None:
+        import numpy as np
+
+        self.rows += len(block)
+        infinite = np.isinf(block.numbers)
+        if infinite.any():
+            row, column = (int(i[0]) for i in np.nonzero(infinite))
+            raise InvalidInputError(
+                f"Column {self.numbers[column]!r} has an infinite value in {block.place(row)}: "
+                "replace it by a number, or leave the column out with --drop."
+            )
+        counts = np.isfinite(block.numbers).sum(axis=0)
+        for name, count in zip(self.numbers, counts.tolist(), strict=True):
+            self.present[name] += count
+        for name, column in zip(self.texts, block.texts, strict=True):
+            self.present[name] += int((column.codes >= 0).sum())
+            if len(self.strings[name]) <= MAX_CATEGORIES:
+                used = np.unique(column.codes[column.codes >= 0])
+                self.strings[name].update(column.levels[code] for code in used)
+        self._add_target(block)
+
+    def _add_target(self, block: Any) -> None:
+        import numpy as np
+
+        y = block.target
+        self.dtype = y.dtype.kind
+        if self.dtype == "f":
+            bad = ~np.isfinite(y)
+            if bad.any():
+                place = block.place(int(np.flatnonzero(bad)[0]))
+                raise InvalidInputError(
+                    f"The target {self.target!r} is missing or infinite in {place}: remove such "
+                    "rows."
+                )
+            self.whole = self.whole and bool(np.all(y == np.floor(y)))
+        if self.labels is None:
+            return
+        values, counts = np.unique(y, return_counts=True)
+        for value, count in zip(values.tolist(), counts.tolist(), strict=True):
+            self.labels[value] = self.labels.get(value, 0) + count
+        if len(self.labels) > _MANY:
+            self.labels = None
+
+    def check(self) -> dict[str, str]:
+        """Return the columns that cannot be used; raise for those without a value."""
+        empty = [name for name, count in self.present.items() if count == 0]
+        if empty:
+            raise InvalidInputError(
+                f"{self.table.path} has columns without a single value: {short_list(empty)}. Leave "
+                f"them out with --drop, as in --drop {empty[0]}."
+            )
+        return {
+            name: f"text with more than {MAX_CATEGORIES} different strings"
+            for name, strings in self.strings.items()
+            if len(strings) > MAX_CATEGORIES
+        }
+
+    def type(self, task: str) -> str:
+        """Return how the target is to be read from CSV."""
+        if self.dtype not in "biuf":
+            return "text"
+        whole = self.target in self.table.integers and task == "classification"
+        return "integer" if whole and self.whole else "number"
+
+
+def _task(asked: str, facts: _Facts) -> tuple[str, str]:
+    words = facts.dtype not in "biuf"
+    if asked != "auto":
+        if asked == "regression" and words:
+            raise InvalidInputError(
+                f"--task regression needs numbers, but the target {facts.target!r} holds text."
+            )
+        return asked, "as asked"
+    if words:
+        return "classification", "text"
+    if facts.dtype == "b":
+        return "classification", "true or false"
+    if facts.labels is not None and facts.whole and len(facts.labels) <= FEW:
+        return "classification", f"{len(facts.labels)} different whole numbers"
+    return "regression", "numbers"
+
+
+def _check_labels(target: str, facts: _Facts, task: str) -> None:
+    if facts.labels is None:
+        if task == "regression":
+            return
+        raise InvalidInputError(
+            f"The target {target!r} has more than {_MANY} different values, too many for classes: "
+            "give --task regression, or another --target."
+        )
+    if len(facts.labels) < 2:
+        (only,) = facts.labels
+        what = "class" if task == "classification" else "value"
+        raise InvalidInputError(
+            f"The target {target!r} has one {what} only, {only!r}: there is nothing to learn. Give "
+            f"rows of at least two, or another --target."
+        )
+
+
+def _reasons(left_out: Mapping[str, str]) -> str:
+    return "; ".join(f"{name!r}: {reason}" for name, reason in left_out.items())

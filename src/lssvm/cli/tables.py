@@ -1,0 +1,214 @@
+"""Files with named columns, as the command line opens them: checked before anything is read."""
+
+from __future__ import annotations
+
+import difflib
+import gzip
+import os
+from collections.abc import Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from lssvm._core.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from lssvm.blocks import CsvOptions, Scan
+    from lssvm.cli.options import Reading
+
+_DELIMITERS = (",", ";", "\t", "|")
+_SHOWN = 12  # names of columns in a message
+
+
+@dataclass(frozen=True)
+class Table:
+    """A data set in files with named columns.
+
+    Attributes
+    ----------
+    path : str
+    kinds : mapping from str to str
+        For every column "number" or "text", or the type that is neither.
+    csv : CsvOptions
+    integers : set of str
+        Columns of numbers that CSV writes without a decimal point, as far as it was looked at.
+    """
+
+    path: str
+    kinds: Mapping[str, str]
+    csv: CsvOptions = field(repr=False)
+    integers: frozenset[str] = frozenset()
+
+    @property
+    def names(self) -> list[str]:
+        """The columns."""
+        return list(self.kinds)
+
+    def need(self, names: Sequence[str], what: str) -> None:
+        """Raise where one of some columns is not there."""
+        for name in names:
+            if name not in self.kinds:
+                raise InvalidInputError(
+                    f"{self.path} has no column {name!r}{what}.{_similar(name, self.names)} "
+                    f"It has {short_list(self.names)}."
+                )
+
+    def scan(
+        self,
+        target: str | None = None,
+        columns: Sequence[str] | None = None,
+        weight: str | None = None,
+        types: Mapping[str, str] | None = None,
+        **options: Any,
+    ) -> Scan:
+        """Return a scan of it."""
+        from dataclasses import replace
+
+        from lssvm.blocks import scan
+
+        csv = replace(self.csv, types={**self.csv.types, **(types or {})})
+        return scan(
+            self.path,
+            target=target,
+            columns=None if columns is None else list(columns),
+            weight=weight,
+            missing="impute",
+            csv=csv,
+            **options,
+        )
+
+
+def open_table(path: str, reading: Reading) -> Table:
+    """Open files with named columns and look at their header.
+
+    Raises
+    ------
+    InvalidInputError
+        Where there is no such file, it cannot be read, or its fields are not separated as
+        expected.
+    """
+    from lssvm.blocks import CsvOptions
+    from lssvm.blocks.arrow import FORMATS, ArrowReader, _kind
+    from lssvm.blocks.csv_files import CsvFile
+    from lssvm.blocks.scanning import _ending, find_files
+
+    files = find_files(path)
+    ending = _ending(files[0])
+    if ending not in FORMATS:
+        raise InvalidInputError(
+            f"{files[0]} cannot be used: give a file that ends in one of {', '.join(FORMATS)}."
+        )
+    csv = CsvOptions(reading.separator, tuple(reading.missing))
+    if FORMATS[ending] == "csv":
+        _check_delimiter(files[0], csv.delimiter or ("\t" if ending == ".tsv" else ","))
+    first = ArrowReader(files, FORMATS[ending], (), None, None, csv)._open(files[0])
+    kinds: dict[str, str] = {}
+    for column in first.schema:
+        if column.name in kinds:
+            raise InvalidInputError(
+                f"{files[0]} has two columns of the name {column.name!r}: rename one of them."
+            )
+        try:
+            kinds[column.name] = _kind(column.name, column.type, path)
+        except InvalidInputError:
+            kinds[column.name] = str(column.type)
+    integers = first.integers if isinstance(first, CsvFile) else ()
+    return Table(path, kinds, csv, frozenset(integers))
+
+
+@contextmanager
+def open_input(path: str, reading: Reading) -> Iterator[Table]:
+    """Open a table; '-' is standard input, CSV or Parquet, kept in a temporary file meanwhile."""
+    if path != "-":
+        yield open_table(path, reading)
+        return
+    import shutil
+    import sys
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        raw = os.path.join(folder, "standard input")
+        with open(raw, "wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        with open(raw, "rb") as file:
+            ending = ".parquet" if file.read(4) == b"PAR1" else ".csv"
+        name = os.path.join(folder, f"stdin{ending}")
+        os.rename(raw, name)
+        yield open_table(name, reading)
+
+
+def check_writable(path: str | None, endings: Sequence[str] = ()) -> None:
+    """Raise where a file could not be written; nothing is left behind.
+
+    Examples
+    --------
+    >>> from lssvm.cli.tables import check_writable
+    >>> check_writable("no such folder/model.lssvm")
+    Traceback (most recent call last):
+    ...
+    lssvm._core.errors.InvalidInputError: ...no such folder/model.lssvm cannot be written: ...
+    """
+    if path is None or path == "-":
+        return
+    if endings and os.path.splitext(path)[1].lower() not in endings:
+        raise InvalidInputError(f"{path} has to end in {' or '.join(endings)}.")
+    folder = os.path.dirname(os.path.abspath(path))
+    reason = ""
+    if os.path.isdir(path):
+        reason = "it is a folder"
+    elif not os.path.isdir(folder):
+        reason = f"there is no folder {folder}"
+    elif os.path.exists(path) and not os.access(path, os.W_OK):
+        reason = "the file there may not be changed"
+    else:
+        import tempfile
+
+        try:
+            with tempfile.TemporaryFile(dir=folder):
+                pass
+        except OSError as error:
+            reason = error.strerror or str(error)
+    if reason:
+        raise InvalidInputError(f"{path} cannot be written: {reason}.")
+
+
+def short_list(names: Sequence[str]) -> str:
+    """Return names for a message, the first dozen of them.
+
+    Examples
+    --------
+    >>> from lssvm.cli.tables import short_list
+    >>> short_list(["a", "b"])
+    "'a', 'b'"
+    """
+    text = ", ".join(repr(name) for name in names[:_SHOWN])
+    more = len(names) - _SHOWN
+    return f"{text} and {more} more" if more > 0 else text
+
+
+def _similar(name: str, names: list[str]) -> str:
+    near = difflib.get_close_matches(name, names, 1)
+    return f" Did you mean {near[0]!r}?" if near else ""
+
+
+def _check_delimiter(file: str, delimiter: str) -> None:
+    """Raise where the header has another delimiter than the one that was said."""
+    opened: Any = gzip.open if file.endswith(".gz") else open
+    try:
+        with opened(file, "rb") as handle:
+            header = handle.readline(2**20).decode("utf-8", "replace")
+    except (OSError, EOFError) as error:
+        raise InvalidInputError(f"{file} cannot be read: {error}.") from error
+    if not header.strip():
+        raise InvalidInputError(f"{file} is empty: its first line has to name the columns.")
+    others = [d for d in _DELIMITERS if d != delimiter and d in header]
+    if delimiter in header or not others:
+        return
+    best = max(others, key=header.count)
+    shown = "\\t" if best == "\t" else best
+    raise InvalidInputError(
+        f"{file} is one column when it is cut at {delimiter!r}: its fields seem to be separated by "
+        f"{best!r}. Give --delimiter '{shown}'."
+    )
