@@ -27,11 +27,12 @@ class Commands(TyperGroup):
 
     def main(self, *args: Any, standalone_mode: bool = True, **kwargs: Any) -> Any:
         """Run a command; exit with 0, 2 or 130. A traceback is a bug of ours."""
+        kwargs["standalone_mode"] = False
         sys.exit(self._guarded(*args, **kwargs))
 
     def _guarded(self, *args: Any, **kwargs: Any) -> int:
         try:
-            code = super().main(*args, standalone_mode=False, **kwargs)
+            code = super().main(*args, **kwargs)
             sys.stdout.flush()
             return code if isinstance(code, int) else 0
         except _USAGE as error:  # type: ignore[misc]

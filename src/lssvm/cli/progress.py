@@ -51,9 +51,7 @@ class FitProgress:
         if not self.output.quiet and sys.stderr.isatty():
             self._bar = _bar()
             self._bar.start()
-            self._task = self._bar.add_task(
-                "reading, choosing prototypes", total=None, best="", note=""
-            )
+            self._task = self._bar.add_task("reading", total=None, best="", note="")
         try:
             self._before = signal.signal(signal.SIGINT, self._interrupt)
         except ValueError:  # not in the main thread: nobody presses Ctrl-C there

@@ -87,12 +87,13 @@ def reduce(
     names = ("before", "after")
     sizes = [os.path.getsize(path) for path in (model, out)]
     counts = [len(large.support_vectors_), len(small.support_vectors_)]
+    figures = ["", ""] if metrics is None else [_figure(part) for part in metrics]
     told = [
         [
             name,
             counts[i],
             f"{sizes[i] / 1024:.1f} kB",
-            None if metrics is None else _figure(metrics[i]),
+            figures[i],
         ]
         for i, name in enumerate(names)
     ]
@@ -136,7 +137,8 @@ def _parts(rows: Any, loaded: Loaded) -> tuple[Any, Any]:
     share = loaded.card.get("test_share")
     if not share:
         return rows, None
-    return rows.split(float(share), seed=int(loaded.card.get("seed", 0)))
+    train, test = rows.split(float(share), seed=int(loaded.card.get("seed", 0)))
+    return train, test
 
 
 def _figure(metrics: dict[str, Any]) -> str:

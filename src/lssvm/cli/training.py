@@ -127,15 +127,14 @@ def train(
     if report is not None:
         from lssvm.report import write_report
 
-        settings = {"command": "lssvm train", "data": data, **_settings(fitted.model)}
         write_report(
             fitted.model,
             report,
             train=fitted.train,
             test=fitted.test,
             title=f"{found.target} from {os.path.basename(data)}",
-            seconds=fitted.seconds,
-            settings=settings,
+            seconds={"fit": fitted.seconds},
+            settings={"command": _command(), "notes": _notes(found)},
         )
         written["report"] = report
     _tell(output, fitted, metrics, model, report)
@@ -233,6 +232,18 @@ def searched(model: Any, best: int) -> dict[str, Any]:
             for i in steps
         ],
     }
+
+
+def _command() -> list[str]:
+    """Return the words of the command line, to repeat it."""
+    import sys
+
+    return ["lssvm", *sys.argv[1:]]
+
+
+def _notes(look: Look) -> list[str]:
+    left = [f"Column {name!r} is left out: {why}." for name, why in look.left_out.items()]
+    return [f"Task: {look.told()}.", *left]
 
 
 def _score_name(model: Any) -> str:
