@@ -48,6 +48,9 @@ OPTIONAL = {
     "typer",
 }
 
+# What a folder is made of: without it there is nothing to import there.
+FOUNDATION = {"cli": "typer"}
+
 # (module, imported module): why the rule does not apply
 EXCEPTIONS = {
     ("lssvm._core.namespace", "sklearn.externals"): "the copy of array-api-compat there, as a "
@@ -128,6 +131,8 @@ def _foreign_violation(layer: str | None, item: Import) -> str | None:
             return f"scikit-learn is for {SKLEARN_FROM} and below, not for {layer}: {item.target}"
         if _private(item.target.split(".")):
             return f"a private name of scikit-learn: {item.target}"
+        return None
+    if library in OPTIONAL and layer is not None and FOUNDATION.get(layer) == library:
         return None
     if library in OPTIONAL:
         return None if item.deferred else f"optional library at module level: {item.target}"

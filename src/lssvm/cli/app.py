@@ -13,13 +13,13 @@ from lssvm.cli.demonstrating import datasets, demo
 from lssvm.cli.evaluating import evaluate
 from lssvm.cli.exporting import export, info
 from lssvm.cli.forecasting import forecast
-from lssvm.cli.grouping import expand
+from lssvm.cli.grouping import INTERRUPTED, expand
 from lssvm.cli.predicting import predict
 from lssvm.cli.reducing import reduce
 from lssvm.cli.training import train, tune
 
 _USAGE = typer.BadParameter.__base__  # every error of the parser
-BAD_INPUT, INTERRUPTED = 2, 130
+BAD_INPUT = 2
 
 
 class Commands(TyperGroup):
@@ -39,8 +39,7 @@ class Commands(TyperGroup):
             context = getattr(error, "ctx", None)
             path = context.command_path if context is not None else "lssvm"
             return _fail(f"{error.format_message()} See {path} --help.")
-        except (KeyboardInterrupt, typer.Abort):
-            sys.stderr.write("lssvm: interrupted; nothing was written.\n")
+        except typer.Abort:
             return INTERRUPTED
         except BrokenPipeError:  # whoever read our output has seen enough
             sys.stderr.close()
@@ -66,7 +65,9 @@ def _told(error: Exception) -> str:
 
 
 def _fail(text: str) -> int:
-    sys.stderr.write(f"lssvm: error: {' '.join(text.split())}\n")
+    text = text.replace(", or leave the column out with columns=", "")
+    clean = "".join(sign if sign.isprintable() else " " for sign in text)
+    sys.stderr.write(f"lssvm: error: {' '.join(clean.split())}\n")
     return BAD_INPUT
 
 

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import MISSING, fields, is_dataclass
 from functools import wraps
 from typing import Any, get_type_hints
+
+import typer
+
+INTERRUPTED = 130
 
 
 def expand(command: Callable[..., None]) -> Callable[..., None]:
@@ -43,10 +49,12 @@ def expand(command: Callable[..., None]) -> Callable[..., None]:
         for name, group in groups.items():
             values[name] = group(**{f.name: values.pop(f.name) for f in _given(group, values)})
         session = getattr(values.get("general"), "session", None)
-        if session is None:
-            return command(**values)
-        with session():
-            return command(**values)
+        try:
+            with nullcontext() if session is None else session():
+                command(**values)
+        except KeyboardInterrupt as error:
+            sys.stderr.write("lssvm: interrupted before there was anything to save\n")
+            raise typer.Exit(INTERRUPTED) from error
 
     required = [p for p in parameters if p.default is inspect.Parameter.empty]
     others = [p for p in parameters if p.default is not inspect.Parameter.empty]

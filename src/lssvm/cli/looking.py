@@ -97,6 +97,8 @@ def look(table: Table, columns: Columns) -> Look:
         raise InvalidInputError(
             f"The target {target!r} has the type {table.kinds[target]}: numbers or text are needed."
         )
+    if weight is not None and table.kinds[weight] != "number":
+        raise InvalidInputError(f"The weight {weight!r} holds {table.kinds[weight]}, not numbers.")
     if target == weight or target in columns.drop:
         raise InvalidInputError(f"The target {target!r} cannot be dropped or be the weight.")
     left_out = {}
@@ -143,6 +145,9 @@ class _Facts:
     def add(self, block: Any) -> None:
         import numpy as np
 
+        from lssvm.blocks.raw import check_rows
+
+        check_rows(block)
         self.rows += len(block)
         infinite = np.isinf(block.numbers)
         if infinite.any():
@@ -167,13 +172,6 @@ class _Facts:
         y = block.target
         self.dtype = y.dtype.kind
         if self.dtype == "f":
-            bad = ~np.isfinite(y)
-            if bad.any():
-                place = block.place(int(np.flatnonzero(bad)[0]))
-                raise InvalidInputError(
-                    f"The target {self.target!r} is missing or infinite in {place}: remove such "
-                    "rows."
-                )
             self.whole = self.whole and bool(np.all(y == np.floor(y)))
         if self.labels is None:
             return
@@ -229,6 +227,10 @@ def _check_labels(target: str, facts: _Facts, task: str) -> None:
         raise InvalidInputError(
             f"The target {target!r} has more than {_MANY} different values, too many for classes: "
             "give --task regression, or another --target."
+        )
+    if task == "classification" and not facts.whole:
+        raise InvalidInputError(
+            f"The target {target!r} has fractions, so it is no class: give --task regression."
         )
     if len(facts.labels) < 2:
         (only,) = facts.labels

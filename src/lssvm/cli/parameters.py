@@ -33,10 +33,10 @@ def estimator_parameters(given: Fitting, classes: bool, seed: int) -> dict[str, 
         ),
         "cv": _folds(given.cv),
         "search": one_of("search", given.search, _SEARCHES),
-        "scoring": given.scoring,
-        "reduction": given.reduction,
+        "scoring": _scoring(given.scoring),
+        "reduction": _reduction(given.reduction),
         "n_support": given.support,
-        "memory_budget": given.memory,
+        "memory_budget": _memory(given.memory),
         "n_jobs": given.jobs,
         "random_state": seed,
     }
@@ -49,7 +49,7 @@ def estimator_parameters(given: Fitting, classes: bool, seed: int) -> dict[str, 
     else:
         _refuse("class-weight", given.class_weight, "a classification")
         if given.loss is not None:
-            found["loss"] = given.loss
+            found["loss"] = one_of("loss", given.loss, ("squared", "huber", "absolute", "weighted"))
     return found
 
 
@@ -106,6 +106,31 @@ def _folds(value: str) -> Any:
             f"--cv {value} is not usable: give a number of folds from 2 on, or a share below 1."
         )
     return int(found)
+
+
+def _reduction(value: str | None) -> str | None:
+    return None if value is None else one_of("reduction", value, ("spfs", "ssd", "sv-l0", "sd"))
+
+
+def _memory(value: str | None) -> str | None:
+    from lssvm._core.memory import as_bytes
+
+    if value is not None:
+        as_bytes(value)
+    return value
+
+
+def _scoring(value: str | None) -> str | None:
+    from sklearn.metrics import get_scorer_names
+
+    from lssvm.tuning import is_criterion
+
+    if value is not None and not is_criterion(value) and value not in get_scorer_names():
+        raise InvalidInputError(
+            f"--scoring {value} is not known: give the name of a scorer of scikit-learn, such as "
+            "accuracy, roc_auc, f1, neg_mean_absolute_error."
+        )
+    return value
 
 
 def _refuse(name: str, value: Any, task: str) -> None:

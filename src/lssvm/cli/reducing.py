@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lssvm._core.errors import InvalidInputError
+from lssvm.cli.grouping import INTERRUPTED
 from lssvm.cli.options import DataFile, General, ModelFile, Reading
 
 if TYPE_CHECKING:
     from lssvm.cli.cards import Loaded
-
-INTERRUPTED = 130
 
 
 def reduce(

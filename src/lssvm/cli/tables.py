@@ -94,6 +94,8 @@ def open_table(path: str, reading: Reading) -> Table:
     from lssvm.blocks.csv_files import CsvFile
     from lssvm.blocks.scanning import _ending, find_files
 
+    if not os.path.exists(path) and not any(sign in path for sign in "*?["):
+        raise InvalidInputError(f"There is no file {path}.")
     files = find_files(path)
     ending = _ending(files[0])
     if ending not in FORMATS:
@@ -198,9 +200,14 @@ def _check_delimiter(file: str, delimiter: str) -> None:
     opened: Any = gzip.open if file.endswith(".gz") else open
     try:
         with opened(file, "rb") as handle:
-            header = handle.readline(2**20).decode("utf-8", "replace")
+            raw = handle.readline(2**20)
+            header = raw.decode("utf-8")
     except (OSError, EOFError) as error:
         raise InvalidInputError(f"{file} cannot be read: {error}.") from error
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(f"{file} is not CSV in UTF-8: {error}.") from error
+    if "\0" in header:
+        raise InvalidInputError(f"{file} is not CSV: there are zero bytes in it.")
     if not header.strip():
         raise InvalidInputError(f"{file} is empty: its first line has to name the columns.")
     others = [d for d in _DELIMITERS if d != delimiter and d in header]

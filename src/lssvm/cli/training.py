@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lssvm.cli.console import Output
+from lssvm.cli.grouping import INTERRUPTED
 from lssvm.cli.options import Columns, DataFile, Fitting, General, Reading, ReportFile, TestShare
 
 if TYPE_CHECKING:
     from lssvm.blocks import Scan
     from lssvm.cli.looking import Look
-
-INTERRUPTED = 130
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +58,9 @@ def fit_look(
     from lssvm.cli.progress import FitProgress
 
     model = make_estimator(fitting, look.classes, general.seed)
+    output.note(f"lssvm: {look.told()}")
+    for name, reason in look.left_out.items():
+        output.note(f"lssvm: column {name!r} is left out: {reason}")
     train, held = look.scan(), test_scan
     if test_scan is None and test > 0.0:
         train, held = train.split(test, seed=general.seed)
@@ -100,9 +102,6 @@ def train(
     check_writable(model)
     check_writable(report)
     found = look(open_table(data, reading), columns)
-    output.note(f"lssvm: {found.told()}")
-    for name, reason in found.left_out.items():
-        output.note(f"lssvm: column {name!r} is left out: {reason}")
     test_scan = None
     if test_data is not None:
         table = open_table(test_data, reading)
@@ -159,7 +158,6 @@ def tune(
     output = general.output
     check_writable(model)
     found = look(open_table(data, reading), columns)
-    output.note(f"lssvm: {found.told()}")
     fitted = fit_look(found, fitting, general, output, 0.0)
     results = searched(fitted.model, best)
     if model is not None:
