@@ -41,6 +41,10 @@ def model_scan(model: Any, table: Table, target: str | None, weight: str | None 
         types = dict(zip(schema.names, schema.kinds, strict=True))
     if target is not None:
         table.need([target], ", the target")
+        if target in names:
+            raise InvalidInputError(
+                f"The column {target!r} cannot be the target: the model learns from it."
+            )
         types[target] = target_type(model, table, target)
     if weight is not None:
         table.need([weight], ", the weight")

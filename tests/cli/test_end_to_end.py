@@ -1,0 +1,143 @@
+"""From a table with categories and missing values to labels from onnxruntime, and other commands."""
+
+import csv
+import io
+
+import numpy as np
+import pytest
+from tests.cli.running import QUICK, good, mixed_rows, write_csv
+
+import lssvm as package
+from lssvm.datasets import load_german_credit
+
+NEW = mixed_rows(60, seed=9)
+
+
+@pytest.mark.parametrize("target", ["income", "value"])
+def test_train_evaluate_predict_export_and_run(tmp_path, target):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    data = write_csv(tmp_path / "data.csv", mixed_rows())
+    new = write_csv(tmp_path / "new.csv", NEW)
+    model, out = tmp_path / "m.lssvm", tmp_path / "m.onnx"
+    other = "value" if target == "income" else "income"
+    good("train", data, "-t", target, "--drop", other, "--drop", "id", "-o", model, *QUICK)
+    measured = good("evaluate", model, new, "--json").json
+    predicted = list(csv.DictReader(io.StringIO(good("predict", model, new).out)))
+    good("export", model, out)
+    session = onnxruntime.InferenceSession(str(out), providers=["CPUExecutionProvider"])
+    feed = {
+        "age": np.array([[np.nan if r["age"] is None else r["age"]] for r in NEW]),
+        "job": np.array([["" if r["job"] is None else r["job"]] for r in NEW], dtype=object),
+        "pay": np.array([[r["pay"]] for r in NEW]),
+        "kids": np.array([[float(r["kids"])] for r in NEW]),
+    }
+    names = [output.name for output in session.get_outputs()]
+    found = dict(zip(names, session.run(names, feed), strict=True))
+    if target == "income":
+        labels = [row["prediction"] for row in predicted]
+        assert found["label"].tolist() == labels
+        right = np.mean([a == row["income"] for a, row in zip(labels, NEW, strict=True)])
+        assert measured["accuracy"] == pytest.approx(right)
+        assert right > 0.7
+    else:
+        values = [float(row["prediction"]) for row in predicted]
+        np.testing.assert_allclose(found["prediction"][:, 0], values, rtol=0, atol=1e-9)
+
+
+def test_info_says_what_a_file_holds(here):
+    facts = good("info", "classes.lssvm", "--json").json
+    assert facts["columns"] == {"age": "number", "job": "text", "pay": "number", "kids": "number"}
+    assert facts["classes"] == ["high", "low"] and facts["support_vectors"] == 25
+    assert facts["bytes"] == (here / "classes.lssvm").stat().st_size
+    said = good("info", "classes.lssvm").out
+    assert "job (text)" in said and "test accuracy" in said
+
+
+def test_reduce_shows_the_trade_off_and_writes_a_smaller_model(here):
+    words = ("reduce", "classes.lssvm", "data.csv", "-o", "small.lssvm")
+    found = good(*words, "--json").json
+    sizes = [row["support"] for row in found["trade_off"]]
+    assert sizes == sorted(sizes) and sizes[-1] == 25
+    best = min(found["trade_off"], key=lambda row: row["error"])
+    limit = best["error"] + best["std_error"]
+    taken = min(row["support"] for row in found["trade_off"] if row["error"] <= limit)
+    assert found["support_vectors"] == taken < found["support_vectors_before"] == 25
+    assert found["test_before"]["rows"] == found["test"]["rows"] < 60
+    assert found["bytes"] < found["bytes_before"]
+    assert len(package.load("small.lssvm").support_vectors_) == taken
+    assert "taken" in good(*words).out
+    assert good(*words, "--support", "4", "--json").json["support_vectors"] == 4
+    again = good("evaluate", "small.lssvm", "data.csv", "--held-out", "--json").json
+    assert again["accuracy"] == pytest.approx(
+        good("evaluate", "small.lssvm", "data.csv", "--held-out", "--json").json["accuracy"]
+    )
+
+
+@pytest.mark.parametrize(("target", "other"), [("income", "value"), ("value", "income")])
+def test_compare_puts_all_models_beside_each_other(here, target, other):
+    words = ("compare", "data.csv", "-t", target, "--drop", other, "--drop", "id")
+    found = good(*words, "--json").json
+    names = [row["model"] for row in found["models"]]
+    ours = ["FixedSizeLSSVC", "LSSVC"] if target == "income" else ["FixedSizeLSSVR", "LSSVR"]
+    assert names[:2] == ours and "Nystroem + Ridge" in names and len(names) == 5
+    assert found["rows"] + found["test_rows"] == 160
+    assert all(row["fit_seconds"] > 0 and row["bytes"] > 0 for row in found["models"])
+    baseline = 0.5 if target == "income" else np.std([row["value"] for row in mixed_rows()])
+    assert max(row["error"] for row in found["models"][:2]) < baseline
+    said = good(*words).out
+    assert all(name in said for name in names)
+
+
+def test_compare_reads_no_more_rows_than_asked_for(here):
+    words = ("compare", "data.csv", "-t", "income", "--drop", "id", "--rows", "60", "--json")
+    found = good(*words).json
+    assert found["rows"] + found["test_rows"] == 60
+
+
+def test_forecast_continues_a_series_with_intervals(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    series = 5 + np.sin(0.5 * np.arange(170)) + 0.02 * rng.normal(size=170)
+    write_csv(tmp_path / "s.csv", [{"t": i, "x": float(v)} for i, v in enumerate(series[:160])])
+    words = ("forecast", "s.csv", "-c", "x", "--horizon", "10", "--lags", "12")
+    found = good(*words, "-o", "f.csv", "--report", "f.html", "--json").json
+    truth = series[160:]
+    assert np.abs(np.array(found["forecast"]) - truth).max() < 0.3
+    inside = (np.array(found["lower"]) <= truth) & (truth <= np.array(found["upper"]))
+    assert inside.mean() >= 0.7
+    assert found["check"]["rmse"] < 0.3 < found["check"]["naive_rmse"]
+    rows = list(csv.DictReader((tmp_path / "f.csv").open()))
+    assert [float(row["forecast"]) for row in rows] == found["forecast"]
+    page = (tmp_path / "f.html").read_text(encoding="utf-8")
+    assert "<svg" in page and "http-equiv" not in page and "<script" not in page
+    assert "check: the last 10 values" in good(*words).out
+
+
+def test_a_short_series_is_refused(tmp_path):
+    data = write_csv(tmp_path / "s.csv", [{"x": float(i)} for i in range(6)])
+    from tests.cli.running import lssvm
+
+    answer = lssvm("forecast", data, "-c", "x")
+    assert answer.code == 2 and "6 values" in answer.err
+
+
+def test_demo_ends_with_a_model_a_report_and_an_accuracy_line(tmp_path):
+    answer = good("demo", tmp_path / "out")
+    files = {path.name for path in (tmp_path / "out").iterdir()}
+    assert files == {"credit.csv", "credit.lssvm", "report.html", "predictions.csv"}
+    (line,) = [text for text in answer.out.splitlines() if text.startswith("test accuracy")]
+    assert float(line.split()[2].rstrip("%")) > 68
+    rows = (tmp_path / "out" / "predictions.csv").read_text().splitlines()
+    assert rows[0] == "prediction,p_bad,p_good" and len(rows) == 1001
+
+
+def test_datasets_are_listed_and_written(tmp_path):
+    names = [entry["name"] for entry in good("datasets", "--json").json["datasets"]]
+    assert "german_credit" in names and "laser" in names
+    good("datasets", "german_credit", "-o", tmp_path / "c.csv")
+    rows = list(csv.DictReader((tmp_path / "c.csv").open()))
+    credit = load_german_credit()
+    assert list(rows[0]) == [*credit.feature_names, "target"]
+    good_risks = int(np.sum(credit.target == 1))
+    assert sum(row["target"] == "good" for row in rows) == good_risks
+    assert good("datasets", "ripley").out.splitlines()[0] == "xs,ys,target"

@@ -1,0 +1,148 @@
+"""`lssvm predict` and `lssvm evaluate`: files, pipes, types, probabilities, intervals, metrics."""
+
+import csv
+import io
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from sklearn import metrics
+from tests.cli.running import QUICK, as_csv, good, mixed_rows, write_csv
+
+import lssvm as package
+from lssvm import scan
+
+NEW = mixed_rows(50, seed=7)
+
+
+def table(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_classes_and_probabilities_are_those_of_the_model(here):
+    write_csv(here / "new.csv", NEW)
+    found = table(good("predict", "classes.lssvm", "new.csv", "--proba").out)
+    model = package.load("classes.lssvm")
+    rows = scan("new.csv", columns=["age", "job", "pay", "kids"], missing="impute")
+    assert [row["prediction"] for row in found] == model.predict(rows).tolist()
+    p = np.array([[float(row["p_high"]), float(row["p_low"])] for row in found])
+    np.testing.assert_allclose(p, model.predict_proba(rows))
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+
+
+def test_intervals_of_numbers_and_sets_of_classes(here):
+    write_csv(here / "new.csv", NEW)
+    found = table(good("predict", "numbers.lssvm", "new.csv", "--interval", "0.9").out)
+    lower, value, upper = (
+        np.array([float(row[name]) for row in found]) for name in ("lower", "prediction", "upper")
+    )
+    assert np.all(lower < value) and np.all(value < upper)
+    truth = np.array([row["value"] for row in NEW])
+    assert np.mean((lower <= truth) & (truth <= upper)) > 0.75
+    sets = table(good("predict", "classes.lssvm", "new.csv", "--interval", "0.99").out)
+    assert {row["set"] for row in sets} <= {"high", "low", "high|low"}
+    assert all(row["prediction"] in row["set"].split("|") for row in sets)
+
+
+def test_pipes_and_files_give_the_same(here):
+    text = as_csv(NEW).encode()
+    piped = good("predict", "classes.lssvm", "-", stdin=text)
+    assert piped.err == "lssvm: 50 rows predicted\n"
+    (here / "new.csv").write_bytes(text)
+    good("predict", "classes.lssvm", "new.csv", "-o", "p.csv")
+    assert (here / "p.csv").read_text() == piped.out
+    parquet.write_table(pa.Table.from_pylist(NEW), here / "new.parquet")
+    good("predict", "classes.lssvm", "new.parquet", "-o", "p.parquet")
+    labels = [row["prediction"] for row in table(piped.out)]
+    assert parquet.read_table(here / "p.parquet")["prediction"].to_pylist() == labels
+    again = good("predict", "classes.lssvm", "-", stdin=(here / "new.parquet").read_bytes())
+    assert again.out == piped.out
+
+
+def test_kept_columns_stand_beside_their_own_rows(here):
+    rows = mixed_rows(40) * 500  # several blocks of rows, and of the reader
+    for i, row in enumerate(rows):
+        rows[i] = {**row, "id": i}
+    write_csv(here / "long.csv", rows)
+    words = ("predict", "classes.lssvm", "long.csv", "--keep", "id", "--keep", "job")
+    found = table(good(*words).out)
+    assert [int(row["id"]) for row in found] == list(range(20_000))
+    assert [row["job"] for row in found] == [row["job"] or "" for row in rows]
+    labels = [row["prediction"] for row in found]
+    assert labels == labels[:40] * 500
+    every = table(good("predict", "classes.lssvm", "data.csv", "--keep", "*").out)
+    assert list(every[0]) == [*rows[0], "prediction"]
+
+
+def test_a_file_is_read_with_the_types_of_the_training(tmp_path):
+    rows = [{"code": ["7", "8", "x"][i % 3], "n": i, "y": "ab"[i % 3 == 2]} for i in range(90)]
+    data = write_csv(tmp_path / "d.csv", rows)
+    good("train", data, "-t", "y", "-o", tmp_path / "m.lssvm", *QUICK)
+    model = package.load(tmp_path / "m.lssvm")
+    assert model.preparation_.schema.kinds == ("text", "number")
+    for code, n in (("7", "1"), ("", "1"), ("new", ""), ("8", "1.5")):
+        answer = good("predict", tmp_path / "m.lssvm", "-", stdin=f"n,code\n{n},{code}\n".encode())
+        features = {"code": np.array([code or None], dtype=object), "n": [float(n or "nan")]}
+        assert table(answer.out)[0]["prediction"] == model.predict(features)[0]
+
+
+def test_a_broken_input_leaves_an_older_file_as_it_was(here):
+    (here / "p.csv").write_text("old")
+    (here / "new.csv").write_text(as_csv(NEW) + "1,2,cook,much,1,low,3\n")
+    from tests.cli.running import lssvm
+
+    answer = lssvm("predict", "classes.lssvm", "new.csv", "-o", "p.csv")
+    assert answer.code == 2 and "much" in answer.err
+    assert (here / "p.csv").read_text() == "old"
+    assert not [path for path in here.iterdir() if "partial" in path.name]
+
+
+def test_metrics_of_classes_are_scikit_learns(here):
+    write_csv(here / "new.csv", NEW)
+    found = good("evaluate", "classes.lssvm", "new.csv", "--json").json
+    predicted = table(good("predict", "classes.lssvm", "new.csv", "--proba").out)
+    truth = [row["income"] for row in NEW]
+    labels = [row["prediction"] for row in predicted]
+    p = np.array([[float(row["p_high"]), float(row["p_low"])] for row in predicted])
+    low = np.array(truth) == "low"
+    assert found["accuracy"] == pytest.approx(metrics.accuracy_score(truth, labels))
+    assert found["error"] == pytest.approx(1 - found["accuracy"])
+    balanced = metrics.balanced_accuracy_score(truth, labels)
+    assert found["balanced_accuracy"] == pytest.approx(balanced)
+    assert found["log_loss"] == pytest.approx(metrics.log_loss(truth, p))
+    assert found["roc_auc"] == pytest.approx(metrics.roc_auc_score(low, p[:, 1]))
+    np.testing.assert_array_equal(found["confusion"], metrics.confusion_matrix(truth, labels))
+    precision, recall, _, _ = metrics.precision_recall_fscore_support(truth, labels)
+    assert [c["precision"] for c in found["classes"]] == pytest.approx(precision.tolist())
+    assert [c["recall"] for c in found["classes"]] == pytest.approx(recall.tolist())
+    said = good("evaluate", "classes.lssvm", "new.csv").out
+    assert "balanced accuracy" in said and "called high" in said and "on 50 rows" in said
+
+
+def test_weighted_metrics_of_numbers_are_scikit_learns(here):
+    write_csv(here / "new.csv", [{**row, "w": row["kids"]} for row in NEW])
+    found = good("evaluate", "numbers.lssvm", "new.csv", "--weight", "w", "--json").json
+    predicted = table(good("predict", "numbers.lssvm", "new.csv").out)
+    made = np.array([float(row["prediction"]) for row in predicted])
+    truth = np.array([row["value"] for row in NEW])
+    w = {"sample_weight": [row["kids"] for row in NEW]}
+    assert found["rmse"] == pytest.approx(metrics.root_mean_squared_error(truth, made, **w))
+    assert found["mae"] == pytest.approx(metrics.mean_absolute_error(truth, made, **w))
+    assert found["r2"] == pytest.approx(metrics.r2_score(truth, made, **w))
+
+
+def test_the_held_out_rows_can_be_measured_again(here):
+    words = ("train", "data.csv", "-t", "income", "--drop", "value", "-o", "m.lssvm", *QUICK)
+    first = good(*words, "--json").json["test"]
+    again = good("evaluate", "m.lssvm", "data.csv", "--held-out", "--json").json
+    assert {name: again[name] for name in first} == first
+    assert good("evaluate", "m.lssvm", "data.csv", "--json").json["rows"] == 160
+
+
+def test_a_class_that_the_model_does_not_know_counts_as_wrong(here):
+    write_csv(here / "new.csv", [{**row, "income": "none"} for row in NEW[:10]] + NEW[10:])
+    found = good("evaluate", "classes.lssvm", "new.csv", "--json").json
+    known = good("evaluate", "classes.lssvm", "-", "--json", stdin=as_csv(NEW[10:]).encode()).json
+    assert found["rows_of_unknown_classes"] == 10
+    assert found["accuracy"] == pytest.approx(known["accuracy"] * 40 / 50)

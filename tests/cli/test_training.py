@@ -1,0 +1,198 @@
+"""`lssvm train` and `lssvm tune`: what is detected, learned, tested and written."""
+
+import numpy as np
+import pytest
+from tests.cli.running import QUICK, as_csv, good, mixed_rows, write_csv
+
+import lssvm as package
+from lssvm import scan
+from lssvm.io import read_header
+
+DROP = ("--drop", "id", "--drop", "value")
+
+
+def train(*words):
+    return good("train", *words, *QUICK, "--json").json
+
+
+def column(values):
+    rng = np.random.default_rng(1)
+    return [{"x": round(float(rng.normal()), 3), "y": v} for v in values]
+
+
+@pytest.mark.parametrize(
+    ("values", "task", "reason"),
+    [
+        (["a", "b"] * 20, "classification", "text"),
+        (["true", "false"] * 20, "classification", "true or false"),
+        ([1, 2, 3, 4] * 10, "classification", "4 different whole numbers"),
+        (list(range(40)), "regression", "numbers"),
+        ([0.5, 1.5] * 20, "regression", "numbers"),
+    ],
+)
+def test_the_task_is_detected_and_said(tmp_path, values, task, reason):
+    data = write_csv(tmp_path / "d.csv", column(values))
+    words = ("train", data, "-t", "y", "-o", tmp_path / "m.lssvm", *QUICK)
+    found = good(*words, "--json").json
+    assert (found["task"], found["reason"]) == (task, reason)
+    assert f"{task} of 'y'" in good(*words).err
+
+
+def test_labels_come_back_as_they_were_written(tmp_path):
+    for values, kind in (
+        ([1, 2] * 20, "iu"),
+        (["true", "false"] * 20, "b"),
+        (["a", "1"] * 20, "U"),
+    ):
+        data = write_csv(tmp_path / "d.csv", column(values))
+        train(data, "-t", "y", "-o", tmp_path / "m.lssvm")
+        model = package.load(tmp_path / "m.lssvm")
+        assert model.classes_.dtype.kind in kind
+        text = good("predict", tmp_path / "m.lssvm", data).out.lower().split()[1:]
+        assert set(text) <= {str(v).lower() for v in values}
+
+
+def test_another_task_can_be_asked_for(tmp_path):
+    data = write_csv(tmp_path / "d.csv", column([1, 2, 3, 4] * 10))
+    found = train(data, "-t", "y", "-o", tmp_path / "m.lssvm", "--task", "regression")
+    assert (found["task"], found["reason"]) == ("regression", "as asked")
+    assert not hasattr(package.load(tmp_path / "m.lssvm"), "classes_")
+
+
+def test_the_test_error_is_that_of_rows_the_model_has_not_seen(here):
+    found = train("data.csv", "-t", "income", *DROP, "-o", "m.lssvm")
+    columns = ["age", "job", "pay", "kids"]
+    rest, held = scan("data.csv", "income", columns=columns, missing="impute").split(0.2, seed=0)
+    model = package.load("m.lssvm")
+    assert found["test"]["rows"] == held.n_rows
+    assert found["test"]["accuracy"] == pytest.approx(model.score(held))
+    again = package.FixedSizeLSSVC(25, cv=4, random_state=0).fit(rest)
+    np.testing.assert_array_equal(again.predict(held), model.predict(held))
+    assert found["test"]["accuracy"] > 0.7
+
+
+def test_categories_and_missing_values_are_stored_with_the_model(here):
+    train("data.csv", "-t", "income", *DROP, "-o", "m.lssvm")
+    ready = package.load("m.lssvm").preparation_
+    assert ready.schema.names == ("age", "job", "pay", "kids")
+    assert ready.categories == ((None, "clerk", "cook", "smith"),)
+    assert ready.fill is not None
+
+
+def test_a_question_mark_is_a_missing_value_and_others_can_be_named(tmp_path):
+    rows = mixed_rows()
+    data = tmp_path / "d.csv"
+    for sign, words in (("?", ()), ("none", ("--missing", "none"))):
+        write_csv(data, rows, missing=sign)
+        train(data, "-t", "income", *DROP, *words, "-o", tmp_path / "m.lssvm")
+        ready = package.load(tmp_path / "m.lssvm").preparation_
+        assert ready.schema.kinds == ("number", "text", "number", "number")
+        assert None in ready.categories[0] and sign not in ready.categories[0]
+
+
+def test_a_delimiter_a_weight_and_a_parquet_file(tmp_path):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    rows = [{**row, "w": 1 + row["kids"]} for row in mixed_rows()]
+    (tmp_path / "d.csv").write_text(as_csv(rows, ";"))
+    words = ("-t", "income", "--weight", "w", *DROP, "-o", tmp_path / "m.lssvm")
+    first = train(tmp_path / "d.csv", "--delimiter", ";", *words)
+    parquet.write_table(pa.Table.from_pylist(rows), tmp_path / "d.parquet")
+    second = train(tmp_path / "d.parquet", *words)
+    assert first["weight"] == "w"
+    assert first["test"]["accuracy"] == pytest.approx(second["test"]["accuracy"])
+    model = package.load(tmp_path / "m.lssvm")
+    assert "w" not in model.preparation_.schema.names
+
+
+def test_columns_that_cannot_be_used_are_left_out_and_named(tmp_path):
+    rows = mixed_rows(200)
+    for i, row in enumerate(rows):
+        row["day"], row["name"] = f"2020-01-{i % 28 + 1:02d}", f"name {i}"
+    data = write_csv(tmp_path / "d.csv", rows)
+    words = ("train", data, "-t", "income", *DROP, "-o", tmp_path / "m.lssvm", *QUICK)
+    assert good(*words, "--json").json["left_out"] == ["day", "name"]
+    said = good(*words).err
+    assert "column 'day' is left out" in said and "more than 64 different strings" in said
+
+
+def test_test_data_of_another_file(here):
+    write_csv(here / "test.csv", mixed_rows(90, seed=5))
+    found = train("data.csv", "-t", "income", *DROP, "-o", "m.lssvm", "--test-data", "test.csv")
+    assert found["test"]["rows"] == 90
+    measured = good("evaluate", "m.lssvm", "test.csv", "--json").json
+    assert measured["accuracy"] == found["test"]["accuracy"]
+
+
+def test_no_test_and_a_refit_to_all_rows(here):
+    words = ("data.csv", "-t", "income", *DROP, "-o", "m.lssvm")
+    assert train(*words, "--test", "0")["test"] is None
+    whole = package.load("m.lssvm")
+    found = train(*words, "--refit")
+    assert found["test"]["rows"] < 160
+    again = package.load("m.lssvm")
+    np.testing.assert_allclose(again.preparation_.mean, whole.preparation_.mean)
+    assert again.C_ != 0 and found["refit"] is True
+
+
+def test_the_same_seed_gives_the_same_model(here):
+    parts = []
+    for name, seed in (("a", 3), ("b", 3), ("c", 4)):
+        train("data.csv", "-t", "income", *DROP, "-o", f"{name}.lssvm", "--seed", seed)
+        parts.append(package.load(f"{name}.lssvm").dual_coef_)
+    np.testing.assert_array_equal(parts[0], parts[1])
+    assert parts[0].shape != parts[2].shape or np.any(parts[0] != parts[2])
+
+
+def test_what_was_measured_is_in_the_file(here):
+    found = train("data.csv", "-t", "income", *DROP, "-o", "m.lssvm", "--reduction", "spfs")
+    card = read_header("m.lssvm")["metrics"]
+    assert card["target"] == "income" and card["test"] == found["test"]
+    assert card["test_share"] == 0.2
+
+
+def test_a_report_is_written(here):
+    found = train("data.csv", "-t", "income", *DROP, "-o", "m.lssvm", "--report", "r.html")
+    assert found["report"] == "r.html"
+    page = (here / "r.html").read_text(encoding="utf-8")
+    assert "<html" in page and "income" in page
+
+
+def test_options_reach_the_estimator(here):
+    found = train(
+        *("data.csv", "-t", "value", "--drop", "income", "-o", "m.lssvm"),
+        *("--kernel", "matern", "--C", "3.5", "--gamma", "0.2", "--loss", "huber"),
+        *("--selection", "random", "--search", "grid", "--jobs", "1", "--memory", "1 GB"),
+    )["parameters"]
+    expected = {
+        "kernel": "matern",
+        "C": 3.5,
+        "gamma": 0.2,
+        "loss": "huber",
+        "selection": "random",
+        "search": "grid",
+        "n_jobs": 1,
+        "memory_budget": "1 GB",
+    }
+    assert {name: found[name] for name in expected} == expected
+
+
+def test_support_asks_for_a_reduction(here):
+    found = train("data.csv", "-t", "income", *DROP, "-o", "m.lssvm", "--support", "6")
+    assert found["parameters"]["support_vectors"] == 6
+    assert found["parameters"]["reduction"] == "spfs"
+
+
+def test_tune_lists_the_best_settings_and_writes_no_model_unasked(here):
+    before = sorted(here.iterdir())
+    words = ("tune", "data.csv", "-t", "income", *DROP, *QUICK, "--best", "3")
+    found = good(*words, "--json").json
+    assert [row["rank"] for row in found["best"]] == [1, 2, 3]
+    assert (found["best"][0]["C"], found["best"][0]["gamma"]) == (found["C"], found["gamma"])
+    scores = [row["score"] for row in found["trace"]]
+    assert scores == sorted(scores) and scores[-1] >= found["score"]
+    assert "The best of" in good(*words).out
+    assert sorted(here.iterdir()) == before
+    good(*words, "-o", "t.lssvm")
+    assert package.load("t.lssvm").C_ == found["C"]
