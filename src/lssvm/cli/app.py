@@ -84,7 +84,7 @@ app = typer.Typer(
 
 def _version(value: bool) -> None:
     if value:
-        from lssvm import __version__
+        from lssvm._core.version import __version__
 
         typer.echo(f"lssvm {__version__}")
         raise typer.Exit
