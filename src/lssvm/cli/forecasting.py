@@ -23,6 +23,9 @@ def forecast(
     lags: Annotated[
         int | None, typer.Option(min=1, help="Past values in a row; by default 50, or fewer.")
     ] = None,
+    last: Annotated[
+        int | None, typer.Option(min=10, help="Learn from so many of the last values only.")
+    ] = None,
     differencing: Annotated[
         int, typer.Option(min=0, max=3, help="How often the series is differenced first.")
     ] = 0,
@@ -53,7 +56,7 @@ def forecast(
         raise InvalidInputError(f"--coverage {coverage} is not usable: give a number below 1.")
     check_writable(out, ENDINGS)
     check_writable(report, (".html",))
-    y = read_series(open_table(data, reading), column)
+    y = read_series(open_table(data, reading), column)[-(last or 0) :]
     check = backtest(y, horizon, lags, differencing, general.seed) if test else None
     model = _model(y, lags, differencing, horizon, general.seed).fit(y)
     values, ends = model.forecast(horizon, return_interval=True, coverage=coverage)

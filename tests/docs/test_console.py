@@ -1,0 +1,72 @@
+"""Every command that README and documentation print runs as printed, page by page."""
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+
+import pytest
+from tests.cli.running import lssvm
+from tests.docs.console import blocks, commands, pages
+from tests.meta.tree import SOURCE
+
+PAGES = pages()
+
+
+SHELL = set("|<>&;$`*")  # a line with one of these is run by a shell
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Return a function that runs a line in an empty folder: its exit code and its errors.
+
+    Lines of `lssvm` alone run in this process, which saves imports; a shell runs the others.
+    """
+    programs, folder = tmp_path / "bin", tmp_path / "work"
+    programs.mkdir()
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    script = programs / "lssvm"
+    script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m lssvm "$@"\n')
+    script.chmod(0o755)
+    environment = {
+        **os.environ,
+        "PATH": f"{programs}:{os.environ['PATH']}",
+        "PYTHONPATH": str(SOURCE),
+        "OMP_NUM_THREADS": "1",
+    }
+
+    def run(line):
+        if line.startswith("lssvm ") and not SHELL & set(line):
+            answer = lssvm(*shlex.split(line)[1:])
+            return answer.code, answer.err
+        command = ["bash", "-c", f"set -o pipefail; {line}"]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        return done.returncode, done.stderr
+
+    return run
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("bash") is None, reason="the blocks are lines of a shell")
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_commands_of_a_page_run_as_printed(page, run):
+    for line in page.commands:
+        code, errors = run(line)
+        assert code == 0, f"{page.name}: {line}\n{errors}"
+
+
+def test_the_pages_are_found():
+    names = [page.name for page in PAGES]
+    assert "README.md" in names and os.path.join("docs", "command_line.rst") in names
+    everything = " ".join(line for page in PAGES for line in page.commands)
+    for word in ("train", "predict", "evaluate", "tune", "reduce", "info", "export", "compare"):
+        assert f"lssvm {word} " in everything
+
+
+def test_blocks_and_commands_are_read():
+    page = "text\n\n.. code-block:: console\n\n   $ a -b \\\n     c\n   output\n   $ d\n\nmore\n"
+    (block,) = blocks("x.rst", page)
+    assert commands(block) == ["a -b    c", "d"]
+    assert blocks("x.md", "```console\n$ a\n```\n```python\n$ b\n```\n") == ["$ a\n"]
