@@ -118,6 +118,7 @@ def test_metrics_of_classes_are_scikit_learns(here):
     assert [c["recall"] for c in found["classes"]] == pytest.approx(recall.tolist())
     said = good("evaluate", "classes.lssvm", "new.csv").out
     assert "balanced accuracy" in said and "called high" in said and "on 50 rows" in said
+    assert found["baseline"] == max(np.mean(low), 1 - np.mean(low))
 
 
 def test_weighted_metrics_of_numbers_are_scikit_learns(here):
@@ -127,8 +128,11 @@ def test_weighted_metrics_of_numbers_are_scikit_learns(here):
     made = np.array([float(row["prediction"]) for row in predicted])
     truth = np.array([row["value"] for row in NEW])
     w = {"sample_weight": [row["kids"] for row in NEW]}
+    weights = {"weights": w["sample_weight"]}
     assert found["rmse"] == pytest.approx(metrics.root_mean_squared_error(truth, made, **w))
     assert found["mae"] == pytest.approx(metrics.mean_absolute_error(truth, made, **w))
+    spread = np.average((truth - np.average(truth, weights=w["sample_weight"])) ** 2, **weights)
+    assert found["baseline_rmse"] == pytest.approx(np.sqrt(spread))
     assert found["r2"] == pytest.approx(metrics.r2_score(truth, made, **w))
 
 

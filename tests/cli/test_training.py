@@ -196,3 +196,9 @@ def test_tune_lists_the_best_settings_and_writes_no_model_unasked(here):
     assert sorted(here.iterdir()) == before
     good(*words, "-o", "t.lssvm")
     assert package.load("t.lssvm").C_ == found["C"]
+
+
+def test_where_no_row_can_be_held_out_the_model_is_not_tested(tmp_path):
+    data = write_csv(tmp_path / "d.csv", column(["a", "b"] * 3))
+    found = train(data, "-t", "y", "-o", tmp_path / "m.lssvm", "--test", "0.01")
+    assert found["test"] is None and found["test_share"] == 0.0

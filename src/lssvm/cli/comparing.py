@@ -169,7 +169,7 @@ def _measured(
     error = float(np.average(wrong, weights=rows.weight_test))
     return {
         "model": name,
-        "note": note,
+        "note": note if rows.weight is None or weights else f"{note}, without weights",
         "error": error if classes else error**0.5,
         "fit_seconds": fitted - start,
         "predict_seconds": done - fitted,

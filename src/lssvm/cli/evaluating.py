@@ -48,7 +48,7 @@ def evaluate(
             rows = rows.split(float(share), seed=int(seed))[1]  # type: ignore[arg-type]
         metrics = measure(loaded.model, rows)
     show_metrics(output, metrics)
-    output.line(headline(metrics))
+    output.line(headline(metrics, held_out))
     output.result({"model": model, "data": data, **metrics})
 
 

@@ -29,7 +29,7 @@ def info(model: ModelFile, general: General) -> None:
     )
     test = loaded.card.get("test")
     if isinstance(test, dict):
-        output.line(f"test {headline(test)} that were held out")
+        output.line(f"test {headline(test, held_out=True)}")
     output.result({**facts, "card": loaded.card})
 
 

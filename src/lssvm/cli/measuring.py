@@ -84,9 +84,10 @@ def measure(model: Any, data: Scan) -> dict[str, Any]:
     Returns
     -------
     dict
-        Classes: ``accuracy`` with an interval of 95 %, ``balanced_accuracy``, ``log_loss``,
-        ``roc_auc`` (two classes, up to a million rows), ``confusion`` and per-class figures.
-        Numbers: ``rmse``, ``mae``, ``r2``, ``bias`` with their number of rows.
+        Classes: ``accuracy`` with an interval of 95 %, ``baseline`` (of always saying the most
+        frequent class), ``balanced_accuracy``, ``log_loss``, ``roc_auc`` (two classes, up to a
+        million rows), ``confusion`` and per-class figures. Numbers: ``rmse``, ``baseline_rmse``
+        (of always saying the mean), ``mae``, ``r2``, ``bias``.
 
     Notes
     -----
@@ -146,6 +147,7 @@ class _Classes:
             "accuracy": share,
             "accuracy_interval": wilson(share, self.total),
             "error": 1.0 - share,
+            "baseline": float(actual.max() / self.total),
             "balanced_accuracy": float(np.nanmean(recall)) if actual.any() else math.nan,
             "log_loss": self.log / max(self.total - self.missed, 1e-300),
         }
@@ -206,6 +208,7 @@ class _Numbers:
             "mae": self.absolute / self.total,
             "r2": 1.0 - self.squares / self.spread if self.spread > 0 else math.nan,
             "bias": self.bias / self.total,
+            "baseline_rmse": math.sqrt(self.spread / self.total),
         }
 
 
@@ -223,17 +226,21 @@ def wilson(share: float, rows: float, z: float = 1.959964) -> tuple[float, float
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
-def headline(metrics: dict[str, Any]) -> str:
+def headline(metrics: dict[str, Any], held_out: bool = False) -> str:
     """Return the one line that says how good a model is.
 
     Examples
     --------
     >>> from lssvm.cli.measuring import headline
-    >>> headline({"rmse": 2.5, "r2": 0.91, "rows": 100})
-    'RMSE 2.5, R2 0.91 on 100 rows'
+    >>> headline({"rmse": 2.5, "baseline_rmse": 8.0, "r2": 0.91, "rows": 100})
+    'RMSE 2.5, R2 0.91 on 100 rows (always saying the mean: RMSE 8)'
     """
-    rows = f"on {metrics['rows']:,} rows"
+    rows = f"on {metrics['rows']:,}{' held-out' if held_out else ''} rows"
     if "accuracy" not in metrics:
-        return f"RMSE {metrics['rmse']:.4g}, R2 {metrics['r2']:.3g} {rows}"
+        beside = f"(always saying the mean: RMSE {metrics['baseline_rmse']:.4g})"
+        return f"RMSE {metrics['rmse']:.4g}, R2 {metrics['r2']:.3g} {rows} {beside}"
     low, high = metrics["accuracy_interval"]
-    return f"accuracy {metrics['accuracy']:.1%} (95 % interval {low:.1%} to {high:.1%}) {rows}"
+    return (
+        f"accuracy {metrics['accuracy']:.1%} (95 % interval {low:.1%} to {high:.1%}) {rows} "
+        f"(always saying the same class: {metrics['baseline']:.1%})"
+    )

@@ -63,7 +63,7 @@ def fit_look(
         output.note(f"lssvm: column {name!r} is left out: {reason}")
     train, held = look.scan(), test_scan
     if test_scan is None and test > 0.0:
-        train, held = train.split(test, seed=general.seed)
+        train, held = _split(look, test, general.seed)
     started = time.monotonic()
     with FitProgress(output, look.classes, fitting.scoring) as progress:
         model.fit(train)
@@ -232,6 +232,15 @@ def searched(model: Any, best: int) -> dict[str, Any]:
     }
 
 
+def _split(look: Look, share: float, seed: int) -> tuple[Scan, Scan | None]:
+    """Hold out a share of the rows, where that leaves rows on both sides."""
+    whole = look.scan()
+    train, held = whole.split(share, seed=seed)
+    if look.n_rows > 200 or 0 < held.n_rows < look.n_rows:
+        return train, held
+    return whole, None
+
+
 def _command() -> list[str]:
     """Return the words of the command line, to repeat it."""
     import sys
@@ -343,7 +352,7 @@ def _tell(
         score = _score(model, float(model.best_score_))
         output.line(f"cross-validated {_score_name(model)} {shown(score)}")
     if metrics is not None:
-        output.line(f"test {headline(metrics)} that were held out")
+        output.line(f"test {headline(metrics, held_out=True)}")
     output.line(f"model written to {path} ({size:.1f} kB)")
     if report is not None:
         output.line(f"report written to {report}")
