@@ -183,3 +183,15 @@ def test_a_model_file_that_is_none(here, command, kind):
         "reduce": ("data.csv", "-o", "new.lssvm"),
     }[command]
     assert "bad.lssvm" in refused(here, command, "bad.lssvm", *rest)
+
+
+def test_what_others_wrote_into_a_good_file_is_not_believed(here):
+    from lssvm.io import load, save
+
+    card = {"target": ["income"], "seed": "x", "test_share": 7, "test": {"accuracy": "high"}}
+    save(load("classes.lssvm"), "odd.lssvm", metrics=card)
+    assert lssvm("info", "odd.lssvm").code == 0
+    assert "give --target" in refused(here, "evaluate", "odd.lssvm", "data.csv")
+    words = ("odd.lssvm", "data.csv", "--target", "income")
+    assert "train with --test" in refused(here, "evaluate", *words, "--held-out")
+    assert lssvm("reduce", *words, "-o", "r.lssvm").code == 0

@@ -47,4 +47,50 @@ def load_model(path: str) -> Loaded:
         raise ModelFileError(f"There is no model file {path}.")
     model = load(path)
     card = read_header(path).get("metrics")
-    return Loaded(model, card if isinstance(card, dict) else {})
+    return Loaded(model, checked(card) if isinstance(card, dict) else {})
+
+
+def checked(card: dict[str, Any]) -> dict[str, Any]:
+    """Return a card without the entries that are not what we would have written: anybody may.
+
+    Examples
+    --------
+    >>> from lssvm.cli.cards import checked
+    >>> checked({"target": "y", "seed": "0", "test_share": 0.2, "note": "mine"})
+    {'target': 'y', 'test_share': 0.2, 'note': 'mine'}
+    """
+    return {name: value for name, value in card.items() if _KINDS.get(name, _any)(value)}
+
+
+def _any(value: Any) -> bool:
+    return True
+
+
+def _text(value: Any) -> bool:
+    return value is None or isinstance(value, str)
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _measured(value: Any) -> bool:
+    if not isinstance(value, dict):
+        return value is None
+    ends = value.get("accuracy_interval", (0.0, 0.0))
+    if "accuracy" not in value:
+        names = ("rows", "rmse", "r2", "baseline_rmse")
+        ends = (0.0, 0.0)
+    else:
+        names = ("rows", "accuracy", "baseline")
+    pair = isinstance(ends, (list, tuple)) and len(ends) == 2
+    return pair and all(_number(x) for x in (*ends, *(value.get(name) for name in names)))
+
+
+_KINDS: dict[str, Any] = {
+    "target": _text,
+    "weight": _text,
+    "seed": lambda value: isinstance(value, int) and value >= 0,
+    "test_share": lambda value: _number(value) and 0.0 <= value < 1.0,
+    "test": _measured,
+}
