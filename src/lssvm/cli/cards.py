@@ -77,14 +77,14 @@ def _number(value: Any) -> bool:
 def _measured(value: Any) -> bool:
     if not isinstance(value, dict):
         return value is None
-    ends = value.get("accuracy_interval", (0.0, 0.0))
     if "accuracy" not in value:
-        names = ("rows", "rmse", "r2", "baseline_rmse")
-        ends = (0.0, 0.0)
-    else:
-        names = ("rows", "accuracy", "baseline")
-    pair = isinstance(ends, (list, tuple)) and len(ends) == 2
-    return pair and all(_number(x) for x in (*ends, *(value.get(name) for name in names)))
+        return all(_number(value.get(n)) for n in ("rows", "rmse", "r2", "baseline_rmse"))
+    ends = value.get("accuracy_interval")
+    if not isinstance(ends, (list, tuple)) or len(ends) != 2:
+        return False
+    return all(
+        _number(x) for x in (*ends, *(value.get(n) for n in ("rows", "accuracy", "baseline")))
+    )
 
 
 _KINDS: dict[str, Any] = {
