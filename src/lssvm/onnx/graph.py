@@ -24,11 +24,10 @@ ML = "ai.onnx.ml"
 def need_onnx() -> Any:
     """Return the module `onnx`, or say how to install it."""
     try:
+        import onnx
         import onnx.checker
         import onnx.helper
         import onnx.numpy_helper
-
-        import onnx
     except ImportError as error:
         raise MissingDependencyError(
             "ONNX files need the library onnx, which is not installed: pip install 'lssvm[onnx]'"
