@@ -16,8 +16,9 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 .PHONY: help setup demo demo-cluster test lint format docs bench clean
 
 help:
-
-	@echo "The tables and speed ratios are in $(RESULTS)."
+	@echo "make demo     train on bundled data: a model, a report and an accuracy line in demo-output/"
+	@echo "make demo-cluster"
+	@echo "              train on two worker processes with Dask, print accuracy, time and bytes moved"
 	@echo "make test     run all tests and the examples of all docstrings"
 	@echo "make lint     check style (ruff) and types (mypy --strict)"
 	@echo "make format   rewrite the files in the style that 'make lint' checks"

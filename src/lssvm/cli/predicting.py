@@ -134,11 +134,11 @@ def _raw_batches(table: Table, names: list[str]) -> Iterator[Any]:
     from dataclasses import replace
 
     from lssvm.blocks.arrow import FORMATS, ArrowReader
-    from lssvm.blocks.scanning import _ending, find_files
+    from lssvm.blocks.opening import ending, find_files
 
     files = find_files(table.path)
     csv = replace(table.csv, null_values=(), types=dict.fromkeys(names, "text"))
-    reader = ArrowReader(files, FORMATS[_ending(files[0])], (), None, None, csv)
+    reader = ArrowReader(files, FORMATS[ending(files[0])], (), None, None, csv)
     for file in files:
         for batch in reader._open(file).batches(names, 65_536):
             if batch.num_rows:

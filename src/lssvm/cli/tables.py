@@ -92,20 +92,20 @@ def open_table(path: str, reading: Reading) -> Table:
     from lssvm.blocks import CsvOptions
     from lssvm.blocks.arrow import FORMATS, ArrowReader, _kind
     from lssvm.blocks.csv_files import CsvFile
-    from lssvm.blocks.scanning import _ending, find_files
+    from lssvm.blocks.opening import ending, find_files
 
     if not os.path.exists(path) and not any(sign in path for sign in "*?["):
         raise InvalidInputError(f"There is no file {path}.")
     files = find_files(path)
-    ending = _ending(files[0])
-    if ending not in FORMATS:
+    kind = ending(files[0])
+    if kind not in FORMATS:
         raise InvalidInputError(
             f"{files[0]} cannot be used: give a file that ends in one of {', '.join(FORMATS)}."
         )
     csv = CsvOptions(reading.separator, tuple(reading.missing))
-    if FORMATS[ending] == "csv":
-        _check_delimiter(files[0], csv.delimiter or ("\t" if ending == ".tsv" else ","))
-    first = ArrowReader(files, FORMATS[ending], (), None, None, csv)._open(files[0])
+    if FORMATS[kind] == "csv":
+        _check_delimiter(files[0], csv.delimiter or ("\t" if kind == ".tsv" else ","))
+    first = ArrowReader(files, FORMATS[kind], (), None, None, csv)._open(files[0])
     kinds: dict[str, str] = {}
     for column in first.schema:
         if column.name in kinds:
