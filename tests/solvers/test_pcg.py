@@ -228,7 +228,7 @@ def test_choice_by_memory_and_by_operations():
 
 
 def test_size_of_the_sample():
-    assert preconditioner_rows(50_000, 4000, 54) == 4 * 4000
+    assert preconditioner_rows(50_000, 5000, 54) == 4 * 5000
     assert preconditioner_rows(10**6, 4000, 54) == 12 * 4000  # little beside a pass
     assert preconditioner_rows(3000, 2000, 54) == 3000  # all there are
     assert preconditioner_rows(30_000, 20_000, 54) < 20_000  # dear beside a pass
