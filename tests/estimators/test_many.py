@@ -105,6 +105,14 @@ def test_tuning_is_that_of_fewer_prototypes(monkeypatch):
     assert moved.threshold_.any() and moved.score(X, label) > 0.8
 
 
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+def test_probabilities_without_tuning(class_weight):
+    model = FixedSizeLSSVC(solver="pcg", class_weight=class_weight, **GIVEN).fit(X, label)
+    shares = model.predict_proba(X)
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+    assert np.mean(model.classes_[shares.argmax(axis=1)] == label) > 0.8
+
+
 def test_auto_switches_where_moments_do_not_fit():
     m = 600
     options = {"C": 1.0, "gamma": 3.0, "selection": X[:m], "n_jobs": 1}

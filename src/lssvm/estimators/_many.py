@@ -109,7 +109,8 @@ class ManyPrototypes(BaseEstimator):
 
     def _n_folds(self) -> int:
         """Return about how many moments of all rows a fit holds at once."""
-        if not any(isinstance(value, str) and value == "cv" for value in (self.C, self.gamma)):
+        words = [value for value in (self.C, self.gamma) if isinstance(value, str)]
+        if not {"cv", "ard"} & set(words):
             return 1
         if isinstance(self.cv, float):
             return 2
