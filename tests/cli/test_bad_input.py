@@ -145,6 +145,9 @@ def test_a_column_that_the_model_needs_is_missing(here, command):
         (("forecast", "data.csv", "--column", "job"), "not numbers"),
         (("forecast", "data.csv", "--column", "age"), "missing or infinite value in row"),
         (("datasets", "iris"), "no data set 'iris'"),
+        (("train", "data.csv", "-t", "income", "-o", "data.csv"), "it is the input"),
+        (("predict", "classes.lssvm", "data.csv", "-o", "./data.csv"), "it is the input"),
+        (("evaluate", "classes.lssvm", "text.csv", "--held-out"), "--held-out needs the file"),
         (("compare", "data.csv", "--target", "wage"), "no column 'wage'"),
     ],
 )
@@ -193,5 +196,5 @@ def test_what_others_wrote_into_a_good_file_is_not_believed(here):
     assert lssvm("info", "odd.lssvm").code == 0
     assert "give --target" in refused(here, "evaluate", "odd.lssvm", "data.csv")
     words = ("odd.lssvm", "data.csv", "--target", "income")
-    assert "train with --test" in refused(here, "evaluate", *words, "--held-out")
+    assert "--held-out needs the file" in refused(here, "evaluate", *words, "--held-out")
     assert lssvm("reduce", *words, "-o", "r.lssvm").code == 0

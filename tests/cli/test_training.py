@@ -123,6 +123,7 @@ def test_test_data_of_another_file(here):
     assert found["test"]["rows"] == 90
     measured = good("evaluate", "m.lssvm", "test.csv", "--json").json
     assert measured["accuracy"] == found["test"]["accuracy"]
+    assert found["test_share"] == 0.0  # the model has seen all rows of data.csv
 
 
 def test_no_test_and_a_refit_to_all_rows(here):
@@ -202,3 +203,33 @@ def test_where_no_row_can_be_held_out_the_model_is_not_tested(tmp_path):
     data = write_csv(tmp_path / "d.csv", column(["a", "b"] * 3))
     found = train(data, "-t", "y", "-o", tmp_path / "m.lssvm", "--test", "0.01")
     assert found["test"] is None and found["test_share"] == 0.0
+
+
+def test_numbers_can_be_names_of_categories(here):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    rows = mixed_rows()
+    parquet.write_table(pa.Table.from_pylist(rows), here / "d.parquet")
+    answers = []
+    for data in ("data.csv", "d.parquet"):
+        words = (data, "-t", "income", *DROP, "--category", "kids", "-o", "m.lssvm")
+        answers.append(train(*words)["test"]["accuracy"])
+        ready = package.load("m.lssvm").preparation_
+        assert ready.schema.kinds == ("number", "text", "number", "text")
+        assert ready.categories[1] == ("0", "1", "2", "3")
+    assert answers[0] == answers[1]
+    out = [good("predict", "m.lssvm", data).out for data in ("data.csv", "d.parquet")]
+    assert out[0] == out[1]
+
+
+def test_models_of_python_are_described_and_used_by_the_names_of_their_columns(here):
+    import pandas as pd
+
+    frame = pd.DataFrame(mixed_rows())[["pay", "kids"]]
+    model = package.LSSVC(C=1.0).fit(frame, [row["income"] for row in mixed_rows()])
+    package.save(model, "dual.lssvm")
+    assert good("info", "dual.lssvm", "--json").json["model"] == "LSSVC"
+    answer = good("predict", "dual.lssvm", "data.csv", "-q")
+    assert answer.out.split()[1:] == model.predict(frame).tolist() and answer.err == ""
+    assert good("evaluate", "dual.lssvm", "data.csv", "-t", "income").err == ""

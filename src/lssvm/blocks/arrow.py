@@ -143,7 +143,10 @@ class ArrowReader:
             columns = tuple(n for n in found if n not in self.target and n != self.weight)
         if not columns:
             raise InvalidInputError(f"{file} has no columns of features: {sorted(found)}.")
-        return Schema(columns, tuple(_kind(n, found[n], file) for n in columns))
+        said = self.csv.types
+        kinds = [_kind(name, found[name], file) for name in columns]
+        texts = [said.get(name) == "text" for name in columns]
+        return Schema(columns, tuple("text" if t else k for t, k in zip(texts, kinds, strict=True)))
 
     def _batches(self, data: Any, file: str, batch_rows: int) -> Iterator[Any]:
         import pyarrow as pa
@@ -289,6 +292,8 @@ def _text(column: Any) -> TextColumn:
         column = column.combine_chunks()
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
+    if _kind("", column.type, "") == "number":  # numbers that are names
+        column = pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(pa.string()))
     codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.intp)
     levels = tuple(column.dictionary.to_pylist())
     return TextColumn(codes, tuple("" if level is None else str(level) for level in levels))

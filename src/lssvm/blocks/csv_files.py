@@ -22,7 +22,8 @@ class CsvOptions:
     null_values : tuple of str
         Texts that mean "missing", beside pyarrow's (the empty one, NA, NaN, null, ...).
     types : mapping from str to {"number", "integer", "text"}
-        What columns hold; the others are judged by the first megabyte of the file.
+        What columns hold; the others are judged by the first megabyte of the file. "text" also
+        makes numbers of Parquet and Arrow files names.
 
     Examples
     --------

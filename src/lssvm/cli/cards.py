@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lssvm._core.errors import ModelFileError
+
+if TYPE_CHECKING:
+    from lssvm.blocks import Scan
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +32,16 @@ class Loaded:
         if not isinstance(name, str):
             raise ModelFileError("The model file does not say what its target is: give --target.")
         return name
+
+    def parts(self, rows: Scan) -> tuple[Scan, Scan | None]:
+        """Return the rows that the model was trained on and those that were held out.
+
+        None where none were held out, or the data are others than those of the training.
+        """
+        share = self.card.get("test_share")
+        if not share or self.card.get("refit") or rows.n_rows != self.card.get("rows"):
+            return rows, None
+        return rows.split(float(share), seed=int(self.card.get("seed", 0)))
 
 
 def save_model(model: Any, path: str, card: dict[str, Any]) -> None:

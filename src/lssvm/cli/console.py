@@ -143,5 +143,6 @@ def plain_warnings(output: Output) -> Iterator[None]:
         warnings.simplefilter("default")
         warnings.simplefilter("ignore", DeprecationWarning)
         warnings.simplefilter("ignore", FutureWarning)
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
         warnings.showwarning = show
         yield

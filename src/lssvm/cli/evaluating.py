@@ -40,12 +40,13 @@ def evaluate(
     with open_input(data, reading) as table:
         rows = model_scan(loaded.model, table, loaded.target(target), weight)
         if held_out:
-            share, seed = loaded.card.get("test_share"), loaded.card.get("seed")
-            if not share or loaded.card.get("refit"):
+            _, held = loaded.parts(rows)
+            if held is None:
                 raise InvalidInputError(
-                    "--held-out needs a model of which rows were held out: train with --test."
+                    f"--held-out needs the file that the model was trained on, with rows held out "
+                    f"(train --test): {data} is another one, or none were."
                 )
-            rows = rows.split(float(share), seed=int(seed))[1]  # type: ignore[arg-type]
+            rows = held
         metrics = measure(loaded.model, rows)
     show_metrics(output, metrics)
     output.line(headline(metrics, held_out))

@@ -73,7 +73,7 @@ def export(
     from lssvm.cli.cards import load_model
     from lssvm.cli.tables import check_writable
 
-    check_writable(out, (".onnx",))
+    check_writable(out, (".onnx",), (model,))
     loaded = load_model(model)
     from lssvm.onnx import export as write
 

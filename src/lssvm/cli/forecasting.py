@@ -54,8 +54,8 @@ def forecast(
     output = general.output
     if not 0.0 < coverage < 1.0:
         raise InvalidInputError(f"--coverage {coverage} is not usable: give a number below 1.")
-    check_writable(out, ENDINGS)
-    check_writable(report, (".html",))
+    check_writable(out, ENDINGS, (data,))
+    check_writable(report, (".html",), (data,))
     y = read_series(open_table(data, reading), column)[-(last or 0) :]
     check = backtest(y, horizon, lags, differencing, general.seed) if test else None
     model = _model(y, lags, differencing, horizon, general.seed).fit(y)

@@ -92,7 +92,8 @@ def look(table: Table, columns: Columns) -> Look:
     if columns.task not in TASKS:
         raise InvalidInputError(f"--task {columns.task} is not known: give {', '.join(TASKS)}.")
     table.need([target], ", which is to be predicted")
-    table.need([*([weight] if weight else []), *columns.drop], "")
+    table.need([*([weight] if weight else []), *columns.drop, *columns.category], "")
+    table = table.with_categories([name for name in columns.category if name != target])
     if table.kinds[target] not in ("number", "text"):
         raise InvalidInputError(
             f"The target {target!r} has the type {table.kinds[target]}: numbers or text are needed."

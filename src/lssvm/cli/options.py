@@ -95,6 +95,10 @@ class Columns:
     drop: Annotated[
         list[str], typer.Option(metavar="COLUMN", help="Leave a column out; may be repeated.")
     ] = ()  # type: ignore[assignment]
+    category: Annotated[
+        list[str],
+        typer.Option(metavar="COLUMN", help="The numbers of a column are names of categories."),
+    ] = ()  # type: ignore[assignment]
     task: Annotated[
         str,
         typer.Option(

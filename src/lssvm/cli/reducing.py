@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from lssvm._core.errors import InvalidInputError
 from lssvm.cli.grouping import INTERRUPTED
 from lssvm.cli.options import DataFile, General, ModelFile, Reading
-
-if TYPE_CHECKING:
-    from lssvm.cli.cards import Loaded
 
 
 def reduce(
@@ -45,7 +42,7 @@ def reduce(
     from lssvm.cli.progress import FitProgress
     from lssvm.cli.tables import check_writable, open_table
 
-    check_writable(out)
+    check_writable(out, inputs=(data,))
     loaded = load_model(model)
     large = loaded.model
     if not hasattr(large, "sparsity_path"):
@@ -58,7 +55,7 @@ def reduce(
         )
     table = open_table(data, reading)
     rows = model_scan(large, table, loaded.target(target), loaded.card.get("weight"))
-    train, test = _parts(rows, loaded)
+    train, test = loaded.parts(rows)
     small = clone(large).set_params(
         n_prototypes=int(large.n_prototypes_),
         gamma=large.gamma_ if large.gamma_ is not None else large.gamma,
@@ -130,14 +127,6 @@ def trade_off(model: Any) -> list[dict[str, Any]]:
         }
         for size, error, std in zip(path.sizes, path.mean, path.std_error, strict=True)
     ]
-
-
-def _parts(rows: Any, loaded: Loaded) -> tuple[Any, Any]:
-    share = loaded.card.get("test_share")
-    if not share:
-        return rows, None
-    train, test = rows.split(float(share), seed=int(loaded.card.get("seed", 0)))
-    return train, test
 
 
 def _figure(metrics: dict[str, Any]) -> str:

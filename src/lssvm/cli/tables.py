@@ -7,7 +7,7 @@ import gzip
 import os
 from collections.abc import Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from lssvm._core.errors import InvalidInputError
@@ -55,6 +55,12 @@ class Table:
                     f"It has {short_list(self.names)}."
                 )
 
+    def with_categories(self, names: Sequence[str]) -> Table:
+        """Return the table with columns of numbers that are names of categories."""
+        types = {**self.csv.types, **dict.fromkeys(names, "text")}
+        kinds = {**self.kinds, **dict.fromkeys(names, "text")}
+        return replace(self, kinds=kinds, csv=replace(self.csv, types=types))
+
     def scan(
         self,
         target: str | None = None,
@@ -64,8 +70,6 @@ class Table:
         **options: Any,
     ) -> Scan:
         """Return a scan of it."""
-        from dataclasses import replace
-
         from lssvm.blocks import scan
 
         csv = replace(self.csv, types={**self.csv.types, **(types or {})})
@@ -141,8 +145,10 @@ def open_input(path: str, reading: Reading) -> Iterator[Table]:
         yield open_table(name, reading)
 
 
-def check_writable(path: str | None, endings: Sequence[str] = ()) -> None:
-    """Raise where a file could not be written; nothing is left behind.
+def check_writable(
+    path: str | None, endings: Sequence[str] = (), inputs: Sequence[str] = ()
+) -> None:
+    """Raise where a file could not be written, or is one of the inputs; nothing is left behind.
 
     Examples
     --------
@@ -158,7 +164,9 @@ def check_writable(path: str | None, endings: Sequence[str] = ()) -> None:
         raise InvalidInputError(f"{path} has to end in {' or '.join(endings)}.")
     folder = os.path.dirname(os.path.abspath(path))
     reason = ""
-    if os.path.isdir(path):
+    if any(os.path.exists(p) and os.path.realpath(p) == os.path.realpath(path) for p in inputs):
+        reason = "it is the input"
+    elif os.path.isdir(path):
         reason = "it is a folder"
     elif not os.path.isdir(folder):
         reason = f"there is no folder {folder}"

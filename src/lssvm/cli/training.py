@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -99,15 +99,13 @@ def train(
     from lssvm.cli.tables import check_writable, open_table
 
     output = general.output
-    check_writable(model)
-    check_writable(report)
+    check_writable(model, inputs=(data,))
+    check_writable(report, inputs=(data,))
     found = look(open_table(data, reading), columns)
     test_scan = None
     if test_data is not None:
         table = open_table(test_data, reading)
         table.need([found.target, *found.features], ", which the training data have")
-        from dataclasses import replace
-
         test_scan = replace(found, table=table).scan()
     fitted = fit_look(found, fitting, general, output, test, test_scan)
     metrics = None
@@ -115,10 +113,12 @@ def train(
         held = fitted.test
         if test_data is not None:
             held = model_scan(fitted.model, table, found.target, columns.weight)
+            fitted = replace(fitted, test=held)
         metrics = measure(fitted.model, held)
     if refit and metrics is not None and not fitted.interrupted:
         fitted = _refit(fitted, output)
-    written = _write(fitted, metrics, model, data, columns, general, test, refit)
+    share = test if fitted.test is not None and test_data is None else 0.0
+    written = _write(fitted, metrics, model, data, columns, general, share, refit)
     if fitted.interrupted:
         output.note(f"lssvm: interrupted; the best model so far is in {model}")
         output.result(written)
@@ -156,7 +156,7 @@ def tune(
     from lssvm.cli.tables import check_writable, open_table
 
     output = general.output
-    check_writable(model)
+    check_writable(model, inputs=(data,))
     found = look(open_table(data, reading), columns)
     fitted = fit_look(found, fitting, general, output, 0.0)
     results = searched(fitted.model, best)
@@ -266,8 +266,6 @@ def _score(model: Any, score: float) -> float:
 
 def _refit(fitted: Fitted, output: Output) -> Fitted:
     """Fit to all rows, at the gamma that was found; C is tuned again."""
-    from dataclasses import replace
-
     from sklearn.base import clone
 
     from lssvm.cli.progress import FitProgress
@@ -301,7 +299,7 @@ def _write(
         "weight": columns.weight,
         "data": os.path.basename(data),
         "rows": look.n_rows,
-        "test_share": test if fitted.test is not None else 0.0,
+        "test_share": test,
         "refit": refit,
         "seed": general.seed,
         "seconds": fitted.seconds,
