@@ -126,7 +126,7 @@ def _by_class(subject: Subject, counts: FloatArray, names: list[str]) -> Markup:
             "precision": None if np.isnan(precision) else precision,
             "roc_auc": None if np.isnan(auc) else auc,
         }
-        said_span = f"{percent(low)} to {percent(high)}" if true[c] > 0 else UNKNOWN
+        said_span = f"{100 * low:.0f} to {100 * high:.0f} %" if true[c] > 0 else UNKNOWN
         rows.append(
             [
                 short(name, 40),
@@ -137,12 +137,14 @@ def _by_class(subject: Subject, counts: FloatArray, names: list[str]) -> Markup:
             ]
         )
     subject.facts["per_class"] = facts
-    return table(
+    made = table(
         "By class: recall is the share of its rows that were found (95 % interval by Wilson), "
-        "precision the share of right ones among those said to be of it, AUC against the others.",
-        ["Class", "Rows", "Recall", "Precision", "ROC AUC"],
+        "precision the share of right ones among those said to be of it, AUC the area under the "
+        "ROC curve against the others.",
+        ["Class", "Rows", "Recall", "Precision", "AUC"],
         rows,
     )
+    return made if len(names) <= SMALL else tag("details", tag("summary", "By class"), made)
 
 
 def rankings(subject: Subject) -> Section | None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lssvm.report.markup import Markup, join, tag
 from lssvm.report.predictions import as_columns
 from lssvm.report.rows import Rows
-from lssvm.report.scales import count, number, percent, short
+from lssvm.report.scales import count, percent, short
 from lssvm.report.subject import Section, Subject, support_size
 
 FloatArray = NDArray[np.float64]
@@ -171,13 +171,15 @@ def _importance(subject: Subject, found: Importance) -> list[Any]:
             f" Of {count(found.all)} columns, the {found.tried} that go most with the predictions "
             "were tried."
         )
-    say = (
-        (lambda v: f"{100 * v:.1f} points".replace("-", "\u2212"))
-        if subject.classification
-        else number
-    )
+
+    def say(mean: float, spread: float) -> str:
+        words = f"{mean:.3f} ± {spread:.3f}"
+        if subject.classification:
+            words = f"{100 * mean:.1f} ± {100 * spread:.1f} points"
+        return words.replace("-", "\u2212")
+
     rows = [
-        (name, float(mean), f"{say(mean)} ± {say(spread).removesuffix(' points')}")
+        (name, float(mean), say(mean, spread))
         for name, mean, spread in zip(
             found.names[:SHOWN], found.mean[:SHOWN], found.spread[:SHOWN], strict=True
         )

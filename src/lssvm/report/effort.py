@@ -88,5 +88,5 @@ def time_spent(subject: Subject, seconds: Mapping[str, float] | None) -> Section
     rows: list[tuple[Any, float, str]] = [(n, s, duration(s)) for n, s in stages.items()]
     caption = f"Time spent, {duration(sum(stages.values()))} in all."
     if len(rows) == 1:
-        caption = "Time spent."
+        caption = "By stage."
     return Section("time", "Time spent", "Time", bar_table(caption, ["Stage", "", "Time"], rows))

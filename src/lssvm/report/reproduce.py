@@ -23,7 +23,8 @@ from lssvm.report.scales import count, number, short
 from lssvm.report.subject import Section, Subject
 
 SPECIAL = ("command", "warnings", "notes")
-COLUMNS = 60  # columns that are listed before the rest is folded away
+COLUMNS = 1200  # columns that are listed
+WIDTH = 60  # letters of a line of code that fit a narrow page
 
 
 def schema_hash(rows: Rows, classes: Any = None) -> str:
@@ -140,8 +141,10 @@ def _text(value: Any) -> str:
 def python_lines(subject: Subject, data: Any, given: dict[str, Any]) -> str:
     """Return the lines that fit the model again."""
     name = type(subject.model).__name__
-    arguments = ", ".join(f"{key}={_text(value)}" for key, value in given.items())
-    made = f"{name}({arguments})"
+    arguments = [f"{key}={_text(value)}" for key, value in given.items()]
+    made = f"{name}({', '.join(arguments)})"
+    if len(made) > WIDTH:
+        made = f"{name}(\n" + "".join(f"    {argument},\n" for argument in arguments) + ")"
     imports = [name]
     lines = []
     if isinstance(subject.estimator, Pipeline):
@@ -251,6 +254,6 @@ def _columns(subject: Subject, digest: str) -> Markup:
     caption = f"Columns of the training rows{seen}; SHA-256 of the schema {digest[:16]}…"
     head = ["Column", "Kind", "What it holds"]
     summary = f"The {count(len(lines))} columns"
-    inner = [table(caption, head, lines[: 20 * COLUMNS], numbers=False)]
+    inner = [table(caption, head, lines[:COLUMNS], numbers=False)]
     inner.append(tag("p", "Schema: ", tag("code", digest), class_="facts"))
     return tag("details", tag("summary", summary), inner)

@@ -33,7 +33,7 @@ def shown(measure: Measure) -> str:
     >>> shown(figure), span(figure)
     ('86.3 %', '84.0 % to 88.0 %')
     """
-    return _say(measure, measure.value)
+    return percent(measure.value) if measure.share else _say(measure, measure.value)
 
 
 def span(measure: Measure) -> str:
@@ -45,7 +45,7 @@ def span(measure: Measure) -> str:
 
 def _say(measure: Measure, value: float) -> str:
     if measure.share:
-        return percent(value)
+        return f"{100 * value:.1f} %"
     if measure.key in ("rmse", "mae", "median_absolute_error") or abs(value) >= 10:
         return number(value)
     return f"{value:.3f}".replace("-", "\u2212")
