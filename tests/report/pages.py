@@ -15,6 +15,7 @@ class Page(HTMLParser):
         self.open: list[str] = []
         self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.words: list[tuple[str, str]] = []
+        self.code: list[str] = []
         self.feed(text)
         self.close()
         assert self.open == [], f"never closed: {self.open}"
@@ -34,6 +35,8 @@ class Page(HTMLParser):
 
     def handle_data(self, data):
         self.words.append((self.open[-1] if self.open else "", data))
+        if self.open[-2:] == ["pre", "code"]:
+            self.code.append(data)
 
     def count(self, tag: str) -> int:
         return sum(name == tag for name, _ in self.tags)
