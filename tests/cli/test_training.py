@@ -153,6 +153,15 @@ def test_what_was_measured_is_in_the_file(here):
     assert card["test_share"] == 0.2
 
 
+def test_the_report_of_a_refit_is_about_the_tested_model(here):
+    words = ("data.csv", "-t", "income", *DROP, "-o", "m.lssvm", "--refit", "--report", "r.html")
+    found = train(*words)
+    page = (here / "r.html").read_text(encoding="utf-8")
+    assert "also among the training rows" not in page
+    assert "fitted again, to all rows" in page
+    assert f"{100 * found['test']['accuracy']:.1f} %" in page
+
+
 def test_a_report_is_written(here):
     found = train("data.csv", "-t", "income", *DROP, "-o", "m.lssvm", "--report", "r.html")
     assert found["report"] == "r.html"

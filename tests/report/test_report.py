@@ -17,6 +17,7 @@ from tests.report.pages import Page
 
 from lssvm import LSSVC, LSSVR, NARX, FixedSizeLSSVC, scan
 from lssvm._core.errors import InvalidInputError
+from lssvm.io import read_header, save
 from lssvm.report import write_report
 
 # Sections that the page of a model with test rows has, beside figures, columns and reproduce.
@@ -177,6 +178,8 @@ def test_the_settings_and_the_schema_are_written_down(tmp_path):
     assert set(facts["versions"]) >= {"lssvm", "Python", "NumPy", "SciPy", "scikit-learn"}
     for version in facts["versions"].values():
         assert version in page.text
+    save(case.model, tmp_path / "m.lssvm")
+    assert read_header(tmp_path / "m.lssvm")["schema_sha256"] == facts["schema_sha256"]
     again, _, _ = made(tmp_path, case)
     assert again["schema_sha256"] == facts["schema_sha256"]
     renamed = case.train.reader.data.rename(columns={"age": "years"})

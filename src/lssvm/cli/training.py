@@ -115,10 +115,16 @@ def train(
             held = model_scan(fitted.model, table, found.target, columns.weight)
             fitted = replace(fitted, test=held)
         metrics = measure(fitted.model, held)
+    tested, notes = fitted, _notes(found)
     if refit and metrics is not None and not fitted.interrupted:
         fitted = _refit(fitted, output)
+<<<<<<< HEAD
     share = test if fitted.test is not None and test_data is None else 0.0
     written = _write(fitted, metrics, model, data, columns, general, share, refit)
+=======
+        notes.append("The model in the file was fitted again, to all rows; this is the tested one.")
+    written = _write(fitted, metrics, model, data, columns, general, test, refit)
+>>>>>>> 8c6d9ff (The report of a refit is about the tested model; its schema hash is that of the model file)
     if fitted.interrupted:
         output.note(f"lssvm: interrupted; the best model so far is in {model}")
         output.result(written)
@@ -127,13 +133,13 @@ def train(
         from lssvm.report import write_report
 
         write_report(
-            fitted.model,
+            tested.model,
             report,
-            train=fitted.train,
-            test=fitted.test,
+            train=tested.train,
+            test=tested.test,
             title=f"{found.target} from {os.path.basename(data)}",
             seconds={"fit": fitted.seconds},
-            settings={"command": _command(), "notes": _notes(found)},
+            settings={"command": _command(), "notes": notes},
         )
         written["report"] = report
     _tell(output, fitted, metrics, model, report)

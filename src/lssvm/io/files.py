@@ -308,6 +308,37 @@ def _schema(texts: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
+def schema_hash(model: Any) -> str:
+    """Return the hash of the training schema that a file of a model has.
+
+    Parameters
+    ----------
+    model : object
+        A fitted model that `save` takes.
+
+    Returns
+    -------
+    str
+        SHA-256 of the columns, their kinds and categories, and the classes, in hexadecimal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm import LSSVC
+    >>> from lssvm.io.files import schema_hash
+    >>> len(schema_hash(LSSVC(gamma=1.0).fit(np.eye(2), [0, 1])))
+    64
+    """
+    from lssvm.io.models import check_storable, write_model
+
+    check_storable(model, "support")
+    record, _ = write_model(model, "support")
+    fitted = record["fitted"]
+    features = {n: fitted.get(n) for n in ("n_features_in_", "feature_names_in_")}
+    texts = {"features": features, "classes": fitted.get("classes_")}
+    return _schema({**texts, "preparation": record.get("preparation")})
+
+
 def _load_1(found: Container, arrays: dict[str, Any]) -> Any:
     """Load a file of format 1."""
     from lssvm.estimators._stored import FORMS

@@ -6,8 +6,8 @@ import hashlib
 import json
 import platform
 import shlex
-import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,10 @@ import sklearn
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from lssvm._core.errors import LSSVMError
+from lssvm._core.version import __version__
 from lssvm.blocks import Scan
+from lssvm.io.files import schema_hash
 from lssvm.report.markup import Markup, clean, join, table, tag
 from lssvm.report.rows import Rows
 from lssvm.report.scales import count, number, short
@@ -27,19 +30,22 @@ COLUMNS = 1200  # columns that are listed
 WIDTH = 60  # letters of a line of code that fit a narrow page
 
 
-def schema_hash(rows: Rows, classes: Any = None) -> str:
-    """Return a digest of the columns, the target and the classes.
+def schema_digest(estimator: Any, rows: Rows, classes: Any = None) -> str:
+    """Return a digest of the columns and the classes: that of a model file, if there can be one.
 
     Examples
     --------
     >>> import numpy as np
     >>> from lssvm import LSSVC
-    >>> from lssvm.report.reproduce import schema_hash
+    >>> from lssvm.report.reproduce import schema_digest
     >>> from lssvm.report.rows import Rows
     >>> X, y = np.eye(2), np.array([0, 1])
-    >>> len(schema_hash(Rows.read(LSSVC(gamma=1.0).fit(X, y), (X, y)), [0, 1]))
+    >>> model = LSSVC(gamma=1.0).fit(X, y)
+    >>> len(schema_digest(model, Rows.read(model, (X, y)), [0, 1]))
     64
     """
+    with suppress(LSSVMError):  # a pipeline, or a kernel that is a function
+        return schema_hash(estimator)
     names = None if classes is None else [str(label) for label in classes]
     schema = {
         "names": list(rows.schema.names),
@@ -54,7 +60,7 @@ def schema_hash(rows: Rows, classes: Any = None) -> str:
 def versions() -> dict[str, str]:
     """Return what ran, by name."""
     return {
-        "lssvm": str(getattr(sys.modules["lssvm"], "__version__", "unknown")),
+        "lssvm": __version__,
         "Python": platform.python_version(),
         "NumPy": np.__version__,
         "SciPy": scipy.__version__,
@@ -76,7 +82,7 @@ def reproduce(subject: Subject, data: Any, settings: Mapping[str, Any] | None) -
     """
     settings = dict(settings or {})
     classes = subject.found.classes if subject.classification else None
-    digest = schema_hash(subject.train, classes)
+    digest = schema_digest(subject.estimator, subject.train, classes)
     found = versions()
     model = subject.model
     params = {k: v for k, v in sorted(model.get_params(deep=False).items())}
