@@ -118,13 +118,9 @@ def train(
     tested, notes = fitted, _notes(found)
     if refit and metrics is not None and not fitted.interrupted:
         fitted = _refit(fitted, output)
-<<<<<<< HEAD
+        notes.append("The model in the file was fitted again, to all rows; this is the tested one.")
     share = test if fitted.test is not None and test_data is None else 0.0
     written = _write(fitted, metrics, model, data, columns, general, share, refit)
-=======
-        notes.append("The model in the file was fitted again, to all rows; this is the tested one.")
-    written = _write(fitted, metrics, model, data, columns, general, test, refit)
->>>>>>> 8c6d9ff (The report of a refit is about the tested model; its schema hash is that of the model file)
     if fitted.interrupted:
         output.note(f"lssvm: interrupted; the best model so far is in {model}")
         output.result(written)
