@@ -135,7 +135,7 @@ def train(
             test=tested.test,
             title=f"{found.target} from {os.path.basename(data)}",
             seconds={"fit": fitted.seconds},
-            settings={"command": _command(), "notes": notes},
+            settings={"command": _command(), "task": found.told(), "notes": notes},
         )
         written["report"] = report
     _tell(output, fitted, metrics, model, report)
@@ -252,7 +252,7 @@ def _command() -> list[str]:
 
 def _notes(look: Look) -> list[str]:
     left = [f"Column {name!r} is left out: {why}." for name, why in look.left_out.items()]
-    return [f"Task: {look.told()}.", *left]
+    return left
 
 
 def _score_name(model: Any) -> str:

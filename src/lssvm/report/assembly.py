@@ -190,8 +190,9 @@ def _category_notes(subject: Subject) -> None:
         strange = np.array([level not in known for level in column.levels] + [False])
         rows = int(strange[column.codes].sum())
         if rows:
+            have = "1 test row has" if rows == 1 else f"{count(rows)} test rows have"
             subject.notes.append(
-                f"{count(rows)} test rows have a category in “{short(name, 40)}” that the training "
+                f"{have} a category in “{short(name, 40)}” that the training "
                 "rows did not have; it counts as none of the known ones."
             )
 

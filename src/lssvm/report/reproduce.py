@@ -18,7 +18,7 @@ from sklearn.pipeline import Pipeline
 
 from lssvm._core.errors import LSSVMError
 from lssvm._core.version import __version__
-from lssvm.blocks import Scan
+from lssvm.blocks import CsvOptions, Scan
 from lssvm.io.files import schema_hash
 from lssvm.report.markup import Markup, clean, join, table, tag
 from lssvm.report.rows import Rows
@@ -95,7 +95,7 @@ def reproduce(subject: Subject, data: Any, settings: Mapping[str, Any] | None) -
         tag("h3", "In Python"),
         _code(python_lines(subject, data, given)),
     ]
-    command = command_line(subject, settings.get("command"))
+    command = command_line(subject, data, given, settings.get("command"))
     if command is not None:
         parts += [tag("h3", "On the command line"), _code(command)]
         subject.facts["command"] = command
@@ -161,8 +161,10 @@ def python_lines(subject: Subject, data: Any, given: dict[str, Any]) -> str:
         lines.append(f"model = {made}.fit(data)")
     else:
         lines.append(f"model = {made}.fit(X, y)")
-    head = f"from lssvm import {', '.join(imports)}"
-    return clean("\n".join([head, "", *lines]))
+    head = [f"from lssvm import {', '.join(imports)}"]
+    if "csv=CsvOptions(" in "".join(lines):
+        head.append("from lssvm.blocks import CsvOptions")
+    return clean("\n".join([*head, "", *lines]))
 
 
 def _scan_line(subject: Subject, data: Scan) -> str:
@@ -182,6 +184,15 @@ def _scan_call(subject: Subject, data: Scan) -> str:
     options = []
     if target:
         options.append(f"target={target[0]!r}" if len(target) == 1 else f"target={list(target)!r}")
+    reader: Any = data.reader
+    while hasattr(reader, "reader"):
+        reader = reader.reader
+    for key in ("columns", "weight", "csv"):
+        value = getattr(reader, key, None)
+        if isinstance(value, CsvOptions):
+            value = None if value == CsvOptions() else value
+        if files and value is not None:
+            options.append(f"{key}={list(value) if isinstance(value, tuple) else value!r}")
     for key, default in (("standardise", True), ("missing", "refuse"), ("max_categories", 64)):
         value = getattr(data, key)
         if value != default:
@@ -189,15 +200,19 @@ def _scan_call(subject: Subject, data: Scan) -> str:
     return f"scan({', '.join([source, *options])})"
 
 
-def command_line(subject: Subject, given: Any) -> str | None:
-    """Return the command that fits the model again; None where the rows are no files."""
-    if given is not None:
-        return clean(given if isinstance(given, str) else shlex.join(str(word) for word in given))
+def command_line(subject: Subject, data: Any, given: dict[str, Any], command: Any) -> str | None:
+    """Return the command that fits the model again; None where no plain one does."""
+    if command is not None:
+        return clean(command if isinstance(command, str) else shlex.join(map(str, command)))
+    reader = getattr(data, "reader", None)
+    extra = [getattr(reader, key, None) for key in ("columns", "weight", "held_out")]
+    if set(given) - {"random_state"} or any(value is not None for value in extra):
+        return None
     files, target = subject.train.files, subject.train.target
     if len(files) != 1 or len(target) != 1 or not hasattr(subject.estimator, "preparation_"):
         return None
     words = ["lssvm", "train", files[0], "--target", target[0], "-o", "model.lssvm"]
-    words += ["--report", "report.html"]
+    words += ["--test", "0", "--report", "report.html"]
     seed = getattr(subject.model, "random_state", None)
     if isinstance(seed, (int, np.integer)):
         words += ["--seed", str(int(seed))]
