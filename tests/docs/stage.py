@@ -70,6 +70,7 @@ SETUPS = {
     "relevance": _NUMBERS,
     "robust": _NUMBERS,
     "sparse": _CLASSES,
+    "scaling": _FLIGHTS,
     "streaming": _FLIGHTS,
     "time_series": _SERIES,
     "tuning": _CLASSES,
@@ -77,7 +78,11 @@ SETUPS = {
 }
 """Code that runs before a page: the X and y of the reader, and the files that he has."""
 
-NEEDS = {"onnx": ("onnxruntime", "skl2onnx"), "streaming": ("pyarrow",)}
+NEEDS = {
+    "onnx": ("onnxruntime", "skl2onnx"),
+    "scaling": ("pyarrow",),
+    "streaming": ("pyarrow",),
+}
 """Libraries without which a page cannot run."""
 
 SKIPPED: dict[str, tuple[str, ...]] = {}
