@@ -63,9 +63,27 @@ with open("credit.csv", "w", newline="") as file:
         table.writerow([*row, ("good", "bad")[label - 1]])
 """
 
+_FITTED = (
+    _CLASSES
+    + """
+from lssvm import FixedSizeLSSVC
+
+model, new_rows = FixedSizeLSSVC(20, C=1.0, gamma=1.0).fit(X, y), X_new
+"""
+)
+
+_MANY_ROWS = """
+import numpy as np
+
+X = np.random.default_rng(0).uniform(-2.0, 2.0, (10_500, 2))
+Y = np.sin(2 * X[:, :1])
+"""
+
 SETUPS = {
     "fixed_size": _CLASSES,
     "greedy": _CLASSES,
+    "many_prototypes": _MANY_ROWS,
+    "model_files": _FITTED,
     "quickstart": _CREDIT,
     "relevance": _NUMBERS,
     "robust": _NUMBERS,
@@ -79,14 +97,19 @@ SETUPS = {
 """Code that runs before a page: the X and y of the reader, and the files that he has."""
 
 NEEDS = {
+    "model_files": ("rich", "sklearn.callback"),
     "onnx": ("onnxruntime", "skl2onnx"),
+    "report": ("pandas",),
     "scaling": ("pyarrow",),
     "streaming": ("pyarrow",),
 }
 """Libraries without which a page cannot run."""
 
-SKIPPED: dict[str, tuple[str, ...]] = {}
-"""Words of the blocks that cannot run here."""
+SKIPPED = {
+    "cluster": {'Client("tcp://scheduler:8786")': "no such machine; test_fixed_dask.py runs it"},
+    "many_prototypes": {"20_000": "takes gigabytes and minutes; tests/solvers runs it smaller"},
+}
+"""Words of the blocks that cannot run here, and why."""
 
 
 def _onnx(names: dict[str, Any], folder: Path) -> None:

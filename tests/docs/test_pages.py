@@ -24,7 +24,7 @@ def test_a_page_runs_as_printed(name, in_empty_folder):
         pytest.importorskip(library)
     names = {}
     exec(SETUPS.get(name, ""), names)
-    run(name, PAGES[name], names, SKIPPED.get(name, ()))
+    run(name, PAGES[name], names, tuple(SKIPPED.get(name, ())))
     CHECKS.get(name, lambda names, folder: None)(names, in_empty_folder)
 
 
