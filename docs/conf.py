@@ -33,7 +33,10 @@ exclude_patterns = ["_build"]
 templates_path = ["_templates"]
 html_theme = "pydata_sphinx_theme"
 html_title = f"lssvm {version}"
-html_theme_options = {"navigation_depth": 3, "show_toc_level": 2}
+html_theme_options = {"navigation_depth": 3, "show_toc_level": 2, "navbar_center": []}
+html_sidebars = {"index": [], "**": ["globaltoc.html"]}
+html_static_path = ["_static"]
+html_css_files = ["pages.css"]
 html_show_sourcelink = False
 
 # The API pages: one per package, made from its __all__.
