@@ -26,6 +26,7 @@ def test_a_page_runs_as_printed(name, in_empty_folder):
     exec(SETUPS.get(name, ""), names)
     run(name, PAGES[name], names, tuple(SKIPPED.get(name, ())))
     CHECKS.get(name, lambda names, folder: None)(names, in_empty_folder)
+    assert PAGES[name], f"{name} has no code: it should not be among the pages to run"
 
 
 def test_what_is_said_of_pages_is_said_of_pages_that_exist():
