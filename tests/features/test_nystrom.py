@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from tests.oracles import fixed_size as oracle
 
-from lssvm._core.errors import InvalidInputError, NumericalWarning
-from lssvm.features import nystrom_map
+from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError, NumericalWarning
+from lssvm.features import nystrom, nystrom_map
 from lssvm.kernels import RBF, FunctionKernel, Linear
 
 
@@ -71,3 +71,36 @@ def test_kernels_that_cannot_be_used():
         nystrom_map(FunctionKernel(lambda X, Y: -np.asarray(RBF(0.5)(X, Y))), Z)
     with pytest.raises(InvalidInputError, match="not finite"):
         nystrom_map(RBF(0.5), Z, gram=np.full((5, 5), np.inf))
+
+
+@pytest.mark.torch
+class TestManyPrototypesOnADevice:
+    """Above a number of prototypes the map is that of a Cholesky factor."""
+
+    @pytest.fixture(autouse=True)
+    def few(self, monkeypatch):
+        monkeypatch.setattr(nystrom, "_FACTORED", 5)
+
+    def test_same_inner_products(self):
+        torch = pytest.importorskip("torch")
+        Z = np.random.default_rng(0).normal(size=(30, 3))
+        kernel = RBF(2.0)
+        factored = nystrom_map(kernel, torch.asarray(Z)).on_host()
+        assert np.allclose(np.tril(factored.T, -1), 0.0)
+        X = np.random.default_rng(1).normal(size=(20, 3))
+        expected = nystrom_map(kernel, Z).transform(kernel(X, Z))
+        found = factored.transform(kernel(X, Z))
+        np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=1e-10)
+
+    def test_singular_to_rounding(self):
+        torch = pytest.importorskip("torch")
+        Z = np.random.default_rng(0).normal(size=(30, 1))
+        with pytest.warns(NumericalWarning, match="added to its diagonal"):
+            found = nystrom_map(RBF(0.1), torch.asarray(Z)).on_host()
+        inner = found.transform(RBF(0.1)(Z, Z))
+        np.testing.assert_allclose(inner @ inner.T, RBF(0.1)(Z, Z), atol=1e-5)
+
+    def test_indefinite(self):
+        torch = pytest.importorskip("torch")
+        with pytest.raises(NotPositiveDefiniteError, match="another kernel"):
+            nystrom_map(RBF(1.0), torch.zeros((6, 1)), gram=-torch.eye(6, dtype=torch.float64))

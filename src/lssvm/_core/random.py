@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lssvm._core.errors import InvalidInputError
+from lssvm._core.namespace import Array
 
 RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState | None
 
@@ -54,6 +55,18 @@ def mix_bits(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     values = (values ^ (values >> np.uint64(30))) * _MIX_1
     values = (values ^ (values >> np.uint64(27))) * _MIX_2
     return values ^ (values >> np.uint64(31))
+
+
+def mix_signed(values: Array) -> Array:
+    """Scramble 64-bit integers as `mix_bits` does, in an array of signed ones of any library."""
+    values = (values ^ _shifted(values, 30)) * int(_MIX_1.view(np.int64))
+    values = (values ^ _shifted(values, 27)) * int(_MIX_2.view(np.int64))
+    return values ^ _shifted(values, 31)
+
+
+def _shifted(values: Array, bits: int) -> Array:
+    """Shift to the right and fill with zeros, not with the sign."""
+    return (values >> bits) & (2 ** (64 - bits) - 1)
 
 
 def hash_positions(positions: NDArray[np.integer], seed: int) -> NDArray[np.uint64]:

@@ -11,15 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from lssvm._core.device import is_foreign
 from lssvm._core.errors import (
     ConvergenceWarning,
     InvalidInputError,
     NotPositiveDefiniteError,
 )
 from lssvm._core.memory import as_bytes
+from lssvm._core.namespace import to_numpy
 from lssvm._core.threads import n_threads
 from lssvm.blocks.frames import is_frame
 from lssvm.blocks.scanning import is_stream
+from lssvm.estimators._anywhere import check_device_rows
 from lssvm.estimators._callbacks import Listened, told, was_stopped
 from lssvm.estimators._many import TUNED_PROTOTYPES, ManyPrototypes, path_method
 from lssvm.estimators._problem import FixedProblem
@@ -33,10 +36,12 @@ from lssvm.estimators._validation import (
     make_folds,
     seed_of,
 )
+from lssvm.estimators.fixed_device import DeviceProblem
 from lssvm.estimators.fixed_reduction import ReducibleModel
 from lssvm.estimators.fixed_stream import StreamUpdate, stream_features, stream_outputs
 from lssvm.features import nystrom_map
 from lssvm.kernels import Kernel, evaluate_expansion, has_gamma, make_kernel, resolve_gamma
+from lssvm.kernels.on_device import expand_on_device
 from lssvm.moments import Moments
 from lssvm.solvers.primal import solve_primal
 from lssvm.tuning import (
@@ -79,6 +84,11 @@ class FixedSizeModel(
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "dual_coef_")
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.array_api_support = True
+        return tags
+
     # -- fitting ---------------------------------------------------------------------------------
 
     def _forget_fit(self) -> None:
@@ -88,6 +98,7 @@ class FixedSizeModel(
         self.__dict__.pop("_stored", None)
 
     def _fit_problem(self, problem: FixedProblem) -> None:
+        problem = self._placed(problem)
         C, reduction = check_C(self.C), self._reduction_settings()
         self._check_solver(reduction)
         if isinstance(self.kernel, str) and self.kernel == "precomputed":
@@ -134,7 +145,7 @@ class FixedSizeModel(
             alone = reduction is not None and reduction.method == "sd"
             whole = [] if alone else self._accumulate(used, kernel, Z)
             moments = None if moments is None else moments.with_whole(whole)
-        map = nystrom_map(kernel, Z)
+        map = problem.map(kernel, Z)
         solved = self._solve(whole, map, problem.table, C_of) if dual is None else dual.solution
         coef, intercept, C_of = self._robust(used, kernel, Z, map, C_of, *solved)
         fit = self._second_level(reduction, problem, kernel, Z, support, moments, C_of, dual)
@@ -156,7 +167,8 @@ class FixedSizeModel(
         support: IntArray,
         whole: list[Moments],
     ) -> None:
-        self._kernel, self._map, self.moments_ = kernel, map, whole
+        self._kernel, self._map = kernel, None if map is None else map.on_host()
+        self.moments_ = [part.on_host() for part in whole]
         self.prototypes_ = self.support_vectors_ = Z
         self.support_, self.n_prototypes_ = support, len(Z)
         self._store_relevance(problem.X, problem.weight)
@@ -191,7 +203,7 @@ class FixedSizeModel(
         cv = self.cv
         n = problem.X.shape[0]
         if is_int(cv) and n <= 10_000:
-            distinct = len(np.unique(hash_rows(problem.X, self._seed)))
+            distinct = len(np.unique(hash_rows(problem.content, self._seed)))
             if distinct < 2:
                 raise InvalidInputError(
                     f"Tuning needs at least 2 distinct rows but there is only 1 (n_samples={n}): "
@@ -200,7 +212,7 @@ class FixedSizeModel(
             cv = min(int(cv), distinct) if cv >= 2 else cv
         if is_int(cv) and cv >= 2:
             # Straight from the rows: no copy of them is made.
-            return content_folds(problem.X, int(cv), labels=problem.labels, seed=self._seed)
+            return content_folds(problem.content, int(cv), labels=problem.labels, seed=self._seed)
         return make_folds(
             cv,
             *problem.given,
@@ -237,7 +249,7 @@ class FixedSizeModel(
                 Z,
                 self._folds(part),
                 (Space().C_grid(N_C) if C is None else np.array([C])) if separate else None,
-                as_bytes(self.memory_budget),
+                part.budget(self.memory_budget),
                 n_threads(self.n_jobs),
                 path_method(self.solver),
             )
@@ -251,7 +263,7 @@ class FixedSizeModel(
             rows = None if space.counted_rows is None else len(problem.sample.X)
             part = replace(space, counted_rows=rows)
             search = self._from_sample(search, objective(problem.sample), part)
-        memory = KeptPoints(objective(problem), as_bytes(self.memory_budget) // 4)
+        memory = KeptPoints(objective(problem), problem.budget(self.memory_budget) // 4)
         result = search.run(
             memory,
             space,
@@ -374,7 +386,8 @@ class FixedSizeModel(
                 "class_weight or targets were set to something else after fit, so that rows cannot "
                 "be added or removed: set them back, or fit again."
             )
-        change = self._accumulate(problem, self._kernel, self.prototypes_)
+        change = self._accumulate(self._placed(problem), self._kernel, self.prototypes_)
+        change = [part.on_host() for part in change]
         # Moments of a part of the prototypes have kept the shift of all of them.
         pairs = [
             (old, new.shifted(old.shift)) for old, new in zip(self.moments_, change, strict=True)
@@ -414,6 +427,19 @@ class FixedSizeModel(
         """Return the class table that belongs to moments of classes."""
         return None
 
+    def _placed(self, problem: Any) -> Any:
+        """Return the problem on the device of the call that is running, where there is one."""
+        place = vars(self).get("_place")
+        if place is None:
+            return problem
+        if getattr(self, "loss", "squared") != "squared" or is_criterion(self.scoring):
+            raise InvalidInputError(
+                f"loss={getattr(self, 'loss', 'squared')!r} with scoring={self.scoring!r} is not "
+                "available on a device: give loss='squared' and scoring=None or a scorer, or "
+                "device=None."
+            )
+        return DeviceProblem.of(problem, place.engine, place.X)
+
     # -- the fitted model ------------------------------------------------------------------------
 
     def _new_rows(self, X: Any) -> Any:
@@ -424,6 +450,8 @@ class FixedSizeModel(
         if hasattr(self, "preparation_"):
             named = hasattr(self, "feature_names_in_") or not is_frame(X)
             return self.preparation_.transform(X if named else np.asarray(X))
+        if is_foreign(X):  # error bars are computed on the host
+            X = to_numpy(X)
         return validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
 
     def _raw_scores(self, X: Any) -> FloatArray:
@@ -431,7 +459,11 @@ class FixedSizeModel(
         check_is_fitted(self)
         if is_stream(X):
             return np.concatenate(list(stream_outputs(self, X)))
-        X = self._new_rows(X)
+        place = vars(self).get("_place")
+        X = self._new_rows(X) if place is None else check_device_rows(self, X)
+        if place is not None:
+            model = (self.prototypes_, self.dual_coef_, self.intercept_)
+            return expand_on_device(place.engine, self._kernel, X, *model)
         return evaluate_expansion(
             self._kernel,
             X,

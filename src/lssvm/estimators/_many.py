@@ -94,6 +94,8 @@ class ManyPrototypes(BaseEstimator):
             return PCG()
         if self.solver != "auto" or self._needs_moments(reduction) is not None:
             return None
+        if not problem.on_host:  # products are what a device is good at
+            return None
         table = problem.table
         chosen = choose_primal(
             problem.n_rows,

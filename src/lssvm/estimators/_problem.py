@@ -9,9 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from lssvm._core.memory import as_bytes
 from lssvm.blocks import ArraySource
 from lssvm.estimators._validation import n_distinct
-from lssvm.kernels import Kernel, resolve_gamma
+from lssvm.features import NystromMap, nystrom_map
+from lssvm.kernels import Kernel, evaluate_expansion, resolve_gamma
 from lssvm.moments import Moments, accumulate
 from lssvm.solvers.reweighting import solve_reweighted
 from lssvm.tuning import Criterion, Folds, hash_rows
@@ -38,11 +40,17 @@ class FixedProblem:
     sample: FixedProblem | None = None  # rows in memory, where the others are read in blocks
     lowered: bool = False  # whether a robust loss has changed the weights
     in_memory: ClassVar[bool] = True
+    on_host: ClassVar[bool] = True
 
     @property
     def n_rows(self) -> int:
         """Rows there are."""
         return len(self.X)
+
+    @property
+    def content(self) -> Any:
+        """The rows where they are hashed fastest."""
+        return self.X
 
     def scale(self) -> float:
         """Return gamma="scale"."""
@@ -56,7 +64,7 @@ class FixedProblem:
 
     def n_distinct(self) -> int:
         """Return the number of rows that differ."""
-        return n_distinct(self.X, False)
+        return n_distinct(self.content, False)
 
     def accumulate(
         self, kernel: Kernel, Z: FloatArray, *, budget: int, threads: int
@@ -66,6 +74,20 @@ class FixedProblem:
         Y = self.Y if self.table is None else np.zeros((len(self.X), 0))
         source = ArraySource(self.X, Y, self.weight, layout.order)
         return accumulate(kernel, source, Z, layout.cells, budget=budget, threads=threads)
+
+    def budget(self, given: Any) -> int:
+        """Return the memory budget in bytes."""
+        return as_bytes(given)
+
+    def map(self, kernel: Kernel, Z: FloatArray) -> NystromMap:
+        """Return the Nystrom map of the prototypes."""
+        return nystrom_map(kernel, Z)
+
+    def evaluate(
+        self, kernel: Kernel, X: FloatArray, Z: FloatArray, *model: FloatArray, **options: Any
+    ) -> FloatArray:
+        """Return K(X, Z) coef + intercept for the coefficients and intercepts of ``model``."""
+        return evaluate_expansion(kernel, X, Z, *model, **options)
 
     def solve_robust(
         self,
@@ -92,7 +114,7 @@ class FixedProblem:
 
     def holds(self, keys: NDArray[np.uint64], seed: int) -> NDArray[np.bool_]:
         """Say which of some hashes of rows are among the rows."""
-        return np.isin(keys, hash_rows(self.X, seed))
+        return np.isin(keys, hash_rows(self.content, seed))
 
     @property
     def groups(self) -> list[IntArray]:

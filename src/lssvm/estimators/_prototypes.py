@@ -102,11 +102,11 @@ def _some_rows(problem: FixedProblem, size: int, seed: int) -> Any:
     most = max(SELECTED_FROM, 20 * size)
     if len(problem.X) <= most:
         return slice(None)
-    _, rows = smallest_hashes(problem.X, most, seed)
+    _, rows = smallest_hashes(problem.content, most, seed)
     if problem.labels is not None:
         count = np.bincount(problem.labels[rows], minlength=int(problem.labels.max()) + 1)
         rare = [
-            smallest_hashes(problem.X, RARE, seed, problem.labels == c)[1]
+            smallest_hashes(problem.content, RARE, seed, problem.labels == c)[1]
             for c in np.flatnonzero(count < RARE)
         ]
         rows = np.concatenate([rows, *rare])

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.memory import peak_memory
+from lssvm._core.namespace import get_namespace
 from lssvm._core.progress import Progress
 from lssvm.blocks.raw import RawBlock
 from lssvm.blocks.scanning import is_stream
@@ -41,11 +42,11 @@ class Decide:
     code: Code
     decoding: str | None
 
-    def __call__(self, raw: FloatArray) -> IntArray:
+    def __call__(self, raw: Any) -> Any:
+        xp = get_namespace(raw)  # tuning may have the outputs on a device
         if len(self.code.matrix) == 2:
-            return np.asarray(raw[:, 0] * self.code.matrix[1, 0] > 0, dtype=np.intp)
-        scores = decode(self.code, raw, self.decoding)
-        return np.asarray(np.argmax(scores, axis=1), dtype=np.intp)
+            return xp.astype(raw[:, 0] * float(self.code.matrix[1, 0]) > 0, xp.int64)
+        return xp.argmax(decode(self.code, raw, self.decoding), axis=1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,6 @@ from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm._core.memory import as_bytes
 from lssvm._core.threads import n_threads
 from lssvm.estimators._uncertain import IntervalMixin, ProbabilityMixin
-from lssvm.kernels import evaluate_expansion
 from lssvm.moments import Moments
 from lssvm.tuning import Folds, hash_rows, smallest_hashes
 from lssvm.tuning.fixed_cells import ClassTable
@@ -108,7 +107,7 @@ def draw(problem: Any, folds: Folds | None, seed: int, size: int) -> tuple[Sampl
         tested = np.zeros(len(problem.X), dtype=bool)
         for test in folds.test:
             tested[test] = True
-    hashes, rows = smallest_hashes(problem.X, size, seed, tested)
+    hashes, rows = smallest_hashes(problem.content, size, seed, tested)
     sample = Sample(
         hashes,
         problem.X[rows],
@@ -154,7 +153,7 @@ class FixedMemory(BaseEstimator):
             tested = np.zeros(len(problem.X), dtype=bool)
             tested[test] = True
             own = np.flatnonzero(tested[rows])
-            held[own] = evaluate_expansion(
+            held[own] = problem.evaluate(
                 kernel,
                 problem.X[rows[own]],
                 Z,

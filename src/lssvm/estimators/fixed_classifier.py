@@ -15,7 +15,9 @@ from lssvm._core.errors import InvalidInputError
 from lssvm._core.random import RandomState
 from lssvm.blocks.scanning import is_stream
 from lssvm.codes import decode, make_code
+from lssvm.estimators._anywhere import computed_anywhere
 from lssvm.estimators._callbacks import reports
+from lssvm.estimators._class_targets import ClassTargets
 from lssvm.estimators._fixed import FixedSizeModel
 from lssvm.estimators._lazy import is_lazy, lazy
 from lssvm.estimators._many import takes_rows
@@ -28,20 +30,26 @@ from lssvm.estimators._validation import (
     check_order,
     check_weight,
     class_totals,
-    class_weights,
     distinct_values,
 )
 from lssvm.estimators.fixed_stream import write_predictions
-from lssvm.moments import Moments
 from lssvm.tuning import Criterion, Misclassification, is_criterion
-from lssvm.tuning.fixed_cells import ClassTable
 
 FloatArray = NDArray[Any]
 IntArray = NDArray[np.intp]
 
 
+@computed_anywhere(
+    *("fit", "partial_fit", "forget", "predict", "decision_function", "predict_proba"),
+    *("predict_log_proba", "predict_set", "score", "sparsity_path"),
+)
 class FixedSizeLSSVC(
-    StreamedClassifier, ClassifierMixin, ThresholdMixin, FixedProbabilityMixin, FixedSizeModel
+    StreamedClassifier,
+    ClassifierMixin,
+    ThresholdMixin,
+    ClassTargets,
+    FixedProbabilityMixin,
+    FixedSizeModel,
 ):
     r"""Fixed-size least squares support vector classifier that tunes itself.
 
@@ -115,6 +123,10 @@ class FixedSizeLSSVC(
     solver : {"auto", "cholesky", "eigen", "tridiagonal", "pcg"} or PCG, default="auto"
         How the systems along a path of C are solved, exactly; or, without moments, conjugate
         gradients for many prototypes (`lssvm.solvers.PCG`); see `lssvm.solvers.choose_primal`.
+    device : None, "cpu", "cuda", "cuda:1", ... or torch.device, default=None
+        Where fit and predict are computed. None: NumPy arrays by NumPy, arrays of torch or CuPy on
+        a GPU there. A device of torch is also given for NumPy arrays, which are copied to it, in
+        blocks where they do not fit. See the guide on GPUs.
     memory_budget : int, str or None, default=None
         Bytes, or "2 GB"; None is 70 % of the available memory.
     n_jobs : int or None, default=None
@@ -216,6 +228,7 @@ class FixedSizeLSSVC(
         threshold: str = "zero",
         calibration: str | None = "auto",
         solver: str = "auto",
+        device: Any = None,
         memory_budget: Any = None,
         n_jobs: int | None = None,
         random_state: RandomState = None,
@@ -242,6 +255,7 @@ class FixedSizeLSSVC(
         self.threshold = threshold
         self.calibration = calibration
         self.solver = solver
+        self.device = device
         self.memory_budget = memory_budget
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -390,59 +404,13 @@ class FixedSizeLSSVC(
             return FixedProblem(given, X, Y, weight, labels, table, support, criterion)
         return FixedProblem(given, X, Y, rows, labels, None, support, criterion)
 
-    def _splits_classes(self) -> bool:
-        """Say whether targets and weights follow from the class, also when rows are added."""
-        return (
-            not self.code_.shares_rows
-            or (isinstance(self.targets, str) and self.targets == "fisher")
-            or (isinstance(self.class_weight, str) and self.class_weight == "balanced")
-        )
-
-    def _table(self, labels: IntArray, counts: FloatArray) -> ClassTable:
-        """Return targets and weight factors of the classes from their total weights."""
-        everyone = np.arange(len(self.classes_))
-        factors = class_weights(self.class_weight, self.classes_, everyone, counts)
-        factors = np.ones(len(everyone)) if factors is None else factors
-        if not np.all(factors > 0):
-            raise InvalidInputError(
-                "class_weight is zero for a whole class: give every class a positive weight, or "
-                "remove its rows."
-            )
-        codes = self.code_.matrix.astype(np.float64)
-        return ClassTable(labels, self._scale_targets(codes, counts * factors), factors)
-
-    def _table_of(self, whole: list[Moments]) -> ClassTable:
-        counts = np.array([part.weight for part in whole])
-        if not np.all(counts > 0) or min(part.n for part in whole) < 1:
-            raise InvalidInputError(
-                "forget would leave a class without rows: keep at least one row of each class."
-            )
-        return self._table(np.empty(0, dtype=np.intp), counts)
-
-    def _scale_targets(self, codes: FloatArray, counts: FloatArray) -> NDArray[np.float64]:
-        """Turn the codes (n_classes, k) of -1, 0, +1 into targets."""
-        if isinstance(self.targets, str) and self.targets == "label":
-            return np.asarray(codes, dtype=np.float64)
-        if isinstance(self.targets, str) and self.targets == "fisher":
-            n_plus, n_minus = counts @ (codes > 0), counts @ (codes < 0)
-            total = n_plus + n_minus  # [Suykens2002, section 3.4.2]: targets -N/N2, +N/N1
-            return np.where(codes > 0, total / n_plus, np.where(codes < 0, -total / n_minus, 0.0))
-        if isinstance(self.targets, (tuple, list)) and len(self.targets) == 2:
-            t1, t2 = (float(t) for t in self.targets)
-            if t1 > 0 and t2 > 0:
-                return np.where(codes > 0, t1, np.where(codes < 0, -t2, 0.0))
-        raise InvalidInputError(
-            f"targets={self.targets!r} is not usable: choose 'label', 'fisher', or a pair (t1, t2) "
-            "of positive numbers for the targets +t1 and -t2."
-        )
-
     def _values(self, raw: FloatArray) -> FloatArray:
         """Return one value for two classes, positive for ``classes_[1]``, else one per class."""
         if len(self.classes_) == 2:
             return np.asarray(raw[:, 0] * self.code_.matrix[1, 0])
         return np.asarray(decode(self.code_, raw, self.decoding))
 
-    def _decide(self, raw: FloatArray) -> IntArray:
+    def _decide(self, raw: Any) -> Any:
         return Decide(self.code_, self.decoding)(raw)
 
     def _finish(self, raw: FloatArray) -> tuple[Any, Any]:

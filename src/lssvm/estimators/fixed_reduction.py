@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -217,7 +217,8 @@ class ReducibleModel(BaseEstimator):
             part = subsample(problem, Z, support, reduction.method)
             given = prototype_systems(kernel, Z, part, problem.groups, problem.table)
         start = None if dual is None else dual.coef
-        basis = PrototypeBasis(kernel, Z, moments, C, start, given, n_threads(self.n_jobs))
+        threads = n_threads(self.n_jobs) if problem.on_host else 1
+        basis = PrototypeBasis(kernel, Z, moments, C, start, given, threads)
         if reduction is not None:
             return self._reduce(basis, reduction, dual)
         self._keep(basis)
@@ -234,9 +235,9 @@ class ReducibleModel(BaseEstimator):
 
     def _keep(self, basis: PrototypeBasis) -> None:
         """Keep the moments of the folds for `sparsity_path` where that is cheap."""
-        size = sum(cell.gram.nbytes for cell in basis.moments.cells)
+        size = 8 * len(basis.Z) ** 2 * len(basis.moments.cells)
         if basis.n_folds > 1 and size <= KEEP * as_bytes(self.memory_budget):
-            self._kept = basis
+            self._kept = replace(basis, moments=basis.moments.on_host())
 
     def _reduce(
         self, basis: PrototypeBasis, reduction: FixedSizeL0, dual: DualFit | None

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.random import RandomState
 from lssvm.blocks.scanning import is_stream
+from lssvm.estimators._anywhere import computed_anywhere
 from lssvm.estimators._callbacks import reports
 from lssvm.estimators._fixed import FixedSizeModel
 from lssvm.estimators._lazy import is_lazy, lazy
@@ -39,6 +40,10 @@ def _updates(model: Any) -> bool:
     return takes_rows(model)
 
 
+@computed_anywhere(
+    *("fit", "partial_fit", "forget", "predict", "predict_interval", "noise_variance_", "score"),
+    "sparsity_path",
+)
 class FixedSizeLSSVR(
     StreamedRegressor,
     MultiOutputMixin,
@@ -111,6 +116,10 @@ class FixedSizeLSSVR(
         How the systems along a path of C are solved, exactly; or, without moments, conjugate
         gradients for many prototypes, see `lssvm.solvers.PCG`. "auto" takes those where moments do
         not fit or would take twice the operations, see `lssvm.solvers.choose_primal`.
+    device : None, "cpu", "cuda", "cuda:1", ... or torch.device, default=None
+        Where fit and predict are computed. None: NumPy arrays by NumPy, arrays of torch or CuPy on
+        a GPU there. A device of torch is also given for NumPy arrays, which are copied to it, in
+        blocks where they do not fit. See the guide on GPUs.
     memory_budget : int, str or None, default=None
         Bytes, or "2 GB"; None is 70 % of the available memory.
     n_jobs : int or None, default=None
@@ -211,6 +220,7 @@ class FixedSizeLSSVR(
         search: Any = "path",
         scoring: Any = None,
         solver: str = "auto",
+        device: Any = None,
         memory_budget: Any = None,
         n_jobs: int | None = None,
         random_state: RandomState = None,
@@ -232,6 +242,7 @@ class FixedSizeLSSVR(
         self.search = search
         self.scoring = scoring
         self.solver = solver
+        self.device = device
         self.memory_budget = memory_budget
         self.n_jobs = n_jobs
         self.random_state = random_state

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lssvm._core.errors import InvalidInputError
+from lssvm._core.namespace import (
+    Array,
+    device,
+    get_namespace,
+    is_numpy,
+    take_rows,
+    take_square,
+    to_numpy,
+)
 
 FloatArray = NDArray[np.float64]
 
@@ -122,8 +132,8 @@ class Moments:
 
     def _match(self, other: Moments) -> None:
         alike = self.shift is other.shift or np.array_equal(
-            np.zeros(self.size) if self.shift is None else self.shift,
-            np.zeros(self.size) if other.shift is None else other.shift,
+            np.zeros(self.size) if self.shift is None else to_numpy(self.shift),
+            np.zeros(self.size) if other.shift is None else to_numpy(other.shift),
         )
         if self.cross.shape != other.cross.shape or not alike:
             raise InvalidInputError(
@@ -137,13 +147,24 @@ class Moments:
 
     def subset(self, index: NDArray[np.intp]) -> Moments:
         """Return the moments for some prototypes only, in the order given."""
-        return self._part(index, np.ix_(index, index))
+        if is_numpy(self.gram):
+            return self._part(index, np.ix_(index, index))
+        return Moments(
+            take_square(self.gram, index),
+            take_rows(self.border, index),
+            take_rows(self.cross, index),
+            self.target,
+            self.squares,
+            self.weight,
+            self.n,
+            None if self.shift is None else take_rows(self.shift, index),
+        )
 
     def _part(self, rows: Any, square: Any) -> Moments:
         return Moments(
             self.gram[square],
             self.border[rows],
-            self.cross[rows],
+            self.cross[rows, ...],
             self.target,
             self.squares,
             self.weight,
@@ -156,9 +177,9 @@ class Moments:
         return Moments(
             self.gram,
             self.border,
-            self.cross[:, columns],
-            self.target[columns],
-            self.squares[columns],
+            self.cross[:, columns] if is_numpy(self.cross) else take_rows(self.cross.T, columns).T,
+            take_rows(self.target, columns),
+            take_rows(self.squares, columns),
             self.weight,
             self.n,
             self.shift,
@@ -200,8 +221,10 @@ class Moments:
             T^T gram T; its lower triangle is read.
         T : array of shape (m, r)
         """
+        if is_numpy(gram):
+            gram = np.tril(gram) + np.tril(gram, -1).T
         return Moments(
-            np.tril(gram) + np.tril(gram, -1).T,
+            gram,
             T.T @ self.border,
             T.T @ self.cross,
             self.target,
@@ -223,8 +246,9 @@ class Moments:
         if targets is None:
             cross, target, squares = self.cross, self.target, self.squares
         else:
-            cross = np.outer(self.border, targets)
-            target, squares = self.weight * targets, self.weight * targets**2
+            own = _alike(targets, self.border)
+            cross = self.border[:, None] * own[None, :]
+            target, squares = self.weight * own, self.weight * own**2
         return Moments(
             factor * self.gram,
             factor * self.border,
@@ -234,6 +258,21 @@ class Moments:
             factor * self.weight,
             self.n,
             self.shift,
+        )
+
+    def on_host(self) -> Moments:
+        """Return the same as NumPy arrays, where they are on a device."""
+        if is_numpy(self.gram):
+            return self
+        return Moments(
+            to_numpy(self.gram),
+            to_numpy(self.border),
+            to_numpy(self.cross),
+            to_numpy(self.target),
+            to_numpy(self.squares),
+            self.weight,
+            self.n,
+            None if self.shift is None else to_numpy(self.shift),
         )
 
     def squared_error(self, coef: FloatArray, intercept: FloatArray) -> FloatArray:
@@ -278,8 +317,9 @@ def total(parts: Iterable[Moments]) -> Moments:
     """
     todo = iter(parts)
     first = next(todo)
-    gram, border, cross = first.gram.copy(), first.border.copy(), first.cross.copy()
-    target, squares, weight, n = first.target.copy(), first.squares.copy(), first.weight, first.n
+    copy = _copier(first.gram)
+    gram, border, cross = copy(first.gram), copy(first.border), copy(first.cross)
+    target, squares, weight, n = copy(first.target), copy(first.squares), first.weight, first.n
     for part in todo:
         gram += part.gram
         border += part.border
@@ -288,3 +328,16 @@ def total(parts: Iterable[Moments]) -> Moments:
         squares += part.squares
         weight, n = weight + part.weight, n + part.n
     return Moments(gram, border, cross, target, squares, weight, n, first.shift)
+
+
+def _copier(like: Array) -> Callable[[Array], Array]:
+    if is_numpy(like):
+        return np.copy
+    return partial(get_namespace(like).asarray, copy=True)
+
+
+def _alike(values: FloatArray, like: Array) -> Array:
+    """Return ``values`` where ``like`` is."""
+    if is_numpy(like):
+        return values
+    return get_namespace(like).asarray(values, device=device(like))

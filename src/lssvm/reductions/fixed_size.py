@@ -9,7 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dtrtri
 
+from lssvm._core.device import Engine
 from lssvm._core.errors import InvalidInputError
+from lssvm._core.namespace import (
+    Array,
+    device,
+    get_namespace,
+    is_numpy,
+    take_rows,
+    take_square,
+    to_numpy,
+)
 from lssvm._core.threads import run_blocks, small_problem
 from lssvm.features import NystromMap, nystrom_map
 from lssvm.kernels import Kernel
@@ -19,6 +29,7 @@ from lssvm.reductions.l0_path import l0_order
 from lssvm.reductions.l0_system import L0System
 from lssvm.reductions.sparsity import SparsityPath, path_sizes
 from lssvm.solvers.primal import primal_system, solve_primal
+from lssvm.solvers.primal_batch import primal_batch, squared_errors
 from lssvm.tuning.fixed_cells import FoldMoments
 
 FloatArray = NDArray[np.float64]
@@ -92,7 +103,7 @@ class PrototypeBasis:
     Z : array of shape (m, d)
         Prototypes.
     moments : FoldMoments
-        Of all rows, and of the folds where there are any.
+        Of all rows, and of the folds where there are any. On a device, so is the work.
     C : array of shape (k,)
         Of every output.
     start : array of shape (m, k) or None
@@ -126,14 +137,24 @@ class PrototypeBasis:
     threads: int = 1
 
     @cached_property
-    def gram(self) -> FloatArray:
-        """K(Z, Z)."""
-        return np.asarray(self.kernel(self.Z, self.Z), dtype=np.float64)
+    def prototypes(self) -> Array:
+        """The prototypes where the moments are."""
+        like = self.moments.cells[0].gram if self.moments.cells else self.Z
+        if is_numpy(like):
+            return self.Z
+        place = Engine(get_namespace(like), device(like))
+        return place.put(np.asarray(self.Z, dtype=np.float64))
+
+    @cached_property
+    def gram(self) -> Array:
+        """K(Z, Z), where the moments are."""
+        found = self.kernel(self.prototypes, self.prototypes)
+        return np.asarray(found, dtype=np.float64) if is_numpy(found) else found
 
     @cached_property
     def map(self) -> NystromMap:
         """The Nystrom map of all prototypes."""
-        return nystrom_map(self.kernel, self.Z, gram=self.gram)
+        return nystrom_map(self.kernel, self.prototypes, gram=self.gram)
 
     @property
     def n_folds(self) -> int:
@@ -198,7 +219,7 @@ class PrototypeBasis:
         [Mall2014]_, eq. (5), on the support. 13 m'^3 operations.
         """
         map = self.map if support is None else self._part(support)
-        coef, intercept = np.zeros((len(map.T), len(columns))), np.zeros(len(columns))
+        coef, intercept = np.zeros((map.T.shape[0], len(columns))), np.zeros(len(columns))
         for group in self.groups(columns):
             at = np.searchsorted(columns, group)
             moments = self.training(v, group)
@@ -212,7 +233,8 @@ class PrototypeBasis:
         return coef, intercept
 
     def _part(self, support: IntArray) -> NystromMap:
-        return nystrom_map(self.kernel, self.Z[support], gram=self.gram[np.ix_(support, support)])
+        Z, gram = take_rows(self.prototypes, support), take_square(self.gram, support)
+        return nystrom_map(self.kernel, Z, gram=gram)
 
     def errors(
         self,
@@ -227,7 +249,12 @@ class PrototypeBasis:
         if not test.weight > 0:
             return [np.zeros((len(grid), len(group))) for grid in grids]
         if not training.weight > 0:
-            return [np.tile(test.squares, (len(grid), 1)) for grid in grids]
+            return [np.tile(to_numpy(test.squares), (len(grid), 1)) for grid in grids]
+        if not is_numpy(test.gram):
+            return [
+                self._device_errors(training, test, *job)
+                for job in zip(supports, maps, grids, strict=True)
+            ]
         floor = _FLOOR * (test.squares - test.target**2 / test.weight)
         out = []
         for support, map, grid in zip(supports, maps, grids, strict=True):
@@ -238,10 +265,27 @@ class PrototypeBasis:
             out.append(np.where(np.isfinite(errors), errors, np.inf))
         return out
 
+    def _device_errors(
+        self,
+        training: Moments,
+        test: Moments,
+        support: IntArray,
+        map: NystromMap,
+        grid: FloatArray,
+    ) -> FloatArray:
+        """Return the squared errors (c, q) on a fold whose moments are on a device."""
+        if len(support) < len(self.Z):
+            training, test = training.subset(support), test.subset(support)
+        coef, intercept = primal_batch([training], map).solve(grid)
+        errors = test.weight * to_numpy(squared_errors(test, coef[0, ...], intercept[0, ...]))
+        return np.where(np.isfinite(errors), errors, np.inf)
+
     def quick_map(self, support: IntArray) -> NystromMap:
         """Return a map of the same inner products by Cholesky where K is far from singular."""
         if len(support) == len(self.Z):
             return self.map
+        if not is_numpy(self.gram):
+            return self._part(support)
         K = self.gram[np.ix_(support, support)]
         factor, info = dpotrf(K, lower=1)
         diagonal = np.diagonal(factor) ** 2
@@ -390,9 +434,10 @@ def _without_support(
     for v in range(n_folds):
         for group in groups:
             training, test = basis.training(v, group), basis.testing(v, group)
-            b = training.target / training.weight if training.weight > 0 else 0.0
+            b = to_numpy(training.target) / training.weight if training.weight > 0 else 0.0
+            squares, target = to_numpy(test.squares), to_numpy(test.target)
             weight[v] += test.weight * len(group)
-            error += float(np.sum(test.squares - 2 * b * test.target + test.weight * b * b))
+            error += float(np.sum(squares - 2 * b * target + test.weight * b * b))
     return weight, error / float(weight.sum())
 
 

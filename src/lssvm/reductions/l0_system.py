@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from lssvm._core.namespace import Array, device, get_namespace, is_numpy, take_square, to_numpy
 from lssvm.moments import Moments
+from lssvm.solvers.primal_batch import PrimalBatch
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -24,7 +26,8 @@ class L0System:
     columns : int array of shape (q,)
         Which outputs of the model these are.
     A : array of shape (m, m)
-        :math:`Q^T S Q - g g^T / s` with :math:`g = Q^T S 1` and s the sum of the weights.
+        :math:`Q^T S Q - g g^T / s` with :math:`g = Q^T S 1` and s the sum of the weights. On a
+        device where the moments are; the systems are then solved there.
     c : array of shape (m, q)
         :math:`Q^T S Y - g t^T / s` with :math:`t = Y^T S 1`.
     mean : array of shape (m,)
@@ -50,7 +53,7 @@ class L0System:
     """
 
     columns: IntArray
-    A: FloatArray
+    A: Array
     c: FloatArray
     mean: FloatArray
     target_mean: FloatArray
@@ -58,17 +61,21 @@ class L0System:
     @classmethod
     def of(cls, moments: Moments, columns: IntArray) -> L0System:
         """Return the system of a training set from its moments: O(m^2)."""
-        mean, target_mean = moments.border / moments.weight, moments.target / moments.weight
-        A = moments.gram - np.outer(moments.border, mean)
-        c = moments.cross - np.outer(mean, moments.target)
-        mean = mean if moments.shift is None else mean + moments.shift
+        border, target = to_numpy(moments.border), to_numpy(moments.target)
+        mean, target_mean = border / moments.weight, target / moments.weight
+        if is_numpy(moments.gram):
+            A = moments.gram - np.outer(border, mean)
+        else:
+            A = moments.gram - moments.border[:, None] * (moments.border / moments.weight)[None, :]
+        c = to_numpy(moments.cross) - np.outer(mean, target)
+        mean = mean if moments.shift is None else mean + to_numpy(moments.shift)
         return cls(columns, A, c, mean, target_mean)
 
     def subset(self, index: IntArray) -> L0System:
         """Return the system of some of its basis functions."""
         return L0System(
             self.columns,
-            self.A[np.ix_(index, index)],
+            take_square(self.A, index),
             self.c[index],
             self.mean[index],
             self.target_mean,
@@ -112,7 +119,7 @@ def reweighted_step(systems: Sequence[L0System], D: FloatArray, C: FloatArray) -
     """
     out = np.zeros((len(D), len(C)))  # outputs without rows stay zero
     for system in systems:
-        scaled = system.A * np.outer(D, D)
+        scaled = _scaled(system.A, D)
         for value in dict.fromkeys(C[system.columns].tolist()):
             inside = C[system.columns] == value
             solved = _ridge(scaled, D[:, None] * system.c[:, inside], value)
@@ -133,19 +140,49 @@ def strongest(systems: Sequence[L0System]) -> int:
     >>> strongest([L0System.of(Moments.of(Q, Q[:, [1]]), np.array([0]))])
     1
     """
-    gain = np.zeros(len(systems[0].A))
+    gain = np.zeros(systems[0].A.shape[0])
     for system in systems:
-        variance = np.diagonal(system.A)
+        variance = _diagonal(system.A)
         floor = np.finfo(np.float64).eps * max(float(np.max(variance, initial=0.0)), 1e-300)
         gain += np.sum(system.c**2, axis=1) / np.maximum(variance, floor)
     return int(np.argmax(gain))
 
 
-def _ridge(A: FloatArray, B: FloatArray, C: float) -> FloatArray:
+def _scaled(A: Array, D: FloatArray) -> Array:
+    """Return D A D."""
+    if is_numpy(A):
+        return A * np.outer(D, D)
+    own = get_namespace(A).asarray(D, device=device(A))
+    return A * own[:, None] * own[None, :]
+
+
+def _diagonal(A: Array) -> FloatArray:
+    if is_numpy(A):
+        return np.diagonal(A)
+    return to_numpy(get_namespace(A).linalg.diagonal(A))
+
+
+def _device_ridge(A: Array, B: FloatArray, C: float) -> FloatArray | None:
+    """Solve (A + I/C) x = B on the device of A; None where it is not positive definite."""
+    batch = PrimalBatch(
+        None, A[None, ...], get_namespace(A).asarray(B, device=device(A))[None, ...]
+    )
+    found = to_numpy(batch.solve_features(np.array([C])))[0, 0]
+    return found if np.all(np.isfinite(found)) else None
+
+
+def _ridge(A: Array, B: FloatArray, C: float) -> FloatArray:
     """Solve (A + I/C) x = B, A positive semidefinite to rounding."""
-    rounding = 10.0 * len(A) * float(np.finfo(np.float64).eps) * float(np.max(np.diagonal(A)))
+    eps = float(np.finfo(np.float64).eps)
+    rounding = 10.0 * A.shape[0] * eps * float(np.max(_diagonal(A)))
     jitter = 0.0 if C * rounding < 0.01 else rounding  # as large as 1/C: the rest is noise
     for _ in range(4):
+        if not is_numpy(A):
+            found = _device_ridge(A, B, 1.0 / (1.0 / C + jitter))
+            if found is not None:
+                return found
+            jitter = max(100.0 * jitter, rounding)
+            continue
         H = A.copy()
         H[np.diag_indices_from(H)] += 1.0 / C + jitter
         try:

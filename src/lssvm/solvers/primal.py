@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,9 +14,11 @@ from scipy.linalg.lapack import dptsv
 
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError, NumericalWarning
 from lssvm._core.lapack import reflect, tridiagonalise
+from lssvm._core.namespace import is_numpy
 from lssvm._core.threads import small_problem
 from lssvm.features import NystromMap
 from lssvm.moments import Moments
+from lssvm.solvers.primal_batch import solve_on_device
 
 FloatArray = NDArray[np.float64]
 
@@ -213,6 +216,7 @@ def solve_primal(moments: Moments, map: NystromMap, C: float) -> tuple[FloatArra
     Parameters
     ----------
     moments : Moments
+        Where they are on a device, so is the work; what comes back is NumPy's.
     map : NystromMap
     C : float
 
@@ -228,16 +232,26 @@ def solve_primal(moments: Moments, map: NystromMap, C: float) -> tuple[FloatArra
     >>> coef.round(6), b.round(6)
     (array([[-1.]]), array([3.]))
     """
+    if not is_numpy(moments.gram):
+        return _solve_repaired(*solve_on_device(moments, map), C)
     with small_problem(moments.size):
-        return _solve_repaired(primal_system(moments, map), C)
+        system = primal_system(moments, map)
+        largest = float(np.max(np.diagonal(system.A), initial=0.0))
+
+        def solve(value: float) -> tuple[FloatArray, FloatArray]:
+            coef, intercept = system.solve(np.array([value]), "cholesky")
+            return coef[0], intercept[0]
+
+        return _solve_repaired(solve, largest, C)
 
 
-def _solve_repaired(system: PrimalSystem, C: float) -> tuple[FloatArray, FloatArray]:
+def _solve_repaired(
+    solve: Callable[[float], tuple[FloatArray, FloatArray]], largest: float, C: float
+) -> tuple[FloatArray, FloatArray]:
     """Solve for one C, with more regularisation where the system is not definite to rounding."""
     jitter = 0.0
-    largest = float(np.max(np.diagonal(system.A), initial=0.0))
     for _ in range(6):
-        coef, intercept = system.solve(np.array([1.0 / (1.0 / C + jitter)]), "cholesky")
+        coef, intercept = solve(1.0 / (1.0 / C + jitter))
         if np.all(np.isfinite(coef)) and np.all(np.isfinite(intercept)):
             if jitter > 0:
                 warnings.warn(
@@ -246,7 +260,7 @@ def _solve_repaired(system: PrimalSystem, C: float) -> tuple[FloatArray, FloatAr
                     NumericalWarning,
                     stacklevel=3,
                 )
-            return coef[0], intercept[0]
+            return coef, intercept
         jitter = max(100.0 * jitter, 1e-14 * largest)
     raise NotPositiveDefiniteError(
         f"The fixed-size system cannot be solved for C={C:.3g}: the moments overflow or are not "

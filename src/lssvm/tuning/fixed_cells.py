@@ -215,6 +215,10 @@ class FoldMoments:
         layout = Cells(layout.order, layout.cells, layout.test, layout.train, added)
         return FoldMoments(layout, [*self.cells, *whole], self.table)
 
+    def on_host(self) -> FoldMoments:
+        """Return the same as NumPy arrays, where they are on a device."""
+        return FoldMoments(self.layout, [cell.on_host() for cell in self.cells], self.table)
+
     @property
     def whole(self) -> list[Moments]:
         """Per class, the moments of all rows."""

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lssvm._core.errors import InvalidInputError
-from lssvm._core.namespace import Array, is_sparse, to_numpy
-from lssvm._core.random import mix_bits
+from lssvm._core.namespace import Array, compat, get_namespace, is_sparse, to_numpy
+from lssvm._core.random import mix_bits, mix_signed
 from lssvm._core.threads import slices
 
 IntArray = NDArray[np.intp]
@@ -19,6 +19,7 @@ IntArray = NDArray[np.intp]
 _BLOCK = 8192
 _CHUNK = 65_536  # rows whose hashes are held at a time
 _LARGE = 200_000  # more rows than this are dealt by their hashes alone
+_DEVICE_BLOCK = 2**20  # rows that are hashed at a time on a device
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -73,7 +74,9 @@ def hash_rows(X: Array, seed: int = 0) -> NDArray[np.uint64]:
     with np.errstate(over="ignore"):
         key = mix_bits(np.arange(X.shape[1], dtype=np.uint64) * _GOLDEN + np.uint64(seed) + _GOLDEN)
         total = np.zeros(X.shape[0], dtype=np.uint64)
-        if is_sparse(X):
+        if compat.is_torch_array(X):
+            total = _device_sums(X, key)
+        elif is_sparse(X):
             table = X.tocoo()
             bits = np.ascontiguousarray(table.data, dtype=np.float64).view(np.uint64)
             parts = np.where(table.data != 0, mix_bits(bits ^ key[table.col]), np.uint64(0))
@@ -85,6 +88,22 @@ def hash_rows(X: Array, seed: int = 0) -> NDArray[np.uint64]:
                 bits = np.where(block != 0, mix_bits(block.view(np.uint64) ^ key), np.uint64(0))
                 total[part] = bits.sum(axis=1, dtype=np.uint64)
         return mix_bits(total + np.uint64(seed) * _GOLDEN)
+
+
+def _device_sums(X: Array, key: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return the sums of the mixed bits of every row, computed where a torch tensor is.
+
+    torch has no unsigned 64-bit arithmetic; that of signed integers has the same bits.
+    """
+    torch = get_namespace(X)
+    place = {"dtype": torch.int64, "device": X.device}
+    keys = torch.asarray(key.view(np.int64).copy(), **place)
+    total = torch.empty(X.shape[0], **place)
+    for part in slices(X.shape[0], _DEVICE_BLOCK):
+        block = X[part].to(torch.float64).contiguous()
+        bits = mix_signed(block.view(torch.int64) ^ keys)
+        total[part] = torch.where(block != 0, bits, 0).sum(dim=1)
+    return to_numpy(total).view(np.uint64)
 
 
 def content_folds(
@@ -136,10 +155,14 @@ def content_folds(
     return _from_assignment(fold, n_folds)
 
 
+def _chunk(X: Array) -> int:
+    return _DEVICE_BLOCK if compat.is_torch_array(X) else _CHUNK
+
+
 def _by_hash(X: Array, n_folds: int, seed: int) -> Folds:
     """Deal rows by their hashes: 1 byte a row, and 4 for the numbers of the rows."""
     fold = np.empty(X.shape[0], dtype=np.min_scalar_type(n_folds))
-    for part in slices(X.shape[0], _CHUNK):
+    for part in slices(X.shape[0], _chunk(X)):
         high = hash_rows(X[part], seed) >> np.uint64(32)
         fold[part] = (high * np.uint64(n_folds)) >> np.uint64(32)
     return _from_assignment(fold, n_folds)
@@ -182,7 +205,7 @@ def smallest_hashes(
     """
     hashes, rows = np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.intp)
     limit = np.uint64(np.iinfo(np.uint64).max)
-    for part in slices(X.shape[0], max(_CHUNK, size)):
+    for part in slices(X.shape[0], max(_chunk(X), size)):
         new = hash_rows(X[part], seed)
         small = new <= limit
         if among is not None:

@@ -1,0 +1,231 @@
+"""Where a model is computed: an array library and one of its devices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from lssvm._core.errors import InvalidInputError, MemoryBudgetError, MissingDependencyError
+from lssvm._core.memory import available_memory
+from lssvm._core.namespace import Array, compat, device, get_namespace, to_numpy
+
+_LEAST = 64  # rows of a block below which memory has run out for good
+
+
+def is_foreign(array: Any) -> bool:
+    """Say whether ``array`` is one of another library than NumPy that computes by itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm._core.device import is_foreign
+    >>> is_foreign(np.ones(2)), is_foreign([1.0])
+    (False, False)
+    """
+    if isinstance(array, np.ndarray) or not compat.is_array_api_obj(array):
+        return False
+    return not (compat.is_dask_array(array) or compat.is_pydata_sparse_array(array))
+
+
+@dataclass(frozen=True, eq=False)
+class Engine:
+    """An array library and a device of it.
+
+    Attributes
+    ----------
+    xp : namespace
+        Of the array-API standard.
+    device : object
+        As the library names it.
+    """
+
+    xp: Any
+    device: Any
+
+    @property
+    def is_torch(self) -> bool:
+        """Whether the library is torch."""
+        return bool(compat.is_torch_namespace(self.xp))
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether the work is done by torch on an NVIDIA or AMD GPU."""
+        return self.is_torch and getattr(self.device, "type", None) == "cuda"
+
+    def put(self, values: Any, dtype: Any = None) -> Array:
+        """Return ``values`` as an array on the device, floats as float64 unless ``dtype`` is given.
+
+        A NumPy array goes there as it is and changes its type there.
+        """
+        if is_foreign(values) and not self._owns(values):
+            values = to_numpy(values)
+        if isinstance(values, np.ndarray) and self.is_torch and not values.flags.writeable:
+            values = values.copy()  # torch warns of memory that it must not write to
+        array = self.xp.asarray(values, device=self.device)
+        if dtype is None:
+            floats = self.xp.isdtype(array.dtype, "real floating")
+            dtype = self.xp.float64 if floats else array.dtype
+        return array if array.dtype == dtype else self.xp.astype(array, dtype)
+
+    def _owns(self, array: Array) -> bool:
+        return get_namespace(array) is self.xp
+
+    def zeros(self, *shape: int) -> Array:
+        """Return an array of zeros on the device."""
+        return self.xp.zeros(shape, dtype=self.xp.float64, device=self.device)
+
+    def free_bytes(self) -> int:
+        """Return the memory that can still be taken there."""
+        if self.is_cuda:
+            cuda = self.xp.cuda
+            cached = cuda.memory_reserved(self.device) - cuda.memory_allocated(self.device)
+            return int(cuda.mem_get_info(self.device)[0]) + int(cached)
+        if compat.is_cupy_namespace(self.xp):
+            import cupy
+
+            return int(cupy.cuda.runtime.memGetInfo()[0]) + int(
+                cupy.get_default_memory_pool().free_bytes()
+            )
+        return available_memory()
+
+    def release(self) -> None:
+        """Give back memory that the library holds but does not use."""
+        if self.is_cuda:
+            self.xp.cuda.empty_cache()
+
+
+def find_engine(device_name: Any, X: Any, *, dispatch: bool) -> Engine | None:
+    """Return what computes on ``X``; None is NumPy on the host.
+
+    Parameters
+    ----------
+    device_name : None, str or torch.device
+        None: where ``X`` is. "cpu" is NumPy for NumPy arrays and otherwise the library of ``X``;
+        everything else is a device of torch.
+    X : array-like
+    dispatch : bool
+        Whether arrays of other libraries in host memory are to be computed by those libraries
+        (scikit-learn's ``array_api_dispatch``); otherwise only those that are on an accelerator.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm._core.device import find_engine
+    >>> find_engine(None, np.ones((2, 2)), dispatch=True) is None
+    True
+    """
+    foreign = is_foreign(X)
+    if device_name is None:
+        if not foreign or not (dispatch or _on_accelerator(X)):
+            return None
+        return Engine(get_namespace(X), device(X))
+    if isinstance(device_name, str) and device_name == "cpu" and not foreign:
+        return None
+    if foreign and not compat.is_torch_array(X):
+        if isinstance(device_name, str) and device_name == "cpu" and not _on_accelerator(X):
+            return Engine(get_namespace(X), device(X))
+        raise InvalidInputError(
+            f"device={device_name!r} cannot be used with arrays of {type(X).__module__}: leave it "
+            "out, and they are computed where they are."
+        )
+    return _torch_engine(device_name)
+
+
+def _on_accelerator(X: Any) -> bool:
+    if compat.is_torch_array(X):
+        return bool(X.device.type != "cpu")
+    return bool(compat.is_cupy_array(X))
+
+
+def _torch_engine(name: Any) -> Engine:
+    try:
+        import torch
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"device={name!r} needs torch, which is not installed: pip install lssvm[gpu], or "
+            "device=None to compute with NumPy."
+        ) from error
+    try:
+        place = torch.device(name)
+    except (RuntimeError, TypeError) as error:
+        raise InvalidInputError(
+            f"device={name!r} is not usable: give None, 'cpu', 'cuda', 'cuda:1', or a torch.device."
+        ) from error
+    if place.type == "cuda":
+        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        if (place.index or 0) >= count:
+            raise InvalidInputError(
+                f"device={name!r} is not there: torch sees {count} CUDA devices. Give one of them, "
+                "or device=None to compute with NumPy."
+            )
+        if place.index is None:
+            place = torch.device("cuda", torch.cuda.current_device())
+    elif place.type != "cpu":
+        raise InvalidInputError(
+            f"device={name!r} is not usable: models are computed in float64, which is supported "
+            "on 'cpu' and 'cuda'."
+        )
+    return Engine(get_namespace(torch.empty(0)), place)
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Say whether an error means that a device has no memory left."""
+    return type(error).__name__ == "OutOfMemoryError" or (
+        isinstance(error, MemoryError) and not isinstance(error, MemoryBudgetError)
+    )
+
+
+@dataclass
+class Halving:
+    """Works through rows in blocks, smaller ones from when memory runs out.
+
+    Attributes
+    ----------
+    engine : Engine
+    rows : int
+        Rows of a block; halved whenever a block does not fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm._core.device import Engine, Halving
+    >>> seen = []
+    >>> def work(part):
+    ...     if part.stop - part.start > 100:
+    ...         raise MemoryError
+    ...     seen.append(part.stop)
+    >>> blocks = Halving(Engine(np, "cpu"), 256)
+    >>> blocks.run(work, 150)
+    >>> seen, blocks.rows
+    ([64, 128, 150], 64)
+    """
+
+    engine: Engine
+    rows: int
+    halved: int = field(default=0)
+
+    def run(self, work: Callable[[slice], Any], n: int) -> None:
+        """Call ``work`` on consecutive slices of ``range(n)``.
+
+        A call that fails for lack of memory must have changed nothing.
+        """
+        start = 0
+        while start < n:
+            part = slice(start, min(start + self.rows, n))
+            try:
+                work(part)
+            except Exception as error:
+                if not out_of_memory(error):
+                    raise
+                if self.rows <= _LEAST:
+                    raise MemoryBudgetError(
+                        f"The device has no memory left for a block of {self.rows} rows: give "
+                        "fewer prototypes or folds, or free memory of the device."
+                    ) from error
+                self.engine.release()
+                self.rows, self.halved = self.rows // 2, self.halved + 1
+                continue
+            start = part.stop

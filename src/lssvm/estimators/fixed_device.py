@@ -1,0 +1,107 @@
+"""The fixed-size model on a device: the problem of a fit whose passes run there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lssvm._core.device import Engine
+from lssvm._core.errors import InvalidInputError
+from lssvm._core.namespace import Array
+from lssvm.blocks.device_rows import DeviceRows
+from lssvm.estimators._problem import FixedProblem
+from lssvm.features import NystromMap, nystrom_map
+from lssvm.kernels import Kernel
+from lssvm.kernels.on_device import check_device_kernel, expand_on_device
+from lssvm.moments import Moments
+from lssvm.moments.on_device import accumulate_on_device
+from lssvm.tuning.fixed_cells import make_cells
+from lssvm.tuning.on_device import DeviceObjective
+
+FloatArray = NDArray[Any]
+
+
+@dataclass
+class DeviceProblem(FixedProblem):
+    """A problem whose passes and systems are computed on a device.
+
+    What depends on the content of single rows (folds, the draw of prototypes and of rows kept for
+    calibration) uses the copy of the rows on the host.
+    """
+
+    on_host: ClassVar[bool] = False
+    engine: Engine = field(kw_only=True)
+    on_device: Array | None = field(default=None, kw_only=True)  # the rows, where they came so
+
+    @classmethod
+    def of(cls, problem: FixedProblem, engine: Engine, X: Array | None) -> DeviceProblem:
+        """Return a problem as one on a device; ``X`` are all rows that were given."""
+        if X is not None and problem.support is not None:
+            X = engine.xp.take(X, engine.put(problem.support), axis=0)
+        known = {f.name: getattr(problem, f.name) for f in fields(problem)}
+        return cls(**known, engine=engine, on_device=X)
+
+    @cached_property
+    def rows(self) -> DeviceRows:
+        """The rows on their way to the device."""
+        columns = {"Y": self.Y, "weight": self.weight, "labels": self.labels}
+        used = {name: column for name, column in columns.items() if column is not None}
+        return DeviceRows(self.engine, self.X if self.on_device is None else self.on_device, used)
+
+    @property
+    def content(self) -> Any:
+        """The rows on the device, where torch keeps them there."""
+        kept = self.rows.kept if self.engine.is_torch else None
+        return self.X if kept is None else kept["X"]
+
+    def objective(self, kernel: Any, Z: FloatArray, folds: Any, *rest: Any) -> Any:
+        """Return what tuning minimises."""
+        C_grid, _, _, *method = rest
+        return DeviceObjective(
+            kernel,
+            self.X,
+            self.Y,
+            Z,
+            folds,
+            self.criterion(),
+            self.weight,
+            self.table,
+            C_grid,
+            self.budget(0),
+            1,
+            *method,
+            rows=self.rows,
+        )
+
+    def budget(self, given: Any) -> int:
+        """Return the bytes that may be taken on the device."""
+        return int(0.7 * self.engine.free_bytes())
+
+    def accumulate(
+        self, kernel: Kernel, Z: FloatArray, *, budget: int, threads: int
+    ) -> list[Moments]:
+        """Return the moments of all rows, per class where there is a table."""
+        check_device_kernel(kernel)
+        layout = make_cells(None, len(self.X), self.table)
+        k = self.Y.shape[1] if self.table is None else 0
+        return accumulate_on_device(kernel, self.rows, Z, layout.order, layout.cells, n_targets=k)
+
+    def map(self, kernel: Kernel, Z: FloatArray) -> NystromMap:
+        """Return the Nystrom map on the device."""
+        return nystrom_map(kernel, self.engine.put(np.asarray(Z, dtype=np.float64)))
+
+    def evaluate(
+        self, kernel: Kernel, X: FloatArray, Z: FloatArray, *model: FloatArray, **options: Any
+    ) -> FloatArray:
+        """Return K(X, Z) coef + intercept for the coefficients and intercepts of ``model``."""
+        return expand_on_device(self.engine, kernel, X, Z, *model)
+
+    def solve_robust(self, *args: Any, **options: Any) -> Any:
+        """Refuse losses other than the squared error."""
+        raise InvalidInputError(
+            "Only loss='squared' is available on a device: give it, or device=None."
+        )

@@ -1,0 +1,103 @@
+import builtins
+
+import numpy as np
+import pytest
+
+from lssvm._core.device import Engine, Halving, find_engine, is_foreign, out_of_memory
+from lssvm._core.errors import InvalidInputError, MemoryBudgetError, MissingDependencyError
+from lssvm._core.namespace import get_namespace, to_numpy
+
+X = np.arange(6.0).reshape(3, 2)
+NUMPY = Engine(get_namespace(X), "cpu")
+
+
+class OutOfMemoryError(RuntimeError):
+    """As torch and CuPy name theirs."""
+
+
+def test_numpy_arrays_stay_with_numpy():
+    assert find_engine(None, X, dispatch=True) is None
+    assert find_engine("cpu", X, dispatch=False) is None
+    assert find_engine(None, X.tolist(), dispatch=True) is None
+
+
+def test_strict_arrays_follow_the_setting():
+    strict = pytest.importorskip("array_api_strict")
+    A = strict.asarray(X)
+    assert is_foreign(A)
+    assert find_engine(None, A, dispatch=False) is None
+    assert find_engine(None, A, dispatch=True).xp is strict
+    assert find_engine("cpu", A, dispatch=False).xp is strict
+    with pytest.raises(InvalidInputError, match="leave it out"):
+        find_engine("cuda", A, dispatch=True)
+    other = strict.asarray(X, device=strict.Device("device1"))
+    np.testing.assert_array_equal(to_numpy(other), X)
+
+
+def test_without_torch(monkeypatch):
+    real = builtins.__import__
+
+    def without(name, *args, **kwargs):
+        if name == "torch":
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(MissingDependencyError, match=r"lssvm\[gpu\]"):
+        find_engine("cuda", X, dispatch=False)
+
+
+@pytest.mark.torch
+def test_torch_devices():
+    torch = pytest.importorskip("torch")
+    A = torch.asarray(X)
+    engine = find_engine(torch.device("cpu"), X, dispatch=False)
+    assert engine.is_torch and not engine.is_cuda
+    assert find_engine(None, A, dispatch=False) is None
+    assert find_engine("cpu", A, dispatch=False).is_torch
+    assert engine.put(X.astype(np.float32)).dtype == torch.float64
+    assert engine.put(np.arange(3, dtype=np.int32)).dtype == torch.int32
+    for wrong in ("gpu", 1.5):
+        with pytest.raises(InvalidInputError, match="is not usable"):
+            find_engine(wrong, X, dispatch=False)
+    with pytest.raises(InvalidInputError, match="float64"):
+        find_engine("meta", X, dispatch=False)
+    with pytest.raises(InvalidInputError, match="CUDA devices"):
+        find_engine("cuda:99", X, dispatch=False)
+
+
+def test_what_counts_as_out_of_memory():
+    assert out_of_memory(OutOfMemoryError())
+    assert out_of_memory(MemoryError())
+    assert not out_of_memory(MemoryBudgetError())
+    assert not out_of_memory(RuntimeError())
+
+
+def test_blocks_are_halved_and_every_row_is_seen_once():
+    seen, blocks = [], Halving(NUMPY, 1000)
+
+    def work(part):
+        if part.stop - part.start > 130:
+            raise OutOfMemoryError
+        seen.extend(range(part.start, part.stop))
+
+    blocks.run(work, 2345)
+    assert seen == list(range(2345))
+    assert blocks.rows == 125
+    assert blocks.halved == 3
+
+
+def test_memory_that_never_suffices():
+    def work(part):
+        raise OutOfMemoryError
+
+    with pytest.raises(MemoryBudgetError, match="fewer prototypes"):
+        Halving(NUMPY, 1000).run(work, 10)
+
+
+def test_other_errors_are_not_hidden():
+    def work(part):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        Halving(NUMPY, 1000).run(work, 10)

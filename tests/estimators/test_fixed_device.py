@@ -1,0 +1,237 @@
+"""The fixed-size estimators on a device: the same model as with NumPy on the host."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.model_selection import ShuffleSplit
+
+from lssvm import FixedSizeLSSVC, FixedSizeLSSVR, scan
+from lssvm._core.errors import InvalidInputError
+from lssvm.blocks import device_rows
+from lssvm.reductions import FixedSizeL0
+from lssvm.tuning import hash_rows, smallest_hashes
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(400, 3))
+F = np.sin(3.0 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.5 * rng.normal(size=400)
+BINARY = (F > 0).astype(int)
+THREE = np.digitize(F, [-0.5, 0.5])
+WEIGHT = rng.uniform(0.5, 2.0, size=400) * (np.arange(400) % 7 > 0)
+LIBRARIES = ["array_api_strict", pytest.param("torch", marks=pytest.mark.torch)]
+
+
+def fit_elsewhere(model, library, *arrays):
+    xp = pytest.importorskip(library)
+    return clone(model).set_params(device="cpu").fit(*(xp.asarray(array) for array in arrays))
+
+
+def close(found, expected, rtol=1e-8):
+    found = np.asarray(found)
+    np.testing.assert_allclose(found, expected, rtol=0.0, atol=rtol * np.abs(expected).max())
+
+
+CASES = {
+    "regression": (FixedSizeLSSVR(40, cv=4), (X, F)),
+    "outputs": (FixedSizeLSSVR(40, cv=4, gamma=0.5), (X, np.stack([F, X[:, 0]], 1))),
+    "weights": (FixedSizeLSSVR(40, cv=4), (X, F, WEIGHT)),
+    "two classes": (FixedSizeLSSVC(40, cv=4), (X, BINARY)),
+    "balanced": (FixedSizeLSSVC(40, cv=4, class_weight="balanced"), (X, BINARY)),
+    "pairs": (FixedSizeLSSVC(40, cv=4, gamma=0.3), (X, THREE, WEIGHT)),
+    "one against all": (FixedSizeLSSVC(40, cv=4, multiclass="ova"), (X, THREE)),
+    "holdout": (FixedSizeLSSVC(40, cv=0.3, gamma=0.5), (X, BINARY)),
+    "overlap": (
+        FixedSizeLSSVR(40, gamma=0.3, cv=ShuffleSplit(3, random_state=0, test_size=0.3)),
+        (X, F),
+    ),
+    "scorer": (FixedSizeLSSVC(40, gamma=0.3, cv=4, scoring="roc_auc"), (X, BINARY)),
+    "pooled scorer": (FixedSizeLSSVR(40, gamma=0.3, cv=15, scoring="r2"), (X, F)),
+    "size": (FixedSizeLSSVR("cv", cv=4, gamma=0.5), (X, F)),
+    "eigen": (FixedSizeLSSVR(40, gamma=0.5, cv=4, solver="eigen"), (X, F)),
+    "linear": (FixedSizeLSSVR(kernel="linear", cv=4), (X, F)),
+    "laplacian": (FixedSizeLSSVR(40, kernel="laplacian", cv=4), (X, F)),
+    "matern": (FixedSizeLSSVC(40, kernel="matern", cv=4), (X, BINARY)),
+    "poly": (FixedSizeLSSVR(40, kernel="poly", gamma=0.3, cv=4), (X, F)),
+    "relevance": (FixedSizeLSSVR(40, gamma="ard", cv=4), (X, F)),
+    "spfs": (FixedSizeLSSVR(40, gamma=0.5, cv=4, reduction="spfs"), (X, F)),
+    "ssd": (FixedSizeLSSVC(40, gamma=0.5, cv=4, reduction="ssd"), (X, BINARY)),
+    "sv-l0": (FixedSizeLSSVC(40, gamma=0.5, cv=4, reduction="sv-l0"), (X, BINARY)),
+    "pairs reduced": (
+        FixedSizeLSSVC(30, C=1.0, gamma=0.5, cv=3, reduction=FixedSizeL0(joint=False)),
+        (X, THREE),
+    ),
+    "as printed": (
+        FixedSizeLSSVR(40, C=1.0, gamma=0.5, reduction=FixedSizeL0(size="l0")),
+        (X, F),
+    ),
+}
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("case", CASES)
+def test_same_parameters_and_predictions(case, library):
+    model, arrays = CASES[case]
+    host = clone(model).fit(*arrays)
+    there = fit_elsewhere(model, library, *arrays)
+    np.testing.assert_allclose(np.asarray(there.C_), host.C_, rtol=1e-12)
+    if host.gamma_ is not None:
+        close(there.gamma_, host.gamma_)
+    assert there.n_prototypes_ == host.n_prototypes_
+    np.testing.assert_array_equal(np.asarray(there.support_), host.support_)
+    outputs = "decision_function" if isinstance(model, FixedSizeLSSVC) else "predict"
+    new = rng.normal(size=(50, 3))
+    xp = pytest.importorskip(library)
+    found = getattr(there, outputs)(xp.asarray(new))
+    assert type(found) is type(there.dual_coef_) is type(xp.asarray(new))
+    close(found, getattr(host, outputs)(new))
+    close(there.predict(xp.asarray(new)), host.predict(new))
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_same_coefficients(library):
+    for model, arrays in (
+        (FixedSizeLSSVC(40, C=3.0, gamma=0.5), (X, THREE)),
+        (FixedSizeLSSVR(40, C=3.0, gamma=0.5), (X, F, WEIGHT)),
+        (FixedSizeLSSVC(40, cv=4), (X, BINARY)),
+    ):
+        host, there = clone(model).fit(*arrays), fit_elsewhere(model, library, *arrays)
+        close(there.dual_coef_, host.dual_coef_)
+        close(there.intercept_, host.intercept_)
+        np.testing.assert_array_equal(np.asarray(there.support_), host.support_)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("kept", [0.5, 0.0])
+def test_host_arrays_on_a_device_of_torch(monkeypatch, kept):
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(device_rows, "_KEPT", kept)
+    monkeypatch.setattr(device_rows, "_ENTRIES", 3 * 90)
+    for model, y in ((FixedSizeLSSVC(40, cv=4), THREE), (FixedSizeLSSVR(40, cv=4, gamma=0.5), F)):
+        host = clone(model).fit(X, y, WEIGHT)
+        there = clone(model).set_params(device=torch.device("cpu")).fit(X, y, WEIGHT)
+        assert isinstance(there.dual_coef_, np.ndarray)
+        assert there.cv_results_["params"] == host.cv_results_["params"]
+        close(there.cv_results_["mean_test_score"], host.cv_results_["mean_test_score"])
+        assert isinstance(there.predict(X), np.ndarray)
+        close(there.predict(X), host.predict(X))
+        again = pickle.loads(pickle.dumps(there))
+        close(again.predict(X), host.predict(X))
+
+
+@pytest.mark.torch
+def test_float32_rows_are_computed_in_float64():
+    torch = pytest.importorskip("torch")
+    small = X.astype(np.float32)
+    host = FixedSizeLSSVR(40, C=3.0, gamma=0.5).fit(small, F)
+    there = FixedSizeLSSVR(40, C=3.0, gamma=0.5, device="cpu").fit(torch.asarray(small), F)
+    assert there.dual_coef_.dtype == torch.float64
+    close(there.dual_coef_, host.dual_coef_)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_rows_are_added_and_removed(library):
+    xp = pytest.importorskip(library)
+    model = FixedSizeLSSVC(40, cv=4, gamma=0.5)
+    host = clone(model).fit(X[:300], BINARY[:300])
+    there = fit_elsewhere(model, library, X[:300], BINARY[:300])
+    for name in ("partial_fit", "forget"):
+        part = slice(300, 400) if name == "partial_fit" else slice(280, 350)
+        getattr(host, name)(X[part], BINARY[part])
+        result = getattr(there, name)(xp.asarray(X[part]), xp.asarray(BINARY[part]))
+        assert result is there
+        close(there.dual_coef_, host.dual_coef_)
+        assert type(there.dual_coef_) is type(xp.asarray(X))
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_everything_comes_back_in_kind(library):
+    xp = pytest.importorskip(library)
+    A, new = xp.asarray(X), X[:20]
+    host, there = FixedSizeLSSVC(40, cv=4).fit(X, THREE), FixedSizeLSSVC(40, cv=4, device="cpu")
+    there.fit(A, xp.asarray(THREE))
+    close(there.predict_proba(xp.asarray(new)), host.predict_proba(new))
+    close(there.predict_log_proba(xp.asarray(new)), host.predict_log_proba(new))
+    np.testing.assert_array_equal(np.asarray(there.predict_set(A)), host.predict_set(X))
+    assert there.score(A, xp.asarray(THREE)) == host.score(X, THREE)
+    assert there.sparsity_path().sizes.tolist() == host.sparsity_path().sizes.tolist()
+    host, there = FixedSizeLSSVR(40, cv=4).fit(X, F), FixedSizeLSSVR(40, cv=4, device="cpu")
+    there.fit(A, xp.asarray(F))
+    for mine, theirs in zip(
+        there.predict(xp.asarray(new), return_std=True),
+        host.predict(new, return_std=True),
+        strict=True,
+    ):
+        assert type(mine) is type(A)
+        close(mine, theirs, 1e-6)
+    close(there.predict_interval(xp.asarray(new)), host.predict_interval(new), 1e-6)
+    close(there.noise_variance_, host.noise_variance_, 1e-6)
+    close(there.predict(new), host.predict(new))  # NumPy rows are taken too
+
+
+@pytest.mark.torch
+def test_scikit_learn_decides_for_arrays_in_host_memory(monkeypatch):
+    torch = pytest.importorskip("torch")
+    A, y = torch.asarray(X), torch.asarray(F)
+    plain = FixedSizeLSSVR(20, C=1.0, gamma=0.5).fit(A, y)
+    assert isinstance(plain.dual_coef_, np.ndarray)
+    assert isinstance(plain.predict(A), np.ndarray)
+    monkeypatch.setenv("SCIPY_ARRAY_API", "1")
+    with config_context(array_api_dispatch=True):
+        there = FixedSizeLSSVR(20, C=1.0, gamma=0.5).fit(A, y)
+        assert isinstance(there.predict(A), torch.Tensor)
+        close(there.dual_coef_, plain.dual_coef_)
+        with pytest.raises(ValueError, match="same namespace"):
+            there.predict(X)
+
+
+@pytest.mark.torch
+def test_rows_are_hashed_alike_on_a_device():
+    torch = pytest.importorskip("torch")
+    rows = X.copy()
+    rows[3, 1], rows[4, 1] = 0.0, -0.0
+    for values in (rows, rows.astype(np.float32)):
+        for seed in (0, 11):
+            found = hash_rows(torch.asarray(values), seed)
+            np.testing.assert_array_equal(found, hash_rows(values, seed))
+            drawn = smallest_hashes(torch.asarray(values), 30, seed)[1]
+            np.testing.assert_array_equal(drawn, smallest_hashes(values, 30, seed)[1])
+
+
+REFUSED = {
+    "function": (FixedSizeLSSVR(20, kernel=lambda A, B: A @ B.T), "a function of NumPy"),
+    "loo": (FixedSizeLSSVR(20, cv="loo"), "cv=10"),
+    "criterion": (FixedSizeLSSVR(20, scoring="press"), "scoring"),
+    "loss": (FixedSizeLSSVR(20, loss="huber"), "loss='squared'"),
+    "solver": (FixedSizeLSSVR(20, solver="tridiagonal"), "solver="),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_a_device_cannot_do_is_said(case):
+    strict = pytest.importorskip("array_api_strict")
+    model, message = REFUSED[case]
+    with pytest.raises(InvalidInputError, match=message):
+        model.set_params(device="cpu").fit(strict.asarray(X), strict.asarray(F))
+
+
+@pytest.mark.torch
+def test_a_scan_is_not_read_by_a_device():
+    torch = pytest.importorskip("torch")
+    with pytest.raises(InvalidInputError, match="memory map"):
+        FixedSizeLSSVR(20, device=torch.device("cpu")).fit(scan(X, target=F))
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_bad_rows_are_refused(library):
+    xp = pytest.importorskip(library)
+    model = fit_elsewhere(FixedSizeLSSVR(20, C=1.0, gamma=0.5), library, X, F)
+    with pytest.raises(ValueError, match="3 features"):
+        model.predict(xp.asarray(X[:, :2]))
+    bad = X[:5].copy()
+    bad[2, 1] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        model.predict(xp.asarray(bad))
+    with pytest.raises(ValueError, match="NaN"):
+        fit_elsewhere(FixedSizeLSSVR(20), library, bad, F[:5])
