@@ -12,6 +12,7 @@ from lssvm import FixedSizeLSSVC, FixedSizeLSSVR, scan
 from lssvm._core.errors import InvalidInputError
 from lssvm.blocks import device_rows
 from lssvm.reductions import FixedSizeL0
+from lssvm.solvers import PCG
 from lssvm.tuning import hash_rows, smallest_hashes
 
 rng = np.random.default_rng(0)
@@ -21,6 +22,9 @@ BINARY = (F > 0).astype(int)
 THREE = np.digitize(F, [-0.5, 0.5])
 WEIGHT = rng.uniform(0.5, 2.0, size=400) * (np.arange(400) % 7 > 0)
 LIBRARIES = ["array_api_strict", pytest.param("torch", marks=pytest.mark.torch)]
+
+
+EXACT = PCG(tol=1e-11)
 
 
 def fit_elsewhere(model, library, *arrays):
@@ -50,6 +54,8 @@ CASES = {
     "pooled scorer": (FixedSizeLSSVR(40, gamma=0.3, cv=15, scoring="r2"), (X, F)),
     "size": (FixedSizeLSSVR("cv", cv=4, gamma=0.5), (X, F)),
     "eigen": (FixedSizeLSSVR(40, gamma=0.5, cv=4, solver="eigen"), (X, F)),
+    "conjugate gradients": (FixedSizeLSSVR(60, C=3.0, gamma=0.5, solver=EXACT), (X, F, WEIGHT)),
+    "pairs by pcg": (FixedSizeLSSVC(60, gamma=0.5, cv=3, solver=EXACT), (X, THREE, WEIGHT)),
     "linear": (FixedSizeLSSVR(kernel="linear", cv=4), (X, F)),
     "laplacian": (FixedSizeLSSVR(40, kernel="laplacian", cv=4), (X, F)),
     "matern": (FixedSizeLSSVC(40, kernel="matern", cv=4), (X, BINARY)),

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.memory import as_bytes, require
+from lssvm._core.namespace import to_numpy
 from lssvm._core.progress import Progress
 from lssvm._core.random import as_generator
 from lssvm._core.threads import n_threads, slices
@@ -123,7 +124,7 @@ class ManyPrototypes(BaseEstimator):
     ) -> tuple[FloatArray, FloatArray]:
         """Return coefficients (m, k) and intercepts (k,); leave the residual on the model."""
         n, m, k = problem.n_rows, len(Z), len(C_of)
-        budget, threads = as_bytes(self.memory_budget), n_threads(self.n_jobs)
+        budget, threads = problem.budget(self.memory_budget), n_threads(self.n_jobs)
         factor, block = 8 * m * (m + 1), 8 * (512 * m + threads * (2**19 + 128 * m))
         require(
             factor + block + 8 * m * 8 * k,
@@ -136,13 +137,13 @@ class ManyPrototypes(BaseEstimator):
         rows = KernelProducts(
             kernel,
             begin_passes(problem),
-            Z,
+            problem.put(Z),
             k,
-            offset=_offset(problem),
+            offset=problem.put(_offset(problem)),
             keep=keep,
             threads=threads,
         )
-        space = make_space(kernel, Z, threads=threads)
+        space = make_space(kernel, problem.put(Z), threads=threads)
         more = max(0, room - (8 * n * (m + k) if keep else 0)) // 2
         report = Progress(int(self.verbose))
         coef, intercept = np.empty((m, k)), np.empty(k)
@@ -156,7 +157,7 @@ class ManyPrototypes(BaseEstimator):
         for part in slices(len(systems), together):
             space.clear()
             for columns, C in systems[part]:
-                self._precondition(space, pcg, problem, columns, C, rows.sums.weight)
+                self._precondition(space, pcg, problem, columns, C, to_numpy(rows.sums.weight))
             wanted = np.concatenate([columns for columns, _ in systems[part]])
             solution = solve_pcg(
                 rows,
@@ -167,7 +168,8 @@ class ManyPrototypes(BaseEstimator):
                 max_iter=pcg.max_iter,
                 on_iteration=lambda i, r: report({"text": f"iteration {i}, residual {r:.1e}"}),
             )
-            coef[:, wanted], intercept[wanted] = solution.coef, solution.intercept
+            coef[:, wanted] = to_numpy(solution.coef)
+            intercept[wanted] = to_numpy(solution.intercept)
             self.residual_ = max(self.residual_, solution.residual)
             self.n_iter_ = max(self.n_iter_, solution.iterations)
         self._no_update = _NO_MOMENTS
@@ -200,7 +202,8 @@ class ManyPrototypes(BaseEstimator):
         own = np.ones(len(rows)) if weight is None else weight[rows]
         mass = float(total[columns[0] if len(total) > 1 else 0])
         if problem.in_memory and size >= len(rows):  # all there are: nothing else is needed
-            space.add(Group(columns, C, problem.X[rows], own, 0.0))
+            some, own = problem.put(problem.X[rows]), problem.put(own)
+            space.add(Group(columns, C, some, own, 0.0))
             return
         # Each row with a chance in proportion to its weight, so that all count the same then.
         chance = np.minimum(1.0, size * own / own.sum())
@@ -208,11 +211,14 @@ class ManyPrototypes(BaseEstimator):
         each = mass / (len(drawn) + m)
         weight = own[drawn] / chance[drawn]
         weight *= each * len(drawn) / max(float(weight.sum()), np.finfo(np.float64).tiny)
-        space.add(Group(columns, C, problem.X[rows[drawn]], weight, each))
+        some, weight = problem.put(problem.X[rows[drawn]]), problem.put(weight)
+        space.add(Group(columns, C, some, weight, each))
 
 
 def begin_passes(problem: Any) -> Callable[[], Iterator[Rows]]:
     """Return the function that begins a pass over the rows of a problem, in memory or not."""
+    if not problem.on_host:
+        return problem.passes  # type: ignore[no-any-return]
     table = problem.table
     apart = table is not None and len(problem.groups) > 1
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, ClassVar
@@ -19,6 +20,7 @@ from lssvm.kernels import Kernel
 from lssvm.kernels.on_device import check_device_kernel, expand_on_device
 from lssvm.moments import Moments
 from lssvm.moments.on_device import accumulate_on_device
+from lssvm.solvers import Rows
 from lssvm.tuning.fixed_cells import make_cells
 from lssvm.tuning.on_device import DeviceObjective
 
@@ -90,9 +92,28 @@ class DeviceProblem(FixedProblem):
         k = self.Y.shape[1] if self.table is None else 0
         return accumulate_on_device(kernel, self.rows, Z, layout.order, layout.cells, n_targets=k)
 
+    def put(self, array: Any) -> Any:
+        """Return an array of numbers on the device, in float64."""
+        return self.engine.put(np.asarray(array, dtype=np.float64))
+
     def map(self, kernel: Kernel, Z: FloatArray) -> NystromMap:
         """Return the Nystrom map on the device."""
-        return nystrom_map(kernel, self.engine.put(np.asarray(Z, dtype=np.float64)))
+        return nystrom_map(kernel, self.put(Z))
+
+    def passes(self) -> Iterator[Rows]:
+        """Begin a pass over all rows for conjugate gradients."""
+        xp, table = self.engine.xp, self.table
+        factors, targets = (None, None) if table is None else (table.factors, table.targets)
+        for _, block in self.rows.blocks(None, [slice(0, self.n_rows)], [*self.rows.columns]):
+            Y, weight = block["Y"], block.get("weight")
+            if table is not None:
+                labels = xp.astype(block["labels"], xp.int64)
+                own = xp.take(self.put(factors), labels, axis=0)
+                weight = own if weight is None else weight * own
+                Y = xp.take(self.put(targets), labels, axis=0)
+                if len(self.groups) > 1:
+                    weight = weight[:, None] * xp.astype(Y != 0, Y.dtype)
+            yield Rows(block["X"], Y, weight)
 
     def evaluate(
         self, kernel: Kernel, X: FloatArray, Z: FloatArray, *model: FloatArray, **options: Any

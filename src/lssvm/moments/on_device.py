@@ -80,7 +80,7 @@ def accumulate_on_device(
         8 * m * (m + n_targets + 1) * (len(cells) + 1),
         engine.free_bytes(),
         what=f"The moments of {m} prototypes in {len(cells)} cells (folds and classes)",
-        advice="Lower n_prototypes, or use fewer folds or multiclass='ova'.",
+        advice="Lower n_prototypes, use fewer folds or multiclass='ova', or solver='pcg'.",
     )
     names = [name for name in ("Y", "weight") if name in rows.columns]
     if n_targets == 0:
