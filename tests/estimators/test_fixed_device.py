@@ -11,6 +11,8 @@ from sklearn.model_selection import ShuffleSplit
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR, scan
 from lssvm._core.errors import InvalidInputError
 from lssvm.blocks import device_rows
+from lssvm.estimators import fixed_device
+from lssvm.prototypes import working_set
 from lssvm.reductions import FixedSizeL0
 from lssvm.solvers import PCG
 from lssvm.tuning import hash_rows, smallest_hashes
@@ -124,6 +126,19 @@ def test_host_arrays_on_a_device_of_torch(monkeypatch, kept):
         close(there.predict(X), host.predict(X))
         again = pickle.loads(pickle.dumps(there))
         close(again.predict(X), host.predict(X))
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_prototypes_are_chosen_on_the_device(monkeypatch, library):
+    model = FixedSizeLSSVC(40, C=1.0, gamma=0.5)
+    host = clone(model).fit(X, BINARY)
+    monkeypatch.setattr(fixed_device, "SELECTED_ON_HOST", 0)
+    used, real = [], working_set._on_device
+    monkeypatch.setattr(working_set, "_on_device", lambda *args: used.append(1) or real(*args))
+    there = fit_elsewhere(model, library, X, BINARY)
+    assert len(used) > 1
+    np.testing.assert_array_equal(np.asarray(there.support_), host.support_)
+    close(there.selection_.entropy_trace, host.selection_.entropy_trace)
 
 
 @pytest.mark.torch

@@ -79,6 +79,10 @@ class FixedProblem:
         """Return the memory budget in bytes."""
         return as_bytes(given)
 
+    def selects_on(self, size: int) -> Any:
+        """Return what computes the choice of ``size`` prototypes; None: NumPy."""
+        return None
+
     def put(self, array: Any) -> Any:
         """Return an array where the work is done."""
         return array

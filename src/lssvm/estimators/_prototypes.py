@@ -85,6 +85,7 @@ class PrototypeMixin(BaseEstimator):
                     y=None if given or problem.labels is None else problem.labels[rows],
                     sample_weight=None if given or problem.weight is None else problem.weight[rows],
                     kernel=self._kernel_at(gamma),
+                    engine=problem.selects_on(size),
                     random_state=self._seed,
                 )
             if not isinstance(rows, slice):

@@ -27,6 +27,10 @@ from lssvm.tuning.on_device import DeviceObjective
 FloatArray = NDArray[Any]
 
 
+SELECTED_ON_HOST = 2000
+"""Prototypes up to which copies to and from a device take longer than their entropies on a host."""
+
+
 @dataclass
 class DeviceProblem(FixedProblem):
     """A problem whose passes and systems are computed on a device.
@@ -91,6 +95,10 @@ class DeviceProblem(FixedProblem):
         layout = make_cells(None, len(self.X), self.table)
         k = self.Y.shape[1] if self.table is None else 0
         return accumulate_on_device(kernel, self.rows, Z, layout.order, layout.cells, n_targets=k)
+
+    def selects_on(self, size: int) -> Any:
+        """Return the device where there is much to compute; few prototypes take NumPy less."""
+        return self.engine if size > SELECTED_ON_HOST else None
 
     def put(self, array: Any) -> Any:
         """Return an array of numbers on the device, in float64."""

@@ -149,7 +149,7 @@ class RenyiEntropy:
             )
         centre = start.mean(axis=0)
         labels = None if task.labels is None else task.labels[rows]
-        members = WorkingSet(start - centre, labels)
+        members = WorkingSet(start - centre, labels, task.engine)
         constant = _constant(h, rows.size)
         trace = [constant - members.log_sum]
         trials, mark, mark_entropy = 0, rows.size, trace[0]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numbers
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from lssvm._core.device import Engine
 from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm._core.random import RandomState, as_generator
 from lssvm.prototypes.kmeans import KMeans
@@ -38,6 +40,7 @@ def select_prototypes(
     y: npt.ArrayLike | None = None,
     sample_weight: npt.ArrayLike | None = None,
     kernel: Kernel | None = None,
+    engine: Engine | None = None,
     random_state: RandomState = None,
 ) -> Selection:
     """Choose the rows of X that become prototypes.
@@ -65,6 +68,9 @@ def select_prototypes(
     kernel : object, optional
         The model's kernel, with ``kernel(X, Z)`` and ``kernel.diag(X)``: needed by
         ``"rpcholesky"``, and by no other rule.
+    engine : Engine, optional
+        What computes the entropies of ``"renyi"``: a device, worth it from some thousand prototypes
+        on. By default NumPy.
     random_state : int, Generator, RandomState or None
         The same seed gives the same selection.
 
@@ -96,7 +102,7 @@ def select_prototypes(
     rng = as_generator(random_state)
     if isinstance(rule, Rule):
         task = _task(rows, _size(n_prototypes), y, sample_weight, kernel, rng)
-        return rule.select(task)
+        return rule.select(replace(task, engine=engine))
     if callable(rule):
         size = _size(n_prototypes)
         return _given(rows, rule(rows, size, int(rng.integers(2**31))), size)

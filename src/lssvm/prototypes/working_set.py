@@ -6,19 +6,32 @@ import math
 
 import numpy as np
 
+from lssvm._core.device import Engine
+from lssvm._core.namespace import to_numpy
 from lssvm.prototypes.sampling import Array, Indices
 
 _ROUNDING = 1e-12
 
 
-def gaussian(A: Array, B: Array) -> Array:
-    """Return exp(-||a - b||^2) for all pairs of rows, shape (a, b)."""
+def gaussian(A: Array, B: Array, engine: Engine | None = None) -> Array:
+    """Return exp(-||a - b||^2) for all pairs of rows, shape (a, b), computed by an engine."""
+    if engine is not None:
+        return _on_device(A, B, engine)
     block = A @ B.T
     block *= 2.0
     block -= np.einsum("ij,ij->i", A, A)[:, None]
     block -= np.einsum("ij,ij->i", B, B)
     np.minimum(block, 0.0, out=block)
     return np.exp(block, out=block)
+
+
+def _on_device(A: Array, B: Array, engine: Engine) -> Array:
+    xp, left, right = engine.xp, engine.put(A), engine.put(B)
+    aa = xp.sum(left * left, axis=1)[:, None]
+    bb = xp.sum(right * right, axis=1)[None, :]
+    block = 2.0 * xp.matmul(left, xp.permute_dims(right, (1, 0))) - aa - bb
+    zero = xp.zeros((), dtype=block.dtype, device=engine.device)
+    return to_numpy(xp.exp(xp.minimum(block, zero)))
 
 
 class WorkingSet:
@@ -34,6 +47,8 @@ class WorkingSet:
         Scaled rows. Changed in place by exchanges.
     labels : ndarray of int, shape (m,), or None
         A candidate replaces only a member of its own class.
+    engine : Engine or None, default=None
+        What computes the kernel between points; None: NumPy.
 
     Notes
     -----
@@ -43,10 +58,11 @@ class WorkingSet:
     is at its turn, so the entropy never falls. Memory O(m^2).
     """
 
-    def __init__(self, points: Array, labels: Indices | None) -> None:
+    def __init__(self, points: Array, labels: Indices | None, engine: Engine | None = None) -> None:
         self.points = points
         self.labels = labels
-        self.kernel = gaussian(points, points)
+        self.engine = engine
+        self.kernel = gaussian(points, points, engine)
         np.fill_diagonal(self.kernel, 0.0)
         self.potential = self.kernel.sum(axis=1)
         self.total = float(self.potential.sum())  # over ordered pairs of different points
@@ -76,7 +92,8 @@ class WorkingSet:
         equally good: the first are kept.
         """
         seen = rng.choice(self.size, -(-self.size // 4), replace=False)
-        loss = gaussian(candidates, self.points[seen]).sum(axis=1) * (self.size / seen.size)
+        block = gaussian(candidates, self.points[seen], self.engine)
+        loss = block.sum(axis=1) * (self.size / seen.size)
         np.maximum(loss, floor, out=loss)
         if labels is not None and self.labels is not None:
             worst = np.full(int(self.labels.max()) + 1, -np.inf)
@@ -109,7 +126,7 @@ class WorkingSet:
         list of (candidate, member, log_sum)
             The exchanges made and the logarithm of the double sum after each.
         """
-        block = gaussian(candidates, self.points)  # (b, m)
+        block = gaussian(candidates, self.points, self.engine)  # (b, m)
         sums = block.sum(axis=1)
         if partners is None:
             best = self._most(block, labels)
