@@ -8,7 +8,7 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.model_selection import ShuffleSplit
 
-from lssvm import FixedSizeLSSVC, FixedSizeLSSVR, scan
+from lssvm import FixedSizeLSSVC, FixedSizeLSSVR, load, save, scan
 from lssvm._core.errors import InvalidInputError
 from lssvm.blocks import device_rows
 from lssvm.estimators import fixed_device
@@ -189,6 +189,17 @@ def test_everything_comes_back_in_kind(library):
     close(there.predict_interval(xp.asarray(new)), host.predict_interval(new), 1e-6)
     close(there.noise_variance_, host.noise_variance_, 1e-6)
     close(there.predict(new), host.predict(new))  # NumPy rows are taken too
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_saved_models_are_those_of_numpy(library, tmp_path):
+    pytest.importorskip("safetensors")
+    there = fit_elsewhere(FixedSizeLSSVC(20, C=1.0, gamma=0.5), library, X, BINARY)
+    save(there, tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert isinstance(again.dual_coef_, np.ndarray)
+    host = FixedSizeLSSVC(20, C=1.0, gamma=0.5).fit(X, BINARY)
+    close(again.decision_function(X), host.decision_function(X))
 
 
 @pytest.mark.torch

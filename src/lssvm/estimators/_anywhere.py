@@ -124,6 +124,16 @@ def _view(model: Any, place: Place | None) -> Any:
     return view
 
 
+def host_model(model: Any) -> Any:
+    """Return a model with NumPy arrays: itself, unless it was fitted to others."""
+    if vars(model).get("_home") is None:
+        return model
+    view = _view(model, None)
+    for name in ("_plain", "_place", "_home"):
+        del view.__dict__[name]
+    return view
+
+
 def _keep_state(model: Any, view: Any, X: Array | None) -> None:
     """Take over what a call has learned, in arrays of the kind of ``X``."""
     state = {name: value for name, value in vars(view).items() if name not in ("_plain", "_place")}

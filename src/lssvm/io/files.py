@@ -87,8 +87,10 @@ def save(
     >>> bool((again.predict_proba(X) == model.predict_proba(X)).all())
     True
     """
+    from lssvm.estimators._anywhere import host_model
     from lssvm.io.models import check_storable, write_model
 
+    model = host_model(model)
     check_storable(model, keep)
     record, arrays = write_model(model, keep)
     fitted = record["fitted"]

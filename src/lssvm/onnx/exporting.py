@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from lssvm._core.errors import InvalidInputError
 from lssvm.blocks.writing import replacing
 from lssvm.estimators import NARX
+from lssvm.estimators._anywhere import host_model
 from lssvm.onnx.column_nodes import add_preparation, column_inputs
 from lssvm.onnx.graph import (
     ML,
@@ -114,6 +115,7 @@ def to_onnx(
         _describe(proto, model, {})
         return proto
     check_is_fitted(last)
+    last = host_model(last)
     if isinstance(last, NARX) or transformers is None:
         if X is not None:
             raise InvalidInputError("X= is for pipelines of scikit-learn: leave it out.")
