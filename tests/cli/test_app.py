@@ -60,6 +60,10 @@ def test_help_names_every_command():
         assert "--json" in good(name, "--help").out
 
 
+def test_without_a_command_there_is_help():
+    assert good().out == good("--help").out
+
+
 def test_the_version():
     assert good("--version").out == f"lssvm {package.__version__}\n"
 

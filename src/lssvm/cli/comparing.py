@@ -40,7 +40,7 @@ def compare(
         int, typer.Option(min=50, help="At most so many rows are read, drawn at random.")
     ] = 20_000,
 ) -> None:
-    """Fit our models and scikit-learn's to the same rows and list what comes out.
+    """Put our models beside scikit-learn's.
 
     All models see the same prepared columns and are tested on the same held-out rows. Ours tune
     themselves; SVC is tuned over a small grid up to 2,000 rows and has its defaults beyond,

@@ -24,7 +24,7 @@ def datasets(
         str, typer.Option("--output", "-o", metavar="FILE.csv", help="Where to; - is stdout.")
     ] = "-",
 ) -> None:
-    """List the data sets that come with the package, or write one as CSV."""
+    """List the bundled data sets, or write one."""
     from lssvm import datasets as bundled
     from lssvm.cli.tables import check_writable
 
@@ -96,7 +96,10 @@ def demo(
         str, typer.Argument(metavar="[FOLDER]", help="Where the files go; made where it is not.")
     ] = "demo-output",
 ) -> None:
-    """Train on bundled data: a model, a report, predictions and an accuracy line."""
+    """Train on bundled data.
+
+    Leaves a model, a report and predictions in a folder and prints an accuracy line.
+    """
     from lssvm.cli.options import Columns, Fitting, Reading
     from lssvm.cli.predicting import predict
     from lssvm.cli.training import train

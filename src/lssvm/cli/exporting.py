@@ -69,7 +69,10 @@ def export(
     out: Annotated[str, typer.Argument(metavar="MODEL.onnx", help="The ONNX file to write.")],
     general: General,
 ) -> None:
-    """Write a model, with the preparation of its columns, as ONNX for other programs."""
+    """Write a model as ONNX for other programs.
+
+    The preparation of its columns is part of it: it has an input for every raw column.
+    """
     from lssvm.cli.cards import load_model
     from lssvm.cli.tables import check_writable
 

@@ -43,10 +43,10 @@ def forecast(
         bool, typer.Option("--test/--no-test", help="Also forecast the last values, as a check.")
     ] = True,
 ) -> None:
-    """Forecast a series by a model of its own past, with intervals.
+    """Forecast a time series, with intervals.
 
-    As a check the last values are forecast from those before them, beside the naive forecast that
-    repeats the last value.
+    The series is modelled by its own past. As a check the last values are forecast from those
+    before them, beside the naive forecast that repeats the last value.
     """
     from lssvm.cli.predicting import _writer
     from lssvm.cli.tables import check_writable, open_table

@@ -45,10 +45,10 @@ def predict(
         typer.Option(metavar="COLUMN", help="Copy a column of the input (* is all)."),
     ] = (),  # type: ignore[assignment]
 ) -> None:
-    """Predict new rows with a model, block by block: they need not fit in memory.
+    """Predict new rows with a model.
 
-    The columns of the model are found by their names; others are not looked at. A file appears when
-    it is complete.
+    Block by block: they need not fit in memory. The columns of the model are found by their names;
+    others are not looked at. A file appears when it is complete.
     """
     from lssvm.cli.cards import load_model
     from lssvm.cli.measuring import is_classifier, model_blocks, model_scan

@@ -29,11 +29,12 @@ def reduce(
     ] = "spfs",
     target: Annotated[str | None, typer.Option("--target", "-t", help="Column to predict.")] = None,
 ) -> None:
-    """Make a model smaller: show the error against the support vectors, keep as few as will do.
+    """Make a model smaller.
 
-    DATA is what the model was trained on (the rows that were held out are held out again). Without
-    --support the smallest model whose cross-validated squared error is within one standard error of
-    the best is taken.
+    Shows the error against the number of support vectors and keeps as few as will do. DATA is what
+    the model was trained on (the rows that were held out are held out again). Without --support the
+    smallest model whose cross-validated squared error is within one standard error of the best is
+    taken.
     """
     from sklearn.base import clone
 

@@ -88,7 +88,7 @@ def train(
         bool, typer.Option("--refit", help="Fit the tested model again, to all rows.")
     ] = False,
 ) -> None:
-    """Train a tuned model on a file and test it on rows it has not seen.
+    """Train a tuned, tested model on a file.
 
     The task is judged by the target; columns of text become categories, missing values are filled
     in, numbers are standardised: all of that is stored in the model file. A fifth of the rows is
@@ -153,7 +153,11 @@ def tune(
     ] = None,
     best: Annotated[int, typer.Option(min=1, help="How many settings are listed.")] = 10,
 ) -> None:
-    """Search for the best C and gamma by cross-validation, on all rows of a file."""
+    """Search for the best C and gamma.
+
+    By cross-validation on all rows of a file; the best settings are listed, with how they were
+    found. A model is written only where -o asks for one.
+    """
     from lssvm.cli.looking import look
     from lssvm.cli.tables import check_writable, open_table
 
