@@ -75,7 +75,7 @@ def test_before_there_is_a_model_nothing_is_written(here, monkeypatch):
     before = sorted(here.iterdir())
     answer = lssvm(*TRAIN, "-o", "new.lssvm")
     assert answer.code == 130
-    assert answer.err.splitlines()[-1] == "lssvm: interrupted before there was anything to save"
+    assert answer.err.splitlines()[-1] == "lssvm: interrupted"
     assert sorted(here.iterdir()) == before
 
 
@@ -83,3 +83,37 @@ def test_the_handler_of_before_is_back_afterwards(here):
     before = signal.getsignal(signal.SIGINT)
     lssvm(*TRAIN, "-o", "new.lssvm")
     assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.parametrize("where", ["lssvm.cli.measuring.measure", "lssvm.report.write_report"])
+def test_a_model_that_is_there_is_not_lost(here, monkeypatch, where):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(where, stop)
+    answer = lssvm(*TRAIN, "-o", "new.lssvm", "--report", "new.html")
+    assert answer.code == 130 and "new.lssvm" in answer.err
+    assert package.load("new.lssvm").classes_.tolist() == ["high", "low"]
+    assert not (here / "new.html").exists()
+
+
+def test_a_refit_that_is_stopped_leaves_the_tested_model(here, monkeypatch):
+    import lssvm.cli.training as module
+
+    lssvm(*TRAIN, "-o", "tested.lssvm")
+    real, fits = module.fit_look, []
+
+    def fit_look(*arguments, **options):
+        fitted = real(*arguments, **options)
+        fits.append(monkeypatch.setattr(type(fitted.model), "fit", stop))
+        return fitted
+
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "fit_look", fit_look)
+    answer = lssvm(*TRAIN, "-o", "new.lssvm", "--refit")
+    assert answer.code == 130 and len(fits) == 1
+    coefficients = [package.load(name).dual_coef_ for name in ("tested.lssvm", "new.lssvm")]
+    assert (coefficients[0] == coefficients[1]).all()
+    assert lssvm("evaluate", "new.lssvm", "data.csv", "--held-out").code == 0

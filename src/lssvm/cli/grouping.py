@@ -53,7 +53,7 @@ def expand(command: Callable[..., None]) -> Callable[..., None]:
             with nullcontext() if session is None else session():
                 command(**values)
         except KeyboardInterrupt as error:
-            sys.stderr.write("lssvm: interrupted before there was anything to save\n")
+            sys.stderr.write("lssvm: interrupted\n")
             raise typer.Exit(INTERRUPTED) from error
 
     required = [p for p in parameters if p.default is inspect.Parameter.empty]

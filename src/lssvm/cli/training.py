@@ -114,29 +114,23 @@ def train(
         if test_data is not None:
             held = model_scan(fitted.model, table, found.target, columns.weight)
             fitted = replace(fitted, test=held)
-        metrics = measure(fitted.model, held)
+        try:
+            metrics = measure(fitted.model, held)
+        except KeyboardInterrupt:  # there is a model, which is not to be lost
+            fitted = replace(fitted, interrupted=True)
     tested, notes = fitted, _notes(found)
     if refit and metrics is not None and not fitted.interrupted:
         fitted = _refit(fitted, output)
         notes.append("The model in the file was fitted again, to all rows; this is the tested one.")
     share = test if fitted.test is not None and test_data is None else 0.0
-    written = _write(fitted, metrics, model, data, columns, general, share, refit)
+    again = fitted.model is not tested.model
+    written = _write(fitted, metrics, model, data, columns, general, share, again)
     if fitted.interrupted:
         output.note(f"lssvm: interrupted; the best model so far is in {model}")
         output.result(written)
         raise typer.Exit(INTERRUPTED)
     if report is not None:
-        from lssvm.report import write_report
-
-        write_report(
-            tested.model,
-            report,
-            train=tested.train,
-            test=tested.test,
-            title=f"{found.target} from {os.path.basename(data)}",
-            seconds={"fit": fitted.seconds},
-            settings={"command": _command(), "task": found.told(), "notes": notes},
-        )
+        _write_report(tested, report, notes, model, output)
         written["report"] = report
     _tell(output, fitted, metrics, model, report)
     output.result(written)
@@ -238,6 +232,25 @@ def searched(model: Any, best: int) -> dict[str, Any]:
     }
 
 
+def _write_report(fitted: Fitted, path: str, notes: list[str], model: str, output: Output) -> None:
+    from lssvm.report import write_report
+
+    look = fitted.look
+    try:
+        write_report(
+            fitted.model,
+            path,
+            train=fitted.train,
+            test=fitted.test,
+            title=f"{look.target} from {os.path.basename(look.table.path)}",
+            seconds={"fit": fitted.seconds},
+            settings={"command": _command(), "task": look.told(), "notes": notes},
+        )
+    except KeyboardInterrupt as error:
+        output.note(f"lssvm: interrupted; the model is in {model}, there is no report")
+        raise typer.Exit(INTERRUPTED) from error
+
+
 def _split(look: Look, share: float, seed: int) -> tuple[Scan, Scan | None]:
     """Hold out a share of the rows, where that leaves rows on both sides."""
     whole = look.scan()
@@ -280,8 +293,11 @@ def _refit(fitted: Fitted, output: Output) -> Fitted:
     if isinstance(model.gamma, str):
         model.set_params(gamma=fitted.model.gamma_)
     everything = fitted.look.scan()
-    with FitProgress(output, fitted.look.classes, model.scoring) as progress:
-        model.fit(everything)
+    try:
+        with FitProgress(output, fitted.look.classes, model.scoring) as progress:
+            model.fit(everything)
+    except KeyboardInterrupt:  # the tested model is the best so far
+        return replace(fitted, interrupted=True)
     return replace(fitted, model=model, train=everything, interrupted=progress.stopped)
 
 
