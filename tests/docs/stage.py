@@ -107,7 +107,7 @@ NEEDS = {
 
 SKIPPED = {
     "cluster": {'Client("tcp://scheduler:8786")': "no such machine; test_fixed_dask.py runs it"},
-    "gpu": {'device="cuda"': "no GPU; test_fixed_device.py runs torch on the CPU"},
+    "gpu": {'device="cuda"': "needs a GPU; test_fixed_device.py runs it with torch on the CPU"},
     "many_prototypes": {"20_000": "takes gigabytes and minutes; tests/solvers runs it smaller"},
 }
 """Words of the blocks that cannot run here, and why."""
