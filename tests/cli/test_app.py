@@ -165,3 +165,10 @@ def test_warnings_are_lines_without_a_place_in_the_source(here):
     warned = [line for line in answer.err.splitlines() if "warning" in line]
     assert len(warned) == 1 and "n_prototypes=900 was reduced" in warned[0]
     assert ".py" not in answer.err
+
+
+def test_only_commands_that_draw_at_random_take_a_seed():
+    drawing = {"train", "tune", "compare", "forecast", "demo"}
+    others = {"predict", "evaluate", "reduce", "info", "export", "datasets"}
+    for command in drawing | others:
+        assert ("--seed" in good(command, "--help").out) == (command in drawing), command

@@ -11,7 +11,7 @@ import typer
 
 from lssvm.cli.console import Output
 from lssvm.cli.looking import Look
-from lssvm.cli.options import Columns, DataFile, General, Reading, TestShare
+from lssvm.cli.options import Columns, DataFile, Reading, Seeded, TestShare
 
 _DUAL_ROWS = 3_000  # rows up to which the dual model is tuned
 _GRID_ROWS = 2_000  # rows up to which SVC is tuned over a grid
@@ -34,7 +34,7 @@ def compare(
     data: DataFile,
     columns: Columns,
     reading: Reading,
-    general: General,
+    general: Seeded,
     test: TestShare = 0.3,
     rows: Annotated[
         int, typer.Option(min=50, help="At most so many rows are read, drawn at random.")

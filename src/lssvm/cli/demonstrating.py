@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.cli.options import General
+from lssvm.cli.options import General, Seeded
 
 DEMO = "german_credit"
 
@@ -91,7 +91,7 @@ def write_dataset(name: str, out: str) -> int:
 
 
 def demo(
-    general: General,
+    general: Seeded,
     folder: Annotated[
         str, typer.Argument(metavar="[FOLDER]", help="Where the files go; made where it is not.")
     ] = "demo-output",
@@ -126,7 +126,7 @@ def demo(
         report=report,
     )
     general.output.line(f"$ lssvm predict {model} {data} --proba -o {predictions}")
-    quiet = General(general.seed, json=False, quiet=general.quiet or general.json)
+    quiet = General(json=False, quiet=general.quiet or general.json)
     predict(model=model, data=data, reading=Reading(), general=quiet, out=predictions, proba=True)
     general.output.line(f"look at {report} with a browser")
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.cli.options import DataFile, General, Reading
+from lssvm.cli.options import DataFile, Reading, Seeded
 
 ENDINGS = (".csv", ".parquet", ".arrow")
 
@@ -18,7 +18,7 @@ def forecast(
     data: DataFile,
     column: Annotated[str, typer.Option("--column", "-c", help="The series.")],
     reading: Reading,
-    general: General,
+    general: Seeded,
     horizon: Annotated[int, typer.Option(min=1, help="How many values to forecast.")] = 24,
     lags: Annotated[
         int | None, typer.Option(min=1, help="Past values in a row; by default 50, or fewer.")

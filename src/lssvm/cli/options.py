@@ -40,7 +40,6 @@ def _read_config(context: typer.Context, path: str | None) -> str | None:
 class General:
     """What every command takes."""
 
-    seed: Annotated[int, typer.Option(min=0, help="Seed: same seed, same model.")] = 0
     json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")] = False
     config: Annotated[
@@ -63,6 +62,13 @@ class General:
         """Tell warnings in a line each, or not at all."""
         with plain_warnings(self.output):
             yield
+
+
+@dataclass(frozen=True)
+class Seeded(General):
+    """What every command that draws at random takes."""
+
+    seed: Annotated[int, typer.Option(min=0, help="Seed: same seed, same model.")] = 0
 
 
 @dataclass(frozen=True)

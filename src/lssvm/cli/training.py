@@ -11,7 +11,7 @@ import typer
 
 from lssvm.cli.console import Output
 from lssvm.cli.grouping import INTERRUPTED
-from lssvm.cli.options import Columns, DataFile, Fitting, General, Reading, ReportFile, TestShare
+from lssvm.cli.options import Columns, DataFile, Fitting, Reading, ReportFile, Seeded, TestShare
 
 if TYPE_CHECKING:
     from lssvm.blocks import Scan
@@ -42,7 +42,7 @@ class Fitted:
 def fit_look(
     look: Look,
     fitting: Fitting,
-    general: General,
+    general: Seeded,
     output: Output,
     test: float,
     test_scan: Scan | None = None,
@@ -78,7 +78,7 @@ def train(
     ],
     reading: Reading,
     fitting: Fitting,
-    general: General,
+    general: Seeded,
     report: ReportFile = None,
     test: TestShare = 0.2,
     test_data: Annotated[
@@ -141,7 +141,7 @@ def tune(
     columns: Columns,
     reading: Reading,
     fitting: Fitting,
-    general: General,
+    general: Seeded,
     model: Annotated[
         str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the model, too.")
     ] = None,
@@ -307,7 +307,7 @@ def _write(
     path: str,
     data: str,
     columns: Columns,
-    general: General,
+    general: Seeded,
     test: float,
     refit: bool,
 ) -> dict[str, Any]:
