@@ -59,10 +59,11 @@ with LocalCluster(processes=False, **options) as cluster, Client(cluster) as cli
 # %%
 # What the workers have sent, beside the size of the data.
 
-fig, ax = plt.subplots(figsize=(6, 4))
-ax.plot(rows, [8 * 4 * n / 1e6 for n in rows], "o--", color="0.5", label="all rows")
-ax.plot(rows, [b / 1e6 for b in moved], "o-", label="sent by the workers")
-ax.set_xlabel("rows")
+fig, ax = plt.subplots(figsize=(6, 4), layout="constrained")
+thousands = [n / 1000 for n in rows]
+ax.plot(thousands, [8 * 4 * n / 1e6 for n in rows], "o--", color="0.5", label="all rows")
+ax.plot(thousands, [b / 1e6 for b in moved], "o-", label="sent by the workers")
+ax.set_xlabel("thousands of rows")
 ax.set_ylabel("MB")
 ax.set_ylim(bottom=0.0)
 ax.legend()

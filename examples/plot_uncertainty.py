@@ -27,13 +27,14 @@ grid = np.linspace(-4.5, 4.5, 400)[:, None]
 mean, std = model.predict(grid, return_std=True)
 low, high = model.predict_interval(grid, coverage=0.9).T
 
-fig, ax = plt.subplots(figsize=(7, 4))
+fig, ax = plt.subplots(figsize=(7, 4.4), layout="constrained")
 ax.plot(X[:, 0], y, ".", color="0.6", markersize=4, label="rows")
 ax.plot(grid, mean, color="C0", label="prediction")
 ax.fill_between(grid[:, 0], mean - 2 * std, mean + 2 * std, color="C0", alpha=0.25, label="2 std")
 ax.plot(grid, low, "--", color="C1", label="90 % interval")
 ax.plot(grid, high, "--", color="C1")
-ax.legend(loc="lower left", ncols=2)
+fig.legend(loc="outside lower center", ncols=4, frameon=False)
+ax.set(xlabel="x", ylabel="y")
 ends = model.predict_interval(X, coverage=0.9)
 inside = np.mean((y >= ends[:, 0]) & (y <= ends[:, 1]))
 ax.set_title(f"noise {model.noise_variance_**0.5:.2f}; {100 * inside:.0f} % of the rows are inside")
@@ -50,7 +51,7 @@ p = classifier.predict_proba(ripley.data[test])[:, 1]
 sets = classifier.predict_set(ripley.data[test], coverage=0.95)
 covered = sets[np.arange(len(sets)), ripley.target[test].astype(int)].mean()
 
-fig, ax = plt.subplots(figsize=(7, 4))
+fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 points = ax.scatter(*ripley.data[test].T, c=p, cmap="cividis", s=12)
 unsure = sets.all(axis=1)
 ax.scatter(*ripley.data[test][unsure].T, facecolors="none", edgecolors="k", s=40, linewidths=0.6)
