@@ -98,6 +98,12 @@ def test_options_that_cannot_be_used(here, words, part):
     assert part in refused(here, "train", *words)
 
 
+def test_classes_of_more_digits_than_a_number_holds(here):
+    rows = [{"a": i, "y": 2**53 + i % 2} for i in range(60)]
+    (here / "long.csv").write_text(as_csv(rows))
+    assert "more than 15 digits" in refused(here, "train", "long.csv", "-t", "y", "-o", "new.lssvm")
+
+
 @pytest.mark.parametrize("option", ["-o", "--report"])
 @pytest.mark.parametrize(
     ("path", "part"), [("missing/m.html", "no folder"), (".", "it is a folder")]
@@ -149,6 +155,16 @@ def test_a_column_that_the_model_needs_is_missing(here, command):
         (("predict", "classes.lssvm", "data.csv", "-o", "./data.csv"), "it is the input"),
         (("evaluate", "classes.lssvm", "text.csv", "--held-out"), "--held-out needs the file"),
         (("compare", "data.csv", "--target", "wage"), "no column 'wage'"),
+        (("compare", "data.csv", "--target", "income", "--test", "0"), "--test"),
+        (("train", "data.csv", "-t", "income", "-o", "-"), "give the name of a file"),
+        (("tune", "data.csv", "-t", "income", "-o", "-"), "give the name of a file"),
+        (("export", "classes.lssvm", "-"), "give the name of a file"),
+        (("reduce", "classes.lssvm", "data.csv", "-o", "-"), "give the name of a file"),
+        (("forecast", "data.csv", "--column", "pay", "-o", "-"), "give the name of a file"),
+        (
+            ("train", "data.csv", "-t", "income", "-o", "new", "--report", "./new"),
+            "both the model and the report",
+        ),
     ],
 )
 def test_other_commands_refuse_in_one_line(here, words, part):

@@ -117,3 +117,11 @@ def test_a_refit_that_is_stopped_leaves_the_tested_model(here, monkeypatch):
     coefficients = [package.load(name).dual_coef_ for name in ("tested.lssvm", "new.lssvm")]
     assert (coefficients[0] == coefficients[1]).all()
     assert lssvm("evaluate", "new.lssvm", "data.csv", "--held-out").code == 0
+
+
+def test_while_it_starts(monkeypatch):
+    def press(*_, **__):
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr("lssvm.cli.app.app", press)
+    assert lssvm("--version").code == 130

@@ -242,3 +242,17 @@ def test_models_of_python_are_described_and_used_by_the_names_of_their_columns(h
     answer = good("predict", "dual.lssvm", "data.csv", "-q")
     assert answer.out.split()[1:] == model.predict(frame).tolist() and answer.err == ""
     assert good("evaluate", "dual.lssvm", "data.csv", "-t", "income").err == ""
+
+
+def test_a_linear_kernel_has_no_gamma_to_tell_of(here):
+    words = ("train", "data.csv", "-t", "income", *DROP, "--kernel", "linear", *QUICK)
+    assert "gamma" not in good(*words, "-o", "line.lssvm").out
+
+
+def test_large_identifiers_do_not_outweigh_the_other_columns(tmp_path):
+    rows = [
+        {"id": 10**24 + i, "a": (7 * i) % 100, "y": int((7 * i) % 100 > 50)} for i in range(200)
+    ]
+    data = write_csv(tmp_path / "d.csv", rows)
+    words = ("train", data, "-t", "y", *QUICK, "-o", tmp_path / "m.lssvm", "--json")
+    assert good(*words).json["test"]["accuracy"] > 0.9

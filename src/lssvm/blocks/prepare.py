@@ -257,7 +257,8 @@ class Learner:
         if self.standardise:
             mean = self.mean
             deviation = self._deviation()
-            scale = np.where(deviation > 0, deviation, 1.0)
+            # What rounding leaves of a large constant must not outweigh the other columns.
+            scale = np.where(deviation > 0, deviation, np.maximum(1.0, 1e-9 * np.abs(mean)))
         fill = self.mean.copy() if self.missing == "impute" else None
         categories = tuple(
             tuple(sorted(counts, key=lambda level: ("", "") if level is None else ("s", level)))

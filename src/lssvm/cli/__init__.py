@@ -34,16 +34,20 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         import rich  # noqa: F401
         import typer  # noqa: F401
+
+        from lssvm.cli.app import app
+
+        app(arguments, prog_name="lssvm")
     except ImportError as error:
+        if error.name not in ("rich", "typer"):
+            raise
         sys.stderr.write(
             f"lssvm: error: the command line needs {error.name}, which is not installed: "
             "pip install 'lssvm[cli,files]'\n"
         )
         return 2
-    from lssvm.cli.app import app
-
-    try:
-        app(arguments, prog_name="lssvm")
+    except KeyboardInterrupt:  # while it starts
+        return 130
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     return 0

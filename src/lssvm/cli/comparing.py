@@ -11,7 +11,7 @@ import typer
 
 from lssvm.cli.console import Output
 from lssvm.cli.looking import Look
-from lssvm.cli.options import Columns, DataFile, Reading, Seeded, TestShare
+from lssvm.cli.options import Columns, DataFile, Reading, Seeded
 
 _DUAL_ROWS = 3_000  # rows up to which the dual model is tuned
 _GRID_ROWS = 2_000  # rows up to which SVC is tuned over a grid
@@ -35,7 +35,9 @@ def compare(
     columns: Columns,
     reading: Reading,
     general: Seeded,
-    test: TestShare = 0.3,
+    test: Annotated[
+        float, typer.Option(min=0.05, max=0.9, help="Share of the rows to test on.")
+    ] = 0.3,
     rows: Annotated[
         int, typer.Option(min=50, help="At most so many rows are read, drawn at random.")
     ] = 20_000,
@@ -53,7 +55,7 @@ def compare(
     output = general.output
     found = look(open_table(data, reading), columns)
     output.note(f"lssvm: {found.told()}")
-    parts = gather(found, test if test > 0 else 0.3, general.seed, rows)
+    parts = gather(found, test, general.seed, rows)
     output.note(f"lssvm: {len(parts.X):,} rows to train on, {len(parts.X_test):,} to test on")
     table = []
     for name, note, make in contenders(found.classes, len(parts.X), parts.X.shape[1], general.seed):

@@ -29,7 +29,7 @@ def datasets(
     from lssvm.cli.tables import check_writable
 
     if name is not None:
-        check_writable(out, (".csv",))
+        check_writable(out, (".csv",), stdout=True)
         rows = write_dataset(name, out)
         general.output.note(f"lssvm: {rows:,} rows of {name} written" + _into(out))
         if out != "-":

@@ -233,6 +233,13 @@ def _check_labels(target: str, facts: _Facts, task: str) -> None:
         raise InvalidInputError(
             f"The target {target!r} has fractions, so it is no class: give --task regression."
         )
+    if task == "classification" and any(
+        isinstance(label, float) and abs(label) >= 2**53 for label in facts.labels
+    ):
+        raise InvalidInputError(
+            f"The target {target!r} has whole numbers of more than 15 digits, which cannot be told "
+            f"apart as numbers: write them as text, with a letter in front."
+        )
     if len(facts.labels) < 2:
         (only,) = facts.labels
         what = "class" if task == "classification" else "value"

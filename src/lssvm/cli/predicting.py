@@ -56,7 +56,7 @@ def predict(
 
     if general.json and out == "-":
         raise InvalidInputError("--json tells about a file of predictions: give -o FILE.")
-    check_writable(out, ENDINGS, (data, model))
+    check_writable(out, ENDINGS, (data, model), stdout=True)
     loaded = load_model(model).model
     if proba and not (is_classifier(loaded) and hasattr(loaded, "predict_proba")):
         raise InvalidInputError("--proba needs a classifier with calibrated probabilities.")

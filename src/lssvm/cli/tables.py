@@ -146,7 +146,10 @@ def open_input(path: str, reading: Reading) -> Iterator[Table]:
 
 
 def check_writable(
-    path: str | None, endings: Sequence[str] = (), inputs: Sequence[str] = ()
+    path: str | None,
+    endings: Sequence[str] = (),
+    inputs: Sequence[str] = (),
+    stdout: bool = False,
 ) -> None:
     """Raise where a file could not be written, or is one of the inputs; nothing is left behind.
 
@@ -158,8 +161,10 @@ def check_writable(
     ...
     lssvm._core.errors.InvalidInputError: ...no such folder/model.lssvm cannot be written: ...
     """
-    if path is None or path == "-":
+    if path is None or (stdout and path == "-"):
         return
+    if path == "-":
+        raise InvalidInputError("- (standard output) cannot be used here: give the name of a file.")
     if endings and os.path.splitext(path)[1].lower() not in endings:
         raise InvalidInputError(f"{path} has to end in {' or '.join(endings)}.")
     folder = os.path.dirname(os.path.abspath(path))

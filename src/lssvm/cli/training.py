@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lssvm._core.errors import InvalidInputError
 from lssvm.cli.console import Output
 from lssvm.cli.grouping import INTERRUPTED
 from lssvm.cli.options import Columns, DataFile, Fitting, Reading, ReportFile, Seeded, TestShare
@@ -101,6 +102,8 @@ def train(
     output = general.output
     check_writable(model, inputs=(data,))
     check_writable(report, inputs=(data,))
+    if report is not None and os.path.realpath(report) == os.path.realpath(model):
+        raise InvalidInputError(f"{model} cannot be both the model and the report: name two files.")
     found = look(open_table(data, reading), columns)
     test_scan = None
     if test_data is not None:
@@ -190,8 +193,6 @@ def searched(model: Any, best: int) -> dict[str, Any]:
     """Return the best settings of a search and how they were found."""
     import numpy as np
 
-    from lssvm._core.errors import InvalidInputError
-
     if not hasattr(model, "cv_results_"):
         raise InvalidInputError(
             "Nothing was searched, because C and gamma are given: leave --C or --gamma out."
@@ -280,7 +281,7 @@ def _score_name(model: Any) -> str:
 
 def _score(model: Any, score: float) -> float:
     """Return a score of a search as people read it."""
-    return -score if model.scoring is None and not hasattr(model, "classes_") else score
+    return 0.0 + (-score if model.scoring is None and not hasattr(model, "classes_") else score)
 
 
 def _refit(fitted: Fitted, output: Output) -> Fitted:
@@ -360,12 +361,13 @@ def _tell(
 
     model = fitted.model
     size = os.path.getsize(path) / 1024
-    C, gamma = (
-        f"{value:.4g}" if isinstance(value, float) else "one for each"
-        for value in (model.C_, model.gamma_)
-    )
+    chosen = [
+        f"{name} = {shown(value) if isinstance(value, float) else 'one for each'}"
+        for name, value in (("C", model.C_), ("gamma", model.gamma_))
+        if value is not None  # a linear kernel has no gamma
+    ]
     output.line(
-        f"C = {C}, gamma = {gamma}, {len(model.support_vectors_)} support vectors, "
+        f"{', '.join(chosen)}, {len(model.support_vectors_)} support vectors, "
         f"{fitted.seconds:.1f} s"
     )
     if hasattr(model, "best_score_"):
