@@ -6,6 +6,7 @@ VENV ?= .venv
 DATA ?=
 ARGS ?=
 RESULTS ?= benchmark-output
+WORKERS ?= 2
 
 RUN := $(VENV)/bin/python
 STAMPS := $(VENV)/stamps
@@ -29,7 +30,7 @@ help:
 	@echo "make clean    remove the environment and everything the commands wrote"
 	@echo
 	@echo "Variables: PYTHON (now $(PYTHON)), VENV (now $(VENV)), DATA (now '$(DATA)'),"
-	@echo "           RESULTS (now $(RESULTS))"
+	@echo "           RESULTS (now $(RESULTS)), WORKERS of the tests (now $(WORKERS))"
 
 # --- the environment ---------------------------------------------------------------------------
 
@@ -66,7 +67,7 @@ demo-cluster: $(STAMPS)/extra-dask
 	$(ONE_THREAD) $(RUN) examples/demo_cluster.py
 
 test: $(STAMPS)/group-test
-	$(ONE_THREAD) $(RUN) -m pytest --doctest-modules tests src/lssvm
+	$(ONE_THREAD) $(RUN) -m pytest -n $(WORKERS) --dist worksteal --doctest-modules tests src/lssvm
 
 lint: $(STAMPS)/group-lint
 	$(RUN) -m ruff check .
