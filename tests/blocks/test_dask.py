@@ -8,8 +8,9 @@ import pytest
 
 from lssvm import scan
 from lssvm._core.errors import InvalidInputError
-from lssvm.blocks import cluster
-from lssvm.blocks.cluster import SPLIT, Part, map_in_order, map_reduce, task_resources
+from lssvm.blocks import cluster, placement
+from lssvm.blocks.cluster import SPLIT, map_in_order, map_reduce, task_resources
+from lssvm.blocks.placement import Part, Recipe, inlined
 from lssvm.blocks.scanning import as_scan, is_stream
 from lssvm.blocks.survey import survey
 
@@ -52,20 +53,31 @@ def test_parts_go_to_the_workers_that_hold_them(monkeypatch):
     parts = [Part(i, 0, 1, ()) for i in range(10)]
     workers = {"one": (1, 0), "two": (3, 0), "idle": (1, 0)}
     holders = [["one"], ["two"], ["gone"], ["one", "two"], *([[]] * 6)]
-    monkeypatch.setattr(cluster, "_workers", lambda client: workers)
-    monkeypatch.setattr(cluster, "_holders", lambda parts, client: holders)
+    monkeypatch.setattr(placement, "workers_of", lambda client: workers)
+    monkeypatch.setattr(placement, "_holders", lambda parts, client: holders)
     placed = {
         address: [part.number for group in groups for part in group]
-        for address, groups in cluster._placed(parts, None).items()
+        for address, groups in placement.placed(parts, None).items()
     }
     assert sorted(number for found in placed.values() for number in found) == list(range(10))
     assert 0 in placed["one"] and 1 in placed["two"] and 3 in placed["one"] + placed["two"]
-    assert len(cluster._placed(parts, None)["two"]) == 3
+    assert len(placement.placed(parts, None)["two"]) == 3
     assert placed["idle"]
 
 
+def test_only_what_parts_share_is_computed_apart_from_them():
+    rows = da.from_array(X, chunks=(400, 3)) + 1.0
+    parts = [Part(i, 0, 1, (v,)) for i, v in enumerate(rows.to_delayed().ravel())]
+    found = inlined(parts)
+    assert all(isinstance(part.values[0], Recipe) for part in found)
+    np.testing.assert_array_equal(found[2].values[0].compute(), X[800:] + 1.0)
+    mean = rows - rows.mean(axis=0)
+    parts = [Part(i, 0, 1, (v,)) for i, v in enumerate(mean.to_delayed().ravel())]
+    assert inlined(parts) == parts
+
+
 def test_a_task_gets_its_share_of_the_worker(monkeypatch):
-    monkeypatch.setattr(cluster, "_workers", lambda client: {"a": (4, 8 * 10**9), "b": (1, 0)})
+    monkeypatch.setattr(cluster, "workers_of", lambda client: {"a": (4, 8 * 10**9), "b": (1, 0)})
     assert task_resources(10**12, "client") == int(0.7 * 2 * 10**9 // 3)
     assert task_resources(10**6, "client") == 10**6 // 15  # b shares that of the model
     with dask.config.set(num_workers=2, scheduler="threads"):

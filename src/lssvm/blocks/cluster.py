@@ -2,41 +2,30 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
-from lssvm._core.errors import InvalidInputError, MissingDependencyError
+from lssvm._core.errors import InvalidInputError, LSSVMError
 from lssvm._core.threads import one_blas_thread
+from lssvm.blocks.placement import (
+    Part,
+    Recipe,
+    futures_of_value,
+    inlined,
+    n_slots,
+    need_dask,
+    placed,
+    runs,
+    workers_of,
+)
 
 SPLIT = 8  # results that one task of the tree adds up
+_DEATHS = 3  # workers that may die over a part before it is given up, as in Dask
+_PATIENCE = 1.0  # seconds between looks at the workers
 _SHARE = 0.7  # of the memory of a worker, as of that of this machine
-
-
-class Part(NamedTuple):
-    """Some consecutive rows of a data set.
-
-    Attributes
-    ----------
-    number : int
-        Which part it is, counted from 0.
-    start : int
-        Position of its first row among all rows.
-    rows : int
-        Rows it has.
-    values : tuple
-        What the rows are read from: Dask's delayed values, or anything that can be pickled.
-    """
-
-    number: int
-    start: int
-    rows: int
-    values: tuple[Any, ...]
 
 
 Work = Callable[[Part], Any]
@@ -49,18 +38,6 @@ class _Job:
 
     work: Work
     combine: Combine
-
-
-def need_dask() -> Any:
-    """Import dask, or say how to get it."""
-    try:
-        import dask
-    except ImportError as error:
-        raise MissingDependencyError(
-            "Rows on a cluster are read with Dask, which is not installed: "
-            "pip install 'lssvm[dask]'."
-        ) from error
-    return dask
 
 
 def active_client(client: Any = None) -> Any:
@@ -112,8 +89,8 @@ def task_resources(budget: int, client: Any = None) -> int:
     """
     client = active_client(client)
     if client is None:
-        return budget // (3 * _n_threads())
-    workers = _workers(client)
+        return budget // (3 * n_slots())
+    workers = workers_of(client)
     slots = max(1, sum(threads for threads, _ in workers.values()))
     shares = [
         _SHARE * limit / threads if limit else budget / slots for threads, limit in workers.values()
@@ -144,8 +121,7 @@ def map_reduce(parts: Sequence[Part], work: Work, combine: Combine, client: Any 
     Every thread of every worker adds up its parts one after the other; the sums of the threads are
     added on their worker, those of the workers in a tree that takes 8 at a time. What is moved is
     one result per worker, not one per part. Parts that lie in the memory of a worker are worked on
-    there, others are dealt out in runs. Workers are a wish, not an order: when one dies, Dask
-    computes what was lost on another.
+    there, others are dealt out in runs. When a worker dies, what it had is given to others.
 
     Examples
     --------
@@ -158,22 +134,84 @@ def map_reduce(parts: Sequence[Part], work: Work, combine: Combine, client: Any 
     client = active_client(client)
     job = dask.delayed(_Job(work, combine), pure=False, traverse=False)
     if client is None:
-        groups = _runs(list(parts), _n_threads())
+        groups = runs(list(parts), n_slots())
         with one_blas_thread():  # of all threads; each on its own would undo it for the others
             return dask.compute(_tree(job, [_chain(job, group) for group in groups]))[0]
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
         job = client.persist(dask.delayed(_same, pure=False)(job))
-    found = []
-    for address, groups in _placed(parts, client).items():
-        wish = {"workers": [address], "allow_other_workers": True} if address else {}
-        found.append(client.compute(_tree(job, [_chain(job, group) for group in groups]), **wish))
-    (shared,) = _futures_of(job)
-    while len(found) > 1:
-        found = [
-            client.submit(_merge, shared, found[i : i + SPLIT], pure=False)
-            for i in range(0, len(found), SPLIT)
-        ]
-    return found[0].result()
+    return _gathered(inlined(parts), job, client)
+
+
+@dataclass
+class _Share:
+    """What one worker was asked to add up."""
+
+    address: str
+    groups: list[list[Part]]
+    future: Any
+
+
+def _gathered(parts: Sequence[Part], job: Any, client: Any) -> Any:
+    """Share the parts out, wait, and share out again what workers had that are gone.
+
+    Dask does the latter itself, but not where for a moment no other worker was running: tasks that
+    were meant for the one that is gone then wait for ever.
+    """
+    (shared,) = futures_of_value(job)
+    shares, todo = list[_Share](), list(parts)
+    deaths = dict.fromkeys((part.number for part in parts), 0)
+    while True:
+        for address, groups in placed(todo, client).items():
+            # Rows in the memory of workers draw the work to them; names of tasks that are not ours
+            # must not be bound to a worker, as others may use them.
+            bound = bool(address) and not _has_delayed(groups)
+            wish = {"workers": [address], "allow_other_workers": True} if bound else {}
+            sums = _tree(job, [_chain(job, group) for group in groups])
+            shares.append(_Share(address if bound else "", groups, client.compute(sums, **wish)))
+        found, tree = [share.future for share in shares], list[Any]()
+        while len(found) > 1:
+            found = [
+                client.submit(_merge, shared, found[i : i + SPLIT], pure=False)
+                for i in range(0, len(found), SPLIT)
+            ]
+            tree += found
+        gone = _await(found[0], {share.address for share in shares if share.address}, client)
+        if not gone:
+            return found[0].result()
+        lost = [share for share in shares if share.address in gone]
+        shares = [share for share in shares if share.address not in gone]
+        client.cancel([*tree, *(share.future for share in lost)])
+        todo = [part for share in lost for group in share.groups for part in group]
+        for part in todo:
+            deaths[part.number] += 1
+        most = max(deaths, key=deaths.__getitem__)
+        if deaths[most] > _DEATHS:
+            raise LSSVMError(
+                f"Workers died {deaths[most]} times while they had part {most} of the data (and "
+                f"{sum(count == deaths[most] for count in deaths.values()) - 1} others): see their "
+                "logs. Most often memory is short: give workers more of it or fewer threads, or "
+                "use smaller partitions, fewer prototypes or fewer folds."
+            )
+
+
+def _has_delayed(groups: list[list[Part]]) -> bool:
+    values = (value for group in groups for part in group for value in part.values)
+    return any(hasattr(value, "__dask_graph__") for value in values)
+
+
+def _await(future: Any, addresses: set[str], client: Any) -> set[str]:
+    """Wait for a future; return the workers that are gone as soon as there are some."""
+    from distributed import wait
+
+    while True:
+        try:
+            with client.as_current():
+                wait(future, timeout=_PATIENCE)
+            return set()
+        except TimeoutError:
+            gone = addresses - set(workers_of(client))
+            if gone:
+                return gone
 
 
 def map_in_order(parts: Sequence[Part], work: Work, client: Any = None) -> Iterator[Any]:
@@ -182,13 +220,13 @@ def map_in_order(parts: Sequence[Part], work: Work, client: Any = None) -> Itera
     client = active_client(client)
     apply = dask.delayed(_apply, pure=False)
     if client is None:
-        for group in _cut(list(parts), _n_threads()):
+        for group in _cut(list(parts), n_slots()):
             with one_blas_thread():
                 found = dask.compute(*[apply(work, _bare(p), list(p.values)) for p in group])
             yield from found
         return
     job = client.persist(dask.delayed(_same, pure=False)(dask.delayed(work, traverse=False)))
-    ahead = 2 * max(1, sum(threads for threads, _ in _workers(client).values()))
+    ahead = 2 * max(1, sum(threads for threads, _ in workers_of(client).values()))
     pending: deque[Any] = deque()
     for part in parts:
         pending.append(client.compute(apply(job, _bare(part), list(part.values))))
@@ -206,6 +244,10 @@ def delayed_parts(parts: Sequence[Part], work: Work) -> list[Any]:
     return [apply(job, _bare(part), list(part.values)) for part in parts]
 
 
+def _cut(parts: list[Part], size: int) -> list[list[Part]]:
+    return [parts[i : i + size] for i in range(0, len(parts), size)]
+
+
 # -- tasks -------------------------------------------------------------------------------------
 
 
@@ -218,7 +260,8 @@ def _bare(part: Part) -> Part:
 
 
 def _apply(work: Work, part: Part, values: list[Any]) -> Any:
-    return work(part._replace(values=tuple(values)))
+    found = (value.compute() if isinstance(value, Recipe) else value for value in values)
+    return work(part._replace(values=tuple(found)))
 
 
 def _step(job: _Job, part: Part, values: list[Any], before: Any) -> Any:
@@ -244,101 +287,3 @@ def _tree(job: Any, found: list[Any]) -> Any:
     while len(found) > 1:
         found = [merge(job, found[i : i + SPLIT]) for i in range(0, len(found), SPLIT)]
     return found[0]
-
-
-# -- who does what -----------------------------------------------------------------------------
-
-
-def _n_threads() -> int:
-    number = need_dask().config.get("num_workers", None)
-    return int(number or os.cpu_count() or 1)
-
-
-def _futures_of(value: Any) -> list[Any]:
-    from distributed import futures_of
-
-    return list(futures_of(value))
-
-
-def _workers(client: Any) -> dict[str, tuple[int, int]]:
-    """Return threads and memory limit (0: none) of every worker."""
-    try:
-        info = client.scheduler_info(n_workers=-1)
-    except TypeError:  # older ones always tell of all workers
-        info = client.scheduler_info()
-    return {
-        address: (max(1, int(worker["nthreads"])), int(worker.get("memory_limit") or 0))
-        for address, worker in info["workers"].items()
-    }
-
-
-def _cut(parts: list[Part], size: int) -> list[list[Part]]:
-    return [parts[i : i + size] for i in range(0, len(parts), size)]
-
-
-def _runs(parts: list[Part], number: int) -> list[list[Part]]:
-    """Cut parts into at most ``number`` runs of nearly as many parts."""
-    number = min(number, len(parts))
-    bounds = [len(parts) * i // number for i in range(number + 1)]
-    return [parts[a:b] for a, b in pairwise(bounds)]
-
-
-def _placed(parts: Sequence[Part], client: Any) -> dict[str, list[list[Part]]]:
-    """Return for every worker the parts that each of its threads is to add up."""
-    workers = _workers(client)
-    if not workers:  # some may come
-        return {"": [list(parts)]}
-    slots = [address for address, (threads, _) in workers.items() for _ in range(threads)]
-    lists: dict[str, list[list[Part]]] = {
-        address: [[] for _ in range(threads)] for address, (threads, _) in workers.items()
-    }
-    rest = []
-    for part, holders in zip(parts, _holders(parts, client), strict=True):
-        known = [address for address in holders if address in lists]
-        if known:
-            min((one for address in known for one in lists[address]), key=len).append(part)
-        else:
-            rest.append(part)
-    for address, run in zip(slots, _runs(rest, len(slots)) if rest else [], strict=False):
-        min(lists[address], key=len).extend(run)
-    used = {address: [one for one in found if one] for address, found in lists.items()}
-    return {address: found for address, found in used.items() if found}
-
-
-def _holders(parts: Sequence[Part], client: Any) -> list[list[str]]:
-    """Return the workers that hold rows of each part, where they are in memory."""
-    graphs: dict[int, dict[Any, Any]] = {}  # all parts of a collection have the same one
-    futures = [_future_below(part.values[0], graphs) if part.values else None for part in parts]
-    known = [future for future in futures if future is not None]
-    if not known:
-        return [[] for _ in parts]
-    who = {str(key): list(found) for key, found in client.who_has(known).items()}
-    return [[] if future is None else who.get(str(future.key), []) for future in futures]
-
-
-def _future_below(value: Any, graphs: dict[int, dict[Any, Any]]) -> Any:
-    """Return the first future that a delayed value is computed from; None: there is none."""
-    if not hasattr(value, "__dask_graph__"):
-        return None
-    from dask.core import get_dependencies
-    from dask.utils import ensure_dict
-
-    graph = graphs.get(id(value.__dask_graph__()))
-    if graph is None:
-        graph = dict(ensure_dict(value.__dask_graph__())) if has_futures(value) else {}
-        graphs[id(value.__dask_graph__())] = graph
-    todo, seen = [value.key], set()
-    while todo:
-        key = todo.pop()
-        node = graph.get(key)
-        if hasattr(node, "client") and hasattr(node, "key"):
-            return node
-        if node is not None and key not in seen:
-            seen.add(key)
-            todo.extend(get_dependencies(graph, key))
-    return None
-
-
-def has_futures(value: Any) -> bool:
-    """Say whether a Dask collection, or a part of it, lies in the memory of workers."""
-    return "distributed" in sys.modules and bool(_futures_of(value))

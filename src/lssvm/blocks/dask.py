@@ -13,18 +13,10 @@ import numpy as np
 
 from lssvm._core.errors import InvalidInputError
 from lssvm.blocks.arrow import ArrowReader
-from lssvm.blocks.cluster import (
-    Combine,
-    Part,
-    active_client,
-    delayed_parts,
-    has_futures,
-    map_in_order,
-    map_reduce,
-    need_dask,
-)
+from lssvm.blocks.cluster import Combine, active_client, delayed_parts, map_in_order, map_reduce
 from lssvm.blocks.dask_parts import ArrayParts, FileParts, FrameParts, Opener, is_wide
 from lssvm.blocks.frames import _kind
+from lssvm.blocks.placement import Part, has_futures, need_dask
 from lssvm.blocks.plain import LibsvmReader
 from lssvm.blocks.raw import RawBlock, Schema
 
@@ -191,7 +183,9 @@ def _beside(what: str, given: Any, X: Any) -> list[Any]:
     if not isinstance(given, da.Array):
         if hasattr(given, "to_delayed") or np.ndim(given) not in (1, 2):
             raise InvalidInputError(f"{what} is not usable beside a Dask array: give an array.")
-        given = da.from_array(np.asarray(given), chunks=-1)
+        array = np.asarray(given)
+        same = len(array) == X.shape[0]
+        given = da.from_array(array, chunks=(X.chunks[0] if same else -1, *array.shape[1:]))
     if given.ndim not in (1, 2):
         raise InvalidInputError(f"{what} has {given.ndim} dimensions: give one value per row.")
     known = [size == size for size in (*X.chunks[0], *given.chunks[0])]

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.threads import slices
 from lssvm.blocks.arrow import ArrowReader
-from lssvm.blocks.cluster import Part
 from lssvm.blocks.frames import FrameReader, _kind, _numbers, _target, raw_block
+from lssvm.blocks.placement import Part
 from lssvm.blocks.plain import ArrayReader
 from lssvm.blocks.raw import RawBlock, Schema
 
