@@ -117,6 +117,22 @@ def test_weights_of_a_stream_are_those_of_arrays(small_sample):
     same(streamed, fitted.fit(X, y, sample_weight=weight))
 
 
+def test_given_row_numbers_are_those_of_the_file():
+    weight = np.ones(len(X))
+    weight[:5] = 0.0
+    chosen = np.array([40, 10, 20, 30])
+    data = scan(X, target=y, weight=weight, standardise=False)
+    model = FixedSizeLSSVR(C=1.0, gamma=0.3, selection=chosen).fit(data)
+    np.testing.assert_array_equal(model.prototypes_, X[chosen])
+    np.testing.assert_array_equal(model.support_, chosen)
+
+
+def test_given_row_numbers_that_are_not_kept_are_refused(small_sample):
+    model = FixedSizeLSSVR(C=1.0, gamma=0.3, selection=np.arange(0, 1200, 100))
+    with pytest.raises(InvalidInputError, match="not among the 1000 rows.*shape \\(m, d\\)"):
+        model.fit(scan(X, target=y, standardise=False))
+
+
 def test_all_rows_in_the_sample_give_the_fit_of_the_arrays_with_tuned_gamma(tmp_path):
     data = write(tmp_path, "parquet", y)
     streamed = FixedSizeLSSVR(50).fit(data)

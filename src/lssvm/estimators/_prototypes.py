@@ -78,6 +78,7 @@ class PrototypeMixin(BaseEstimator):
                 if not is_int(self.n_prototypes):
                     warnings.simplefilter("ignore", NumericalWarning)  # the size was ours
                 X = problem.given[0] if given else X  # given indices count rows of weight zero
+                rule = _at_hand(rule, problem) if given else rule
                 selection = select_prototypes(
                     X[rows],
                     None if given and isinstance(self.n_prototypes, str) else size,
@@ -96,6 +97,21 @@ class PrototypeMixin(BaseEstimator):
         if problem.support is not None and len(X) == len(problem.support):
             support = np.where(support >= 0, problem.support[support], -1)
         return Z, support, selection
+
+
+def _at_hand(chosen: Any, problem: FixedProblem) -> Any:
+    """Return given row numbers of a stream as those of the rows that are kept of it."""
+    if problem.folds is None or problem.support is None or np.ndim(chosen) != 1:
+        return chosen
+    numbers = np.asarray(chosen)
+    lost = np.setdiff1d(numbers, problem.support)
+    if len(lost):
+        raise InvalidInputError(
+            f"selection names the rows {lost[:5].tolist()}, which are not among the "
+            f"{len(problem.support)} rows of positive weight that are kept of those read in "
+            "blocks: give the prototypes themselves, an array of shape (m, d)."
+        )
+    return np.searchsorted(problem.support, numbers)
 
 
 def _some_rows(problem: FixedProblem, size: int, seed: int) -> Any:
