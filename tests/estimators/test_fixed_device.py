@@ -9,7 +9,9 @@ from sklearn.base import clone
 from sklearn.model_selection import ShuffleSplit
 
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR, load, save, scan
+from lssvm._core.device import Engine
 from lssvm._core.errors import InvalidInputError
+from lssvm._core.namespace import get_namespace
 from lssvm.blocks import device_rows
 from lssvm.estimators import fixed_device
 from lssvm.prototypes import working_set
@@ -267,3 +269,56 @@ def test_bad_rows_are_refused(library):
         model.predict(xp.asarray(bad))
     with pytest.raises(ValueError, match="NaN"):
         fit_elsewhere(FixedSizeLSSVR(20), library, bad, F[:5])
+    with pytest.raises(ValueError, match="no rows"):
+        model.predict(xp.asarray(X[:0]))
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: t.to("meta"), "'meta', which holds no numbers"),
+        (lambda t: t.to_sparse(), "to_dense"),
+        (lambda t: t.bfloat16(), "bfloat16.*convert it to torch.float64"),
+        (lambda t: t + 1j, "complex128.*convert it"),
+    ],
+)
+def test_tensors_that_cannot_be_read_are_refused(change, message):
+    torch = pytest.importorskip("torch")
+    rows, target = torch.asarray(X), torch.asarray(F)
+    model = FixedSizeLSSVR(20, C=1.0, gamma=0.5)
+    for arrays in ((change(rows), target), (rows, change(target))):
+        with pytest.raises(InvalidInputError, match=message):
+            model.fit(*arrays)
+    with pytest.raises(InvalidInputError, match=message):
+        model.fit(X, F).predict(change(rows))
+
+
+@pytest.mark.torch
+def test_no_gradient_is_followed():
+    torch = pytest.importorskip("torch")
+    engine = Engine(get_namespace(torch.asarray(X)), torch.device("cpu"))
+    assert not engine.put(torch.asarray(X).requires_grad_()).requires_grad
+    rows = torch.asarray(X).requires_grad_()
+    model = FixedSizeLSSVR(20, C=1.0, gamma=0.5, device="cpu").fit(rows, F)
+    close(model.dual_coef_, FixedSizeLSSVR(20, C=1.0, gamma=0.5).fit(X, F).dual_coef_)
+    assert not model.predict(rows).requires_grad
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_added_rows_of_another_kind_do_not_change_that_of_the_model(library):
+    xp = pytest.importorskip(library)
+    model = FixedSizeLSSVR(20, C=1.0, gamma=0.5)
+    host = clone(model).fit(X[:300], F[:300])
+    there = fit_elsewhere(model, library, X[:300], F[:300])
+    host.set_params(device="cpu").partial_fit(xp.asarray(X[300:]), xp.asarray(F[300:]))
+    there.partial_fit(X[300:], F[300:])
+    assert isinstance(host.dual_coef_, np.ndarray)
+    assert type(there.dual_coef_) is type(xp.asarray(X))
+    close(there.dual_coef_, host.dual_coef_)
+    with pytest.raises(ValueError, match="features"):
+        there.partial_fit(X[:5, :2], F[:5])
+    assert type(there.dual_coef_) is type(xp.asarray(X))
+    with config_context(array_api_dispatch=True):
+        with pytest.raises(InvalidInputError, match="same namespace"):
+            there.partial_fit(X[:5], F[:5])

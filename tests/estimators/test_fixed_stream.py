@@ -129,7 +129,7 @@ def test_given_row_numbers_are_those_of_the_file():
 
 def test_given_row_numbers_that_are_not_kept_are_refused(small_sample):
     model = FixedSizeLSSVR(C=1.0, gamma=0.3, selection=np.arange(0, 1200, 100))
-    with pytest.raises(InvalidInputError, match="not among the 1000 rows.*shape \\(m, d\\)"):
+    with pytest.raises(InvalidInputError, match=r"not among the 1000 rows.*shape \(m, d\)"):
         model.fit(scan(X, target=y, standardise=False))
 
 

@@ -64,6 +64,8 @@ class Engine:
             values = to_numpy(values)
         if isinstance(values, np.ndarray) and self.is_torch and not values.flags.writeable:
             values = values.copy()  # torch warns of memory that it must not write to
+        if compat.is_torch_array(values):
+            values = values.detach()  # else every block would be kept for its gradient
         array = self.xp.asarray(values, device=self.device)
         if dtype is None:
             floats = self.xp.isdtype(array.dtype, "real floating")

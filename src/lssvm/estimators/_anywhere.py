@@ -13,7 +13,7 @@ from sklearn import get_config
 
 from lssvm._core.device import Engine, find_engine, is_foreign
 from lssvm._core.errors import InvalidInputError
-from lssvm._core.namespace import Array, device, get_namespace, to_numpy
+from lssvm._core.namespace import Array, compat, device, get_namespace, to_numpy
 from lssvm.blocks.scanning import is_stream
 
 Model = TypeVar("Model", bound=type)
@@ -97,9 +97,11 @@ def _run(model: Any, name: str, inner: Any, args: Any, kwargs: dict[str, Any]) -
                 "memory map is copied to the device in blocks), or device=None."
             )
         return on(model, *args, **kwargs)
+    for value in (*args, *kwargs.values()):
+        _check_readable(value)
     dispatch = bool(get_config()["array_api_dispatch"])
     engine = find_engine(model.device, X, dispatch=dispatch)
-    if dispatch and name not in _LEARNS and hasattr(model, "dual_coef_"):
+    if dispatch and name != "fit" and hasattr(model, "dual_coef_"):
         _check_same(model, name, X)
     foreign = engine is not None and is_foreign(X)
     args, kwargs = _on_host(args, name, foreign), _named_on_host(kwargs, name, foreign)
@@ -110,7 +112,7 @@ def _run(model: Any, name: str, inner: Any, args: Any, kwargs: dict[str, Any]) -
         result = on(view, *args, **kwargs)
     finally:
         if name in _LEARNS:
-            _keep_state(model, view, X if foreign else None)
+            _keep_state(model, view, _like(model, name, X if foreign else None))
     return model if result is view else _same_kind(result, X) if foreign else result
 
 
@@ -143,6 +145,29 @@ def _keep_state(model: Any, view: Any, X: Array | None) -> None:
         state["_home"] = Home(arrays)
     model.__dict__.clear()
     model.__dict__.update(state)
+
+
+def _like(model: Any, name: str, X: Array | None) -> Array | None:
+    """Return an array of the kind that the model is to have: rows that are added change none."""
+    if name == "fit" or not hasattr(model, "dual_coef_"):
+        return X
+    return None if vars(model).get("_home") is None else model.dual_coef_
+
+
+def _check_readable(value: Any) -> None:
+    """Raise for tensors of torch whose numbers cannot be read."""
+    if not compat.is_torch_array(value):
+        return
+    layout, kind = str(value.layout), str(value.dtype)
+    if value.device.type == "meta":
+        why, change = "is on the device 'meta', which holds no numbers", "give one that has some"
+    elif layout != "torch.strided":
+        why, change = f"has the layout {layout}", "give a dense one (to_dense())"
+    elif value.is_complex() or value.is_quantized or kind == "torch.bfloat16":
+        why, change = f"has the type {kind}", "convert it to torch.float64 or torch.float32"
+    else:
+        return
+    raise InvalidInputError(f"A tensor of shape {tuple(value.shape)} {why}: {change}.")
 
 
 def _converts(name: str, value: Any) -> bool:
@@ -205,6 +230,8 @@ def check_device_rows(model: Any, X: Array) -> Array:
             f"X has shape {tuple(X.shape)} but {type(model).__name__} was fitted with "
             f"{model.n_features_in_} features: give an array of shape (n, {model.n_features_in_})."
         )
+    if X.shape[0] == 0:
+        raise InvalidInputError("X has no rows: give at least one.")
     if not xp.isdtype(X.dtype, "real floating"):
         X = xp.astype(X, xp.float64)
     if not bool(xp.all(xp.isfinite(X))):
