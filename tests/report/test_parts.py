@@ -233,3 +233,11 @@ def test_words_and_lines_stand_out(dark):
         ]
         cell = "#" + "".join(f"{value:02x}" for value in mixed)
         assert contrast(colours["text"], cell) >= 4.5, fill
+
+
+def test_errors_beyond_the_bars_are_said_to_be_in_the_outermost():
+    from lssvm.report.numbers import _spread
+
+    far = np.append(np.linspace(-1, 1, 400), 30.0)
+    assert "outermost bars" in str(_spread(far))
+    assert "outermost bars" not in str(_spread(np.repeat([-1.0, 1.0], 200)))

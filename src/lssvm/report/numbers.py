@@ -105,6 +105,8 @@ def _spread(error: FloatArray) -> Markup:
         density *= len(error) * (edges[1] - edges[0]) / (deviation * np.sqrt(2 * np.pi))
         chart.line(x, density, 1, width=1.8)
     caption = f"How errors are distributed (median {number(middle)})."
+    if error.min() < low or error.max() > high:
+        caption += " The outermost bars also hold what lies beyond them."
     return figure(
         chart.svg(), caption, [("s0 square", "errors"), ("s1 line", "normal of the same spread")]
     )
