@@ -150,3 +150,4 @@ def test_a_class_that_the_model_does_not_know_counts_as_wrong(here):
     known = good("evaluate", "classes.lssvm", "-", "--json", stdin=as_csv(NEW[10:]).encode()).json
     assert found["rows_of_unknown_classes"] == 10
     assert found["accuracy"] == pytest.approx(known["accuracy"] * 40 / 50)
+    assert "classes that the model has not seen" in good("evaluate", "classes.lssvm", "new.csv").out

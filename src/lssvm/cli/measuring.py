@@ -240,7 +240,8 @@ def headline(metrics: dict[str, Any], held_out: bool = False) -> str:
         beside = f"(always saying the mean: RMSE {metrics['baseline_rmse']:.4g})"
         return f"RMSE {metrics['rmse']:.4g}, R2 {metrics['r2']:.3g} {rows} {beside}"
     low, high = metrics["accuracy_interval"]
+    unknown = metrics.get("rows_of_unknown_classes")
     return (
         f"accuracy {metrics['accuracy']:.1%} (95 % interval {low:.1%} to {high:.1%}) {rows} "
         f"(always saying the same class: {metrics['baseline']:.1%})"
-    )
+    ) + ("; some have classes that the model has not seen" if unknown else "")
