@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lssvm._core.errors import InvalidInputError
-from lssvm._core.namespace import Array
 
 RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState | None
 
@@ -57,14 +56,14 @@ def mix_bits(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return values ^ (values >> np.uint64(31))
 
 
-def mix_signed(values: Array) -> Array:
+def mix_signed(values: Any) -> Any:
     """Scramble 64-bit integers as `mix_bits` does, in an array of signed ones of any library."""
     values = (values ^ _shifted(values, 30)) * int(_MIX_1.view(np.int64))
     values = (values ^ _shifted(values, 27)) * int(_MIX_2.view(np.int64))
     return values ^ _shifted(values, 31)
 
 
-def _shifted(values: Array, bits: int) -> Array:
+def _shifted(values: Any, bits: int) -> Any:
     """Shift to the right and fill with zeros, not with the sign."""
     return (values >> bits) & (2 ** (64 - bits) - 1)
 
