@@ -151,6 +151,7 @@ def test_a_column_that_the_model_needs_is_missing(here, command):
         (("forecast", "data.csv", "--column", "job"), "not numbers"),
         (("forecast", "data.csv", "--column", "age"), "missing or infinite value in row"),
         (("datasets", "iris"), "no data set 'iris'"),
+        (("datasets", "ripley", "--json"), "give -o FILE"),
         (("train", "data.csv", "-t", "income", "-o", "data.csv"), "it is the input"),
         (("predict", "classes.lssvm", "data.csv", "-o", "./data.csv"), "it is the input"),
         (("evaluate", "classes.lssvm", "text.csv", "--held-out"), "--held-out needs the file"),

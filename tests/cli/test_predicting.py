@@ -151,3 +151,8 @@ def test_a_class_that_the_model_does_not_know_counts_as_wrong(here):
     assert found["rows_of_unknown_classes"] == 10
     assert found["accuracy"] == pytest.approx(known["accuracy"] * 40 / 50)
     assert "classes that the model has not seen" in good("evaluate", "classes.lssvm", "new.csv").out
+
+
+def test_info_names_the_hash_of_the_training_schema(here):
+    found = good("info", "classes.lssvm", "--json").json
+    assert len(found["schema_sha256"]) == 64

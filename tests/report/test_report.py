@@ -325,3 +325,14 @@ def test_a_pipeline_that_takes_columns_by_name(tmp_path):
     assert "income" in facts["importance"]
     assert isinstance(X, pd.DataFrame)
     assert "Pipeline" in page.text
+
+
+def test_copies_of_a_model_with_many_values_of_C_are_said_to_have_one(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 2))
+    y = np.digitize(X[:, 0], [-0.5, 0.5])
+    model = FixedSizeLSSVC(15, cv=3, random_state=0).fit(X, y)
+    assert np.size(model.C_) == 3
+    write_report(model, tmp_path / "many.html", train=(X, y))
+    page = (tmp_path / "many.html").read_text(encoding="utf-8")
+    assert "Every binary problem of the model has its own C" in page

@@ -29,6 +29,8 @@ def datasets(
     from lssvm.cli.tables import check_writable
 
     if name is not None:
+        if general.json and out == "-":
+            raise InvalidInputError("--json tells about a file that is written: give -o FILE.")
         check_writable(out, (".csv",), stdout=True)
         rows = write_dataset(name, out)
         general.output.note(f"lssvm: {rows:,} rows of {name} written" + _into(out))

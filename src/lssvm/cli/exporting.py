@@ -58,7 +58,7 @@ def describe(path: str, loaded: Loaded) -> dict[str, Any]:
         found["features"] = model.preparation_.n_features
     elif hasattr(model, "feature_names_in_"):
         found["columns"] = dict.fromkeys(map(str, model.feature_names_in_), "number")
-    for name in ("format", "version", "lssvm_version", "schema_hash"):
+    for name in ("format", "version", "schema_sha256"):
         if name in header:
             found[name] = header[name]
     return {name: value for name, value in found.items() if value is not None}

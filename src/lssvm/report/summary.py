@@ -215,6 +215,11 @@ def _explained(subject: Subject) -> Markup:
         subject.notes.append(
             "There were no test rows: all figures are cross-validated on training rows."
         )
+        if np.size(getattr(subject.model, "C_", 1.0)) > 1:
+            subject.notes.append(
+                "Every binary problem of the model has its own C; the cross-validated copies have "
+                "their median for all, so that the model itself may be better."
+            )
         size = copy_size(subject.model)
         if size is not None and size < subject.model.n_prototypes_:
             subject.notes.append(
