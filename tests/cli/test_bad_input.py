@@ -161,6 +161,7 @@ def test_a_column_that_the_model_needs_is_missing(here, command):
         (("tune", "data.csv", "-t", "income", "-o", "-"), "give the name of a file"),
         (("export", "classes.lssvm", "-"), "give the name of a file"),
         (("reduce", "classes.lssvm", "data.csv", "-o", "-"), "give the name of a file"),
+        (("reduce", "classes.lssvm", "data.csv", "-o", "s", "--method", "sd"), "--method sd"),
         (("forecast", "data.csv", "--column", "pay", "-o", "-"), "give the name of a file"),
         (
             ("train", "data.csv", "-t", "income", "-o", "new", "--report", "./new"),

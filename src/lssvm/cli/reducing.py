@@ -40,10 +40,12 @@ def reduce(
 
     from lssvm.cli.cards import load_model, save_model
     from lssvm.cli.measuring import measure, model_scan
+    from lssvm.cli.parameters import one_of
     from lssvm.cli.progress import FitProgress
     from lssvm.cli.tables import check_writable, open_table
 
     check_writable(out, inputs=(data,))
+    one_of("method", method, ("spfs", "ssd", "sv-l0"))  # "sd" leaves out nothing
     loaded = load_model(model)
     large = loaded.model
     if not hasattr(large, "sparsity_path"):
