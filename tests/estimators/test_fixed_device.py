@@ -239,6 +239,10 @@ REFUSED = {
     "criterion": (FixedSizeLSSVR(20, scoring="press"), "scoring"),
     "loss": (FixedSizeLSSVR(20, loss="huber"), "loss='squared'"),
     "solver": (FixedSizeLSSVR(20, solver="tridiagonal"), "solver="),
+    "function by pcg": (
+        FixedSizeLSSVR(20, C=1.0, kernel=lambda A, B: A @ B.T, solver="pcg"),
+        "function of NumPy arrays",
+    ),
 }
 
 
@@ -255,6 +259,23 @@ def test_a_scan_is_not_read_by_a_device():
     torch = pytest.importorskip("torch")
     with pytest.raises(InvalidInputError, match="memory map"):
         FixedSizeLSSVR(20, device=torch.device("cpu")).fit(scan(X, target=F))
+
+
+def test_a_function_is_not_evaluated_on_a_device():
+    strict = pytest.importorskip("array_api_strict")
+    model = FixedSizeLSSVR(20, C=1.0, kernel=lambda A, B: A @ B.T).fit(X, F)
+    with pytest.raises(InvalidInputError, match="function of NumPy arrays"):
+        model.set_params(device="cpu").predict(strict.asarray(X))
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_prototypes_are_given_in_kind(library):
+    xp = pytest.importorskip(library)
+    expected = FixedSizeLSSVR(C=1.0, gamma=0.5, selection=X[:9]).fit(X, F)
+    for chosen in (xp.asarray(X[:9]), xp.asarray(np.arange(9))):
+        model = FixedSizeLSSVR(C=1.0, gamma=0.5, selection=chosen)
+        close(fit_elsewhere(model, library, X, F).dual_coef_, expected.dual_coef_)
+        close(model.fit(X, F).dual_coef_, expected.dual_coef_)
 
 
 @pytest.mark.parametrize("library", LIBRARIES)

@@ -125,6 +125,19 @@ def test_auto_switches_where_moments_do_not_fit():
     assert kept.solver_ == "direct"
 
 
+@pytest.mark.parametrize("order", ["C", "F", "list"])
+def test_kernels_of_any_layout(order):
+    def kernel(A, B):
+        K = np.exp(-2.0 * ((A[:, None] - B[None]) ** 2).sum(axis=2))
+        return K.tolist() if order == "list" else np.asarray(K, order=order)
+
+    expected = FixedSizeLSSVR(solver=TIGHT, **GIVEN).fit(X[:300], y[:300])
+    model = FixedSizeLSSVR(solver=TIGHT, kernel=kernel, C=10.0, selection=Z)
+    np.testing.assert_allclose(outputs(model.fit(X[:300], y[:300])), outputs(expected), atol=1e-7)
+    with pytest.raises(InvalidInputError, match="complex128; it must return real numbers"):
+        model.set_params(kernel=lambda A, B: A @ B.T + 0j).fit(X, y)
+
+
 def test_what_needs_moments_is_refused():
     def refuse(words, **options):
         with pytest.raises(InvalidInputError, match=words):

@@ -198,7 +198,7 @@ def test_a_kernel_that_is_no_kernel_is_refused(make):
     with pytest.raises(NotPositiveDefiniteError, match="solver='cholesky'"):
         make(wrong, Z)
     infinite = FunctionKernel(lambda A, B: np.full((len(A), len(B)), np.inf))
-    with pytest.raises(InvalidInputError, match="not finite"):
+    with pytest.raises(InvalidInputError, match="finite"):
         make(infinite, Z)
 
 
@@ -209,7 +209,10 @@ def test_an_empty_training_set_is_refused():
 
 
 def test_settings_are_checked():
-    for wrong in ({"tol": 0.0}, {"max_iter": 0}, {"n_rows": -1}):
+    for wrong in (
+        *({"tol": 0.0}, {"tol": "1e-6"}, {"tol": np.nan}, {"max_iter": 0}, {"max_iter": 2.5}),
+        *({"max_iter": None}, {"n_rows": -1}, {"n_rows": 2.5}, {"n_rows": True}),
+    ):
         with pytest.raises(InvalidInputError, match=next(iter(wrong))):
             PCG(**wrong)
 

@@ -19,6 +19,7 @@ from lssvm.estimators._problem import FixedProblem
 from lssvm.estimators._prototypes import is_int
 from lssvm.estimators._validation import check_option
 from lssvm.kernels import Kernel
+from lssvm.kernels.on_device import check_device_kernel
 from lssvm.solvers import (
     PCG,
     FeatureSpace,
@@ -123,6 +124,8 @@ class ManyPrototypes(BaseEstimator):
         self, pcg: PCG, problem: FixedProblem, kernel: Kernel, Z: FloatArray, C_of: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Return coefficients (m, k) and intercepts (k,); leave the residual on the model."""
+        if not problem.on_host:
+            check_device_kernel(kernel)
         n, m, k = problem.n_rows, len(Z), len(C_of)
         budget, threads = problem.budget(self.memory_budget), n_threads(self.n_jobs)
         factor, block = 8 * m * (m + 1), 8 * (512 * m + threads * (2**19 + 128 * m))

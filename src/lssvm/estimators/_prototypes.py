@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from lssvm._core.device import is_foreign
 from lssvm._core.errors import InvalidInputError, NumericalWarning
+from lssvm._core.namespace import to_numpy
 from lssvm.estimators._problem import FixedProblem
 from lssvm.kernels import Kernel
 from lssvm.prototypes import Selection, select_prototypes
@@ -58,7 +60,7 @@ class PrototypeMixin(BaseEstimator):
         if isinstance(self.kernel, str) and self.kernel == "linear" and d <= n:
             # Features in closed form: the kernel with the unit vectors is the row itself.
             return np.eye(d), np.empty(0, dtype=np.intp), None
-        rule = self.selection
+        rule = to_numpy(self.selection) if is_foreign(self.selection) else self.selection
         if n <= size and isinstance(rule, str) and rule in ("renyi", "random", "uniform"):
             # All distinct rows, in an order that depends on their content alone.
             _, first = np.unique(X, axis=0, return_index=True)

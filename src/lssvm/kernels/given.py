@@ -42,6 +42,11 @@ class FunctionKernel(Kernel):
                 f"The kernel function returned an array of shape {values.shape} for {X.shape[0]} "
                 f"and {Z.shape[0]} rows; it must return shape {(X.shape[0], Z.shape[0])}."
             )
+        if values.dtype.kind not in "biuf":
+            raise InvalidInputError(
+                f"The kernel function returned values of the type {values.dtype}; it must return "
+                "real numbers."
+            )
         if not np.all(np.isfinite(values)):
             raise InvalidInputError(
                 "The kernel function returned NaN or infinity; it must return finite numbers."
@@ -50,7 +55,7 @@ class FunctionKernel(Kernel):
 
     def diag(self, X: Array) -> Array:
         """Return K(x, x) by evaluating one row at a time, shape (n,)."""
-        return np.array([self.function(X[i : i + 1], X[i : i + 1])[0, 0] for i in range(len(X))])
+        return np.array([self(X[i : i + 1], X[i : i + 1])[0, 0] for i in range(len(X))])
 
 
 @dataclass(frozen=True, eq=False)

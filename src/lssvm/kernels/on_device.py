@@ -90,6 +90,7 @@ def use_outputs(
     >>> seen
     [array([1., 5.])]
     """
+    check_device_kernel(kernel)
     engine = rows.engine
     xp = engine.xp
     c, m, k = coef.shape

@@ -66,13 +66,20 @@ class PCG:
     n_rows: int | None = None
 
     def __post_init__(self) -> None:
-        if not self.tol > 0 or self.max_iter < 1:
+        number = isinstance(self.tol, (int, float, np.number)) and type(self.tol) is not bool
+        if not number or not self.tol > 0 or not _whole(self.max_iter, 1):
             raise InvalidInputError(
                 f"tol={self.tol!r} and max_iter={self.max_iter!r} are not usable: tol must be "
-                "positive and max_iter at least 1."
+                "positive and max_iter a whole number of at least 1."
             )
-        if self.n_rows is not None and self.n_rows < 0:
-            raise InvalidInputError(f"n_rows={self.n_rows!r} is not usable: give 0 or more.")
+        if self.n_rows is not None and not _whole(self.n_rows, 0):
+            raise InvalidInputError(
+                f"n_rows={self.n_rows!r} is not usable: give None, or a whole number of 0 or more."
+            )
+
+
+def _whole(value: Any, least: int) -> bool:
+    return isinstance(value, (int, np.integer)) and type(value) is not bool and value >= least
 
 
 @dataclass(frozen=True, eq=False)

@@ -198,7 +198,8 @@ class PackedSpace:
         root = np.sqrt(np.asarray(group.weight, dtype=np.float64))
         for part in slices(len(group.X), _BLOCK):
             X = np.asarray(group.X[part], dtype=np.float64)
-            B = (np.asarray(self.kernel(X, self.Z)) * root[part, None]).T
+            K = np.ascontiguousarray(self.kernel(X, self.Z), dtype=np.float64)
+            B = (K * root[part, None]).T
             solve_triangle(self._upper, B, lower=False, transposed=True)
             mean += B @ root[part]
             total += float(root[part] @ root[part])
