@@ -10,7 +10,7 @@ from sklearn.model_selection import ShuffleSplit
 
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR, load, save, scan
 from lssvm._core.device import Engine
-from lssvm._core.errors import InvalidInputError
+from lssvm._core.errors import InvalidInputError, MemoryBudgetError
 from lssvm._core.namespace import get_namespace
 from lssvm.blocks import device_rows
 from lssvm.estimators import fixed_device
@@ -259,6 +259,15 @@ def test_a_scan_is_not_read_by_a_device():
     torch = pytest.importorskip("torch")
     with pytest.raises(InvalidInputError, match="memory map"):
         FixedSizeLSSVR(20, device=torch.device("cpu")).fit(scan(X, target=F))
+
+
+@pytest.mark.parametrize("solver", ["auto", "pcg"])
+@pytest.mark.parametrize("options", [{"C": 1.0, "gamma": 0.5}, {"cv": 3}])
+def test_the_memory_budget_is_that_of_the_device(solver, options):
+    strict = pytest.importorskip("array_api_strict")
+    model = FixedSizeLSSVR(20, solver=solver, device="cpu", memory_budget=2000, **options)
+    with pytest.raises(MemoryBudgetError, match=r"needs \d.*bytes but the memory budget is 2,000"):
+        model.fit(strict.asarray(X), strict.asarray(F))
 
 
 def test_a_function_is_not_evaluated_on_a_device():

@@ -40,10 +40,13 @@ class Engine:
         Of the array-API standard.
     device : object
         As the library names it.
+    limit : int or None
+        Bytes that may be taken there at most; None: what is free.
     """
 
     xp: Any
     device: Any
+    limit: int | None = None
 
     @property
     def is_torch(self) -> bool:
@@ -81,6 +84,10 @@ class Engine:
 
     def free_bytes(self) -> int:
         """Return the memory that can still be taken there."""
+        free = self._free()
+        return free if self.limit is None else min(free, self.limit)
+
+    def _free(self) -> int:
         if self.is_cuda:
             cuda = self.xp.cuda
             cached = cuda.memory_reserved(self.device) - cuda.memory_allocated(self.device)

@@ -130,6 +130,11 @@ def require(n_bytes: int, budget: int, *, what: str, advice: str) -> None:
     """Raise `MemoryBudgetError` if ``n_bytes`` exceed the budget, before anything is allocated."""
     if n_bytes > budget:
         raise MemoryBudgetError(
-            f"{what} needs {n_bytes / 1e9:.2f} GB but the memory budget is {budget / 1e9:.2f} GB. "
+            f"{what} needs {_readable(n_bytes)} but the memory budget is {_readable(budget)}. "
             f"{advice}"
         )
+
+
+def _readable(n_bytes: int) -> str:
+    """Return a number of bytes in words that tell two of them apart."""
+    return f"{n_bytes / 1e9:.2f} GB" if n_bytes >= 1e8 else f"{n_bytes:,} bytes"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import update_wrapper, wraps
 from typing import Any, TypeVar
 
@@ -13,6 +13,7 @@ from sklearn import get_config
 
 from lssvm._core.device import Engine, find_engine, is_foreign
 from lssvm._core.errors import InvalidInputError
+from lssvm._core.memory import as_bytes
 from lssvm._core.namespace import Array, compat, device, get_namespace, to_numpy
 from lssvm.blocks.scanning import is_stream
 
@@ -101,6 +102,8 @@ def _run(model: Any, name: str, inner: Any, args: Any, kwargs: dict[str, Any]) -
         _check_readable(value)
     dispatch = bool(get_config()["array_api_dispatch"])
     engine = find_engine(model.device, X, dispatch=dispatch)
+    if engine is not None and model.memory_budget is not None:
+        engine = replace(engine, limit=as_bytes(model.memory_budget))
     if dispatch and name != "fit" and hasattr(model, "dual_coef_"):
         _check_same(model, name, X)
     foreign = engine is not None and is_foreign(X)

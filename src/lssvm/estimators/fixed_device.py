@@ -85,7 +85,8 @@ class DeviceProblem(FixedProblem):
 
     def budget(self, given: Any) -> int:
         """Return the bytes that may be taken on the device."""
-        return int(0.7 * self.engine.free_bytes())
+        free = self.engine.free_bytes()
+        return int(0.7 * free) if self.engine.limit is None else free
 
     def accumulate(
         self, kernel: Kernel, Z: FloatArray, *, budget: int, threads: int

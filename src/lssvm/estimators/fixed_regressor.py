@@ -121,7 +121,7 @@ class FixedSizeLSSVR(
         a GPU there. A device of torch is also given for NumPy arrays, which are copied to it, in
         blocks where they do not fit. See the guide on GPUs.
     memory_budget : int, str or None, default=None
-        Bytes, or "2 GB"; None is 70 % of the available memory.
+        Bytes, or "2 GB"; None is 70 % of the available memory. On a device, of its memory.
     n_jobs : int or None, default=None
         Threads; None uses all cores.
     random_state : int, Generator, RandomState or None, default=None
