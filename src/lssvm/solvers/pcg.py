@@ -79,7 +79,7 @@ class PCG:
 
 
 def _whole(value: Any, least: int) -> bool:
-    return isinstance(value, (int, np.integer)) and type(value) is not bool and value >= least
+    return isinstance(value, (int, np.integer)) and type(value) is not bool and int(value) >= least
 
 
 @dataclass(frozen=True, eq=False)
