@@ -150,6 +150,23 @@ def test_every_kind_of_pass_is_that_of_the_stream(options):
     )
 
 
+def test_a_model_of_a_scan_takes_text_of_a_frame_everywhere():
+    columns = ["a", "b", "kind"]
+    model = FixedSizeLSSVC(20, C=1.0, gamma=0.3).fit(scan(frame, target="late", columns=columns))
+    rows, target = (dd.from_pandas(frame[name], npartitions=3) for name in (columns, "late"))
+    assert model.score(rows, target) == model.score(frame[columns], label)
+    expected = model.predict_proba(frame[columns])
+    np.testing.assert_allclose(model.predict_proba(rows), expected, rtol=0, atol=1e-12)
+    twice = pickle.loads(pickle.dumps(model)).partial_fit(rows, target)
+    model.partial_fit(frame[columns], label)
+    np.testing.assert_allclose(twice.dual_coef_, model.dual_coef_, rtol=0, atol=1e-8)
+    with pytest.raises(InvalidInputError, match=r"kind.*hold text, but numbers are needed"):
+        FixedSizeLSSVC(20).fit(rows, target)
+    numbers = FixedSizeLSSVC(20, C=1.0, gamma=0.3).fit(X, label)
+    with pytest.raises(InvalidInputError, match=r"kind.*hold text"):
+        numbers.score(rows, target)
+
+
 def test_rows_on_dask_are_added_and_forgotten():
     rows, target = da.from_array(X, chunks=(400, 3)), da.from_array(label, chunks=400)
     first = FixedSizeLSSVC(selection=Z, C=1.0, gamma=0.3).fit(X[:2000], label[:2000])

@@ -329,11 +329,6 @@ def as_scan(data: Any, y: Any = None, sample_weight: Any = None) -> Scan:
     if is_dask(data):
         frame = hasattr(data, "_meta") and hasattr(data, "columns")
         reader = (frame_reader if frame else dask_array_reader)(data, y, sample_weight, None)
-        if reader.schema.texts:
-            raise InvalidInputError(
-                f"The columns {list(reader.schema.texts)} hold text, but numbers are needed: use "
-                "scan(X, target=...) to have them prepared, or leave them out."
-            )
         return Scan(reader, y is not None, standardise=False, prepare=False)
     if y is not None or sample_weight is not None:
         raise InvalidInputError(

@@ -17,6 +17,7 @@ from lssvm._core.errors import InvalidInputError
 from lssvm._core.memory import as_bytes, require
 from lssvm._core.threads import n_threads, run_stream, slices
 from lssvm.blocks import Scan, scan
+from lssvm.blocks.dask import is_dask
 from lssvm.blocks.raw import CHUNK, RawBlock, plain_features
 from lssvm.blocks.scanning import as_scan, is_stream
 from lssvm.blocks.survey import Survey, survey
@@ -154,6 +155,11 @@ def first_pass(
 ) -> tuple[Scan, Survey]:
     """Survey the rows and store what the fitted model has to know about their columns."""
     data = with_target(as_scan(X, y, sample_weight))
+    if is_dask(X) and data.schema.texts:
+        raise InvalidInputError(
+            f"The columns {list(data.schema.texts)} hold text, but numbers are needed: use "
+            "scan(X, target=...) to have them prepared, or leave them out."
+        )
     budget = as_bytes(model.memory_budget)
     columns = len(data.schema.names)
     size = int(max(1000, min(SAMPLE_ROWS, 0.05 * budget // (8 * (columns + 2)))))
