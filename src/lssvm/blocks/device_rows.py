@@ -125,8 +125,10 @@ class DeviceRows:
     ) -> Iterator[tuple[int, Named]]:
         xp, used = self.engine.xp, ["X", *names]
         index = None if order is None else self.engine.put(order)
+        entries = int(self.engine.free_bytes()) // (4 * 8)  # a block and what it is made from
+        rows = max(1, min(_ROWS, entries // max(1, int(self.X.shape[1]))))
         for number, cell in enumerate(cells):
-            for part in slices(cell.stop - cell.start, _ROWS):
+            for part in slices(cell.stop - cell.start, rows):
                 span = slice(cell.start + part.start, cell.start + part.stop)
                 if index is None:
                     yield number, self._finish({name: kept[name][span, ...] for name in used})
@@ -143,7 +145,9 @@ class DeviceRows:
         self, order: IntArray | None, cells: Sequence[slice], names: Sequence[str]
     ) -> Iterator[tuple[int, Named]]:
         xp, used = self.engine.xp, ["X", *names]
-        rows = max(1, _ENTRIES // max(1, int(self.X.shape[1])))
+        # At most half of what is free for the blocks under way and one that is put in order.
+        entries = min(_ENTRIES, int(self.engine.free_bytes()) // (2 * 8 * (_SLOTS + 2)))
+        rows = max(1, entries // max(1, int(self.X.shape[1])))
         for counts, part in _transfer(self.engine, self._host_blocks(order, cells, used, rows)):
             if "sorted" in part:
                 by_cell = part.pop("sorted")

@@ -19,7 +19,8 @@ IntArray = NDArray[np.intp]
 _BLOCK = 8192
 _CHUNK = 65_536  # rows whose hashes are held at a time
 _LARGE = 200_000  # more rows than this are dealt by their hashes alone
-_DEVICE_BLOCK = 2**20  # rows that are hashed at a time on a device
+_DEVICE_BLOCK = 2**20  # rows whose hashes are fetched at a time from a device
+_DEVICE_ENTRIES = 2**22  # numbers that are hashed at a time there
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -99,7 +100,7 @@ def _device_sums(X: Array, key: NDArray[np.uint64]) -> NDArray[np.uint64]:
     place = {"dtype": torch.int64, "device": X.device}
     keys = torch.asarray(key.view(np.int64).copy(), **place)
     total = torch.empty(X.shape[0], **place)
-    for part in slices(X.shape[0], _DEVICE_BLOCK):
+    for part in slices(X.shape[0], max(1, _DEVICE_ENTRIES // max(1, X.shape[1]))):
         block = X[part].to(torch.float64).contiguous()
         bits = mix_signed(block.view(torch.int64) ^ keys)
         total[part] = torch.where(block != 0, bits, 0).sum(dim=1)
