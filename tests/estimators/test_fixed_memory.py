@@ -7,6 +7,7 @@ import pytest
 
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR
 from lssvm.estimators._prototypes import SELECTED_FROM
+from lssvm.estimators._validation import n_distinct
 
 
 def peak(kind, n, n_classes):
@@ -47,3 +48,13 @@ def test_prototypes_of_many_rows_are_rows_and_show_every_class():
     model.fit(X, y)
     assert np.array_equal(X[model.support_], model.prototypes_)
     assert np.any(y[model.support_] == "rare")
+
+
+@pytest.mark.parametrize("n_different", [1, 20, 50, 2000])
+def test_different_rows_are_counted_whatever_is_repeated(n_different, monkeypatch):
+    monkeypatch.setattr("lssvm.estimators._validation._COUNTED", 50)
+    monkeypatch.setattr("lssvm.estimators._validation._CHUNK", 64)
+    different = np.arange(n_different, dtype=float)[:, None]
+    rows = np.concatenate([np.zeros((400, 1)), different, np.zeros((400, 1))])  # 0 hashes to 0
+    tolerance = 0.0 if n_different <= 50 else 0.3
+    assert n_distinct(rows, False) == pytest.approx(n_different, rel=tolerance)

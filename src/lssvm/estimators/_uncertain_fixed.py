@@ -99,8 +99,9 @@ class Sample:
 def draw(problem: Any, folds: Folds | None, seed: int, size: int) -> tuple[Sample, IntArray]:
     """Return about ``size`` rows of a problem, those of the smallest hash, and which they are.
 
-    The choice depends on the content of the rows alone, so neither their order nor a weight of 2 in
-    place of a row twice matters. Folds, where there are some, restrict it to rows that are tested.
+    The choice depends on the content of the rows alone, so their order does not matter, and equal
+    rows stay together; up to ``size`` rows, a weight of 2 is the row twice. Folds, where there are
+    some, restrict it to rows that are tested.
     """
     tested = None
     if folds is not None:

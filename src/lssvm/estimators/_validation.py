@@ -18,7 +18,6 @@ from lssvm.tuning import (
     content_holdout,
     hash_rows,
     restrict_folds,
-    smallest_hashes,
     splitter_folds,
 )
 
@@ -191,15 +190,22 @@ def make_folds(
 def n_distinct(rows: Any, precomputed: bool) -> int:
     """Count the rows that differ: the same for a weight of 2 and for the row twice.
 
-    Of very many rows, the hashes of 200,000 tell how dense the different ones lie.
+    Of very many different ones, the 200,000 smallest hashes tell how dense they lie.
     """
     n = int(rows.shape[0])
     if precomputed:
         return n
     if n <= _COUNTED or is_sparse(rows):
         return len(np.unique(hash_rows(rows)))
-    hashes, _ = smallest_hashes(rows, _COUNTED)
-    return min(n, round(len(np.unique(hashes)) * (2.0**64 / float(hashes[-1]))))
+    hashes = np.empty(0, dtype=np.uint64)
+    for part in slices(n, max(_CHUNK, _COUNTED)):
+        new = hash_rows(rows[part])
+        if len(hashes) > _COUNTED:
+            new = new[new < hashes[-1]]
+        hashes = np.unique(np.concatenate([hashes, new]))[: _COUNTED + 1]
+    if len(hashes) <= _COUNTED:
+        return len(hashes)
+    return min(n, round(_COUNTED * (2.0**64 / float(hashes[-1]))))
 
 
 def distinct_values(y: Any) -> Any:

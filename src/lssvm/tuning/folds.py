@@ -174,7 +174,8 @@ def smallest_hashes(
 ) -> tuple[NDArray[np.uint64], IntArray]:
     """Draw rows by their content: those of the smallest hashes.
 
-    Neither the order of the rows nor a weight of 2 in place of a row twice changes the draw.
+    The order of the rows does not change the draw, and equal rows are drawn together. A row that is
+    there twice counts as two of ``size``.
 
     Parameters
     ----------
