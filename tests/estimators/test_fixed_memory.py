@@ -58,3 +58,17 @@ def test_different_rows_are_counted_whatever_is_repeated(n_different, monkeypatc
     rows = np.concatenate([np.zeros((400, 1)), different, np.zeros((400, 1))])  # 0 hashes to 0
     tolerance = 0.0 if n_different <= 50 else 0.3
     assert n_distinct(rows, False) == pytest.approx(n_different, rel=tolerance)
+
+
+@pytest.mark.parametrize("kind", [FixedSizeLSSVC, FixedSizeLSSVR])
+def test_many_equal_rows_leave_room_for_other_prototypes(kind, monkeypatch):
+    monkeypatch.setattr("lssvm.estimators._prototypes.SELECTED_FROM", 300)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6000, 2))
+    X[::4] = 0.0  # their hash is the smallest there is
+    y = np.sin(X[:, 0])
+    y = (y > 0).astype(int) if kind is FixedSizeLSSVC else y
+    model = kind(10, C=10.0, gamma=1.0).fit(X, y)
+    assert model.prototypes_.shape == (10, 2)
+    np.testing.assert_array_equal(model.prototypes_, X[model.support_])
+    assert model.score(X, y) > 0.9

@@ -13,17 +13,19 @@ from sklearn.base import BaseEstimator
 from lssvm._core.device import is_foreign
 from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm._core.namespace import to_numpy
+from lssvm._core.random import hash_positions
+from lssvm._core.threads import slices
 from lssvm.estimators._problem import FixedProblem
 from lssvm.kernels import Kernel
 from lssvm.prototypes import Selection, select_prototypes
-from lssvm.tuning import smallest_hashes
 
 FloatArray = NDArray[Any]
 IntArray = NDArray[np.intp]
 
 SELECTED_FROM = 100_000
-"""Rows, drawn by their content, that prototypes are selected from."""
+"""About so many rows, drawn by their positions, are what prototypes are selected from."""
 
+_CHUNK = 65_536  # rows looked at at a time
 RARE = 1000  # a class of fewer rows takes part with all of them
 
 
@@ -117,19 +119,28 @@ def _at_hand(chosen: Any, problem: FixedProblem) -> Any:
 
 
 def _some_rows(problem: FixedProblem, size: int, seed: int) -> Any:
-    """Return the rows to select from: all, or of very many those of the smallest hashes."""
-    most = max(SELECTED_FROM, 20 * size)
-    if len(problem.X) <= most:
+    """Return the rows to select from: all, or of very many a draw by their positions.
+
+    Not by their content: that takes all of equal rows or none, and many of them leave no room.
+    """
+    n, most = len(problem.X), max(SELECTED_FROM, 20 * size)
+    if n <= most:
         return slice(None)
-    _, rows = smallest_hashes(problem.content, most, seed)
-    if problem.labels is not None:
-        count = np.bincount(problem.labels[rows], minlength=int(problem.labels.max()) + 1)
-        rare = [
-            smallest_hashes(problem.content, RARE, seed, problem.labels == c)[1]
-            for c in np.flatnonzero(count < RARE)
-        ]
-        rows = np.concatenate([rows, *rare])
-    return np.unique(rows)
+    limit = np.uint64(most / n * 2.0**64)
+    rows = np.concatenate([_below(limit, part, seed) for part in slices(n, _CHUNK)])
+    if problem.labels is None:
+        return rows
+    count = np.bincount(problem.labels[rows], minlength=int(problem.labels.max()) + 1)
+    rare = []
+    for c in np.flatnonzero(count < RARE):
+        own = np.flatnonzero(problem.labels == c)
+        rare.append(own[np.argsort(hash_positions(own, seed), kind="stable")[:RARE]])
+    return np.unique(np.concatenate([rows, *rare]))
+
+
+def _below(limit: np.uint64, part: slice, seed: int) -> IntArray:
+    positions = np.arange(part.start, part.stop)
+    return positions[hash_positions(positions, seed) < limit]
 
 
 def is_int(value: Any) -> bool:
