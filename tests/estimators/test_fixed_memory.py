@@ -72,3 +72,13 @@ def test_many_equal_rows_leave_room_for_other_prototypes(kind, monkeypatch):
     assert model.prototypes_.shape == (10, 2)
     np.testing.assert_array_equal(model.prototypes_, X[model.support_])
     assert model.score(X, y) > 0.9
+
+
+def test_many_rows_of_zeros_do_not_fill_the_calibration():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(12_000, 2))
+    X[::2] = 0.0
+    y = X[:, 0] + 0.3 * rng.normal(size=len(X)) * (1.0 + np.abs(X[:, 0]))
+    interval = FixedSizeLSSVR(10, C=1.0, gamma=0.5).fit(X, y).predict_interval(X[1::2])
+    inside = (y[1::2] >= interval[:, 0]) & (y[1::2] <= interval[:, 1])
+    assert 0.93 < inside.mean() < 0.97

@@ -8,6 +8,7 @@ from scipy import sparse
 from sklearn.model_selection import KFold
 
 from lssvm._core.errors import InvalidInputError
+from lssvm._core.random import mix_bits
 from lssvm.tuning import (
     PositionFolds,
     PositionHoldout,
@@ -155,6 +156,13 @@ def test_folds_of_few_contents_are_dealt_one_by_one(monkeypatch):
     assert [len(rows) for rows in content_folds(X, 3).test] == [700, 700, 700]
 
 
+def test_rows_of_zeros_are_not_the_first_of_a_draw():
+    rows = np.concatenate([np.zeros((500, 1)), np.arange(1.0, 501.0)[:, None]])
+    assert hash_rows(rows)[0] == 0
+    _, drawn = smallest_hashes(rows, 50)
+    assert len(np.unique(rows[drawn])) == 50
+
+
 @pytest.mark.parametrize("size", [1, 7, 40, 500])
 def test_smallest_hashes_are_those_of_a_full_sort(size, monkeypatch):
     monkeypatch.setattr("lssvm.tuning.folds._CHUNK", 16)
@@ -164,8 +172,9 @@ def test_smallest_hashes_are_those_of_a_full_sort(size, monkeypatch):
     hashes, rows = smallest_hashes(X, size, 5, among)
     candidates = np.flatnonzero(among)
     every = hash_rows(X, 5)[candidates]
+    rank = mix_bits(every + np.uint64(0x9E3779B97F4A7C15))
     order = np.argsort(every, kind="stable")
     if len(order) > size:
-        order = order[every[order] <= every[order[size - 1]]]
+        order = order[rank[order] <= np.sort(rank)[size - 1]]
     assert np.array_equal(rows, candidates[order])
     assert np.array_equal(hashes, every[order])

@@ -172,7 +172,7 @@ def _by_hash(X: Array, n_folds: int, seed: int) -> Folds:
 def smallest_hashes(
     X: Array, size: int, seed: int = 0, among: NDArray[np.bool_] | None = None
 ) -> tuple[NDArray[np.uint64], IntArray]:
-    """Draw rows by their content: those of the smallest hashes.
+    """Draw rows by their content: those of the smallest hashes (of another hash than `hash_rows`).
 
     The order of the rows does not change the draw, and equal rows are drawn together. A row that is
     there twice counts as two of ``size``.
@@ -209,18 +209,26 @@ def smallest_hashes(
     limit = np.uint64(np.iinfo(np.uint64).max)
     for part in slices(X.shape[0], max(_chunk(X), size)):
         new = hash_rows(X[part], seed)
-        small = new <= limit
+        small = _rank(new) <= limit
         if among is not None:
             small &= among[part]
         index = np.flatnonzero(small)
         hashes = np.concatenate([hashes, new[index]])
         rows = np.concatenate([rows, part.start + index])
-        order = np.argsort(hashes, kind="stable")
+        ranks = _rank(hashes)
+        order = np.argsort(ranks, kind="stable")
         if len(order) > size:
-            limit = hashes[order[size - 1]]
-            order = order[: int(np.searchsorted(hashes[order], limit, side="right"))]
+            limit = ranks[order[size - 1]]
+            order = order[: int(np.searchsorted(ranks[order], limit, side="right"))]
         hashes, rows = hashes[order], rows[order]
-    return hashes, rows
+    order = np.argsort(hashes, kind="stable")
+    return hashes[order], rows[order]
+
+
+def _rank(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return other hashes of hashes: those of rows of zeros are small, and must not come first."""
+    with np.errstate(over="ignore"):
+        return mix_bits(hashes + _GOLDEN)
 
 
 def content_holdout(
