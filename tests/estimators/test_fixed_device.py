@@ -255,10 +255,36 @@ def test_what_a_device_cannot_do_is_said(case):
 
 
 @pytest.mark.torch
-def test_a_scan_is_not_read_by_a_device():
+def test_a_scan_is_read_into_memory_for_a_device(monkeypatch):
     torch = pytest.importorskip("torch")
+    monkeypatch.setattr("lssvm.estimators.fixed_stream.SAMPLE_ROWS", 50)  # of a stream
+    data, place = scan(X, target=F), torch.device("cpu")
+    passes = []
+    real = device_rows.DeviceRows.blocks
+    monkeypatch.setattr(device_rows.DeviceRows, "blocks", lambda *a: passes.append(1) or real(*a))
+    there = FixedSizeLSSVR(20, C=1.0, gamma=0.5, device=place, random_state=0).fit(data)
+    assert passes
+    monkeypatch.setattr("lssvm.estimators.fixed_stream.SAMPLE_ROWS", len(X))
+    host = FixedSizeLSSVR(20, C=1.0, gamma=0.5, random_state=0).fit(data)
+    close(there.dual_coef_, host.dual_coef_)
+    passes.clear()
+    close(there.predict(scan(X)), host.predict(scan(X)))
+    close(there.score(data), host.score(data))
+    assert len(passes) >= 2
+    tuned = FixedSizeLSSVR(20, cv=3, random_state=0)
+    assert clone(tuned).set_params(device=place).fit(data).gamma_ == tuned.fit(data).gamma_
     with pytest.raises(InvalidInputError, match="memory map"):
-        FixedSizeLSSVR(20, device=torch.device("cpu")).fit(scan(X, target=F))
+        there.partial_fit(data)
+    with pytest.raises(MemoryBudgetError, match="device=None"):
+        clone(there).set_params(memory_budget=3000).fit(data)
+
+
+@pytest.mark.torch
+@pytest.mark.dask
+def test_rows_on_a_cluster_are_not_taken_to_a_device():
+    torch, da = pytest.importorskip("torch"), pytest.importorskip("dask.array")
+    with pytest.raises(InvalidInputError, match="cluster"):
+        FixedSizeLSSVR(20, device=torch.device("cpu")).fit(da.from_array(X), da.from_array(F))
 
 
 @pytest.mark.parametrize("solver", ["auto", "pcg"])

@@ -15,6 +15,7 @@ from lssvm._core.device import Engine, find_engine, is_foreign
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.memory import as_bytes
 from lssvm._core.namespace import Array, compat, device, get_namespace, to_numpy
+from lssvm.blocks.dask import is_dask
 from lssvm.blocks.scanning import is_stream
 
 Model = TypeVar("Model", bound=type)
@@ -92,16 +93,15 @@ def _run(model: Any, name: str, inner: Any, args: Any, kwargs: dict[str, Any]) -
     if X is None:
         return on(model, *args, **kwargs) if home is None else on(_view(model, None))
     if is_stream(X):
-        if model.device not in (None, "cpu"):
-            raise InvalidInputError(
-                f"device={model.device!r} is not available for rows of a scan: give an array (a "
-                "memory map is copied to the device in blocks), or device=None."
-            )
-        return on(model, *args, **kwargs)
+        engine = find_engine(model.device, None, dispatch=False)
+        if engine is None:
+            return on(model, *args, **kwargs)
+        _check_stream(model, name, X)
     for value in (*args, *kwargs.values()):
         _check_readable(value)
     dispatch = bool(get_config()["array_api_dispatch"])
-    engine = find_engine(model.device, X, dispatch=dispatch)
+    if not is_stream(X):
+        engine = find_engine(model.device, X, dispatch=dispatch)
     if engine is not None and model.memory_budget is not None:
         engine = replace(engine, limit=as_bytes(model.memory_budget))
     if dispatch and name != "fit" and hasattr(model, "dual_coef_"):
@@ -117,6 +117,19 @@ def _run(model: Any, name: str, inner: Any, args: Any, kwargs: dict[str, Any]) -
         if name in _LEARNS:
             _keep_state(model, view, _like(model, name, X if foreign else None))
     return model if result is view else _same_kind(result, X) if foreign else result
+
+
+def _check_stream(model: Any, name: str, X: Any) -> None:
+    """Raise for what cannot be done on a device with rows that are read in blocks."""
+    if is_dask(X) or getattr(X, "distributed", False):
+        raise InvalidInputError(
+            f"device={model.device!r} is not available for rows on a cluster: use device=None."
+        )
+    if name in ("partial_fit", "forget"):
+        raise InvalidInputError(
+            f"device={model.device!r} is not available for {name} with a scan: give arrays (a "
+            "memory map is copied to the device in blocks), or set_params(device=None)."
+        )
 
 
 def _view(model: Any, place: Place | None) -> Any:

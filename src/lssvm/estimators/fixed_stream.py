@@ -25,6 +25,7 @@ from lssvm.blocks.writing import write_table
 from lssvm.estimators._problem import FixedProblem
 from lssvm.estimators._validation import seed_of
 from lssvm.kernels import Kernel, evaluate_expansion
+from lssvm.kernels.on_device import expand_on_device
 from lssvm.moments import Moments
 from lssvm.solvers.reweighting import residual_scale
 from lssvm.solvers.reweighting_stream import solve_reweighted_stream
@@ -163,6 +164,14 @@ def first_pass(
     budget = as_bytes(model.memory_budget)
     columns = len(data.schema.names)
     size = int(max(1000, min(SAMPLE_ROWS, 0.05 * budget // (8 * (columns + 2)))))
+    if vars(model).get("_place") is not None:  # a device takes the rows from main memory
+        size = max(1, data.n_rows)
+        require(
+            8 * size * (columns + 2),
+            budget,
+            what=f"The {size:,} rows of a scan, which a device takes from main memory,",
+            advice="Use device=None, which reads them in blocks, or raise memory_budget.",
+        )
     model._seed = seed_of(model.random_state)
     found = survey(data, size, seed=model._seed, classes=classes)
     model.n_features_in_ = columns
@@ -314,6 +323,16 @@ def light_copy(model: Any) -> Any:
 def stream_blocks(model: Any, data: Scan) -> Iterator[tuple[RawBlock, FloatArray]]:
     """Yield blocks of rows with the outputs (b, k) of all problems for them."""
     budget = as_bytes(model.memory_budget)
+    place = vars(model).get("_place")
+    if place is not None:
+        trained = (model.prototypes_, model.dual_coef_, model.intercept_)
+        return (
+            (
+                block,
+                expand_on_device(place.engine, model._kernel, _features(model, block), *trained),
+            )
+            for block in data.blocks()
+        )
 
     def work(block: RawBlock) -> tuple[RawBlock, FloatArray]:
         outputs = evaluate_expansion(
