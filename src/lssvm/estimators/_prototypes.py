@@ -16,7 +16,6 @@ from lssvm._core.namespace import to_numpy
 from lssvm._core.random import hash_positions
 from lssvm._core.threads import slices
 from lssvm.estimators._problem import FixedProblem
-from lssvm.kernels import Kernel
 from lssvm.prototypes import Selection, select_prototypes
 
 FloatArray = NDArray[Any]
@@ -36,9 +35,7 @@ class PrototypeMixin(BaseEstimator):
     kernel: Any
     selection: Any
     _seed: int
-
-    def _kernel_at(self, gamma: Any) -> Kernel:
-        raise NotImplementedError
+    _kernel_at: Any  # from gamma to a kernel
 
     def _n_prototypes(self, n: int) -> int:
         value = self.n_prototypes
