@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.blocks import ArraySource
+from lssvm.blocks import ArraySource, LookedUp
 
 
 def test_blocks_cover_the_rows_in_order():
@@ -29,3 +29,11 @@ def test_order_gathers_repeats_and_leaves_out():
 def test_shapes_that_do_not_fit_are_refused(Y, s):
     with pytest.raises(InvalidInputError, match="rows"):
         ArraySource(np.ones((3, 2)), Y, s)
+
+
+def test_targets_that_are_looked_up_are_an_array_only_by_a_copy():
+    targets = LookedUp(np.array([[-1.0], [1.0]]), np.array([0, 1, 1], dtype=np.int16))
+    np.testing.assert_array_equal(np.asarray(targets, dtype=np.float32), [[-1.0], [1.0], [1.0]])
+    assert np.asarray(targets, dtype=np.float32).dtype == np.float32
+    with pytest.raises(ValueError, match="copy"):
+        targets.__array__(copy=False)

@@ -116,6 +116,8 @@ class LookedUp:
         return np.asarray(self.table[self.numbers[rows]])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
+        if copy is False:
+            raise ValueError("The rows are looked up: there is no array of them without a copy.")
         return np.asarray(self.table[self.numbers], dtype=dtype)
 
 
