@@ -23,9 +23,9 @@ import numpy as np
 from distributed import Client, LocalCluster, wait
 
 from lssvm import scan
+from lssvm.criteria.fixed_stream import StreamRows
 from lssvm.kernels import RBF
 from lssvm.tuning import PositionFolds
-from lssvm.tuning.fixed_stream import StreamRows
 
 FEATURES, CHUNK, FOLDS = 28, 25_000, 10
 RESULTS = Path(__file__).parent / "results"

@@ -23,14 +23,13 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from lssvm._core.threads import n_threads, run_blocks, slices
-from lssvm.blocks import ArraySource
-from lssvm.features import nystrom_map
+from lssvm.criteria.fixed_size import FixedSizeObjective
+from lssvm.data import ArraySource
 from lssvm.kernels import RBF
-from lssvm.moments import accumulate
+from lssvm.moments import accumulate, nystrom_map
+from lssvm.moments.cells import make_cells
 from lssvm.solvers.primal import solve_primal
 from lssvm.tuning import AbsoluteError, Folds, SquaredError
-from lssvm.tuning.fixed_cells import make_cells
-from lssvm.tuning.fixed_size import FixedSizeObjective
 
 C_PATH = np.geomspace(1e-3, 1e6, 60)
 

@@ -34,15 +34,15 @@ from sklearn.pipeline import make_pipeline
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR
 from lssvm._core.device import Engine
 from lssvm._core.namespace import get_namespace, to_numpy
-from lssvm.blocks import device_rows
-from lssvm.blocks.device_rows import DeviceRows
+from lssvm.criteria.fixed_device import DeviceObjective
+from lssvm.engines import device_blocks as device_rows
+from lssvm.engines.device_blocks import DeviceRows
+from lssvm.engines.device_expansion import block_size
+from lssvm.engines.device_moments import accumulate_on_device
 from lssvm.kernels import RBF
-from lssvm.kernels.on_device import block_size
-from lssvm.moments.on_device import accumulate_on_device
+from lssvm.moments.cells import make_cells
+from lssvm.search.listed import ListedPathSearch
 from lssvm.tuning import Folds, Misclassification, PathSearch
-from lssvm.tuning.fixed_cells import make_cells
-from lssvm.tuning.on_device import DeviceObjective
-from lssvm.tuning.search_listed import ListedPathSearch
 
 FEATURES = 28
 TEST_ROWS = 50_000

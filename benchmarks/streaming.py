@@ -30,13 +30,13 @@ import pyarrow.parquet as pq
 import lssvm.estimators.fixed_stream as fixed_stream
 from lssvm import FixedSizeLSSVC, scan
 from lssvm._core.threads import n_threads
-from lssvm.blocks import ArraySource
-from lssvm.blocks.survey import survey
+from lssvm.criteria.fixed_stream import StreamRows
+from lssvm.data import ArraySource
+from lssvm.data.survey import survey
 from lssvm.kernels import RBF
 from lssvm.moments import accumulate
+from lssvm.moments.cells import make_cells
 from lssvm.tuning import Folds, PositionFolds
-from lssvm.tuning.fixed_cells import make_cells
-from lssvm.tuning.fixed_stream import StreamRows
 
 FEATURES = 28
 PER_FILE = 1_000_000

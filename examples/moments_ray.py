@@ -6,10 +6,9 @@
 import numpy as np
 import ray
 
-from lssvm.blocks import ArraySource
-from lssvm.features import nystrom_map
+from lssvm.data import ArraySource
 from lssvm.kernels import RBF
-from lssvm.moments import accumulate
+from lssvm.moments import accumulate, nystrom_map
 from lssvm.solvers import solve_primal
 
 KERNEL, C = RBF(0.3), 1000.0

@@ -24,7 +24,7 @@ __all__ = [
 
 if typing.TYPE_CHECKING:
     from lssvm._core.errors import ModelFileError
-    from lssvm.blocks import scan
+    from lssvm.data import scan
     from lssvm.estimators import (
         LSSVC,
         LSSVR,
@@ -36,7 +36,7 @@ if typing.TYPE_CHECKING:
     )
     from lssvm.io import load, save
 else:
-    _HOMES = {"ModelFileError": "_core.errors", "load": "io", "save": "io", "scan": "blocks"}
+    _HOMES = {"ModelFileError": "_core.errors", "load": "io", "save": "io", "scan": "data"}
 
     def __getattr__(name):
         from importlib import import_module

@@ -12,7 +12,7 @@ from lssvm import FixedSizeLSSVC, FixedSizeLSSVR, load, save, scan
 from lssvm._core.device import Engine
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError
 from lssvm._core.namespace import get_namespace
-from lssvm.blocks import device_rows
+from lssvm.engines import device_blocks as device_rows
 from lssvm.estimators import fixed_device
 from lssvm.prototypes import working_set
 from lssvm.reductions import FixedSizeL0

@@ -13,8 +13,8 @@ from sklearn.preprocessing import StandardScaler
 import lssvm.estimators.fixed_stream as fixed_stream
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR, scan
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError
-from lssvm.blocks import Block
-from lssvm.blocks.survey import survey
+from lssvm.data import Block
+from lssvm.data.survey import survey
 from lssvm.kernels import RBF
 from lssvm.tuning import PositionFolds, PositionHoldout
 

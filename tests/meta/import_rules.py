@@ -11,16 +11,23 @@ from dataclasses import dataclass
 LAYERS = (
     "_core",
     "datasets",
-    "blocks",
+    "data",
+    "folds",
     "kernels",
     "codes",
+    "tasks",
     "prototypes",
-    "features",
     "moments",
     "solvers",
-    "tuning",
+    "engines",
+    "criteria",
+    "search",
     "reductions",
+    "greedy",
     "uncertainty",
+    "explanations",
+    "tuning",
+    "recipes",
     "estimators",
     "io",
     "onnx",
@@ -28,7 +35,7 @@ LAYERS = (
     "report",
     "cli",
 )
-SKLEARN_FROM = "estimators"
+SKLEARN_FROM = "tasks"
 
 REQUIRED = {"array_api_compat", "numpy", "scipy", "threadpoolctl"}
 OPTIONAL = {

@@ -114,7 +114,7 @@ def test_importing_the_package_alone_loads_no_library_at_all():
 
 def test_the_names_of_the_package_come_when_they_are_asked_for():
     modules, _, _ = after("import lssvm\nassert lssvm.kernels.RBF\nassert lssvm.scan")
-    assert {"lssvm.kernels", "lssvm.blocks"} <= set(modules)
+    assert {"lssvm.kernels", "lssvm.data"} <= set(modules)
     assert "sklearn" not in modules
     with pytest.raises(AttributeError, match="'lssvm' has no attribute 'LSSVM'"):
         _ = lssvm.LSSVM
@@ -146,14 +146,14 @@ def test_the_fresh_interpreter_would_notice_a_library_and_a_thread():
         ("lssvm.kernels.rbf", "import lssvm", "imports the whole package"),
         ("lssvm.kernels.rbf", "from lssvm import LSSVC", "above all folders"),
         ("lssvm.kernels.rbf", "from . import linear", "relative import"),
-        ("lssvm.blocks.dask", "import dask.array as da", "optional library at module level"),
+        ("lssvm.data.dask", "import dask.array as da", "optional library at module level"),
         (
-            "lssvm.blocks.dask",
+            "lssvm.data.dask",
             "try:\n    import dask\nexcept ImportError: pass",
             "optional library",
         ),
         ("lssvm.plots", "class A:\n    import matplotlib", "optional library at module level"),
-        ("lssvm.solvers.cg", "from sklearn.utils import check_array", "for estimators and below"),
+        ("lssvm.codes.code", "from sklearn.utils import check_array", "for tasks and below"),
         ("lssvm.estimators.svc", "from sklearn.utils._tags import Tags", "private name"),
         ("lssvm.estimators.svc", "from sklearn.base import _fit_context", "private name"),
         ("lssvm.estimators.svc", "import sklearn\nsklearn.utils._x.f()", "private name"),

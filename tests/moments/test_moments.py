@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError
-from lssvm.blocks import ArraySource
+from lssvm.data import ArraySource
 from lssvm.kernels import RBF, Laplacian, Linear, Matern, Polynomial
 from lssvm.moments import Moments, accumulate, total
 

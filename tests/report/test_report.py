@@ -17,7 +17,7 @@ from tests.report.pages import Page
 
 from lssvm import LSSVC, LSSVR, NARX, FixedSizeLSSVC, scan
 from lssvm._core.errors import InvalidInputError
-from lssvm.blocks import CsvOptions
+from lssvm.data import CsvOptions
 from lssvm.io import read_header, save
 from lssvm.report import write_report
 

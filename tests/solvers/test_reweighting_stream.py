@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from lssvm._core.errors import ConvergenceWarning
-from lssvm.blocks import ArraySource
-from lssvm.features import nystrom_map
+from lssvm.data import ArraySource
 from lssvm.kernels import RBF
-from lssvm.moments import Piece, accumulate
+from lssvm.moments import Piece, accumulate, nystrom_map
 from lssvm.solvers.primal import solve_primal
 from lssvm.solvers.reweighting import residual_scale, robust_weights
 from lssvm.solvers.reweighting_stream import solve_reweighted_stream

@@ -13,10 +13,9 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cython_blas, cython_lapack
 
-FloatArray = NDArray[np.float64]
+from lssvm._core.arrays import FloatArray
 
 _BLOCK = 64  # columns per block of LAPACK's blocked algorithms
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lssvm._core.errors import ModelFileError
 
 if TYPE_CHECKING:
-    from lssvm.blocks import Scan
+    from lssvm.data import Scan
 
 
 @dataclass(frozen=True, eq=False)

@@ -78,7 +78,7 @@ def gather(found: Look, test: float, seed: int, limit: int) -> Rows:
     """Read rows into memory, at most ``limit``, prepared by what the training part shows."""
     import numpy as np
 
-    from lssvm.blocks.survey import survey
+    from lssvm.data.survey import survey
 
     train, held = found.scan().split(test, seed=seed)
     surveyed = survey(train, round(limit * (1 - test)), seed=seed)

@@ -10,8 +10,8 @@ from lssvm._core.errors import InvalidInputError
 from lssvm.cli.tables import Table, short_list
 
 if TYPE_CHECKING:
-    from lssvm.blocks import Scan
     from lssvm.cli.options import Columns
+    from lssvm.data import Scan
 
 MAX_CATEGORIES = 64
 FEW = 20  # different whole numbers up to which a target is taken for classes
@@ -146,7 +146,7 @@ class _Facts:
     def add(self, block: Any) -> None:
         import numpy as np
 
-        from lssvm.blocks.raw import check_rows
+        from lssvm.data.raw import check_rows
 
         check_rows(block)
         self.rows += len(block)

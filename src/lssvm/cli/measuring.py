@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from lssvm._core.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from lssvm.blocks import Scan
     from lssvm.cli.tables import Table
+    from lssvm.data import Scan
 
 _KEPT = 1_000_000  # rows up to which scores are kept, for the area under the curve
 

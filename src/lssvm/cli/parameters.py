@@ -123,7 +123,7 @@ def _memory(value: str | None) -> str | None:
 def _scoring(value: str | None) -> str | None:
     from sklearn.metrics import get_scorer_names
 
-    from lssvm.tuning import is_criterion
+    from lssvm.criteria.closed_form import is_criterion
 
     if value is not None and not is_criterion(value) and value not in get_scorer_names():
         raise InvalidInputError(

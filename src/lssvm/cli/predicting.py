@@ -133,8 +133,8 @@ def _raw_batches(table: Table, names: list[str]) -> Iterator[Any]:
     """Yield columns of all files with the types they have there (CSV: as text)."""
     from dataclasses import replace
 
-    from lssvm.blocks.arrow import FORMATS, ArrowReader
-    from lssvm.blocks.opening import ending, find_files
+    from lssvm.data.arrow import FORMATS, ArrowReader
+    from lssvm.data.opening import ending, find_files
 
     files = find_files(table.path)
     csv = replace(table.csv, null_values=(), types=dict.fromkeys(names, "text"))
@@ -148,7 +148,7 @@ def _raw_batches(table: Table, names: list[str]) -> Iterator[Any]:
 @contextmanager
 def _writer(out: str) -> Iterator[Any]:
     """Give a function that writes columns to a file or to standard output."""
-    from lssvm.blocks.writing import replacing
+    from lssvm.data.writing import replacing
 
     if out == "-":
         yield _TableFile(sys.stdout, ".csv").write

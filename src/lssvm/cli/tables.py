@@ -15,8 +15,8 @@ from lssvm._core.errors import InvalidInputError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from lssvm.blocks import CsvOptions, Scan
     from lssvm.cli.options import Reading
+    from lssvm.data import CsvOptions, Scan
 
 _DELIMITERS = (",", ";", "\t", "|")
 _SHOWN = 12  # names of columns in a message
@@ -70,7 +70,7 @@ class Table:
         **options: Any,
     ) -> Scan:
         """Return a scan of it."""
-        from lssvm.blocks import scan
+        from lssvm.data import scan
 
         csv = replace(self.csv, types={**self.csv.types, **(types or {})})
         return scan(
@@ -93,10 +93,10 @@ def open_table(path: str, reading: Reading) -> Table:
         Where there is no such file, it cannot be read, or its fields are not separated as
         expected.
     """
-    from lssvm.blocks import CsvOptions
-    from lssvm.blocks.arrow import FORMATS, ArrowReader, _kind
-    from lssvm.blocks.csv_files import CsvFile
-    from lssvm.blocks.opening import ending, find_files
+    from lssvm.data import CsvOptions
+    from lssvm.data.arrow import FORMATS, ArrowReader, _kind
+    from lssvm.data.csv_files import CsvFile
+    from lssvm.data.opening import ending, find_files
 
     if not os.path.exists(path) and not any(sign in path for sign in "*?["):
         raise InvalidInputError(f"There is no file {path}.")

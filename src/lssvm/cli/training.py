@@ -15,8 +15,8 @@ from lssvm.cli.grouping import INTERRUPTED
 from lssvm.cli.options import Columns, DataFile, Fitting, Reading, ReportFile, Seeded, TestShare
 
 if TYPE_CHECKING:
-    from lssvm.blocks import Scan
     from lssvm.cli.looking import Look
+    from lssvm.data import Scan
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,8 +15,8 @@ from lssvm._core.device import Engine, find_engine, is_foreign
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.memory import as_bytes
 from lssvm._core.namespace import Array, compat, device, get_namespace, to_numpy
-from lssvm.blocks.dask import is_dask
-from lssvm.blocks.scanning import is_stream
+from lssvm.data.dask import is_dask
+from lssvm.data.scanning import is_stream
 
 Model = TypeVar("Model", bound=type)
 

@@ -7,14 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.codes import Code
 from lssvm.estimators._validation import class_weights
 from lssvm.moments import Moments
-from lssvm.tuning.fixed_cells import ClassTable
-
-FloatArray = NDArray[Any]
-IntArray = NDArray[np.intp]
+from lssvm.moments.cells import ClassTable
 
 
 class ClassTargets:

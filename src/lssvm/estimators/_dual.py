@@ -8,12 +8,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import ConvergenceWarning, InvalidInputError
 from lssvm._core.memory import as_bytes
 from lssvm._core.threads import n_threads, small_problem
+from lssvm.criteria.closed_form import check_criterion, criterion_objective, is_criterion
+from lssvm.criteria.dual import C_range, DualObjective, DualPoint, Group
+from lssvm.criteria.losses import Criterion
+from lssvm.criteria.spectral_objective import SpectralObjective
 from lssvm.estimators._callbacks import Listened, told, was_stopped
 from lssvm.estimators._dual_reduction import DualReduction
 from lssvm.estimators._relevance import TUNED, spread_dual
@@ -27,6 +31,7 @@ from lssvm.estimators._validation import (
     n_distinct,
     seed_of,
 )
+from lssvm.folds.content import Folds, restrict_folds
 from lssvm.kernels import (
     Kernel,
     Precomputed,
@@ -36,27 +41,10 @@ from lssvm.kernels import (
     resolve_gamma,
 )
 from lssvm.reductions import L0, Prune, reduce_dual_l0
+from lssvm.search.choice import make_search
+from lssvm.search.space import Space, TuningResult
 from lssvm.solvers import DualSystem
 from lssvm.solvers.choice import solve_with
-from lssvm.tuning import (
-    C_range,
-    Criterion,
-    DualObjective,
-    DualPoint,
-    Folds,
-    Group,
-    Space,
-    SpectralObjective,
-    TuningResult,
-    criterion_objective,
-    is_criterion,
-    make_search,
-    restrict_folds,
-)
-from lssvm.tuning.dual_criteria import check_criterion
-
-FloatArray = NDArray[Any]
-IntArray = NDArray[np.intp]
 
 _ACCURATE = 1e-8  # relative residual below which tuning's factorisation also gives the solution
 

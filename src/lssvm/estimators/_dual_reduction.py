@@ -7,19 +7,19 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
+from lssvm.criteria.dual import C_range, DualObjective, Group
 from lssvm.estimators._relevance import RelevanceMixin
 from lssvm.estimators._scoring import RowLossCriterion
 from lssvm.estimators._validation import check_C
+from lssvm.folds.content import Folds, restrict_folds
 from lssvm.kernels import resolve_gamma
 from lssvm.reductions import L0, Prune, prune
+from lssvm.search.choice import make_search
+from lssvm.search.space import Space
 from lssvm.solvers import DualSystem
-from lssvm.tuning import C_range, DualObjective, Folds, Group, Space, make_search, restrict_folds
-
-FloatArray = NDArray[Any]
-IntArray = NDArray[np.intp]
 
 
 class DualReduction(RelevanceMixin):

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.device import is_foreign
 from lssvm._core.errors import (
     ConvergenceWarning,
@@ -20,8 +20,12 @@ from lssvm._core.errors import (
 from lssvm._core.memory import as_bytes
 from lssvm._core.namespace import to_numpy
 from lssvm._core.threads import n_threads
-from lssvm.blocks.frames import is_frame
-from lssvm.blocks.scanning import is_stream
+from lssvm.criteria.closed_form import check_criterion, is_criterion
+from lssvm.criteria.fixed_size import FixedSizeObjective, FixedSizePoint
+from lssvm.criteria.fixed_spectral import FixedCriterionObjective, FixedCriterionPoint
+from lssvm.data.frames import is_frame
+from lssvm.data.scanning import is_stream
+from lssvm.engines.device_expansion import expand_on_device
 from lssvm.estimators._anywhere import check_device_rows
 from lssvm.estimators._callbacks import Listened, told, was_stopped
 from lssvm.estimators._many import TUNED_PROTOTYPES, ManyPrototypes, path_method
@@ -39,31 +43,17 @@ from lssvm.estimators._validation import (
 from lssvm.estimators.fixed_device import DeviceProblem
 from lssvm.estimators.fixed_reduction import ReducibleModel
 from lssvm.estimators.fixed_stream import StreamUpdate, stream_features, stream_outputs
-from lssvm.features import nystrom_map
+from lssvm.folds.content import Folds, content_folds, hash_rows
 from lssvm.kernels import Kernel, evaluate_expansion, has_gamma, make_kernel, resolve_gamma
-from lssvm.kernels.on_device import expand_on_device
-from lssvm.moments import Moments
+from lssvm.moments import Moments, nystrom_map
+from lssvm.moments.cells import ClassTable
+from lssvm.search.base import Search
+from lssvm.search.choice import make_search
+from lssvm.search.kept_points import KeptPoints
+from lssvm.search.listed import ListedPathSearch, best_gammas
+from lssvm.search.path import PathSearch
+from lssvm.search.space import Space
 from lssvm.solvers.primal import solve_primal
-from lssvm.tuning import (
-    FixedCriterionObjective,
-    Folds,
-    PathSearch,
-    Search,
-    Space,
-    content_folds,
-    hash_rows,
-    is_criterion,
-    make_search,
-)
-from lssvm.tuning.dual_criteria import check_criterion
-from lssvm.tuning.fixed_cells import ClassTable
-from lssvm.tuning.fixed_criteria import FixedCriterionPoint
-from lssvm.tuning.fixed_size import FixedSizeObjective, FixedSizePoint
-from lssvm.tuning.kept_points import KeptPoints
-from lssvm.tuning.search_listed import ListedPathSearch, best_gammas
-
-FloatArray = NDArray[Any]
-IntArray = NDArray[np.intp]
 
 N_SIZES = 5  # [DeBrabanter2010, section 5]
 N_C = 60

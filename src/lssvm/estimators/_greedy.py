@@ -13,13 +13,19 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import ConvergenceWarning, InvalidInputError
 from lssvm._core.memory import as_bytes
 from lssvm._core.progress import Progress
 from lssvm._core.threads import n_threads, small_problem
+from lssvm.criteria.dual import Group
 from lssvm.estimators._callbacks import Listened
 from lssvm.estimators._stored import need_stored
 from lssvm.estimators._validation import check_C, seed_of
+from lssvm.folds.content import hash_rows
+from lssvm.greedy import Greedy, GreedyPath, greedy_leave_one_out, greedy_paths
+from lssvm.greedy.path import cholesky
+from lssvm.greedy.paths import change_C
 from lssvm.kernels import (
     Kernel,
     Precomputed,
@@ -28,14 +34,8 @@ from lssvm.kernels import (
     make_kernel,
     resolve_gamma,
 )
-from lssvm.reductions import Greedy, GreedyPath, greedy_leave_one_out, greedy_paths
-from lssvm.reductions.greedy import change_C
-from lssvm.reductions.greedy_path import cholesky
 from lssvm.solvers import DualSystem
-from lssvm.tuning import Group, hash_rows
 
-FloatArray = NDArray[Any]
-IntArray = NDArray[np.intp]
 Self = TypeVar("Self", bound="GreedyModel")
 
 SELECTION_C = 8.0

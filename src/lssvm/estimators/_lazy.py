@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lssvm.blocks import Scan
-from lssvm.blocks.dask import is_dask
+from lssvm.data import Scan
+from lssvm.data.dask import is_dask
 from lssvm.estimators.fixed_stream import light_copy, model_rows
 
 

@@ -6,20 +6,20 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.memory import as_bytes, require
 from lssvm._core.namespace import to_numpy
 from lssvm._core.progress import Progress
 from lssvm._core.random import as_generator
 from lssvm._core.threads import n_threads, slices
+from lssvm.engines.device_expansion import check_device_kernel
 from lssvm.estimators._problem import FixedProblem
 from lssvm.estimators._prototypes import is_int
 from lssvm.estimators._validation import check_option
 from lssvm.kernels import Kernel
-from lssvm.kernels.on_device import check_device_kernel
 from lssvm.solvers import (
     PCG,
     FeatureSpace,
@@ -32,9 +32,6 @@ from lssvm.solvers import (
     solve_pcg,
 )
 from lssvm.solvers.primal import METHODS
-
-FloatArray = NDArray[Any]
-IntArray = NDArray[np.intp]
 
 TUNED_PROTOTYPES = 1000
 """Prototypes, the first of all, that C and gamma are tuned with where a fit takes no moments."""

@@ -9,19 +9,17 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.memory import as_bytes
-from lssvm.blocks import ArraySource
+from lssvm.criteria.fixed_size import FixedSizeObjective
+from lssvm.criteria.losses import Criterion
+from lssvm.data import ArraySource
 from lssvm.estimators._validation import n_distinct
-from lssvm.features import NystromMap, nystrom_map
+from lssvm.folds.content import Folds, hash_rows
 from lssvm.kernels import Kernel, evaluate_expansion, resolve_gamma
-from lssvm.moments import Moments, accumulate
+from lssvm.moments import Moments, NystromMap, accumulate, nystrom_map
+from lssvm.moments.cells import ClassTable, make_cells
 from lssvm.solvers.reweighting import solve_reweighted
-from lssvm.tuning import Criterion, Folds, hash_rows
-from lssvm.tuning.fixed_cells import ClassTable, make_cells
-from lssvm.tuning.fixed_size import FixedSizeObjective
-
-FloatArray = NDArray[Any]
-IntArray = NDArray[np.intp]
 
 
 @dataclass

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.device import is_foreign
 from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm._core.namespace import to_numpy
@@ -17,9 +17,6 @@ from lssvm._core.random import hash_positions
 from lssvm._core.threads import slices
 from lssvm.estimators._problem import FixedProblem
 from lssvm.prototypes import Selection, select_prototypes
-
-FloatArray = NDArray[Any]
-IntArray = NDArray[np.intp]
 
 SELECTED_FROM = 100_000
 """About so many rows, drawn by their positions, are what prototypes are selected from."""

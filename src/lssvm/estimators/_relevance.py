@@ -6,17 +6,16 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.namespace import is_sparse
+from lssvm.criteria.ard import find_relevance, sample_rows
+from lssvm.criteria.ard_evidence import DualRelevance, FixedRelevance
 from lssvm.estimators._validation import check_C
 from lssvm.kernels import Kernel, has_gamma, make_kernel
-from lssvm.tuning import DualRelevance, FixedRelevance, find_relevance
-from lssvm.tuning.relevance import sample_rows
 
-FloatArray = NDArray[Any]
 T = TypeVar("T")
 
 TUNED = ("cv_results_", "best_score_", "n_evaluations_", "tuning_result_")

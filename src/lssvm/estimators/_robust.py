@@ -10,19 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.memory import as_bytes
 from lssvm._core.threads import n_threads
+from lssvm.criteria.dual import DualPoint
+from lssvm.criteria.fixed_size import FixedSizePoint
 from lssvm.estimators._validation import check_C, check_option
-from lssvm.features import nystrom_map
 from lssvm.kernels import evaluate_expansion
+from lssvm.moments import nystrom_map
 from lssvm.solvers import DualSystem, solve_reweighted
 from lssvm.solvers.reweighting import LOSSES, residual_scale, reweight, robust_weights
-from lssvm.tuning import DualPoint
-from lssvm.tuning.fixed_size import FixedSizePoint
-
-FloatArray = NDArray[Any]
-IntArray = NDArray[np.intp]
 
 ROUNDS = 2
 """How often a regressor with a robust loss is tuned again."""

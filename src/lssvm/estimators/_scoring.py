@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import get_scorer
 
+from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
-
-FloatArray = NDArray[Any]
 
 
 @dataclass(frozen=True)

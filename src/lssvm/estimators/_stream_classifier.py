@@ -9,13 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.memory import peak_memory
 from lssvm._core.namespace import get_namespace
 from lssvm._core.progress import Progress
-from lssvm.blocks.raw import RawBlock
-from lssvm.blocks.scanning import is_stream
 from lssvm.codes import Code, decode
+from lssvm.criteria.fixed_stream import StreamRows
+from lssvm.criteria.losses import Criterion
+from lssvm.criteria.row_losses import StoredScores, WrongRows
+from lssvm.data.raw import RawBlock
+from lssvm.data.scanning import is_stream
 from lssvm.estimators._scoring import ScorerCriterion
 from lssvm.estimators._stream_score import hits, summed
 from lssvm.estimators._validation import class_numbers, distinct_values
@@ -26,13 +30,7 @@ from lssvm.estimators.fixed_stream import (
     stream_problem,
     update_rows,
 )
-from lssvm.tuning import Criterion
-from lssvm.tuning.fixed_cells import ClassTable
-from lssvm.tuning.fixed_stream import StreamRows
-from lssvm.tuning.row_losses import StoredScores, WrongRows
-
-FloatArray = NDArray[Any]
-IntArray = NDArray[np.intp]
+from lssvm.moments.cells import ClassTable
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,14 +7,17 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.memory import peak_memory
 from lssvm._core.progress import Progress
-from lssvm.blocks.raw import RawBlock
-from lssvm.blocks.scanning import is_stream
+from lssvm.criteria.fixed_stream import StreamRows
+from lssvm.criteria.losses import Criterion
+from lssvm.criteria.row_losses import AbsoluteRows, StoredScores
+from lssvm.data.raw import RawBlock
+from lssvm.data.scanning import is_stream
 from lssvm.estimators._stream_score import spread, summed
 from lssvm.estimators.fixed_stream import (
     StreamUpdate,
@@ -23,12 +26,6 @@ from lssvm.estimators.fixed_stream import (
     stream_problem,
     update_rows,
 )
-from lssvm.tuning import Criterion
-from lssvm.tuning.fixed_stream import StreamRows
-from lssvm.tuning.row_losses import AbsoluteRows, StoredScores
-
-FloatArray = NDArray[Any]
-IntArray = NDArray[np.intp]
 
 
 class StreamedRegressor:

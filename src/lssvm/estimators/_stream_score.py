@@ -7,13 +7,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lssvm.blocks import Scan
-from lssvm.blocks.scanning import as_scan
+from lssvm._core.arrays import FloatArray
+from lssvm.data import Scan
+from lssvm.data.scanning import as_scan
 from lssvm.estimators.fixed_stream import light_copy, model_rows, stream_blocks, with_target
-
-FloatArray = NDArray[Any]
 
 
 def summed(model: Any, X: Any, y: Any, sample_weight: Any, work: Any, combine: Any) -> Any:

@@ -6,14 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
+from lssvm.criteria.closed_form import is_criterion
+from lssvm.criteria.threshold import best_threshold
 from lssvm.estimators._validation import check_option
-from lssvm.tuning import is_criterion
-from lssvm.tuning.threshold import best_threshold
-
-FloatArray = NDArray[Any]
 
 _NO_OUTPUTS = (
     "threshold='cv' needs the out-of-fold outputs of a cross-validated C or gamma: give C='cv' "

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.estimators._stored import need_stored
 from lssvm.estimators._validation import check_option
@@ -23,9 +24,6 @@ from lssvm.uncertainty import (
     check_coverage,
 )
 from lssvm.uncertainty.calibration import METHODS
-
-FloatArray = NDArray[Any]
-IntArray = NDArray[np.intp]
 
 
 class IntervalMixin(BaseEstimator):

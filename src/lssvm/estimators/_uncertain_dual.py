@@ -7,17 +7,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError
+from lssvm.criteria.dual import DualPoint
 from lssvm.estimators._uncertain import IntervalMixin, ProbabilityMixin
+from lssvm.folds.content import content_folds
 from lssvm.kernels import Precomputed, evaluate_expansion
 from lssvm.solvers import DualSystem
-from lssvm.tuning import DualPoint, content_folds
 from lssvm.uncertainty import DualPosterior, OutOfFold, Residuals, scaled_residuals
-
-FloatArray = NDArray[Any]
-IntArray = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)

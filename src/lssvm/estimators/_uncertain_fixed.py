@@ -10,18 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm._core.memory import as_bytes
 from lssvm._core.threads import n_threads
+from lssvm.criteria.fixed_size import FixedSizePoint
 from lssvm.estimators._uncertain import IntervalMixin, ProbabilityMixin
+from lssvm.folds.content import Folds, hash_rows, smallest_hashes
 from lssvm.moments import Moments
-from lssvm.tuning import Folds, hash_rows, smallest_hashes
-from lssvm.tuning.fixed_cells import ClassTable
-from lssvm.tuning.fixed_size import FixedSizePoint
+from lssvm.moments.cells import ClassTable
 from lssvm.uncertainty import FixedPosterior, OutOfFold, Residuals, scaled_residuals
-
-FloatArray = NDArray[Any]
-IntArray = NDArray[np.intp]
 
 SAMPLE = 5000
 """Rows that a model keeps to leave them out one by one."""

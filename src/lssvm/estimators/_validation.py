@@ -12,7 +12,7 @@ from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm._core.namespace import is_sparse
 from lssvm._core.random import RandomState, as_generator
 from lssvm._core.threads import slices
-from lssvm.tuning import (
+from lssvm.folds.content import (
     Folds,
     content_folds,
     content_holdout,

@@ -10,17 +10,17 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
+from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.random import RandomState
 from lssvm.codes import decode, groups, make_code, targets
+from lssvm.criteria.dual import Group
+from lssvm.criteria.losses import Criterion, Misclassification
 from lssvm.estimators._callbacks import reports
 from lssvm.estimators._dual import DualModel, DualProblem
 from lssvm.estimators._scoring import ScorerCriterion
 from lssvm.estimators._uncertain_dual import DualProbabilityMixin
 from lssvm.estimators._validation import check_option, check_weight, class_weights
-from lssvm.tuning import Criterion, Group, Misclassification
-
-FloatArray = NDArray[Any]
 
 
 class LSSVC(ClassifierMixin, DualProbabilityMixin, DualModel):

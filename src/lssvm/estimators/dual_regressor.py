@@ -5,20 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import validate_data
 
+from lssvm._core.arrays import FloatArray
 from lssvm._core.random import RandomState
+from lssvm.criteria.dual import Group
+from lssvm.criteria.losses import AbsoluteError, Criterion, SquaredError
 from lssvm.estimators._callbacks import reports
 from lssvm.estimators._dual import DualModel, DualProblem
 from lssvm.estimators._robust import RobustDual, check_loss
 from lssvm.estimators._scoring import ScorerCriterion
 from lssvm.estimators._uncertain_dual import DualIntervalMixin
 from lssvm.estimators._validation import check_weight
-from lssvm.tuning import AbsoluteError, Criterion, Group, SquaredError
-
-FloatArray = NDArray[Any]
 
 
 class LSSVR(MultiOutputMixin, RegressorMixin, DualIntervalMixin, RobustDual, DualModel):

@@ -11,10 +11,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.random import RandomState
-from lssvm.blocks.scanning import is_stream
 from lssvm.codes import decode, make_code
+from lssvm.criteria.closed_form import is_criterion
+from lssvm.criteria.losses import Criterion, Misclassification
+from lssvm.data.scanning import is_stream
 from lssvm.estimators._anywhere import computed_anywhere
 from lssvm.estimators._callbacks import reports
 from lssvm.estimators._class_targets import ClassTargets
@@ -33,10 +36,6 @@ from lssvm.estimators._validation import (
     distinct_values,
 )
 from lssvm.estimators.fixed_stream import write_predictions
-from lssvm.tuning import Criterion, Misclassification, is_criterion
-
-FloatArray = NDArray[Any]
-IntArray = NDArray[np.intp]
 
 
 @computed_anywhere(

@@ -8,24 +8,20 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lssvm._core.arrays import FloatArray
 from lssvm._core.device import Engine
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.namespace import Array
-from lssvm.blocks.device_rows import DeviceRows
+from lssvm.criteria.fixed_device import DeviceObjective
+from lssvm.engines.device_blocks import DeviceRows
+from lssvm.engines.device_expansion import check_device_kernel, expand_on_device
+from lssvm.engines.device_moments import accumulate_on_device
 from lssvm.estimators._problem import FixedProblem
-from lssvm.features import NystromMap, nystrom_map
 from lssvm.kernels import Kernel
-from lssvm.kernels.on_device import check_device_kernel, expand_on_device
-from lssvm.moments import Moments
-from lssvm.moments.on_device import accumulate_on_device
+from lssvm.moments import Moments, NystromMap, nystrom_map
+from lssvm.moments.cells import make_cells
 from lssvm.solvers import Rows
-from lssvm.tuning.fixed_cells import make_cells
-from lssvm.tuning.on_device import DeviceObjective
-
-FloatArray = NDArray[Any]
-
 
 SELECTED_ON_HOST = 2000
 """Prototypes up to which copies to and from a device take longer than their entropies on a host."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm._core.memory import as_bytes
 from lssvm._core.threads import n_threads
@@ -22,8 +23,10 @@ from lssvm.estimators.fixed_subsample import (
     prototype_systems,
     subsample,
 )
+from lssvm.folds.content import restrict_folds
 from lssvm.kernels import Kernel
 from lssvm.moments import Moments
+from lssvm.moments.cells import ClassTable, FoldMoments
 from lssvm.reductions import (
     FixedSizeL0,
     PrototypeBasis,
@@ -33,14 +36,11 @@ from lssvm.reductions import (
     reduce_as_printed,
 )
 from lssvm.reductions.fixed_size import METHODS
-from lssvm.tuning import Space, restrict_folds
-from lssvm.tuning.fixed_cells import ClassTable, FoldMoments
+from lssvm.search.space import Space
 
 if TYPE_CHECKING:
     from lssvm.estimators._problem import FixedProblem
 
-FloatArray = NDArray[Any]
-IntArray = NDArray[np.intp]
 
 N_C = 20  # values of C that a reduced model is tuned over
 KEEP = 0.05  # part of the memory budget up to which the moments of the folds are kept

@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.random import RandomState
-from lssvm.blocks.scanning import is_stream
+from lssvm.criteria.closed_form import is_criterion
+from lssvm.criteria.losses import AbsoluteError, Criterion, SquaredError
+from lssvm.data.scanning import is_stream
 from lssvm.estimators._anywhere import computed_anywhere
 from lssvm.estimators._callbacks import reports
 from lssvm.estimators._fixed import FixedSizeModel
@@ -25,9 +27,6 @@ from lssvm.estimators._stream_regressor import StreamedRegressor
 from lssvm.estimators._uncertain_fixed import FixedIntervalMixin
 from lssvm.estimators._validation import check_weight, warn_of_offset
 from lssvm.estimators.fixed_stream import write_predictions
-from lssvm.tuning import AbsoluteError, Criterion, SquaredError, is_criterion
-
-FloatArray = NDArray[Any]
 
 
 def _updates(model: Any) -> bool:

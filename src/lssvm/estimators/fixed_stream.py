@@ -13,27 +13,27 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.memory import as_bytes, require
 from lssvm._core.threads import n_threads, run_stream, slices
-from lssvm.blocks import Scan, scan
-from lssvm.blocks.dask import is_dask
-from lssvm.blocks.raw import CHUNK, RawBlock, plain_features
-from lssvm.blocks.scanning import as_scan, is_stream
-from lssvm.blocks.survey import Survey, survey
-from lssvm.blocks.writing import write_table
+from lssvm.criteria.closed_form import is_criterion
+from lssvm.criteria.fixed_stream import StreamObjective, StreamRows
+from lssvm.data import Scan, scan
+from lssvm.data.dask import is_dask
+from lssvm.data.raw import CHUNK, RawBlock, plain_features
+from lssvm.data.scanning import as_scan, is_stream
+from lssvm.data.survey import Survey, survey
+from lssvm.data.writing import write_table
+from lssvm.engines.device_expansion import expand_on_device
 from lssvm.estimators._problem import FixedProblem
 from lssvm.estimators._validation import seed_of
+from lssvm.folds.content import Folds, hash_rows
+from lssvm.folds.positions import PositionFolds, PositionHoldout
 from lssvm.kernels import Kernel, evaluate_expansion
-from lssvm.kernels.on_device import expand_on_device
 from lssvm.moments import Moments
 from lssvm.solvers.reweighting import residual_scale
 from lssvm.solvers.reweighting_stream import solve_reweighted_stream
-from lssvm.tuning import Folds, PositionFolds, PositionHoldout, hash_rows, is_criterion
-from lssvm.tuning.fixed_stream import StreamObjective, StreamRows
-
-FloatArray = NDArray[Any]
-IntArray = NDArray[np.intp]
 
 SAMPLE_ROWS = 50_000  # rows in memory that prototypes are chosen from and gamma is searched on
 

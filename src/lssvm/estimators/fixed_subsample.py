@@ -6,22 +6,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.estimators.dual_classifier import LSSVC
 from lssvm.estimators.dual_regressor import LSSVR
+from lssvm.folds.content import hash_rows
 from lssvm.kernels import Kernel, has_gamma
 from lssvm.moments import Moments
+from lssvm.moments.cells import ClassTable
 from lssvm.reductions import L0System
-from lssvm.tuning import hash_rows
-from lssvm.tuning.fixed_cells import ClassTable
 
 if TYPE_CHECKING:
     from lssvm.estimators._problem import FixedProblem
-
-FloatArray = NDArray[Any]
-IntArray = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,9 +11,12 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
+from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.random import RandomState
 from lssvm.codes import decode, groups, make_code, targets
+from lssvm.criteria.dual import Group
+from lssvm.criteria.losses import Misclassification, SquaredError
 from lssvm.estimators._callbacks import reports
 from lssvm.estimators._greedy import GreedyModel, GreedyProblem
 from lssvm.estimators._uncertain import ProbabilityMixin
@@ -23,10 +26,7 @@ from lssvm.estimators._validation import (
     check_weight,
     class_weights,
 )
-from lssvm.tuning import Group, Misclassification, SquaredError
 from lssvm.uncertainty import OutOfFold
-
-FloatArray = NDArray[Any]
 
 
 class GreedyLSSVC(ClassifierMixin, ProbabilityMixin, GreedyModel):
@@ -125,7 +125,7 @@ class GreedyLSSVC(ClassifierMixin, ProbabilityMixin, GreedyModel):
     Time n m^2 + n m d and memory n m numbers for a problem that ends with m of n rows; with
     candidates, m^3 + candidates m^2 and, within the memory budget, the kernel columns. Equal rows
     are merged (their weights add up, their targets are averaged), which leaves the LS-SVM as it is
-    and makes a weight of 2 the row twice. See `lssvm.reductions.greedy_paths` for the bias.
+    and makes a weight of 2 the row twice. See `lssvm.greedy.greedy_paths` for the bias.
 
     Examples
     --------

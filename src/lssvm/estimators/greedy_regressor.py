@@ -5,17 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import validate_data
 
+from lssvm._core.arrays import FloatArray
 from lssvm._core.random import RandomState
+from lssvm.criteria.dual import Group
+from lssvm.criteria.losses import SquaredError
 from lssvm.estimators._callbacks import reports
 from lssvm.estimators._greedy import GreedyModel, GreedyProblem
 from lssvm.estimators._validation import check_kernel_matrix, check_weight
-from lssvm.tuning import Group, SquaredError
-
-FloatArray = NDArray[Any]
 
 
 class GreedyLSSVR(MultiOutputMixin, RegressorMixin, GreedyModel):

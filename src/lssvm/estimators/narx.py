@@ -6,12 +6,13 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
+from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm._core.random import RandomState
+from lssvm.criteria.free_running import RUNAWAY, free_run
 from lssvm.estimators._callbacks import Listened, reports, told
 from lssvm.estimators._stored import need_stored
 from lssvm.estimators._validation import check_option, seed_of
@@ -32,10 +33,6 @@ from lssvm.estimators.narx_series import (
     check_inputs,
     check_lengths,
 )
-from lssvm.tuning import free_run
-from lssvm.tuning.free_running import RUNAWAY
-
-FloatArray = NDArray[Any]
 
 
 class NARX(Listened, BaseEstimator):

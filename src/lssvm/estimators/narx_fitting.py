@@ -12,21 +12,16 @@ from sklearn.base import clone
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.memory import as_bytes
 from lssvm._core.threads import n_threads, small_problem
+from lssvm.criteria.dual import C_range
+from lssvm.criteria.free_running import FreeRunObjective, Models, Stretch
 from lssvm.estimators._validation import check_C
 from lssvm.estimators.dual_regressor import LSSVR
 from lssvm.estimators.narx_series import FloatArray, Layout, Series
 from lssvm.kernels import has_gamma, resolve_gamma
+from lssvm.search.choice import make_search
+from lssvm.search.path import PathSearch
+from lssvm.search.space import Space, TuningResult
 from lssvm.solvers import DualSystem
-from lssvm.tuning import (
-    C_range,
-    FreeRunObjective,
-    PathSearch,
-    Space,
-    Stretch,
-    TuningResult,
-    make_search,
-)
-from lssvm.tuning.free_running import Models
 
 LONGEST = 100  # default horizon
 

@@ -23,10 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lssvm._core.threads import slices
+from lssvm.criteria.free_running import Models, free_run, level_errors, stack_exog
 from lssvm.estimators.narx_fitting import Plan, held_out_models
 from lssvm.estimators.narx_series import FloatArray, Layout
-from lssvm.tuning import free_run
-from lssvm.tuning.free_running import Models, level_errors, stack_exog
 
 NEIGHBOURS = 5
 WINDOW = 0.1  # ratios are pooled over this part of the horizon on either side of a step

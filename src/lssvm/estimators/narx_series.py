@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import comb
 
+from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
-
-FloatArray = NDArray[Any]
 
 
 @dataclass(frozen=True)

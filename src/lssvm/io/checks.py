@@ -14,11 +14,11 @@ from lssvm._core.errors import ModelFileError
 from lssvm._core.memory import as_bytes
 from lssvm._core.namespace import is_sparse
 from lssvm._core.threads import n_threads
-from lssvm.blocks import Preparation
 from lssvm.codes import Code
+from lssvm.data import Preparation
 from lssvm.estimators._dual import DualModel
 from lssvm.estimators._greedy import GreedyModel
-from lssvm.features import NystromMap
+from lssvm.greedy import GreedyPath
 from lssvm.io.checks_series import check_series
 from lssvm.io.checks_uncertain import check_cache, check_memory, check_sample, check_scores
 from lssvm.io.known import MAX_CLASSES
@@ -34,8 +34,7 @@ from lssvm.io.need import (
     wholes,
 )
 from lssvm.kernels import Kernel, Polynomial, Precomputed
-from lssvm.moments import Moments
-from lssvm.reductions import GreedyPath
+from lssvm.moments import Moments, NystromMap
 
 _MOST = 4096  # threads, and degrees of a polynomial
 

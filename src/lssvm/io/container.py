@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lssvm._core.errors import InvalidInputError, ModelFileError
-from lssvm.blocks.writing import replacing
+from lssvm.data.writing import replacing
 
 MAX_HEADER = 16 * 2**20
 """The longest header in bytes that is read or written."""

@@ -42,7 +42,8 @@ def known() -> dict[str, Any]:
     from lssvm.estimators.narx_fitting import Plan
     from lssvm.estimators.narx_intervals import Calibration, SeriesResiduals
     from lssvm.estimators.narx_series import Layout, Series
-    from lssvm.features import NystromMap
+    from lssvm.folds.positions import PositionFolds, PositionHoldout
+    from lssvm.greedy import GreedyPath
     from lssvm.kernels import (
         RBF,
         Laplacian,
@@ -52,7 +53,7 @@ def known() -> dict[str, Any]:
         Polynomial,
         Precomputed,
     )
-    from lssvm.moments import Moments
+    from lssvm.moments import Moments, NystromMap
     from lssvm.prototypes import (
         Bandwidth,
         KMeans,
@@ -61,9 +62,15 @@ def known() -> dict[str, Any]:
         Selection,
         Uniform,
     )
-    from lssvm.reductions import L0, FixedSizeL0, GreedyPath, Prune, SparsityPath
+    from lssvm.reductions import L0, FixedSizeL0, Prune, SparsityPath
     from lssvm.reductions.l0 import Reduced
     from lssvm.reductions.pruning import Pruned, PruneStep
+    from lssvm.search.annealing import CoupledAnnealing
+    from lssvm.search.circulant import CirculantSearch
+    from lssvm.search.grid import GridSearch
+    from lssvm.search.path import PathSearch
+    from lssvm.search.shrinking import ShrinkingGridSearch
+    from lssvm.search.space import TuningResult
     from lssvm.solvers import (
         PCG,
         SMO,
@@ -71,16 +78,6 @@ def known() -> dict[str, Any]:
         CirculantSolver,
         ConjugateGradient,
         DualSystem,
-    )
-    from lssvm.tuning import (
-        CirculantSearch,
-        CoupledAnnealing,
-        GridSearch,
-        PathSearch,
-        PositionFolds,
-        PositionHoldout,
-        ShrinkingGridSearch,
-        TuningResult,
     )
     from lssvm.uncertainty import Isotonic, OutOfFold, Probabilities, Residuals, Sigmoid
 

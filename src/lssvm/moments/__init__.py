@@ -2,6 +2,15 @@
 
 from lssvm.moments.accumulate import accumulate
 from lssvm.moments.moments import Moments, total
+from lssvm.moments.nystrom import NystromMap, nystrom_map
 from lssvm.moments.streamed import Piece, accumulate_stream
 
-__all__ = ["Moments", "Piece", "accumulate", "accumulate_stream", "total"]
+__all__ = [
+    "Moments",
+    "NystromMap",
+    "Piece",
+    "accumulate",
+    "accumulate_stream",
+    "nystrom_map",
+    "total",
+]

@@ -10,15 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lssvm._core.arrays import FloatArray
 from lssvm._core.lapack import add_gram, mirror
 from lssvm._core.memory import block_rows, require
 from lssvm._core.threads import run_blocks, slices
-from lssvm.blocks import ArraySource, RowSource
+from lssvm.data import ArraySource, RowSource
 from lssvm.kernels import Kernel
 from lssvm.kernels.base import Evaluate
 from lssvm.moments.moments import Moments
-
-FloatArray = NDArray[np.float64]
 
 _BLOCK = 1024  # rows whose kernel values are still near when the product reads them
 _CHUNK = 8192  # rows added up before they are added to their cell; few: threads end together
@@ -68,7 +67,7 @@ def accumulate(
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.blocks import ArraySource
+    >>> from lssvm.data import ArraySource
     >>> from lssvm.kernels import Linear
     >>> from lssvm.moments import accumulate
     >>> X = np.arange(8.0).reshape(4, 2)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.namespace import (
     Array,
@@ -20,8 +21,6 @@ from lssvm._core.namespace import (
     take_square,
     to_numpy,
 )
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

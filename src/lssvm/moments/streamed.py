@@ -11,15 +11,14 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.memory import block_rows, require
 from lssvm._core.threads import run_stream
-from lssvm.blocks import ArraySource, RowSource
+from lssvm.data import ArraySource, RowSource
 from lssvm.kernels import Kernel
 from lssvm.moments.accumulate import _BLOCK, _shift, _sum_rows, _Sums
 from lssvm.moments.moments import Moments
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.intp]
 Result = TypeVar("Result")
 
 _PACKET = 8192  # rows of a cell that are collected before they are added up

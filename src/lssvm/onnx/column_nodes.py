@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.blocks import Preparation
+from lssvm.data import Preparation
 from lssvm.onnx.graph import ML, Graph, Value, element_type
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.blocks.writing import replacing
+from lssvm.data.writing import replacing
 from lssvm.estimators import NARX
 from lssvm.estimators._anywhere import host_model
 from lssvm.onnx.column_nodes import add_preparation, column_inputs

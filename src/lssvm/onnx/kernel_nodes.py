@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.namespace import is_sparse
 from lssvm.kernels import RBF, Kernel, Laplacian, Linear, Matern, NonStationary, Polynomial
 from lssvm.onnx.graph import Graph, ModelGraph, loop_body
-
-FloatArray = NDArray[np.float64]
 
 
 def check_kernel(kernel: Kernel) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from lssvm._core.errors import InvalidInputError
 from lssvm.plots.canvas import COLOURS, DASHES, MARKERS, axes, pyplot
 from lssvm.plots.fitted import fitted_model
-from lssvm.tuning import TuningResult
+from lssvm.search.space import TuningResult
 
 OVER = {"seconds": "seconds", "n_evaluations": "pairs of C and gamma evaluated"}
 

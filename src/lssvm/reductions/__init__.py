@@ -6,9 +6,6 @@ from lssvm.reductions.fixed_size import (
     cross_validate_sizes,
     reduce_as_printed,
 )
-from lssvm.reductions.greedy import greedy_paths
-from lssvm.reductions.greedy_loo import greedy_leave_one_out
-from lssvm.reductions.greedy_path import Greedy, GreedyPath
 from lssvm.reductions.l0 import (
     L0,
     NormalEquations,
@@ -25,8 +22,6 @@ from lssvm.reductions.sparsity import SparsityPath
 __all__ = [
     "L0",
     "FixedSizeL0",
-    "Greedy",
-    "GreedyPath",
     "L0System",
     "NormalEquations",
     "PrototypeBasis",
@@ -36,8 +31,6 @@ __all__ = [
     "Reduced",
     "SparsityPath",
     "cross_validate_sizes",
-    "greedy_leave_one_out",
-    "greedy_paths",
     "l0_order",
     "prune",
     "reduce_as_printed",

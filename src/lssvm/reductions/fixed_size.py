@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dtrtri
 
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.device import Engine
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.namespace import (
@@ -21,19 +21,15 @@ from lssvm._core.namespace import (
     to_numpy,
 )
 from lssvm._core.threads import run_blocks, small_problem
-from lssvm.features import NystromMap, nystrom_map
 from lssvm.kernels import Kernel
-from lssvm.moments import Moments
+from lssvm.moments import Moments, NystromMap, nystrom_map
+from lssvm.moments.cells import FoldMoments
 from lssvm.reductions.l0 import L0, Reduced, reduce_systems
 from lssvm.reductions.l0_path import l0_order
 from lssvm.reductions.l0_system import L0System
 from lssvm.reductions.sparsity import SparsityPath, path_sizes
 from lssvm.solvers.primal import primal_system, solve_primal
 from lssvm.solvers.primal_batch import primal_batch, squared_errors
-from lssvm.tuning.fixed_cells import FoldMoments
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.intp]
 
 METHODS = ("spfs", "ssd", "sv-l0", "sd")
 """The reductions of a fixed-size model."""
@@ -119,7 +115,7 @@ class PrototypeBasis:
     >>> from lssvm.kernels import Linear
     >>> from lssvm.moments import Moments
     >>> from lssvm.reductions import PrototypeBasis
-    >>> from lssvm.tuning.fixed_cells import FoldMoments
+    >>> from lssvm.moments.cells import FoldMoments
     >>> Q = np.random.default_rng(0).normal(size=(50, 2))
     >>> whole = FoldMoments.without_folds([Moments.of(Q, 3.0 * Q[:, :1] + 1.0)], None)
     >>> basis = PrototypeBasis(Linear(), np.eye(2), whole, np.array([1e6]))

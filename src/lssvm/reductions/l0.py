@@ -7,16 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import NumericalWarning
+from lssvm.folds.content import hash_rows
 from lssvm.kernels import Precomputed
 from lssvm.reductions.l0_system import L0System, reweighted_step, strongest
 from lssvm.solvers import DualSystem
-from lssvm.tuning import hash_rows
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.intp]
 
 _VANISHED = 1e-9  # coefficients below this part of the first ones are all zero
 

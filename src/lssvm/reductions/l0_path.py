@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm.reductions.l0_system import L0System, reweighted_step, strongest
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.intp]
 
 _RATIO = 10.0**0.25  # by which C is divided
 _STEPS = 3  # reweightings at each C

@@ -6,15 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.namespace import Array, device, get_namespace, is_numpy, take_square, to_numpy
 from lssvm.moments import Moments
 from lssvm.solvers.primal_batch import PrimalBatch
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)

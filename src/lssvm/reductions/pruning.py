@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
+from lssvm.criteria.dual import DualObjective, Group
+from lssvm.criteria.losses import Criterion, SquaredError
+from lssvm.folds.content import Folds
 from lssvm.solvers import DualSystem
-from lssvm.tuning.criteria import Criterion, FloatArray, IntArray, SquaredError
-from lssvm.tuning.dual import DualObjective, Group
-from lssvm.tuning.folds import Folds
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.intp]
+from lssvm._core.arrays import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lssvm._core.arrays import FloatArray
 from lssvm.report.markup import Markup, clean, tag
 from lssvm.report.scales import Scale, short
-
-FloatArray = NDArray[np.float64]
 
 WIDTH = 400  # of a picture in its own units, about as many pixels as a telephone shows
 LETTER = 6.6  # mean width of a letter in them

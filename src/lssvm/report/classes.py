@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lssvm._core.arrays import FloatArray
 from lssvm.report.charts import Chart, figure
 from lssvm.report.markup import Markup, join, table, tag
 from lssvm.report.measures import confusion, ranking_curves, wilson
 from lssvm.report.predictions import ClassPredictions
 from lssvm.report.scales import UNKNOWN, count, number, percent, short
 from lssvm.report.subject import Section, Subject
-
-FloatArray = NDArray[np.float64]
 
 SMALL = 8  # classes from which on the table of confusions is set smaller
 BINS = 10

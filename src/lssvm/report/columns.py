@@ -7,16 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm.report.markup import Markup, join, tag
 from lssvm.report.predictions import as_columns
 from lssvm.report.rows import Rows
 from lssvm.report.scales import count, percent, short
 from lssvm.report.subject import Section, Subject, support_size
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.intp]
 
 WORK = 6e9  # kernel operations that shuffling columns may take
 ROWS = (150, 1000)

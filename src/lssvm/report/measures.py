@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lssvm._core.arrays import FloatArray
 from lssvm.report.predictions import ClassPredictions, Intervals, NumberPredictions
 from lssvm.report.scales import short
 
-FloatArray = NDArray[np.float64]
 Statistic = Callable[[FloatArray], FloatArray]
 
 Z95 = 1.959963984540054

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lssvm._core.arrays import FloatArray
 from lssvm.report.charts import Chart, figure
 from lssvm.report.markup import Markup, join, table, tag
 from lssvm.report.measures import coverage_measures
@@ -12,8 +12,6 @@ from lssvm.report.predictions import Intervals, NumberPredictions
 from lssvm.report.scales import number, percent, short
 from lssvm.report.subject import Section, Subject
 from lssvm.report.summary import shown, span
-
-FloatArray = NDArray[np.float64]
 
 DOTS = 2000
 OUTPUTS = 6  # outputs that are drawn

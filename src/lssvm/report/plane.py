@@ -6,17 +6,14 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm.plots.fitted import class_positions
 from lssvm.report.charts import N_COLOURS, SHAPES, Chart, figure
 from lssvm.report.markup import join, tag
 from lssvm.report.predictions import as_columns
 from lssvm.report.scales import count, number, percent, short
 from lssvm.report.subject import Section, Subject
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.intp]
 
 ROWS = 2000
 PROTOTYPES = 1000

@@ -11,12 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.plots.fitted import class_positions, fitted_model
 from lssvm.report.rows import Rows
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.intp]
 
 COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
 MANY = 64  # pairs of classes

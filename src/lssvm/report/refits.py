@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from lssvm._core.arrays import FloatArray, IntArray
+from lssvm.folds.content import content_folds
 from lssvm.plots.fitted import class_positions, fitted_model
 from lssvm.report.predictions import (
     MANY,
@@ -25,10 +26,6 @@ from lssvm.report.predictions import (
     predict_numbers,
 )
 from lssvm.report.rows import Rows
-from lssvm.tuning import content_folds
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.intp]
 
 FOLDS = 5
 FOLD_ROWS = 3000  # rows that take part in the folds

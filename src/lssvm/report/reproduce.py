@@ -18,7 +18,7 @@ from sklearn.pipeline import Pipeline
 
 from lssvm._core.errors import LSSVMError
 from lssvm._core.version import __version__
-from lssvm.blocks import CsvOptions, Scan
+from lssvm.data import CsvOptions, Scan
 from lssvm.io.files import schema_hash
 from lssvm.report.markup import Markup, clean, join, table, tag
 from lssvm.report.rows import Rows
@@ -163,7 +163,7 @@ def python_lines(subject: Subject, data: Any, given: dict[str, Any]) -> str:
         lines.append(f"model = {made}.fit(X, y)")
     head = [f"from lssvm import {', '.join(imports)}"]
     if "csv=CsvOptions(" in "".join(lines):
-        head.append("from lssvm.blocks import CsvOptions")
+        head.append("from lssvm.data import CsvOptions")
     return clean("\n".join([*head, "", *lines]))
 
 

@@ -10,15 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.blocks import Scan, scan
-from lssvm.blocks.frames import FrameReader, is_frame, raw_block
-from lssvm.blocks.raw import RawBlock, Schema, TextColumn, check_rows, plain_features
+from lssvm.data import Scan, scan
+from lssvm.data.frames import FrameReader, is_frame, raw_block
+from lssvm.data.raw import RawBlock, Schema, TextColumn, check_rows, plain_features
 from lssvm.estimators.fixed_stream import model_rows
-from lssvm.tuning import hash_rows
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.intp]
+from lssvm.folds.content import hash_rows
 
 LIMIT = 50_000  # rows that are kept in memory
 

@@ -7,9 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-
-FloatArray = NDArray[np.float64]
 
 UNKNOWN = "\u2013"  # a dash in the place of a number
 

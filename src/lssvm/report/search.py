@@ -5,18 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.interpolate import LinearNDInterpolator
 
+from lssvm._core.arrays import FloatArray
 from lssvm.plots import TuningSurfaceDisplay
 from lssvm.plots.tuning_surface import KEYS, WIDE
 from lssvm.report.charts import Chart, figure
 from lssvm.report.markup import Markup, join, table, tag
 from lssvm.report.scales import count, duration, number, percent
 from lssvm.report.subject import Section, Subject
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.intp]
 
 LEVELS = 12
 CELLS = (110, 80)

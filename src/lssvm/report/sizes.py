@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lssvm._core.errors import InvalidInputError
 from lssvm.report.charts import Chart, figure
@@ -13,8 +12,6 @@ from lssvm.report.markup import join, tag
 from lssvm.report.predictions import as_columns
 from lssvm.report.scales import count, percent
 from lssvm.report.subject import Section, Subject, support_size
-
-FloatArray = NDArray[np.float64]
 
 WORK = 2e10  # operations of a sparsity path that are not too many
 ROWS = 1000  # rows that greedy models of every size are measured on

@@ -10,12 +10,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from lssvm._core.arrays import FloatArray
 from lssvm._core.memory import block_rows, require
 from lssvm._core.namespace import Array
 from lssvm._core.threads import run_blocks, slices
 from lssvm.kernels import Kernel, Precomputed, fill_gram
-
-FloatArray = NDArray[Any]
 
 
 class Status(enum.Enum):

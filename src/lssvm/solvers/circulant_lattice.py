@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import nnls
 from scipy.sparse.linalg import ArpackError, LinearOperator, svds
 
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.namespace import Array, is_sparse, to_numpy
 from lssvm._core.threads import slices
-
-FloatArray = NDArray[Any]
-IntArray = NDArray[np.intp]
 
 LAYOUTS = ("sorted", "plain")
 """How rows are laid on the lattice."""

@@ -8,16 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import ConvergenceWarning, InvalidInputError, NotPositiveDefiniteError
 from lssvm._core.namespace import Array, device, get_namespace, to_numpy
 from lssvm.solvers.base import Status
 from lssvm.solvers.pcg_rows import NormalProducts, Sums
 from lssvm.solvers.pcg_space import FeatureSpace
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.intp]
 OnIteration = Callable[[int, float], None]
 
 _RESTARTS = 5

@@ -8,13 +8,11 @@ from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lssvm._core.arrays import IntArray
 from lssvm._core.namespace import Array, device, get_namespace, is_numpy
 from lssvm._core.threads import run_stream, slices
 from lssvm.kernels import Kernel
-
-IntArray = NDArray[np.intp]
 
 _ENTRIES, _ON_DEVICE = 2**19, 2**26  # kernel values of a block: near the processor, on a device
 _LEAST = 128  # rows of a block, where prototypes are many

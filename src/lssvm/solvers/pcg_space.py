@@ -6,16 +6,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError
 from lssvm._core.lapack import add_outer, factorise_triangle, solve_triangle
 from lssvm._core.namespace import Array, device, get_namespace, is_numpy, to_numpy
 from lssvm._core.threads import run_blocks, slices
 from lssvm.kernels import Kernel
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.intp]
 
 _JITTER = 1e-12  # added to the kernel's diagonal, relative to its sum
 _ROUNDING = 1e-15  # added to a preconditioner's diagonal, relative to its sum

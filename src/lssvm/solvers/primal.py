@@ -8,19 +8,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.linalg.lapack import dptsv
 
+from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError, NumericalWarning
 from lssvm._core.lapack import reflect, tridiagonalise
 from lssvm._core.namespace import is_numpy
 from lssvm._core.threads import small_problem
-from lssvm.features import NystromMap
-from lssvm.moments import Moments
+from lssvm.moments import Moments, NystromMap
 from lssvm.solvers.primal_batch import solve_on_device
-
-FloatArray = NDArray[np.float64]
 
 METHODS = ("auto", "cholesky", "eigen", "tridiagonal")
 """How a path of C is solved."""
@@ -58,7 +55,7 @@ class PrimalSystem:
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.features import nystrom_map
+    >>> from lssvm.moments import nystrom_map
     >>> from lssvm.kernels import Linear
     >>> from lssvm.moments import Moments
     >>> from lssvm.solvers.primal import primal_system
@@ -184,7 +181,7 @@ def primal_system(moments: Moments, map: NystromMap | None) -> PrimalSystem:
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.blocks import ArraySource
+    >>> from lssvm.data import ArraySource
     >>> from lssvm.kernels import Linear
     >>> from lssvm.moments import accumulate
     >>> from lssvm.solvers import primal_system
@@ -223,7 +220,7 @@ def solve_primal(moments: Moments, map: NystromMap, C: float) -> tuple[FloatArra
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.features import nystrom_map
+    >>> from lssvm.moments import nystrom_map
     >>> from lssvm.kernels import Linear
     >>> from lssvm.moments import Moments
     >>> from lssvm.solvers.primal import solve_primal

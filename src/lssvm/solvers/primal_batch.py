@@ -7,15 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lssvm._core.arrays import FloatArray
 from lssvm._core.device import Engine
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.namespace import Array, device, get_namespace, to_numpy
-from lssvm.features import NystromMap
-from lssvm.moments import Moments
-
-FloatArray = NDArray[np.float64]
+from lssvm.moments import Moments, NystromMap
 
 METHODS = ("auto", "cholesky", "eigen")
 """How a path of C is solved on a device."""
@@ -50,7 +47,7 @@ class PrimalBatch:
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.features import nystrom_map
+    >>> from lssvm.moments import nystrom_map
     >>> from lssvm.kernels import Linear
     >>> from lssvm.moments import Moments
     >>> from lssvm.solvers.primal_batch import primal_batch
@@ -236,7 +233,7 @@ def solve_on_device(
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.features import nystrom_map
+    >>> from lssvm.moments import nystrom_map
     >>> from lssvm.kernels import Linear
     >>> from lssvm.moments import Moments
     >>> from lssvm.solvers.primal_batch import solve_on_device

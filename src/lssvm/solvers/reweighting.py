@@ -9,14 +9,13 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import ConvergenceWarning, NumericalWarning
-from lssvm.blocks import ArraySource
-from lssvm.features import NystromMap
+from lssvm.data import ArraySource
 from lssvm.kernels import Kernel, evaluate_expansion
-from lssvm.moments import accumulate
+from lssvm.moments import NystromMap, accumulate
 from lssvm.solvers.primal import solve_primal
 
-FloatArray = NDArray[np.float64]
 Model = TypeVar("Model")
 
 LOSSES = ("squared", "huber", "absolute", "weighted")
@@ -240,7 +239,7 @@ def solve_reweighted(
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.features import nystrom_map
+    >>> from lssvm.moments import nystrom_map
     >>> from lssvm.kernels import Linear
     >>> from lssvm.solvers.reweighting import solve_reweighted
     >>> X = np.arange(9.0)[:, None]

@@ -12,16 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import ConvergenceWarning
-from lssvm.blocks import Block
-from lssvm.features import NystromMap
+from lssvm.data import Block
 from lssvm.kernels import Kernel
 from lssvm.kernels.base import Evaluate
-from lssvm.moments import Moments, Piece, accumulate_stream
+from lssvm.moments import Moments, NystromMap, Piece, accumulate_stream
 from lssvm.solvers.primal import solve_primal
 from lssvm.solvers.reweighting import robust_weights
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +131,7 @@ def solve_reweighted_stream(
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.features import nystrom_map
+    >>> from lssvm.moments import nystrom_map
     >>> from lssvm.kernels import Linear
     >>> from lssvm.moments import Piece
     >>> from lssvm.solvers.reweighting_stream import solve_reweighted_stream

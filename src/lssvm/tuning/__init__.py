@@ -1,13 +1,20 @@
 """What is minimised to choose C and gamma, and how it is searched."""
 
-from lssvm.tuning.base import Losses, Objective, Point, Space, TuningResult
-from lssvm.tuning.circulant import CirculantObjective, CirculantPoint
-from lssvm.tuning.criteria import AbsoluteError, Criterion, Misclassification, SquaredError
-from lssvm.tuning.dual import C_range, DualObjective, DualPoint, Group
-from lssvm.tuning.dual_criteria import CRITERIA, criterion_objective, is_criterion
-from lssvm.tuning.fixed_criteria import FixedCriterionObjective
-from lssvm.tuning.fixed_size import FixedSizeObjective
-from lssvm.tuning.folds import (
+from lssvm.criteria.ard import Relevance, RelevanceEvidence, find_relevance
+from lssvm.criteria.ard_evidence import DualRelevance, FixedRelevance
+from lssvm.criteria.base import Losses, Objective, Point
+from lssvm.criteria.circulant import CirculantObjective, CirculantPoint
+from lssvm.criteria.closed_form import CRITERIA, criterion_objective, is_criterion
+from lssvm.criteria.dual import C_range, DualObjective, DualPoint, Group
+from lssvm.criteria.fixed_size import FixedSizeObjective
+from lssvm.criteria.fixed_spectral import FixedCriterionObjective
+from lssvm.criteria.free_running import FreeRunObjective, FreeRunPoint, Stretch, free_run
+from lssvm.criteria.losses import AbsoluteError, Criterion, Misclassification, SquaredError
+from lssvm.criteria.noise import noise_variance
+from lssvm.criteria.spectral import SPECTRAL, Spectrum
+from lssvm.criteria.spectral_objective import SpectralObjective
+from lssvm.criteria.threshold import best_threshold
+from lssvm.folds.content import (
     Folds,
     content_folds,
     content_holdout,
@@ -16,21 +23,15 @@ from lssvm.tuning.folds import (
     smallest_hashes,
     splitter_folds,
 )
-from lssvm.tuning.free_running import FreeRunObjective, FreeRunPoint, Stretch, free_run
-from lssvm.tuning.noise import noise_variance
-from lssvm.tuning.position_folds import PositionFolds, PositionHoldout
-from lssvm.tuning.relevance import Relevance, RelevanceEvidence, find_relevance
-from lssvm.tuning.relevance_models import DualRelevance, FixedRelevance
-from lssvm.tuning.search_annealing import CoupledAnnealing
-from lssvm.tuning.search_base import Search
-from lssvm.tuning.search_choice import make_search
-from lssvm.tuning.search_circulant import CirculantSearch
-from lssvm.tuning.search_grid import GridSearch
-from lssvm.tuning.search_path import PathSearch
-from lssvm.tuning.search_shrinking import ShrinkingGridSearch
-from lssvm.tuning.spectral import SPECTRAL, Spectrum
-from lssvm.tuning.spectral_objective import SpectralObjective
-from lssvm.tuning.threshold import best_threshold
+from lssvm.folds.positions import PositionFolds, PositionHoldout
+from lssvm.search.annealing import CoupledAnnealing
+from lssvm.search.base import Search
+from lssvm.search.choice import make_search
+from lssvm.search.circulant import CirculantSearch
+from lssvm.search.grid import GridSearch
+from lssvm.search.path import PathSearch
+from lssvm.search.shrinking import ShrinkingGridSearch
+from lssvm.search.space import Space, TuningResult
 
 __all__ = [
     "CRITERIA",

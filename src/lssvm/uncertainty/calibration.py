@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 from scipy.special import expit
 
+from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
-
-FloatArray = NDArray[np.float64]
 
 METHODS = ("auto", "sigmoid", "isotonic")
 """How scores become probabilities."""

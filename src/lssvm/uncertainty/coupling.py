@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from lssvm._core.arrays import FloatArray
 from lssvm._core.threads import slices
-
-FloatArray = NDArray[np.float64]
 
 TILT = 1e-9
 """What the decided class gets over its equals."""

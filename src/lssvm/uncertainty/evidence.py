@@ -6,16 +6,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotri
 
+from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.memory import require
 from lssvm.kernels import RBF, Kernel, Laplacian, Matern, Polynomial
 from lssvm.solvers import Cholesky, DualSystem, EigenState
 from lssvm.uncertainty.posterior_dual import degrees_of_freedom
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

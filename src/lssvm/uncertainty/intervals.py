@@ -6,11 +6,9 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError, NumericalWarning
-
-FloatArray = NDArray[np.float64]
 
 MAX_RESIDUALS = 10_000
 """Residuals that a model keeps; of more, as many quantiles."""

@@ -8,18 +8,15 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpotri
 
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.memory import block_rows, require
 from lssvm._core.namespace import Array
 from lssvm._core.threads import run_blocks, slices
 from lssvm.solvers import Cholesky, DualSystem
 from lssvm.solvers.base import eliminate_bias
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.intp]
 
 
 @dataclass(eq=False)

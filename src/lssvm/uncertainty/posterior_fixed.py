@@ -11,17 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
 
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import NotPositiveDefiniteError
 from lssvm._core.memory import block_rows, require
 from lssvm._core.threads import run_blocks, slices, small_problem
-from lssvm.features import NystromMap
 from lssvm.kernels import Kernel
-from lssvm.moments import Moments
+from lssvm.moments import Moments, NystromMap
 from lssvm.solvers.primal import primal_system
 from lssvm.uncertainty.posterior_dual import degrees_of_freedom
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.intp]
 
 
 @dataclass(eq=False)
@@ -64,7 +61,7 @@ class FixedPosterior:
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.features import nystrom_map
+    >>> from lssvm.moments import nystrom_map
     >>> from lssvm.kernels import RBF
     >>> from lssvm.moments import Moments
     >>> from lssvm.uncertainty import FixedPosterior

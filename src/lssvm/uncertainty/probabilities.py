@@ -7,14 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.codes import Code, decode
 from lssvm.uncertainty.calibration import Calibrator, fit_calibrator
 from lssvm.uncertainty.coupling import agree_with, couple_pairs
 from lssvm.uncertainty.intervals import conformal_quantile
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.intp]
 
 PAIR_FLOOR = 1e-7
 """No class of a pair is less probable than this."""

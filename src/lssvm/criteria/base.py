@@ -1,0 +1,122 @@
+"""What an objective promises a search: losses of a path of C at one kernel parameter.
+
+An objective is expensive per kernel parameter and cheap per value of C: :meth:`Objective.at` does
+the data pass and the factorisation, :meth:`Point.losses` reads a whole path of C from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from lssvm._core.arrays import FloatArray
+from lssvm._core.errors import InvalidInputError
+
+
+@dataclass(frozen=True)
+class Losses:
+    """Cross-validated losses of a path of C at one kernel parameter; lower is better.
+
+    Parameters
+    ----------
+    fold : ndarray of shape (c, v)
+        Loss of each of c values of C on each of v folds. Use minus a score for a score.
+    weight : ndarray of shape (v,)
+        Non-negative weights of the folds that sum to one. A fold of weight zero is ignored, even
+        where its loss is not a number.
+    tie : ndarray of shape (c,)
+        A smooth second loss (such as the mean squared error) that decides between equal means.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.tuning import Losses
+    >>> losses = Losses(fold=np.array([[1.0, 3.0]]), weight=np.array([0.5, 0.5]), tie=np.zeros(1))
+    >>> losses.mean, losses.std
+    (array([2.]), array([1.]))
+    """
+
+    fold: FloatArray
+    weight: FloatArray
+    tie: FloatArray
+
+    def __post_init__(self) -> None:
+        for name in ("fold", "weight", "tie"):
+            value = np.ascontiguousarray(getattr(self, name), dtype=np.float64)
+            object.__setattr__(self, name, value)
+        rows, folds = self.fold.shape if self.fold.ndim == 2 else (-1, -1)
+        if self.weight.shape != (folds,) or self.tie.shape != (rows,):
+            raise InvalidInputError(
+                f"Losses got fold {self.fold.shape}, weight {self.weight.shape} and tie "
+                f"{self.tie.shape}: give (c, v), (v,) and (c,)."
+            )
+        if np.any(self.weight < 0) or not np.isclose(self.weight.sum(), 1.0):
+            raise InvalidInputError(
+                f"Losses got fold weights {self.weight}: give non-negative weights that sum to 1."
+            )
+
+    @property
+    def mean(self) -> FloatArray:
+        """Weighted mean over the folds, shape (c,)."""
+        # A plain sum, not a BLAS product: a row's mean must not depend on the rows beside it.
+        mean: FloatArray = (self._weighed * self.weight).sum(axis=1)
+        return mean
+
+    @property
+    def std(self) -> FloatArray:
+        """Weighted standard deviation over the folds, shape (c,)."""
+        with np.errstate(invalid="ignore"):  # an infinite loss has no deviation
+            deviation = self._weighed - self.mean[:, None]
+            std: FloatArray = np.sqrt((deviation**2 * self.weight).sum(axis=1))
+        return std
+
+    @property
+    def _weighed(self) -> FloatArray:
+        return np.where(self.weight > 0, self.fold, 0.0)
+
+
+class Point(Protocol):
+    """What was factorised at one kernel parameter.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.tuning import Losses
+    >>> class Bowl:
+    ...     def losses(self, C):
+    ...         loss = (np.log(C) - 1.0) ** 2
+    ...         return Losses(loss[:, None], np.ones(1), loss)
+    >>> Bowl().losses(np.array([1.0])).mean
+    array([1.])
+    """
+
+    def losses(self, C: FloatArray) -> Losses:
+        """Return the losses of the values ``C``, shape (c,), without another data pass."""
+        ...
+
+
+class Objective(Protocol):
+    """What is minimised.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.tuning import Losses, PathSearch, Space
+    >>> class Bowl:
+    ...     def at(self, gamma):
+    ...         self.gamma = gamma
+    ...         return self
+    ...
+    ...     def losses(self, C):
+    ...         loss = np.log(C) ** 2 + np.log(self.gamma) ** 2
+    ...         return Losses(loss[:, None], np.ones(1), loss)
+    >>> result = PathSearch().run(Bowl(), Space(gamma_start=3.0))
+    >>> bool(result.loss < 0.05)
+    True
+    """
+
+    def at(self, gamma: float | None) -> Point:
+        """Do the expensive part at one kernel parameter; None where the kernel has none."""
+        ...

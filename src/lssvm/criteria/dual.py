@@ -1,0 +1,412 @@
+r"""Exact cross-validation of the dual model from one factorisation per kernel parameter.
+
+Let M be the bordered matrix of :class:`lssvm.solvers.DualSystem` and write its inverse by blocks,
+G the one that belongs to the support values. Leaving out the rows v of a fold changes the solution
+in closed form:
+
+.. math::
+
+    e_v = G_{vv}^{-1} \beta_v, \qquad
+    \beta^{(-v)} = \beta - G_{:v} e_v, \qquad
+    b^{(-v)} = b - \eta_v^T e_v / s,
+
+where e_v are the scaled residuals of the left-out rows, y - prediction ([An2007]_ for folds,
+[Cawley2004]_ for single rows). With an eigendecomposition of the kernel matrix G_vv costs one
+product per fold and value of C, its diagonal alone O(n) per row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.memory import require
+from lssvm._core.namespace import Array
+from lssvm.criteria.base import Losses
+from lssvm.criteria.direct import leave_out_direct
+from lssvm.criteria.losses import Criterion
+from lssvm.criteria.out_of_fold import POOL_ABOVE, Predictions, losses_in_passes
+from lssvm.folds.content import Folds
+from lssvm.kernels import Kernel, Linear, Precomputed
+from lssvm.solvers import DualSystem, EigenState, eigen_state
+from lssvm.solvers.base import relative_residual
+from lssvm.solvers.eigen import BorderedPath
+
+__all__ = ["POOL_ABOVE", "C_range", "DualObjective", "DualPoint", "Group"]
+
+_CHUNK = 4_000_000  # numbers in the largest temporary of a fold
+
+
+@dataclass(frozen=True)
+class Group:
+    """Binary problems that are trained on the same rows and so share one factorisation.
+
+    Attributes
+    ----------
+    columns : int array of shape (k,)
+        Their columns among all problems.
+    rows : int array or None
+        The training rows they use; None for all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.tuning import Group
+    >>> Group(np.array([0, 1])).rows is None
+    True
+    """
+
+    columns: IntArray
+    rows: IntArray | None = None
+
+
+@dataclass(frozen=True)
+class DualObjective:
+    """The cross-validated loss of a dual model as a function of (C, gamma).
+
+    Parameters
+    ----------
+    kernel : callable
+        From gamma to a `Kernel`.
+    rows, basis : array of shape (n, d)
+        As in `DualSystem`.
+    Y : array of shape (n, k)
+        Targets of all problems.
+    folds : Folds
+    criterion : Criterion
+        Sees the out-of-fold predictions of all problems.
+    groups : sequence of Group
+    weight : array of shape (n,) or None
+    budget, threads : int
+    bias : bool, default=True
+
+    Notes
+    -----
+    A path of C costs one eigendecomposition per group and gamma; a value of C then costs 2 n^2 k
+    for leave-one-out and n^3/v for v equal folds. One value of C alone costs n^3 instead.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.kernels import RBF
+    >>> from lssvm.tuning import DualObjective, Group, SquaredError, content_folds
+    >>> X = np.linspace(0, 6, 30)[:, None]
+    >>> Y = np.sin(X)
+    >>> objective = DualObjective(RBF, X, X, Y, content_folds(X, 5), SquaredError(Y),
+    ...                           [Group(np.array([0]))])
+    >>> losses = objective.at(1.0).losses(np.array([1e-2, 1e3]))
+    >>> bool(losses.mean[1] < losses.mean[0])
+    True
+    """
+
+    kernel: Callable[[float | None], Kernel]
+    rows: Array
+    basis: Array
+    Y: FloatArray
+    folds: Folds
+    criterion: Criterion
+    groups: Sequence[Group]
+    weight: FloatArray | None = None
+    budget: int = 2**31
+    threads: int = 1
+    bias: bool = True
+
+    def at(self, gamma: float | None) -> DualPoint:
+        """Prepare the kernel matrix of every group at ``gamma``."""
+        kernel = self.kernel(gamma)
+        root = None if self.weight is None else np.sqrt(self.weight)
+        system = DualSystem(
+            kernel, self.rows, self.basis, 1.0, root, self.budget, self.threads, self.bias
+        )
+        parts = [
+            part
+            for group in self.groups
+            for part in (
+                _complementary_part(system, group, self.folds, self.Y)
+                if self.folds.train is None
+                else _separate_parts(system, group, self.folds, self.Y)
+            )
+        ]
+        return DualPoint(self, parts)
+
+
+@dataclass(frozen=True)
+class DualPoint:
+    """A dual model at one kernel parameter, for every C.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.kernels import RBF
+    >>> from lssvm.tuning import DualObjective, Group, SquaredError, content_folds
+    >>> X = np.linspace(0, 6, 30)[:, None]
+    >>> Y = np.sin(X)
+    >>> point = DualObjective(RBF, X, X, Y, content_folds(X, 5), SquaredError(Y),
+    ...                       [Group(np.array([0]))]).at(1.0)
+    >>> [p.shape for p in point.predictions(np.array([1.0, 10.0]))][0]
+    (2, 6, 1)
+    """
+
+    objective: DualObjective
+    parts: list[_Complementary | _Separate]
+
+    def predictions(self, C: FloatArray) -> list[FloatArray]:
+        """Return the out-of-fold predictions of each fold, each of shape (c, t, k)."""
+        out = self._predict(C)
+        return [out.fold(v) for v in range(len(self.objective.folds))]
+
+    def _predict(self, C: FloatArray) -> Predictions:
+        out = Predictions.zeros(self.objective.folds, len(C), self.objective.Y.shape[1])
+        for part in self.parts:
+            part.predict(C, out)
+        return out
+
+    def solution(self, group: int, C: float) -> tuple[FloatArray, FloatArray, float] | None:
+        """Return (alpha, b, relative residual) of one group trained on all its rows.
+
+        None where folds were factorised one by one, or one value of C was not worth a spectrum.
+        Cost: O(n^2 k), nothing is factorised.
+        """
+        part = self.parts[group]
+        if not isinstance(part, _Complementary) or not part.decomposed:
+            return None
+        state, RY = part.state, part.RY
+        path = state.bordered(np.array([C]), RY)
+        beta, b = path.beta[:, 0], path.b[0]
+        H_beta = state.Q @ ((state.lam + 1.0 / C)[:, None] * (state.Q.T @ beta))
+        # Relative to the targets without their offset, which the bias takes up.
+        centre = state.u @ RY / (state.u @ state.u) if state.bias else np.zeros_like(b)
+        centred = RY - state.u[:, None] * centre
+        residual = relative_residual(H_beta, beta, b - centre, state.u, centred, state.bias)
+        return state.u[:, None] * beta, b, residual
+
+    def losses(self, C: FloatArray) -> Losses:
+        """Return the losses of a path of C; several passes if predictions would not fit."""
+        objective = self.objective
+        for part in self.parts:
+            if isinstance(part, _Complementary) and len(C) > 1:
+                _ = part.state
+        return losses_in_passes(
+            self._predict,
+            C,
+            objective.folds,
+            objective.Y,
+            objective.criterion,
+            objective.weight,
+            objective.budget,
+        )
+
+
+@dataclass(frozen=True)
+class _Complementary:
+    """One factorisation from which every fold follows (training rows = all but the fold)."""
+
+    system: DualSystem
+    group: Group
+    RY: FloatArray  # scaled targets of the group's rows and columns
+    local: list[IntArray]  # rows of the factorisation in each fold
+    place: list[IntArray]  # their places within the fold
+    others: list[IntArray]  # places within the fold of rows outside the group
+    cross: list[FloatArray]  # kernel between those and the group's rows, times R
+
+    @cached_property
+    def state(self) -> EigenState:
+        """The spectrum, computed when a whole path of C is asked for."""
+        return eigen_state(self.system)
+
+    @property
+    def decomposed(self) -> bool:
+        """Whether the spectrum is at hand."""
+        return "state" in self.__dict__
+
+    def predict(self, C: FloatArray, out: Predictions) -> None:
+        if len(C) == 1 and not self.decomposed and self._predict_one(float(C[0]), out):
+            return
+        path = self.state.bordered(C, self.RY)
+        n = len(self.state.lam)
+        single = np.array(
+            [
+                n > 1 and len(rows) == 1 and len(others) == 0
+                for rows, others in zip(self.local, self.others, strict=True)
+            ]
+        )
+        if np.any(single):
+            self._predict_singles(path, np.flatnonzero(single), out)
+        for v in np.flatnonzero(~single):
+            at_once = max(1, _CHUNK // (n * max(1, len(self.RY[0])) + len(self.local[v]) ** 2))
+            for start in range(0, len(C), at_once):
+                self._predict_fold(path, slice(start, start + at_once), int(v), out.fold(int(v)))
+        lost = np.flatnonzero(~path.definite)
+        out.values[np.ix_(lost, np.arange(out.values.shape[1]), self.group.columns)] = np.inf
+
+    def _predict_one(self, C: float, out: Predictions) -> bool:
+        """Predict all folds for one C without the spectrum; False where it is needed."""
+        columns = self.group.columns
+        found = leave_out_direct(self.system, self.RY, C, self.local, self.cross)
+        if found is None:
+            return False
+        for v, (inside, outside) in enumerate(found):
+            out.fold(v)[0, self.place[v][:, None], columns] = inside
+            out.fold(v)[0, self.others[v][:, None], columns] = outside
+        return True
+
+    def _predict_singles(self, path: BorderedPath, folds: IntArray, out: Predictions) -> None:
+        """Predict folds of one row each: only the diagonal of G is needed."""
+        Q, u = self.state.Q, self.state.u
+        diagonal = np.empty(path.eta.shape)
+        for start in range(0, len(Q), 512):
+            diagonal[start : start + 512] = Q[start : start + 512] ** 2 @ path.d
+        diagonal -= path.eta**2 / path.s  # diagonal of G, (n, c)
+        e = path.beta / diagonal[:, :, None]  # [Cawley2004]
+        predicted = (self.RY[:, None, :] - e) / u[:, None, None]  # (n, c, k)
+        rows = np.array([self.local[v][0] for v in folds])
+        places = out.starts[folds]
+        out.values[:, places[:, None], self.group.columns] = np.moveaxis(predicted[rows], 1, 0)
+
+    def _predict_fold(self, path: BorderedPath, part: slice, v: int, out: FloatArray) -> None:
+        """Predict one fold for some values of C at once."""
+        rows, columns = self.local[v], self.group.columns
+        if len(rows) == len(self.state.lam):  # nothing is left to train on
+            out[part, :, columns] = 0.0
+            return
+        Q, u = self.state.Q, self.state.u
+        d = path.d[:, part].T  # (c, n)
+        eta, s = path.eta[:, part].T, path.s[part, None]  # (c, n), (c, 1)
+        beta, b = np.moveaxis(path.beta[:, part], 1, 0), path.b[part]  # (c, n, k), (c, k)
+        if len(rows):
+            Qv, eta_v = np.ascontiguousarray(Q[rows]), eta[:, rows]
+            G = -eta_v[:, :, None] * (eta_v / s)[:, None, :]
+            for c, root in enumerate(np.sqrt(d)):
+                half = Qv * root
+                G[c] += half @ half.T  # a symmetric product: half the operations
+            e = np.linalg.solve(G, beta[:, rows])  # (c, t, k) [An2007]
+            out[part, self.place[v][:, None], columns] = (self.RY[rows] - e) / u[rows, None]
+        if len(self.others[v]):
+            if len(rows):
+                shift = (eta_v[:, None, :] @ e) / s[:, :, None]  # (c, 1, k)
+                beta = beta - Q @ (d[:, :, None] * (Qv.T @ e)) + eta[:, :, None] * shift
+                beta[:, rows] = 0.0
+                b = b - shift[:, 0]
+            out[part, self.others[v][:, None], columns] = self.cross[v] @ beta + b[:, None, :]
+
+
+def _complementary_part(
+    system: DualSystem, group: Group, folds: Folds, Y: FloatArray
+) -> list[_Complementary | _Separate]:
+    n = system.n
+    if group.rows is None:
+        whole = [np.arange(len(test)) for test in folds.test]
+        none = [np.empty(0, dtype=np.intp)] * len(folds)
+        RY = system.u[:, None] * Y[:, group.columns]
+        empty = [np.empty((0, n))] * len(folds)
+        return [_Complementary(system, group, RY, folds.test, whole, none, empty)]
+    rows = group.rows
+    position = np.full(n, -1, dtype=np.intp)
+    position[rows] = np.arange(len(rows))
+    local, place, others, cross = [], [], [], []
+    sub = _subsystem(system, rows)
+    for test in folds.test:
+        inside = position[test] >= 0
+        local.append(position[test[inside]])
+        place.append(np.flatnonzero(inside))
+        others.append(np.flatnonzero(~inside))
+        kernel_rows = system.rows[test[~inside]] if not np.all(inside) else system.rows[:0]
+        cross.append(_cross(sub, kernel_rows))
+    RY = sub.u[:, None] * Y[np.ix_(rows, group.columns)]
+    return [_Complementary(sub, group, RY, local, place, others, cross)]
+
+
+@dataclass(frozen=True)
+class _Separate:
+    """A factorisation of its own for one fold (training rows as a splitter gave them)."""
+
+    state: EigenState
+    group: Group
+    RY: FloatArray
+    cross: FloatArray
+    fold: int
+
+    def predict(self, C: FloatArray, out: Predictions) -> None:
+        path = self.state.bordered(C, self.RY)
+        predicted = np.einsum("tn,nck->ctk", self.cross, path.beta) + path.b[:, None, :]
+        predicted[~path.definite] = np.inf
+        out.fold(self.fold)[:, :, self.group.columns] = predicted
+
+
+def _separate_parts(
+    system: DualSystem, group: Group, folds: Folds, Y: FloatArray
+) -> list[_Complementary | _Separate]:
+    parts: list[_Complementary | _Separate] = []
+    assert folds.train is not None
+    trains = folds.train
+    if group.rows is not None:
+        trains = [train[np.isin(train, group.rows)] for train in trains]
+    require(
+        system.dtype.itemsize * (sum(len(t) ** 2 for t in trains) + 2 * max(map(len, trains)) ** 2),
+        system.budget,
+        what=f"Cross-validation on {len(trains)} training sets that are not the rows outside "
+        "a fold",
+        advice="Use a number of folds as cv, fewer splits, or raise memory_budget.",
+    )
+    for v, (rows, test) in enumerate(zip(trains, folds.test, strict=True)):
+        if len(rows) == 0:
+            continue
+        sub = _subsystem(system, rows)
+        RY = sub.u[:, None] * Y[np.ix_(rows, group.columns)]
+        parts.append(_Separate(eigen_state(sub), group, RY, _cross(sub, system.rows[test]), v))
+    return parts
+
+
+def _subsystem(system: DualSystem, rows: IntArray) -> DualSystem:
+    if len(rows) == system.n and np.array_equal(rows, np.arange(system.n)):
+        return system
+    return system.subset(rows)
+
+
+def _cross(sub: DualSystem, kernel_rows: Array) -> FloatArray:
+    """Return K(rows, basis) R, the part of a prediction that multiplies beta."""
+    if kernel_rows.shape[0] == 0:
+        return np.empty((0, sub.n), sub.dtype)
+    return np.asarray(sub.kernel(kernel_rows, sub.basis)) * sub.u[None, :]
+
+
+def C_range(system: DualSystem, low: float = 1e-3, high: float = 1e6) -> tuple[float, float]:
+    """Return the range of C that is searched, in units of the kernel.
+
+    C times the kernel has no unit. Radial kernels are at most one; the scale of a linear or a
+    precomputed kernel is the mean diagonal of its centred matrix, and the range is divided by it,
+    so that multiplying X by a constant changes nothing.
+
+    Parameters
+    ----------
+    system : DualSystem
+    low, high : float
+        The range for a kernel of scale one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.kernels import Linear
+    >>> from lssvm.solvers import DualSystem
+    >>> from lssvm.tuning import C_range
+    >>> X = np.array([[-10.0], [10.0]])
+    >>> C_range(DualSystem(Linear(), X, X, C=1.0), low=1.0, high=100.0)
+    (0.01, 1.0)
+    """
+    weight = system.u.astype(np.float64) ** 2
+    weight = weight / weight.sum()
+    if isinstance(system.kernel, Linear):
+        squares = np.asarray(system.kernel.diag(system.rows), dtype=np.float64)
+        mean = np.asarray(weight @ system.rows).ravel()
+        scale = float(weight @ squares - mean @ mean)
+    elif isinstance(system.kernel, Precomputed):
+        K = np.asarray(system.kernel(system.rows, system.basis), dtype=np.float64)
+        scale = float(weight @ np.diagonal(K) - weight @ K @ weight)
+    else:
+        scale = 1.0
+    unit = scale if np.isfinite(scale) and scale > 0 else 1.0
+    return low / unit, high / unit

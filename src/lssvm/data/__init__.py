@@ -1,0 +1,17 @@
+"""Where rows come from: arrays, files larger than memory, blocks of features and targets."""
+
+from lssvm.data.csv_files import CsvOptions
+from lssvm.data.prepare import Preparation
+from lssvm.data.scanning import Scan, scan
+from lssvm.data.source import ArraySource, Block, LookedUp, RowSource
+
+__all__ = [
+    "ArraySource",
+    "Block",
+    "CsvOptions",
+    "LookedUp",
+    "Preparation",
+    "RowSource",
+    "Scan",
+    "scan",
+]

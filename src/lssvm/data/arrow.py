@@ -1,0 +1,321 @@
+"""Parquet, Arrow and CSV files, and tables in memory, read in batches by pyarrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lssvm._core.errors import InvalidInputError, MissingDependencyError
+from lssvm.data.csv_files import CsvFile, CsvOptions
+from lssvm.data.raw import RawBlock, Schema, TextColumn
+
+FORMATS = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "ipc",
+    ".feather": "ipc",
+    ".ipc": "ipc",
+    ".csv": "csv",
+    ".tsv": "csv",
+}
+
+
+def need_pyarrow() -> Any:
+    """Import pyarrow, or say how to get it."""
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise MissingDependencyError(
+            "Parquet, Arrow and CSV files are read with pyarrow, which is not installed: "
+            "pip install 'lssvm[files]'. (LIBSVM text and .npy files need nothing.)"
+        ) from error
+    return pyarrow
+
+
+@dataclass(frozen=True, eq=False)
+class ArrowReader:
+    """Files of one format with the same columns.
+
+    Parameters
+    ----------
+    files : sequence of str
+    kind : {"parquet", "ipc", "csv"}
+    target : tuple of str
+        Columns of the target; may be empty.
+    weight : str or None
+    columns : tuple of str or None
+        Columns of the features; None: all but those of target and weight.
+    csv : CsvOptions
+        How CSV files are read.
+    """
+
+    files: Sequence[str]
+    kind: str
+    target: tuple[str, ...]
+    weight: str | None
+    columns: tuple[str, ...] | None
+    csv: CsvOptions = field(default_factory=CsvOptions)
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The columns of features, as the first file has them."""
+        return self._schema(self._open(self.files[0]), self.files[0], self.columns)
+
+    @cached_property
+    def _outcome(self) -> Schema:
+        """The columns of target and weight, as the first file has them."""
+        return self._schema(self._open(self.files[0]), self.files[0], self._others)
+
+    def expecting(self, columns: tuple[str, ...], kinds: tuple[str, ...]) -> ArrowReader:
+        """Return a reader of these columns, which CSV files are to hold numbers or text in."""
+        types = {**self.csv.types, **dict(zip(columns, kinds, strict=True))}
+        return replace(self, columns=columns, csv=replace(self.csv, types=types))
+
+    @property
+    def _others(self) -> tuple[str, ...]:
+        return (*self.target, *([] if self.weight is None else [self.weight]))
+
+    def _check(self, data: Any, file: str) -> None:
+        """Raise where a file has other columns than the first one."""
+        self.schema.check(self._schema(data, file, self.schema.names), file)
+        if self._others:
+            self._outcome.check(self._schema(data, file, self._others), file)
+
+    def count(self) -> int:
+        """Return the number of rows; Parquet and Arrow files know it, CSV is read for it."""
+        return sum(self._count(file) for file in self.files)
+
+    def _count(self, file: str) -> int:
+        data = self._open(file)
+        self._check(data, file)
+        return int(self._guard(file, data.count))
+
+    def blocks(self, batch_rows: int) -> Iterator[RawBlock]:
+        """Yield the rows of all files in order."""
+        start = 0
+        for file in self.files:
+            data = self._open(file)
+            self._check(data, file)
+            inside = 0
+            for batch in self._batches(data, file, batch_rows):
+                block = self._block(batch, start, file, inside)
+                start, inside = start + len(block), inside + len(block)
+                yield block
+            if inside == 0:
+                raise InvalidInputError(f"{file} is empty: it has no rows. Remove it.")
+
+    # -- one file --------------------------------------------------------------------------------
+
+    def _open(self, file: str) -> Any:
+        need_pyarrow()
+        if self.kind == "csv":
+            return self._guard(file, lambda: CsvFile(file, self.csv))
+        return self._guard(file, lambda: _OPEN[self.kind](file))
+
+    def _guard(self, file: str, read: Any) -> Any:
+        import pyarrow as pa
+
+        try:
+            return read()
+        except (pa.ArrowException, OSError, ValueError) as error:
+            if isinstance(error, InvalidInputError):
+                raise
+            raise InvalidInputError(
+                f"{file} cannot be read as {_TITLE[self.kind]}: {_short(error)}. The file is "
+                "truncated, empty, or not of that format."
+            ) from error
+
+    def _schema(self, data: Any, file: str, columns: tuple[str, ...] | None) -> Schema:
+        found = {field.name: field.type for field in data.schema}
+        wanted = [*self.target, *([] if self.weight is None else [self.weight]), *(columns or ())]
+        for name in wanted:
+            if name not in found:
+                raise InvalidInputError(
+                    f"{file} has no column {name!r}; it has {sorted(found)}. Give files with the "
+                    "same columns, or name the ones to use with target= and columns=."
+                )
+        if columns is None:
+            columns = tuple(n for n in found if n not in self.target and n != self.weight)
+        if not columns:
+            raise InvalidInputError(f"{file} has no columns of features: {sorted(found)}.")
+        said = self.csv.types
+        kinds = [_kind(name, found[name], file) for name in columns]
+        texts = [said.get(name) == "text" for name in columns]
+        return Schema(columns, tuple("text" if t else k for t, k in zip(texts, kinds, strict=True)))
+
+    def _batches(self, data: Any, file: str, batch_rows: int) -> Iterator[Any]:
+        import pyarrow as pa
+
+        names = [*self.schema.names, *self.target, *([self.weight] if self.weight else [])]
+        names = list(dict.fromkeys(names))
+        batches = iter(data.batches(names, batch_rows))
+        while True:
+            try:
+                batch = next(batches)
+            except StopIteration:
+                return
+            except (pa.ArrowException, OSError, ValueError) as error:
+                column = self._culprit(data, names)
+                raise InvalidInputError(
+                    f"{file} cannot be read{column}: {_short(error)}. Repair that file, or leave "
+                    "the column out with columns=."
+                ) from error
+            if batch.num_rows:
+                yield batch
+
+    @staticmethod
+    def _culprit(data: Any, names: list[str]) -> str:
+        """Find the column that cannot be read, by reading one after the other."""
+        import pyarrow as pa
+
+        for name in names:
+            try:
+                for _ in data.batches([name], 65_536):
+                    pass
+            except (pa.ArrowException, OSError, ValueError):
+                return f" in column {name!r}"
+        return ""
+
+    def _block(self, batch: Any, start: int, file: str, inside: int) -> RawBlock:
+        target = [
+            _target(batch.column(name), name, file, inside) if name in batch.schema.names else None
+            for name in self.target
+        ]
+        weight = None
+        if self.weight is not None:
+            weight = _numbers(batch.column(self.weight))
+        return RawBlock(
+            *_features(batch, self.schema),
+            None if not target else target[0] if len(target) == 1 else np.column_stack(target),  # type: ignore[arg-type]
+            weight,
+            start,
+            ((0, file, inside),),
+        )
+
+
+class _Parquet:
+    """A Parquet file, decoded page by page: a row group may be larger than memory.
+
+    pyarrow's dataset scanner decodes whole row groups, and reads some ahead.
+    """
+
+    def __init__(self, file: str) -> None:
+        from pyarrow import parquet
+
+        self.file = parquet.ParquetFile(file, pre_buffer=False, buffer_size=2**16)
+        self.schema = self.file.schema_arrow
+
+    def count(self) -> int:
+        return int(self.file.metadata.num_rows)
+
+    def batches(self, names: list[str], rows: int) -> Iterator[Any]:
+        yield from self.file.iter_batches(batch_size=rows, columns=names, use_threads=False)
+
+
+class _Ipc:
+    """An Arrow file, read record batch by record batch."""
+
+    def __init__(self, file: str) -> None:
+        import pyarrow as pa
+
+        self.name = file
+        with pa.OSFile(file) as handle:
+            reader = pa.ipc.open_file(handle)
+            self.schema, self.parts = reader.schema, reader.num_record_batches
+
+    def count(self) -> int:
+        names = self.schema.names[:1]
+        return sum(batch.num_rows for batch in self.batches(names, 65_536))
+
+    def batches(self, names: list[str], rows: int) -> Iterator[Any]:
+        import pyarrow as pa
+
+        fields = [self.schema.get_field_index(name) for name in names]
+        options = pa.ipc.IpcReadOptions(included_fields=fields)
+        with pa.OSFile(self.name) as handle:
+            reader = pa.ipc.open_file(handle, options=options)
+            for i in range(self.parts):
+                batch = reader.get_batch(i)
+                for start in range(0, batch.num_rows, rows):
+                    yield batch.slice(start, rows)
+
+
+_OPEN: dict[str, Any] = {"parquet": _Parquet, "ipc": _Ipc}
+_TITLE = {"parquet": "Parquet", "ipc": "an Arrow file", "csv": "CSV"}
+
+
+def _features(batch: Any, schema: Schema) -> tuple[NDArray[np.float64], tuple[TextColumn, ...]]:
+    numbers = np.empty((batch.num_rows, len(schema.numbers)))
+    for j, name in enumerate(schema.numbers):
+        numbers[:, j] = _numbers(batch.column(name))
+    return numbers, tuple(_text(batch.column(name)) for name in schema.texts)
+
+
+def _kind(name: str, type: Any, where: str) -> str:
+    """Say whether a column holds numbers or text."""
+    import pyarrow as pa
+
+    t = pa.types
+    if t.is_dictionary(type):
+        return _kind(name, type.value_type, where)
+    if t.is_string(type) or t.is_large_string(type) or t.is_string_view(type):
+        return "text"
+    if t.is_integer(type) or t.is_floating(type) or t.is_boolean(type) or t.is_decimal(type):
+        return "number"
+    if t.is_null(type):  # a column without a single value
+        return "number"
+    raise InvalidInputError(
+        f"Column {name!r} of {where} has the type {type}, which is neither a number nor text. "
+        "Convert it, or leave it out with columns=."
+    )
+
+
+def _numbers(column: Any) -> NDArray[np.float64]:
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if column.type != pa.float64():
+        column = column.cast(pa.float64())
+    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _text(column: Any) -> TextColumn:
+    import pyarrow as pa
+
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    if _kind("", column.type, "") == "number":  # numbers that are names
+        column = pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(pa.string()))
+    codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.intp)
+    levels = tuple(column.dictionary.to_pylist())
+    return TextColumn(codes, tuple("" if level is None else str(level) for level in levels))
+
+
+def _target(column: Any, name: str, file: str, inside: int) -> NDArray[Any]:
+    import pyarrow as pa
+
+    if column.null_count:
+        row = inside + int(np.flatnonzero(np.asarray(column.is_null()))[0])
+        raise InvalidInputError(
+            f"The target {name!r} is missing in row {row} of {file}: remove such rows."
+        )
+    if _kind(name, column.type, file) == "text":
+        text = _text(column)
+        return np.array(text.levels)[text.codes]
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_decimal(column.type):
+        column = column.cast(pa.float64())
+    return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
+def _short(error: Exception) -> str:
+    return str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__

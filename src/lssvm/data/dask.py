@@ -1,0 +1,283 @@
+"""Dask arrays and data frames, and files that the workers of a cluster read, as raw rows."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+
+from lssvm._core.errors import InvalidInputError
+from lssvm.data.arrow import ArrowReader
+from lssvm.data.cluster import Combine, active_client, delayed_parts, map_in_order, map_reduce
+from lssvm.data.dask_parts import ArrayParts, FileParts, FrameParts, Opener, is_wide
+from lssvm.data.frames import _kind
+from lssvm.data.placement import Part, has_futures, need_dask
+from lssvm.data.plain import LibsvmReader
+from lssvm.data.raw import RawBlock, Schema
+
+
+def is_dask(data: Any) -> bool:
+    """Say whether ``data`` is a Dask array, data frame or series."""
+    return "dask" in sys.modules and hasattr(data, "__dask_graph__") and hasattr(data, "to_delayed")
+
+
+@dataclass(frozen=True, eq=False)
+class DaskReader:
+    """Rows in parts that Dask computes; a pass is made where they are.
+
+    Parameters
+    ----------
+    values : tuple of tuples
+        For every part what its rows are read from: delayed values, or the name of a file.
+    opener : Opener
+    client : Client or None
+        None: whatever Dask uses when a pass is made.
+    sizes : tuple of int or None
+        Rows of every part, where they are known.
+    columns : tuple of str or None
+        Columns of features to use.
+    count_rows : callable or None
+        Gives the sizes where they are not known; None: every part is asked for its length.
+    """
+
+    values: tuple[tuple[Any, ...], ...]
+    opener: Opener
+    client: Any = None
+    sizes: tuple[int, ...] | None = None
+    columns: tuple[str, ...] | None = None
+    count_rows: Callable[[Any], Any] | None = None
+
+    @property
+    def named(self) -> bool:
+        """Whether columns have names of their own."""
+        return self.opener.named
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The columns of features."""
+        return self.opener.schema(self.columns)
+
+    @cached_property
+    def parts(self) -> list[Part]:
+        """Return the parts that have rows; where their sizes are not known they are counted."""
+        if self.sizes is not None:
+            sizes = list(self.sizes)
+        elif self.count_rows is not None:
+            sizes = [int(size) for size in self.count_rows(active_client(self.client))]
+        else:
+            whole = [Part(i, 0, 0, values) for i, values in enumerate(self.values)]
+            sizes = list(map_in_order(whole, partial(_length, self.opener), self.client))
+        starts = accumulate(sizes, initial=0)
+        every = zip(starts, sizes, self.values, strict=False)
+        return [Part(i, start, n, values) for i, (start, n, values) in enumerate(every) if n > 0]
+
+    def count(self) -> int:
+        """Return the number of rows."""
+        return sum(part.rows for part in self.parts)
+
+    def blocks(self, batch_rows: int) -> Iterator[RawBlock]:
+        """Yield the rows in order, fetched part by part to this side."""
+        work = partial(_fetch, self.opener, self.schema, batch_rows)
+        for found in map_in_order(self.parts, work, self.client):
+            yield from found
+
+    def reduce(self, scan: Any, work: Callable[[Any], Any], combine: Combine) -> Any:
+        """Apply ``work`` to a scan of every part where it is, and combine what comes out."""
+        if not self.parts:
+            raise InvalidInputError("There are no rows to read: all partitions are empty.")
+        job = partial(_on_part, work, replace(scan, reader=None), self.opener, self.schema)
+        return map_reduce(self.parts, job, combine, self.client)
+
+    def delayed(self, scan: Any, work: Callable[[Any], Any]) -> list[Any]:
+        """Return what ``work`` says of a scan of every part, as Dask's delayed values."""
+        job = partial(_on_part, work, replace(scan, reader=None), self.opener, self.schema)
+        return delayed_parts(self.parts, job)
+
+    def stream(self, scan: Any, work: Callable[[Any], Any]) -> Iterator[Any]:
+        """Apply ``work`` to a scan of every part where it is; yield the results in order."""
+        job = partial(_on_part, work, replace(scan, reader=None), self.opener, self.schema)
+        return map_in_order(self.parts, job, self.client)
+
+
+def _on_part(
+    work: Callable[[Any], Any], scan: Any, opener: Opener, schema: Schema, part: Part
+) -> Any:
+    return work(replace(scan, reader=PartReader(opener, schema, part)))
+
+
+def _fetch(opener: Opener, schema: Schema, batch_rows: int, part: Part) -> list[RawBlock]:
+    return list(PartReader(opener, schema, part).blocks(batch_rows))
+
+
+def _length(opener: Opener, part: Part) -> int:
+    return opener.length(part)
+
+
+@dataclass(frozen=True, eq=False)
+class PartReader:
+    """The rows of one part, at their positions among all rows; what a worker reads."""
+
+    opener: Opener
+    schema: Schema
+    part: Part
+
+    def count(self) -> int:
+        """Return the number of rows."""
+        return self.part.rows
+
+    def blocks(self, batch_rows: int) -> Iterator[RawBlock]:
+        """Yield the rows in order."""
+        inside, where = 0, self.opener.where(self.part)
+        try:
+            for block in self.opener.open(self.part, self.schema).blocks(batch_rows):
+                start = self.part.start + inside
+                yield replace(block, start=start, places=((0, where, inside),))
+                inside += len(block)
+        except InvalidInputError as error:
+            if where in str(error):
+                raise
+            raise InvalidInputError(f"In {where}: {error}") from error
+        if inside != self.part.rows:
+            raise InvalidInputError(
+                f"{where} has {inside} rows but {self.part.rows} were counted: the data changed "
+                "while they were read. Persist them, or read from files that stay as they are."
+            )
+
+
+# -- arrays ------------------------------------------------------------------------------------
+
+
+def array_reader(X: Any, target: Any, weight: Any, client: Any) -> DaskReader:
+    """Return the reader of a Dask array (n, d) with arrays of targets and weights."""
+    if X.ndim != 2 or X.dtype.kind not in "biuf" or X.shape[1] == 0:
+        raise InvalidInputError(
+            f"X has shape {X.shape} and type {X.dtype}: a Dask array of numbers, one row per "
+            "sample, is needed."
+        )
+    if not X.shape[1] == X.shape[1]:  # unknown
+        raise InvalidInputError("X has an unknown number of columns: give a Dask array of (n, d).")
+    X = X.rechunk({1: -1})
+    columns = [_chunks(X)]
+    for what, given in (("y", target), ("sample_weight", weight)):
+        columns.append(_beside(what, given, X))
+    known = all(size == size for size in X.chunks[0])
+    sizes = tuple(int(size) for size in X.chunks[0]) if known else None
+    values = tuple(zip(*columns, strict=True))
+    return DaskReader(values, ArrayParts(int(X.shape[1])), client, sizes)
+
+
+def _beside(what: str, given: Any, X: Any) -> list[Any]:
+    """Return the chunks of a target or of weights, cut where X is."""
+    import dask.array as da
+
+    number = X.numblocks[0]
+    if given is None:
+        return [None] * number
+    if hasattr(given, "to_dask_array"):  # a series or a frame
+        given = given.to_dask_array()
+    if not isinstance(given, da.Array):
+        if hasattr(given, "to_delayed") or np.ndim(given) not in (1, 2):
+            raise InvalidInputError(f"{what} is not usable beside a Dask array: give an array.")
+        array = np.asarray(given)
+        same = len(array) == X.shape[0]
+        given = da.from_array(array, chunks=(X.chunks[0] if same else -1, *array.shape[1:]))
+    if given.ndim not in (1, 2):
+        raise InvalidInputError(f"{what} has {given.ndim} dimensions: give one value per row.")
+    known = [size == size for size in (*X.chunks[0], *given.chunks[0])]
+    if all(known):
+        if given.shape[0] != X.shape[0]:
+            raise InvalidInputError(
+                f"{what} has {given.shape[0]} rows but X has {X.shape[0]}: give one per row."
+            )
+        given = given.rechunk({0: X.chunks[0]} | ({1: -1} if given.ndim == 2 else {}))
+    elif given.numblocks[0] != number:
+        raise InvalidInputError(
+            f"{what} has {given.numblocks[0]} chunks but X has {number}, and their sizes are not "
+            "known: call compute_chunk_sizes() on both."
+        )
+    return _chunks(given)
+
+
+def _chunks(X: Any) -> list[Any]:
+    # Dask's optimiser loses the futures of what lies on workers, and so where it lies.
+    return list(X.to_delayed(optimize_graph=not has_futures(X)).ravel())
+
+
+# -- data frames -------------------------------------------------------------------------------
+
+
+def frame_reader(
+    X: Any,
+    target: Any,
+    weight: Any,
+    client: Any,
+    columns: tuple[str, ...] | None = None,
+    names: tuple[str, ...] = (),
+    weight_name: str | None = None,
+) -> DaskReader:
+    """Return the reader of a Dask data frame.
+
+    ``names`` and ``weight_name`` are columns of the frame; ``target`` and ``weight`` stand beside
+    it, in the same partitions.
+    """
+    meta = X._meta
+    beside = None
+    if target is not None:
+        _check_beside("y", target, X)
+        found = target._meta
+        beside = _kind(found[found.columns[0]] if is_wide(found) else found)
+    if weight is not None:
+        _check_beside("sample_weight", weight, X)
+    lists = [
+        [None] * X.npartitions if given is None else list(given.to_delayed())
+        for given in (X, target, weight)
+    ]
+    opener = FrameParts(meta, names, weight_name, beside)
+    return DaskReader(
+        tuple(zip(*lists, strict=True)),
+        opener,
+        client,
+        columns=columns,
+        count_rows=partial(_frame_sizes, X),
+    )
+
+
+def _check_beside(what: str, given: Any, X: Any) -> None:
+    if not is_dask(given) or not hasattr(given, "npartitions") or not hasattr(given, "_meta"):
+        raise InvalidInputError(
+            f"{what} stands beside a Dask data frame but is of the type {type(given).__name__}: "
+            "give a Dask series with the same partitions, or scan(frame, target='column')."
+        )
+    if hasattr(given, "chunks") or given.npartitions != X.npartitions:
+        raise InvalidInputError(
+            f"{what} has {given.npartitions} partitions but X has {X.npartitions}: give a Dask "
+            "series with the same partitions, or scan(frame, target='column')."
+        )
+
+
+def _frame_sizes(X: Any, client: Any) -> Any:
+    """Count the rows of every partition; of files Dask reads no more columns than it must."""
+    sizes = X.map_partitions(len, meta=(None, "int64"))
+    return sizes.compute() if client is None else client.compute(sizes).result()
+
+
+# -- files -------------------------------------------------------------------------------------
+
+
+def files_reader(reader: Any, client: Any) -> DaskReader:
+    """Return the reader of files that the workers of a client read, each file by one of them."""
+    if not isinstance(reader, (ArrowReader, LibsvmReader)):
+        raise InvalidInputError(
+            "client= is for files of Parquet, Arrow, CSV or LIBSVM text, and for Dask arrays and "
+            "data frames: turn other data into a Dask array (dask.array.from_array)."
+        )
+    need_dask()
+    if isinstance(reader, ArrowReader):
+        _ = reader.schema, reader._others and reader._outcome  # workers are told, they need not ask
+    values = tuple((file,) for file in reader.files)
+    return DaskReader(values, FileParts(reader), client, columns=reader.columns)

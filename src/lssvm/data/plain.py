@@ -1,0 +1,220 @@
+"""LIBSVM text, NumPy arrays and memory maps, and whatever has the face of a `RowSource`."""
+
+from __future__ import annotations
+
+import gzip
+import mmap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lssvm._core.errors import InvalidInputError
+from lssvm._core.threads import slices
+from lssvm.data.raw import RawBlock, Schema
+
+
+@dataclass(frozen=True, eq=False)
+class ArrayReader:
+    """Arrays in memory or memory maps; rows are touched block by block.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+    target : array of shape (n,) or (n, k), or None
+    weight : array of shape (n,) or None
+    names : tuple of str
+        Of the columns that are used.
+    used : sequence of int or None
+        Columns of ``X`` that are used; None: all.
+    where : str
+        What errors call the array.
+    maps : tuple of mmap
+        Read-only maps of files whose pages are given back after every block: they would count as
+        resident memory.
+    """
+
+    X: NDArray[Any]
+    target: NDArray[Any] | None
+    weight: NDArray[Any] | None
+    names: tuple[str, ...]
+    used: Sequence[int] | None
+    where: str
+    maps: tuple[mmap.mmap, ...] = ()
+
+    @property
+    def schema(self) -> Schema:
+        """All columns hold numbers."""
+        return Schema(self.names, ("number",) * len(self.names))
+
+    def count(self) -> int:
+        """Return the number of rows."""
+        return len(self.X)
+
+    def blocks(self, batch_rows: int) -> Iterator[RawBlock]:
+        """Yield the rows in order."""
+        for part in slices(len(self.X), batch_rows):
+            rows = self.X[part]
+            numbers = np.asarray(
+                rows if self.used is None else rows[:, list(self.used)], dtype=np.float64
+            )
+            yield RawBlock(
+                numbers,
+                (),
+                None if self.target is None else np.asarray(self.target[part]),
+                None if self.weight is None else np.asarray(self.weight[part], dtype=np.float64),
+                part.start,
+                ((0, self.where, part.start),),
+            )
+            for map in self.maps:
+                map.madvise(mmap.MADV_DONTNEED)
+
+
+@dataclass(frozen=True, eq=False)
+class SourceReader:
+    """A `RowSource`: rows of numbers that some object gives on request.
+
+    Parameters
+    ----------
+    source : RowSource
+    """
+
+    source: Any
+
+    @cached_property
+    def schema(self) -> Schema:
+        """Columns are numbered: x0, x1, ..."""
+        d = self.source.read(slice(0, min(1, self.source.n_rows))).X.shape[1]
+        return Schema(tuple(f"x{j}" for j in range(d)), ("number",) * d)
+
+    def count(self) -> int:
+        """Return the number of rows."""
+        return int(self.source.n_rows)
+
+    def blocks(self, batch_rows: int) -> Iterator[RawBlock]:
+        """Yield the rows in order."""
+        for part in slices(self.count(), batch_rows):
+            block = self.source.read(part)
+            Y = np.asarray(block.Y)
+            target = Y[:, 0] if Y.ndim == 2 and Y.shape[1] == 1 else Y
+            X = np.asarray(block.X, dtype=np.float64)
+            yield RawBlock(X, (), target, block.weight, part.start)
+
+
+@dataclass(frozen=True, eq=False)
+class LibsvmReader:
+    """Text files of lines ``label index:value index:value ...``, indices from 1.
+
+    Features are made dense; what a line does not name is zero.
+
+    Parameters
+    ----------
+    files : sequence of str
+    columns : tuple of str or None
+        Indices to use, as text; None: from 1 to the largest one, for which the files are read once.
+    """
+
+    files: Sequence[str]
+    columns: tuple[str, ...] | None
+
+    @cached_property
+    def _extent(self) -> tuple[int, int]:
+        """Rows and largest index."""
+        n = largest = 0
+        for lines, file, first in self._lines(65_536):
+            index = self._parse(lines, file, first)[1]
+            n, largest = n + len(lines), max(largest, int(index.max(initial=0)))
+        return n, largest
+
+    @cached_property
+    def schema(self) -> Schema:
+        """Columns are called by their index."""
+        names = self.columns
+        if names is None:
+            names = tuple(str(j + 1) for j in range(self._extent[1]))
+        if not names:
+            raise InvalidInputError(f"{self.files[0]} has lines without a single index:value.")
+        return Schema(names, ("number",) * len(names))
+
+    def count(self) -> int:
+        """Return the number of rows."""
+        return self._extent[0]
+
+    def blocks(self, batch_rows: int) -> Iterator[RawBlock]:
+        """Yield the rows of all files in order."""
+        column = {int(name): j for j, name in enumerate(self.schema.names)}
+        table = np.full(max(column) + 1, -1, dtype=np.intp)
+        table[list(column)] = list(column.values())
+        start = 0
+        for lines, file, first in self._lines(batch_rows):
+            row, index, value, label = self._parse(lines, file, first)
+            if self.columns is None and index.max(initial=0) >= len(table):
+                raise InvalidInputError(
+                    f"{file} has the index {index.max()} but {len(table) - 1} features are "
+                    "expected: it changed while it was read."
+                )
+            known = index < len(table)
+            place = np.where(known, table[np.where(known, index, 0)], -1)
+            numbers = np.zeros((len(lines), len(column)))
+            inside = place >= 0
+            numbers[row[inside], place[inside]] = value[inside]
+            yield RawBlock(numbers, (), label, None, start, ((0, file, first),))
+            start += len(lines)
+
+    def _lines(self, batch_rows: int) -> Iterator[tuple[list[str], str, int]]:
+        """Yield batches of lines with their file and the number of the first one."""
+        for file in self.files:
+            first = 0
+            try:
+                opened = gzip.open if file.endswith(".gz") else open
+                with opened(file, "rt", encoding="utf-8") as handle:
+                    while batch := list(islice(handle, batch_rows)):
+                        lines = [line.partition("#")[0] for line in batch]
+                        lines = [line for line in lines if line.strip()]
+                        if lines:
+                            yield lines, file, first
+                        first += len(lines)
+            except (OSError, EOFError, UnicodeDecodeError) as error:
+                raise InvalidInputError(f"{file} cannot be read as text: {error}.") from error
+            if first == 0:
+                raise InvalidInputError(f"{file} is empty: it has no rows. Remove it.")
+
+    @staticmethod
+    def _parse(lines: list[str], file: str, first: int) -> tuple[NDArray[Any], ...]:
+        """Return row, index and value of every entry, and the labels."""
+        pairs = np.array([line.count(":") for line in lines])
+        try:
+            flat = np.array(" ".join(lines).replace(":", " ").split(), dtype=np.float64)
+            if len(flat) != len(lines) + 2 * int(pairs.sum()):
+                raise ValueError
+        except ValueError:
+            row = next(i for i, line in enumerate(lines) if not _is_libsvm(line))
+            raise InvalidInputError(
+                f"Row {first + row} of {file} is no line of LIBSVM text: "
+                f"{lines[row].strip()[:60]!r}. Needed is 'label index:value index:value ...'."
+            ) from None
+        ends = np.cumsum(1 + 2 * pairs)
+        heads = ends - 1 - 2 * pairs
+        entry = np.ones(len(flat), dtype=bool)
+        entry[heads] = False
+        rest = flat[entry].reshape(-1, 2)
+        index = rest[:, 0].astype(np.intp)
+        if np.any(index < 1):
+            raise InvalidInputError(f"{file} has an index below 1; LIBSVM text counts from 1.")
+        return np.repeat(np.arange(len(lines)), pairs), index, rest[:, 1], flat[heads]
+
+
+def _is_libsvm(line: str) -> bool:
+    try:
+        label, *pairs = line.split()
+        float(label)
+        for pair in pairs:
+            index, value = pair.split(":")
+            int(index), float(value)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,285 @@
+"""From raw columns to numbers on one scale: standardised, one-hot, nothing missing."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from lssvm._core.arrays import FloatArray
+from lssvm._core.errors import InvalidInputError
+from lssvm.data.frames import raw_block
+from lssvm.data.raw import RawBlock, Schema
+
+
+@dataclass(frozen=True, eq=False)
+class Preparation:
+    """What was learned about raw columns, to turn rows like them into features.
+
+    Attributes
+    ----------
+    schema : Schema
+        Raw columns.
+    mean, scale : arrays of shape (p,)
+        Of the columns of numbers: a feature is (x - mean) / scale. 0 and 1 where nothing is scaled.
+    fill : array of shape (p,) or None
+        What stands for a missing number; None: a missing value is an error.
+    categories : tuple of tuples of str or None
+        Strings of each column of text, one feature of 0 and 1 each; None stands for a missing one.
+        A string that is not among them gives zeros.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm import scan
+    >>> from lssvm.data import Preparation
+    >>> table = {"age": np.array([20.0, 40.0]), "job": np.array(["cook", "smith"])}
+    >>> ready = Preparation.learn(scan(table))
+    >>> ready.feature_names, ready.transform({"age": [30.0], "job": ["smith"]}).tolist()
+    (('age', 'job=cook', 'job=smith'), [[0.0, 0.0, 1.0]])
+    """
+
+    schema: Schema
+    mean: FloatArray
+    scale: FloatArray
+    fill: FloatArray | None
+    categories: tuple[tuple[str | None, ...], ...]
+    _places: Any = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        # For every raw column its features: where they begin, number columns first to be found.
+        numbers, texts, at, which = [], [], 0, iter(self.categories)
+        for kind in self.schema.kinds:
+            if kind == "number":
+                numbers.append(at)
+                at += 1
+            else:
+                texts.append(at)
+                at += len(next(which))
+        object.__setattr__(self, "_places", (np.array(numbers, dtype=np.intp), texts, at))
+
+    @classmethod
+    def learn(cls, data: Any) -> Preparation:
+        """Learn from one pass over a `Scan`, by its options."""
+        learner = Learner(data)
+        for block in data.blocks():
+            learner.add(block)
+        return learner.preparation()
+
+    @property
+    def n_features(self) -> int:
+        """Number of features d."""
+        return int(self._places[2])
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the features: the column, or column=string."""
+        names: list[str] = []
+        categories = iter(self.categories)
+        for name, kind in zip(self.schema.names, self.schema.kinds, strict=True):
+            if kind == "number":
+                names.append(name)
+            else:
+                names += [f"{name}={'' if c is None else c}" for c in next(categories)]
+        return tuple(names)
+
+    def transform(self, data: Any) -> FloatArray:
+        """Turn raw rows into features.
+
+        Parameters
+        ----------
+        data : RawBlock, data frame, Arrow table, mapping from names to columns, or array
+            With the raw columns (an array: in their order).
+
+        Returns
+        -------
+        array of shape (n, d)
+
+        Notes
+        -----
+        O(n d) time; no copy of the rows besides the result.
+        """
+        block = data if isinstance(data, RawBlock) else raw_block(data, self.schema)
+        numbers = self._filled(block)
+        places, texts, d = self._places
+        if not texts and len(places) == d:
+            return (numbers - self.mean) / self.scale
+        X = np.zeros((len(block), d))
+        X[:, places] = (numbers - self.mean) / self.scale
+        for j, (column, first) in enumerate(zip(block.texts, texts, strict=True)):
+            known = {c: i for i, c in enumerate(self.categories[j])}
+            absent = known.get(None, -1)
+            if self.fill is None and np.any(column.codes < 0):
+                row = int(np.flatnonzero(column.codes < 0)[0])
+                raise self._missing(self.schema.texts[j], block.place(row))
+            table = np.array([known.get(level, -1) for level in column.levels] + [absent])
+            codes = table[column.codes]
+            rows = np.flatnonzero(codes >= 0)
+            X[rows, first + codes[rows]] = 1.0
+        return X
+
+    def _filled(self, block: RawBlock) -> FloatArray:
+        numbers = block.numbers
+        finite = np.isfinite(numbers)
+        if finite.all():
+            return numbers
+        infinite = np.isinf(numbers)
+        if infinite.any():
+            row, column = (int(i[0]) for i in np.nonzero(infinite))
+            raise InvalidInputError(
+                f"Column {self.schema.numbers[column]!r} has an infinite value (inf) in "
+                f"{block.place(row)}: replace it by a number, or remove the row."
+            )
+        if self.fill is None:
+            row, column = (int(i[0]) for i in np.nonzero(~finite))
+            raise self._missing(self.schema.numbers[column], block.place(row))
+        return np.where(finite, numbers, self.fill)
+
+    @staticmethod
+    def _missing(column: str, place: str) -> InvalidInputError:
+        return InvalidInputError(
+            f"Column {column!r} has a missing value (NaN) in {place}: remove such rows, or scan "
+            "the training data with missing='impute'."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in types that JSON knows, exactly."""
+        return {
+            "names": list(self.schema.names),
+            "kinds": list(self.schema.kinds),
+            "mean": self.mean.tolist(),
+            "scale": self.scale.tolist(),
+            "fill": None if self.fill is None else self.fill.tolist(),
+            "categories": [list(levels) for levels in self.categories],
+        }
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> Preparation:
+        """Return what `to_dict` has written."""
+        fill = state["fill"]
+        return cls(
+            Schema(tuple(state["names"]), tuple(state["kinds"])),
+            np.array(state["mean"], dtype=np.float64),
+            np.array(state["scale"], dtype=np.float64),
+            None if fill is None else np.array(fill, dtype=np.float64),
+            tuple(tuple(levels) for levels in state["categories"]),
+        )
+
+
+class Learner:
+    """Collects what a `Preparation` needs, block by block.
+
+    Parameters
+    ----------
+    data : Scan
+        Its options are obeyed; its blocks are given to `add`.
+
+    Notes
+    -----
+    Means and variances of blocks are merged, so that nothing cancels. Rows of weight zero
+    do not count, a weight of 2 counts as the row twice. Memory does not grow with the rows.
+    """
+
+    def __init__(self, data: Any) -> None:
+        self.schema, self.standardise = data.schema, data.standardise
+        self.missing, self.max_categories = data.missing, data.max_categories
+        p = len(self.schema.numbers)
+        self.weight = np.zeros(p)
+        self.mean = np.zeros(p)
+        self.squares = np.zeros(p)  # sum of s (x - mean)^2
+        self.seen: list[dict[str | None, float]] = [{} for _ in self.schema.texts]
+
+    def add(self, block: RawBlock) -> None:
+        """Count a block."""
+        s = np.ones(len(block)) if block.weight is None else block.weight
+        self._add_numbers(block, s)
+        for name, counts, column in zip(self.schema.texts, self.seen, block.texts, strict=True):
+            sums = np.bincount(column.codes + 1, s, minlength=len(column.levels) + 1)
+            for level, weight in zip((None, *column.levels), sums.tolist(), strict=True):
+                if weight > 0:
+                    counts[level] = counts.get(level, 0.0) + weight
+            if None in counts and self.missing == "refuse":
+                row = int(np.flatnonzero(column.codes < 0)[0])
+                raise Preparation._missing(name, block.place(row))
+            self._check_categories(name, counts, f" up to {block.place(len(block) - 1)}")
+
+    def _check_categories(self, name: str, counts: dict[str | None, float], where: str) -> None:
+        if len(counts) > self.max_categories:
+            raise InvalidInputError(
+                f"Column {name!r} has more than max_categories={self.max_categories} different "
+                f"strings{where}. Leave it out with columns=, or raise max_categories."
+            )
+
+    def _add_numbers(self, block: RawBlock, s: FloatArray) -> None:
+        x = block.numbers
+        finite = np.isfinite(x)
+        if not finite.all():
+            p = x.shape[1]
+            fill = None if self.missing == "refuse" else np.zeros(p)
+            plain = Preparation(self.schema, np.zeros(p), np.ones(p), fill, ((),) * len(self.seen))
+            x = plain._filled(block)
+            S = s[:, None] * finite
+        else:
+            S = s[:, None]
+        weight = np.broadcast_to(S.sum(axis=0), self.weight.shape)
+        inner = np.where(weight > 0, weight, 1.0)
+        mean = (S * x).sum(axis=0) / inner
+        squares = (S * (x - mean) ** 2).sum(axis=0)
+        self._merge_numbers(weight, mean, squares)
+
+    def _merge_numbers(self, weight: FloatArray, mean: FloatArray, squares: FloatArray) -> None:
+        both = self.weight + weight
+        step = np.where(both > 0, mean - self.mean, 0.0)
+        share = weight / np.where(both > 0, both, 1.0)
+        self.squares = self.squares + squares + step**2 * self.weight * share
+        self.mean, self.weight = self.mean + step * share, both
+
+    def merged(self, other: Learner) -> Learner:
+        """Return what both have counted."""
+        new = copy.copy(self)
+        new._merge_numbers(other.weight, other.mean, other.squares)
+        new.seen = []
+        for name, mine, its in zip(self.schema.texts, self.seen, other.seen, strict=True):
+            counts = {level: mine.get(level, 0.0) + its.get(level, 0.0) for level in mine | its}
+            self._check_categories(name, counts, "")
+            new.seen.append(counts)
+        return new
+
+    def preparation(self) -> Preparation:
+        """Return what was learned."""
+        p = len(self.mean)
+        mean, scale = np.zeros(p), np.ones(p)
+        if self.standardise:
+            mean = self.mean
+            deviation = self._deviation()
+            # What rounding leaves of a large constant must not outweigh the other columns.
+            scale = np.where(deviation > 0, deviation, np.maximum(1.0, 1e-9 * np.abs(mean)))
+        fill = self.mean.copy() if self.missing == "impute" else None
+        categories = tuple(
+            tuple(sorted(counts, key=lambda level: ("", "") if level is None else ("s", level)))
+            for counts in self.seen
+        )
+        return Preparation(self.schema, mean, scale, fill, categories)
+
+    def _deviation(self) -> FloatArray:
+        deviation = np.sqrt(self.squares / np.where(self.weight > 0, self.weight, 1.0))
+        # Rounding in a column that is constant is no variation.
+        constant = deviation <= 1e-12 * np.abs(self.mean)
+        return np.where(constant, 0.0, deviation)
+
+    def feature_moments(self, total: float) -> tuple[FloatArray, FloatArray]:
+        """Return mean and variance of the prepared features, given the total weight."""
+        ready = self.preparation()
+        places, texts, d = ready._places
+        mean, variance = np.zeros(d), np.zeros(d)
+        share = self.weight / total  # missing ones are filled with the mean
+        mean[places] = (self.mean - ready.mean) / ready.scale
+        variance[places] = share * (self._deviation() / ready.scale) ** 2
+        for first, levels, counts in zip(texts, ready.categories, self.seen, strict=True):
+            part = np.array([counts[level] for level in levels]) / total
+            mean[first : first + len(levels)] = part
+            variance[first : first + len(levels)] = part * (1.0 - part)
+        return mean, variance

@@ -1,0 +1,256 @@
+"""Rows as files hold them: columns of numbers, columns of text, target and weight."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.errors import InvalidInputError
+
+CHUNK = 8192  # rows of the blocks that every pass sees, whatever was read at once
+_CHUNK_NUMBERS = 2**21  # but no more numbers than these, down to 1,024 rows
+
+
+def chunk_rows(n_columns: int) -> int:
+    """Return the rows of the blocks of a data set, which depend on its columns alone."""
+    return int(max(1024, min(CHUNK, _CHUNK_NUMBERS // max(n_columns, 1))))
+
+
+@dataclass(frozen=True, eq=False)
+class TextColumn:
+    """A column of strings, every string stored once.
+
+    Attributes
+    ----------
+    codes : int array of shape (b,)
+        Position of each row's string in ``levels``; -1 where it is missing.
+    levels : tuple of str
+
+    Examples
+    --------
+    >>> from lssvm.data.raw import TextColumn
+    >>> column = TextColumn.of(["red", None, "blue", "red"])
+    >>> column.levels, column.codes.tolist()
+    (('blue', 'red'), [1, -1, 0, 1])
+    """
+
+    codes: IntArray
+    levels: tuple[str, ...]
+
+    @classmethod
+    def of(cls, values: Iterable[Any]) -> TextColumn:
+        """Return the column of any values; None and NaN are missing."""
+        texts = [None if v is None or v != v else str(v) for v in values]
+        levels = tuple(sorted({text for text in texts if text is not None}))
+        code = {level: i for i, level in enumerate(levels)} | {None: -1}
+        return cls(np.array([code[text] for text in texts], dtype=np.intp), levels)
+
+    def take(self, rows: Any) -> TextColumn:
+        """Return some rows."""
+        return TextColumn(self.codes[rows], self.levels)
+
+    @classmethod
+    def join(cls, parts: Sequence[TextColumn]) -> TextColumn:
+        """Return the parts one after the other."""
+        if all(part.levels == parts[0].levels for part in parts):
+            return cls(np.concatenate([part.codes for part in parts]), parts[0].levels)
+        levels = tuple(sorted({level for part in parts for level in part.levels}))
+        code = {level: i for i, level in enumerate(levels)}
+        tables = [np.array([code[level] for level in part.levels] + [-1]) for part in parts]
+        codes = [table[part.codes] for table, part in zip(tables, parts, strict=True)]
+        return cls(np.concatenate(codes).astype(np.intp), levels)
+
+
+@dataclass(frozen=True, eq=False)
+class RawBlock:
+    """Consecutive rows (or a choice of rows) before they are prepared.
+
+    Attributes
+    ----------
+    numbers : array of shape (b, p)
+        The columns of numbers in their order; NaN is missing.
+    texts : tuple of TextColumn
+        The columns of text in their order.
+    target : array of shape (b,) or (b, k), or None
+    weight : array of shape (b,) or None
+    start : int
+        Position of the first row among all rows of the scan.
+    places : tuple of (int, str, int)
+        For each file that rows come from: first row in the block, file, row there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.data.raw import RawBlock
+    >>> block = RawBlock(np.ones((3, 2)), (), None, None, 5, ((0, "a.csv", 5), (2, "b.csv", 0)))
+    >>> len(block), block.place(2), block.cut(1, 3).place(0)
+    (3, 'row 0 of b.csv', 'row 6 of a.csv')
+    """
+
+    numbers: FloatArray
+    texts: tuple[TextColumn, ...]
+    target: NDArray[Any] | None
+    weight: FloatArray | None
+    start: int
+    places: tuple[tuple[int, str, int], ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def place(self, row: int) -> str:
+        """Say where a row of the block comes from."""
+        inside = [place for place in self.places if place[0] <= row]
+        if not inside:
+            return f"row {self.start + row}"
+        first, name, offset = inside[-1]
+        return f"row {offset + row - first} of {name}"
+
+    def cut(self, start: int, stop: int) -> RawBlock:
+        """Return consecutive rows; nothing is copied."""
+        rows = slice(start, stop)
+        before = [p for p in self.places if p[0] <= start][-1:]
+        places = [(0, name, offset + start - first) for first, name, offset in before]
+        places += [(f - start, name, o) for f, name, o in self.places if start < f < stop]
+        return RawBlock(
+            self.numbers[rows],
+            tuple(text.take(rows) for text in self.texts),
+            None if self.target is None else self.target[rows],
+            None if self.weight is None else self.weight[rows],
+            self.start + start,
+            tuple(places),
+        )
+
+    def take(self, rows: IntArray) -> RawBlock:
+        """Return chosen rows; where they come from is not kept."""
+        return RawBlock(
+            self.numbers[rows],
+            tuple(text.take(rows) for text in self.texts),
+            None if self.target is None else self.target[rows],
+            None if self.weight is None else self.weight[rows],
+            self.start,
+        )
+
+    @classmethod
+    def join(cls, parts: Sequence[RawBlock]) -> RawBlock:
+        """Return the rows of the parts one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        starts = np.cumsum([0] + [len(part) for part in parts]).tolist()
+        first = parts[0]
+        texts = zip(*[part.texts for part in parts], strict=True)
+        return cls(
+            np.concatenate([part.numbers for part in parts]),
+            tuple(TextColumn.join(columns) for columns in texts),
+            None if first.target is None else np.concatenate([p.target for p in parts]),
+            None if first.weight is None else np.concatenate([p.weight for p in parts]),
+            first.start,
+            tuple(
+                (begin + row, name, offset)
+                for begin, part in zip(starts, parts, strict=False)
+                for row, name, offset in part.places
+            ),
+        )
+
+
+def rechunk(blocks: Iterable[RawBlock], rows: int = CHUNK) -> Iterator[RawBlock]:
+    """Cut a stream of blocks anew, into blocks of ``rows`` rows (the last may be shorter).
+
+    What is computed block by block then has the same bits whatever was read at once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.data.raw import RawBlock, rechunk
+    >>> parts = [RawBlock(np.ones((b, 1)), (), None, None, s) for b, s in ((3, 0), (4, 3))]
+    >>> [(len(block), block.start) for block in rechunk(parts, 5)]
+    [(5, 0), (2, 5)]
+    """
+    held: list[RawBlock] = []
+    count = 0
+    for block in blocks:
+        begin = 0
+        while len(block) - begin >= rows - count:
+            stop = begin + rows - count
+            yield RawBlock.join([*held, block.cut(begin, stop)])
+            held, count, begin = [], 0, stop
+        if begin < len(block):
+            held.append(block.cut(begin, len(block)))
+            count += len(held[-1])
+    if held:
+        yield RawBlock.join(held)
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Names of the columns of features and what they hold, "number" or "text".
+
+    Examples
+    --------
+    >>> from lssvm.data.raw import Schema
+    >>> Schema(("age", "job"), ("number", "text")).texts
+    ('job',)
+    """
+
+    names: tuple[str, ...]
+    kinds: tuple[str, ...]
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The columns of numbers."""
+        return tuple(n for n, k in zip(self.names, self.kinds, strict=True) if k == "number")
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The columns of text."""
+        return tuple(n for n, k in zip(self.names, self.kinds, strict=True) if k == "text")
+
+    def check(self, other: Schema, where: str) -> None:
+        """Raise where ``other``, found at ``where``, holds something else."""
+        found = dict(zip(other.names, other.kinds, strict=True))
+        for name, kind in zip(self.names, self.kinds, strict=True):
+            if name not in found:
+                raise InvalidInputError(
+                    f"{where} has no column {name!r}; it has {sorted(found)}. Give files with the "
+                    "same columns, or name the ones to use with columns=."
+                )
+            if found[name] != kind:
+                raise InvalidInputError(
+                    f"Column {name!r} of {where} holds {found[name]}s, but {kind}s were expected "
+                    "there. Convert that file, or leave the column out with columns=."
+                )
+
+
+def check_rows(block: RawBlock) -> None:
+    """Raise where a row has no target, or a target or weight that cannot be learned from."""
+    y = block.target
+    if y is None:
+        raise InvalidInputError("The data set has no target: give scan(..., target=...).")
+    if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
+        row = int(np.flatnonzero(~np.isfinite(y.reshape(len(y), -1)).all(axis=1))[0])
+        raise InvalidInputError(
+            f"The target is missing or infinite (NaN, inf) in {block.place(row)}: remove such rows."
+        )
+    if block.weight is None:
+        return
+    bad = np.flatnonzero(~(np.isfinite(block.weight) & (block.weight >= 0)))
+    if len(bad):
+        raise InvalidInputError(
+            f"The weight is negative, missing or infinite in {block.place(int(bad[0]))}: weights "
+            "must be finite and >= 0."
+        )
+
+
+def plain_features(block: RawBlock) -> FloatArray:
+    """Return the numbers of a block as they are; raise where one is missing or infinite."""
+    finite = np.isfinite(block.numbers)
+    if not finite.all():
+        row = int(np.flatnonzero(~finite.all(axis=1))[0])
+        raise InvalidInputError(
+            f"A feature is missing or infinite (NaN, inf) in {block.place(row)}: remove such rows."
+        )
+    return block.numbers

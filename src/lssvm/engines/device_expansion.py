@@ -1,0 +1,148 @@
+"""Kernel expansions evaluated on a device, block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.device import Engine, Halving
+from lssvm._core.errors import InvalidInputError
+from lssvm._core.namespace import Array, to_numpy
+from lssvm.engines.device_blocks import DeviceRows, Named
+from lssvm.kernels.base import Kernel
+from lssvm.kernels.given import FunctionKernel, Precomputed
+
+_ENTRIES = 2**27  # numbers of a block
+_SHARE = 0.2  # part of the free memory that a block may take
+
+
+def check_device_kernel(kernel: Kernel) -> None:
+    """Raise for kernels that are not written for other arrays than NumPy's.
+
+    Examples
+    --------
+    >>> from lssvm.kernels import RBF
+    >>> from lssvm.engines.device_expansion import check_device_kernel
+    >>> check_device_kernel(RBF(1.0))
+    """
+    if isinstance(kernel, (FunctionKernel, Precomputed)):
+        raise InvalidInputError(
+            "A kernel that is a function of NumPy arrays cannot be computed on a device: give "
+            "kernel='rbf', 'linear', 'poly', 'laplacian' or 'matern', an object of lssvm.kernels, "
+            "or device=None."
+        )
+
+
+def block_size(engine: Engine, width: int) -> int:
+    """Return how many rows a block may have that needs ``width`` numbers for each."""
+    entries = min(_ENTRIES, int(_SHARE * engine.free_bytes()) // (3 * 8))
+    return max(256, entries // max(width, 1))
+
+
+def use_outputs(
+    kernel: Kernel,
+    rows: DeviceRows,
+    Z: FloatArray,
+    coef: Array,
+    intercept: Array,
+    order: IntArray | None,
+    cells: Sequence[slice],
+    names: Sequence[str],
+    use: Callable[[Array, Named], None],
+) -> None:
+    """Evaluate c expansions on rows, in one pass on a device, and use what they say.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    rows : DeviceRows
+    Z : array of shape (m, d)
+    coef : array of shape (c, m, k)
+    intercept : array of shape (c, k)
+    order, cells, names
+        Which rows are read, see `DeviceRows.blocks`.
+    use : callable
+        ``use(outputs, block)`` with outputs of shape (b, c, k) and the columns of those b rows;
+        called again with fewer rows where it has no memory, so that it must change nothing then.
+
+    Notes
+    -----
+    2 n m (d + c k) operations; the kernel values of a block are all that is stored.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm._core.device import Engine
+    >>> from lssvm._core.namespace import get_namespace
+    >>> from lssvm.engines.device_blocks import DeviceRows
+    >>> from lssvm.kernels import Linear
+    >>> from lssvm.engines.device_expansion import use_outputs
+    >>> X = np.arange(4.0).reshape(2, 2)
+    >>> rows, seen = DeviceRows(Engine(get_namespace(X), "cpu"), X, {}), []
+    >>> use_outputs(Linear(), rows, np.eye(2), np.ones((1, 2, 1)), np.zeros((1, 1)), None,
+    ...             [slice(0, 2)], [], lambda outputs, block: seen.append(outputs.ravel()))
+    >>> seen
+    [array([1., 5.])]
+    """
+    check_device_kernel(kernel)
+    engine = rows.engine
+    xp = engine.xp
+    c, m, k = coef.shape
+    columns = xp.permute_dims(engine.put(coef), (1, 0, 2))
+    flat = xp.reshape(columns, (m, c * k))
+    threshold = engine.put(intercept)[None, ...]
+    values = kernel.against(engine.put(np.asarray(Z, dtype=np.float64)))
+    blocks = Halving(engine, block_size(engine, m + 3 * c * k))
+    for _, block in rows.blocks(order, cells, names):
+
+        def work(part: slice, block: Named = block) -> None:
+            outputs = xp.matmul(values(block["X"][part, ...]), flat)
+            outputs = xp.reshape(outputs, (-1, c, k)) + threshold
+            use(outputs, {name: array[part, ...] for name, array in block.items()})
+
+        blocks.run(work, int(block["X"].shape[0]))
+
+
+def expand_on_device(
+    engine: Engine, kernel: Kernel, X: Any, Z: FloatArray, coef: FloatArray, intercept: FloatArray
+) -> FloatArray:
+    """Return K(X, Z) coef + intercept as a NumPy array, computed on a device.
+
+    Parameters
+    ----------
+    engine : Engine
+    kernel : Kernel
+    X : array of shape (n, d)
+        On the host or on the device.
+    Z : array of shape (m, d)
+    coef : array of shape (m, k)
+    intercept : array of shape (k,)
+
+    Returns
+    -------
+    array of shape (n, k)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm._core.device import Engine
+    >>> from lssvm._core.namespace import get_namespace
+    >>> from lssvm.kernels import Linear
+    >>> from lssvm.engines.device_expansion import expand_on_device
+    >>> X = np.eye(2)
+    >>> engine = Engine(get_namespace(X), "cpu")
+    >>> expand_on_device(engine, Linear(), X, X, np.ones((2, 1)), np.ones(1))
+    array([[2.],
+           [2.]])
+    """
+    n, found = int(X.shape[0]), []
+
+    def keep(outputs: Array, block: Named) -> None:
+        found.append(to_numpy(outputs[:, 0, :]))
+
+    rows = DeviceRows(engine, X, {})
+    use_outputs(kernel, rows, Z, coef[None], intercept[None], None, [slice(0, n)], [], keep)
+    return np.concatenate(found) if found else np.empty((0, coef.shape[1]))

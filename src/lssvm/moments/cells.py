@@ -1,0 +1,253 @@
+"""How folds and classes become the cells of one pass, and cells become training sets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lssvm._core.arrays import IntArray
+from lssvm._core.threads import run_blocks
+from lssvm.data import LookedUp
+from lssvm.folds.content import Folds
+from lssvm.moments import Moments, NystromMap, total
+
+
+@dataclass(frozen=True, eq=False)
+class ClassTable:
+    """Targets that are the same for all rows of a class.
+
+    Attributes
+    ----------
+    labels : int array of shape (n,)
+        Class numbers of the rows.
+    targets : array of shape (n_classes, k)
+        Target of every class in every binary problem; 0 where it takes no part.
+    factors : array of shape (n_classes,)
+        What the weights of the rows of a class are multiplied by.
+    """
+
+    labels: IntArray
+    targets: NDArray[np.float64]
+    factors: NDArray[np.float64]
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return int(self.targets.shape[0])
+
+    @property
+    def looked_up(self) -> LookedUp:
+        """The targets of all rows, shape (n, k)."""
+        return LookedUp(self.targets, self.labels)
+
+    def groups(self) -> list[IntArray]:
+        """Return the columns of the problems that are trained on the same classes."""
+        found: dict[bytes, list[int]] = {}
+        for column, part in enumerate((self.targets != 0).T):
+            found.setdefault(part.tobytes(), []).append(column)
+        return [np.array(columns, dtype=np.intp) for columns in found.values()]
+
+    def assemble(self, parts: Sequence[Moments], columns: IntArray) -> Moments:
+        """Return the moments of some problems from those of the classes."""
+        used = np.flatnonzero(self.targets[:, columns[0]]).tolist()
+        return total(
+            parts[c].scaled(float(self.factors[c]), self.targets[c, columns]) for c in used
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Which rows a pass reads in which order, and what its cells are.
+
+    Attributes
+    ----------
+    order : int array or None
+        Rows in the order of the pass, cell after cell. None: in their own order, as those of a
+        stream.
+    cells : list of slice
+    test : list of list of int
+        Cells of each fold's test rows, one per class.
+    train : list of list of int or None
+        The same for training rows where a splitter gave them; None: all but the test rows.
+    whole : list of list of int
+        Per class, the cells that make up all rows.
+    """
+
+    order: IntArray | None
+    cells: list[slice]
+    test: list[list[int]]
+    train: list[list[int]] | None
+    whole: list[list[int]]
+
+
+def make_cells(folds: Folds | None, n: int, table: ClassTable | None) -> Cells:
+    """Cut the rows into cells: folds, and classes within folds where there is a table.
+
+    Parameters
+    ----------
+    folds : Folds or None
+        None: one cell per class.
+    n : int
+        Rows.
+    table : ClassTable or None
+
+    Returns
+    -------
+    Cells
+
+    Notes
+    -----
+    Folds that do not overlap are read once, with what is left over (the training rows of a holdout)
+    as one more cell. Folds that overlap, or training sets that are not the complement of their test
+    sets, are cells of their own and are read as often as they come.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.moments.cells import make_cells
+    >>> from lssvm.tuning import Folds
+    >>> make_cells(Folds([np.array([2, 0]), np.array([1])]), 3, None).cells
+    [slice(0, 2, None), slice(2, 3, None)]
+    """
+    if folds is None and table is None:
+        return Cells(None, [slice(0, n)], [], None, [[0]])
+    parts: list[IntArray] = []
+
+    def add(rows: IntArray) -> list[int]:
+        rows = rows if np.all(rows[1:] > rows[:-1]) else np.sort(rows)  # memory is read forwards
+        if table is None:
+            pieces = [rows]
+        else:
+            pieces = [rows[table.labels[rows] == c] for c in range(table.n_classes)]
+        parts.extend(pieces)
+        return list(range(len(parts) - len(pieces), len(parts)))
+
+    test = [] if folds is None else [add(rows) for rows in folds.test]
+    train = None
+    if folds is not None and folds.train is not None:
+        train = [add(rows) for rows in folds.train]
+    if train is not None:
+        whole = []
+    elif (rest := _left_over(folds, n)) is None:
+        whole = [[cell] for cell in add(np.arange(n))]
+    else:
+        once = [*test, add(rest)] if len(rest) or not test else test
+        whole = [list(column) for column in zip(*once, strict=True)]
+    stops = np.cumsum([len(part) for part in parts])
+    cells = [
+        slice(int(stop) - len(part), int(stop)) for stop, part in zip(stops, parts, strict=True)
+    ]
+    return Cells(np.concatenate(parts), cells, test, train, whole)
+
+
+def stream_cells(n_parts: int, n_test: int, n_classes: int) -> Cells:
+    """Return the layout of a stream: cell number = part * n_classes + class.
+
+    Parameters
+    ----------
+    n_parts : int
+        Parts that rows are dealt to.
+    n_test : int
+        How many of them, the first ones, are left out in turn.
+    n_classes : int
+        1 where classes are not kept apart.
+
+    Examples
+    --------
+    >>> from lssvm.moments.cells import stream_cells
+    >>> layout = stream_cells(3, 3, 2)
+    >>> layout.test, layout.whole
+    ([[0, 1], [2, 3], [4, 5]], [[0, 2, 4], [1, 3, 5]])
+    """
+    number = np.arange(n_parts * n_classes).reshape(n_parts, n_classes)
+    return Cells(None, [], number[:n_test].tolist(), None, number.T.tolist())
+
+
+def _left_over(folds: Folds | None, n: int) -> IntArray | None:
+    """Return the rows that are in no fold; None where a row is in several."""
+    seen = np.zeros(n, dtype=bool)
+    count = 0
+    for rows in [] if folds is None else folds.test:
+        seen[rows] = True
+        count += len(rows)
+    if np.count_nonzero(seen) < count:
+        return None
+    small: Any = np.int32 if n < 2**31 else np.intp
+    return np.flatnonzero(~seen).astype(small) if count < n else np.empty(0, dtype=small)
+
+
+@dataclass(frozen=True, eq=False)
+class FoldMoments:
+    """The moments of every fold, and what is left for training without it.
+
+    Attributes
+    ----------
+    layout : Cells
+    cells : list of Moments
+    table : ClassTable or None
+    """
+
+    layout: Cells
+    cells: list[Moments]
+    table: ClassTable | None
+
+    def __post_init__(self) -> None:
+        sums = [total(self.cells[i] for i in members) for members in self.layout.whole]
+        object.__setattr__(self, "_whole", sums)
+
+    @classmethod
+    def without_folds(cls, whole: list[Moments], table: ClassTable | None) -> FoldMoments:
+        """Return the moments of all rows (per class where there is a table), of no folds."""
+        everyone = [[i] for i in range(len(whole))]
+        return cls(Cells(np.empty(0, dtype=np.intp), [], [], None, everyone), whole, table)
+
+    def with_whole(self, whole: list[Moments]) -> FoldMoments:
+        """Return the same with the moments of all rows, where the cells do not make them up."""
+        layout = self.layout
+        added = [[len(self.cells) + i] for i in range(len(whole))]
+        layout = Cells(layout.order, layout.cells, layout.test, layout.train, added)
+        return FoldMoments(layout, [*self.cells, *whole], self.table)
+
+    def on_host(self) -> FoldMoments:
+        """Return the same as NumPy arrays, where they are on a device."""
+        return FoldMoments(self.layout, [cell.on_host() for cell in self.cells], self.table)
+
+    @property
+    def whole(self) -> list[Moments]:
+        """Per class, the moments of all rows."""
+        return self._whole  # type: ignore[attr-defined, no-any-return]
+
+    def groups(self, k: int) -> list[IntArray]:
+        """Return the columns that share their training rows."""
+        return [np.arange(k)] if self.table is None else self.table.groups()
+
+    def training(self, v: int | None, columns: IntArray) -> Moments:
+        """Return the moments of the training rows of a fold (None: all rows)."""
+        if v is None:
+            return self._join(self.whole, columns)
+        if self.layout.train is not None:
+            return self._join([self.cells[i] for i in self.layout.train[v]], columns)
+        left = self._join(self.whole, columns)  # [DeBrabanter2010, eqs. (20) and (21)]
+        return left - self.testing(v, columns)
+
+    def testing(self, v: int, columns: IntArray) -> Moments:
+        """Return the moments of the test rows of a fold that belong to these problems."""
+        return self._join([self.cells[i] for i in self.layout.test[v]], columns)
+
+    def _join(self, parts: list[Moments], columns: IntArray) -> Moments:
+        return parts[0] if self.table is None else self.table.assemble(parts, columns)
+
+    def mapped(self, map: NystromMap, threads: int) -> FoldMoments:
+        """Return the same for the features of a Nystrom map: 3 m^3 operations per cell."""
+        cells = run_blocks(
+            lambda cell: cell.mapped(map.whiten(cell.gram), map.T), self.cells, threads
+        )
+        return FoldMoments(self.layout, cells, self.table)
+
+    def prefix(self, size: int) -> FoldMoments:
+        """Return the same for the first ``size`` prototypes."""
+        return FoldMoments(self.layout, [cell.prefix(size) for cell in self.cells], self.table)
