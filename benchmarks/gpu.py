@@ -32,11 +32,11 @@ from sklearn.linear_model import RidgeClassifierCV
 from sklearn.pipeline import make_pipeline
 
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR
-from lssvm._core.device import Engine
+from lssvm._core.device import Device
 from lssvm._core.namespace import get_namespace, to_numpy
 from lssvm.criteria.fixed_device import DeviceObjective
 from lssvm.engines import device_blocks as device_rows
-from lssvm.engines.device_blocks import DeviceRows
+from lssvm.engines.device_blocks import DeviceBlocks
 from lssvm.engines.device_expansion import block_size
 from lssvm.engines.device_moments import accumulate_on_device
 from lssvm.kernels import RBF
@@ -58,7 +58,7 @@ class Bench:
 
     def __init__(self, device: str, rows: int) -> None:
         self.device, self.rows = torch.device(device), rows
-        self.engine = Engine(get_namespace(torch.empty(0)), self.device)
+        self.engine = Device(get_namespace(torch.empty(0)), self.device)
 
     def wait(self) -> None:
         """Wait until the device has done its work."""
@@ -97,7 +97,7 @@ def moments_case(bench: Bench) -> dict[str, Any]:
     Z = to_numpy(X[:m])
     order = np.random.default_rng(1).permutation(n).astype(np.int32)
     layout = make_cells(Folds([np.sort(part) for part in np.array_split(order, 10)]), n, None)
-    rows = DeviceRows(bench.engine, X, {"Y": to_numpy(y)[:, None]})
+    rows = DeviceBlocks(bench.engine, X, {"Y": to_numpy(y)[:, None]})
     kernel, block = RBF(1.0 / FEATURES), block_size(bench.engine, m)
     _ = rows.kept
 
@@ -215,15 +215,15 @@ def stream_case(bench: Bench) -> dict[str, Any]:
     layout = make_cells(Folds([np.sort(part) for part in np.array_split(order, 10)]), n, None)
     kernel, Z = RBF(1.0 / FEATURES), host[:m]
 
-    def run(rows: DeviceRows) -> Callable[[], Any]:
+    def run(rows: DeviceBlocks) -> Callable[[], Any]:
         return lambda: accumulate_on_device(
             kernel, rows, Z, layout.order, layout.cells, n_targets=1
         )
 
-    kept = DeviceRows(bench.engine, host, {"Y": y})
+    kept = DeviceBlocks(bench.engine, host, {"Y": y})
     _ = kept.kept
     share, device_rows._KEPT = device_rows._KEPT, 0.0
-    copied = DeviceRows(bench.engine, host, {"Y": y})
+    copied = DeviceBlocks(bench.engine, host, {"Y": y})
     assert copied.kept is None
     device_rows._KEPT = share
     stays, moves = bench.best_of(2, run(kept), run(copied))
@@ -275,7 +275,7 @@ def relevant_scales(bench: Bench, X: Any, y: Any, m: int, limit: float) -> tuple
     held = np.sort(rng.choice(n, n // 10, replace=False))
     Z = X[np.setdiff1d(rng.choice(n, m, replace=False), held)]
     Y = np.where(y[:, None] == 1, 1.0, -1.0)
-    rows = DeviceRows(bench.engine, X, {"Y": Y, "labels": y.astype(np.int16)})
+    rows = DeviceBlocks(bench.engine, X, {"Y": Y, "labels": y.astype(np.int16)})
     groups = [np.array([j]) for j in range(10)] + [np.arange(10, 14), np.arange(14, 54)]
     C, log = np.geomspace(3.0, 3000.0, 4), []
 

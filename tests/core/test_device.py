@@ -3,12 +3,12 @@ import builtins
 import numpy as np
 import pytest
 
-from lssvm._core.device import Engine, Halving, find_engine, is_foreign, out_of_memory
+from lssvm._core.device import Device, Halving, find_device, is_foreign, out_of_memory
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError, MissingDependencyError
 from lssvm._core.namespace import get_namespace, to_numpy
 
 X = np.arange(6.0).reshape(3, 2)
-NUMPY = Engine(get_namespace(X), "cpu")
+NUMPY = Device(get_namespace(X), "cpu")
 
 
 class OutOfMemoryError(RuntimeError):
@@ -16,20 +16,20 @@ class OutOfMemoryError(RuntimeError):
 
 
 def test_numpy_arrays_stay_with_numpy():
-    assert find_engine(None, X, dispatch=True) is None
-    assert find_engine("cpu", X, dispatch=False) is None
-    assert find_engine(None, X.tolist(), dispatch=True) is None
+    assert find_device(None, X, dispatch=True) is None
+    assert find_device("cpu", X, dispatch=False) is None
+    assert find_device(None, X.tolist(), dispatch=True) is None
 
 
 def test_strict_arrays_follow_the_setting():
     strict = pytest.importorskip("array_api_strict")
     A = strict.asarray(X)
     assert is_foreign(A)
-    assert find_engine(None, A, dispatch=False) is None
-    assert find_engine(None, A, dispatch=True).xp is strict
-    assert find_engine("cpu", A, dispatch=False).xp is strict
+    assert find_device(None, A, dispatch=False) is None
+    assert find_device(None, A, dispatch=True).xp is strict
+    assert find_device("cpu", A, dispatch=False).xp is strict
     with pytest.raises(InvalidInputError, match="leave it out"):
-        find_engine("cuda", A, dispatch=True)
+        find_device("cuda", A, dispatch=True)
     other = strict.asarray(X, device=strict.Device("device1"))
     np.testing.assert_array_equal(to_numpy(other), X)
 
@@ -44,26 +44,26 @@ def test_without_torch(monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(MissingDependencyError, match=r"lssvm\[gpu\]"):
-        find_engine("cuda", X, dispatch=False)
+        find_device("cuda", X, dispatch=False)
 
 
 @pytest.mark.torch
 def test_torch_devices():
     torch = pytest.importorskip("torch")
     A = torch.asarray(X)
-    engine = find_engine(torch.device("cpu"), X, dispatch=False)
+    engine = find_device(torch.device("cpu"), X, dispatch=False)
     assert engine.is_torch and not engine.is_cuda
-    assert find_engine(None, A, dispatch=False) is None
-    assert find_engine("cpu", A, dispatch=False).is_torch
+    assert find_device(None, A, dispatch=False) is None
+    assert find_device("cpu", A, dispatch=False).is_torch
     assert engine.put(X.astype(np.float32)).dtype == torch.float64
     assert engine.put(np.arange(3, dtype=np.int32)).dtype == torch.int32
     for wrong in ("gpu", 1.5):
         with pytest.raises(InvalidInputError, match="is not usable"):
-            find_engine(wrong, X, dispatch=False)
+            find_device(wrong, X, dispatch=False)
     with pytest.raises(InvalidInputError, match="float64"):
-        find_engine("meta", X, dispatch=False)
+        find_device("meta", X, dispatch=False)
     with pytest.raises(InvalidInputError, match="CUDA devices"):
-        find_engine("cuda:99", X, dispatch=False)
+        find_device("cuda:99", X, dispatch=False)
 
 
 def test_what_counts_as_out_of_memory():

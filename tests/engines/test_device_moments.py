@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
-from lssvm._core.device import Engine
+from lssvm._core.device import Device
 from lssvm._core.errors import MemoryBudgetError
 from lssvm._core.namespace import device, get_namespace
 from lssvm.data import ArraySource, LookedUp
 from lssvm.engines import device_blocks as device_rows
-from lssvm.engines.device_blocks import DeviceRows
+from lssvm.engines.device_blocks import DeviceBlocks
 from lssvm.engines.device_moments import accumulate_on_device
 from lssvm.kernels import RBF, Laplacian, Linear, Matern, NonStationary, Polynomial, on_device
 from lssvm.moments import accumulate
@@ -24,7 +24,7 @@ LIBRARIES = ["numpy", "array_api_strict", pytest.param("torch", marks=pytest.mar
 def engine_of(library):
     xp = pytest.importorskip(library)
     some = xp.asarray(np.zeros(1))
-    return Engine(get_namespace(some), device(some))
+    return Device(get_namespace(some), device(some))
 
 
 def assert_same(found, expected):
@@ -58,7 +58,7 @@ def assert_same(found, expected):
 def test_equal_to_the_pass_on_the_host(monkeypatch, library, kernel, kept):
     monkeypatch.setattr(device_rows, "_KEPT", kept)
     monkeypatch.setattr(device_rows, "_ENTRIES", 4 * 70)
-    rows = DeviceRows(engine_of(library), X, {"Y": Y, "weight": WEIGHT})
+    rows = DeviceBlocks(engine_of(library), X, {"Y": Y, "weight": WEIGHT})
     found = accumulate_on_device(kernel, rows, Z, ORDER, CELLS, n_targets=2)
     source = ArraySource(X, Y, WEIGHT, ORDER)
     assert (rows.kept is None) == (kept == 0.0)
@@ -73,7 +73,7 @@ def test_rows_several_times_and_targets_looked_up(monkeypatch, library, kept):
     looked_up = LookedUp(np.array([[-1.0], [1.0], [0.5]]), rng.integers(3, size=300))
     order = np.concatenate([ORDER[:200], ORDER[100:]])
     cells = [slice(0, 200), slice(200, 400)]
-    rows = DeviceRows(engine_of(library), X.astype(np.float32), {"Y": looked_up})
+    rows = DeviceBlocks(engine_of(library), X.astype(np.float32), {"Y": looked_up})
     found = accumulate_on_device(RBF(0.3), rows, Z, order, cells, n_targets=1)
     source = ArraySource(X.astype(np.float32), looked_up, None, order)
     assert_same(found, accumulate(RBF(0.3), source, Z, cells))
@@ -82,7 +82,7 @@ def test_rows_several_times_and_targets_looked_up(monkeypatch, library, kept):
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_rows_on_the_device_in_their_own_order(library):
     engine = engine_of(library)
-    rows = DeviceRows(engine, engine.put(X), {"Y": Y})
+    rows = DeviceBlocks(engine, engine.put(X), {"Y": Y})
     found = accumulate_on_device(RBF(0.3), rows, Z, None, [slice(0, 300)], n_targets=1 + 1)
     assert_same(found, accumulate(RBF(0.3), ArraySource(X, Y), Z))
 
@@ -90,7 +90,7 @@ def test_rows_on_the_device_in_their_own_order(library):
 @pytest.mark.torch
 def test_more_columns_than_a_panel(monkeypatch):
     many = rng.normal(size=(700, 4))
-    rows = DeviceRows(engine_of("torch"), X, {"Y": Y})
+    rows = DeviceBlocks(engine_of("torch"), X, {"Y": Y})
     found = accumulate_on_device(RBF(0.3), rows, many, None, [slice(0, 300)], n_targets=2)
     assert_same(found, accumulate(RBF(0.3), ArraySource(X, Y), many))
 
@@ -110,14 +110,14 @@ class Scarce(RBF):
 
 
 def test_out_of_memory_halves_the_blocks(monkeypatch):
-    rows = DeviceRows(engine_of("numpy"), X, {"Y": Y})
+    rows = DeviceBlocks(engine_of("numpy"), X, {"Y": Y})
     found = accumulate_on_device(Scarce(0.3), rows, Z, None, [slice(0, 300)], n_targets=2)
     assert_same(found, accumulate(RBF(0.3), ArraySource(X, Y), Z))
 
 
 def test_moments_that_do_not_fit(monkeypatch):
-    monkeypatch.setattr(Engine, "free_bytes", lambda self: 10_000)
-    rows = DeviceRows(engine_of("numpy"), X, {"Y": Y})
+    monkeypatch.setattr(Device, "free_bytes", lambda self: 10_000)
+    rows = DeviceBlocks(engine_of("numpy"), X, {"Y": Y})
     with pytest.raises(MemoryBudgetError, match="Lower n_prototypes"):
         accumulate_on_device(RBF(0.3), rows, Z, ORDER, CELLS * 10, n_targets=2)
 
@@ -125,5 +125,5 @@ def test_moments_that_do_not_fit(monkeypatch):
 def test_blocks_shrink_with_the_memory(monkeypatch):
     engine = engine_of("numpy")
     assert on_device.block_size(engine, 1000) > 10_000
-    monkeypatch.setattr(Engine, "free_bytes", lambda self: 10**8)
+    monkeypatch.setattr(Device, "free_bytes", lambda self: 10**8)
     assert on_device.block_size(engine, 1000) == 833

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.model_selection import ShuffleSplit
 
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR, load, save, scan
-from lssvm._core.device import Engine
+from lssvm._core.device import Device
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError
 from lssvm._core.namespace import get_namespace
 from lssvm.engines import device_blocks as device_rows
@@ -260,8 +260,8 @@ def test_a_scan_is_read_into_memory_for_a_device(monkeypatch):
     monkeypatch.setattr("lssvm.estimators.fixed_stream.SAMPLE_ROWS", 50)  # of a stream
     data, place = scan(X, target=F), torch.device("cpu")
     passes = []
-    real = device_rows.DeviceRows.blocks
-    monkeypatch.setattr(device_rows.DeviceRows, "blocks", lambda *a: passes.append(1) or real(*a))
+    real = device_rows.DeviceBlocks.blocks
+    monkeypatch.setattr(device_rows.DeviceBlocks, "blocks", lambda *a: passes.append(1) or real(*a))
     there = FixedSizeLSSVR(20, C=1.0, gamma=0.5, device=place, random_state=0).fit(data)
     assert passes
     monkeypatch.setattr("lssvm.estimators.fixed_stream.SAMPLE_ROWS", len(X))
@@ -353,7 +353,7 @@ def test_tensors_that_cannot_be_read_are_refused(change, message):
 @pytest.mark.torch
 def test_no_gradient_is_followed():
     torch = pytest.importorskip("torch")
-    engine = Engine(get_namespace(torch.asarray(X)), torch.device("cpu"))
+    engine = Device(get_namespace(torch.asarray(X)), torch.device("cpu"))
     assert not engine.put(torch.asarray(X).requires_grad_()).requires_grad
     rows = torch.asarray(X).requires_grad_()
     model = FixedSizeLSSVR(20, C=1.0, gamma=0.5, device="cpu").fit(rows, F)

@@ -31,7 +31,7 @@ def is_foreign(array: Any) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class Engine:
+class Device:
     """An array library and a device of it.
 
     Attributes
@@ -106,7 +106,7 @@ class Engine:
             self.xp.cuda.empty_cache()
 
 
-def find_engine(device_name: Any, X: Any, *, dispatch: bool) -> Engine | None:
+def find_device(device_name: Any, X: Any, *, dispatch: bool) -> Device | None:
     """Return what computes on ``X``; None is NumPy on the host.
 
     Parameters
@@ -122,25 +122,25 @@ def find_engine(device_name: Any, X: Any, *, dispatch: bool) -> Engine | None:
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm._core.device import find_engine
-    >>> find_engine(None, np.ones((2, 2)), dispatch=True) is None
+    >>> from lssvm._core.device import find_device
+    >>> find_device(None, np.ones((2, 2)), dispatch=True) is None
     True
     """
     foreign = is_foreign(X)
     if device_name is None:
         if not foreign or not (dispatch or _on_accelerator(X)):
             return None
-        return Engine(get_namespace(X), device(X))
+        return Device(get_namespace(X), device(X))
     if isinstance(device_name, str) and device_name == "cpu" and not foreign:
         return None
     if foreign and not compat.is_torch_array(X):
         if isinstance(device_name, str) and device_name == "cpu" and not _on_accelerator(X):
-            return Engine(get_namespace(X), device(X))
+            return Device(get_namespace(X), device(X))
         raise InvalidInputError(
             f"device={device_name!r} cannot be used with arrays of {type(X).__module__}: leave it "
             "out, and they are computed where they are."
         )
-    return _torch_engine(device_name)
+    return _torch_device(device_name)
 
 
 def _on_accelerator(X: Any) -> bool:
@@ -149,7 +149,7 @@ def _on_accelerator(X: Any) -> bool:
     return bool(compat.is_cupy_array(X))
 
 
-def _torch_engine(name: Any) -> Engine:
+def _torch_device(name: Any) -> Device:
     try:
         import torch
     except ImportError as error:
@@ -177,7 +177,7 @@ def _torch_engine(name: Any) -> Engine:
             f"device={name!r} is not usable: models are computed in float64, which is supported "
             "on 'cpu' and 'cuda'."
         )
-    return Engine(get_namespace(torch.empty(0)), place)
+    return Device(get_namespace(torch.empty(0)), place)
 
 
 def out_of_memory(error: BaseException) -> bool:
@@ -193,26 +193,26 @@ class Halving:
 
     Attributes
     ----------
-    engine : Engine
+    engine : Device
     rows : int
         Rows of a block; halved whenever a block does not fit.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm._core.device import Engine, Halving
+    >>> from lssvm._core.device import Device, Halving
     >>> seen = []
     >>> def work(part):
     ...     if part.stop - part.start > 100:
     ...         raise MemoryError
     ...     seen.append(part.stop)
-    >>> blocks = Halving(Engine(np, "cpu"), 256)
+    >>> blocks = Halving(Device(np, "cpu"), 256)
     >>> blocks.run(work, 150)
     >>> seen, blocks.rows
     ([64, 128, 150], 64)
     """
 
-    engine: Engine
+    engine: Device
     rows: int
     halved: int = field(default=0)
 

@@ -131,3 +131,28 @@ def duration(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+class Listener:
+    """What long work tells its progress to.
+
+    Parameters
+    ----------
+    on_event : callable
+        Takes the events.
+    was_stopped : callable or None, default=None
+        Returns whether the work was stopped by who listens, rather than by Ctrl-C.
+    """
+
+    def __init__(
+        self,
+        on_event: Callable[[dict[str, Any]], None],
+        was_stopped: Callable[[], bool] | None = None,
+    ) -> None:
+        self.on_event = on_event
+        self._was_stopped = was_stopped
+
+    @property
+    def stopped(self) -> bool:
+        """Whether who listens has asked for a stop."""
+        return self._was_stopped is not None and self._was_stopped()

@@ -16,7 +16,7 @@ from lssvm.criteria.base import Losses
 from lssvm.criteria.dual import POOL_ABOVE
 from lssvm.criteria.fixed_size import FixedSizeObjective, FixedSizePoint
 from lssvm.criteria.losses import AbsoluteError, Misclassification, RowCriterion, SquaredError
-from lssvm.engines.device_blocks import DeviceRows, Named
+from lssvm.engines.device_blocks import DeviceBlocks, Named
 from lssvm.engines.device_expansion import check_device_kernel, use_outputs
 from lssvm.engines.device_moments import accumulate_on_device
 from lssvm.moments import NystromMap, nystrom_map
@@ -32,7 +32,7 @@ class DeviceObjective(FixedSizeObjective):
 
     Parameters
     ----------
-    rows : DeviceRows
+    rows : DeviceBlocks
         The rows of the base, with the columns "Y", and "weight" and "labels" where there are any.
 
     Notes
@@ -46,15 +46,15 @@ class DeviceObjective(FixedSizeObjective):
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm._core.device import Engine
+    >>> from lssvm._core.device import Device
     >>> from lssvm._core.namespace import get_namespace
-    >>> from lssvm.engines.device_blocks import DeviceRows
+    >>> from lssvm.engines.device_blocks import DeviceBlocks
     >>> from lssvm.kernels import RBF
     >>> from lssvm.tuning import SquaredError, content_folds
     >>> from lssvm.criteria.fixed_device import DeviceObjective
     >>> X = np.linspace(0, 6, 100)[:, None]
     >>> Y = np.sin(X)
-    >>> rows = DeviceRows(Engine(get_namespace(X), "cpu"), X, {"Y": Y})
+    >>> rows = DeviceBlocks(Device(get_namespace(X), "cpu"), X, {"Y": Y})
     >>> objective = DeviceObjective(
     ...     RBF, X, Y, X[::10], content_folds(X, 5), SquaredError(Y), rows=rows)
     >>> losses = objective.at(1.0).losses(np.array([1e-3, 1e3]))
@@ -62,7 +62,7 @@ class DeviceObjective(FixedSizeObjective):
     True
     """
 
-    rows: DeviceRows = field(kw_only=True)
+    rows: DeviceBlocks = field(kw_only=True)
 
     def at(self, gamma: float | None) -> DevicePoint:
         """Accumulate the moments of all folds at ``gamma`` on the device."""

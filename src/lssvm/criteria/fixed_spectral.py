@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm.criteria.base import Losses
 from lssvm.criteria.fixed_size import FixedSizeObjective, FixedSizePoint
-from lssvm.criteria.losses import SquaredError
 from lssvm.criteria.noise import noise_variance
 from lssvm.criteria.spectral import Terms
 from lssvm.folds.content import Folds, content_folds
 from lssvm.moments import Moments
 from lssvm.moments.cells import FoldMoments
 from lssvm.solvers.primal import primal_system
+from lssvm.tasks import SquaredError
 
 
 def fixed_terms(moments: Moments, lam: FloatArray, QB: FloatArray, C: FloatArray) -> Terms:
@@ -97,48 +97,32 @@ class FixedCriterionObjective:
 
     @cached_property
     def inner(self) -> FixedSizeObjective:
-        """The objective with the folds that the criterion needs."""
-        X, Y = self.objective.X, self.targets
-        press = self.name == "press"
-        folds = content_folds(X, None) if press else Folds([np.arange(len(X))])
-        return replace(self.objective, folds=folds, criterion=SquaredError(Y, self.weights))
-
-    @cached_property
-    def targets(self) -> FloatArray:
-        """The targets of all problems, shape (n, k)."""
-        table = self.objective.table
-        return np.asarray(self.objective.Y if table is None else table.targets[table.labels])
-
-    @cached_property
-    def weights(self) -> FloatArray | None:
-        """The weights of the rows, those of their classes multiplied in."""
-        weight, table = self.objective.weight, self.objective.table
-        if table is None:
-            return weight
-        factors = table.factors[table.labels]
-        return np.asarray(factors if weight is None else weight * factors)
+        """What gives the moments: of all rows, or with single rows left out."""
+        X = self.objective.rows.sample.X
+        folds = content_folds(X, None) if self.name == "press" else Folds([])
+        return replace(self.objective, folds=folds, loss=SquaredError())
 
     @cached_property
     def noise(self) -> FloatArray | None:
-        """The variance of the noise of every output, where it is needed."""
+        """Variance of the noise of every output, which R(K) needs."""
         if self.name != "rk":
             return None
-        Y, weight = self.targets, self.weights
-        used = Y != 0 if self.objective.table is not None else np.ones(Y.shape, dtype=bool)
+        sample = self.objective.rows.sample
+        weight = sample.truth.weight
+        Y = np.asarray(sample.Y)
+        used = Y != 0 if self.objective.task is not None else np.ones(Y.shape, dtype=bool)
         return np.array(
             [
-                noise_variance(self.objective.X[rows], Y[rows, j : j + 1], _part(weight, rows))[0]
+                noise_variance(
+                    sample.X[rows], Y[rows, j : j + 1], None if weight is None else weight[rows]
+                )[0]
                 for j, rows in enumerate(used.T)
             ]
         )
 
     def at(self, gamma: float | None) -> FixedCriterionPoint:
-        """Accumulate the moments at ``gamma``."""
+        """Do the pass over the rows at one kernel parameter."""
         return FixedCriterionPoint(self, self.inner.at(gamma))
-
-
-def _part(weight: FloatArray | None, rows: NDArray[np.bool_]) -> FloatArray | None:
-    return None if weight is None else weight[rows]
 
 
 @dataclass(eq=False)
@@ -193,19 +177,19 @@ class FixedCriterionPoint:
             losses = self.point.losses(C)
             self.C_of = self.point.C_of
             return losses
-        groups = self.point.moments.groups(self.objective.n_problems)
+        groups = self.point.groups
         if len(groups) == 1:
             return _one_fold(self._group(groups[0], np.asarray(C, dtype=np.float64)))
         assert self.objective.C_grid is not None
         grid = np.asarray(self.objective.C_grid, dtype=np.float64)
-        self.C_of = np.empty(self.objective.n_problems)
+        self.C_of = np.empty(self.objective.rows.n_outputs)
         total = 0.0
         for columns in groups:  # each problem its own C
             values = self._group(columns, grid)
             best = int(np.argmin(values))
             self.C_of[columns] = grid[best]
             total += float(values[best]) * len(columns)
-        return _one_fold(np.array([total / self.objective.n_problems]))
+        return _one_fold(np.array([total / self.objective.rows.n_outputs]))
 
     def _group(self, columns: IntArray, C: FloatArray) -> FloatArray:
         """Return the criterion of problems that share their rows, shape (c,)."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lssvm._core.arrays import IntArray
-from lssvm._core.device import Engine, out_of_memory
+from lssvm._core.device import Device, out_of_memory
 from lssvm._core.namespace import Array, is_numpy
 from lssvm._core.threads import run_blocks, slices
 from lssvm.data.source import LookedUp
@@ -28,12 +28,12 @@ _COPIERS = 4  # threads that fill a block
 
 
 @dataclass(frozen=True, eq=False)
-class DeviceRows:
+class DeviceBlocks:
     """Rows of arrays, as a pass on a device is to see them.
 
     Parameters
     ----------
-    engine : Engine
+    engine : Device
     X : array of shape (n, d)
         On the host, or on the device already.
     columns : dict of str to (array of shape (n, ...) or LookedUp)
@@ -49,17 +49,17 @@ class DeviceRows:
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm._core.device import Engine
+    >>> from lssvm._core.device import Device
     >>> from lssvm._core.namespace import get_namespace
-    >>> from lssvm.engines.device_blocks import DeviceRows
+    >>> from lssvm.engines.device_blocks import DeviceBlocks
     >>> X = np.arange(6.0).reshape(3, 2)
-    >>> rows = DeviceRows(Engine(get_namespace(X), "cpu"), X, {"y": np.arange(3)})
+    >>> rows = DeviceBlocks(Device(get_namespace(X), "cpu"), X, {"y": np.arange(3)})
     >>> cells = [slice(0, 1), slice(1, 3)]
     >>> [(c, part["y"].tolist()) for c, part in rows.blocks(np.array([2, 0, 1]), cells, ["y"])]
     [(0, [2]), (1, [0, 1])]
     """
 
-    engine: Engine
+    engine: Device
     X: Any
     columns: dict[str, Any]
 
@@ -186,7 +186,7 @@ def _stored(column: Any) -> NDArray[Any]:
     return found
 
 
-def _dtype(engine: Engine, X: NDArray[Any]) -> Any:
+def _dtype(engine: Device, X: NDArray[Any]) -> Any:
     return engine.xp.float32 if X.dtype == np.float32 else engine.xp.float64
 
 
@@ -200,7 +200,7 @@ def _cell_of(order: IntArray, cells: Sequence[slice], n: int) -> NDArray[Any] | 
     return cell_of if np.count_nonzero(cell_of >= 0) == total else None
 
 
-def _transfer(engine: Engine, blocks: Iterator[tuple[Any, Any]]) -> Iterator[tuple[Any, Named]]:
+def _transfer(engine: Device, blocks: Iterator[tuple[Any, Any]]) -> Iterator[tuple[Any, Named]]:
     """Bring blocks to the device, the next ones while the caller computes."""
     if not engine.is_cuda:
         for what, block in blocks:
@@ -224,7 +224,7 @@ def _transfer(engine: Engine, blocks: Iterator[tuple[Any, Any]]) -> Iterator[tup
 class _Copier:
     """Copies blocks to a GPU through pinned memory, on a stream of its own."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Device) -> None:
         self.engine = engine
         self.stream = engine.xp.cuda.Stream(engine.device)
         self.buffers: list[dict[str, Any]] = [{} for _ in range(_SLOTS)]

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
-from lssvm._core.device import Engine, Halving
+from lssvm._core.device import Device, Halving
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.namespace import Array, to_numpy
-from lssvm.engines.device_blocks import DeviceRows, Named
+from lssvm.engines.device_blocks import DeviceBlocks, Named
 from lssvm.kernels.base import Kernel
 from lssvm.kernels.given import FunctionKernel, Precomputed
 
@@ -36,7 +36,7 @@ def check_device_kernel(kernel: Kernel) -> None:
         )
 
 
-def block_size(engine: Engine, width: int) -> int:
+def block_size(engine: Device, width: int) -> int:
     """Return how many rows a block may have that needs ``width`` numbers for each."""
     entries = min(_ENTRIES, int(_SHARE * engine.free_bytes()) // (3 * 8))
     return max(256, entries // max(width, 1))
@@ -44,7 +44,7 @@ def block_size(engine: Engine, width: int) -> int:
 
 def use_outputs(
     kernel: Kernel,
-    rows: DeviceRows,
+    rows: DeviceBlocks,
     Z: FloatArray,
     coef: Array,
     intercept: Array,
@@ -58,12 +58,12 @@ def use_outputs(
     Parameters
     ----------
     kernel : Kernel
-    rows : DeviceRows
+    rows : DeviceBlocks
     Z : array of shape (m, d)
     coef : array of shape (c, m, k)
     intercept : array of shape (c, k)
     order, cells, names
-        Which rows are read, see `DeviceRows.blocks`.
+        Which rows are read, see `DeviceBlocks.blocks`.
     use : callable
         ``use(outputs, block)`` with outputs of shape (b, c, k) and the columns of those b rows;
         called again with fewer rows where it has no memory, so that it must change nothing then.
@@ -75,13 +75,13 @@ def use_outputs(
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm._core.device import Engine
+    >>> from lssvm._core.device import Device
     >>> from lssvm._core.namespace import get_namespace
-    >>> from lssvm.engines.device_blocks import DeviceRows
+    >>> from lssvm.engines.device_blocks import DeviceBlocks
     >>> from lssvm.kernels import Linear
     >>> from lssvm.engines.device_expansion import use_outputs
     >>> X = np.arange(4.0).reshape(2, 2)
-    >>> rows, seen = DeviceRows(Engine(get_namespace(X), "cpu"), X, {}), []
+    >>> rows, seen = DeviceBlocks(Device(get_namespace(X), "cpu"), X, {}), []
     >>> use_outputs(Linear(), rows, np.eye(2), np.ones((1, 2, 1)), np.zeros((1, 1)), None,
     ...             [slice(0, 2)], [], lambda outputs, block: seen.append(outputs.ravel()))
     >>> seen
@@ -107,13 +107,13 @@ def use_outputs(
 
 
 def expand_on_device(
-    engine: Engine, kernel: Kernel, X: Any, Z: FloatArray, coef: FloatArray, intercept: FloatArray
+    engine: Device, kernel: Kernel, X: Any, Z: FloatArray, coef: FloatArray, intercept: FloatArray
 ) -> FloatArray:
     """Return K(X, Z) coef + intercept as a NumPy array, computed on a device.
 
     Parameters
     ----------
-    engine : Engine
+    engine : Device
     kernel : Kernel
     X : array of shape (n, d)
         On the host or on the device.
@@ -128,12 +128,12 @@ def expand_on_device(
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm._core.device import Engine
+    >>> from lssvm._core.device import Device
     >>> from lssvm._core.namespace import get_namespace
     >>> from lssvm.kernels import Linear
     >>> from lssvm.engines.device_expansion import expand_on_device
     >>> X = np.eye(2)
-    >>> engine = Engine(get_namespace(X), "cpu")
+    >>> engine = Device(get_namespace(X), "cpu")
     >>> expand_on_device(engine, Linear(), X, X, np.ones((2, 1)), np.ones(1))
     array([[2.],
            [2.]])
@@ -143,6 +143,6 @@ def expand_on_device(
     def keep(outputs: Array, block: Named) -> None:
         found.append(to_numpy(outputs[:, 0, :]))
 
-    rows = DeviceRows(engine, X, {})
+    rows = DeviceBlocks(engine, X, {})
     use_outputs(kernel, rows, Z, coef[None], intercept[None], None, [slice(0, n)], [], keep)
     return np.concatenate(found) if found else np.empty((0, coef.shape[1]))

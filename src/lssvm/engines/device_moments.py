@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lssvm._core.arrays import IntArray
-from lssvm._core.device import Engine, Halving
+from lssvm._core.device import Device, Halving
 from lssvm._core.memory import require
 from lssvm._core.namespace import Array
 from lssvm._core.threads import slices
-from lssvm.engines.device_blocks import DeviceRows, Named
+from lssvm.engines.device_blocks import DeviceBlocks, Named
 from lssvm.engines.device_expansion import block_size
 from lssvm.kernels import Kernel
 from lssvm.moments.moments import Moments
@@ -23,7 +23,7 @@ _PANELS = 8  # the gram is computed in so many panels of columns, from the diago
 
 def accumulate_on_device(
     kernel: Kernel,
-    rows: DeviceRows,
+    rows: DeviceBlocks,
     Z: NDArray[Any],
     order: IntArray | None,
     cells: Sequence[slice],
@@ -35,7 +35,7 @@ def accumulate_on_device(
     Parameters
     ----------
     kernel : Kernel
-    rows : DeviceRows
+    rows : DeviceBlocks
         With the column "weight" where rows have weights, and "Y" where ``n_targets`` > 0.
     Z : array of shape (m, d)
         Prototypes.
@@ -61,13 +61,13 @@ def accumulate_on_device(
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm._core.device import Engine
+    >>> from lssvm._core.device import Device
     >>> from lssvm._core.namespace import get_namespace
-    >>> from lssvm.engines.device_blocks import DeviceRows
+    >>> from lssvm.engines.device_blocks import DeviceBlocks
     >>> from lssvm.kernels import Linear
     >>> from lssvm.engines.device_moments import accumulate_on_device
     >>> X = np.arange(8.0).reshape(4, 2)
-    >>> rows = DeviceRows(Engine(get_namespace(X), "cpu"), X, {"Y": X[:, :1]})
+    >>> rows = DeviceBlocks(Device(get_namespace(X), "cpu"), X, {"Y": X[:, :1]})
     >>> cells = [slice(0, 2), slice(2, 4)]
     >>> folds = accumulate_on_device(Linear(), rows, np.eye(2), None, cells, n_targets=1)
     >>> folds[1].plain().gram
@@ -99,7 +99,7 @@ def accumulate_on_device(
     ]
 
 
-def device_shift(engine: Engine, kernel: Kernel, Z: Array) -> Array | None:
+def device_shift(engine: Device, kernel: Kernel, Z: Array) -> Array | None:
     """Return what is subtracted from the kernel values, as `accumulate` does."""
     xp, m = engine.xp, int(Z.shape[0])
     values, total = kernel.against(Z), engine.zeros(m)
@@ -116,7 +116,7 @@ def device_shift(engine: Engine, kernel: Kernel, Z: Array) -> Array | None:
 
 
 def _weighted(
-    engine: Engine, K: Array, shift: Array | None, block: Named, part: slice
+    engine: Device, K: Array, shift: Array | None, block: Named, part: slice
 ) -> tuple[Array, Array]:
     """Return kernel values and [Y, 1], each row times the root of its weight."""
     xp = engine.xp
@@ -136,7 +136,7 @@ def _weighted(
 class _Sums:
     """Sums over rows of K^T K, K^T [Y, 1] and [Y, 1]^T [Y, 1]."""
 
-    def __init__(self, engine: Engine, m: int, k: int) -> None:
+    def __init__(self, engine: Device, m: int, k: int) -> None:
         self.engine = engine
         self.gram = engine.zeros(m, m)
         self.side = engine.zeros(m, k + 1)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
 
-from lssvm._core.device import Engine, find_engine, is_foreign
+from lssvm._core.device import Device, find_device, is_foreign
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.memory import as_bytes
 from lssvm._core.namespace import Array, compat, device, get_namespace, to_numpy
@@ -29,12 +29,12 @@ class Place:
 
     Attributes
     ----------
-    engine : Engine
+    engine : Device
     X : array or None
         The rows where they came as an array of its library.
     """
 
-    engine: Engine
+    engine: Device
     X: Array | None
 
 
@@ -93,7 +93,7 @@ def _run(model: Any, name: str, inner: Any, args: Any, kwargs: dict[str, Any]) -
     if X is None:
         return on(model, *args, **kwargs) if home is None else on(_view(model, None))
     if is_stream(X):
-        engine = find_engine(model.device, None, dispatch=False)
+        engine = find_device(model.device, None, dispatch=False)
         if engine is None:
             return on(model, *args, **kwargs)
         _check_stream(model, name, X)
@@ -101,7 +101,7 @@ def _run(model: Any, name: str, inner: Any, args: Any, kwargs: dict[str, Any]) -
         _check_readable(value)
     dispatch = bool(get_config()["array_api_dispatch"])
     if not is_stream(X):
-        engine = find_engine(model.device, X, dispatch=dispatch)
+        engine = find_device(model.device, X, dispatch=dispatch)
     if engine is not None and model.memory_budget is not None:
         engine = replace(engine, limit=as_bytes(model.memory_budget))
     if dispatch and name != "fit" and hasattr(model, "dual_coef_"):
@@ -213,7 +213,7 @@ def _same_kind(result: Any, X: Array) -> Any:
         return tuple(_same_kind(part, X) for part in result)
     if not isinstance(result, np.ndarray) or result.dtype.kind not in "biuf":
         return result
-    return Engine(get_namespace(X), device(X)).put(result)
+    return Device(get_namespace(X), device(X)).put(result)
 
 
 def _kind_of(model: Any, result: Any) -> Any:

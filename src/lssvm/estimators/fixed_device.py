@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from lssvm._core.arrays import FloatArray
-from lssvm._core.device import Engine
+from lssvm._core.device import Device
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.namespace import Array
 from lssvm.criteria.fixed_device import DeviceObjective
-from lssvm.engines.device_blocks import DeviceRows
+from lssvm.engines.device_blocks import DeviceBlocks
 from lssvm.engines.device_expansion import check_device_kernel, expand_on_device
 from lssvm.engines.device_moments import accumulate_on_device
 from lssvm.estimators._problem import FixedProblem
@@ -36,11 +36,11 @@ class DeviceProblem(FixedProblem):
     """
 
     on_host: ClassVar[bool] = False
-    engine: Engine = field(kw_only=True)
+    engine: Device = field(kw_only=True)
     on_device: Array | None = field(default=None, kw_only=True)  # the rows, where they came so
 
     @classmethod
-    def of(cls, problem: FixedProblem, engine: Engine, X: Array | None) -> DeviceProblem:
+    def of(cls, problem: FixedProblem, engine: Device, X: Array | None) -> DeviceProblem:
         """Return a problem as one on a device; ``X`` are all rows that were given."""
         if X is not None and problem.support is not None:
             X = engine.xp.take(X, engine.put(problem.support), axis=0)
@@ -48,11 +48,11 @@ class DeviceProblem(FixedProblem):
         return cls(**known, engine=engine, on_device=X)
 
     @cached_property
-    def rows(self) -> DeviceRows:
+    def rows(self) -> DeviceBlocks:
         """The rows on their way to the device."""
         columns = {"Y": self.Y, "weight": self.weight, "labels": self.labels}
         used = {name: column for name, column in columns.items() if column is not None}
-        return DeviceRows(self.engine, self.X if self.on_device is None else self.on_device, used)
+        return DeviceBlocks(self.engine, self.X if self.on_device is None else self.on_device, used)
 
     @property
     def content(self) -> Any:

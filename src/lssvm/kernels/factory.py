@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,14 +25,16 @@ _ENTRIES = 2**17  # numbers that are looked at at a time
 
 
 def has_gamma(kernel: str | Kernel | Callable[..., Any]) -> bool:
-    """Say whether the kernel of that name has a parameter gamma.
+    """Return whether a kernel takes the estimator's gamma: by its name, or where it has none yet.
 
     Examples
     --------
-    >>> from lssvm.kernels import has_gamma
-    >>> has_gamma("rbf"), has_gamma("linear")
-    (True, False)
+    >>> from lssvm.kernels import Matern, has_gamma
+    >>> has_gamma("rbf"), has_gamma("linear"), has_gamma(Matern(nu=2.5))
+    (True, False, True)
     """
+    if isinstance(kernel, Kernel):
+        return getattr(kernel, "gamma", 1.0) is None
     named = ("laplacian", "matern", "nonstationary", "poly", "rbf")
     return isinstance(kernel, str) and kernel in named
 
@@ -42,7 +45,6 @@ def make_kernel(
     gamma: Any = 1.0,
     degree: int = 3,
     coef0: float = 1.0,
-    nu: float = 1.5,
 ) -> Kernel:
     """Build a kernel from its name and parameters.
 
@@ -50,7 +52,7 @@ def make_kernel(
     ----------
     kernel : str, Kernel or callable
         A name of `KERNEL_NAMES`, an object that is one already, or a function of two matrices.
-    gamma, degree, coef0, nu
+    gamma, degree, coef0
         Parameters of the named kernels that have them.
 
     Returns
@@ -64,7 +66,7 @@ def make_kernel(
     Polynomial(degree=2, gamma=0.5, coef0=1.0)
     """
     if isinstance(kernel, Kernel):
-        return kernel
+        return replace(kernel, gamma=gamma) if has_gamma(kernel) else kernel  # type: ignore[type-var]
     if callable(kernel):
         return FunctionKernel(kernel)
     builders: dict[str, Callable[[], Kernel]] = {
@@ -72,7 +74,7 @@ def make_kernel(
         "linear": Linear,
         "poly": lambda: Polynomial(degree, gamma, coef0),
         "laplacian": lambda: Laplacian(gamma),
-        "matern": lambda: Matern(gamma, nu),
+        "matern": lambda: Matern(gamma),
         "nonstationary": lambda: NonStationary(gamma),
         "precomputed": Precomputed,
     }
@@ -117,7 +119,8 @@ def resolve_gamma(
             return 1.0 / (d * variance) if variance > 0 else 1.0
         raise InvalidInputError(
             f"gamma={gamma!r} is not known: give a number > 0, 'scale', 'auto', an array with one "
-            "value per feature, or 'cv' to choose it by cross-validation."
+            "value per feature, 'cv' to choose it by cross-validation, or 'ard' for one value per "
+            "feature by the evidence."
         )
     values = np.asarray(gamma, dtype=float)
     if values.ndim > 1 or not np.all(np.isfinite(values)) or not np.all(values >= 0):

@@ -210,9 +210,9 @@ class Matern(Kernel):
 
     Parameters
     ----------
-    gamma : float or array of shape (d,)
+    gamma : float, array of shape (d,) or None, default=None
         Inverse squared length scale: the length scale is 1/sqrt(2 gamma), so that the kernel tends
-        to ``RBF(gamma)`` as nu grows.
+        to ``RBF(gamma)`` as nu grows. None: that of the estimator, which may tune it.
     nu : {0.5, 1.5, 2.5}, default=1.5
 
     Examples
@@ -223,14 +223,15 @@ class Matern(Kernel):
     array([[0.3679]])
     """
 
-    gamma: Any = 1.0
+    gamma: Any = None
     nu: float = 1.5
     name: ClassVar[str] = "matern"
     accepts_sparse: ClassVar[bool] = True
     radial: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        _check_gamma(self.gamma)
+        if self.gamma is not None:
+            _check_gamma(self.gamma)
         if self.nu not in (0.5, 1.5, 2.5):
             raise InvalidInputError(
                 f"nu={self.nu!r} is not usable: the Matern kernel has nu = 0.5, 1.5 or 2.5."
@@ -238,6 +239,8 @@ class Matern(Kernel):
 
     def __call__(self, X: Array, Z: Array, out: NDArray[Any] | None = None) -> Array:
         """Return the kernel values, shape (n, m)."""
+        if self.gamma is None:
+            raise InvalidInputError(f"{self!r} has no gamma yet: give it, or use an estimator's.")
         if is_numpy(X):  # by differences: the root of a rounded square would cost half the digits
             root = np.broadcast_to(np.sqrt(self.gamma), (X.shape[1],))
             distance = cdist(_scaled(X, root), _scaled(Z, root)).astype(X.dtype, copy=False)

@@ -4,59 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lssvm._core.arrays import IntArray
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.threads import run_blocks
-from lssvm.data import LookedUp
 from lssvm.folds.content import Folds
-from lssvm.moments import Moments, NystromMap, total
+from lssvm.moments.moments import Moments, total
+from lssvm.moments.nystrom import NystromMap
+from lssvm.tasks import Classes
 
 
-@dataclass(frozen=True, eq=False)
-class ClassTable:
-    """Targets that are the same for all rows of a class.
+def assemble(
+    task: Classes, parts: Sequence[Moments], columns: IntArray, counts: FloatArray
+) -> Moments:
+    """Return the moments of some binary problems from those of the classes.
 
-    Attributes
+    Parameters
     ----------
-    labels : int array of shape (n,)
-        Class numbers of the rows.
-    targets : array of shape (n_classes, k)
-        Target of every class in every binary problem; 0 where it takes no part.
-    factors : array of shape (n_classes,)
-        What the weights of the rows of a class are multiplied by.
+    task : Classes
+    parts : list of Moments
+        One per class, without targets.
+    columns : int array
+        Problems that are trained on the same classes.
+    counts : array of shape (n_classes,)
+        Weight of the classes in the training rows, from which targets and class weights follow.
+
+    Returns
+    -------
+    Moments
     """
-
-    labels: IntArray
-    targets: NDArray[np.float64]
-    factors: NDArray[np.float64]
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes."""
-        return int(self.targets.shape[0])
-
-    @property
-    def looked_up(self) -> LookedUp:
-        """The targets of all rows, shape (n, k)."""
-        return LookedUp(self.targets, self.labels)
-
-    def groups(self) -> list[IntArray]:
-        """Return the columns of the problems that are trained on the same classes."""
-        found: dict[bytes, list[int]] = {}
-        for column, part in enumerate((self.targets != 0).T):
-            found.setdefault(part.tobytes(), []).append(column)
-        return [np.array(columns, dtype=np.intp) for columns in found.values()]
-
-    def assemble(self, parts: Sequence[Moments], columns: IntArray) -> Moments:
-        """Return the moments of some problems from those of the classes."""
-        used = np.flatnonzero(self.targets[:, columns[0]]).tolist()
-        return total(
-            parts[c].scaled(float(self.factors[c]), self.targets[c, columns]) for c in used
-        )
+    table = task.table(counts)
+    used = np.flatnonzero(task.code.matrix[:, columns[0]]).tolist()
+    return total(parts[c].scaled(float(table.factors[c]), table.targets[c, columns]) for c in used)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +64,10 @@ class Cells:
     whole: list[list[int]]
 
 
-def make_cells(folds: Folds | None, n: int, table: ClassTable | None) -> Cells:
-    """Cut the rows into cells: folds, and classes within folds where there is a table.
+def make_cells(
+    folds: Folds | None, n: int, labels: IntArray | None = None, n_classes: int = 0
+) -> Cells:
+    """Cut the rows into cells: folds, and classes within folds where labels are given.
 
     Parameters
     ----------
@@ -93,7 +75,9 @@ def make_cells(folds: Folds | None, n: int, table: ClassTable | None) -> Cells:
         None: one cell per class.
     n : int
         Rows.
-    table : ClassTable or None
+    labels : int array of shape (n,) or None, default=None
+        Class numbers; None: classes are not kept apart.
+    n_classes : int, default=0
 
     Returns
     -------
@@ -110,19 +94,19 @@ def make_cells(folds: Folds | None, n: int, table: ClassTable | None) -> Cells:
     >>> import numpy as np
     >>> from lssvm.moments.cells import make_cells
     >>> from lssvm.tuning import Folds
-    >>> make_cells(Folds([np.array([2, 0]), np.array([1])]), 3, None).cells
+    >>> make_cells(Folds([np.array([2, 0]), np.array([1])]), 3).cells
     [slice(0, 2, None), slice(2, 3, None)]
     """
-    if folds is None and table is None:
+    if folds is None and labels is None:
         return Cells(None, [slice(0, n)], [], None, [[0]])
     parts: list[IntArray] = []
 
     def add(rows: IntArray) -> list[int]:
         rows = rows if np.all(rows[1:] > rows[:-1]) else np.sort(rows)  # memory is read forwards
-        if table is None:
+        if labels is None:
             pieces = [rows]
         else:
-            pieces = [rows[table.labels[rows] == c] for c in range(table.n_classes)]
+            pieces = [rows[labels[rows] == c] for c in range(n_classes)]
         parts.extend(pieces)
         return list(range(len(parts) - len(pieces), len(parts)))
 
@@ -184,70 +168,111 @@ def _left_over(folds: Folds | None, n: int) -> IntArray | None:
 class FoldMoments:
     """The moments of every fold, and what is left for training without it.
 
+    Targets and weights that depend on how many rows a class has follow the training rows of each
+    fold, as they would if the model were fitted to those rows alone.
+
     Attributes
     ----------
     layout : Cells
     cells : list of Moments
-    table : ClassTable or None
+    task : Classes or None
+        What problems are assembled by, where the cells are those of classes.
     """
 
     layout: Cells
     cells: list[Moments]
-    table: ClassTable | None
+    task: Classes | None = None
 
     def __post_init__(self) -> None:
         sums = [total(self.cells[i] for i in members) for members in self.layout.whole]
         object.__setattr__(self, "_whole", sums)
 
     @classmethod
-    def without_folds(cls, whole: list[Moments], table: ClassTable | None) -> FoldMoments:
-        """Return the moments of all rows (per class where there is a table), of no folds."""
+    def without_folds(cls, whole: list[Moments], task: Classes | None) -> FoldMoments:
+        """Return the moments of all rows (per class where there is a task), of no folds."""
         everyone = [[i] for i in range(len(whole))]
-        return cls(Cells(np.empty(0, dtype=np.intp), [], [], None, everyone), whole, table)
+        return cls(Cells(np.empty(0, dtype=np.intp), [], [], None, everyone), whole, task)
 
     def with_whole(self, whole: list[Moments]) -> FoldMoments:
         """Return the same with the moments of all rows, where the cells do not make them up."""
         layout = self.layout
         added = [[len(self.cells) + i] for i in range(len(whole))]
         layout = Cells(layout.order, layout.cells, layout.test, layout.train, added)
-        return FoldMoments(layout, [*self.cells, *whole], self.table)
+        return FoldMoments(layout, [*self.cells, *whole], self.task)
 
     def on_host(self) -> FoldMoments:
         """Return the same as NumPy arrays, where they are on a device."""
-        return FoldMoments(self.layout, [cell.on_host() for cell in self.cells], self.table)
+        return FoldMoments(self.layout, [cell.on_host() for cell in self.cells], self.task)
 
     @property
     def whole(self) -> list[Moments]:
         """Per class, the moments of all rows."""
         return self._whole  # type: ignore[attr-defined, no-any-return]
 
+    @property
+    def n_folds(self) -> int:
+        """Number of folds."""
+        return len(self.layout.test)
+
     def groups(self, k: int) -> list[IntArray]:
         """Return the columns that share their training rows."""
-        return [np.arange(k)] if self.table is None else self.table.groups()
+        return [np.arange(k)] if self.task is None else self.task.groups()
 
     def training(self, v: int | None, columns: IntArray) -> Moments:
         """Return the moments of the training rows of a fold (None: all rows)."""
         if v is None:
-            return self._join(self.whole, columns)
+            return self._join(self.whole, columns, None)
         if self.layout.train is not None:
-            return self._join([self.cells[i] for i in self.layout.train[v]], columns)
-        left = self._join(self.whole, columns)  # [DeBrabanter2010, eqs. (20) and (21)]
+            return self._join([self.cells[i] for i in self.layout.train[v]], columns, v)
+        left = self._join(self.whole, columns, v)  # [DeBrabanter2010, eqs. (20) and (21)]
         return left - self.testing(v, columns)
 
     def testing(self, v: int, columns: IntArray) -> Moments:
         """Return the moments of the test rows of a fold that belong to these problems."""
-        return self._join([self.cells[i] for i in self.layout.test[v]], columns)
+        return self._join([self.cells[i] for i in self.layout.test[v]], columns, v)
 
-    def _join(self, parts: list[Moments], columns: IntArray) -> Moments:
-        return parts[0] if self.table is None else self.table.assemble(parts, columns)
+    def test_weight(self) -> FloatArray:
+        """Return the weights of the folds' test rows, class weights included, shape (v,)."""
+        factors = np.ones(1) if self.task is None else self.task.table(self._counts(None)).factors
+        return np.array(
+            [
+                sum(f * self.cells[i].weight for f, i in zip(factors, members, strict=True))
+                for members in self.layout.test
+            ],
+            dtype=np.float64,
+        )
+
+    def test_rows(self) -> IntArray:
+        """Return the numbers of the folds' test rows, shape (v,)."""
+        return np.array(
+            [sum(self.cells[i].n for i in members) for members in self.layout.test], dtype=np.intp
+        )
+
+    def _counts(self, v: int | None) -> FloatArray:
+        """Return the weight of each class in the training rows of a fold."""
+        if v is not None and self.layout.train is not None:
+            return np.array([self.cells[i].weight for i in self.layout.train[v]])
+        counts = np.array([part.weight for part in self.whole])
+        if v is not None:
+            counts = counts - np.array([self.cells[i].weight for i in self.layout.test[v]])
+            counts = np.where([self._left(v, c) for c in range(len(counts))], counts, 0.0)
+        return counts
+
+    def _left(self, v: int, c: int) -> bool:
+        return self.whole[c].n > self.cells[self.layout.test[v][c]].n
+
+    def _join(self, parts: list[Moments], columns: IntArray, v: int | None) -> Moments:
+        if self.task is None:
+            return parts[0]
+        return assemble(self.task, parts, columns, self._counts(v))
 
     def mapped(self, map: NystromMap, threads: int) -> FoldMoments:
         """Return the same for the features of a Nystrom map: 3 m^3 operations per cell."""
         cells = run_blocks(
             lambda cell: cell.mapped(map.whiten(cell.gram), map.T), self.cells, threads
         )
-        return FoldMoments(self.layout, cells, self.table)
+        return FoldMoments(self.layout, cells, self.task)
 
     def prefix(self, size: int) -> FoldMoments:
         """Return the same for the first ``size`` prototypes."""
-        return FoldMoments(self.layout, [cell.prefix(size) for cell in self.cells], self.table)
+        return FoldMoments(self.layout, [cell.prefix(size) for cell in self.cells], self.task)

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from lssvm._core.device import Engine
+from lssvm._core.device import Device
 from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm._core.random import RandomState, as_generator
 from lssvm.prototypes.kmeans import KMeans
@@ -40,7 +40,7 @@ def select_prototypes(
     y: npt.ArrayLike | None = None,
     sample_weight: npt.ArrayLike | None = None,
     kernel: Kernel | None = None,
-    engine: Engine | None = None,
+    engine: Device | None = None,
     random_state: RandomState = None,
 ) -> Selection:
     """Choose the rows of X that become prototypes.
@@ -68,7 +68,7 @@ def select_prototypes(
     kernel : object, optional
         The model's kernel, with ``kernel(X, Z)`` and ``kernel.diag(X)``: needed by
         ``"rpcholesky"``, and by no other rule.
-    engine : Engine, optional
+    engine : Device, optional
         What computes the entropies of ``"renyi"``: a device, worth it from some thousand prototypes
         on. By default NumPy.
     random_state : int, Generator, RandomState or None

@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from lssvm._core.device import Engine
+from lssvm._core.device import Device
 from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm.prototypes.bandwidth import Bandwidth
 from lssvm.prototypes.sampling import (
@@ -96,7 +96,7 @@ class Task:
         Class of each row, 0 to k-1, for selections that keep the shares of the classes.
     kernel : Kernel or None
         The model's kernel, for rules that need one.
-    engine : Engine or None
+    engine : Device or None
         What computes where there is much to compute; None: NumPy.
 
     Examples
@@ -118,7 +118,7 @@ class Task:
     weight: Array | None = None
     labels: Indices | None = None
     kernel: Kernel | None = None
-    engine: Engine | None = None
+    engine: Device | None = None
 
     @property
     def count(self) -> float:

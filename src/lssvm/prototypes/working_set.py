@@ -6,14 +6,14 @@ import math
 
 import numpy as np
 
-from lssvm._core.device import Engine
+from lssvm._core.device import Device
 from lssvm._core.namespace import to_numpy
 from lssvm.prototypes.sampling import Array, Indices
 
 _ROUNDING = 1e-12
 
 
-def gaussian(A: Array, B: Array, engine: Engine | None = None) -> Array:
+def gaussian(A: Array, B: Array, engine: Device | None = None) -> Array:
     """Return exp(-||a - b||^2) for all pairs of rows, shape (a, b), computed by an engine."""
     if engine is not None:
         return _on_device(A, B, engine)
@@ -25,7 +25,7 @@ def gaussian(A: Array, B: Array, engine: Engine | None = None) -> Array:
     return np.exp(block, out=block)
 
 
-def _on_device(A: Array, B: Array, engine: Engine) -> Array:
+def _on_device(A: Array, B: Array, engine: Device) -> Array:
     xp, left, right = engine.xp, engine.put(A), engine.put(B)
     aa = xp.sum(left * left, axis=1)[:, None]
     bb = xp.sum(right * right, axis=1)[None, :]
@@ -47,7 +47,7 @@ class WorkingSet:
         Scaled rows. Changed in place by exchanges.
     labels : ndarray of int, shape (m,), or None
         A candidate replaces only a member of its own class.
-    engine : Engine or None, default=None
+    engine : Device or None, default=None
         What computes the kernel between points; None: NumPy.
 
     Notes
@@ -58,7 +58,7 @@ class WorkingSet:
     is at its turn, so the entropy never falls. Memory O(m^2).
     """
 
-    def __init__(self, points: Array, labels: Indices | None, engine: Engine | None = None) -> None:
+    def __init__(self, points: Array, labels: Indices | None, engine: Device | None = None) -> None:
         self.points = points
         self.labels = labels
         self.engine = engine

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtri
 
 from lssvm._core.arrays import FloatArray, IntArray
-from lssvm._core.device import Engine
+from lssvm._core.device import Device
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.namespace import (
     Array,
@@ -138,7 +138,7 @@ class PrototypeBasis:
         like = self.moments.cells[0].gram if self.moments.cells else self.Z
         if is_numpy(like):
             return self.Z
-        place = Engine(get_namespace(like), device(like))
+        place = Device(get_namespace(like), device(like))
         return place.put(np.asarray(self.Z, dtype=np.float64))
 
     @cached_property

@@ -14,7 +14,7 @@ from lssvm.solvers.pcg import (
     preconditioner_rows,
     solve_pcg,
 )
-from lssvm.solvers.pcg_rows import KernelProducts, NormalProducts, Rows, Sums, array_rows
+from lssvm.solvers.pcg_rows import KernelProducts, NormalProducts, RowBlock, Sums, array_rows
 from lssvm.solvers.pcg_space import FeatureSpace, Group, make_space
 from lssvm.solvers.primal import PrimalSystem, primal_system, solve_primal
 from lssvm.solvers.reweighting import robust_weights, solve_reweighted
@@ -37,7 +37,7 @@ __all__ = [
     "NormalProducts",
     "PCGSolution",
     "PrimalSystem",
-    "Rows",
+    "RowBlock",
     "Solution",
     "Solver",
     "Status",

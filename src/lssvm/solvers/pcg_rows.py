@@ -19,7 +19,7 @@ _LEAST = 128  # rows of a block, where prototypes are many
 _CHUNK = 8192  # rows whose sums are added up before they are added to the others
 
 
-class Rows(NamedTuple):
+class RowBlock(NamedTuple):
     """Some rows of a training set.
 
     Attributes
@@ -33,8 +33,8 @@ class Rows(NamedTuple):
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.solvers import Rows
-    >>> Rows(np.ones((3, 2)), np.ones((3, 1)), None).X.shape
+    >>> from lssvm.solvers import RowBlock
+    >>> RowBlock(np.ones((3, 2)), np.ones((3, 1)), None).X.shape
     (3, 2)
     """
 
@@ -97,7 +97,7 @@ class NormalProducts(Protocol):
 
 def array_rows(
     X: Array, Y: Array, weight: Array | None = None, *, chunk: int | None = None
-) -> Callable[[], Iterator[Rows]]:
+) -> Callable[[], Iterator[RowBlock]]:
     """Return the function that begins a pass over rows in memory.
 
     Parameters
@@ -118,9 +118,9 @@ def array_rows(
     n = X.shape[0]
     size = int(np.clip(n // 16, 1024, _CHUNK)) if chunk is None else chunk
 
-    def begin() -> Iterator[Rows]:
+    def begin() -> Iterator[RowBlock]:
         for part in slices(n, size):
-            yield Rows(X[part, :], Y[part, :], None if weight is None else weight[part, ...])
+            yield RowBlock(X[part, :], Y[part, :], None if weight is None else weight[part, ...])
 
     return begin
 
@@ -132,7 +132,7 @@ class KernelProducts:
     ----------
     kernel : Kernel
     rows : callable
-        Begins a pass: returns an iterable of `Rows`, the same at every call.
+        Begins a pass: returns an iterable of `RowBlock`, the same at every call.
     Z : array of shape (m, d)
     n_targets : int
         k.
@@ -164,7 +164,7 @@ class KernelProducts:
     def __init__(
         self,
         kernel: Kernel,
-        rows: Callable[[], Iterable[Rows]],
+        rows: Callable[[], Iterable[RowBlock]],
         Z: Array,
         n_targets: int,
         *,
@@ -242,7 +242,7 @@ class KernelProducts:
         self._complete = kept is not None
         return total
 
-    def _blocks(self, rows: Rows) -> Iterator[tuple[Array, Array, Array | None]]:
+    def _blocks(self, rows: RowBlock) -> Iterator[tuple[Array, Array, Array | None]]:
         """Yield kernel values, targets and weights of a part, some rows at a time."""
         for part in slices(rows.X.shape[0], self._step):
             X = rows.X[part, :]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from lssvm._core.arrays import FloatArray
-from lssvm._core.device import Engine
+from lssvm._core.device import Device
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.namespace import Array, device, get_namespace, to_numpy
 from lssvm.moments import Moments, NystromMap
@@ -67,9 +67,9 @@ class PrimalBatch:
     _spectrum: Any = field(default=None, repr=False)
 
     @property
-    def engine(self) -> Engine:
+    def engine(self) -> Device:
         """Where the systems are."""
-        return Engine(get_namespace(self.A), device(self.A))
+        return Device(get_namespace(self.A), device(self.A))
 
     def solve(self, C: FloatArray, method: str = "auto") -> tuple[Array, Array]:
         """Return coefficients (v, c, m, k) on the prototypes and intercepts (v, c, k).
@@ -110,7 +110,7 @@ class PrimalBatch:
         scaled = rotated[:, None, :, :] / (lam[:, None, :] + inverse_C[None, :, None])[..., None]
         return xp.matmul(Q[:, None, :, :], scaled)
 
-    def _by_factors(self, engine: Engine, inverse_C: Array) -> Array:
+    def _by_factors(self, engine: Device, inverse_C: Array) -> Array:
         """Factorise as many systems at a time as fit."""
         torch = engine.xp
         v, r, _ = self.B.shape

@@ -21,6 +21,8 @@ Model = TypeVar("Model")
 LOSSES = ("squared", "huber", "absolute", "weighted")
 """The losses that the regressors know."""
 
+TOLERANCE, MAX_ITER = 1e-3, 100
+"""Change of the predictions, in residual scales, and number of steps that end reweighting."""
 _TUNING = 1.345  # of Huber's loss, in robust standard deviations: 95 % efficient at the normal
 _MAD = 1.4826  # median absolute deviation to standard deviation of a normal
 _SMALL = 1e-3  # scales below which absolute loss is a square, for the sake of the condition number
@@ -97,8 +99,8 @@ def reweight(
     loss: str,
     weight: FloatArray | None = None,
     *,
-    tol: float = 1e-3,
-    max_iter: int = 100,
+    tol: float = TOLERANCE,
+    max_iter: int = MAX_ITER,
     warn: bool = True,
 ) -> tuple[Model, FloatArray, int]:
     """Turn a solver of weighted least squares into one of a robust loss.
@@ -199,8 +201,8 @@ def solve_reweighted(
     *,
     budget: int = 2**31,
     threads: int = 1,
-    tol: float = 1e-3,
-    max_iter: int = 100,
+    tol: float = TOLERANCE,
+    max_iter: int = MAX_ITER,
     warn: bool = True,
 ) -> tuple[FloatArray, FloatArray, int]:
     r"""Minimise :math:`\tfrac12 w^T w + \tfrac C2 \sum_i s_i L(e_i)` for one target.

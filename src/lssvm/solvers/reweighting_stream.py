@@ -19,7 +19,7 @@ from lssvm.kernels import Kernel
 from lssvm.kernels.base import Evaluate
 from lssvm.moments import Moments, NystromMap, Piece, accumulate_stream
 from lssvm.solvers.primal import solve_primal
-from lssvm.solvers.reweighting import robust_weights
+from lssvm.solvers.reweighting import MAX_ITER, TOLERANCE, robust_weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,8 +94,8 @@ def solve_reweighted_stream(
     *,
     budget: int = 2**31,
     threads: int = 1,
-    tol: float = 1e-4,
-    max_iter: int = 50,
+    tol: float = TOLERANCE,
+    max_iter: int = MAX_ITER,
 ) -> tuple[FloatArray, FloatArray, int]:
     """Minimise what `solve_reweighted` minimises, without rows in memory.
 
@@ -114,8 +114,8 @@ def solve_reweighted_stream(
     start : (array of shape (m, 1), array of shape (1,))
         Coefficients and intercept of the least squares model.
     budget, threads : int
-    tol : float, default=1e-4
-    max_iter : int, default=50
+    tol : float, default=1e-3
+    max_iter : int, default=100
 
     Returns
     -------

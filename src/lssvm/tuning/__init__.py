@@ -9,7 +9,8 @@ from lssvm.criteria.dual import C_range, DualObjective, DualPoint, Group
 from lssvm.criteria.fixed_size import FixedSizeObjective
 from lssvm.criteria.fixed_spectral import FixedCriterionObjective
 from lssvm.criteria.free_running import FreeRunObjective, FreeRunPoint, Stretch, free_run
-from lssvm.criteria.losses import AbsoluteError, Criterion, Misclassification, SquaredError
+from lssvm.engines.host import HostRows
+from lssvm.tasks import AbsoluteError, Loss, Misclassification, RowLoss, SquaredError, Truth
 from lssvm.criteria.noise import noise_variance
 from lssvm.criteria.spectral import SPECTRAL, Spectrum
 from lssvm.criteria.spectral_objective import SpectralObjective
@@ -42,7 +43,6 @@ __all__ = [
     "CirculantPoint",
     "CirculantSearch",
     "CoupledAnnealing",
-    "Criterion",
     "DualObjective",
     "DualPoint",
     "DualRelevance",
@@ -54,6 +54,8 @@ __all__ = [
     "FreeRunPoint",
     "GridSearch",
     "Group",
+    "HostRows",
+    "Loss",
     "Losses",
     "Misclassification",
     "Objective",
@@ -63,6 +65,7 @@ __all__ = [
     "PositionHoldout",
     "Relevance",
     "RelevanceEvidence",
+    "RowLoss",
     "Search",
     "ShrinkingGridSearch",
     "Space",
@@ -70,6 +73,7 @@ __all__ = [
     "Spectrum",
     "SquaredError",
     "Stretch",
+    "Truth",
     "TuningResult",
     "best_threshold",
     "content_folds",

@@ -69,7 +69,7 @@ def leave_out_predictions(
     >>> from lssvm.moments import nystrom_map
     >>> from lssvm.kernels import Linear
     >>> from lssvm.moments import Moments
-    >>> from lssvm.criteria.fixed_leave_out import leave_out_predictions
+    >>> from lssvm.solvers.leave_out import leave_out_predictions
     >>> x = np.array([[0.0], [1.0], [2.0]])
     >>> out = leave_out_predictions(Linear(), x, x, np.eye(1), [np.array([i]) for i in range(3)],
     ...                             Moments.of(x, x), nystrom_map(Linear(), np.eye(1)),

@@ -1,0 +1,261 @@
+"""Rows on a device: a GPU of torch or CuPy, or any other array-API namespace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from lssvm._core.arrays import BoolArray, FloatArray, IntArray
+from lssvm._core.device import Device
+from lssvm._core.errors import InvalidInputError
+from lssvm._core.namespace import Array, to_numpy
+from lssvm.engines.base import AnyFolds, Expansion
+from lssvm.engines.device_blocks import DeviceBlocks, Named
+from lssvm.engines.device_expansion import check_device_kernel, expand_on_device, use_outputs
+from lssvm.engines.device_moments import accumulate_on_device
+from lssvm.engines.host import HostRows, count_distinct
+from lssvm.folds.content import Folds, hash_rows
+from lssvm.kernels import Kernel
+from lssvm.moments import NystromMap, nystrom_map
+from lssvm.moments.cells import FoldMoments, make_cells
+from lssvm.solvers.pcg_rows import KernelProducts, RowBlock
+from lssvm.tasks import Classes, RowLoss, Truth
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceRows:
+    """Rows that a device computes with: kept there where they fit, else copied in blocks.
+
+    Parameters
+    ----------
+    host : HostRows
+        Targets, weights and labels, and the features where they came from main memory.
+    device : Device
+    X : array or None, default=None
+        The features, where they came on the device.
+    """
+
+    host: HostRows
+    device: Device
+    X: Array | None = None
+    threads: int = 1
+
+    @cached_property
+    def blocks(self) -> DeviceBlocks:
+        """The rows as blocks on the device."""
+        host = self.host
+        columns: dict[str, Any] = {"Y": host.Y, "weight": host.weight, "labels": host.labels}
+        columns["loss_weight"] = host.truth.weight
+        used = {name: column for name, column in columns.items() if column is not None}
+        return DeviceBlocks(self.device, host.X if self.X is None else self.X, used)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows there are."""
+        return self.host.n_rows
+
+    @property
+    def n_outputs(self) -> int:
+        """Targets of a row, k."""
+        return self.host.n_outputs
+
+    @property
+    def budget(self) -> int:
+        """Bytes that may be used on the device."""
+        free = self.device.free_bytes()
+        return int(0.7 * free) if self.device.limit is None else free
+
+    @property
+    def content(self) -> Any:
+        """The features, where they can be hashed fastest."""
+        kept = self.blocks.kept if self.device.is_torch else None
+        return self.host.X if kept is None else kept["X"]
+
+    @cached_property
+    def sample(self) -> HostRows:
+        """The rows in main memory."""
+        return self.host
+
+    @property
+    def rereads(self) -> bool:
+        """Another pass costs its computations alone."""
+        return True
+
+    @property
+    def on_device(self) -> bool:
+        """Another library than NumPy computes."""
+        return True
+
+    def gamma_scale(self) -> float:
+        """Return gamma="scale" of the rows."""
+        return self.host.gamma_scale()
+
+    def n_distinct(self) -> int:
+        """Return the number of different rows."""
+        return count_distinct(self.content)
+
+    def moments(
+        self,
+        kernel: Kernel,
+        Z: FloatArray,
+        folds: AnyFolds | None = None,
+        task: Classes | None = None,
+    ) -> FoldMoments:
+        """Return the moments of every fold, on the device."""
+        check_device_kernel(kernel)
+        assert folds is None or isinstance(folds, Folds)
+        q = 0 if task is None else task.n_classes
+        labels = None if task is None else self.host.labels
+        layout = make_cells(folds, self.n_rows, labels, q)
+        k = self.n_outputs if task is None else 0
+        cells = accumulate_on_device(
+            kernel, self.blocks, Z, layout.order, layout.cells, n_targets=k
+        )
+        return FoldMoments(replace(layout, order=None), cells, task)
+
+    def leaves_out(self, folds: AnyFolds) -> bool:
+        """Refuse to leave out single rows."""
+        if self.host.leaves_out(folds):
+            raise InvalidInputError(
+                "Leaving out single rows is not available on a device: give cv=10 or another "
+                "number of folds of several rows, or device=None."
+            )
+        return False
+
+    def leave_out(self, *args: Any, **options: Any) -> FloatArray:
+        """Refuse, as `leaves_out` has said."""
+        raise InvalidInputError("Leaving out single rows is not available on a device.")
+
+    def sums(
+        self,
+        kernel: Kernel,
+        Z: FloatArray,
+        models: list[Expansion],
+        folds: AnyFolds,
+        loss: RowLoss,
+    ) -> FloatArray:
+        """Return sums (c, v) of a loss over the test rows of each fold by that fold's models."""
+        assert isinstance(folds, Folds)
+        xp, names = self.device.xp, ["Y", "labels", "loss_weight"]
+        names = [name for name in names if name in self.blocks.columns]
+        found = []
+        for model, rows in zip(models, folds.test, strict=True):
+            total = np.zeros(int(model.coef.shape[0]))
+
+            def use(outputs: Array, block: Named, total: FloatArray = total) -> None:
+                outputs = xp.permute_dims(outputs, (1, 0, 2))
+                truth = Truth(block["Y"], block.get("labels"), block.get("loss_weight"))
+                values = loss.rows(outputs, truth)
+                weight = truth.weight
+                if weight is None:
+                    weight = xp.ones(
+                        outputs.shape[1], dtype=values.dtype, device=self.device.device
+                    )
+                total += to_numpy(xp.matmul(values, weight[:, None]))[:, 0]
+
+            self._pass(kernel, Z, model, np.sort(rows), names, use)
+            found.append(total)
+        return np.stack(found, 1)
+
+    def outputs(
+        self, kernel: Kernel, Z: FloatArray, models: list[Expansion], folds: AnyFolds
+    ) -> Iterator[tuple[FloatArray, Truth]]:
+        """Yield, fold by fold, the outputs (c, t, k) of its models for its test rows."""
+        assert isinstance(folds, Folds)
+        for model, rows in zip(models, folds.test, strict=True):
+            at = np.argsort(rows, kind="stable")
+            out = np.empty((int(model.coef.shape[0]), len(rows), int(model.coef.shape[2])))
+            done = 0
+
+            def use(outputs: Array, block: Named, at: IntArray = at, out: FloatArray = out) -> None:
+                nonlocal done
+                part = at[done : done + int(outputs.shape[0])]
+                out[:, part] = np.moveaxis(to_numpy(outputs), 1, 0)
+                done += len(part)
+
+            self._pass(kernel, Z, model, rows[at], [], use)
+            yield out, self.host.truth.take(rows)
+
+    def _pass(
+        self,
+        kernel: Kernel,
+        Z: FloatArray,
+        model: Expansion,
+        order: IntArray,
+        names: list[str],
+        use: Any,
+    ) -> None:
+        cells = [slice(0, len(order))]
+        use_outputs(kernel, self.blocks, Z, *model, order, cells, names, use)
+
+    def outputs_at_once(self, n_models: int) -> int:
+        """Return of how many models the outputs of all rows can be held at a time."""
+        return self.host.outputs_at_once(n_models)
+
+    def evaluate(
+        self, kernel: Kernel, X: FloatArray, Z: FloatArray, coef: FloatArray, intercept: FloatArray
+    ) -> FloatArray:
+        """Return the outputs (t, k) of one model."""
+        return expand_on_device(self.device, kernel, X, Z, coef, intercept)
+
+    def products(
+        self, kernel: Kernel, Z: FloatArray, task: Classes | None, *, keep: bool
+    ) -> KernelProducts:
+        """Return what conjugate gradients need of the rows."""
+        check_device_kernel(kernel)
+        return KernelProducts(
+            kernel,
+            lambda: self._row_blocks(task),
+            self.put(Z),
+            self.n_outputs,
+            offset=self.put(self.host.target_offset()),
+            keep=keep,
+            threads=1,
+        )
+
+    def _row_blocks(self, task: Classes | None) -> Iterator[RowBlock]:
+        xp, table = self.device.xp, self.host.table(task)
+        cells = [slice(0, self.n_rows)]
+        names = [name for name in ("Y", "weight", "labels") if name in self.blocks.columns]
+        for _, block in self.blocks.blocks(None, cells, names):
+            Y, weight = block["Y"], block.get("weight")
+            if task is not None:
+                labels = xp.astype(block["labels"], xp.int64)
+                own = xp.take(self.put(table.factors), labels, axis=0)
+                weight = own if weight is None else weight * own
+                Y = xp.take(self.put(table.targets), labels, axis=0)
+                if len(task.groups()) > 1:
+                    weight = weight[:, None] * xp.astype(Y != 0, Y.dtype)
+            yield RowBlock(block["X"], Y, weight)
+
+    def reweighted(self, *args: Any, **options: Any) -> tuple[FloatArray, FloatArray, int]:
+        """Refuse: weights of rows are computed on the host."""
+        raise InvalidInputError(
+            "Only loss='squared' is available on a device: give it, or device=None."
+        )
+
+    def map(self, kernel: Kernel, Z: FloatArray) -> NystromMap:
+        """Return the Nystrom map of prototypes, on the device."""
+        return nystrom_map(kernel, self.put(Z))
+
+    def put(self, array: Any) -> Array:
+        """Return the numbers on the device."""
+        return self.device.put(np.asarray(array, dtype=np.float64))
+
+    def has_room(self, n_bytes: int) -> bool:
+        """Return whether so much memory of the device is free."""
+        return self.device.free_bytes() >= n_bytes
+
+    def tested(self, folds: AnyFolds) -> Folds:
+        """Return the folds themselves."""
+        return self.host.tested(folds)
+
+    def holds(self, keys: Any, seed: int) -> BoolArray:
+        """Return which of some hashes of rows are among the rows."""
+        return np.isin(keys, hash_rows(self.content, seed))
+
+

@@ -1,0 +1,349 @@
+"""Rows in main memory, computed with NumPy and threads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lssvm._core.arrays import BoolArray, FloatArray, IntArray
+from lssvm._core.namespace import is_sparse
+from lssvm._core.threads import run_blocks, slices
+from lssvm.data.source import ArraySource, LookedUp
+from lssvm.engines.base import AnyFolds, Expansion
+from lssvm.folds.content import Folds, hash_rows
+from lssvm.kernels import Kernel, evaluate_expansion, resolve_gamma
+from lssvm.moments import Moments, NystromMap, accumulate, nystrom_map
+from lssvm.moments.cells import FoldMoments, make_cells
+from lssvm.solvers.leave_out import leave_out_predictions
+from lssvm.solvers.pcg_rows import KernelProducts, RowBlock
+from lssvm.solvers.reweighting import solve_reweighted
+from lssvm.tasks import Classes, RowLoss, Truth
+from lssvm.tasks.weights import times
+
+_BLOCK = 1024  # rows whose outputs are computed at a time
+_CHUNK = 8192  # rows of a part of a pass of conjugate gradients
+_MANY = 20  # more folds than this, of equal rows each, are left out in closed form
+_COUNTED = 200_000  # different rows that are counted one by one
+
+
+@dataclass(frozen=True, eq=False)
+class HostRows:
+    """Rows of arrays.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+    Y : array of shape (n, k), or what it is looked up in
+        Targets.
+    weight : array of shape (n,) or None, default=None
+        Weights of the rows in the fit; without class weights where moments are kept per class.
+    labels : int array of shape (n,) or None, default=None
+        Class numbers.
+    loss_weight : array of shape (n,) or None, default=None
+        Weights in losses, class weights included; None: as in the fit.
+    sample_weight : array of shape (n,) or None, default=None
+        Weights as the caller gave them, which is what a scorer sees.
+    positions : int array of shape (n,) or None, default=None
+        Rows of the caller's data that these are; None: all, in order.
+    given : tuple or None, default=None
+        X and y as the caller gave them, which is what a splitter sees.
+    by_position : bool, default=False
+        Whether folds follow positions, as those of rows that are read in blocks do.
+    budget, threads : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.engines.host import HostRows
+    >>> from lssvm.kernels import Linear
+    >>> X = np.arange(4.0)[:, None]
+    >>> HostRows(X, 2 * X).moments(Linear(), np.eye(1), None, None).whole[0].cross
+    array([[28.]])
+    """
+
+    X: NDArray[Any]
+    Y: NDArray[Any] | LookedUp
+    weight: FloatArray | None = None
+    labels: IntArray | None = None
+    loss_weight: FloatArray | None = None
+    sample_weight: FloatArray | None = None
+    positions: IntArray | None = None
+    given: tuple[Any, Any] | None = None
+    by_position: bool = False
+    budget: int = 2**31
+    threads: int = 1
+
+    @property
+    def n_rows(self) -> int:
+        """Rows there are."""
+        return int(self.X.shape[0])
+
+    @property
+    def n_outputs(self) -> int:
+        """Targets of a row, k."""
+        return int(self.Y.shape[1])
+
+    @property
+    def sample(self) -> HostRows:
+        """All rows."""
+        return self
+
+    @property
+    def rereads(self) -> bool:
+        """Another pass costs its computations alone."""
+        return True
+
+    @property
+    def on_device(self) -> bool:
+        """NumPy computes."""
+        return False
+
+    @property
+    def content(self) -> Any:
+        """The features, where they can be hashed fastest."""
+        return self.X
+
+    @property
+    def truth(self) -> Truth:
+        """What is known of all rows, for losses."""
+        weight = self.weight if self.loss_weight is None else self.loss_weight
+        return Truth(self.Y, self.labels, weight, self.sample_weight, self.X)
+
+    @cached_property
+    def row_numbers(self) -> IntArray:
+        """Rows of the caller's data that these are."""
+        return np.arange(self.n_rows) if self.positions is None else self.positions
+
+    def gamma_scale(self) -> float:
+        """Return gamma="scale" of the rows."""
+        return float(resolve_gamma("scale", self.X, self.weight))
+
+    def n_distinct(self) -> int:
+        """Return the number of different rows."""
+        return count_distinct(self.content)
+
+    def moments(
+        self,
+        kernel: Kernel,
+        Z: FloatArray,
+        folds: AnyFolds | None = None,
+        task: Classes | None = None,
+    ) -> FoldMoments:
+        """Return the moments of every fold in one pass: n m^2 + 2 n m d operations."""
+        assert folds is None or isinstance(folds, Folds)
+        q = 0 if task is None else task.n_classes
+        layout = make_cells(folds, self.n_rows, None if task is None else self.labels, q)
+        Y = self.Y if task is None else np.zeros((self.n_rows, 0))
+        source = ArraySource(self.X, Y, self.weight, layout.order)
+        cells = accumulate(
+            kernel, source, Z, layout.cells, budget=self.budget, threads=self.threads
+        )
+        layout = replace(layout, order=None)  # 4 bytes a row, of no further use
+        return FoldMoments(layout, cells, task)
+
+    def leaves_out(self, folds: AnyFolds) -> bool:
+        """Return whether there are many folds, each of one row or of equal ones."""
+        assert isinstance(folds, Folds)
+        if folds.train is not None or len(folds) <= _MANY:
+            return False
+        several = [rows for rows in folds.test if len(rows) > 1]
+        return all(bool(np.all(self.X[rows] == self.X[rows[0]])) for rows in several)
+
+    def leave_out(
+        self,
+        kernel: Kernel,
+        Z: FloatArray,
+        folds: AnyFolds,
+        moments: Moments,
+        map: NystromMap,
+        C: FloatArray,
+        targets: FloatArray | None = None,
+        weight: FloatArray | None = None,
+    ) -> FloatArray:
+        """Return predictions (c, n, k) for rows by models without their fold."""
+        assert isinstance(folds, Folds)
+        Y = np.asarray(self.Y) if targets is None else targets
+        own = times(self.weight, weight)
+        return leave_out_predictions(
+            kernel, self.X, Y, Z, folds.test, moments, map, C, own, threads=self.threads
+        )
+
+    def sums(
+        self,
+        kernel: Kernel,
+        Z: FloatArray,
+        models: list[Expansion],
+        folds: AnyFolds,
+        loss: RowLoss,
+    ) -> FloatArray:
+        """Return sums (c, v) of a loss over the test rows of each fold by that fold's models."""
+        assert isinstance(folds, Folds)
+        truth = self.truth
+
+        def add(v: int) -> FloatArray:
+            outputs, rows = _block_outputs(kernel, self.X, Z, models[v]), folds.test[v]
+            total = np.zeros(len(models[v].coef))
+            for part in slices(len(rows), _BLOCK):
+                some = truth.take(rows[part])
+                weight = np.ones(len(rows[part])) if some.weight is None else some.weight
+                total += loss.rows(outputs(rows[part]), some) @ weight
+            return total
+
+        return np.stack(run_blocks(add, range(len(folds)), self.threads), 1)
+
+    def outputs(
+        self, kernel: Kernel, Z: FloatArray, models: list[Expansion], folds: AnyFolds
+    ) -> Iterator[tuple[FloatArray, Truth]]:
+        """Yield, fold by fold, the outputs (c, t, k) of its models for its test rows."""
+        assert isinstance(folds, Folds)
+        for model, rows in zip(models, folds.test, strict=True):
+            evaluate = _block_outputs(kernel, self.X, Z, model)
+            out = np.empty((model.coef.shape[0], len(rows), model.coef.shape[2]))
+
+            def fill(part: slice, rows: IntArray = rows, out: FloatArray = out) -> None:
+                out[:, part] = evaluate(rows[part])  # noqa: B023
+
+            run_blocks(fill, slices(len(rows), _BLOCK), self.threads)
+            yield out, self.truth.take(rows)
+
+    def outputs_at_once(self, n_models: int) -> int:
+        """Return of how many models the outputs of all rows can be held at a time."""
+        each = 3 * 8 * self.n_rows * self.n_outputs
+        return int(max(1, min(n_models, 0.25 * self.budget // each)))
+
+    def evaluate(
+        self, kernel: Kernel, X: FloatArray, Z: FloatArray, coef: FloatArray, intercept: FloatArray
+    ) -> FloatArray:
+        """Return the outputs (t, k) of one model."""
+        return evaluate_expansion(
+            kernel, X, Z, coef, intercept, budget=self.budget, threads=self.threads
+        )
+
+    def products(
+        self, kernel: Kernel, Z: FloatArray, task: Classes | None, *, keep: bool
+    ) -> KernelProducts:
+        """Return what conjugate gradients need of the rows."""
+        n = self.n_rows
+
+        def blocks() -> Iterator[RowBlock]:
+            for part in slices(n, int(np.clip(n // 16, 1024, _CHUNK))):
+                weight = None if self.weight is None else self.weight[part]
+                labels = None if self.labels is None else self.labels[part]
+                yield row_block(self.X[part], self.Y[part], weight, labels, task, self.table(task))
+
+        return KernelProducts(
+            kernel,
+            blocks,
+            Z,
+            self.n_outputs,
+            offset=self.target_offset(),
+            keep=keep,
+            threads=self.threads,
+        )
+
+    def table(self, task: Classes | None) -> Any:
+        """Return targets and weights of the classes, where moments would be kept per class."""
+        if task is None:
+            return None
+        assert self.labels is not None
+        return task.table(task.counts(self.labels, self.weight))
+
+    def target_offset(self) -> FloatArray:
+        """Return what is taken off the targets for the sake of rounding: their mean."""
+        if self.labels is not None:
+            return np.zeros(self.n_outputs)
+        return np.asarray(np.average(self.Y, axis=0, weights=self.weight), dtype=np.float64)
+
+    def reweighted(
+        self,
+        kernel: Kernel,
+        Z: FloatArray,
+        map: NystromMap,
+        C: float,
+        loss: str,
+        start: tuple[FloatArray, FloatArray],
+        output: int,
+        **options: Any,
+    ) -> tuple[FloatArray, FloatArray, int]:
+        """Minimise another loss than the squares for one output; also return the steps."""
+        return solve_reweighted(
+            kernel,
+            self.X,
+            self.Y[:, [output]],
+            Z,
+            map,
+            C,
+            loss,
+            start,
+            self.weight,
+            budget=self.budget,
+            threads=self.threads,
+            **options,
+        )
+
+    def map(self, kernel: Kernel, Z: FloatArray) -> NystromMap:
+        """Return the Nystrom map of prototypes."""
+        return nystrom_map(kernel, Z)
+
+    def put(self, array: Any) -> Any:
+        """Return the array itself."""
+        return array
+
+    def has_room(self, n_bytes: int) -> bool:
+        """Return whether so much may be kept: what is needed was asked for before."""
+        return True
+
+    def tested(self, folds: AnyFolds) -> Folds:
+        """Return the folds themselves."""
+        assert isinstance(folds, Folds)
+        return folds
+
+    def holds(self, keys: Any, seed: int) -> BoolArray:
+        """Return which of some hashes of rows are among the rows."""
+        return np.isin(keys, hash_rows(self.content, seed))
+
+
+def _block_outputs(kernel: Kernel, X: NDArray[Any], Z: FloatArray, model: Expansion) -> Any:
+    c, m, k = model.coef.shape
+    flat = np.ascontiguousarray(np.moveaxis(model.coef, 1, 0)).reshape(m, c * k)
+    Z = np.asarray(Z, dtype=np.float64)
+
+    def outputs(rows: IntArray) -> FloatArray:
+        block = np.asarray(X[rows], dtype=np.float64)
+        values = (np.asarray(kernel(block, Z)) @ flat).reshape(-1, c, k)
+        return np.asarray(np.moveaxis(values, 1, 0) + model.intercept[:, None, :])
+
+    return outputs
+
+
+def row_block(X: Any, Y: Any, weight: Any, labels: Any, task: Any, table: Any) -> RowBlock:
+    """Return rows as conjugate gradients take them, with the targets and weights of classes."""
+    if task is None:
+        return RowBlock(X, Y, weight)
+    factor = table.factors[labels]
+    weight = factor if weight is None else weight * factor
+    Y = table.targets[labels]
+    if len(task.groups()) > 1:
+        weight = weight[:, None] * (Y != 0)
+    return RowBlock(X, Y, weight)
+
+
+def count_distinct(rows: Any) -> int:
+    """Return the number of different rows; beyond 200,000 an estimate from their hashes."""
+    n = int(rows.shape[0])
+    if n <= _COUNTED or is_sparse(rows):
+        return len(np.unique(hash_rows(rows)))
+    hashes = np.empty(0, dtype=np.uint64)
+    for part in slices(n, _COUNTED):
+        new = hash_rows(rows[part])
+        if len(hashes) > _COUNTED:
+            new = new[new < hashes[-1]]
+        hashes = np.unique(np.concatenate([hashes, new]))[: _COUNTED + 1]
+    if len(hashes) <= _COUNTED:
+        return len(hashes)
+    return min(n, round(_COUNTED * (2.0**64 / float(hashes[-1]))))

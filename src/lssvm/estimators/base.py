@@ -1,0 +1,390 @@
+"""What all estimators share: a fitted one HAS a record, and everything it says is read from it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from lssvm._core.arrays import BoolArray, FloatArray, IntArray
+from lssvm._core.device import is_foreign
+from lssvm._core.errors import InvalidInputError
+from lssvm._core.namespace import Array
+from lssvm.estimators.callbacks import CallbackSupportMixin
+from lssvm.estimators.new_rows import HostNewRows, NewRows, check_new_host_rows, like
+from lssvm.recipes.record import Fit, Resources
+from lssvm.recipes.settings import KernelChoice, check_option, resources_of
+from lssvm.tasks import Classes, Numbers
+from lssvm.uncertainty import (
+    METHODS,
+    DualPosterior,
+    FixedPosterior,
+    Probabilities,
+    Residuals,
+    calibrate,
+    check_coverage,
+)
+
+
+class KernelEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
+    """Base of the estimators: publishes a record, and opens rows that predictions are asked for."""
+
+    record_: Fit
+    kernel: Any
+    gamma: Any
+    degree: int
+    coef0: float
+    memory_budget: Any
+    n_jobs: int | None
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "record_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        choice = self._kernel_choice()
+        tags.input_tags.pairwise = choice.precomputed
+        tags.input_tags.sparse = choice.accepts_sparse and not tags.array_api_support
+        return tags
+
+    def _kernel_choice(self) -> KernelChoice:
+        return KernelChoice(self.kernel, self.gamma, self.degree, self.coef0)
+
+    def _resources(self) -> Resources:
+        return resources_of(self.memory_budget, self.n_jobs)
+
+    def _forget_fit(self) -> None:
+        """Remove what an earlier fit has left, so that a fit that fails leaves no fitted model."""
+        for name in [n for n in vars(self) if n.endswith("_") and not n.startswith("_")]:
+            delattr(self, name)
+
+    def _publish(self, fit: Fit, namespace_of: Array | None = None) -> Any:
+        """Keep the record, and set what follows from it as attributes.
+
+        Arrays are published in the namespace and on the device of ``namespace_of``.
+        """
+        published: dict[str, Any] = {
+            "C_": fit.published_C,
+            "gamma_": fit.gamma,
+            "dual_coef_": fit.coef,
+            "intercept_": fit.intercept,
+            "support_": fit.support,
+            "n_iter_": fit.iterations,
+        }
+        if not fit.kernel.name == "precomputed":
+            published["support_vectors_"] = fit.basis
+        if isinstance(fit.task, Classes):
+            published |= {"classes_": fit.task.classes, "code_": fit.task.code}
+        if fit.threshold is not None:
+            published["threshold_"] = fit.threshold
+        if fit.relevance is not None:
+            published["feature_relevance_"] = fit.relevance
+        if fit.tuning is not None:
+            published |= {
+                "cv_results_": fit.tuning.cv_results,
+                "best_score_": fit.tuning.best_score,
+                "n_evaluations_": fit.tuning.n_evaluations,
+                "tuning_result_": fit.tuning.result,
+            }
+        if fit.details is not None:
+            published |= fit.details.published(fit)
+        for name, value in published.items():
+            if value is None and name == "cv_results_":
+                continue
+            keep = namespace_of is None or name == "classes_"
+            setattr(self, name, value if keep else like(value, namespace_of))
+        self._cache: dict[str, Any] = {}
+        self.record_ = fit  # last: from here on the model is fitted
+        return self
+
+    def _new_rows(self, X: Any) -> NewRows:
+        """Return rows that something is asked for, checked, with the verbs of their kind."""
+        check_is_fitted(self)
+        return HostNewRows(check_new_host_rows(self, X), self._resources())
+
+    def _outputs(self, X: Any) -> tuple[NewRows, FloatArray]:
+        rows = self._new_rows(X)
+        return rows, np.asarray(rows.outputs(self.record_), dtype=np.float64)
+
+
+def _calibrates(model: Any) -> bool:
+    return model.calibration is not None
+
+
+class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
+    """What classifiers say: decisions, probabilities, sets of classes."""
+
+    calibration: str | None
+    decoding: str | None
+    classes_: NDArray[Any]
+
+    def _check_calibration(self) -> None:
+        if self.calibration is not None:
+            check_option("calibration", self.calibration, METHODS)
+
+    @property
+    def _task(self) -> Classes:
+        task = self.record_.task
+        assert isinstance(task, Classes)
+        return task
+
+    def decision_function(self, X: Any) -> Any:
+        """Return the outputs as scores.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), Scan, Dask array or data frame
+            What `fit` takes, without a target.
+
+        Returns
+        -------
+        array of shape (n,) for two classes, else (n, n_classes)
+            For two classes positive on the side of the second; else the higher the likelier.
+        """
+        rows, task = self._new_rows(X), self._task
+        empty = np.empty((0, task.n_classes) if task.n_classes > 2 else 0)
+        return rows.apply(self.record_, task.scores, empty, "decision_function")
+
+    def predict(self, X: Any) -> Any:
+        """Return the classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        return self._predict_classes(X)
+
+    def _predict_classes(self, X: Any, out: Any = None) -> Any:
+        rows, task = self._new_rows(X), self._task
+        if out is not None:
+            return rows.write(self.record_, task.predict, out)
+        return rows.apply(self.record_, task.predict, task.classes[:0], "predict")
+
+    @available_if(_calibrates)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Any:
+        """Return probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+
+        Returns
+        -------
+        array of shape (n, n_classes)
+
+        Notes
+        -----
+        Scores of rows that the model had not seen when it scored them are turned into
+        probabilities by a sigmoid or a monotone function [Platt1999]_ [Zadrozny2002]_: the scores
+        of cross-validation where C or gamma were tuned, else leave-one-out scores in closed form.
+        More than two classes are put together from pairs [Wu2004]_ or normalised. The class that
+        `predict` names is always the most probable one.
+        """
+        rows = self._new_rows(X)
+        probabilities = self._probabilities()
+        work = partial(_class_probabilities, probabilities, self._task)
+        empty = np.empty((0, self._task.n_classes))
+        return rows.apply(self.record_, work, empty, "predict_proba")
+
+    @available_if(_calibrates)  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Return logarithms of `predict_proba`, shape (n, n_classes)."""
+        p = self.predict_proba(X)
+        return np.asarray(np.log(np.maximum(p, np.finfo(np.float64).tiny)))
+
+    @available_if(_calibrates)  # type: ignore[untyped-decorator]
+    def predict_set(self, X: Any, coverage: float = 0.9) -> Any:
+        """Return sets of classes that contain the right one with a given probability.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        coverage : float, default=0.9
+            Between 0 and 1.
+
+        Returns
+        -------
+        bool array of shape (n, n_classes)
+            Which classes are in the set of a row; the predicted one always is.
+        """
+        coverage = check_coverage(coverage)
+        self.record_.need("prediction", "Prediction sets")
+        rows = self._new_rows(X)
+        work = partial(_class_sets, self._probabilities(), self._task, coverage)
+        empty = np.empty((0, self._task.n_classes), dtype=bool)
+        return rows.apply(self.record_, work, empty, "predict_set")
+
+    def _probabilities(self) -> Probabilities:
+        """Return the calibration, which is computed when it is first asked for."""
+        fit = self.record_
+        if "probabilities" not in self._cache:
+            fit.need("prediction", "Probabilities")
+            self._cache["probabilities"] = calibrate(
+                fit.memory.out_of_fold(fit, self._resources()),
+                self._task.code,
+                self._task.decoding,
+                "auto" if self.calibration is None else self.calibration,
+            )
+        found: Probabilities = self._cache["probabilities"]
+        return found
+
+
+def _class_probabilities(found: Probabilities, task: Classes, raw: FloatArray) -> FloatArray:
+    return found.of(np.asarray(raw, dtype=np.float64), task.decide(raw))
+
+
+def _class_sets(
+    found: Probabilities, task: Classes, coverage: float, raw: FloatArray
+) -> BoolArray:
+    return found.sets(np.asarray(raw, dtype=np.float64), task.decide(raw), coverage)
+
+
+class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):  # type: ignore[misc]
+    """What regressors say: predictions, standard deviations, intervals."""
+
+    @property
+    def _task(self) -> Numbers:
+        task = self.record_.task
+        assert isinstance(task, Numbers)
+        return task
+
+    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
+        """Return predictions, and how sure the model is of them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        return_std : bool, default=False
+            Also return the standard deviation of the function at every row.
+        return_cov : bool, default=False
+            Also return the covariance of the function between all rows.
+
+        Returns
+        -------
+        y : array of shape (n,) or (n, n_outputs)
+        std : array of the same shape
+            With ``return_std``. That of an observation has ``noise_variance_`` added to its square.
+        cov : array of shape (n, n) or (n, n, n_outputs)
+            With ``return_cov``.
+        """
+        return self._predict_numbers(X, return_std, return_cov)
+
+    def _predict_numbers(
+        self, X: Any, return_std: bool = False, return_cov: bool = False, out: Any = None
+    ) -> Any:
+        if return_std and return_cov:
+            raise InvalidInputError(
+                "return_std and return_cov were both asked for: the standard deviations are the "
+                "square roots of the diagonal of the covariance. Ask for one of them."
+            )
+        if out is not None and (return_std or return_cov):
+            raise InvalidInputError("out= takes predictions alone: ask for error bars without it.")
+        rows, task, fit = self._new_rows(X), self._task, self.record_
+        if out is not None:
+            return rows.write(fit, task.predict, out)
+        empty = np.empty(0 if task.single else (0, task.n_outputs))
+        mean = rows.apply(fit, task.predict, empty, "predict")
+        if return_cov:
+            features = rows.features(fit)
+            n = features.shape[0]
+            cov = np.empty((n, n, fit.coef.shape[1]))
+            for columns, posterior in self._posteriors():
+                relative = posterior.covariance(features)
+                cov[:, :, columns] = relative[:, :, None] * posterior.prior_variance
+            return mean, rows.give(cov[:, :, 0] if task.single else cov)
+        if return_std:
+            std = np.sqrt(self._variance(rows.features(fit), noise=False))
+            return mean, rows.give(task.predict(std))
+        return mean
+
+    def _posteriors(self) -> list[tuple[IntArray, DualPosterior | FixedPosterior]]:
+        fit = self.record_
+        if "posteriors" not in self._cache:
+            fit.need("prediction", "Error bars")
+            self._cache["posteriors"] = fit.memory.posteriors(fit, self._resources())
+        found: list[tuple[IntArray, DualPosterior | FixedPosterior]] = self._cache["posteriors"]
+        return found
+
+    @property
+    def noise_variance_(self) -> Any:
+        """Variance of the noise: a number, or one per output."""
+        check_is_fitted(self)
+        try:
+            parts = self._posteriors()
+        except InvalidInputError as error:  # there is no such attribute, as `hasattr` is to find
+            raise AttributeError(str(error)) from error
+        noise = np.empty(sum(len(columns) for columns, _ in parts))
+        for columns, posterior in parts:
+            noise[columns] = posterior.noise_variance
+        if self._task.single:
+            return float(noise[0])
+        published = self.dual_coef_
+        return like(noise, published) if is_foreign(published) else noise
+
+    def _variance(self, X: Any, *, noise: bool) -> FloatArray:
+        """Return the variance of the function, or of a new observation, shape (n, k)."""
+        parts = self._posteriors()
+        out = np.empty((X.shape[0], sum(len(columns) for columns, _ in parts)))
+        for columns, posterior in parts:
+            out[:, columns] = posterior.variance(X)[:, None] * posterior.prior_variance
+            if noise:
+                out[:, columns] += posterior.noise_variance
+        return out
+
+    def _residuals(self) -> Residuals:
+        fit = self.record_
+        if "residuals" not in self._cache:
+            fit.need("prediction", "Intervals")
+            self._posteriors()
+            self._cache["residuals"] = fit.memory.residuals(fit, self._resources())
+        found: Residuals = self._cache["residuals"]
+        return found
+
+    def predict_interval(self, X: Any, coverage: float = 0.95) -> Any:
+        """Return intervals that contain a new observation with a given probability.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        coverage : float, default=0.95
+            Between 0 and 1.
+
+        Returns
+        -------
+        array of shape (n, 2) or (n, n_outputs, 2)
+            Lower and upper ends; each output has its own promise.
+
+        Notes
+        -----
+        The prediction plus and minus a multiple of the local standard deviation of an observation.
+        The multiple is the conformal quantile of the residuals of rows that the model had not seen
+        when it predicted them, in units of the standard deviation there: the residuals of
+        cross-validation where C or gamma were tuned, else leave-one-out residuals in closed form.
+        So the coverage does not rest on the Gaussian model, only the shape of the intervals does;
+        it is the promise of the jackknife [Barber2021]_, which holds for rows drawn
+        as the training rows were and a model that one row does not change much. Too few rows for a
+        coverage give infinite intervals and a warning.
+
+        The first call computes the residuals where `fit` has not; later ones cost what
+        ``predict(X, return_std=True)`` costs.
+        """
+        coverage = check_coverage(coverage)
+        rows, raw = self._outputs(X)
+        scale = np.sqrt(self._variance(rows.features(self.record_), noise=True))
+        residuals = self._residuals()
+        out = np.empty((*raw.shape, 2))
+        for j in range(raw.shape[1]):
+            low, high = residuals.factor(coverage, j)
+            with np.errstate(invalid="ignore"):  # 0 times infinity
+                ends = raw[:, j, None] + scale[:, j, None] * np.array([low, high])
+            out[:, j] = np.where(np.isnan(ends), np.array([-np.inf, np.inf]), ends)
+        return rows.give(out[:, 0] if self._task.single else out)

@@ -1,0 +1,328 @@
+"""Rows that predictions are asked for: arrays, arrays on a device, scans, Dask collections.
+
+What they are is found out once, where they are opened; then each kind has the same verbs.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import validate_data
+
+from lssvm._core.arrays import FloatArray
+from lssvm._core.device import Device, is_foreign
+from lssvm._core.errors import InvalidInputError
+from lssvm._core.memory import require
+from lssvm._core.namespace import Array, device, get_namespace, to_numpy
+from lssvm._core.threads import run_stream, slices
+from lssvm.data.raw import CHUNK, RawBlock, plain_features
+from lssvm.data.scanning import Scan
+from lssvm.data.writing import write_table
+from lssvm.engines.device_expansion import expand_on_device
+from lssvm.recipes.record import Fit, Resources
+
+Finish = Callable[[FloatArray], Any]
+
+
+class NewRows(Protocol):
+    """Rows that something is asked for."""
+
+    def apply(self, fit: Fit, finish: Finish, empty: NDArray[Any], method: str) -> Any:
+        """Return ``finish`` of the outputs of all rows, as the kind of rows wants it."""
+
+    def outputs(self, fit: Fit) -> FloatArray:
+        """Return the outputs (n, k) as a NumPy array."""
+
+    def features(self, fit: Fit) -> Any:
+        """Return the features (n, d) in main memory."""
+
+    def give(self, array: Any) -> Any:
+        """Return an array as the caller's rows are."""
+
+    def write(self, fit: Fit, finish: Finish, out: Any) -> str:
+        """Write ``finish`` of the outputs to a file, which appears when it is complete."""
+
+
+@dataclass(frozen=True, eq=False)
+class HostNewRows:
+    """Rows in main memory."""
+
+    X: Any
+    resources: Resources
+
+    def apply(self, fit: Fit, finish: Finish, empty: NDArray[Any], method: str) -> Any:
+        """Return ``finish`` of the outputs of all rows."""
+        return finish(self.outputs(fit))
+
+    def outputs(self, fit: Fit) -> FloatArray:
+        """Return the outputs (n, k)."""
+        return fit.outputs(self.X, self.resources)
+
+    def features(self, fit: Fit) -> Any:
+        """Return the features."""
+        return self.X
+
+    def give(self, array: Any) -> Any:
+        """Return the array itself."""
+        return array
+
+    def write(self, fit: Fit, finish: Finish, out: Any) -> str:
+        """Write ``finish`` of the outputs to a file."""
+        raw = self.outputs(fit)
+        return _write((raw[part] for part in slices(len(raw), CHUNK)), finish, out)
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceNewRows:
+    """Rows that a device computes with; answers are as the caller's arrays are."""
+
+    X: Any
+    place: Device
+    like: Array | None
+
+    def apply(self, fit: Fit, finish: Finish, empty: NDArray[Any], method: str) -> Any:
+        """Return ``finish`` of the outputs of all rows."""
+        return self.give(finish(self.outputs(fit)))
+
+    def outputs(self, fit: Fit) -> FloatArray:
+        """Return the outputs (n, k) as a NumPy array."""
+        out = np.empty((int(self.X.shape[0]), fit.coef.shape[1]))
+        for columns, kernel, coef, intercept in fit.expansions():
+            out[:, columns] = expand_on_device(
+                self.place, kernel, self.X, fit.basis, coef, intercept
+            )
+        return out
+
+    def features(self, fit: Fit) -> Any:
+        """Return the features in main memory."""
+        return np.asarray(to_numpy(self.X), dtype=np.float64)
+
+    def give(self, array: Any) -> Any:
+        """Return an array in the namespace and on the device of the caller's rows."""
+        return array if self.like is None else like(array, self.like)
+
+    def write(self, fit: Fit, finish: Finish, out: Any) -> str:
+        """Write ``finish`` of the outputs to a file."""
+        raw = self.outputs(fit)
+        return _write((raw[part] for part in slices(len(raw), CHUNK)), finish, out)
+
+
+@dataclass(frozen=True, eq=False)
+class ScanNewRows:
+    """Rows that are read in blocks; a scan of the columns that the model was fitted with."""
+
+    data: Scan
+    preparation: Any
+    resources: Resources
+    place: Device | None = None
+
+    def _features(self, block: RawBlock) -> FloatArray:
+        if self.preparation is None:
+            return plain_features(block)
+        return np.asarray(self.preparation.transform(block))
+
+    def blocks(self, fit: Fit) -> Iterator[tuple[RawBlock, FloatArray]]:
+        """Yield blocks of rows with their outputs (b, k)."""
+        if self.place is not None:
+            return (
+                (block, DeviceNewRows(self._features(block), self.place, None).outputs(fit))  # type: ignore[arg-type]
+                for block in self.data.blocks()
+            )
+        one = replace(self.resources, threads=1)
+
+        def work(block: RawBlock) -> tuple[RawBlock, FloatArray]:
+            return block, fit.outputs(self._features(block), one)
+
+        return run_stream(work, self.data.blocks(), self.resources.threads)
+
+    def stream(self, fit: Fit) -> Iterator[FloatArray]:
+        """Yield the outputs (b, k), block by block, wherever they are computed."""
+        if not self.data.distributed:
+            return (outputs for _, outputs in self.blocks(fit))
+        light = replace(self, data=None, resources=replace(self.resources, threads=1))  # type: ignore[arg-type]
+        work = partial(_outputs_of_part, light, light_record(fit))
+        return chain.from_iterable(self.data.stream(work))
+
+    def reduce(self, fit: Fit, work: Callable[..., Any], combine: Callable[..., Any]) -> Any:
+        """Combine what ``work(blocks)`` returns for the rows, or for the parts of workers."""
+        if not self.data.distributed:
+            return work(self.blocks(fit))
+        light = replace(self, data=None, resources=replace(self.resources, threads=1))  # type: ignore[arg-type]
+        return self.data.reduce(partial(_on_part, light, light_record(fit), work), combine)
+
+    def apply(self, fit: Fit, finish: Finish, empty: NDArray[Any], method: str) -> Any:
+        """Return ``finish`` of the outputs: an array, or a Dask array of rows on a cluster."""
+        if not self.data.distributed:
+            return finish(self.outputs(fit))
+        import dask.array as da
+
+        reader: Any = self.data.reader
+        light = replace(self, data=None, resources=replace(self.resources, threads=1))  # type: ignore[arg-type]
+        work = partial(_finished_part, light, light_record(fit), finish)
+        found = reader.delayed(self.data, work)
+        sizes = [part.rows for part in reader.parts]
+        chunks = [
+            da.from_delayed(value, (size, *empty.shape[1:]), dtype=empty.dtype, meta=empty)
+            for value, size in zip(found, sizes, strict=True)
+        ]
+        return da.concatenate(chunks)
+
+    def outputs(self, fit: Fit) -> FloatArray:
+        """Return the outputs (n, k)."""
+        return np.concatenate(list(self.stream(fit)))
+
+    def features(self, fit: Fit) -> Any:
+        """Return the features of all rows at once, where they fit."""
+        n, d = self.data.n_rows, fit.basis.shape[1]
+        require(
+            8 * n * d,
+            self.resources.budget,
+            what=f"Keeping the features of {n} rows, as error bars need,",
+            advice="Ask for them in parts of the rows, or raise memory_budget.",
+        )
+        return np.concatenate([self._features(block) for block in self.data.blocks()])
+
+    def give(self, array: Any) -> Any:
+        """Return the array itself."""
+        return array
+
+    def write(self, fit: Fit, finish: Finish, out: Any) -> str:
+        """Predict block by block into a file."""
+        return _write(self.stream(fit), finish, out)
+
+
+def _outputs_of_part(rows: ScanNewRows, fit: Fit, part: Scan) -> list[FloatArray]:
+    return [outputs for _, outputs in replace(rows, data=part).blocks(fit)]
+
+
+def _on_part(rows: ScanNewRows, fit: Fit, work: Callable[..., Any], part: Scan) -> Any:
+    return work(replace(rows, data=part).blocks(fit))
+
+
+def _finished_part(rows: ScanNewRows, fit: Fit, finish: Finish, part: Scan) -> NDArray[Any]:
+    return np.asarray(finish(np.concatenate(_outputs_of_part(rows, fit, part))))
+
+
+@dataclass(frozen=True, eq=False)
+class DaskNewRows:
+    """A Dask array or data frame; answers are lazy collections."""
+
+    X: Any
+    light: Any  # an estimator that holds no more than prediction needs
+    scan: ScanNewRows  # the same rows, read in blocks
+
+    def apply(self, fit: Fit, finish: Finish, empty: NDArray[Any], method: str) -> Any:
+        """Return ``finish`` of the outputs as a lazy collection."""
+        X, work = self.X, partial(_of_array, self.light, finish=finish, empty=empty)
+        if hasattr(X, "columns"):
+            meta = _framed(empty, X._meta.index[:0], method)
+            return X.map_partitions(partial(_of_frame, work=work, method=method), meta=meta)
+        X = X.rechunk({1: -1})
+        wide = empty.ndim == 2
+        options = {"chunks": (X.chunks[0], empty.shape[1:])} if wide else {"drop_axis": 1}
+        return X.map_blocks(work, dtype=empty.dtype, meta=empty, **options)
+
+    def outputs(self, fit: Fit) -> FloatArray:
+        """Return the outputs (n, k) as a NumPy array."""
+        return self.scan.outputs(fit)
+
+    def features(self, fit: Fit) -> Any:
+        """Return the features of all rows at once, where they fit."""
+        return self.scan.features(fit)
+
+    def give(self, array: Any) -> Any:
+        """Return the array itself."""
+        return array
+
+    def write(self, fit: Fit, finish: Finish, out: Any) -> str:
+        """Predict block by block into a file."""
+        return self.scan.write(fit, finish, out)
+
+    def reduce(self, fit: Fit, work: Callable[..., Any], combine: Callable[..., Any]) -> Any:
+        """Combine what ``work(blocks)`` returns for the parts of workers."""
+        return self.scan.reduce(fit, work, combine)
+
+
+def _of_array(light: Any, X: Any, finish: Finish, empty: NDArray[Any]) -> NDArray[Any]:
+    if not len(X):
+        return empty
+    return np.asarray(light._new_rows(X).apply(light.record_, finish, empty, ""))
+
+
+def _of_frame(X: Any, work: Callable[[Any], NDArray[Any]], method: str) -> Any:
+    return _framed(work(X), X.index, method)
+
+
+def _framed(values: NDArray[Any], index: Any, method: str) -> Any:
+    import pandas as pd
+
+    if values.ndim == 2:
+        return pd.DataFrame(values, index=index)
+    return pd.Series(values, index=index, name="prediction" if method == "predict" else method)
+
+
+def light_record(fit: Fit) -> Fit:
+    """Return the record without what outputs do not need, to send it to workers."""
+    return replace(fit, memory=None, tuning=None, details=None)  # type: ignore[arg-type]
+
+
+def light_copy(estimator: Any) -> Any:
+    """Return an estimator without what outputs do not need, for one thread of a worker."""
+    light = copy.copy(estimator)
+    kept = ("n_features_in_", "feature_names_in_", "preparation_")
+    for name in [n for n in vars(light) if n.endswith("_") and n not in kept]:
+        vars(light).pop(name)
+    light._cache = {}
+    light.record_ = light_record(estimator.record_)
+    return light.set_params(n_jobs=1)
+
+
+def check_new_host_rows(estimator: Any, X: Any) -> Any:
+    """Check rows in main memory against those of the fit."""
+    sparse = estimator.__sklearn_tags__().input_tags.sparse
+    return validate_data(
+        estimator,
+        X,
+        reset=False,
+        accept_sparse="csr" if sparse else False,
+        dtype=[np.float64, np.float32],
+    )
+
+
+def check_new_device_rows(estimator: Any, X: Array) -> Array:
+    """Check rows on a device against those of the fit, without bringing them to the host."""
+    name, d = type(estimator).__name__, estimator.n_features_in_
+    xp = get_namespace(X)
+    if X.ndim != 2 or X.shape[1] != d:
+        raise InvalidInputError(
+            f"X has shape {tuple(X.shape)} but {name} was fitted with {d} features: give an array "
+            f"of shape (n, {d})."
+        )
+    if X.shape[0] == 0:
+        raise InvalidInputError("X has no rows: give at least one.")
+    if not xp.isdtype(X.dtype, "real floating"):
+        X = xp.astype(X, xp.float64)
+    if not bool(xp.all(xp.isfinite(X))):
+        raise InvalidInputError("X has NaN or infinity: impute or drop those rows.")
+    return X
+
+
+def like(result: Any, X: Array) -> Any:
+    """Return numbers in the namespace and on the device of ``X``; what else there is as it is."""
+    if isinstance(result, tuple):
+        return tuple(like(part, X) for part in result)
+    if not isinstance(result, np.ndarray) or result.dtype.kind not in "biuf" or not is_foreign(X):
+        return result
+    return Device(get_namespace(X), device(X)).put(result)
+
+
+def _write(outputs: Iterator[FloatArray], finish: Finish, out: Any) -> str:
+    return write_table(({"prediction": finish(raw)} for raw in outputs), os.fspath(out))

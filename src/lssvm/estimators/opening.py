@@ -1,0 +1,183 @@
+"""From what a caller gives to training rows and a task: every fit begins here."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d, validate_data
+
+from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.errors import NumericalWarning
+from lssvm.engines.host import HostRows
+from lssvm.recipes.record import Resources
+from lssvm.tasks import Classes, Numbers
+from lssvm.tasks.classes import check_order, distinct_labels
+from lssvm.tasks.weights import check_weight, times
+
+_FLOATS = [np.float64, np.float32]
+
+
+def open_classes(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    *,
+    task: Classes | None = None,
+    by_class: bool = False,
+    sparse: bool = False,
+) -> tuple[HostRows, Classes]:
+    """Check arrays of a classifier.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Whose parameters `multiclass`, `decoding`, `targets` and `class_weight` say what y means.
+    X, y, sample_weight
+        As the caller gave them.
+    task : Classes or None, default=None
+        What the model has learned, where further rows are opened; None: a new fit.
+    by_class : bool, default=False
+        Whether the recipe keeps moments per class, where the task asks for that: weights of rows
+        are then without those of classes, and targets are looked up.
+    sparse : bool, default=False
+        Whether X may be a sparse matrix.
+
+    Returns
+    -------
+    rows : HostRows
+    task : Classes
+    """
+    X, y = validate_data(
+        estimator,
+        X,
+        y,
+        reset=task is None,
+        accept_sparse="csr" if sparse else False,
+        dtype=_FLOATS,
+        order=None if sparse else "C",  # rows are read in blocks
+    )
+    y = column_or_1d(y, warn=True)
+    check_order(y)
+    check_classification_targets(y)
+    given, weight = (X, y), check_weight(sample_weight, X.shape[0])
+    X, y, weight, positions = _positive(X, y, weight)
+    if task is None:
+        task = task_of(estimator, distinct_labels(y))
+    rows = class_rows(
+        task, X, task.numbers(y), weight, estimator._resources(), by_class=by_class
+    )
+    return replace(rows, positions=positions, given=given), task
+
+
+def task_of(estimator: Any, classes: NDArray[Any]) -> Classes:
+    """Return the task that the parameters of a classifier describe."""
+    return Classes.of(
+        classes,
+        multiclass=estimator.multiclass,
+        decoding=estimator.decoding,
+        targets=getattr(estimator, "targets", "label"),
+        class_weight=estimator.class_weight,
+        random_state=estimator.random_state,
+    )
+
+
+def class_rows(
+    task: Classes,
+    X: Any,
+    labels: NDArray[np.integer[Any]],
+    weight: FloatArray | None,
+    resources: Resources,
+    *,
+    by_class: bool,
+    counts: FloatArray | None = None,
+) -> HostRows:
+    """Return rows of known classes, with their targets and weights.
+
+    ``counts`` are the weights of the classes where these rows are a sample of all.
+    """
+    table = task.table(task.counts(labels, weight) if counts is None else counts)
+    own = times(weight, table.row_factors(labels))
+    apart = by_class and task.per_class
+    return HostRows(
+        X,
+        table.looked_up(labels),
+        weight if apart else own,
+        labels,
+        loss_weight=own,
+        sample_weight=weight,
+        budget=resources.budget,
+        threads=resources.threads,
+    )
+
+
+def open_numbers(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    *,
+    task: Numbers | None = None,
+    sparse: bool = False,
+) -> tuple[HostRows, Numbers]:
+    """Check arrays of a regressor; the parameters are those of `open_classes`."""
+    X, y = validate_data(
+        estimator,
+        X,
+        y,
+        reset=task is None,
+        accept_sparse="csr" if sparse else False,
+        dtype=_FLOATS,
+        order=None if sparse else "C",
+        multi_output=True,
+        y_numeric=True,
+    )
+    y = np.asarray(y, dtype=np.float64)
+    given, weight = (X, y), check_weight(sample_weight, X.shape[0])
+    X, y, weight, positions = _positive(X, y, weight)
+    Y = y.reshape(len(y), -1)
+    if task is None:
+        task = Numbers(Y.shape[1], y.ndim == 1)
+    rows = number_rows(X, task.check_outputs(Y), weight, estimator._resources())
+    return replace(rows, positions=positions, given=given), task
+
+
+def number_rows(
+    X: Any, Y: FloatArray, weight: FloatArray | None, resources: Resources
+) -> HostRows:
+    """Return rows with numbers as targets."""
+    _warn_of_offset(Y)
+    return HostRows(
+        X,
+        Y,
+        weight,
+        sample_weight=weight,
+        budget=resources.budget,
+        threads=resources.threads,
+    )
+
+
+def _positive(
+    X: Any, y: Any, weight: FloatArray | None
+) -> tuple[Any, Any, FloatArray | None, IntArray | None]:
+    """Leave out rows of weight zero, which are as if they were not there."""
+    if weight is None:
+        return X, y, None, None
+    positions = np.flatnonzero(weight > 0)
+    return X[positions], y[positions], weight[positions], positions
+
+
+def _warn_of_offset(Y: FloatArray) -> None:
+    spread = Y.std(axis=0)
+    if np.any((spread > 0) & (np.abs(Y.mean(axis=0)) > 1e6 * spread)):
+        warnings.warn(
+            "The targets vary by less than a millionth of their mean, so that rounding shows in "
+            "the cross-validated errors: subtract a constant from y before the fit.",
+            NumericalWarning,
+            stacklevel=5,
+        )

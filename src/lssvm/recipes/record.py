@@ -1,0 +1,207 @@
+"""What a fit leaves: one frozen record, which files, exports, plots and reports read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.errors import InvalidInputError
+from lssvm.kernels import Kernel, evaluate_expansion
+from lssvm.search.space import TuningResult
+from lssvm.tasks import Task
+from lssvm.uncertainty import DualPosterior, FixedPosterior, OutOfFold, Residuals
+
+FORMS = ("support", "prediction", "all")
+"""How much of a model a file holds, from least to all; see `lssvm.save`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Machine:
+    """A kernel, and the outputs that it serves."""
+
+    kernel: Kernel
+    columns: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Tuning:
+    """What tuning has found.
+
+    Attributes
+    ----------
+    results : tuple of TuningResult
+        One, or one for each binary problem that was tuned on its own.
+    best_score : float
+        Cross-validated score of the chosen parameters.
+    n_evaluations : int
+        Pairs of C and gamma that were evaluated.
+    sizes : dict or None
+        Numbers of prototypes that were tried, and their scores.
+    sample : dict or None
+        The search on a sample of the rows, where it was done on one first.
+    """
+
+    results: tuple[TuningResult, ...]
+    best_score: float
+    n_evaluations: int
+    sizes: dict[str, Any] | None = None
+    sample: dict[str, Any] | None = None
+
+    @property
+    def cv_results(self) -> Any:
+        """Parameters and scores of all evaluations, a list of them for several results."""
+        tables = [result.cv_results for result in self.results]
+        return tables[0] if len(tables) == 1 else tables
+
+    @property
+    def result(self) -> Any:
+        """The result, or the list of them."""
+        return self.results[0] if len(self.results) == 1 else list(self.results)
+
+
+class Memory(Protocol):
+    """What a model remembers of its training rows, from which uncertainty follows."""
+
+    def out_of_fold(self, fit: Fit, resources: Resources) -> OutOfFold:
+        """Return scores of rows by models that have not seen them."""
+
+    def posteriors(
+        self, fit: Fit, resources: Resources
+    ) -> list[tuple[IntArray, DualPosterior | FixedPosterior]]:
+        """Return the outputs and their Gaussian posterior."""
+
+    def residuals(self, fit: Fit, resources: Resources) -> Residuals:
+        """Return errors of rows left out, in units of their predicted deviations."""
+
+    def reduced(self, form: str, fit: Fit) -> Memory:
+        """Return what a file of this form keeps."""
+
+
+@dataclass(frozen=True)
+class Resources:
+    """Bytes and threads that a call may use."""
+
+    budget: int
+    threads: int
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A fitted kernel model.
+
+    Attributes
+    ----------
+    task : Classes or Numbers
+        What outputs mean.
+    machines : tuple of Machine
+        Kernels of the outputs: one, or several where problems were tuned on their own.
+    basis : array or sparse matrix of shape (m, d)
+        Rows that kernels are evaluated against; their numbers for a precomputed kernel.
+    coef : array of shape (m, k)
+    intercept : array of shape (k,)
+    C : array of shape (k,)
+    gamma : float, array or None
+        As published: None where the kernel has none.
+    support : int array
+        Rows of the training data that the basis is; -1 for given rows.
+    seed : int
+        What folds and samples were drawn with.
+    memory : Memory
+        What is remembered of the training rows.
+    loss : str
+        What the coefficients minimise.
+    solver : str
+        Who solved the systems.
+    residual : float
+        Relative residual of the solution.
+    iterations : int
+    tuning : Tuning or None
+    relevance : array of shape (d,) or None
+        Shares of the features, with ``gamma="ard"``.
+    threshold : array of shape (k,) or None
+        What was taken off the intercepts.
+    details : object or None
+        What only one family has, such as `FixedDetails`.
+    stored : str
+        "all", or the form of the file that the model was loaded from.
+    """
+
+    task: Task
+    machines: tuple[Machine, ...]
+    basis: Any
+    coef: FloatArray
+    intercept: FloatArray
+    C: FloatArray
+    gamma: Any
+    support: IntArray
+    seed: int
+    memory: Memory
+    loss: str = "squared"
+    solver: str = "direct"
+    residual: float = 0.0
+    iterations: int = 0
+    tuning: Tuning | None = None
+    relevance: FloatArray | None = None
+    threshold: FloatArray | None = None
+    details: Any = None
+    stored: str = "all"
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel of all outputs, or of the first ones."""
+        return self.machines[0].kernel
+
+    @property
+    def published_C(self) -> Any:
+        """One number where all outputs have the same, else an array."""
+        return float(self.C[0]) if len(set(self.C.tolist())) == 1 else self.C
+
+    def expansions(self) -> Iterator[tuple[IntArray, Kernel, FloatArray, FloatArray]]:
+        """Yield columns, kernel, coefficients and intercepts."""
+        for machine in self.machines:
+            columns = machine.columns
+            yield columns, machine.kernel, self.coef[:, columns], self.intercept[columns]
+
+    def outputs(self, X: Any, resources: Resources) -> FloatArray:
+        """Return the outputs (n, k) of rows in main memory."""
+        out = np.empty((X.shape[0], self.coef.shape[1]), self.coef.dtype)
+        for columns, kernel, coef, intercept in self.expansions():
+            out[:, columns] = evaluate_expansion(
+                kernel,
+                X,
+                self.basis,
+                coef,
+                intercept,
+                budget=resources.budget,
+                threads=resources.threads,
+            )
+        return out
+
+    def need(self, form: str, what: str) -> None:
+        """Raise where the file that the model was loaded from left out what is asked for."""
+        if FORMS.index(self.stored) < FORMS.index(form):
+            raise InvalidInputError(
+                f"{what} cannot be had from this model: it was loaded from a file that was saved "
+                f"with keep={self.stored!r}. Save the fitted model with keep={form!r}."
+            )
+
+    def in_form(self, form: str) -> Fit:
+        """Return what a file of this form keeps."""
+        if form == "all":
+            return self
+        tuning = self.tuning
+        if tuning is not None:
+            light = tuple(replace(r, cv_results={}, point=None) for r in tuning.results)
+            tuning = replace(tuning, results=light, sizes=None, sample=None)
+        details = None if self.details is None else self.details.reduced(form, self)
+        return replace(
+            self,
+            memory=self.memory.reduced(form, self),
+            tuning=tuning,
+            details=details,
+            stored=form,
+        )

@@ -1,0 +1,222 @@
+"""Settings of estimators, checked once: what a recipe is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from lssvm._core.arrays import FloatArray
+from lssvm._core.errors import InvalidInputError
+from lssvm._core.memory import as_bytes
+from lssvm._core.random import RandomState, as_generator
+from lssvm._core.threads import n_threads
+from lssvm.folds.content import (
+    Folds,
+    content_folds,
+    content_holdout,
+    restrict_folds,
+    splitter_folds,
+)
+from lssvm.kernels import Kernel, Precomputed, has_gamma, make_kernel, resolve_gamma
+from lssvm.recipes.record import Resources
+
+ARD_KERNELS = ("matern", "rbf")
+"""Kernels whose width may differ between features."""
+
+
+def check_C(C: Any) -> float | None:
+    """Return C as a number, or None for "cv"."""
+    if isinstance(C, str) and C == "cv":
+        return None
+    if isinstance(C, (int, float, np.number)) and type(C) is not bool:
+        value = float(C)
+        if np.isfinite(value) and value > 0:
+            return value
+    raise InvalidInputError(
+        f"C={C!r} is not usable: give a finite number > 0, or 'cv' to choose it by "
+        "cross-validation."
+    )
+
+
+def check_option(name: str, value: Any, options: tuple[str, ...]) -> None:
+    """Refuse what is not among the options."""
+    if value not in options:
+        raise InvalidInputError(f"{name}={value!r} is not known: choose one of {options}.")
+
+
+def is_int(value: Any) -> bool:
+    """Return whether a value is a whole number, and no truth value."""
+    return isinstance(value, (int, np.integer)) and type(value) is not bool
+
+
+def seed_of(random_state: RandomState) -> int:
+    """Return the seed of prototypes, folds and searches; a fixed one for None."""
+    if random_state is None:
+        return 0
+    return int(as_generator(random_state).integers(2**31 - 1))
+
+
+def resources_of(memory_budget: Any, n_jobs: int | None) -> Resources:
+    """Return bytes and threads of a call."""
+    return Resources(as_bytes(memory_budget), n_threads(n_jobs))
+
+
+@dataclass(frozen=True, eq=False)
+class KernelChoice:
+    """A kernel whose parameter may still be open.
+
+    Parameters
+    ----------
+    kernel : str, callable or Kernel
+        A kernel object without gamma, such as ``Matern(nu=2.5)``, takes that of the estimator.
+    gamma : float, array, "scale", "auto", "cv" or "ard"
+    degree : int, default=3
+    coef0 : float, default=1.0
+    scales : array of shape (d,) or None, default=None
+        Factors of gamma by feature.
+    """
+
+    kernel: Any
+    gamma: Any = "scale"
+    degree: int = 3
+    coef0: float = 1.0
+    scales: FloatArray | None = None
+
+    @property
+    def has_gamma(self) -> bool:
+        """Whether gamma matters."""
+        return has_gamma(self.kernel)
+
+    @property
+    def name(self) -> str | None:
+        """The name of the kernel; None for a function."""
+        if isinstance(self.kernel, str):
+            return self.kernel
+        return self.kernel.name if isinstance(self.kernel, Kernel) else None
+
+    @property
+    def precomputed(self) -> bool:
+        """Whether rows are rows of a kernel matrix."""
+        return self.name == "precomputed" or isinstance(self.kernel, Precomputed)
+
+    @property
+    def accepts_sparse(self) -> bool:
+        """Whether rows may be sparse."""
+        if isinstance(self.kernel, Kernel):
+            return self.kernel.accepts_sparse
+        return self.name in ("rbf", "linear", "poly", "matern")
+
+    @property
+    def asks_ard(self) -> bool:
+        """Whether a width for every feature is to be found."""
+        return isinstance(self.gamma, str) and self.gamma == "ard"
+
+    @property
+    def tunes_gamma(self) -> bool:
+        """Whether gamma is to be chosen."""
+        named = isinstance(self.gamma, str) and self.gamma in ("cv", "ard")
+        return named and self.has_gamma
+
+    def check(self) -> None:
+        """Refuse what does not go together."""
+        if self.asks_ard and self.name not in ARD_KERNELS:
+            raise InvalidInputError(
+                f"gamma='ard' cannot be used with kernel={self.kernel!r}: choose one of "
+                f"{ARD_KERNELS}, or another gamma."
+            )
+        if isinstance(self.gamma, str) and self.gamma == "cv" and not self.has_gamma:
+            if not isinstance(self.kernel, str):
+                raise InvalidInputError(
+                    f"gamma='cv' cannot tune kernel={self.kernel!r}: name a kernel such as 'rbf', "
+                    "or give a kernel object without gamma, such as Matern(nu=2.5)."
+                )
+
+    def fixed_gamma(self, X: Any, weight: FloatArray | None, scale: float | None = None) -> Any:
+        """Return gamma as numbers; None where it is tuned or does not matter.
+
+        ``scale`` is gamma="scale", where it is known for more rows than these.
+        """
+        if self.tunes_gamma or not self.has_gamma:
+            return None
+        gamma = "scale" if isinstance(self.gamma, str) and self.gamma == "cv" else self.gamma
+        if isinstance(gamma, str) and gamma == "scale" and scale is not None:
+            return scale
+        return resolve_gamma(gamma, X, weight)
+
+    def by_feature(self, gamma: Any) -> Any:
+        """Return gamma with the factors of the features."""
+        if self.scales is None or gamma is None or np.ndim(gamma) > 0:
+            return gamma
+        return gamma * self.scales
+
+    def at(self, gamma: Any) -> Kernel:
+        """Return the kernel at a value of gamma (None: it has none)."""
+        return make_kernel(
+            self.kernel,
+            gamma=1.0 if gamma is None else self.by_feature(gamma),
+            degree=self.degree,
+            coef0=self.coef0,
+        )
+
+    def scaled(self, scales: FloatArray | None) -> KernelChoice:
+        """Return the same with factors of gamma by feature."""
+        return replace(self, scales=scales)
+
+
+def make_folds(
+    cv: Any,
+    X: Any,
+    y: Any,
+    rows: Any,
+    *,
+    labels: Any,
+    seed: int,
+    positions: bool = False,
+) -> Folds:
+    """Turn ``cv`` into folds of some rows of the caller's data.
+
+    Parameters
+    ----------
+    cv : int, float, "loo", splitter or iterable
+    X, y : array
+        As the caller gave them, which is what a splitter sees.
+    rows : int array
+        Rows of positive weight.
+    labels : int array or None
+        Class numbers of those rows.
+    seed : int
+    positions : bool, default=False
+        Whether rows are told apart by their numbers, as those of a kernel matrix.
+
+    Returns
+    -------
+    Folds
+    """
+    n = X.shape[0]
+    if isinstance(cv, str) and cv == "loo":
+        return content_folds(_content(X, rows, positions), None, seed=seed)
+    if is_int(cv):
+        if cv < 2:
+            raise InvalidInputError(f"cv={cv!r} is not usable: give at least 2 folds, or 'loo'.")
+        return content_folds(_content(X, rows, positions), int(cv), labels=labels, seed=seed)
+    if isinstance(cv, (float, np.floating)) and 0.0 < cv < 1.0:
+        return content_holdout(_content(X, rows, positions), float(cv), labels=labels, seed=seed)
+    if not isinstance(cv, str) and (hasattr(cv, "split") or hasattr(cv, "__iter__")):
+        splits = cv.split(X, y) if hasattr(cv, "split") else cv
+        folds = restrict_folds(splitter_folds(splits, n), rows, n)
+        if not any(len(test) < len(rows) or folds.train for test in folds.test):
+            raise InvalidInputError(
+                "No split of cv has training and test rows of positive weight: give splits that "
+                "have both."
+            )
+        return folds
+    raise InvalidInputError(
+        f"cv={cv!r} is not usable: give a number of folds, a share between 0 and 1 to hold out, "
+        "'loo', a scikit-learn splitter, or an iterable of (train, test) indices."
+    )
+
+
+def _content(X: Any, rows: Any, positions: bool) -> Any:
+    return rows[:, None] + 1.0 if positions else X[rows]

@@ -1,0 +1,93 @@
+"""Paths of C of several training sets: one after the other on a host, together on a device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from lssvm._core.arrays import FloatArray
+from lssvm._core.namespace import Array, is_numpy, to_numpy
+from lssvm._core.threads import run_blocks
+from lssvm.moments import Moments, NystromMap
+from lssvm.solvers.primal import PrimalSystem, primal_system
+from lssvm.solvers.primal_batch import PrimalBatch, primal_batch, squared_errors
+
+_FLOOR = 1e-10  # squared errors, relative to the variance of the targets, that count as zero
+
+
+class FoldPaths(Protocol):
+    """Systems of several training sets, reduced so that every further value of C is cheap."""
+
+    def solve(self, C: FloatArray, method: str = "auto") -> list[tuple[Array, Array]]:
+        """Return coefficients (c, m, k) and intercepts (c, k) of each training set."""
+
+
+@dataclass(eq=False)
+class _HostPaths:
+    systems: list[PrimalSystem]
+    threads: int
+
+    def solve(self, C: FloatArray, method: str = "auto") -> list[tuple[FloatArray, FloatArray]]:
+        return run_blocks(lambda system: system.solve(C, method), self.systems, self.threads)
+
+
+@dataclass(eq=False)
+class _DevicePaths:
+    batch: PrimalBatch
+
+    def solve(self, C: FloatArray, method: str = "auto") -> list[tuple[Array, Array]]:
+        coef, intercept = self.batch.solve(C, method)
+        return [(coef[v, ...], intercept[v, ...]) for v in range(int(coef.shape[0]))]
+
+
+def fold_paths(
+    training: Sequence[Moments], map: NystromMap | None, *, threads: int = 1
+) -> FoldPaths:
+    """Prepare the systems of several training sets.
+
+    Parameters
+    ----------
+    training : list of Moments
+        NumPy's, or all on one device.
+    map : NystromMap or None
+        From kernel values to features; None: the moments are those of features.
+    threads : int, default=1
+
+    Returns
+    -------
+    FoldPaths
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.moments import Moments
+    >>> from lssvm.solvers.fold_paths import fold_paths
+    >>> X = np.arange(4.0)[:, None]
+    >>> (coef, b), = fold_paths([Moments.of(X, X)], None).solve(np.array([1e6]))
+    >>> coef.round(4)
+    array([[[1.]]])
+    """
+    if is_numpy(training[0].gram):
+        systems = run_blocks(lambda moments: primal_system(moments, map), training, threads)
+        return _HostPaths(systems, threads)
+    return _DevicePaths(primal_batch(training, map))
+
+
+def mean_squared_error(test: Moments, coef: Array, intercept: Array) -> FloatArray:
+    """Return the mean squared errors (c,) of models on the rows of some moments.
+
+    Nothing is read again: y^T y - 2 w^T cross + w^T gram w. No rows: zero. Errors that rounding
+    makes negative are a small part of the variance.
+    """
+    if not test.weight > 0:
+        return np.zeros(int(intercept.shape[0]))
+    if is_numpy(test.gram):
+        errors = test.squared_error(coef, intercept) / test.weight
+        variance = test.squares / test.weight - (test.target / test.weight) ** 2
+        errors = np.maximum(errors, _FLOOR * np.maximum(variance, 0.0)).mean(axis=1)
+    else:
+        errors = to_numpy(squared_errors(test, coef, intercept)).mean(axis=1)
+    return np.asarray(np.where(np.isnan(errors), np.inf, errors))

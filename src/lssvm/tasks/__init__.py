@@ -1,0 +1,30 @@
+"""What y means: classes or numbers, their targets, weights, decisions and losses."""
+
+from lssvm.tasks.classes import Classes, ClassTable
+from lssvm.tasks.losses import (
+    AbsoluteError,
+    Loss,
+    Misclassification,
+    RowLoss,
+    ScorerLoss,
+    SquaredError,
+    Truth,
+)
+from lssvm.tasks.numbers import Numbers
+
+Task = Classes | Numbers
+"""One of the two tasks."""
+
+__all__ = [
+    "AbsoluteError",
+    "ClassTable",
+    "Classes",
+    "Loss",
+    "Misclassification",
+    "Numbers",
+    "RowLoss",
+    "ScorerLoss",
+    "SquaredError",
+    "Task",
+    "Truth",
+]

@@ -1,0 +1,276 @@
+"""The task of telling classes apart: output codes, targets, class weights, decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.errors import InvalidInputError
+from lssvm._core.namespace import Array, get_namespace
+from lssvm._core.random import RandomState
+from lssvm._core.threads import slices
+from lssvm.codes import Code, decode, make_code
+from lssvm.data.source import LookedUp
+from lssvm.tasks.losses import Loss, Misclassification, ScorerLoss, Truth
+
+_CHUNK = 65_536  # rows looked at at a time
+
+
+@dataclass(frozen=True, eq=False)
+class ClassTable:
+    """Targets and weights that are the same for all rows of a class.
+
+    Parameters
+    ----------
+    targets : array of shape (n_classes, k)
+        Target of every class in every binary problem; 0 where it takes no part.
+    factors : array of shape (n_classes,)
+        What the weights of the rows of a class are multiplied by.
+    """
+
+    targets: NDArray[np.float64]
+    factors: NDArray[np.float64]
+
+    def looked_up(self, labels: IntArray) -> LookedUp:
+        """Return the targets (n, k) of rows of these classes, without storing them."""
+        return LookedUp(self.targets, labels)
+
+    def row_factors(self, labels: IntArray) -> FloatArray | None:
+        """Return the factors of the weights of rows of these classes; None where all are 1."""
+        return self.factors[labels] if np.any(self.factors != 1.0) else None
+
+
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """Targets are labels, coded into binary problems.
+
+    Parameters
+    ----------
+    classes : array of shape (n_classes,)
+        Labels in order.
+    code : Code
+        Output code with k binary problems.
+    decoding : {"hamming", "loss"} or None, default=None
+    targets : {"label", "fisher"} or (t1, t2), default="label"
+        Targets +1 and -1; "fisher" takes +N/N1 and -N/N2, a pair +t1 and -t2.
+    class_weight : dict, "balanced" or None, default=None
+
+    Notes
+    -----
+    "fisher" and "balanced" depend on how many rows the classes have. Their counts are those of the
+    rows that a model is trained on, in every fold anew (`table` is asked with the counts there).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.tasks import Classes
+    >>> task = Classes.of(np.array(["a", "b"]), multiclass="auto")
+    >>> task.predict(np.array([[0.3], [-0.2]])).tolist()
+    ['a', 'b']
+    """
+
+    classes: NDArray[Any]
+    code: Code
+    decoding: str | None = None
+    targets: Any = "label"
+    class_weight: Any = None
+
+    @classmethod
+    def of(
+        cls,
+        classes: NDArray[Any],
+        *,
+        multiclass: Any,
+        decoding: str | None = None,
+        targets: Any = "label",
+        class_weight: Any = None,
+        random_state: RandomState = None,
+    ) -> Classes:
+        """Check the settings of a classifier and return the task.
+
+        Parameters
+        ----------
+        classes : array of shape (n_classes,)
+            Labels of the rows of positive weight, in order.
+        multiclass : str, array or Code
+            Output code, see `lssvm.codes.make_code`.
+        decoding, targets, class_weight
+            As above.
+        random_state : int or None
+            Seeds random codes.
+
+        Returns
+        -------
+        Classes
+        """
+        if len(classes) < 2:
+            raise InvalidInputError(
+                f"A classifier needs at least 2 classes but y has only one class: "
+                f"{classes.tolist()} (rows of weight zero do not count)."
+            )
+        if decoding not in (None, "hamming", "loss"):
+            raise InvalidInputError(
+                f"decoding={decoding!r} is not known: choose one of ('hamming', 'loss')."
+            )
+        _check_targets(targets)
+        code = make_code(multiclass, len(classes), random_state or 0)
+        task = cls(classes, code, decoding, targets, class_weight)
+        task.table(np.ones(len(classes)))  # refuses class weights that cannot be used
+        return task
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.classes)
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of binary problems, k."""
+        return self.code.n_problems
+
+    @property
+    def per_class(self) -> bool:
+        """Whether moments are summed class by class, because targets or rows differ by class."""
+        fisher = isinstance(self.targets, str) and self.targets == "fisher"
+        return not self.code.shares_rows or fisher or self._balanced
+
+    @property
+    def _balanced(self) -> bool:
+        return isinstance(self.class_weight, str) and self.class_weight == "balanced"
+
+    def groups(self) -> list[IntArray]:
+        """Return the columns of the problems that are trained on the same classes."""
+        columns_of: dict[bytes, list[int]] = {}
+        for column, used in enumerate((self.code.matrix != 0).T):
+            columns_of.setdefault(used.tobytes(), []).append(column)
+        return [np.array(columns, dtype=np.intp) for columns in columns_of.values()]
+
+    def table(self, counts: FloatArray) -> ClassTable:
+        """Return targets and weights of the classes for rows with these (weighted) counts."""
+        factors = self._factors(np.asarray(counts, dtype=np.float64))
+        return ClassTable(self._scaled(counts * factors), factors)
+
+    def _factors(self, counts: FloatArray) -> NDArray[np.float64]:
+        if self.class_weight is None:
+            return np.ones(self.n_classes)
+        if self._balanced:
+            present = counts > 0
+            safe = np.where(present, counts, 1.0)
+            return np.where(present, counts.sum() / (np.count_nonzero(present) * safe), 1.0)
+        if not isinstance(self.class_weight, dict):
+            raise InvalidInputError(
+                f"class_weight={self.class_weight!r} is not usable: give a dict from label to "
+                "weight, 'balanced', or None."
+            )
+        labels = self.classes.tolist()
+        unknown = [key for key in self.class_weight if key not in labels]
+        if unknown:
+            raise InvalidInputError(
+                f"class_weight names {unknown!r}, which are not among the classes {labels!r}: use "
+                "the labels found in y."
+            )
+        factors = np.array([float(self.class_weight.get(label, 1.0)) for label in labels])
+        if not np.all(np.isfinite(factors)) or np.any(factors < 0):
+            raise InvalidInputError("class_weight values must be finite and >= 0.")
+        if not np.all(factors > 0):
+            raise InvalidInputError(
+                "class_weight is zero for a whole class: give every class a positive weight, or "
+                "remove its rows."
+            )
+        return factors
+
+    def _scaled(self, mass: FloatArray) -> NDArray[np.float64]:
+        codes = self.code.matrix.astype(np.float64)
+        if isinstance(self.targets, str) and self.targets == "label":
+            return codes
+        if isinstance(self.targets, str):  # "fisher"
+            n_plus, n_minus = mass @ (codes > 0), mass @ (codes < 0)
+            total = n_plus + n_minus  # [Suykens2002, section 3.4.2]: targets -N/N2, +N/N1
+            n_plus, n_minus = np.where(n_plus > 0, n_plus, 1.0), np.where(n_minus > 0, n_minus, 1.0)
+            return np.where(codes > 0, total / n_plus, np.where(codes < 0, -total / n_minus, 0.0))
+        t1, t2 = (float(t) for t in self.targets)
+        return np.where(codes > 0, t1, np.where(codes < 0, -t2, 0.0))  # [Suykens2002, eq. (3.23)]
+
+    def numbers(self, y: Any, where: str = "") -> NDArray[np.integer[Any]]:
+        """Return the class numbers of labels, all of which have to be known."""
+        unseen = np.setdiff1d(distinct_labels(y), self.classes)
+        if len(unseen):
+            raise InvalidInputError(
+                f"y has labels {unseen.tolist()}{where} that the model has not seen; it knows "
+                f"{self.classes.tolist()}. Leave those rows out, or fit again with all classes."
+            )
+        small = np.int16 if self.n_classes < 2**15 else np.intp
+        numbers = np.empty(len(y), dtype=small)
+        for part in slices(len(y), _CHUNK):
+            numbers[part] = np.searchsorted(self.classes, y[part])
+        return numbers
+
+    def counts(self, labels: IntArray, weight: FloatArray | None) -> FloatArray:
+        """Return the weight of the rows of each class, shape (n_classes,)."""
+        total = np.zeros(self.n_classes)
+        for part in slices(len(labels), _CHUNK):
+            own = None if weight is None else weight[part]
+            total += np.bincount(labels[part], own, minlength=self.n_classes)
+        return total
+
+    def decide(self, raw: Array) -> Array:
+        """Return class numbers (t,) from outputs (t, k), on whatever device they are."""
+        xp = get_namespace(raw)
+        if self.n_classes == 2:
+            return xp.astype(raw[:, 0] * float(self.code.matrix[1, 0]) > 0, xp.int64)
+        return xp.argmax(decode(self.code, raw, self.decoding), axis=1)
+
+    def predict(self, raw: FloatArray) -> NDArray[Any]:
+        """Return labels (t,)."""
+        return np.asarray(self.classes[self.decide(raw)])
+
+    def scores(self, raw: FloatArray) -> FloatArray:
+        """Return decision values: (t,) for two classes, else (t, n_classes)."""
+        if self.n_classes == 2:
+            return np.asarray(raw[:, 0] * self.code.matrix[1, 0])
+        return np.asarray(decode(self.code, raw, self.decoding))
+
+    def truth_of(self, truth: Truth) -> NDArray[Any]:
+        """Return the labels of rows as scorers take them."""
+        return np.asarray(self.classes[truth.labels])
+
+    def loss(self, scoring: Any, loss: str = "squared") -> Loss:
+        """Return what tuning minimises."""
+        return Misclassification(self.decide) if scoring is None else ScorerLoss(scoring, self)
+
+
+def _check_targets(targets: Any) -> None:
+    if isinstance(targets, str) and targets in ("label", "fisher"):
+        return
+    if isinstance(targets, (tuple, list)) and len(targets) == 2:
+        t1, t2 = (float(t) for t in targets)
+        if 0 < t1 < np.inf and 0 < t2 < np.inf:
+            return
+    raise InvalidInputError(
+        f"targets={targets!r} is not usable: choose 'label', 'fisher', or a pair (t1, t2) of "
+        "positive finite numbers for the targets +t1 and -t2."
+    )
+
+
+def distinct_labels(y: Any) -> NDArray[Any]:
+    """Return the labels there are, in order, reading y in chunks."""
+    parts: Sequence[NDArray[Any]] = [np.unique(y[part]) for part in slices(len(y), _CHUNK)]
+    return np.unique(np.concatenate(parts)) if parts else np.unique(y)
+
+
+def check_order(y: NDArray[Any]) -> None:
+    """Refuse labels that cannot be sorted."""
+    if y.dtype != object:
+        return
+    try:
+        np.unique(y)
+    except TypeError as error:
+        raise InvalidInputError(
+            f"The labels in y have no common order ({error}): give labels of one type, for example "
+            "y.astype(str)."
+        ) from error

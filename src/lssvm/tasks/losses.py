@@ -1,0 +1,280 @@
+"""How outputs of rows that were left out are judged: losses of rows, and scikit-learn's scorers.
+
+A loss holds no data. What it compares outputs with is a `Truth`: targets, class numbers and weights
+of the same rows, wherever they are (arrays of NumPy, or of a device).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.metrics import get_scorer
+
+from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.errors import InvalidInputError
+from lssvm._core.namespace import Array, get_namespace
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """What is known of some rows.
+
+    Parameters
+    ----------
+    Y : array of shape (t, k)
+        Targets.
+    labels : int array of shape (t,) or None
+        Class numbers; None where the targets are numbers.
+    weight : array of shape (t,) or None
+        Weights of the rows in a mean: sample weights times class weights.
+    sample_weight : array of shape (t,) or None
+        Weights that the caller gave, which is what a scorer sees.
+    X : array of shape (t, d) or None
+        Features, which a scorer may ask for.
+    """
+
+    Y: Array
+    labels: Array | None = None
+    weight: Array | None = None
+    sample_weight: FloatArray | None = None
+    X: Any = None
+
+    def take(self, rows: IntArray) -> Truth:
+        """Return what is known of some of the rows."""
+        return Truth(
+            self.Y[rows],
+            None if self.labels is None else self.labels[rows],
+            None if self.weight is None else self.weight[rows],
+            None if self.sample_weight is None else self.sample_weight[rows],
+            None if self.X is None else self.X[rows],
+        )
+
+
+class Loss(Protocol):
+    """From the outputs of c models on t rows to c numbers; lower is better."""
+
+    def __call__(self, outputs: Array, truth: Truth) -> FloatArray:
+        """Return the losses (c,) of outputs of shape (c, t, k)."""
+
+
+@runtime_checkable
+class RowLoss(Protocol):
+    """A loss that is a mean over rows, so that sums over blocks of rows are enough."""
+
+    def __call__(self, outputs: Array, truth: Truth) -> FloatArray:
+        """Return the losses (c,) of outputs of shape (c, t, k)."""
+
+    def rows(self, outputs: Array, truth: Truth) -> Array:
+        """Return a number for each row, shape (c, t)."""
+
+    def finish(self, mean: FloatArray) -> FloatArray:
+        """Turn weighted means of those numbers into losses."""
+
+
+def _mean(values: FloatArray, weight: FloatArray | None) -> FloatArray:
+    if weight is None:
+        return np.asarray(values.mean(axis=1))
+    return np.asarray(values @ weight / weight.sum())
+
+
+@dataclass(frozen=True)
+class SquaredError:
+    """Mean squared error over rows and outputs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.tuning import SquaredError, Truth
+    >>> SquaredError()(np.zeros((1, 2, 1)), Truth(np.array([[1.0], [3.0]])))
+    array([5.])
+    """
+
+    def __call__(self, outputs: FloatArray, truth: Truth) -> FloatArray:
+        """Return the losses (c,)."""
+        return _mean(self.rows(outputs, truth), truth.weight)
+
+    def rows(self, outputs: FloatArray, truth: Truth) -> FloatArray:
+        """Return the mean squares of each row, shape (c, t)."""
+        xp = get_namespace(outputs)
+        return xp.mean((outputs - truth.Y[None, ...]) ** 2, axis=2)  # type: ignore[no-any-return]
+
+    def finish(self, mean: FloatArray) -> FloatArray:
+        """Return the mean itself."""
+        return mean
+
+
+@dataclass(frozen=True)
+class AbsoluteError:
+    """Mean absolute error over rows and outputs: a few wrong targets do not decide.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.tuning import AbsoluteError, Truth
+    >>> AbsoluteError()(np.zeros((1, 2, 1)), Truth(np.array([[1.0], [-3.0]])))
+    array([2.])
+    """
+
+    def __call__(self, outputs: FloatArray, truth: Truth) -> FloatArray:
+        """Return the losses (c,)."""
+        return _mean(self.rows(outputs, truth), truth.weight)
+
+    def rows(self, outputs: FloatArray, truth: Truth) -> FloatArray:
+        """Return the mean absolute errors of each row, shape (c, t)."""
+        xp = get_namespace(outputs)
+        return xp.mean(xp.abs(outputs - truth.Y[None, ...]), axis=2)  # type: ignore[no-any-return]
+
+    def finish(self, mean: FloatArray) -> FloatArray:
+        """Return the mean itself."""
+        return mean
+
+
+@dataclass(frozen=True, eq=False)
+class Misclassification:
+    """Minus the share of rows whose class is right.
+
+    Parameters
+    ----------
+    decide : callable
+        From outputs (t, k) to class numbers (t,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.tuning import Misclassification, Truth
+    >>> wrong = Misclassification(lambda raw: (raw[:, 0] > 0).astype(int))
+    >>> truth = Truth(np.zeros((2, 1)), labels=np.array([1, 1]))
+    >>> wrong(np.array([[[0.5], [-0.5]]]), truth)
+    array([-0.5])
+    """
+
+    decide: Callable[[Array], Array]
+
+    def __call__(self, outputs: FloatArray, truth: Truth) -> FloatArray:
+        """Return the losses (c,)."""
+        return self.finish(_mean(self.rows(outputs, truth), truth.weight))
+
+    def rows(self, outputs: Array, truth: Truth) -> Array:
+        """Return 1 where a row is right, shape (c, t)."""
+        xp = get_namespace(outputs)
+        c, t, k = outputs.shape
+        decided = xp.reshape(self.decide(xp.reshape(outputs, (c * t, k))), (c, t))
+        labels = xp.astype(truth.labels, decided.dtype)[None, :]
+        return xp.astype(decided == labels, outputs.dtype)
+
+    def finish(self, mean: FloatArray) -> FloatArray:
+        """Return minus the share; rows of next to no weight must not outvote the tie loss."""
+        return -np.round(mean, 9)
+
+
+class _Answers(BaseEstimator):  # type: ignore[misc]
+    """An estimator whose answers are known already, for scorers to ask."""
+
+    def __init__(self, prediction: Any = None, scores: Any = None) -> None:
+        self.prediction = prediction
+        self.scores = scores
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def predict(self, X: Any) -> Any:
+        return self.prediction
+
+
+class _NumberAnswers(RegressorMixin, _Answers):  # type: ignore[misc]
+    pass
+
+
+class _ClassAnswers(ClassifierMixin, _Answers):  # type: ignore[misc]
+    classes_: Any
+
+    def decision_function(self, X: Any) -> Any:
+        return self.scores
+
+
+class Answering(Protocol):
+    """The part of a task that a scorer needs."""
+
+    @property
+    def classes(self) -> Any:
+        """Class labels; None for numbers."""
+
+    def predict(self, raw: Any) -> Any:
+        """Return predictions (t,) from outputs (t, k)."""
+
+    def scores(self, raw: Any) -> Any:
+        """Return decision values from outputs (t, k)."""
+
+    def truth_of(self, truth: Truth) -> Any:
+        """Return the targets as the caller gave them."""
+
+
+class ScorerLoss:
+    """Minus a score of scikit-learn.
+
+    Parameters
+    ----------
+    scoring : str or callable
+        A scorer of predictions or decision values.
+    task : Classes or Numbers
+        What outputs mean.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.tasks import Numbers, ScorerLoss
+    >>> from lssvm.tuning import Truth
+    >>> loss = ScorerLoss("neg_mean_absolute_error", Numbers(1))
+    >>> loss(np.zeros((1, 2, 1)), Truth(np.array([[1.0], [3.0]]), X=np.zeros((2, 1))))
+    array([2.])
+    """
+
+    def __init__(self, scoring: Any, task: Answering) -> None:
+        try:
+            self.scorer = get_scorer(scoring) if isinstance(scoring, str) else scoring
+        except ValueError as error:
+            raise InvalidInputError(f"scoring={scoring!r} is not known. {error}") from error
+        if not callable(self.scorer):
+            raise InvalidInputError(
+                f"scoring={scoring!r} is not usable: give the name of a scikit-learn scorer or a "
+                "callable scorer(estimator, X, y)."
+            )
+        self.task = task
+
+    def __call__(self, outputs: FloatArray, truth: Truth) -> FloatArray:
+        """Return the losses (c,)."""
+        losses = np.empty(len(outputs))
+        y = self.task.truth_of(truth)
+        X = np.arange(len(truth.Y))[:, None] if truth.X is None else truth.X
+        extra = {} if truth.sample_weight is None else {"sample_weight": truth.sample_weight}
+        for i, raw in enumerate(outputs):
+            if not np.all(np.isfinite(raw)):
+                losses[i] = np.inf
+                continue
+            if self.task.classes is None:
+                answers: _Answers = _NumberAnswers(self.task.predict(raw))
+            else:
+                answers = _ClassAnswers(self.task.predict(raw), self.task.scores(raw))
+                answers.classes_ = self.task.classes
+            losses[i] = -self._score(answers, X, y, extra)
+        return losses
+
+    def _score(self, answers: _Answers, X: Any, y: Any, extra: dict[str, Any]) -> float:
+        try:
+            return float(self.scorer(answers, X, y, **extra))
+        except AttributeError as error:
+            raise InvalidInputError(
+                f"The scorer {self.scorer!r} asks for what the model does not give ({error}). Use "
+                "a scorer of predictions or decision values."
+            ) from error
+        except TypeError as error:
+            if not extra:
+                raise
+            raise InvalidInputError(
+                f"The scorer {self.scorer!r} cannot be used with sample weights ({error}). Use one "
+                "that takes sample_weight, or fit without weights."
+            ) from error

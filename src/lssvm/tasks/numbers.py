@@ -1,0 +1,76 @@
+"""The task of predicting numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.errors import InvalidInputError
+from lssvm.tasks.losses import AbsoluteError, Loss, ScorerLoss, SquaredError, Truth
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Targets are numbers, one or several a row.
+
+    Parameters
+    ----------
+    n_outputs : int
+        Numbers a row, k.
+    single : bool, default=True
+        Whether y was one-dimensional, and predictions are to be.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.tasks import Numbers
+    >>> Numbers(1).predict(np.array([[2.0], [3.0]]))
+    array([2., 3.])
+    """
+
+    n_outputs: int
+    single: bool = True
+
+    @property
+    def classes(self) -> None:
+        """There are none."""
+        return None
+
+    @property
+    def per_class(self) -> bool:
+        """Whether moments are summed class by class."""
+        return False
+
+    def groups(self) -> list[IntArray]:
+        """Return the outputs that are trained on the same rows: all."""
+        return [np.arange(self.n_outputs)]
+
+    def loss(self, scoring: Any, loss: str = "squared") -> Loss:
+        """Return what tuning minimises."""
+        if scoring is None:
+            return SquaredError() if loss == "squared" else AbsoluteError()
+        return ScorerLoss(scoring, self)
+
+    def predict(self, raw: FloatArray) -> FloatArray:
+        """Return predictions of shape (t,) or (t, k)."""
+        return raw[:, 0] if self.single else raw
+
+    def scores(self, raw: FloatArray) -> FloatArray:
+        """Return what a scorer may ask for beside predictions: the outputs."""
+        return raw
+
+    def truth_of(self, truth: Truth) -> FloatArray:
+        """Return targets as scorers take them."""
+        return np.asarray(truth.Y[:, 0] if self.n_outputs == 1 else truth.Y)
+
+    def check_outputs(self, Y: FloatArray) -> FloatArray:
+        """Return targets of further rows, of shape (n, k)."""
+        if Y.shape[1] != self.n_outputs:
+            raise InvalidInputError(
+                f"y has {Y.shape[1]} outputs but the model was fitted with {self.n_outputs}: give "
+                "as many."
+            )
+        return Y
