@@ -11,24 +11,22 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, Regre
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from lssvm._core.arrays import BoolArray, FloatArray, IntArray
+from lssvm._core.arrays import BoolArray, FloatArray
 from lssvm._core.device import is_foreign
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.namespace import Array
 from lssvm.estimators.callbacks import CallbackSupportMixin
 from lssvm.estimators.new_rows import HostNewRows, NewRows, check_new_host_rows, like
-from lssvm.recipes.record import Fit, Resources
+from lssvm.recipes.record import Fit, Posteriors, Resources
 from lssvm.recipes.settings import KernelChoice, check_option, resources_of
 from lssvm.tasks import Classes, Numbers
 from lssvm.uncertainty import (
-    METHODS,
-    DualPosterior,
-    FixedPosterior,
     Probabilities,
     Residuals,
     calibrate,
     check_coverage,
 )
+from lssvm.uncertainty.calibration import METHODS
 
 
 class KernelEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
@@ -306,12 +304,12 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):  # typ
             return mean, rows.give(task.predict(std))
         return mean
 
-    def _posteriors(self) -> list[tuple[IntArray, DualPosterior | FixedPosterior]]:
+    def _posteriors(self) -> Posteriors:
         fit = self.record_
         if "posteriors" not in self._cache:
             fit.need("prediction", "Error bars")
             self._cache["posteriors"] = fit.memory.posteriors(fit, self._resources())
-        found: list[tuple[IntArray, DualPosterior | FixedPosterior]] = self._cache["posteriors"]
+        found: Posteriors = self._cache["posteriors"]
         return found
 
     @property
@@ -344,8 +342,8 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):  # typ
         fit = self.record_
         if "residuals" not in self._cache:
             fit.need("prediction", "Intervals")
-            self._posteriors()
-            self._cache["residuals"] = fit.memory.residuals(fit, self._resources())
+            posteriors = self._posteriors()
+            self._cache["residuals"] = fit.memory.residuals(fit, self._resources(), posteriors)
         found: Residuals = self._cache["residuals"]
         return found
 
