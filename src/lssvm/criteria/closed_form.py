@@ -72,7 +72,9 @@ def press_folds(system: DualSystem, positions: bool) -> Folds:
 
     ``positions`` says that rows have no content of their own, as with a precomputed kernel.
     """
-    return content_folds(np.arange(1.0, system.n + 1.0)[:, None] if positions else system.rows, None)
+    return content_folds(
+        np.arange(1.0, system.n + 1.0)[:, None] if positions else system.rows, None
+    )
 
 
 def press_loss(groups: Sequence[Group]) -> Loss:
@@ -123,6 +125,6 @@ def criterion_objective(
     rest = (weight, system.budget, system.threads, system.bias)
     if scoring != "press":
         return SpectralObjective(scoring, kernel, system.rows, system.basis, Y, groups, *rest)
-    rows, folds = (system.rows, system.basis), press_folds(system, positions)
+    X, Z, folds = system.rows, system.basis, press_folds(system, positions)
     truth, loss = Truth(Y, weight=weight), press_loss(groups)
-    return DualObjective(kernel, *rows, truth, folds, loss, groups, *rest)
+    return DualObjective(kernel, X, Z, truth, folds, loss, groups, *rest)

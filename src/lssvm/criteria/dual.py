@@ -151,7 +151,7 @@ class DualObjective:
         if train is None:
             sizes = [len(rows) for rows in own] * sets
         else:
-            sizes = [np.count_nonzero(np.isin(t, rows)) for rows in own for t in train]
+            sizes = [int(np.isin(t, rows).sum()) for rows in own for t in train]
         require(
             np.dtype(self.rows.dtype).itemsize * (sum(m**2 for m in sizes) + 2 * max(sizes) ** 2),
             self.budget,

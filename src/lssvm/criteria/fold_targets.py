@@ -78,7 +78,8 @@ class FoldTargets:
         everyone = task.counts(labels, sample_weight)
         rows_of = task.counts(labels, None)
         found: dict[bytes, int] = {}
-        tables, fold = [], np.empty(len(folds), dtype=np.intp)
+        tables: list[ClassTable] = []
+        fold = np.empty(len(folds), dtype=np.intp)
         for v, test in enumerate(folds.test):
             rows = test if folds.train is None else folds.train[v]
             own = None if sample_weight is None else sample_weight[rows]

@@ -28,8 +28,8 @@ def refuse_scan(estimator: Any, X: Any, instead: str) -> None:
     if isinstance(X, Scan):
         name = type(estimator).__name__
         raise InvalidInputError(
-            f"{name} takes arrays: its kernel matrix needs all rows at once, and X is a scan, which "
-            f"is read in blocks. Use {instead}, which reads scans, or give arrays X and y."
+            f"{name} takes arrays, as its kernel matrix needs all rows at once, but X is a scan, "
+            f"which is read in blocks: use {instead}, which reads scans, or give arrays X and y."
         )
 
 
@@ -80,9 +80,7 @@ def open_classes(
     X, y, weight, positions = _positive(X, y, weight)
     if task is None:
         task = task_of(estimator, distinct_labels(y))
-    rows = class_rows(
-        task, X, task.numbers(y), weight, estimator._resources(), by_class=by_class
-    )
+    rows = class_rows(task, X, task.numbers(y), weight, estimator._resources(), by_class=by_class)
     return replace(rows, positions=positions, given=given), task
 
 
@@ -164,9 +162,7 @@ def open_numbers(
     return replace(rows, positions=positions, given=given), task
 
 
-def number_rows(
-    X: Any, Y: FloatArray, weight: FloatArray | None, resources: Resources
-) -> HostRows:
+def number_rows(X: Any, Y: FloatArray, weight: FloatArray | None, resources: Resources) -> HostRows:
     """Return rows with numbers as targets."""
     return HostRows(
         X,

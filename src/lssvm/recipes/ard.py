@@ -89,7 +89,8 @@ def relevance_sample(
     Of classes it sees one output each, whatever the code; ``weight`` has those of classes in it.
     """
     some = sample_rows(rows.X, size, seed)
-    X = rows.X[some].toarray() if is_sparse(rows.X) else rows.X[some]
+    X: Any = rows.X[some]
+    X = X.toarray() if is_sparse(X) else X
     if rows.labels is None:
         Y = np.asarray(rows.Y[some], dtype=np.float64)
     else:

@@ -259,9 +259,14 @@ def _open(rows: HostRows, task: Task, ask: DualSettings) -> _Problem:
     )
     cv = per_fold = None
     if ask.tunes or isinstance(ask.reduction, Prune):
-        numbers, by_number = rows.row_numbers, choice.precomputed
         cv = make_folds(
-            ask.cv, *given, numbers, labels=rows.labels, seed=ask.seed, positions=by_number
+            ask.cv,
+            given[0],
+            given[1],
+            rows.row_numbers,
+            labels=rows.labels,
+            seed=ask.seed,
+            positions=choice.precomputed,
         )
     Y = np.asarray(rows.Y, dtype=np.float64)
     if isinstance(task, Classes):  # [Suykens2002, eq. (3.12)]
@@ -336,7 +341,9 @@ def _tune(problem: _Problem, ask: DualSettings, choice: KernelChoice, tell: List
     for columns in [np.array([j]) for j in range(k)] if ask.separate else [np.arange(k)]:
         own = _single(problem, ask, int(columns[0])) if ask.separate else problem
         objective, n = _objective(own, ask, choice), own.system.n
-        distinct = (n if choice.precomputed else count_distinct(own.system.rows)) if counts else None
+        distinct = (
+            (n if choice.precomputed else count_distinct(own.system.rows)) if counts else None
+        )
         result = ask.search.run(
             objective,
             replace(space, counted_rows=distinct),
@@ -389,12 +396,13 @@ def _objective(
         return choice.at(value if choice.tunes_gamma else problem.gamma)
 
     system, truth = problem.system, problem.truth
-    rest = (problem.groups, truth.weight, system.budget, system.threads, system.bias)
+    X, Z, groups = system.rows, system.basis, problem.groups
+    rest = (truth.weight, system.budget, system.threads, system.bias)
     if problem.loss is None:
-        return SpectralObjective(ask.scoring, kernel, system.rows, system.basis, truth.Y, *rest)
+        return SpectralObjective(ask.scoring, kernel, X, Z, truth.Y, groups, *rest)
     assert problem.folds is not None
-    rows, folds, loss = (system.rows, system.basis, truth), problem.folds, problem.loss
-    return DualObjective(kernel, *rows, folds, loss, *rest, problem.per_fold)
+    objective = DualObjective(kernel, X, Z, truth, problem.folds, problem.loss, groups, *rest)
+    return replace(objective, per_fold=problem.per_fold)
 
 
 def _single(problem: _Problem, ask: DualSettings, j: int) -> _Problem:
@@ -596,9 +604,7 @@ def _weigh_down(
             for j in part.columns:
                 solve = partial(_weighted, part.system, Y[:, j], ask)
                 start = solve(everyone)
-                _, predictions[:, j], _ = reweight(
-                    solve, Y[:, j], start, "huber", weight, **ROUGH
-                )
+                _, predictions[:, j], _ = reweight(solve, Y[:, j], start, "huber", weight, **ROUGH)
     elif chosen.point is not None:
         held = chosen.point.predictions(chosen.C[:1])
         for rows, values in zip(chosen.point.objective.folds.test, held, strict=True):
@@ -665,9 +671,7 @@ def _prune(
 
     def retune(rows: IntArray) -> tuple[Any, DualSystem]:
         objective = pruned_objective(kernel, system, Y, folds, loss, rows)
-        result = ask.search.run(
-            objective, _space(problem, ask, system), random_state=ask.seed
-        )
+        result = ask.search.run(objective, _space(problem, ask, system), random_state=ask.seed)
         gamma = result.gamma if ask.choice.tunes_gamma else problem.gamma
         return gamma, replace(system, kernel=part.choice.at(gamma), C=result.C)
 
