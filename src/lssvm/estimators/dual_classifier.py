@@ -8,7 +8,8 @@ from lssvm._core.random import RandomState
 from lssvm.estimators.base import KernelClassifier
 from lssvm.estimators.callbacks import listen, reports
 from lssvm.estimators.opening import open_classes, refuse_scan
-from lssvm.recipes.dual import DualSettings, fit_dual
+from lssvm.recipes.dual import fit_dual
+from lssvm.recipes.dual_settings import DualSettings
 
 
 class LSSVC(KernelClassifier):

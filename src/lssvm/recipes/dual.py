@@ -6,7 +6,7 @@ import warnings
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,13 +25,11 @@ from lssvm.folds.content import Folds, restrict_folds
 from lssvm.kernels import Kernel, Precomputed, evaluate_expansion, resolve_gamma
 from lssvm.recipes.ard import DUAL_ROWS, relevance_sample, shares, spread_gamma
 from lssvm.recipes.dual_memory import DualDetails, DualMemory, DualPart
+from lssvm.recipes.dual_settings import DualSettings
 from lssvm.recipes.record import Fit, Machine, Resources, Tuning
-from lssvm.recipes.robust import ROUGH, absolute_C, check_loss, lower_weights, reweights, rounds
-from lssvm.recipes.settings import KernelChoice, check_C, check_option, make_folds, seed_of
+from lssvm.recipes.robust import ROUGH, absolute_C, lower_weights, reweights, rounds
+from lssvm.recipes.settings import KernelChoice, make_folds
 from lssvm.reductions import L0, Prune, WrongSides, prune, reduce_dual_l0
-from lssvm.reductions.pruning import pruned_objective
-from lssvm.search.base import Search
-from lssvm.search.choice import make_search
 from lssvm.search.space import Space, TuningResult
 from lssvm.solvers import DualSystem
 from lssvm.solvers.choice import solve_with
@@ -39,123 +37,6 @@ from lssvm.solvers.reweighting import reweight
 from lssvm.tasks import Classes, Loss, Misclassification, Numbers, SquaredError, Task, Truth
 
 _ACCURATE = 1e-8  # relative residual below which tuning's factorisation also gives the solution
-
-
-class DualParameters(Protocol):
-    """The parameters of a dual estimator that settings are read from."""
-
-    C: Any
-    kernel: Any
-    gamma: Any
-    degree: int
-    coef0: float
-    fit_intercept: bool
-    solver: Any
-    reduction: Any
-    cv: Any
-    search: Any
-    scoring: Any
-    tuning: str
-    tol: float
-    max_iter: int | None
-    random_state: Any
-
-
-@dataclass(frozen=True, eq=False)
-class DualSettings:
-    """The settings of a dual model, checked.
-
-    Attributes
-    ----------
-    C : float or None
-        None: to be chosen.
-    choice : KernelChoice
-    cv : int, float, "loo", splitter or iterable
-    search : Search
-    scoring : str, callable or None
-    seed : int
-    fit_intercept : bool
-    solver : str or solver object
-    reduction : Prune, L0 or None
-    reduction_text : str or None
-        The reduction as the caller wrote it.
-    loss : str
-        What the coefficients minimise.
-    separate : bool
-        Whether each output has its own C and gamma.
-    tol, max_iter
-        Of the iterative solvers.
-    """
-
-    C: float | None
-    choice: KernelChoice
-    cv: Any
-    search: Search
-    scoring: Any
-    seed: int
-    fit_intercept: bool = True
-    solver: Any = "auto"
-    reduction: Prune | L0 | None = None
-    reduction_text: str | None = None
-    loss: str = "squared"
-    separate: bool = False
-    tol: float = 1e-6
-    max_iter: int | None = None
-
-    @classmethod
-    def of(cls, estimator: DualParameters) -> DualSettings:
-        """Read and check the parameters of an estimator."""
-        loss, given = getattr(estimator, "loss", "squared"), estimator.reduction
-        check_loss(loss, given)
-        check_option("tuning", estimator.tuning, ("joint", "separate"))
-        choice = KernelChoice(estimator.kernel, estimator.gamma, estimator.degree, estimator.coef0)
-        choice.check()
-        if choice.asks_ard and estimator.tuning != "joint":
-            raise InvalidInputError(
-                f"gamma='ard' finds one set of values for all outputs, so "
-                f"tuning={estimator.tuning!r} cannot be used with it: use tuning='joint'."
-            )
-        return cls(
-            check_C(estimator.C),
-            choice,
-            estimator.cv,
-            make_search(estimator.search),
-            estimator.scoring,
-            seed_of(estimator.random_state),
-            bool(estimator.fit_intercept),
-            estimator.solver,
-            _reduction(given),
-            None if given is None else repr(given),
-            loss,
-            estimator.tuning == "separate",
-            estimator.tol,
-            estimator.max_iter,
-        )
-
-    @property
-    def tunes(self) -> bool:
-        """Whether anything is tuned."""
-        return self.C is None or self.choice.tunes_gamma
-
-    @property
-    def needs_folds(self) -> bool:
-        """Whether leave-one-out predictions could not stand in for those of the folds.
-
-        The folds of a splitter may keep groups together; a precomputed matrix is not kept to leave
-        rows out later.
-        """
-        return self.choice.precomputed or not (hasattr(self.cv, "__index__") or self.cv == "loo")
-
-
-def _reduction(given: Any) -> Prune | L0 | None:
-    known: dict[str, Prune | L0] = {"prune": Prune(), "l0": L0()}
-    reduction = known.get(given) if isinstance(given, str) else given
-    if given is not None and not isinstance(reduction, (Prune, L0)):
-        raise InvalidInputError(
-            f"reduction={given!r} is not known: choose None, 'prune', 'l0', or an instance of "
-            "lssvm.reductions.Prune or lssvm.reductions.L0."
-        )
-    return reduction
 
 
 def fit_dual(rows: HostRows, task: Task, ask: DualSettings, tell: Listener) -> Fit:
@@ -395,14 +276,13 @@ def _objective(
     def kernel(value: float | None) -> Kernel:
         return choice.at(value if choice.tunes_gamma else problem.gamma)
 
-    system, truth = problem.system, problem.truth
-    X, Z, groups = system.rows, system.basis, problem.groups
-    rest = (truth.weight, system.budget, system.threads, system.bias)
+    system, truth, folds = problem.system, problem.truth, problem.folds
     if problem.loss is None:
-        return SpectralObjective(ask.scoring, kernel, X, Z, truth.Y, groups, *rest)
-    assert problem.folds is not None
-    objective = DualObjective(kernel, X, Z, truth, problem.folds, problem.loss, groups, *rest)
-    return replace(objective, per_fold=problem.per_fold)
+        return SpectralObjective(ask.scoring, kernel, system, truth.Y, problem.groups)
+    assert folds is not None
+    return DualObjective(
+        kernel, system, truth, folds, problem.loss, problem.groups, problem.per_fold
+    )
 
 
 def _single(problem: _Problem, ask: DualSettings, j: int) -> _Problem:
@@ -670,7 +550,8 @@ def _prune(
         return part.choice.at(value if ask.choice.tunes_gamma else problem.gamma)
 
     def retune(rows: IntArray) -> tuple[Any, DualSystem]:
-        objective = pruned_objective(kernel, system, Y, folds, loss, rows)
+        group = Group(np.arange(Y.shape[1]), rows)
+        objective = DualObjective(kernel, system, Truth(Y), folds, loss, [group])
         result = ask.search.run(objective, _space(problem, ask, system), random_state=ask.seed)
         gamma = result.gamma if ask.choice.tunes_gamma else problem.gamma
         return gamma, replace(system, kernel=part.choice.at(gamma), C=result.C)
