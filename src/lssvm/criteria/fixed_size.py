@@ -170,9 +170,7 @@ class FixedSizePoint:
 
     def _folds(self, columns: IntArray) -> FoldPaths:
         if self._paths is None:
-            training = [
-                self.moments.training(v, columns) for v in range(self.moments.n_folds)
-            ]
+            training = [self.moments.training(v, columns) for v in range(self.moments.n_folds)]
             self._paths = fold_paths(training, self.map, threads=self.rows.threads)
         return self._paths
 

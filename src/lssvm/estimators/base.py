@@ -21,7 +21,6 @@ from lssvm.recipes.record import Fit, Resources
 from lssvm.recipes.settings import KernelChoice, check_option, resources_of
 from lssvm.tasks import Classes, Numbers
 from lssvm.uncertainty import (
-    METHODS,
     DualPosterior,
     FixedPosterior,
     Probabilities,
@@ -29,6 +28,7 @@ from lssvm.uncertainty import (
     calibrate,
     check_coverage,
 )
+from lssvm.uncertainty.calibration import METHODS
 
 
 class KernelEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
@@ -242,9 +242,7 @@ def _class_probabilities(found: Probabilities, task: Classes, raw: FloatArray) -
     return found.of(np.asarray(raw, dtype=np.float64), task.decide(raw))
 
 
-def _class_sets(
-    found: Probabilities, task: Classes, coverage: float, raw: FloatArray
-) -> BoolArray:
+def _class_sets(found: Probabilities, task: Classes, coverage: float, raw: FloatArray) -> BoolArray:
     return found.sets(np.asarray(raw, dtype=np.float64), task.decide(raw), coverage)
 
 

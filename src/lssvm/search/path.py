@@ -56,6 +56,8 @@ class PathSearch(Search):
     tol : float, default=0.5
         Largest distance in log gamma between the best point and its neighbours at which refinement
         ends. Interpolation puts the best point much nearer to the minimum than that.
+    checkpoint, on_interrupt
+        Of every search, see `Search`.
 
     Notes
     -----
