@@ -39,7 +39,7 @@ ARRAYS = ("host", "strict", "torch")
 ALL = ("host", "strict", "torch", "scan", "dask")
 SCAN = ("scan",)
 PARTS = ("scan", "dask")
-LITTLE = 5_700_000  # bytes: of 8,000 rows 7,125 are kept as a sample, the passes are streamed
+LITTLE = 5_700_000  # bytes: of 9,000 rows 7,125 are kept as a sample, the passes are streamed
 
 _FAMILIES = {"LSSVC": "dual", "LSSVR": "dual", "NARX": "narx"}
 
@@ -382,6 +382,8 @@ def _fixed_classes() -> list[Case]:
              engines=("host", "scan")),
         case("fixed linear", data="two", kernel="linear", cv=4, engines=ALL),
         case("fixed ard", data="two", n_prototypes=20, gamma="ard", cv=4, search=SHORT),
+        case("fixed frame", data="frame three", **tuned, engines=SCAN, weights=True,
+             read=("proba",)),
         case("streamed two", data="many two", **parted, read=("proba",)),
         case("streamed two tuned", data="many two", **GAMMA, **{**streamed, "gamma": "cv"},
              search=SHORT, engines=SCAN),
@@ -397,7 +399,7 @@ def _fixed_classes() -> list[Case]:
         case("streamed threshold", data="many two", **parted, threshold="cv"),
         case("streamed spfs", data="many two", **parted, reduction="spfs", n_support=8),
         case("streamed updates", data="many two", **parted, rows=7500,
-             then=(("partial_fit", 7500, 8000), ("forget", 100, 300))),
+             then=(("partial_fit", 7500, 9000), ("forget", 100, 300))),
     ]  # fmt: skip
 
 
@@ -493,6 +495,8 @@ def _fixed_numbers() -> list[Case]:
         case("fixed widths", data="numbers", n_prototypes=20, gamma=WIDTHS, cv=4, engines=ALL),
         case("fixed numbers ard", data="numbers", **GAMMA, n_prototypes=20, gamma="ard", cv=4,
              search=SHORT, engines=("host", "scan")),
+        case("fixed numbers frame", data="frame numbers", **tuned, engines=SCAN,
+             read=("interval",)),
         case("streamed numbers", data="many numbers", **parted, read=every),
         case("streamed numbers tuned", data="many rough", **GAMMA, **{**streamed, "gamma": "cv"},
              search=SHORT, engines=SCAN),

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 NEW_ROWS = 6  # rows that outputs are recorded for
-MANY = 8000  # rows of the data sets that are streamed: little memory holds only a sample
+MANY = 9000  # rows of the data sets that are streamed: little memory holds only a sample
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +99,27 @@ def _repeated(n: int, seed: int) -> Rows:
     return Rows(rows.task, X, np.round(y, 6), _weights(len(X), seed + 2), rows.new)
 
 
+def _frame(name: str) -> Rows:
+    """Columns with names, one of them text with three values and one with gaps."""
+    import pandas as pd
+
+    plain = rows(name)
+
+    def table(X: Any) -> Any:
+        frame = pd.DataFrame(
+            np.asarray(X) * [1.0, 10.0, 0.1] + [0.0, 5.0, 0.0], columns=list("abc")
+        )
+        kinds = np.array(["north", "south", "west"])
+        frame["kind"] = kinds[np.digitize(frame["a"], [-0.5, 0.5])]
+        frame.loc[np.arange(len(frame)) % 9 == 4, "c"] = np.nan
+        return frame
+
+    y = plain.y
+    if plain.task.startswith("classes"):
+        y = np.array([f"class {label}" for label in y])
+    return Rows(plain.task, table(plain.X), y, plain.weight, table(plain.new))
+
+
 def _series(n: int, seed: int, *, inputs: bool) -> Rows:
     noise, drive = _noise(seed, n, 1)[:, 0], _noise(seed + 1, n + NEW_ROWS, 1)
     y = np.zeros(n)
@@ -124,6 +145,8 @@ _MAKERS = {
     "rough outputs": lambda: _rough(120, 2, 190),
     "repeated": lambda: _repeated(90, 90),
     "lattice": lambda: _numbers(280, 1, 100),
+    "frame three": lambda: _frame("three"),
+    "frame numbers": lambda: _frame("numbers"),
     "gram two": lambda: _precomputed(rows("two")),
     "gram three": lambda: _precomputed(rows("three")),
     "gram numbers": lambda: _precomputed(rows("numbers")),
@@ -132,7 +155,7 @@ _MAKERS = {
     "many numbers": lambda: _numbers(MANY, 1, 130),
     "many outputs": lambda: _numbers(MANY, 2, 140),
     "many spoiled": lambda: _numbers(MANY, 2, 150, spoiled=True),
-    "many rough": lambda: _rough(MANY, 1, 200),
+    "many rough": lambda: _rough(MANY + 500, 1, 200),
     "series": lambda: _series(160, 160, inputs=False),
     "driven series": lambda: _series(160, 170, inputs=True),
 }

@@ -61,6 +61,10 @@ def _chunk(n: int) -> int:
 
 def learn(model: Any, method: str, engine: str, X: Any, y: Any, weight: Any) -> Any:
     """Call `fit`, `partial_fit` or `forget` with rows as the engine has them."""
+    if hasattr(X, "columns"):  # a data frame, whose columns are prepared
+        named = X.assign(target=y) if weight is None else X.assign(target=y, weight=weight)
+        role = {} if weight is None else {"weight": "weight"}
+        return getattr(model, method)(scan(named, target="target", missing="impute", **role))
     given = [as_given(engine, array) for array in (X, y, weight)]
     if engine == "scan":
         return getattr(model, method)(scan(X, target=y, weight=weight, standardise=False))
