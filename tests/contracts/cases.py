@@ -25,6 +25,7 @@ from lssvm import (
     GreedyLSSVC,
     GreedyLSSVR,
 )
+from lssvm.kernels import Matern
 from lssvm.reductions import FixedSizeL0, Prune
 from lssvm.solvers import PCG
 from lssvm.tuning import CoupledAnnealing, GridSearch, PathSearch
@@ -264,7 +265,7 @@ def _dual_numbers() -> list[Case]:
         case("dual circulant search", data="lattice", C="cv", gamma="cv", search="circulant"),
         case("dual poly", data="numbers", C=0.5, kernel="poly", gamma=0.3, degree=2, coef0=0.5),
         case("dual laplacian", data="numbers", C="cv", kernel="laplacian", gamma=0.3, cv=4),
-        case("dual matern", data="numbers", C="cv", kernel="matern", gamma=0.5, nu=2.5, cv=4),
+        case("dual matern", data="numbers", C="cv", kernel=Matern(nu=2.5), gamma=0.5, cv=4),
         case("dual nonstationary", data="numbers", C=5.0, kernel="nonstationary"),
         case("dual callable", data="numbers", C="cv", kernel=_exp_kernel, cv=4),
         case("dual precomputed", data="gram numbers", **PATH, C="cv", kernel="precomputed", cv=4,
@@ -353,7 +354,7 @@ def _fixed_classes() -> list[Case]:
              engines=("host", "scan")),
         case("fixed sv-l0", data="two", **tuned, reduction="sv-l0"),
         case("fixed sd", data="two", **tuned, reduction="sd"),
-        case("fixed n_support", data="three", **tuned, reduction="spfs", n_support=7,
+        case("fixed n_support", data="three", **tuned, reduction=FixedSizeL0("spfs", size=7),
              multiclass="ova", engines=("host", "scan")),
         case("fixed spfs apart", data="three", **fixed, cv=4, multiclass="ovo",
              reduction=FixedSizeL0(joint=False)),
@@ -397,7 +398,7 @@ def _fixed_classes() -> list[Case]:
         case("streamed accuracy class weights", data="many two", **parted, scoring="accuracy",
              class_weight={0: 1.0, 1: 3.0}),
         case("streamed threshold", data="many two", **parted, threshold="cv"),
-        case("streamed spfs", data="many two", **parted, reduction="spfs", n_support=8),
+        case("streamed spfs", data="many two", **parted, reduction=FixedSizeL0("spfs", size=8)),
         case("streamed updates", data="many two", **parted, rows=7500,
              then=(("partial_fit", 7500, 9000), ("forget", 100, 300))),
     ]  # fmt: skip
@@ -459,8 +460,8 @@ def _fixed_numbers() -> list[Case]:
         case("fixed numbers ssd", data="numbers", **tuned, reduction="ssd", weights=True),
         case("fixed numbers sv-l0", data="numbers", **tuned, reduction="sv-l0"),
         case("fixed numbers sd", data="numbers", **tuned, reduction="sd"),
-        case("fixed numbers n_support", data="numbers", **fixed, cv=4, reduction="ssd",
-             n_support=6),
+        case("fixed numbers n_support", data="numbers", **fixed, cv=4,
+             reduction=FixedSizeL0("ssd", size=6)),
         case("fixed numbers partial_fit", data="outputs", **tuned, rows=80, engines=ALL,
              then=(("partial_fit", 80, 120), ("forget", 60, 90)), weights=True, read=("interval",)),
         case("fixed numbers size", data="rough", **BASIS, n_prototypes="cv", cv=4, search=GRID,
@@ -485,7 +486,7 @@ def _fixed_numbers() -> list[Case]:
              cv=4, engines=("host", "scan")),
         case("fixed laplacian", data="rough", **BASIS, n_prototypes=60, kernel="laplacian", cv=4,
              search=SHORT, engines=ARRAYS),
-        case("fixed matern", data="numbers", n_prototypes=20, kernel="matern", nu=0.5,
+        case("fixed matern", data="numbers", n_prototypes=20, kernel=Matern(nu=0.5),
              gamma=0.5, cv=4, engines=("host", "scan")),
         case("fixed nonstationary", data="numbers", n_prototypes=20, kernel="nonstationary",
              cv=4),
@@ -542,7 +543,7 @@ def _greedy() -> list[Case]:
         numbers("greedy repeated", data="repeated", **fixed, epsilon=0.4),
         numbers("greedy outputs", data="outputs", C="cv", gamma=0.4, max_support=20),
         numbers("greedy sggp", data="numbers", **fixed, criterion="sggp", max_support=15),
-        numbers("greedy matern", data="numbers", C=5.0, kernel="matern", gamma=0.5, nu=1.5,
+        numbers("greedy matern", data="numbers", C=5.0, kernel=Matern(nu=1.5), gamma=0.5,
                 max_support=15),
         numbers("greedy no intercept", data="numbers", **fixed, fit_intercept=False,
                 max_support=15),

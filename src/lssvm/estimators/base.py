@@ -74,7 +74,6 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc
             "dual_coef_": fit.coef,
             "intercept_": fit.intercept,
             "support_": fit.support,
-            "n_iter_": fit.iterations,
         }
         if not fit.kernel.name == "precomputed":
             published["support_vectors_"] = fit.basis

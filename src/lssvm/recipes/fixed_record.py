@@ -71,6 +71,8 @@ class FixedDetails:
         }
         if fit.solver == "pcg":
             published["residual_"] = fit.residual
+        if fit.solver == "pcg" or fit.task.classes is None:
+            published["n_iter_"] = fit.iterations
         if self.paths:
             published["sparsity_paths_"] = list(self.paths)
         if self.peak_memory is not None:
