@@ -376,7 +376,7 @@ def _joined(truths: tuple[Truth, ...]) -> Truth:
         return None if parts[0] is None else np.concatenate(parts)
 
     names = ("Y", "labels", "weight", "sample_weight", "X")
-    return Truth(**{name: join(name) for name in names})  # type: ignore[arg-type]
+    return Truth(**{name: join(name) for name in names})
 
 
 def _part(weight: FloatArray | None, rows: IntArray) -> FloatArray | None:

@@ -33,7 +33,9 @@ class Expansion(NamedTuple):
 class Rows(Protocol):
     """Training rows of one task."""
 
-    threads: int
+    @property
+    def threads(self) -> int:
+        """Threads that may be used."""
 
     @property
     def n_rows(self) -> int:

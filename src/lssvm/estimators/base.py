@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -31,7 +32,7 @@ from lssvm.uncertainty import (
 from lssvm.uncertainty.calibration import METHODS
 
 
-class KernelEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
+class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     """Base of the estimators: publishes a record, and opens rows that predictions are asked for."""
 
     record_: Fit
@@ -115,7 +116,7 @@ def _calibrates(model: Any) -> bool:
     return model.calibration is not None
 
 
-class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
+class KernelClassifier(ClassifierMixin, KernelEstimator):
     """What classifiers say: decisions, probabilities, sets of classes."""
 
     calibration: str | None
@@ -245,7 +246,7 @@ def _class_sets(found: Probabilities, task: Classes, coverage: float, raw: Float
     return found.sets(np.asarray(raw, dtype=np.float64), task.decide(raw), coverage)
 
 
-class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):  # type: ignore[misc]
+class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
     """What regressors say: predictions, standard deviations, intervals."""
 
     @property
@@ -303,12 +304,12 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):  # typ
             return mean, rows.give(task.predict(std))
         return mean
 
-    def _posteriors(self) -> list[tuple[IntArray, DualPosterior | FixedPosterior]]:
+    def _posteriors(self) -> Sequence[tuple[IntArray, DualPosterior | FixedPosterior]]:
         fit = self.record_
         if "posteriors" not in self._cache:
             fit.need("prediction", "Error bars")
             self._cache["posteriors"] = fit.memory.posteriors(fit, self._resources())
-        found: list[tuple[IntArray, DualPosterior | FixedPosterior]] = self._cache["posteriors"]
+        found: Sequence[tuple[IntArray, DualPosterior | FixedPosterior]] = self._cache["posteriors"]
         return found
 
     @property

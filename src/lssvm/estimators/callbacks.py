@@ -11,6 +11,8 @@ from lssvm._core.arrays import OnEvent
 from lssvm._core.errors import Stopped
 from lssvm._core.progress import Listener, Progress
 
+__all__ = ["CallbackSupportMixin", "listen", "reports"]
+
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
 except ImportError:  # scikit-learn before 1.9

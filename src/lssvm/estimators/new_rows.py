@@ -135,7 +135,7 @@ class ScanNewRows:
         """Yield blocks of rows with their outputs (b, k)."""
         if self.place is not None:
             return (
-                (block, DeviceNewRows(self._features(block), self.place, None).outputs(fit))  # type: ignore[arg-type]
+                (block, DeviceNewRows(self._features(block), self.place, None).outputs(fit))
                 for block in self.data.blocks()
             )
         one = replace(self.resources, threads=1)

@@ -88,7 +88,7 @@ def task_of(estimator: Any, classes: NDArray[Any]) -> Classes:
 def class_rows(
     task: Classes,
     X: Any,
-    labels: NDArray[np.integer[Any]],
+    labels: NDArray[Any],
     weight: FloatArray | None,
     resources: Resources,
     *,

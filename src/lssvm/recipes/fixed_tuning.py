@@ -86,7 +86,7 @@ def folds_of(rows: Rows, ask: FixedSettings) -> AnyFolds:
     sample: HostRows = rows.sample
     if sample.by_position:
         folds = position_folds(ask.cv, ask.seed)
-        return folds if rows is not sample else _usable(folds, sample, ask)
+        return _usable(folds, sample, ask) if rows.rereads else folds
     cv, n = ask.cv, sample.n_rows
     content = getattr(rows, "content", sample.X)
     if is_int(cv) and n <= 10_000:
@@ -99,8 +99,8 @@ def folds_of(rows: Rows, ask: FixedSettings) -> AnyFolds:
         cv = min(int(cv), distinct) if cv >= 2 else cv
     if is_int(cv) and cv >= 2:
         return content_folds(content, int(cv), labels=sample.labels, seed=ask.seed)
-    given = (sample.X, None) if sample.given is None else sample.given
-    return make_folds(cv, *given, sample.row_numbers, labels=sample.labels, seed=ask.seed)
+    X, y = (sample.X, None) if sample.given is None else sample.given
+    return make_folds(cv, X, y, sample.row_numbers, labels=sample.labels, seed=ask.seed)
 
 
 def position_folds(cv: Any, seed: int) -> PositionFolds | PositionHoldout:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError
 from lssvm.engines.base import Rows
 from lssvm.moments import Moments
@@ -120,7 +121,7 @@ def _sample_with(
     return both.take(np.arange(end))
 
 
-def sparsity_path(fit: Fit, C_grid: np.ndarray | None) -> tuple[Fit, list[SparsityPath]]:  # type: ignore[type-arg]
+def sparsity_path(fit: Fit, C_grid: FloatArray | None) -> tuple[Fit, list[SparsityPath]]:
     """Return the cross-validated errors of all numbers of support vectors, and a record with them.
 
     Parameters

@@ -88,8 +88,8 @@ class FixedSizeL0:
         if self.size != "l0" and not self.refit and self.method != "sd":
             raise InvalidInputError(
                 f"FixedSizeL0(size={self.size!r}, refit=False) is not usable: every size is "
-                "judged with coefficients that are fitted to it. Give size='l0' for those of the printed "
-                "algorithm."
+                "judged with coefficients that are fitted to it. Give size='l0' for those of the "
+                "printed algorithm."
             )
 
 
