@@ -86,7 +86,7 @@ def _small_survey(size):
 
 
 def test_tuning_is_that_of_fewer_prototypes(monkeypatch):
-    monkeypatch.setattr(_fixed, "TUNED_PROTOTYPES", 30)
+    monkeypatch.setattr(recipe, "TUNED_PROTOTYPES", 30)
     options = {"cv": 3, "random_state": 0}
     small = FixedSizeLSSVC(selection=Z[:30], **options).fit(X, label)
     model = FixedSizeLSSVC(selection=Z, solver="pcg", **options).fit(X, label)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     """Base of the estimators: publishes a record, and opens rows that predictions are asked for."""
 
     record_: Fit
+    dual_coef_: Any
     kernel: Any
     gamma: Any
     degree: int
@@ -64,7 +65,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         for name in [n for n in vars(self) if n.endswith("_") and not n.startswith("_")]:
             delattr(self, name)
 
-    def _publish(self, fit: Fit, namespace_of: Array | None = None) -> Any:
+    def _publish(self, fit: Fit, namespace_of: Array | None = None) -> Self:
         """Keep the record, and set what follows from it as attributes.
 
         Arrays are published in the namespace and on the device of ``namespace_of``.
@@ -169,7 +170,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
             return rows.write(self.record_, task.predict, out)
         return rows.apply(self.record_, task.predict, task.classes[:0], "predict")
 
-    @available_if(_calibrates)  # type: ignore[untyped-decorator]
+    @available_if(_calibrates)
     def predict_proba(self, X: Any) -> Any:
         """Return probabilities of the classes.
 
@@ -195,13 +196,13 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         empty = np.empty((0, self._task.n_classes))
         return rows.apply(self.record_, work, empty, "predict_proba")
 
-    @available_if(_calibrates)  # type: ignore[untyped-decorator]
+    @available_if(_calibrates)
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Return logarithms of `predict_proba`, shape (n, n_classes)."""
         p = self.predict_proba(X)
         return np.asarray(np.log(np.maximum(p, np.finfo(np.float64).tiny)))
 
-    @available_if(_calibrates)  # type: ignore[untyped-decorator]
+    @available_if(_calibrates)
     def predict_set(self, X: Any, coverage: float = 0.9) -> Any:
         """Return sets of classes that contain the right one with a given probability.
 

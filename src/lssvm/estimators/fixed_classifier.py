@@ -269,9 +269,9 @@ class FixedSizeLSSVC(KernelClassifier):
         self._check_calibration()
         ask, tell = FixedSettings.of(self), listen(self)
         rows, task = open_class_rows(self, X, y, sample_weight, tell)
-        return self._publish(fit_fixed_size(rows, task, ask, tell), published_like(rows))  # type: ignore[no-any-return]
+        return self._publish(fit_fixed_size(rows, task, ask, tell), published_like(rows))
 
-    @available_if(takes_rows)  # type: ignore[untyped-decorator]
+    @available_if(takes_rows)
     def partial_fit(
         self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
     ) -> FixedSizeLSSVC:
@@ -308,7 +308,7 @@ class FixedSizeLSSVC(KernelClassifier):
             return self.fit(X, y, sample_weight)
         return self._change(add_rows, X, y, sample_weight)
 
-    @available_if(takes_rows)  # type: ignore[untyped-decorator]
+    @available_if(takes_rows)
     def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> FixedSizeLSSVC:
         """Remove rows that the model has learned; exactly a fit without them.
 
@@ -331,7 +331,7 @@ class FixedSizeLSSVC(KernelClassifier):
         rows, _ = open_class_rows(self, X, y, sample_weight, listen(self), self._task)
         fit = change(self.record_, rows, self._resources())
         self.__dict__.pop("sparsity_paths_", None)
-        return self._publish(fit, self.dual_coef_)  # type: ignore[no-any-return]
+        return self._publish(fit, self.dual_coef_)
 
     def predict(self, X: Any, out: Any = None) -> Any:
         """Predict the classes of new rows.

@@ -235,9 +235,9 @@ class FixedSizeLSSVR(KernelRegressor):
         self._forget_fit()
         ask, tell = FixedSettings.of(self), listen(self)
         rows, task = open_number_rows(self, X, y, sample_weight, tell)
-        return self._publish(fit_fixed_size(rows, task, ask, tell), published_like(rows))  # type: ignore[no-any-return]
+        return self._publish(fit_fixed_size(rows, task, ask, tell), published_like(rows))
 
-    @available_if(takes_rows)  # type: ignore[untyped-decorator]
+    @available_if(takes_rows)
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> FixedSizeLSSVR:
         """Add rows; prototypes, C and gamma stay as they are.
 
@@ -259,7 +259,7 @@ class FixedSizeLSSVR(KernelRegressor):
             return self.fit(X, y, sample_weight)
         return self._change(add_rows, X, y, sample_weight)
 
-    @available_if(takes_rows)  # type: ignore[untyped-decorator]
+    @available_if(takes_rows)
     def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> FixedSizeLSSVR:
         """Remove rows that the model has learned; exactly a fit without them.
 
@@ -282,7 +282,7 @@ class FixedSizeLSSVR(KernelRegressor):
         rows, _ = open_number_rows(self, X, y, sample_weight, listen(self), self._task)
         fit = change(self.record_, rows, self._resources())
         self.__dict__.pop("sparsity_paths_", None)
-        return self._publish(fit, self.dual_coef_)  # type: ignore[no-any-return]
+        return self._publish(fit, self.dual_coef_)
 
     def predict(
         self, X: Any, return_std: bool = False, return_cov: bool = False, out: Any = None
