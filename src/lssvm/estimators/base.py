@@ -16,6 +16,7 @@ from lssvm._core.arrays import BoolArray, FloatArray, IntArray
 from lssvm._core.device import is_foreign
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.namespace import Array
+from lssvm.data.prepare import Preparation
 from lssvm.estimators.callbacks import CallbackSupportMixin
 from lssvm.estimators.new_rows import HostNewRows, NewRows, check_new_host_rows, like
 from lssvm.recipes.record import Fit, Resources
@@ -37,6 +38,9 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
 
     record_: Fit
     dual_coef_: Any
+    n_features_in_: int
+    feature_names_in_: NDArray[Any]
+    preparation_: Preparation
     kernel: Any
     gamma: Any
     degree: int
@@ -58,7 +62,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         return KernelChoice(self.kernel, self.gamma, self.degree, self.coef0)
 
     def _resources(self) -> Resources:
-        return resources_of(self.memory_budget, self.n_jobs)
+        return resources_of(self)
 
     def _forget_fit(self) -> None:
         """Remove what an earlier fit has left, so that a fit that fails leaves no fitted model."""

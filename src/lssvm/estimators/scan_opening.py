@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from sklearn import get_config
@@ -16,9 +16,11 @@ from lssvm._core.errors import InvalidInputError
 from lssvm._core.memory import as_bytes, require
 from lssvm._core.namespace import Array, compat, device, get_namespace, to_numpy
 from lssvm._core.progress import Listener
+from lssvm._core.random import RandomState
 from lssvm.data import Scan, scan
 from lssvm.data.dask import is_dask
 from lssvm.data.frames import is_frame
+from lssvm.data.prepare import Preparation
 from lssvm.data.raw import RawBlock, plain_features
 from lssvm.data.scanning import as_scan, is_stream
 from lssvm.data.survey import Survey, survey
@@ -29,6 +31,7 @@ from lssvm.engines.scan import Blocks, ScanRows
 from lssvm.estimators.new_rows import (
     DaskNewRows,
     DeviceNewRows,
+    Fitted,
     HostNewRows,
     NewRows,
     ScanNewRows,
@@ -36,19 +39,45 @@ from lssvm.estimators.new_rows import (
     check_new_host_rows,
     light_copy,
 )
-from lssvm.estimators.opening import class_rows, number_rows, open_classes, open_numbers, task_of
-from lssvm.recipes.settings import seed_of
+from lssvm.estimators.opening import (
+    Classifier,
+    class_rows,
+    number_rows,
+    open_classes,
+    open_numbers,
+    task_of,
+)
+from lssvm.recipes.settings import UsesResources, resources_of, seed_of
 from lssvm.tasks import Classes, ClassTable, Numbers
 
 SAMPLE_ROWS = 50_000
 """Rows in memory that prototypes are chosen from and gamma is searched on."""
 
 
+class FixedEstimator(Fitted, UsesResources, Protocol):
+    """A fixed-size estimator, as its rows see it."""
+
+    device: Any
+    random_state: RandomState
+    dual_coef_: Any
+    feature_names_in_: Any
+    preparation_: Preparation
+
+
+class FixedClassifier(FixedEstimator, Classifier, Protocol):
+    """A fixed-size classifier."""
+
+
 # -- training rows ---------------------------------------------------------------------------------
 
 
 def open_class_rows(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, tell: Listener, task: Classes | None = None
+    estimator: FixedClassifier,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    tell: Listener,
+    task: Classes | None = None,
 ) -> tuple[Rows, Classes]:
     """Open the rows of a classifier, whatever they are.
 
@@ -81,7 +110,7 @@ def open_class_rows(
     assert found.classes is not None and found.counts is not None
     task = task_of(estimator, found.classes)
     features, target, weight = _sample_of(found)
-    resources = estimator._resources()
+    resources = resources_of(estimator)
     sample = class_rows(
         task,
         features,
@@ -107,7 +136,12 @@ def _class_blocks(
 
 
 def open_number_rows(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, tell: Listener, task: Numbers | None = None
+    estimator: FixedEstimator,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    tell: Listener,
+    task: Numbers | None = None,
 ) -> tuple[Rows, Numbers]:
     """Open the rows of a regressor; the parameters are those of `open_class_rows`."""
     place = Place.of(estimator, X, y, sample_weight)
@@ -123,19 +157,19 @@ def open_number_rows(
     features, target, weight = _sample_of(found)
     Y = number_targets(found.sample)
     task = Numbers(Y.shape[1], target.ndim == 1)
-    sample = number_rows(features, Y, weight, estimator._resources())
+    sample = number_rows(features, Y, weight, resources_of(estimator))
     encode = partial(encode_numbers, task=task)
     blocks = Blocks(data, found.preparation, encode, task.n_outputs, on_event=tell.on_event)
     return _from_survey(place, found, sample, blocks, target), task
 
 
-def _prepares(estimator: Any, task: Classes | Numbers | None) -> bool:
+def _prepares(estimator: FixedEstimator, task: Classes | Numbers | None) -> bool:
     """Return whether rows that are added have to be prepared as those of the scan were."""
     return task is not None and hasattr(estimator, "preparation_")
 
 
 def _further_rows(
-    estimator: Any, place: Place, X: Any, y: Any, sample_weight: Any
+    estimator: FixedEstimator, place: Place, X: Any, y: Any, sample_weight: Any
 ) -> tuple[Scan, Any]:
     """Return rows to add or remove as a scan, and the preparation that is left to do."""
     if place.device is not None:
@@ -151,7 +185,7 @@ def _further_rows(
 
 
 def _first_pass(
-    estimator: Any, place: Place, X: Any, y: Any, sample_weight: Any, *, classes: bool
+    estimator: FixedEstimator, place: Place, X: Any, y: Any, sample_weight: Any, *, classes: bool
 ) -> tuple[Scan, Survey]:
     """Survey the rows, and store what the fitted model has to know about their columns."""
     budget = as_bytes(estimator.memory_budget)
@@ -265,7 +299,7 @@ class Place:
     reads_blocks: bool
 
     @classmethod
-    def of(cls, estimator: Any, X: Any, *others: Any) -> Place:
+    def of(cls, estimator: FixedEstimator, X: Any, *others: Any) -> Place:
         """Find out, once for every call."""
         reads_blocks = is_stream(X)
         for value in (X, *others):
@@ -316,15 +350,17 @@ def _check_readable(value: Any) -> None:
 # -- rows that predictions are asked for -----------------------------------------------------------
 
 
-def open_new_rows(estimator: Any, X: Any) -> NewRows:
+def open_new_rows(estimator: FixedEstimator, X: Any) -> NewRows:
     """Return rows that something is asked for, whatever they are."""
     check_is_fitted(estimator)
     place = Place.of(estimator, X)
-    resources = estimator._resources()
+    resources = resources_of(estimator)
     if place.reads_blocks:
         data = columns_of_model(estimator, as_scan(X))
         rows = ScanNewRows(data, getattr(estimator, "preparation_", None), resources, place.device)
-        return DaskNewRows(X, light_copy(estimator), rows) if is_dask(X) else rows
+        if not is_dask(X):
+            return rows
+        return DaskNewRows(X, partial(open_new_rows, light_copy(estimator)), rows)
     _check_namespace(estimator, X)
     if place.device is None:
         return HostNewRows(_host_features(estimator, *place.on_host(X)), resources)
@@ -334,23 +370,23 @@ def open_new_rows(estimator: Any, X: Any) -> NewRows:
 
 
 def open_scored_rows(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, place: Place
+    estimator: FixedEstimator, X: Any, y: Any, sample_weight: Any, place: Place
 ) -> ScanNewRows:
     """Return rows of a scan, with their targets."""
     check_is_fitted(estimator)
     data = columns_of_model(estimator, _with_target(as_scan(X, y, sample_weight)))
     preparation = getattr(estimator, "preparation_", None)
-    return ScanNewRows(data, preparation, estimator._resources(), place.device)
+    return ScanNewRows(data, preparation, resources_of(estimator), place.device)
 
 
-def _host_features(estimator: Any, X: Any) -> Any:
+def _host_features(estimator: FixedEstimator, X: Any) -> Any:
     if hasattr(estimator, "preparation_"):
         named = hasattr(estimator, "feature_names_in_") or not is_frame(X)
         return estimator.preparation_.transform(X if named else np.asarray(X))
     return check_new_host_rows(estimator, X)
 
 
-def columns_of_model(estimator: Any, data: Scan) -> Scan:
+def columns_of_model(estimator: FixedEstimator, data: Scan) -> Scan:
     """Return a scan of the columns that the model was fitted with."""
     names = tuple(str(n) for n in getattr(estimator, "feature_names_in_", ())) or None
     known = estimator.preparation_.schema if hasattr(estimator, "preparation_") else None
@@ -366,7 +402,7 @@ def columns_of_model(estimator: Any, data: Scan) -> Scan:
     return data
 
 
-def _check_namespace(estimator: Any, X: Any) -> None:
+def _check_namespace(estimator: FixedEstimator, X: Any) -> None:
     """Refuse another library than that of the fit, as scikit-learn's dispatch asks for."""
     if not get_config()["array_api_dispatch"]:
         return

@@ -6,30 +6,38 @@ import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from sklearn.metrics import accuracy_score, r2_score
 
 from lssvm._core.arrays import FloatArray
 from lssvm.data.raw import RawBlock
-from lssvm.estimators.scan_opening import Place, open_scored_rows
+from lssvm.estimators.scan_opening import FixedEstimator, Place, open_scored_rows
 from lssvm.tasks import Classes
 
 
-def accuracy(estimator: Any, X: Any, y: Any, sample_weight: Any) -> float:
+class Predicting(FixedEstimator, Protocol):
+    """A fixed-size estimator that predicts."""
+
+    def predict(self, X: Any) -> Any:
+        """Return predictions."""
+
+
+def accuracy(estimator: Predicting, X: Any, y: Any, sample_weight: Any) -> float:
     """Return the share of rows whose class is right, whatever the rows are."""
     place = Place.of(estimator, X, y, sample_weight)
     if place.reads_blocks:
         rows = open_scored_rows(estimator, X, y, sample_weight, place)
         fit = estimator.record_
+        assert isinstance(fit.task, Classes)
         right, total = rows.reduce(fit, partial(_hits, fit.task), np.add)
         return float(right / total)
     predicted, y, weight = place.on_host(estimator.predict(X), y, sample_weight)
     return float(accuracy_score(y, predicted, sample_weight=weight))
 
 
-def r_squared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> float:
+def r_squared(estimator: Predicting, X: Any, y: Any, sample_weight: Any) -> float:
     """Return the coefficient of determination, whatever the rows are."""
     place = Place.of(estimator, X, y, sample_weight)
     if place.reads_blocks:

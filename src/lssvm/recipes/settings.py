@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -58,9 +58,16 @@ def seed_of(random_state: RandomState) -> int:
     return int(as_generator(random_state).integers(2**31 - 1))
 
 
-def resources_of(memory_budget: Any, n_jobs: int | None) -> Resources:
-    """Return bytes and threads of a call."""
-    return Resources(as_bytes(memory_budget), n_threads(n_jobs))
+class UsesResources(Protocol):
+    """An estimator that says how much it may use."""
+
+    memory_budget: Any
+    n_jobs: int | None
+
+
+def resources_of(estimator: UsesResources) -> Resources:
+    """Return bytes and threads that an estimator may use."""
+    return Resources(as_bytes(estimator.memory_budget), n_threads(estimator.n_jobs))
 
 
 @dataclass(frozen=True, eq=False)
