@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 from lssvm._core.arrays import OnEvent
 from lssvm._core.progress import Listener, Progress
 
+__all__ = ["CallbackSupportMixin", "listen", "reports"]
+
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
 except ImportError:  # scikit-learn before 1.9

@@ -97,7 +97,7 @@ class GreedySettings:
                 bool(estimator.prefit),
                 estimator.max_support,
             ),
-            _check_share(estimator.validation_fraction),
+            estimator.validation_fraction,
             bool(estimator.fit_intercept),
             seed_of(estimator.random_state),
             getattr(estimator, "calibration", None) is not None,
@@ -115,29 +115,23 @@ class GreedySettings:
 
     def held_out(self, n: int, rng: np.random.Generator) -> BoolArray | None:
         """Draw the rows on which the size is judged; rows stand in an order of their content."""
-        if self.validation_fraction is None:
+        share = self.validation_fraction
+        if share is None:
             return None
-        many = round(self.validation_fraction * n)
+        if not isinstance(share, (int, float, np.number)) or not 0 < share < 1:
+            raise InvalidInputError(
+                f"validation_fraction={share!r} is not usable: give a number between 0 and 1, or "
+                "None to use every row."
+            )
+        many = round(float(share) * n)
         if not 0 < many < n:
             raise InvalidInputError(
-                f"validation_fraction={self.validation_fraction!r} of {n} distinct rows leaves "
-                "none to learn from or none to judge by: give more rows, or None."
+                f"validation_fraction={share!r} of {n} distinct rows leaves none to learn from or "
+                "none to judge by: give more rows, or None."
             )
         held = np.zeros(n, dtype=bool)
         held[rng.permutation(n)[:many]] = True
         return held
-
-
-def _check_share(share: Any) -> float | None:
-    if share is None:
-        return None
-    number = isinstance(share, (int, float, np.number)) and not isinstance(share, bool)
-    if not number or not 0 < share < 1:
-        raise InvalidInputError(
-            f"validation_fraction={share!r} is not usable: give a number between 0 and 1, or "
-            "None to use every row."
-        )
-    return float(share)
 
 
 # -- the record --------------------------------------------------------------------------------
