@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -21,7 +22,6 @@ from lssvm.recipes.record import Fit, Resources
 from lssvm.recipes.settings import KernelChoice, check_option, resources_of
 from lssvm.tasks import Classes, Numbers
 from lssvm.uncertainty import (
-    METHODS,
     DualPosterior,
     FixedPosterior,
     Probabilities,
@@ -29,9 +29,10 @@ from lssvm.uncertainty import (
     calibrate,
     check_coverage,
 )
+from lssvm.uncertainty.calibration import METHODS
 
 
-class KernelEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
+class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     """Base of the estimators: publishes a record, and opens rows that predictions are asked for."""
 
     record_: Fit
@@ -74,7 +75,6 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc
             "dual_coef_": fit.coef,
             "intercept_": fit.intercept,
             "support_": fit.support,
-            "n_iter_": fit.iterations,
         }
         if not fit.kernel.name == "precomputed":
             published["support_vectors_"] = fit.basis
@@ -116,7 +116,7 @@ def _calibrates(model: Any) -> bool:
     return model.calibration is not None
 
 
-class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
+class KernelClassifier(ClassifierMixin, KernelEstimator):
     """What classifiers say: decisions, probabilities, sets of classes."""
 
     calibration: str | None
@@ -242,13 +242,11 @@ def _class_probabilities(found: Probabilities, task: Classes, raw: FloatArray) -
     return found.of(np.asarray(raw, dtype=np.float64), task.decide(raw))
 
 
-def _class_sets(
-    found: Probabilities, task: Classes, coverage: float, raw: FloatArray
-) -> BoolArray:
+def _class_sets(found: Probabilities, task: Classes, coverage: float, raw: FloatArray) -> BoolArray:
     return found.sets(np.asarray(raw, dtype=np.float64), task.decide(raw), coverage)
 
 
-class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):  # type: ignore[misc]
+class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
     """What regressors say: predictions, standard deviations, intervals."""
 
     @property
@@ -306,12 +304,12 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):  # typ
             return mean, rows.give(task.predict(std))
         return mean
 
-    def _posteriors(self) -> list[tuple[IntArray, DualPosterior | FixedPosterior]]:
+    def _posteriors(self) -> Sequence[tuple[IntArray, DualPosterior | FixedPosterior]]:
         fit = self.record_
         if "posteriors" not in self._cache:
             fit.need("prediction", "Error bars")
             self._cache["posteriors"] = fit.memory.posteriors(fit, self._resources())
-        found: list[tuple[IntArray, DualPosterior | FixedPosterior]] = self._cache["posteriors"]
+        found: Sequence[tuple[IntArray, DualPosterior | FixedPosterior]] = self._cache["posteriors"]
         return found
 
     @property

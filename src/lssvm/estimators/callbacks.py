@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from lssvm._core.arrays import OnEvent
+from lssvm._core.errors import Stopped
 from lssvm._core.progress import Listener, Progress
 
 __all__ = ["CallbackSupportMixin", "listen", "reports"]
@@ -103,7 +104,7 @@ class _CallbackListener:
             self._room = None if self._room is None else self._room - 1
         if stop:
             self.stopped = True
-            raise KeyboardInterrupt("a callback has asked for a stop")
+            raise Stopped("a callback has asked for a stop")
 
     def _open(self, planned: int | None) -> None:
         self._room = planned

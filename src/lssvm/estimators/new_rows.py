@@ -26,6 +26,8 @@ from lssvm._core.threads import run_stream, slices
 from lssvm.data.raw import CHUNK, RawBlock, plain_features
 from lssvm.data.scanning import Scan
 from lssvm.data.writing import write_table
+from lssvm.engines.base import Rows
+from lssvm.engines.device import DeviceRows
 from lssvm.engines.device_expansion import expand_on_device
 from lssvm.recipes.record import Fit, Resources
 
@@ -133,7 +135,7 @@ class ScanNewRows:
         """Yield blocks of rows with their outputs (b, k)."""
         if self.place is not None:
             return (
-                (block, DeviceNewRows(self._features(block), self.place, None).outputs(fit))  # type: ignore[arg-type]
+                (block, DeviceNewRows(self._features(block), self.place, None).outputs(fit))
                 for block in self.data.blocks()
             )
         one = replace(self.resources, threads=1)
@@ -326,3 +328,8 @@ def like(result: Any, X: Array) -> Any:
 
 def _write(outputs: Iterator[FloatArray], finish: Finish, out: Any) -> str:
     return write_table(({"prediction": finish(raw)} for raw in outputs), os.fspath(out))
+
+
+def published_like(rows: Rows) -> Array | None:
+    """Return the caller's array on a device, whose kind published arrays are to have."""
+    return rows.X if isinstance(rows, DeviceRows) else None

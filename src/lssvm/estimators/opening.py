@@ -69,9 +69,7 @@ def open_classes(
     X, y, weight, positions = _positive(X, y, weight)
     if task is None:
         task = task_of(estimator, distinct_labels(y))
-    rows = class_rows(
-        task, X, task.numbers(y), weight, estimator._resources(), by_class=by_class
-    )
+    rows = class_rows(task, X, task.numbers(y), weight, estimator._resources(), by_class=by_class)
     return replace(rows, positions=positions, given=given), task
 
 
@@ -90,7 +88,7 @@ def task_of(estimator: Any, classes: NDArray[Any]) -> Classes:
 def class_rows(
     task: Classes,
     X: Any,
-    labels: NDArray[np.integer[Any]],
+    labels: NDArray[Any],
     weight: FloatArray | None,
     resources: Resources,
     *,
@@ -147,9 +145,7 @@ def open_numbers(
     return replace(rows, positions=positions, given=given), task
 
 
-def number_rows(
-    X: Any, Y: FloatArray, weight: FloatArray | None, resources: Resources
-) -> HostRows:
+def number_rows(X: Any, Y: FloatArray, weight: FloatArray | None, resources: Resources) -> HostRows:
     """Return rows with numbers as targets."""
     _warn_of_offset(Y)
     return HostRows(

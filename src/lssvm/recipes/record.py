@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -85,7 +85,7 @@ class Memory(Protocol):
 
     def posteriors(
         self, fit: Fit, resources: Resources
-    ) -> list[tuple[IntArray, DualPosterior | FixedPosterior]]:
+    ) -> Sequence[tuple[IntArray, DualPosterior | FixedPosterior]]:
         """Return the outputs and their Gaussian posterior."""
 
     def residuals(self, fit: Fit, resources: Resources) -> Residuals:

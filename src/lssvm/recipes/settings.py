@@ -119,13 +119,17 @@ class KernelChoice:
         named = isinstance(self.gamma, str) and self.gamma in ("cv", "ard")
         return named and self.has_gamma
 
-    def check(self) -> None:
-        """Refuse what does not go together."""
+    def check_ard(self) -> None:
+        """Refuse a width for every feature where the kernel has none."""
         if self.asks_ard and self.name not in ARD_KERNELS:
             raise InvalidInputError(
                 f"gamma='ard' cannot be used with kernel={self.kernel!r}: choose one of "
                 f"{ARD_KERNELS}, or another gamma."
             )
+
+    def check(self) -> None:
+        """Refuse what does not go together."""
+        self.check_ard()
         if isinstance(self.gamma, str) and self.gamma == "cv" and not self.has_gamma:
             if not isinstance(self.kernel, str):
                 raise InvalidInputError(
