@@ -264,7 +264,8 @@ class TestRecord:
         for form in ("support", "prediction"):
             small = model.record_.in_form(form)
             assert small.memory.left_out is None and small.details.paths == ()
-            assert small.details.published(small) == {"best_score_": model.best_score_}
+            published = small.details.published(small)
+            assert published == {"n_iter_": 12, "best_score_": model.best_score_}
             np.testing.assert_array_equal(
                 small.outputs(new, resources), model.record_.outputs(new, resources)
             )

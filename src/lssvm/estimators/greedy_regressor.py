@@ -13,7 +13,8 @@ from lssvm._core.random import RandomState
 from lssvm.estimators.base import KernelEstimator
 from lssvm.estimators.callbacks import listen, reports
 from lssvm.estimators.opening import open_numbers
-from lssvm.recipes.greedy import GreedySettings, fit_greedy, truncate_fit
+from lssvm.recipes.greedy import fit_greedy, truncate_fit
+from lssvm.recipes.greedy_settings import GreedySettings
 
 
 class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):

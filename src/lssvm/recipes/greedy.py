@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 import numpy as np
 
-from lssvm._core.arrays import BoolArray, FloatArray, IntArray
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import ConvergenceWarning, InvalidInputError
 from lssvm._core.progress import Listener
 from lssvm._core.threads import small_problem
 from lssvm.codes import ProblemGroup, groups
 from lssvm.engines.host import HostRows
 from lssvm.folds.content import hash_rows
-from lssvm.greedy import Greedy, GreedyPath, greedy_leave_one_out, greedy_paths
+from lssvm.greedy import GreedyPath, greedy_leave_one_out, greedy_paths
 from lssvm.greedy.path import cholesky
 from lssvm.greedy.paths import change_C
 from lssvm.kernels import Kernel, evaluate_expansion
 from lssvm.kernels.given import check_kernel_matrix
+from lssvm.recipes.greedy_settings import GreedySettings
 from lssvm.recipes.record import Fit, Machine, Resources
-from lssvm.recipes.settings import KernelChoice, check_C, is_int, seed_of
+from lssvm.recipes.settings import is_int
 from lssvm.solvers import DualSystem
 from lssvm.tasks import Classes, SquaredError, Task
 from lssvm.uncertainty import OutOfFold
@@ -31,110 +32,6 @@ SELECTION_C = 8.0
 
 C_GRID = 2.0 ** np.arange(-6, 15)
 """The values among which C="cv" chooses."""
-
-
-class GreedyParameters(Protocol):
-    """The parameters of a greedy estimator that settings are read from."""
-
-    C: Any
-    gamma: Any
-    kernel: Any
-    degree: int
-    coef0: float
-    fit_intercept: bool
-    epsilon: float
-    criterion: str
-    candidates: int | None
-    prefit: bool
-    max_support: int | None
-    validation_fraction: float | None
-    random_state: Any
-
-
-@dataclass(frozen=True, eq=False)
-class GreedySettings:
-    """The settings of a greedy model, checked.
-
-    Attributes
-    ----------
-    C : float or None
-        None: to be chosen by leave-one-out.
-    choice : KernelChoice
-    search : Greedy
-        How bases grow, and when they stop.
-    validation_fraction : float or None
-        Part of the rows that the size is judged by.
-    fit_intercept : bool
-    seed : int
-    calibrates : bool
-        Whether leave-one-out outputs are kept, for probabilities.
-    """
-
-    C: float | None
-    choice: KernelChoice
-    search: Greedy
-    validation_fraction: float | None
-    fit_intercept: bool
-    seed: int
-    calibrates: bool
-
-    @classmethod
-    def of(cls, estimator: GreedyParameters) -> GreedySettings:
-        """Read and check the parameters of an estimator."""
-        gamma = estimator.gamma
-        if isinstance(gamma, str) and gamma in ("cv", "ard"):
-            raise InvalidInputError(
-                f"gamma={gamma!r} is not available here: give a number, 'scale', 'auto' or an "
-                "array, or search over gamma with sklearn.model_selection.GridSearchCV."
-            )
-        return cls(
-            check_C(estimator.C),
-            KernelChoice(estimator.kernel, gamma, estimator.degree, estimator.coef0),
-            Greedy(
-                estimator.epsilon,
-                estimator.criterion,
-                estimator.candidates,
-                bool(estimator.prefit),
-                estimator.max_support,
-            ),
-            estimator.validation_fraction,
-            bool(estimator.fit_intercept),
-            seed_of(estimator.random_state),
-            getattr(estimator, "calibration", None) is not None,
-        )
-
-    def check_labels(self) -> None:
-        """Refuse an epsilon that a model without basis functions satisfies for labels +1, -1."""
-        epsilon = self.search.epsilon
-        number = isinstance(epsilon, (int, float, np.number))
-        if self.search.criterion == "fsals" and number and epsilon >= 1:
-            raise InvalidInputError(
-                f"epsilon={epsilon!r} is not usable: a model without any basis function is "
-                "within 1 of the labels +1 and -1, so give a number below 1 (0.5 is usual)."
-            )
-
-    def held_out(self, n: int, rng: np.random.Generator) -> BoolArray | None:
-        """Draw the rows on which the size is judged; rows stand in an order of their content."""
-        share = self.validation_fraction
-        if share is None:
-            return None
-        if not isinstance(share, (int, float, np.number)) or not 0 < share < 1:
-            raise InvalidInputError(
-                f"validation_fraction={share!r} is not usable: give a number between 0 and 1, or "
-                "None to use every row."
-            )
-        many = round(float(share) * n)
-        if not 0 < many < n:
-            raise InvalidInputError(
-                f"validation_fraction={share!r} of {n} distinct rows leaves none to learn from or "
-                "none to judge by: give more rows, or None."
-            )
-        held = np.zeros(n, dtype=bool)
-        held[rng.permutation(n)[:many]] = True
-        return held
-
-
-# -- the record --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +66,9 @@ class GreedyDetails:
 
     def published(self, fit: Fit) -> dict[str, Any]:
         """Return the attributes that only greedy estimators have."""
-        published: dict[str, Any] = {"paths_": list(self.paths)} if self.paths else {}
+        published: dict[str, Any] = {"n_iter_": fit.iterations}
+        if self.paths:
+            published["paths_"] = list(self.paths)
         if self.C_scores is not None:
             scores = {"param_C": C_GRID.copy(), "mean_test_score": self.C_scores}
             published["cv_results_"] = scores
@@ -216,9 +115,6 @@ class GreedyMemory:
     def reduced(self, form: str, fit: Fit) -> GreedyMemory:
         """Return what a file of this form keeps; maps to probabilities are stored in its place."""
         return self if form == "all" else GreedyMemory()
-
-
-# -- the recipe --------------------------------------------------------------------------------
 
 
 def fit_greedy(rows: HostRows, task: Task, ask: GreedySettings, tell: Listener) -> Fit:

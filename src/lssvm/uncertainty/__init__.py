@@ -1,7 +1,6 @@
 """Error bars, intervals and probabilities from what a fit already has."""
 
 from lssvm.uncertainty.calibration import (
-    METHODS,
     Calibrator,
     Isotonic,
     Sigmoid,
@@ -21,7 +20,6 @@ from lssvm.uncertainty.posterior_fixed import FixedPosterior
 from lssvm.uncertainty.probabilities import OutOfFold, Probabilities, calibrate
 
 __all__ = [
-    "METHODS",
     "Calibrator",
     "DualPosterior",
     "Evidence",
