@@ -110,7 +110,9 @@ class GreedyMemory:
             "A greedy model has no error bars and no intervals: use LSSVR or FixedSizeLSSVR."
         )
 
-    residuals = posteriors
+    def residuals(self, fit: Fit, resources: Resources, posteriors: object = None) -> NoReturn:
+        """Refuse, as there are no posteriors."""
+        self.posteriors(fit, resources)
 
     def reduced(self, form: str, fit: Fit) -> GreedyMemory:
         """Return what a file of this form keeps; maps to probabilities are stored in its place."""
