@@ -1,7 +1,8 @@
-"""Series as `NARX` takes them, and the tables of lagged values they become."""
+"""Time series, the rows of lagged values they become, and the stretches that are held out."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,12 @@ from scipy.special import comb
 
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
+from lssvm.criteria.free_running import FreeRunObjective, Stretch
+from lssvm.kernels import Kernel
+from lssvm.recipes.record import Resources
+
+LONGEST = 100
+"""Steps of the free runs of tuning, where there are rows enough."""
 
 
 @dataclass(frozen=True)
@@ -29,20 +36,20 @@ class Series:
             inputs = np.concatenate([before.inputs, self.inputs])
         return Series(np.concatenate([before.values, self.values]), inputs)
 
-    def part(self, times: slice) -> Series:
+    def at(self, times: slice) -> Series:
         """Return the values and inputs of some times."""
         inputs = None if self.inputs is None else self.inputs[times]
         return Series(self.values[times], inputs)
 
 
-def are_several(y: Any) -> bool:
+def is_list_of_series(y: Any) -> bool:
     """Say whether ``y`` is a list or tuple of series rather than one series."""
-    return isinstance(y, (list, tuple)) and len(y) > 0 and all(np.ndim(part) > 0 for part in y)
+    return isinstance(y, (list, tuple)) and len(y) > 0 and all(np.ndim(one) > 0 for one in y)
 
 
-def as_series(y: Any, X: Any, name: str = "y", inputs_name: str = "X") -> list[Series]:
+def open_series(y: Any, X: Any, name: str = "y", inputs_name: str = "X") -> list[Series]:
     """Check one series or a list of them, with their inputs."""
-    if not are_several(y):
+    if not is_list_of_series(y):
         return [_one_series(y, X, name, inputs_name)]
     inputs = [None] * len(y) if X is None else X
     if not isinstance(inputs, (list, tuple)) or len(inputs) != len(y):
@@ -52,8 +59,8 @@ def as_series(y: Any, X: Any, name: str = "y", inputs_name: str = "X") -> list[S
             "one table of inputs per series."
         )
     return [
-        _one_series(part, table, f"{name}[{i}]", f"{inputs_name}[{i}]")
-        for i, (part, table) in enumerate(zip(y, inputs, strict=True))
+        _one_series(values, table, f"{name}[{i}]", f"{inputs_name}[{i}]")
+        for i, (values, table) in enumerate(zip(y, inputs, strict=True))
     ]
 
 
@@ -94,7 +101,7 @@ def check_inputs(X: Any, n: int, name: str) -> FloatArray:
     return table
 
 
-def check_lengths(series: list[Series], lags: int, exog_lags: int, differencing: int) -> None:
+def check_lengths(series: Sequence[Series], lags: int, exog_lags: int, differencing: int) -> None:
     """Raise where series have different inputs, or are too short for two rows."""
     widths = {0 if s.inputs is None else s.inputs.shape[1] for s in series}
     if len(widths) > 1:
@@ -136,7 +143,9 @@ class Layout:
     inputs_scale: FloatArray | None = None
 
     @classmethod
-    def learn(cls, series: list[Series], lags: int, exog_lags: int, differencing: int) -> Layout:
+    def learn(
+        cls, series: Sequence[Series], lags: int, exog_lags: int, differencing: int
+    ) -> Layout:
         """Return the layout whose units are those of the given series."""
         values = np.concatenate([np.diff(s.values, n=differencing) for s in series])
         mean, scale = _units(values)
@@ -144,6 +153,11 @@ class Layout:
             return cls(lags, exog_lags, differencing, float(mean), float(scale))
         inputs = _units(np.concatenate([s.inputs for s in series if s.inputs is not None]))
         return cls(lags, exog_lags, differencing, float(mean), float(scale), *inputs)
+
+    @property
+    def n_exog(self) -> int:
+        """Columns of the inputs."""
+        return 0 if self.inputs_mean is None else len(self.inputs_mean)
 
     @property
     def history(self) -> int:
@@ -162,14 +176,12 @@ class Layout:
         z = self.standard(series)
         windows = np.lib.stride_tricks.sliding_window_view(z, self.lags)[:-1, ::-1]
         rows = windows[start - self.differencing - self.lags :]
-        exog = self.exog(series.inputs, start, n)
-        rows = rows if exog is None else np.concatenate([rows, exog], axis=1)
+        if series.inputs is not None:
+            rows = np.concatenate([rows, self.exog(series.inputs, start, n)], axis=1)
         return np.ascontiguousarray(rows), z[start - self.differencing :]
 
-    def exog(self, inputs: FloatArray | None, start: int, stop: int) -> FloatArray | None:
+    def exog(self, inputs: FloatArray, start: int, stop: int) -> FloatArray:
         """Return the columns that come from the inputs, for the times ``start`` to ``stop``."""
-        if inputs is None:
-            return None
         u = (inputs - self.inputs_mean) / self.inputs_scale
         return np.concatenate(
             [u[start - lag : stop - lag] for lag in range(self.exog_lags + 1)], axis=1
@@ -202,3 +214,86 @@ def _units(values: FloatArray) -> tuple[Any, Any]:
     mean, scale = values.mean(axis=0), values.std(axis=0)
     rounding = 8 * np.finfo(float).eps * np.abs(values).max(axis=0)
     return mean, np.where(scale > rounding, scale, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """The training rows of all series, one series after the other, and how they are held out."""
+
+    rows: FloatArray  # (n, p)
+    targets: FloatArray  # (n,)
+    sizes: list[int]  # rows of each series
+    layout: Layout
+    horizon: int
+    n_origins: int
+    rolling: bool
+
+    @classmethod
+    def of(
+        cls,
+        series: Sequence[Series],
+        layout: Layout,
+        horizon: int | None,
+        n_origins: int,
+        rolling: bool,
+    ) -> Plan:
+        """Make the table of rows; without a horizon choose one."""
+        tables = [layout.table(s) for s in series]
+        rows = np.concatenate([table for table, _ in tables])
+        targets = np.concatenate([target for _, target in tables])
+        sizes = [len(target) for _, target in tables]
+        steps = min(LONGEST, max(1, max(sizes) // 5)) if horizon is None else int(horizon)
+        return cls(rows, targets, sizes, layout, steps, n_origins, rolling)
+
+    def places(self) -> list[tuple[slice, int]]:
+        """Return the rows of each stretch, and where what it leaves out ends.
+
+        Origins are spread evenly over all places where a stretch fits; in rolling-origin
+        validation over the second half of each series.
+        """
+        steps, starts = self.horizon, np.cumsum([0, *self.sizes])
+        # Rows whose lags reach into a stretch know it; they go too, while half of all rows remain.
+        purge = min(self.layout.lags, max(0, len(self.targets) // 2 - steps))
+        possible = [
+            (slice(int(start + origin), int(start + origin + steps)), int(start + end))
+            for start, size in zip(starts, self.sizes, strict=False)
+            for origin in range(size // 2 if self.rolling else 0, size - steps + 1)
+            for end in [size if self.rolling else min(size, origin + steps + purge)]
+            if len(self.targets) - (end - origin) >= 2
+        ]
+        if not possible:
+            raise InvalidInputError(
+                f"horizon={steps} is too long to be validated: the longest series has "
+                f"{max(self.sizes)} rows after its lags, and some must be left for training. Give "
+                "a smaller horizon, fewer lags, or a longer series."
+            )
+        chosen = np.linspace(0, len(possible) - 1, self.n_origins).round().astype(int)
+        return [possible[i] for i in np.unique(chosen)]
+
+    def stretches(self) -> list[Stretch]:
+        """Return the stretches that are held out."""
+        lags = self.layout.lags
+        return [
+            Stretch(
+                self.rows[place.start, :lags],
+                self.targets[place],
+                np.arange(place.start, end),
+                self.rows[place, lags:] if self.rows.shape[1] > lags else None,
+            )
+            for place, end in self.places()
+        ]
+
+    def objective(
+        self, kernel: Callable[[float | None], Kernel], bias: bool, resources: Resources
+    ) -> FreeRunObjective:
+        """Return the free-run loss of dual models with these kernels."""
+        return FreeRunObjective(
+            kernel,
+            self.rows,
+            self.targets,
+            self.stretches(),
+            self.layout.differencing,
+            resources.budget,
+            resources.threads,
+            bias,
+        )

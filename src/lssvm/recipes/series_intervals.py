@@ -1,4 +1,4 @@
-r"""Intervals of `NARX` forecasts: simulated free runs, calibrated on stretches held out.
+r"""Intervals of forecasts: simulated free runs, calibrated on stretches held out.
 
 1. Models that have not seen a stretch predict it one step at a time: what is left over are
    residuals of the size that new data have.
@@ -16,31 +16,36 @@ r"""Intervals of `NARX` forecasts: simulated free runs, calibrated on stretches 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.threads import slices
-from lssvm.criteria.free_running import Models, free_run, level_errors, stack_exog
-from lssvm.estimators.narx_fitting import Plan, held_out_models
-from lssvm.estimators.narx_series import FloatArray, Layout
+from lssvm.criteria.free_running import (
+    RUNAWAY,
+    Models,
+    Noise,
+    free_run,
+    level_errors,
+    stack_exog,
+)
+from lssvm.recipes.series_data import Plan
 
 NEIGHBOURS = 5
 WINDOW = 0.1  # ratios are pooled over this part of the horizon on either side of a step
 _CHUNK = 4_000_000  # numbers in the largest temporary
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SeriesResiduals:
     """Out-of-sample one-step residuals, and the rows they belong to."""
 
     rows: FloatArray  # (k, d)
     values: FloatArray  # (k,)
-    index: NDArray[np.intp]  # (k,), places among the training rows
+    index: IntArray  # (k,), places among the training rows
 
-    def noise(self, seed: list[int], left_out: list[NDArray[np.intp]] | None = None) -> Any:
+    def noise(self, seed: list[int], left_out: list[IntArray] | None = None) -> Noise:
         """Return a function that draws the residual of a near row, see `free_run`.
 
         ``left_out`` names the training rows that each of the m models may not use; a model to
@@ -57,21 +62,21 @@ class SeriesResiduals:
             m, p, d = rows.shape
             out = np.empty((m, p))
             rank = rng.integers(k, size=(m, p))
-            for part in slices(m, max(1, _CHUNK // (p * len(squares)))):
+            for some in slices(m, max(1, _CHUNK // (p * len(squares)))):
                 # Squared distances less what is the same for all rows.
-                far = squares - 2.0 * (rows[part].reshape(-1, d) @ self.rows.T)
+                far = squares - 2.0 * (rows[some].reshape(-1, d) @ self.rows.T)
                 far = far.reshape(-1, p, len(squares))
                 if barred is not None:
-                    far = np.where(barred[part, None], np.inf, far)
+                    far = np.where(barred[some, None], np.inf, far)
                 near = np.argpartition(far, k - 1, axis=2)[:, :, :k]
-                picked = np.take_along_axis(near, rank[part, :, None], axis=2)[:, :, 0]
-                out[part] = self.values[picked]
+                picked = np.take_along_axis(near, rank[some, :, None], axis=2)[:, :, 0]
+                out[some] = self.values[picked]
             return out
 
         return draw
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Calibration:
     """What held-out stretches say about the size of errors."""
 
@@ -79,11 +84,13 @@ class Calibration:
     mean_spread: FloatArray  # (horizon,)
     ratios: FloatArray  # (o, horizon), absolute error over unit
 
-    def units(self, spread: FloatArray) -> FloatArray:
-        """Return the unit of error u_h for a simulated spread (m, steps)."""
-        return np.asarray(np.sqrt(spread * self.mean_spread[self._step(spread.shape[1])]))
+    def half_widths(self, spread: FloatArray, coverage: float) -> FloatArray:
+        """Return half the widths k_h u_h of intervals for a simulated spread (m, steps)."""
+        steps = spread.shape[1]
+        units = np.sqrt(spread * self.mean_spread[self._step(steps)])
+        return np.asarray(self.factors(coverage, steps) * units)
 
-    def _step(self, steps: int) -> NDArray[np.intp]:
+    def _step(self, steps: int) -> IntArray:
         """Return the calibrated step that stands for each step: the last one for all beyond."""
         return np.minimum(np.arange(steps), len(self.mean_spread) - 1)
 
@@ -99,14 +106,62 @@ class Calibration:
         return np.asarray(factors[self._step(steps)])
 
 
-def calibrate(estimator: Any, plan: Plan, n_paths: int, seed: int) -> Calibration:
+@dataclass(frozen=True, eq=False)
+class FreeRun:
+    """Forecasts of m series on their own predictions, in units of the rows.
+
+    Attributes
+    ----------
+    start : array of shape (m, 1, lags)
+        Values before the first step, the newest first.
+    exog : array of shape (m, steps, e) or None
+        Columns that come from the inputs.
+    values : array of shape (m, steps)
+    """
+
+    start: FloatArray
+    exog: FloatArray | None
+    values: FloatArray
+
+    @classmethod
+    def of(cls, models: Models, start: FloatArray, exog: FloatArray | None, steps: int) -> FreeRun:
+        """Let models run from given values."""
+        return cls(start, exog, free_run(models, start, steps, exog)[:, 0])
+
+    @property
+    def diverged(self) -> bool:
+        """Whether it was held at its limit."""
+        return bool(np.abs(self.values).max() >= RUNAWAY)
+
+    def spread(self, models: Models, noise: Noise, n_paths: int, sums: int) -> FloatArray:
+        """Return the root mean square deviation of noisy free runs from this one, (m, steps)."""
+        starts, steps = np.repeat(self.start, n_paths, axis=1), self.values.shape[1]
+        paths = free_run(models, starts, steps, self.exog, noise)
+        deviations = level_errors(paths - self.values[:, None], sums)
+        floor = np.finfo(float).eps * (1.0 + np.abs(self.values))
+        return np.asarray(np.sqrt((deviations**2).mean(axis=1)) + floor)
+
+
+def calibrate(models: Models, plan: Plan, n_paths: int, seed: int) -> Calibration:
     """Compare simulated spread and true errors on the stretches that are held out.
 
-    Cost: one eigendecomposition (or a refit per stretch), then ``n_paths`` free runs of
-    ``plan.horizon`` steps for each stretch.
+    Parameters
+    ----------
+    models : Models
+        One for each stretch of the plan, trained without what the stretch leaves out.
+    plan : Plan
+    n_paths : int
+    seed : int
+
+    Returns
+    -------
+    Calibration
+
+    Notes
+    -----
+    ``n_paths`` free runs of ``plan.horizon`` steps for each stretch.
     """
-    plan = replace(plan, rolling=False)
-    models, stretches = held_out_models(estimator, plan), plan.stretches()
+    stretches, sums = plan.stretches(), plan.layout.differencing
     truth = np.stack([s.truth for s in stretches])
     places = [place for place, _ in plan.places()]
     errors = (truth - models(np.stack([plan.rows[place] for place in places]))).ravel()
@@ -114,45 +169,10 @@ def calibrate(estimator: Any, plan: Plan, n_paths: int, seed: int) -> Calibratio
         np.concatenate([np.arange(place.start, place.stop) for place in places]), return_index=True
     )
     residuals = SeriesResiduals(plan.rows[index], errors[first], index)
-    start, exog = np.stack([s.history for s in stretches])[:, None], stack_exog(stretches)
-    run = free_run(models, start, plan.horizon, exog)[:, 0]
+    start = np.stack([s.history for s in stretches])[:, None]
+    run = FreeRun.of(models, start, stack_exog(stretches), plan.horizon)
     noise = residuals.noise([seed, 0], [s.left_out for s in stretches])
-    sums = plan.layout.differencing
-    scale = spread(models, start, exog, run, noise, n_paths, sums)
+    scale = run.spread(models, noise, n_paths, sums)
     mean = scale.mean(axis=0)
-    ratios = np.abs(level_errors(run - truth, sums)) / np.sqrt(scale * mean)
+    ratios = np.abs(level_errors(run.values - truth, sums)) / np.sqrt(scale * mean)
     return Calibration(residuals, mean, ratios)
-
-
-def spread(
-    models: Models,
-    start: FloatArray,
-    exog: FloatArray | None,
-    run: FloatArray,
-    noise: Any,
-    n_paths: int,
-    sums: int,
-) -> FloatArray:
-    """Return the root mean square deviation of noisy free runs from ``run`` (m, steps)."""
-    paths = free_run(models, np.repeat(start, n_paths, axis=1), run.shape[1], exog, noise)
-    deviations = level_errors(paths - run[:, None], sums)
-    floor = np.finfo(float).eps * (1.0 + np.abs(run))
-    return np.asarray(np.sqrt((deviations**2).mean(axis=1)) + floor)
-
-
-def interval_widths(
-    calibration: Calibration,
-    models: Models,
-    start: FloatArray,
-    exog: FloatArray | None,
-    run: FloatArray,
-    coverage: float,
-    n_paths: int,
-    layout: Layout,
-    seed: int,
-) -> FloatArray:
-    """Return half the width of the interval at each step (m, steps), in units of the series."""
-    noise = calibration.residuals.noise([seed, 1])
-    scale = spread(models, start, exog, run, noise, n_paths, layout.differencing)
-    factors = calibration.factors(coverage, run.shape[1])
-    return np.asarray(factors * calibration.units(scale) * layout.scale)
