@@ -14,6 +14,7 @@ from lssvm import LSSVC, LSSVR
 from lssvm._core.errors import MemoryBudgetError
 from lssvm.datasets import load_ripley
 from lssvm.kernels import RBF
+from lssvm.recipes.record import Resources
 from lssvm.reductions import L0, Prune
 from lssvm.solvers import ConjugateGradient
 from lssvm.tuning import GridSearch
@@ -24,6 +25,11 @@ y = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=90)
 binary = np.where(y > 0, "yes", "no")
 labels = np.digitize(y, [-0.6, 0.0, 0.6])
 new = rng.normal(size=(25, 3))
+
+
+def outputs(model):
+    """Return the outputs of all binary problems for new rows, from the record."""
+    return model.record_.outputs(new, Resources(2**30, 1))
 
 
 class TestExactness:
@@ -162,16 +168,14 @@ class TestCodes:
         model = LSSVC("cv", gamma="cv", multiclass="ova", tuning="separate", cv=5).fit(X, labels)
         for j in range(4):
             one = LSSVC(model.C_[j], gamma=model.gamma_[j]).fit(X, labels == j)
-            np.testing.assert_allclose(
-                model._raw_scores(new)[:, j], one.decision_function(new), atol=1e-8
-            )
+            np.testing.assert_allclose(outputs(model)[:, j], one.decision_function(new), atol=1e-8)
 
     def test_one_vs_one_trains_on_pairs(self):
         model = LSSVC(C=3.0, gamma=0.4, multiclass="ovo").fit(X, labels)
         first = np.isin(labels, [0, 1])
         pair = LSSVC(C=3.0, gamma=0.4).fit(X[first], labels[first])
         np.testing.assert_allclose(
-            np.abs(model._raw_scores(new)[:, 0]), np.abs(pair.decision_function(new)), atol=1e-9
+            np.abs(outputs(model)[:, 0]), np.abs(pair.decision_function(new)), atol=1e-9
         )
 
     def test_given_code(self):

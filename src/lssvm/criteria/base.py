@@ -11,8 +11,38 @@ from typing import Protocol
 
 import numpy as np
 
-from lssvm._core.arrays import FloatArray
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
+from lssvm.tasks import Loss, RowLoss
+
+POOL_ABOVE = 50
+"""With more folds than this losses that are means over rows are pooled into one."""
+SCORED_ROWS = 3
+"""Scores of folds are averaged; where a fold has fewer rows than this, all rows are one."""
+
+
+def pools(loss: Loss, sizes: IntArray) -> bool:
+    """Return whether the rows of all folds are judged as one, instead of fold by fold.
+
+    Parameters
+    ----------
+    loss : Loss
+        A mean over rows is pooled for speed where there are many folds, which changes nothing; a
+        score only where a fold has next to no rows, so that its score would mean nothing.
+    sizes : int array of shape (v,)
+        Test rows of each fold; folds without any do not count.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.criteria.base import pools
+    >>> from lssvm.tuning import SquaredError
+    >>> pools(SquaredError(), np.full(51, 9)), pools(lambda outputs, truth: outputs, np.full(51, 9))
+    (True, False)
+    """
+    if isinstance(loss, RowLoss):
+        return len(sizes) > POOL_ABOVE
+    return bool(np.any((sizes > 0) & (sizes < SCORED_ROWS)))
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from lssvm._core.memory import block_rows
 from lssvm._core.threads import run_blocks, slices
 from lssvm.criteria.base import Losses
 from lssvm.criteria.dual import DualObjective
-from lssvm.criteria.out_of_fold import Predictions, losses_in_passes
+from lssvm.criteria.out_of_fold import Predictions
 from lssvm.kernels import Kernel
 from lssvm.solvers import Circulant, CirculantSolver, Lattice, lay_rows
 from lssvm.solvers.circulant import check_kernel
@@ -63,11 +63,10 @@ class CirculantObjective:
     --------
     >>> import numpy as np
     >>> from lssvm.kernels import RBF
-    >>> from lssvm.tuning import CirculantObjective, DualObjective, Group, SquaredError
+    >>> from lssvm.tuning import CirculantObjective, DualObjective, Group, SquaredError, Truth
     >>> from lssvm.tuning import content_folds
     >>> X = np.linspace(0, 6, 100)[:, None]
-    >>> Y = np.sin(X)
-    >>> exact = DualObjective(RBF, X, X, Y, content_folds(X, 5), SquaredError(Y),
+    >>> exact = DualObjective(RBF, X, X, Truth(np.sin(X)), content_folds(X, 5), SquaredError(),
     ...                       [Group(np.array([0]))])
     >>> losses = CirculantObjective(exact).at(1.0).losses(np.array([1e-3, 1e-1]))
     >>> bool(losses.mean[1] < losses.mean[0])
@@ -95,7 +94,7 @@ class CirculantObjective:
         exact = self.exact
         n = exact.rows.shape[0]
         found = []
-        for group in exact.groups:
+        for group in exact.solved_for[1]:
             inside = np.ones(n, dtype=bool)
             if group.rows is not None:
                 inside[:] = False
@@ -117,7 +116,7 @@ class CirculantObjective:
     def _part(self, rows: IntArray, columns: IntArray, fold: int | None) -> _Part:
         X = self.exact.rows[rows]
         lattice = lay_rows(X, levels=self.solver.levels, layout=self.solver.layout)
-        Y = np.asarray(self.exact.Y[np.ix_(rows, columns)], dtype=np.float64)
+        Y = self.exact.solved_for[0][np.ix_(rows, columns)]
         return _Part(rows, columns, lattice, lattice.spread(Y), fold)
 
 
@@ -129,10 +128,10 @@ class CirculantPoint:
     --------
     >>> import numpy as np
     >>> from lssvm.kernels import RBF
-    >>> from lssvm.tuning import CirculantObjective, DualObjective, Group, SquaredError
+    >>> from lssvm.tuning import CirculantObjective, DualObjective, Group, SquaredError, Truth
     >>> from lssvm.tuning import content_folds
     >>> X = np.linspace(0, 6, 100)[:, None]
-    >>> exact = DualObjective(RBF, X, X, X, content_folds(X, 5), SquaredError(X),
+    >>> exact = DualObjective(RBF, X, X, Truth(X), content_folds(X, 5), SquaredError(),
     ...                       [Group(np.array([0]))])
     >>> CirculantObjective(exact).at(1.0).definite(np.array([1e-2, 1e3]))
     array([ True,  True])
@@ -150,20 +149,19 @@ class CirculantPoint:
     def losses(self, C: FloatArray) -> Losses:
         """Return the losses of a path of C."""
         exact = self.objective.exact
-        return losses_in_passes(
-            self.predictions, C, exact.folds, exact.Y, exact.criterion, None, exact.budget
-        )
+        return exact.judge.losses_in_passes(self.predictions, C, exact.budget)
 
     def predictions(self, C: FloatArray) -> Predictions:
         """Return the out-of-fold predictions of all candidates C (c,)."""
         exact = self.objective.exact
-        out = Predictions.zeros(exact.folds, len(C), exact.Y.shape[1])
+        out = Predictions.zeros(exact.folds, len(C), exact.solved_for[0].shape[1])
         for part, matrix in zip(self.objective.parts, self.matrices, strict=True):
             beta, b = _solve(part, matrix, C, exact.bias)
             if part.fold is None:
                 self._leave_one_out(part, matrix, C, beta, b, out)
             else:
                 self._predict(part, beta, b, out.fold(part.fold))
+        out = exact.combine(out)
         out.values[~self.definite(C)] = np.inf
         return out
 

@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.criteria.dual import DualObjective, Group
+from lssvm.criteria.dual import DualObjective
+from lssvm.criteria.fold_targets import Group
 from lssvm.criteria.spectral import SPECTRAL
 from lssvm.criteria.spectral_objective import SpectralObjective
-from lssvm.folds.content import content_folds
+from lssvm.folds.content import Folds, content_folds
 from lssvm.kernels import Kernel
 from lssvm.solvers import DualSystem
+from lssvm.tasks import Loss, SquaredError, Truth
 
 CRITERIA = (*SPECTRAL, "press")
 """What ``scoring`` may name beside scikit-learn's scorers."""
@@ -50,30 +51,36 @@ def check_criterion(scoring: str, C: float | None) -> None:
 
 
 @dataclass(frozen=True)
-class GroupSquaredError:
-    """Mean squared error of problems that are trained on some of the rows.
+class CodedSquaredError:
+    """Mean squared error of problems that are trained on some of the classes.
 
-    Parameters
-    ----------
-    Y : array of shape (n, k)
-    used : bool array of shape (n, k)
-        Which rows each problem is trained on; the others have no target.
-    weight : array of shape (n,) or None, default=None
+    A problem is judged by the rows that it has a target for: those where that is not zero.
     """
 
-    Y: FloatArray
-    used: NDArray[np.bool_]
-    weight: FloatArray | None = None
-    pooled: bool = True
-
-    def __call__(self, predictions: FloatArray, rows: IntArray) -> FloatArray:
+    def __call__(self, outputs: FloatArray, truth: Truth) -> FloatArray:
         """Return the mean squared error of each candidate, shape (c,)."""
-        mass = self.used[rows].astype(float)
-        if self.weight is not None:
-            mass *= self.weight[rows, None]
-        errors = ((predictions - self.Y[rows][None]) ** 2 * mass).sum(axis=1)  # (c, k)
+        mass = (truth.Y != 0).astype(float)
+        if truth.weight is not None:
+            mass *= truth.weight[:, None]
+        errors = ((outputs - truth.Y[None]) ** 2 * mass).sum(axis=1)  # (c, k)
         total = mass.sum(axis=0)
         return np.asarray((errors[:, total > 0] / total[total > 0]).mean(axis=1))
+
+
+def press_folds(system: DualSystem, positions: bool) -> Folds:
+    """Return the folds of "press": every row alone, equal rows together.
+
+    ``positions`` says that rows have no content of their own, as with a precomputed kernel.
+    """
+    return content_folds(
+        np.arange(1.0, system.n + 1.0)[:, None] if positions else system.rows, None
+    )
+
+
+def press_loss(groups: Sequence[Group]) -> Loss:
+    """Return the loss of "press"."""
+    everyone = all(group.rows is None for group in groups)
+    return SquaredError() if everyone else CodedSquaredError()
 
 
 def criterion_objective(
@@ -118,10 +125,6 @@ def criterion_objective(
     rest = (weight, system.budget, system.threads, system.bias)
     if scoring != "press":
         return SpectralObjective(scoring, kernel, system.rows, system.basis, Y, groups, *rest)
-    used = np.zeros(Y.shape, dtype=bool)
-    for group in groups:
-        used[np.ix_(np.arange(len(Y)) if group.rows is None else group.rows, group.columns)] = True
-    content = np.arange(1.0, system.n + 1.0)[:, None] if positions else system.rows
-    folds = content_folds(content, None)
-    criterion = GroupSquaredError(Y, used, weight)
-    return DualObjective(kernel, system.rows, system.basis, Y, folds, criterion, groups, *rest)
+    X, Z, folds = system.rows, system.basis, press_folds(system, positions)
+    truth, loss = Truth(Y, weight=weight), press_loss(groups)
+    return DualObjective(kernel, X, Z, truth, folds, loss, groups, *rest)

@@ -18,7 +18,7 @@ product per fold and value of C, its diagonal alone O(n) per row.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -28,40 +28,18 @@ from lssvm._core.memory import require
 from lssvm._core.namespace import Array
 from lssvm.criteria.base import Losses
 from lssvm.criteria.direct import leave_out_direct
-from lssvm.criteria.losses import Criterion
-from lssvm.criteria.out_of_fold import POOL_ABOVE, Predictions, losses_in_passes
+from lssvm.criteria.fold_targets import FoldTargets, Group
+from lssvm.criteria.out_of_fold import FoldTruth, Predictions
 from lssvm.folds.content import Folds
 from lssvm.kernels import Kernel, Linear, Precomputed
 from lssvm.solvers import DualSystem, EigenState, eigen_state
 from lssvm.solvers.base import relative_residual
 from lssvm.solvers.eigen import BorderedPath
+from lssvm.tasks import Loss, RowLoss, Truth
 
-__all__ = ["POOL_ABOVE", "C_range", "DualObjective", "DualPoint", "Group"]
+__all__ = ["C_range", "DualObjective", "DualPoint", "Group"]
 
 _CHUNK = 4_000_000  # numbers in the largest temporary of a fold
-
-
-@dataclass(frozen=True)
-class Group:
-    """Binary problems that are trained on the same rows and so share one factorisation.
-
-    Attributes
-    ----------
-    columns : int array of shape (k,)
-        Their columns among all problems.
-    rows : int array or None
-        The training rows they use; None for all.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.tuning import Group
-    >>> Group(np.array([0, 1])).rows is None
-    True
-    """
-
-    columns: IntArray
-    rows: IntArray | None = None
 
 
 @dataclass(frozen=True)
@@ -74,29 +52,32 @@ class DualObjective:
         From gamma to a `Kernel`.
     rows, basis : array of shape (n, d)
         As in `DualSystem`.
-    Y : array of shape (n, k)
-        Targets of all problems.
+    truth : Truth
+        Targets (n, k) of all problems, and what the loss compares predictions with.
     folds : Folds
-    criterion : Criterion
+    loss : Loss
         Sees the out-of-fold predictions of all problems.
     groups : sequence of Group
-    weight : array of shape (n,) or None
+    weight : array of shape (n,) or None, default=None
+        Of the rows in training.
     budget, threads : int
     bias : bool, default=True
+    per_fold : FoldTargets or None, default=None
+        Targets and weights of classes that follow from the training rows of each fold.
 
     Notes
     -----
     A path of C costs one eigendecomposition per group and gamma; a value of C then costs 2 n^2 k
-    for leave-one-out and n^3/v for v equal folds. One value of C alone costs n^3 instead.
+    for leave-one-out and n^3/v for v equal folds. One value of C alone costs n^3 instead. Folds
+    whose class weights differ have an eigendecomposition each.
 
     Examples
     --------
     >>> import numpy as np
     >>> from lssvm.kernels import RBF
-    >>> from lssvm.tuning import DualObjective, Group, SquaredError, content_folds
+    >>> from lssvm.tuning import DualObjective, Group, SquaredError, Truth, content_folds
     >>> X = np.linspace(0, 6, 30)[:, None]
-    >>> Y = np.sin(X)
-    >>> objective = DualObjective(RBF, X, X, Y, content_folds(X, 5), SquaredError(Y),
+    >>> objective = DualObjective(RBF, X, X, Truth(np.sin(X)), content_folds(X, 5), SquaredError(),
     ...                           [Group(np.array([0]))])
     >>> losses = objective.at(1.0).losses(np.array([1e-2, 1e3]))
     >>> bool(losses.mean[1] < losses.mean[0])
@@ -106,32 +87,78 @@ class DualObjective:
     kernel: Callable[[float | None], Kernel]
     rows: Array
     basis: Array
-    Y: FloatArray
+    truth: Truth
     folds: Folds
-    criterion: Criterion
+    loss: Loss
     groups: Sequence[Group]
     weight: FloatArray | None = None
     budget: int = 2**31
     threads: int = 1
     bias: bool = True
+    per_fold: FoldTargets | None = None
+
+    @cached_property
+    def solved_for(self) -> tuple[FloatArray, Sequence[Group]]:
+        """The targets that systems are solved for, and their groups."""
+        if self.per_fold is None or not self.per_fold.fisher:
+            return np.asarray(self.truth.Y, dtype=np.float64), self.groups
+        return self.per_fold.indicators(self.groups)
+
+    def combine(self, out: Predictions) -> Predictions:
+        """Return predictions of the targets from those of what was solved for."""
+        if self.per_fold is None or not self.per_fold.fisher:
+            return out
+        return self.per_fold.combine(out, self.groups, self.solved_for[1])
+
+    @cached_property
+    def judge(self) -> FoldTruth:
+        """What predictions are compared with."""
+        truth = replace(self.truth, X=None) if isinstance(self.loss, RowLoss) else self.truth
+        trained = None if self.per_fold is None else self.per_fold.truth(self.folds)
+        return FoldTruth(truth, self.folds, self.loss, trained)
+
+    @cached_property
+    def weights(self) -> list[tuple[IntArray, FloatArray | None]]:
+        """Folds that share the weights of their training rows, and those weights."""
+        if self.per_fold is None or not self.per_fold.balanced:
+            return [(np.arange(len(self.folds)), self.weight)]
+        return self.per_fold.weights()
 
     def at(self, gamma: float | None) -> DualPoint:
         """Prepare the kernel matrix of every group at ``gamma``."""
         kernel = self.kernel(gamma)
-        root = None if self.weight is None else np.sqrt(self.weight)
-        system = DualSystem(
-            kernel, self.rows, self.basis, 1.0, root, self.budget, self.threads, self.bias
-        )
-        parts = [
-            part
-            for group in self.groups
-            for part in (
-                _complementary_part(system, group, self.folds, self.Y)
-                if self.folds.train is None
-                else _separate_parts(system, group, self.folds, self.Y)
+        Y, groups = self.solved_for
+        self._require()
+        parts: list[_Complementary | _Separate] = []
+        for which, weight in self.weights:
+            root = None if weight is None else np.sqrt(weight)
+            system = DualSystem(
+                kernel, self.rows, self.basis, 1.0, root, self.budget, self.threads, self.bias
             )
-        ]
+            for group in groups:
+                if self.folds.train is None:
+                    parts.append(_complementary_part(system, group, self.folds.test, which, Y))
+                else:
+                    parts += _separate_parts(system, group, self.folds, which, Y)
         return DualPoint(self, parts)
+
+    def _require(self) -> None:
+        """Refuse more factorisations than fit."""
+        n, train, sets = int(self.rows.shape[0]), self.folds.train, len(self.weights)
+        if train is None and sets == 1:  # which is asked for where it is made
+            return
+        own = [np.arange(n) if group.rows is None else group.rows for group in self.groups]
+        if train is None:
+            sizes = [len(rows) for rows in own] * sets
+        else:
+            sizes = [int(np.isin(t, rows).sum()) for rows in own for t in train]
+        require(
+            np.dtype(self.rows.dtype).itemsize * (sum(m**2 for m in sizes) + 2 * max(sizes) ** 2),
+            self.budget,
+            what=f"Cross-validation on {len(self.folds)} training sets that are not the rows "
+            "outside a fold, or have their own class weights,",
+            advice="Use a number of folds as cv, fewer splits, or raise memory_budget.",
+        )
 
 
 @dataclass(frozen=True)
@@ -142,10 +169,9 @@ class DualPoint:
     --------
     >>> import numpy as np
     >>> from lssvm.kernels import RBF
-    >>> from lssvm.tuning import DualObjective, Group, SquaredError, content_folds
+    >>> from lssvm.tuning import DualObjective, Group, SquaredError, Truth, content_folds
     >>> X = np.linspace(0, 6, 30)[:, None]
-    >>> Y = np.sin(X)
-    >>> point = DualObjective(RBF, X, X, Y, content_folds(X, 5), SquaredError(Y),
+    >>> point = DualObjective(RBF, X, X, Truth(np.sin(X)), content_folds(X, 5), SquaredError(),
     ...                       [Group(np.array([0]))]).at(1.0)
     >>> [p.shape for p in point.predictions(np.array([1.0, 10.0]))][0]
     (2, 6, 1)
@@ -160,21 +186,27 @@ class DualPoint:
         return [out.fold(v) for v in range(len(self.objective.folds))]
 
     def _predict(self, C: FloatArray) -> Predictions:
-        out = Predictions.zeros(self.objective.folds, len(C), self.objective.Y.shape[1])
+        out = Predictions.zeros(self.objective.folds, len(C), self.objective.solved_for[0].shape[1])
         for part in self.parts:
             part.predict(C, out)
-        return out
+        return self.objective.combine(out)
 
-    def solution(self, group: int, C: float) -> tuple[FloatArray, FloatArray, float] | None:
+    def solution(
+        self, group: int, C: float, Y: FloatArray
+    ) -> tuple[FloatArray, FloatArray, float] | None:
         """Return (alpha, b, relative residual) of one group trained on all its rows.
 
-        None where folds were factorised one by one, or one value of C was not worth a spectrum.
-        Cost: O(n^2 k), nothing is factorised.
+        ``Y`` (n, k) are the targets of those rows. None where folds were factorised one by one, or
+        one value of C was not worth a spectrum. Cost: O(n^2 k), nothing is factorised.
         """
         part = self.parts[group]
         if not isinstance(part, _Complementary) or not part.decomposed:
             return None
-        state, RY = part.state, part.RY
+        per_fold = self.objective.per_fold
+        if per_fold is not None and per_fold.balanced:  # no fold has the weights of all rows
+            return None
+        state = part.state
+        RY = state.u[:, None] * Y
         path = state.bordered(np.array([C]), RY)
         beta, b = path.beta[:, 0], path.b[0]
         H_beta = state.Q @ ((state.lam + 1.0 / C)[:, None] * (state.Q.T @ beta))
@@ -186,19 +218,10 @@ class DualPoint:
 
     def losses(self, C: FloatArray) -> Losses:
         """Return the losses of a path of C; several passes if predictions would not fit."""
-        objective = self.objective
         for part in self.parts:
             if isinstance(part, _Complementary) and len(C) > 1:
                 _ = part.state
-        return losses_in_passes(
-            self._predict,
-            C,
-            objective.folds,
-            objective.Y,
-            objective.criterion,
-            objective.weight,
-            objective.budget,
-        )
+        return self.objective.judge.losses_in_passes(self._predict, C, self.objective.budget)
 
 
 @dataclass(frozen=True)
@@ -208,6 +231,7 @@ class _Complementary:
     system: DualSystem
     group: Group
     RY: FloatArray  # scaled targets of the group's rows and columns
+    folds: IntArray  # those that have the weights of the system
     local: list[IntArray]  # rows of the factorisation in each fold
     place: list[IntArray]  # their places within the fold
     others: list[IntArray]  # places within the fold of rows outside the group
@@ -236,10 +260,11 @@ class _Complementary:
         )
         if np.any(single):
             self._predict_singles(path, np.flatnonzero(single), out)
-        for v in np.flatnonzero(~single):
-            at_once = max(1, _CHUNK // (n * max(1, len(self.RY[0])) + len(self.local[v]) ** 2))
+        for i in np.flatnonzero(~single):
+            at_once = max(1, _CHUNK // (n * max(1, len(self.RY[0])) + len(self.local[i]) ** 2))
+            fold = out.fold(int(self.folds[i]))
             for start in range(0, len(C), at_once):
-                self._predict_fold(path, slice(start, start + at_once), int(v), out.fold(int(v)))
+                self._predict_fold(path, slice(start, start + at_once), int(i), fold)
         lost = np.flatnonzero(~path.definite)
         out.values[np.ix_(lost, np.arange(out.values.shape[1]), self.group.columns)] = np.inf
 
@@ -249,12 +274,13 @@ class _Complementary:
         found = leave_out_direct(self.system, self.RY, C, self.local, self.cross)
         if found is None:
             return False
-        for v, (inside, outside) in enumerate(found):
-            out.fold(v)[0, self.place[v][:, None], columns] = inside
-            out.fold(v)[0, self.others[v][:, None], columns] = outside
+        for i, (inside, outside) in enumerate(found):
+            fold = out.fold(int(self.folds[i]))
+            fold[0, self.place[i][:, None], columns] = inside
+            fold[0, self.others[i][:, None], columns] = outside
         return True
 
-    def _predict_singles(self, path: BorderedPath, folds: IntArray, out: Predictions) -> None:
+    def _predict_singles(self, path: BorderedPath, single: IntArray, out: Predictions) -> None:
         """Predict folds of one row each: only the diagonal of G is needed."""
         Q, u = self.state.Q, self.state.u
         diagonal = np.empty(path.eta.shape)
@@ -263,13 +289,13 @@ class _Complementary:
         diagonal -= path.eta**2 / path.s  # diagonal of G, (n, c)
         e = path.beta / diagonal[:, :, None]  # [Cawley2004]
         predicted = (self.RY[:, None, :] - e) / u[:, None, None]  # (n, c, k)
-        rows = np.array([self.local[v][0] for v in folds])
-        places = out.starts[folds]
+        rows = np.array([self.local[i][0] for i in single])
+        places = out.starts[self.folds[single]]
         out.values[:, places[:, None], self.group.columns] = np.moveaxis(predicted[rows], 1, 0)
 
-    def _predict_fold(self, path: BorderedPath, part: slice, v: int, out: FloatArray) -> None:
+    def _predict_fold(self, path: BorderedPath, part: slice, i: int, out: FloatArray) -> None:
         """Predict one fold for some values of C at once."""
-        rows, columns = self.local[v], self.group.columns
+        rows, columns = self.local[i], self.group.columns
         if len(rows) == len(self.state.lam):  # nothing is left to train on
             out[part, :, columns] = 0.0
             return
@@ -284,32 +310,32 @@ class _Complementary:
                 half = Qv * root
                 G[c] += half @ half.T  # a symmetric product: half the operations
             e = np.linalg.solve(G, beta[:, rows])  # (c, t, k) [An2007]
-            out[part, self.place[v][:, None], columns] = (self.RY[rows] - e) / u[rows, None]
-        if len(self.others[v]):
+            out[part, self.place[i][:, None], columns] = (self.RY[rows] - e) / u[rows, None]
+        if len(self.others[i]):
             if len(rows):
                 shift = (eta_v[:, None, :] @ e) / s[:, :, None]  # (c, 1, k)
                 beta = beta - Q @ (d[:, :, None] * (Qv.T @ e)) + eta[:, :, None] * shift
                 beta[:, rows] = 0.0
                 b = b - shift[:, 0]
-            out[part, self.others[v][:, None], columns] = self.cross[v] @ beta + b[:, None, :]
+            out[part, self.others[i][:, None], columns] = self.cross[i] @ beta + b[:, None, :]
 
 
 def _complementary_part(
-    system: DualSystem, group: Group, folds: Folds, Y: FloatArray
-) -> list[_Complementary | _Separate]:
-    n = system.n
+    system: DualSystem, group: Group, tests: list[IntArray], which: IntArray, Y: FloatArray
+) -> _Complementary:
+    n, tests = system.n, [tests[v] for v in which]
     if group.rows is None:
-        whole = [np.arange(len(test)) for test in folds.test]
-        none = [np.empty(0, dtype=np.intp)] * len(folds)
+        whole = [np.arange(len(test)) for test in tests]
+        none = [np.empty(0, dtype=np.intp)] * len(tests)
         RY = system.u[:, None] * Y[:, group.columns]
-        empty = [np.empty((0, n))] * len(folds)
-        return [_Complementary(system, group, RY, folds.test, whole, none, empty)]
+        empty = [np.empty((0, n))] * len(tests)
+        return _Complementary(system, group, RY, which, tests, whole, none, empty)
     rows = group.rows
     position = np.full(n, -1, dtype=np.intp)
     position[rows] = np.arange(len(rows))
     local, place, others, cross = [], [], [], []
     sub = _subsystem(system, rows)
-    for test in folds.test:
+    for test in tests:
         inside = position[test] >= 0
         local.append(position[test[inside]])
         place.append(np.flatnonzero(inside))
@@ -317,7 +343,7 @@ def _complementary_part(
         kernel_rows = system.rows[test[~inside]] if not np.all(inside) else system.rows[:0]
         cross.append(_cross(sub, kernel_rows))
     RY = sub.u[:, None] * Y[np.ix_(rows, group.columns)]
-    return [_Complementary(sub, group, RY, local, place, others, cross)]
+    return _Complementary(sub, group, RY, which, local, place, others, cross)
 
 
 @dataclass(frozen=True)
@@ -338,26 +364,20 @@ class _Separate:
 
 
 def _separate_parts(
-    system: DualSystem, group: Group, folds: Folds, Y: FloatArray
-) -> list[_Complementary | _Separate]:
-    parts: list[_Complementary | _Separate] = []
+    system: DualSystem, group: Group, folds: Folds, which: IntArray, Y: FloatArray
+) -> list[_Separate]:
+    parts = []
     assert folds.train is not None
-    trains = folds.train
-    if group.rows is not None:
-        trains = [train[np.isin(train, group.rows)] for train in trains]
-    require(
-        system.dtype.itemsize * (sum(len(t) ** 2 for t in trains) + 2 * max(map(len, trains)) ** 2),
-        system.budget,
-        what=f"Cross-validation on {len(trains)} training sets that are not the rows outside "
-        "a fold",
-        advice="Use a number of folds as cv, fewer splits, or raise memory_budget.",
-    )
-    for v, (rows, test) in enumerate(zip(trains, folds.test, strict=True)):
+    for v in which:
+        rows = folds.train[v]
+        if group.rows is not None:
+            rows = rows[np.isin(rows, group.rows)]
         if len(rows) == 0:
             continue
         sub = _subsystem(system, rows)
         RY = sub.u[:, None] * Y[np.ix_(rows, group.columns)]
-        parts.append(_Separate(eigen_state(sub), group, RY, _cross(sub, system.rows[test]), v))
+        cross = _cross(sub, system.rows[folds.test[v]])
+        parts.append(_Separate(eigen_state(sub), group, RY, cross, int(v)))
     return parts
 
 

@@ -16,18 +16,13 @@ from numpy.typing import NDArray
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.namespace import get_namespace, to_numpy
 from lssvm._core.threads import run_blocks, slices, small_problem
-from lssvm.criteria.base import Losses
+from lssvm.criteria.base import Losses, pools
 from lssvm.engines.base import AnyFolds, Expansion, Rows
 from lssvm.kernels import Kernel
 from lssvm.moments import Moments, NystromMap
 from lssvm.moments.cells import FoldMoments
 from lssvm.solvers.fold_paths import FoldPaths, fold_paths, mean_squared_error
 from lssvm.tasks import Classes, Loss, RowLoss, SquaredError, Truth
-
-POOL_ABOVE = 50
-"""With more folds than this losses that are means over rows are pooled into one."""
-SCORED_ROWS = 3
-"""Scores of folds are averaged; where a fold has fewer rows than this, all rows are one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,7 +201,7 @@ class FixedSizePoint:
         parts: list[slice | IntArray] = [*slices(len(errors), step)]
         if not self.rows.rereads:  # another pass costs too much: only the most promising values
             parts = [np.sort(np.argsort(errors.mean(axis=1), kind="stable")[:step])]
-        width = 1 if self._pools else errors.shape[1]
+        width = 1 if self._pooled else errors.shape[1]
         losses = np.full((len(errors), width), np.inf)
         for part in parts:
             chosen = [Expansion(coef[part, ...], b[part, ...]) for coef, b in models]
@@ -214,14 +209,13 @@ class FixedSizePoint:
         return losses
 
     @property
-    def _pools(self) -> bool:
-        """Whether a score of a fold would be one of next to no rows."""
-        sizes = self.moments.test_rows()
-        return bool(np.any((sizes > 0) & (sizes < SCORED_ROWS)))
+    def _pooled(self) -> bool:
+        """Whether all folds get one loss."""
+        return pools(self.objective.loss, self.moments.test_rows())
 
     def _score(self, models: list[Expansion], loss: Loss) -> FloatArray:
         found = self.rows.outputs(self.kernel, self.Z, models, self.objective.folds)
-        if self._pools:
+        if self._pooled:
             outputs, truths = zip(*found, strict=True)
             return loss(np.concatenate(outputs, axis=1), _joined(truths))[:, None]
         return np.stack(
@@ -242,7 +236,7 @@ class FixedSizePoint:
             share = np.ones(1)
         elif not isinstance(self.objective.loss, RowLoss):
             share = (sizes > 0) / np.count_nonzero(sizes)
-        elif len(sizes) > POOL_ABOVE:
+        elif self._pooled:
             losses, share = (losses * share).sum(axis=1, keepdims=True), np.ones(1)
         losses = np.where(np.isfinite(tie)[:, None], losses, np.inf)
         return Losses(losses, share, np.where(np.isfinite(tie), tie, np.inf))

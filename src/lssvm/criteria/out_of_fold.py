@@ -1,4 +1,4 @@
-"""Out-of-fold predictions, and the losses that a criterion makes of them."""
+"""Out-of-fold predictions, and the losses that are made of them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
-from lssvm.criteria.base import Losses
-from lssvm.criteria.losses import Criterion, SquaredError
+from lssvm.criteria.base import Losses, pools
 from lssvm.folds.content import Folds
-
-POOL_ABOVE = 50
-"""With more folds than this losses that are means over rows are pooled into one."""
+from lssvm.tasks import Loss, RowLoss, SquaredError, Truth
 
 
 @dataclass(frozen=True)
@@ -42,60 +39,75 @@ class Predictions:
         return self.values[:, self.starts[v] : self.starts[v + 1]]
 
 
-def losses_in_passes(
-    predict: Callable[[FloatArray], Predictions],
-    C: FloatArray,
-    folds: Folds,
-    Y: FloatArray,
-    criterion: Criterion,
-    weight: FloatArray | None,
-    budget: int,
-) -> Losses:
-    """Return the losses of a path of C; several passes if predictions would not fit."""
-    n, k = Y.shape
-    at_once = max(1, int(0.1 * budget) // (8 * n * (4 * k + 4)))
-    pieces = [
-        losses_of(predict(np.asarray(C[i : i + at_once], dtype=float)), folds, Y, criterion, weight)
-        for i in range(0, len(C), at_once)
-    ]
-    return Losses(
-        np.concatenate([p.fold for p in pieces]),
-        pieces[0].weight,
-        np.concatenate([p.tie for p in pieces]),
-    )
+@dataclass(frozen=True, eq=False)
+class FoldTruth:
+    """What out-of-fold predictions are compared with.
+
+    Parameters
+    ----------
+    truth : Truth
+        Of all rows.
+    folds : Folds
+    loss : Loss
+    trained : Truth or None, default=None
+        Targets and weights of the test rows, one fold after the other, as their folds have them;
+        None: those of all rows.
+    """
+
+    truth: Truth
+    folds: Folds
+    loss: Loss
+    trained: Truth | None = None
+
+    def losses_in_passes(
+        self, predict: Callable[[FloatArray], Predictions], C: FloatArray, budget: int
+    ) -> Losses:
+        """Return the losses of a path of C; several passes if predictions would not fit."""
+        n, k = self.truth.Y.shape
+        at_once = max(1, int(0.1 * budget) // (8 * n * (4 * k + 4)))
+        pieces = [
+            self.losses(predict(np.asarray(C[i : i + at_once], dtype=float)))
+            for i in range(0, len(C), at_once)
+        ]
+        return Losses(
+            np.concatenate([p.fold for p in pieces]),
+            pieces[0].weight,
+            np.concatenate([p.tie for p in pieces]),
+        )
+
+    def losses(self, out: Predictions) -> Losses:
+        """Return the losses of predictions; the squared error decides between equals."""
+        tests, loss, squares = self.folds.test, self.loss, SquaredError()
+        definite = np.isfinite(out.values).all(axis=(1, 2))
+        out.values[~definite] = 0.0
+        if pools(loss, np.array([len(rows) for rows in tests])):
+            known, trained = self._known(np.concatenate(tests), slice(None))
+            losses, share = loss(out.values, known)[:, None], np.ones(1)
+            tie = squares(out.values, trained)
+        else:
+            spans = [slice(*ends) for ends in zip(out.starts[:-1], out.starts[1:], strict=True)]
+            truths = [self._known(rows, span) for rows, span in zip(tests, spans, strict=True)]
+            parts = [out.values[:, span] for span in spans]
+            both = list(zip(parts, truths, strict=True))
+            losses = np.stack([loss(part, known) for part, (known, _) in both], 1)
+            mass = np.array([_mass(known) for known, _ in truths])
+            share = mass / mass.sum()
+            tie = np.stack([squares(part, trained) for part, (_, trained) in both], 1) @ share
+            if not isinstance(loss, RowLoss):
+                share = np.full(len(tests), 1.0 / len(tests))
+        finite = definite & np.isfinite(tie)
+        losses[~finite] = np.inf
+        return Losses(losses, share, np.where(finite, tie, np.inf))
+
+    def _known(self, rows: IntArray, span: slice) -> tuple[Truth, Truth]:
+        """Return what the loss and the squared error compare some rows with."""
+        known = self.truth.take(rows)
+        if self.trained is None:
+            return known, known
+        Y, weight = self.trained.Y[span], self.trained.weight
+        trained = Truth(Y, known.labels, None if weight is None else weight[span])
+        return Truth(Y, known.labels, known.weight, known.sample_weight, known.X), trained
 
 
-def losses_of(
-    out: Predictions,
-    folds: Folds,
-    Y: FloatArray,
-    criterion: Criterion,
-    weight: FloatArray | None,
-) -> Losses:
-    """Return the losses of out-of-fold predictions; the squared error decides between equals."""
-    tests = folds.test
-    squares = SquaredError(Y, weight)
-    sizes = np.array([len(r) if weight is None else weight[r].sum() for r in tests], float)
-    definite = np.isfinite(out.values).all(axis=(1, 2))
-    out.values[~definite] = 0.0
-    if _pools(tests, criterion):
-        rows = np.concatenate(tests)
-        losses = criterion(out.values, rows)[:, None]
-        share, tie = np.ones(1), squares(out.values, rows)
-    else:
-        predictions = [out.fold(v) for v in range(len(tests))]
-        losses = np.stack([criterion(p, r) for p, r in zip(predictions, tests, strict=True)], 1)
-        share = sizes / sizes.sum()
-        tie = np.stack([squares(p, r) for p, r in zip(predictions, tests, strict=True)], 1) @ share
-        if not criterion.pooled:
-            share = np.full(len(tests), 1.0 / len(tests))
-    finite = definite & np.isfinite(tie)
-    losses[~finite] = np.inf
-    return Losses(losses, share, np.where(finite, tie, np.inf))
-
-
-def _pools(tests: list[IntArray], criterion: Criterion) -> bool:
-    """Say whether all folds get one loss: for speed, or as their scores would mean nothing."""
-    if criterion.pooled:
-        return len(tests) > POOL_ABOVE
-    return sum(len(rows) for rows in tests) < 3 * len(tests)
+def _mass(truth: Truth) -> float:
+    return float(len(truth.Y) if truth.weight is None else truth.weight.sum())

@@ -11,7 +11,7 @@ import numpy as np
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.namespace import Array
 from lssvm.criteria.base import Losses
-from lssvm.criteria.dual import Group
+from lssvm.criteria.fold_targets import Group
 from lssvm.criteria.noise import noise_variance
 from lssvm.criteria.spectral import Spectrum
 from lssvm.kernels import Kernel

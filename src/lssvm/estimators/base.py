@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any, Self
 
@@ -12,19 +11,17 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, Regre
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from lssvm._core.arrays import BoolArray, FloatArray, IntArray
+from lssvm._core.arrays import BoolArray, FloatArray
 from lssvm._core.device import is_foreign
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.namespace import Array
 from lssvm.data.prepare import Preparation
 from lssvm.estimators.callbacks import CallbackSupportMixin
 from lssvm.estimators.new_rows import HostNewRows, NewRows, check_new_host_rows, like
-from lssvm.recipes.record import Fit, Resources
+from lssvm.recipes.record import Fit, Posteriors, Resources
 from lssvm.recipes.settings import KernelChoice, check_option, resources_of
 from lssvm.tasks import Classes, Numbers
 from lssvm.uncertainty import (
-    DualPosterior,
-    FixedPosterior,
     Probabilities,
     Residuals,
     calibrate,
@@ -309,12 +306,12 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
             return mean, rows.give(task.predict(std))
         return mean
 
-    def _posteriors(self) -> Sequence[tuple[IntArray, DualPosterior | FixedPosterior]]:
+    def _posteriors(self) -> Posteriors:
         fit = self.record_
         if "posteriors" not in self._cache:
             fit.need("prediction", "Error bars")
             self._cache["posteriors"] = fit.memory.posteriors(fit, self._resources())
-        found: Sequence[tuple[IntArray, DualPosterior | FixedPosterior]] = self._cache["posteriors"]
+        found: Posteriors = self._cache["posteriors"]
         return found
 
     @property
@@ -347,8 +344,8 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         fit = self.record_
         if "residuals" not in self._cache:
             fit.need("prediction", "Intervals")
-            self._posteriors()
-            self._cache["residuals"] = fit.memory.residuals(fit, self._resources())
+            posteriors = self._posteriors()
+            self._cache["residuals"] = fit.memory.residuals(fit, self._resources(), posteriors)
         found: Residuals = self._cache["residuals"]
         return found
 

@@ -4,26 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d, validate_data
-
-from lssvm._core.arrays import FloatArray
-from lssvm._core.errors import InvalidInputError
 from lssvm._core.random import RandomState
-from lssvm.codes import decode, groups, make_code, targets
-from lssvm.criteria.dual import Group
-from lssvm.criteria.losses import Criterion, Misclassification
-from lssvm.estimators._callbacks import reports
-from lssvm.estimators._dual import DualModel, DualProblem
-from lssvm.estimators._scoring import ScorerCriterion
-from lssvm.estimators._uncertain_dual import DualProbabilityMixin
-from lssvm.estimators._validation import check_option, check_weight, class_weights
+from lssvm.estimators.base import KernelClassifier
+from lssvm.estimators.callbacks import listen, reports
+from lssvm.estimators.opening import open_classes, refuse_scan
+from lssvm.recipes.dual import DualSettings, fit_dual
 
 
-class LSSVC(ClassifierMixin, DualProbabilityMixin, DualModel):
+class LSSVC(KernelClassifier):
     r"""Least squares support vector classifier, solved exactly in the dual.
 
     Minimises :math:`\tfrac12 w^T w + \tfrac C2 \sum_i s_i e_i^2` subject to
@@ -38,7 +26,8 @@ class LSSVC(ClassifierMixin, DualProbabilityMixin, DualModel):
         Regularisation; larger fits closer. "cv" chooses it by cross-validation inside `fit`.
     kernel : str, callable or Kernel, default="rbf"
         "rbf", "linear", "poly", "laplacian", "matern", "nonstationary" or "precomputed", a function
-        of two matrices of rows, or an object of `lssvm.kernels`.
+        of two matrices of rows, or an object of `lssvm.kernels`. One without gamma, such as
+        ``Matern(nu=2.5)``, takes the gamma of the model.
     gamma : float, array of shape (d,), "scale", "auto", "cv" or "ard", default="scale"
         Width of rbf, laplacian and matern, scale of poly; as in `sklearn.svm.SVC`. "cv" chooses it
         by cross-validation; "ard" (rbf and matern) then looks for one value per feature that makes
@@ -46,8 +35,6 @@ class LSSVC(ClassifierMixin, DualProbabilityMixin, DualModel):
     degree : int, default=3
         Of the polynomial kernel (gamma x'z + coef0)^degree.
     coef0 : float, default=1.0
-    nu : {0.5, 1.5, 2.5}, default=1.5
-        Of the Matern kernel.
     fit_intercept : bool, default=True
         Whether there is a bias b. Without it the system is (3.62), that of kernel ridge regression
         and of a Gaussian process.
@@ -60,6 +47,8 @@ class LSSVC(ClassifierMixin, DualProbabilityMixin, DualModel):
         Targets +1 and -1; "fisher" takes +N/N1 and -N/N2 of regularised kernel Fisher discriminant
         analysis (section 3.3), a pair +t1 and -t2 of eq. (3.23).
     class_weight : dict, "balanced" or None, default=None
+        What the weights of the rows of a class are multiplied by. "balanced", like Fisher's
+        targets, counts the rows that a model is trained on, in every fold anew.
     solver : {"auto", "cholesky", "cg", "smo", "circulant"} or solver object, default="auto"
         "auto" factorises the kernel matrix when it fits into the memory budget, otherwise uses
         preconditioned conjugate gradients; after tuning it takes the factorisation that tuning
@@ -160,7 +149,6 @@ class LSSVC(ClassifierMixin, DualProbabilityMixin, DualModel):
         gamma: Any = "scale",
         degree: int = 3,
         coef0: float = 1.0,
-        nu: float = 1.5,
         fit_intercept: bool = True,
         multiclass: Any = "auto",
         decoding: str | None = None,
@@ -185,7 +173,6 @@ class LSSVC(ClassifierMixin, DualProbabilityMixin, DualModel):
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
-        self.nu = nu
         self.fit_intercept = fit_intercept
         self.multiclass = multiclass
         self.decoding = decoding
@@ -206,7 +193,7 @@ class LSSVC(ClassifierMixin, DualProbabilityMixin, DualModel):
         self.verbose = verbose
 
     @reports
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LSSVC:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LSSVC:
         """Fit the model.
 
         Parameters
@@ -222,154 +209,10 @@ class LSSVC(ClassifierMixin, DualProbabilityMixin, DualModel):
         LSSVC
             Itself.
         """
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse="csr" if self._accepts_sparse() else False,
-            dtype=[np.float64, np.float32],
-        )
-        y = column_or_1d(y, warn=True)
-        check_classification_targets(y)
+        self._forget_fit()
         self._check_calibration()
-        given = X, y
-        X, y, labels, weight, support = self._weigh(X, y, sample_weight)
-        if self.decoding is not None:
-            check_option("decoding", self.decoding, ("hamming", "loss"))
-        self.code_ = make_code(self.multiclass, len(self.classes_), self.random_state or 0)
-        codes = targets(self.code_, labels)
-        Y = self._scale_targets(codes, weight)
-        problem_groups = [Group(g.columns, g.rows) for g in groups(self.code_, labels)]
-
-        def criterion(columns: Any) -> Criterion:
-            if columns is None:
-                if self.scoring is None:
-                    return Misclassification(labels, self._decide, weight)
-                sample = check_weight(sample_weight, given[0].shape[0])  # not the class weights
-                sample = None if sample is None else sample[support]
-                return ScorerCriterion(self.scoring, X, y, self._finish, self.classes_, sample)
-            if self.scoring is not None:
-                raise InvalidInputError(
-                    "tuning='separate' judges each binary problem by its accuracy; scoring cannot "
-                    "be given with it. Use tuning='joint'."
-                )
-            used = codes[:, columns[0]] != 0
-            truth = (codes[used, columns[0]] > 0).astype(np.intp)
-            part = None if weight is None else weight[used]
-            return Misclassification(truth, _sign_labels, part)
-
-        self._fit_problem(
-            DualProblem(
-                given,
-                X,
-                Y,
-                problem_groups,
-                weight,
-                labels,
-                support,
-                criterion,
-                _wrong_sides,
-            )
-        )
-        self._remember_scores(labels)
-        return self
-
-    def _weigh(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, Any, Any]:
-        """Drop rows of weight zero, find the classes, multiply in the class weights."""
-        weight = check_weight(sample_weight, X.shape[0])
-        support = np.arange(X.shape[0])
-        if weight is not None:
-            support = np.flatnonzero(weight > 0)
-            X, y, weight = X[support], y[support], weight[support]
-        self.classes_, labels = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise InvalidInputError(
-                f"A classifier needs at least 2 classes but y has only one class: "
-                f"{self.classes_.tolist()} (rows of weight zero do not count)."
-            )
-        factors = class_weights(self.class_weight, self.classes_, labels, weight)
-        if factors is not None:
-            weight = factors if weight is None else weight * factors
-            keep = np.flatnonzero(weight > 0)
-            if len(np.unique(labels[keep])) < len(self.classes_):
-                raise InvalidInputError(
-                    "class_weight is zero for a whole class: give every class a positive weight, "
-                    "or remove its rows."
-                )
-        return X, y, labels.astype(np.intp), weight, support
-
-    def _scale_targets(self, codes: FloatArray, weight: Any) -> FloatArray:
-        """Turn codes (n, k) of -1, 0, +1 into targets."""
-        if isinstance(self.targets, str) and self.targets == "label":
-            return codes
-        if isinstance(self.targets, str) and self.targets == "fisher":
-            rows = np.ones(len(codes)) if weight is None else weight
-            n_plus, n_minus = rows @ (codes > 0), rows @ (codes < 0)
-            total = n_plus + n_minus  # [Suykens2002, section 3.4.2]: targets -N/N2, +N/N1
-            return np.where(codes > 0, total / n_plus, np.where(codes < 0, -total / n_minus, 0.0))
-        if isinstance(self.targets, (tuple, list)) and len(self.targets) == 2:
-            t1, t2 = (float(t) for t in self.targets)
-            if 0 < t1 < np.inf and 0 < t2 < np.inf:
-                return np.where(codes > 0, t1, np.where(codes < 0, -t2, 0.0))  # eq. (3.23)
-        raise InvalidInputError(
-            f"targets={self.targets!r} is not usable: choose 'label', 'fisher', or a pair (t1, t2) "
-            "of positive numbers for the targets +t1 and -t2."
-        )
-
-    def _class_scores(self, raw: FloatArray) -> FloatArray:
-        return np.asarray(decode(self.code_, raw, self.decoding))
-
-    def _binary_scores(self, raw: FloatArray) -> FloatArray:
-        """Return the one output, positive for ``classes_[1]`` also where a given code is not."""
-        return np.asarray(raw[:, 0] * self.code_.matrix[1, 0])
-
-    def _decide(self, raw: FloatArray) -> NDArray[np.intp]:
-        if len(self.classes_) == 2:
-            return (self._binary_scores(raw) > 0).astype(np.intp)
-        return np.asarray(np.argmax(self._class_scores(raw), axis=1), dtype=np.intp)
-
-    def _finish(self, raw: FloatArray) -> tuple[Any, Any]:
-        """Return labels and decision values for raw outputs."""
-        two = len(self.classes_) == 2
-        scores = self._binary_scores(raw) if two else self._class_scores(raw)
-        return self.classes_[self._decide(raw)], scores
-
-    def decision_function(self, X: Any) -> FloatArray:
-        """Return how clearly each row belongs to each class.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-
-        Returns
-        -------
-        array of shape (n,) or (n, n_classes)
-            Two classes: the output of eq. (3.7), positive for ``classes_[1]``. More: the decoded
-            class scores, whose largest is the prediction.
-        """
-        raw = self._raw_scores(X)
-        return np.asarray(self._finish(raw)[1])
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Predict the classes of new rows.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-            The (n, n_train) kernel rows for ``kernel="precomputed"``.
-
-        Returns
-        -------
-        array of shape (n,)
-        """
-        raw = self._raw_scores(X)
-        return np.asarray(self.classes_[self._decide(raw)])
-
-
-def _sign_labels(raw: FloatArray) -> NDArray[np.intp]:
-    return (raw[:, 0] > 0).astype(np.intp)
-
-
-def _wrong_sides(predictions: FloatArray, wanted: FloatArray) -> FloatArray:
-    """Return per row the part of its binary problems decided wrongly (0 or 1 for one problem)."""
-    return np.asarray(np.mean((predictions > 0) != (wanted > 0), axis=1))
+        refuse_scan(self, X, "FixedSizeLSSVC")
+        ask = DualSettings.of(self)
+        rows, task = open_classes(self, X, y, sample_weight, sparse=ask.choice.accepts_sparse)
+        fitted: LSSVC = self._publish(fit_dual(rows, task, ask, listen(self)))
+        return fitted

@@ -4,23 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import validate_data
-
-from lssvm._core.arrays import FloatArray
 from lssvm._core.random import RandomState
-from lssvm.criteria.dual import Group
-from lssvm.criteria.losses import AbsoluteError, Criterion, SquaredError
-from lssvm.estimators._callbacks import reports
-from lssvm.estimators._dual import DualModel, DualProblem
-from lssvm.estimators._robust import RobustDual, check_loss
-from lssvm.estimators._scoring import ScorerCriterion
-from lssvm.estimators._uncertain_dual import DualIntervalMixin
-from lssvm.estimators._validation import check_weight
+from lssvm.estimators.base import KernelRegressor
+from lssvm.estimators.callbacks import listen, reports
+from lssvm.estimators.opening import open_numbers, refuse_scan
+from lssvm.recipes.dual import DualSettings, fit_dual
 
 
-class LSSVR(MultiOutputMixin, RegressorMixin, DualIntervalMixin, RobustDual, DualModel):
+class LSSVR(KernelRegressor):
     r"""Least squares support vector regression, solved exactly in the dual.
 
     Minimises :math:`\tfrac12 w^T w + \tfrac C2 \sum_i s_i e_i^2` subject to
@@ -33,7 +24,8 @@ class LSSVR(MultiOutputMixin, RegressorMixin, DualIntervalMixin, RobustDual, Dua
         Regularisation; larger fits closer. "cv" chooses it by cross-validation inside `fit`.
     kernel : str, callable or Kernel, default="rbf"
         "rbf", "linear", "poly", "laplacian", "matern", "nonstationary" or "precomputed", a function
-        of two matrices of rows, or an object of `lssvm.kernels`.
+        of two matrices of rows, or an object of `lssvm.kernels`. One without gamma, such as
+        ``Matern(nu=2.5)``, takes the gamma of the model.
     gamma : float, array of shape (d,), "scale", "auto", "cv" or "ard", default="scale"
         Width of rbf, laplacian and matern, scale of poly; as in `sklearn.svm.SVR`. "cv" chooses it
         by cross-validation; "ard" (rbf and matern) then looks for one value per feature that makes
@@ -41,8 +33,6 @@ class LSSVR(MultiOutputMixin, RegressorMixin, DualIntervalMixin, RobustDual, Dua
     degree : int, default=3
         Of the polynomial kernel (gamma x'z + coef0)^degree.
     coef0 : float, default=1.0
-    nu : {0.5, 1.5, 2.5}, default=1.5
-        Of the Matern kernel.
     fit_intercept : bool, default=True
         Whether there is a bias b. Without it the system is (3.62), that of kernel ridge regression
         and of a Gaussian process.
@@ -150,7 +140,6 @@ class LSSVR(MultiOutputMixin, RegressorMixin, DualIntervalMixin, RobustDual, Dua
         gamma: Any = "scale",
         degree: int = 3,
         coef0: float = 1.0,
-        nu: float = 1.5,
         fit_intercept: bool = True,
         solver: Any = "auto",
         reduction: Any = None,
@@ -171,7 +160,6 @@ class LSSVR(MultiOutputMixin, RegressorMixin, DualIntervalMixin, RobustDual, Dua
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
-        self.nu = nu
         self.fit_intercept = fit_intercept
         self.solver = solver
         self.reduction = reduction
@@ -188,7 +176,7 @@ class LSSVR(MultiOutputMixin, RegressorMixin, DualIntervalMixin, RobustDual, Dua
         self.verbose = verbose
 
     @reports
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LSSVR:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LSSVR:
         """Fit the model.
 
         Parameters
@@ -203,79 +191,10 @@ class LSSVR(MultiOutputMixin, RegressorMixin, DualIntervalMixin, RobustDual, Dua
         LSSVR
             Itself.
         """
-        check_loss(self)
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse="csr" if self._accepts_sparse() else False,
-            dtype=[np.float64, np.float32],
-            multi_output=True,
-            y_numeric=True,
-        )
-        y = np.asarray(y, dtype=np.float64)
-        weight = check_weight(sample_weight, X.shape[0])
-        support, given = np.arange(X.shape[0]), (X, y)
-        if weight is not None:
-            support = np.flatnonzero(weight > 0)
-            X, y, weight = X[support], y[support], weight[support]
-        self._single = y.ndim == 1
-        self._fit_problem(self._problem(given, X, y.reshape(len(support), -1), weight, support))
-        return self
-
-    def _problem(
-        self, given: Any, X: Any, Y: FloatArray, weight: FloatArray | None, support: Any
-    ) -> DualProblem:
-        def criterion(columns: Any) -> Criterion:
-            part = Y if columns is None else Y[:, columns]
-            if self.scoring is None:
-                kind = SquaredError if self.loss == "squared" else AbsoluteError
-                return kind(part, weight)
-            single = part.shape[1] == 1
-            truth = part[:, 0] if single else part
-
-            def finish(raw: FloatArray) -> tuple[Any, Any]:
-                return (raw[:, 0] if single else raw), None
-
-            return ScorerCriterion(self.scoring, X, truth, finish, None, weight)
-
-        return DualProblem(
-            given,
-            X,
-            Y,
-            [Group(np.arange(Y.shape[1]))],
-            weight,
-            None,
-            support,
-            criterion,
-            lambda predictions, targets: ((predictions - targets) ** 2).mean(axis=1),
-        )
-
-    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
-        """Predict the targets of new rows, on request with error bars.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-            The (n, n_train) kernel rows for ``kernel="precomputed"``.
-        return_std : bool, default=False
-            Whether to return standard deviations.
-        return_cov : bool, default=False
-            Whether to return the covariance between the rows.
-
-        Returns
-        -------
-        prediction : array of shape (n,) or (n, n_outputs)
-        std : array of the same shape
-            With ``return_std``: of the function (eq. (3.60) of [Suykens2002]_), as scikit-learn's
-            `GaussianProcessRegressor` with its noise in ``alpha`` has it. A new observation has
-            the variance ``std**2 + noise_variance_``.
-        cov : array of shape (n, n) or (n, n, n_outputs)
-            With ``return_cov``.
-
-        Notes
-        -----
-        The first error bars factorise the kernel matrix (n^3/3), later ones take n^2 operations a
-        row; see `lssvm.uncertainty.DualPosterior`.
-        """
-        return self._predict(X, return_std, return_cov)
+        self._forget_fit()
+        refuse_scan(self, X, "FixedSizeLSSVR")
+        ask = DualSettings.of(self)
+        sparse = ask.choice.accepts_sparse
+        rows, task = open_numbers(self, X, y, sample_weight, sparse=sparse, by_moments=False)
+        fitted: LSSVR = self._publish(fit_dual(rows, task, ask, listen(self)))
+        return fitted

@@ -12,8 +12,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from lssvm._core.arrays import FloatArray, IntArray
-from lssvm._core.errors import NumericalWarning
+from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm._core.random import RandomState
+from lssvm.data.scanning import Scan
 from lssvm.engines.host import HostRows
 from lssvm.recipes.record import Resources
 from lssvm.recipes.settings import UsesResources, resources_of
@@ -31,6 +32,16 @@ class Classifier(UsesResources, Protocol):
     decoding: str | None
     class_weight: Any
     random_state: RandomState
+
+
+def refuse_scan(estimator: Any, X: Any, instead: str) -> None:
+    """Refuse data that are read in blocks, where all rows are needed at once."""
+    if isinstance(X, Scan):
+        name = type(estimator).__name__
+        raise InvalidInputError(
+            f"{name} takes arrays, as its kernel matrix needs all rows at once, but X is a scan, "
+            f"which is read in blocks: use {instead}, which reads scans, or give arrays X and y."
+        )
 
 
 def open_classes(
@@ -140,8 +151,12 @@ def open_numbers(
     *,
     task: Numbers | None = None,
     sparse: bool = False,
+    by_moments: bool = True,
 ) -> tuple[HostRows, Numbers]:
-    """Check arrays of a regressor; the parameters are those of `open_classes`."""
+    """Check arrays of a regressor; the parameters are those of `open_classes`.
+
+    ``by_moments`` says that squares of the targets are summed, which an offset costs digits.
+    """
     X, y = validate_data(
         estimator,
         X,
@@ -159,13 +174,14 @@ def open_numbers(
     Y = y.reshape(len(y), -1)
     if task is None:
         task = Numbers(Y.shape[1], y.ndim == 1)
+    if by_moments:
+        _warn_of_offset(Y)
     rows = number_rows(X, task.check_outputs(Y), weight, resources_of(estimator))
     return replace(rows, positions=positions, given=given), task
 
 
 def number_rows(X: Any, Y: FloatArray, weight: FloatArray | None, resources: Resources) -> HostRows:
     """Return rows with numbers as targets."""
-    _warn_of_offset(Y)
     return HostRows(
         X,
         Y,

@@ -18,7 +18,7 @@ from lssvm.kernels import Kernel
 from lssvm.moments.cells import assemble
 from lssvm.recipes.fixed_record import FixedDetails
 from lssvm.recipes.fixed_solution import class_counts
-from lssvm.recipes.record import Fit, Resources
+from lssvm.recipes.record import Fit, Posteriors, Resources
 from lssvm.tasks import Classes, ClassTable
 from lssvm.uncertainty import FixedPosterior, OutOfFold, Residuals, scaled_residuals
 
@@ -174,7 +174,7 @@ class FixedMemory:
             )
         return self.sample
 
-    def posteriors(self, fit: Fit, resources: Resources) -> list[tuple[IntArray, FixedPosterior]]:
+    def posteriors(self, fit: Fit, resources: Resources) -> Posteriors:
         """Return the Gaussian posteriors of a regressor's outputs."""
         details: FixedDetails = fit.details
         if fit.loss != "squared":
@@ -192,7 +192,7 @@ class FixedMemory:
                 "The reduction of this model has left it without a posterior: use "
                 "reduction='spfs' or None for standard deviations and intervals."
             )
-        return self._posteriors(fit, resources)
+        return list(self._posteriors(fit, resources))
 
     def _posteriors(self, fit: Fit, resources: Resources) -> list[tuple[IntArray, FixedPosterior]]:
         details: FixedDetails = fit.details
@@ -217,13 +217,14 @@ class FixedMemory:
                 posteriors.append((group[inside], posterior))
         return posteriors
 
-    def residuals(self, fit: Fit, resources: Resources) -> Residuals:
+    def residuals(self, fit: Fit, resources: Resources, posteriors: Posteriors) -> Residuals:
         """Return errors of rows left out, in units of their predicted deviations."""
         sample = self._rows()
         assert sample.X is not None
         residuals, scale = np.empty(sample.Y.shape), np.empty(sample.Y.shape)
         folds = sample.folds()
-        for columns, posterior in self.posteriors(fit, resources):
+        for columns, posterior in posteriors:
+            assert isinstance(posterior, FixedPosterior)
             Y = sample.Y[:, columns]
             left, variance = posterior.leave_out(sample.X, Y, folds, sample.weight)
             residuals[:, columns] = Y - left

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from lssvm.recipes.dual import DualSettings, fit_dual
 
 from lssvm._core.arrays import BoolArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError, NumericalWarning
@@ -19,6 +18,7 @@ from lssvm.folds.content import Folds, hash_rows, restrict_folds
 from lssvm.kernels import Kernel
 from lssvm.moments import Moments
 from lssvm.moments.cells import FoldMoments
+from lssvm.recipes.dual import DualSettings, fit_dual
 from lssvm.recipes.fixed_settings import FixedSettings
 from lssvm.recipes.fixed_tuning import fold_task, folds_of
 from lssvm.recipes.prototypes import Prototypes

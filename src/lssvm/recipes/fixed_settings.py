@@ -10,6 +10,7 @@ import numpy as np
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.criteria.closed_form import is_criterion
+from lssvm.recipes.robust import check_loss
 from lssvm.recipes.settings import KernelChoice, check_C, check_option, is_int, seed_of
 from lssvm.reductions.fixed_size import METHODS as REDUCTIONS
 from lssvm.reductions.fixed_size import FixedSizeL0
@@ -18,7 +19,6 @@ from lssvm.search.choice import make_search
 from lssvm.search.space import Space
 from lssvm.solvers import PCG
 from lssvm.solvers.primal import METHODS as PATH_METHODS
-from lssvm.solvers.reweighting import LOSSES
 
 N_C = 60
 """Values of C that each problem of a code chooses among."""
@@ -81,7 +81,7 @@ class FixedSettings:
     def of(cls, estimator: FixedParameters) -> FixedSettings:
         """Read and check the parameters of an estimator."""
         loss = getattr(estimator, "loss", "squared")
-        check_option("loss", loss, LOSSES)
+        check_loss(loss, estimator.reduction)
         choice = KernelChoice(estimator.kernel, estimator.gamma, estimator.degree, estimator.coef0)
         if choice.precomputed:
             raise InvalidInputError(
@@ -152,11 +152,6 @@ class FixedSettings:
         return Space().C_grid(N_REDUCED_C) if self.C is None else None
 
     def _check(self) -> None:
-        if self.loss != "squared" and self.reduction is not None:
-            raise InvalidInputError(
-                f"reduction={self.reduction.method!r} belongs to squared loss, which "
-                f"loss={self.loss!r} is not: use loss='squared', or no reduction."
-            )
         check_option("threshold", self.threshold, ("zero", "cv"))
         if self.threshold == "cv" and not (
             self.tunes and self.reduction is None and self.calibrates and self.criterion is None

@@ -17,6 +17,7 @@ from lssvm.engines.base import Rows
 from lssvm.kernels import Kernel
 from lssvm.moments import NystromMap
 from lssvm.moments.cells import FoldMoments
+from lssvm.recipes.ard import shares
 from lssvm.recipes.fixed_memory import FixedMemory, remember
 from lssvm.recipes.fixed_record import FixedDetails
 from lssvm.recipes.fixed_reduction import (
@@ -36,10 +37,10 @@ from lssvm.recipes.fixed_solution import (
     solve_by_gradients,
     solve_moments,
 )
-from lssvm.recipes.fixed_tuning import Tuned, feature_variances, fold_task, tune_fixed_size
+from lssvm.recipes.fixed_tuning import Tuned, fold_task, tune_fixed_size
 from lssvm.recipes.prototypes import Prototypes, choose_prototypes
 from lssvm.recipes.record import Fit, Machine
-from lssvm.recipes.robust import absolute_C
+from lssvm.recipes.robust import absolute_C, reweights
 from lssvm.tasks import Classes, Task
 
 NO_MOMENTS = (
@@ -204,7 +205,7 @@ def _refined(
 ) -> tuple[FloatArray, FloatArray, FloatArray, int]:
     """Minimise another loss than the squares, output by output, from the least squares model."""
     lowered = tuned.point is not None and tuned.rows is tuned.rows.sample
-    if ask.loss == "squared" or (ask.loss == "weighted" and lowered):
+    if not reweights(ask.loss, lowered):
         return coef, intercept, tuned.C_of, 0
     C_of, steps, sample = tuned.C_of.copy(), 0, tuned.rows.sample
     for j in range(len(C_of)):
@@ -279,13 +280,7 @@ def _finished(
         if fit.solver == "pcg" and by_class is not None:
             table = sample.table(by_class)
         memory = remember(rows, tuned.point, fit.kernel, Z, fit.C, ask.seed, table)
-    relevance = None
-    if ask.choice.asks_ard:
-        share = np.broadcast_to(fit.gamma, (sample.X.shape[1],)) * feature_variances(
-            sample.X, sample.weight
-        )
-        total = float(share.sum())
-        relevance = share / total if total > 0 else np.zeros(len(share))
+    relevance = shares(fit.gamma, sample.X, sample.weight) if ask.choice.asks_ard else None
     fit = replace(fit, details=details, memory=memory, relevance=relevance)
     if not isinstance(task, Classes):
         return fit

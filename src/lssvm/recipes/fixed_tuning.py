@@ -13,7 +13,6 @@ import numpy as np
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import ConvergenceWarning, InvalidInputError
 from lssvm._core.progress import Listener
-from lssvm.criteria.ard import find_relevance, sample_rows
 from lssvm.criteria.ard_evidence import FixedRelevance
 from lssvm.criteria.closed_form import check_criterion
 from lssvm.criteria.fixed_size import FixedSizeObjective, FixedSizePoint
@@ -22,10 +21,16 @@ from lssvm.engines.base import AnyFolds, Rows
 from lssvm.engines.host import HostRows
 from lssvm.folds.content import Folds, content_folds, hash_rows
 from lssvm.folds.positions import PositionFolds, PositionHoldout
+from lssvm.recipes.ard import (
+    FIXED_PROTOTYPES,
+    FIXED_ROWS,
+    relevance_sample,
+    spread_gamma,
+)
 from lssvm.recipes.fixed_settings import N_C, FixedSettings
 from lssvm.recipes.fixed_solution import solve_moments
 from lssvm.recipes.record import Tuning
-from lssvm.recipes.robust import ROUGH, ROUNDS, lower_weights
+from lssvm.recipes.robust import ROUGH, lower_weights, rounds
 from lssvm.recipes.settings import KernelChoice, is_int, make_folds
 from lssvm.search.base import Search
 from lssvm.search.kept_points import KeptPoints
@@ -36,10 +41,6 @@ from lssvm.tasks import Classes, Task
 
 N_SIZES = 5  # [DeBrabanter2010, section 5]
 N_GAMMAS = 3  # kernel parameters that are tried on all rows, where they are read in blocks
-ARD_ROWS, ARD_PROTOTYPES = 5000, 300
-"""The search for widths of features sees so many different rows, and prototypes, at most."""
-POWERS = (1.0, 0.5)
-"""How far cross-validation may go from one gamma (0) to what the evidence has found (1)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,12 +69,6 @@ class Tuned:
     rows: Rows
     point: FixedSizePoint | FixedCriterionPoint | None = None
     tuning: Tuning | None = None
-
-    @property
-    def score(self) -> float:
-        """Cross-validated score."""
-        assert self.tuning is not None
-        return self.tuning.best_score
 
 
 def fold_task(task: Task) -> Classes | None:
@@ -140,12 +135,11 @@ def tune_fixed_size(
     """
     tune = _Tuner(task, ask, gamma, tell)
     tuned = tune(rows, Z, ask.choice)
-    if ask.loss != "squared" and rows is rows.sample:
-        for lowered in range(ROUNDS):
-            weighed = _weigh_down(rows, tuned, ask, Z[: tuned.size], first=lowered == 0)
-            tuned = tune(weighed, Z, ask.choice, again=True)
+    for number in range(rounds(ask.loss) if rows is rows.sample else 0):
+        weighed = _weigh_down(rows, tuned, Z[: tuned.size], first=number == 0)
+        tuned = tune(weighed, Z, ask.choice, again=True)
     if ask.choice.asks_ard:
-        tuned = _widths_of_features(tuned, task, ask, Z[: tuned.size], tune)
+        tuned = _widths_of_features(tuned, ask, Z[: tuned.size], tune)
     return tuned
 
 
@@ -326,9 +320,7 @@ def _exact(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray) else value
 
 
-def _weigh_down(
-    rows: Rows, tuned: Tuned, ask: FixedSettings, Z: FloatArray, *, first: bool
-) -> HostRows:
+def _weigh_down(rows: Rows, tuned: Tuned, Z: FloatArray, *, first: bool) -> HostRows:
     """Return the rows with lower weights where they are far from what others say of them."""
     sample: HostRows = rows.sample
     kernel = tuned.choice.at(tuned.gamma)
@@ -340,7 +332,7 @@ def _weigh_down(
         for j, C in enumerate(tuned.C_of):
             start = (coef[:, [j]], b[[j]])
             coef[:, [j]], b[[j]], _ = sample.reweighted(
-                kernel, Z, map, float(C), "huber", start, j, warn=False, **ROUGH
+                kernel, Z, map, float(C), "huber", start, j, **ROUGH
             )
         predictions[:] = sample.evaluate(kernel, sample.X, Z, coef, b)
     elif isinstance(tuned.point, FixedSizePoint):
@@ -355,49 +347,19 @@ def _weigh_down(
 
 
 def _widths_of_features(
-    tuned: Tuned, task: Task, ask: FixedSettings, Z: FloatArray, tune: Callable[..., Tuned]
+    tuned: Tuned, ask: FixedSettings, Z: FloatArray, tune: Callable[..., Tuned]
 ) -> Tuned:
     """Look for one gamma per feature, and keep it where cross-validation is not against it."""
     sample: HostRows = tuned.rows.sample
-    chosen = sample_rows(sample.X, ARD_ROWS, ask.seed)
-    X = np.asarray(sample.X[chosen], np.float64)
-    weight = sample.truth.weight
-    evidence = FixedRelevance(
-        ask.choice.at,
-        X,
-        one_output_per_class(sample, chosen),
-        Z[:ARD_PROTOTYPES],
-        None if weight is None else weight[chosen],
+    X, Y, weight = relevance_sample(sample, sample.truth.weight, FIXED_ROWS, ask.seed)
+    evidence = FixedRelevance(ask.choice.at, X, Y, Z[:FIXED_PROTOTYPES], weight)
+    best, evaluations = spread_gamma(
+        evidence,
+        tuned.gamma,
+        float(np.exp(np.mean(np.log(tuned.C_of)))),
+        tuned,
+        lambda scales: tune(tuned.rows, Z, ask.choice.scaled(scales), again=True, sizes=False),
+        tune_C=ask.C is None,
     )
-    C = float(np.exp(np.mean(np.log(tuned.C_of))))
-    found = find_relevance(evidence, tuned.gamma, C, tune_C=ask.C is None)
-    spread = feature_variances(X, evidence.weight)
-    assert tuned.tuning is not None
-    best, evaluations, kept = tuned, tuned.tuning.n_evaluations, False
-    for power in POWERS:
-        factors = (found.gamma / tuned.gamma) ** power
-        scales = factors * (spread.sum() / max(float(factors @ spread), 1e-300))
-        again = tune(tuned.rows, Z, ask.choice.scaled(scales), again=True, sizes=False)
-        assert again.tuning is not None
-        evaluations += again.tuning.n_evaluations
-        if again.score > best.score or (not kept and again.score == best.score):
-            best, kept = again, True
     assert best.tuning is not None
     return replace(best, tuning=replace(best.tuning, n_evaluations=evaluations))
-
-
-def one_output_per_class(sample: HostRows, rows: Any) -> FloatArray:
-    """Return targets for the evidence: those of the rows, or +1 and -1 for each class."""
-    if sample.labels is None:
-        return np.asarray(sample.Y[rows], dtype=np.float64)
-    every = np.arange(sample.labels.max() + 1)
-    codes = np.where(sample.labels[rows][:, None] == every, 1.0, -1.0)
-    return codes[:, 1:] if codes.shape[1] == 2 else codes
-
-
-def feature_variances(X: Any, weight: FloatArray | None) -> FloatArray:
-    """Return the variances of the features, shape (d,)."""
-    n = X.shape[0]
-    s = np.full(n, 1.0 / n) if weight is None else np.asarray(weight) / np.sum(weight)
-    mean = s @ X
-    return np.asarray(s @ (X - mean) ** 2)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from lssvm.kernels import Kernel, evaluate_expansion
 from lssvm.search.space import TuningResult
 from lssvm.tasks import Task
 from lssvm.uncertainty import DualPosterior, FixedPosterior, OutOfFold, Residuals
+
+Posteriors: TypeAlias = list[tuple[IntArray, DualPosterior | FixedPosterior]]
+"""Outputs, and their posterior."""
 
 FORMS = ("support", "prediction", "all")
 """How much of a model a file holds, from least to all; see `lssvm.save`."""
@@ -83,12 +86,10 @@ class Memory(Protocol):
     def out_of_fold(self, fit: Fit, resources: Resources) -> OutOfFold:
         """Return scores of rows by models that have not seen them."""
 
-    def posteriors(
-        self, fit: Fit, resources: Resources
-    ) -> Sequence[tuple[IntArray, DualPosterior | FixedPosterior]]:
+    def posteriors(self, fit: Fit, resources: Resources) -> Posteriors:
         """Return the outputs and their Gaussian posterior."""
 
-    def residuals(self, fit: Fit, resources: Resources) -> Residuals:
+    def residuals(self, fit: Fit, resources: Resources, posteriors: Posteriors) -> Residuals:
         """Return errors of rows left out, in units of their predicted deviations."""
 
     def reduced(self, form: str, fit: Fit) -> Memory:

@@ -345,7 +345,7 @@ def _tune(
         n_features=plan.rows.shape[1],
         C_range=C_range(DualSystem(kernel(None), plan.rows, plan.rows, 1.0)),
     )
-    resources = resources_of(dual.memory_budget, dual.n_jobs)
+    resources = resources_of(dual)
     objective = plan.objective(kernel, bool(dual.fit_intercept), resources)
     with small_problem(len(plan.rows)):
         result = search.run(objective, space, random_state=seed, on_event=tell.on_event)
@@ -382,7 +382,7 @@ def calibrate_intervals(fit: SeriesFit, dual: DualRegressor | None, n_paths: int
 
 def _left_out(dual: DualRegressor, plan: Plan) -> Models:
     """Return models of every stretch without the rows it leaves out [An2007]."""
-    fit, resources = dual.record_, resources_of(dual.memory_budget, dual.n_jobs)
+    fit, resources = dual.record_, resources_of(dual)
     objective = plan.objective(lambda _: fit.kernel, bool(dual.fit_intercept), resources)
     return objective.at(None).models(fit.C)
 

@@ -16,7 +16,7 @@ from lssvm.reductions.l0 import (
 )
 from lssvm.reductions.l0_path import l0_order
 from lssvm.reductions.l0_system import L0System
-from lssvm.reductions.pruning import Prune, Pruned, PruneStep, prune
+from lssvm.reductions.pruning import Prune, Pruned, PruneStep, WrongSides, prune
 from lssvm.reductions.sparsity import SparsityPath
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "Pruned",
     "Reduced",
     "SparsityPath",
+    "WrongSides",
     "cross_validate_sizes",
     "l0_order",
     "prune",

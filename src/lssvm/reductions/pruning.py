@@ -10,10 +10,12 @@ from scipy import stats
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.criteria.dual import DualObjective, Group
-from lssvm.criteria.losses import Criterion, SquaredError
+from lssvm.criteria.dual import DualObjective
+from lssvm.criteria.fold_targets import Group
 from lssvm.folds.content import Folds
+from lssvm.kernels import Kernel
 from lssvm.solvers import DualSystem
+from lssvm.tasks import RowLoss, Truth
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,32 @@ class Prune:
 
 
 @dataclass(frozen=True)
+class WrongSides:
+    """Share of the binary problems of a row whose output lies on the wrong side of zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.reductions import WrongSides
+    >>> from lssvm.tuning import Truth
+    >>> WrongSides()(np.array([[[0.5], [-0.1]]]), Truth(np.array([[1.0], [1.0]])))
+    array([0.5])
+    """
+
+    def __call__(self, outputs: FloatArray, truth: Truth) -> FloatArray:
+        """Return the losses (c,)."""
+        return np.asarray(np.average(self.rows(outputs, truth), axis=1, weights=truth.weight))
+
+    def rows(self, outputs: FloatArray, truth: Truth) -> FloatArray:
+        """Return the share of each row, shape (c, t)."""
+        return np.asarray(np.mean((outputs > 0) != (truth.Y > 0)[None], axis=2))
+
+    def finish(self, mean: FloatArray) -> FloatArray:
+        """Return the mean itself."""
+        return mean
+
+
+@dataclass(frozen=True)
 class PruneStep:
     """One stage: how many rows were left, their mean loss, the p-value of its rise.
 
@@ -93,7 +121,7 @@ def prune(
     system: DualSystem,
     Y: FloatArray,
     folds: Folds,
-    row_loss: Callable[[FloatArray], FloatArray],
+    loss: RowLoss,
     alpha: FloatArray,
     solve: Callable[[DualSystem, FloatArray], FloatArray],
     settings: Prune,
@@ -114,8 +142,8 @@ def prune(
     folds : Folds
         Of all rows; a fold's model is trained on the rows that are left outside the fold and
         tested on all rows of the fold.
-    row_loss : callable
-        From out-of-fold predictions (n, k) to a loss per row (n,).
+    loss : RowLoss
+        What the performance is the mean of, such as `WrongSides` or `lssvm.tuning.SquaredError`.
     alpha : array of shape (n, k)
         Support values of the full model.
     solve : callable
@@ -150,7 +178,13 @@ def prune(
     """
     rows = np.arange(system.n)
     tested = np.unique(np.concatenate(folds.test))  # a splitter may leave rows out
-    reference = row_loss(_out_of_fold(system, Y, folds, rows))[tested]
+    truth = Truth(Y[tested])
+
+    def losses_of(system: DualSystem, rows: IntArray) -> FloatArray:
+        outputs = _out_of_fold(system, Y, folds, rows, loss)[tested]
+        return np.asarray(loss.rows(outputs[None], truth)[0])
+
+    reference = losses_of(system, rows)
     steps = [PruneStep(system.n, float(reference.mean()), 1.0)]
     kept, C = rows, system.C
     current, kept_gamma = system, gamma
@@ -160,11 +194,11 @@ def prune(
             break
         order = np.argsort(np.linalg.norm(alpha, axis=1), kind="stable")
         rows = np.sort(rows[order[drop:]])
-        losses = row_loss(_out_of_fold(current, Y, folds, rows))[tested]
+        losses = losses_of(current, rows)
         p_value = _rise(reference, losses)
         if p_value < settings.level and settings.retune and retune is not None:
             new_gamma, candidate = retune(rows)
-            again = row_loss(_out_of_fold(candidate, Y, folds, rows))[tested]
+            again = losses_of(candidate, rows)
             if again.mean() < losses.mean():
                 losses, p_value = again, _rise(reference, again)
                 current, gamma = candidate, new_gamma
@@ -176,23 +210,50 @@ def prune(
     return Pruned(kept, C, kept_gamma, steps)
 
 
-def _out_of_fold(system: DualSystem, Y: FloatArray, folds: Folds, rows: IntArray) -> FloatArray:
-    """Predict every row by the model of the kept rows outside its fold, shape (n, k)."""
-    criterion: Criterion = SquaredError(Y)
+def pruned_objective(
+    kernel: Callable[[float | None], Kernel],
+    system: DualSystem,
+    Y: FloatArray,
+    folds: Folds,
+    loss: RowLoss,
+    rows: IntArray,
+) -> DualObjective:
+    """Return the objective of models that are trained on some rows and tested on all.
+
+    Parameters
+    ----------
+    kernel : callable
+        From gamma to a `Kernel`.
+    system : DualSystem
+        Of all rows; its kernel and C are not used.
+    Y : array of shape (n, k)
+    folds : Folds
+    loss : RowLoss
+        Every row counts alike, whatever its weight.
+    rows : int array
+        Rows that are left.
+    """
     weight = None if system.root_weight is None else system.root_weight**2
-    objective = DualObjective(
-        lambda _: system.kernel,
+    return DualObjective(
+        kernel,
         system.rows,
         system.basis,
-        Y,
+        Truth(Y),
         folds,
-        criterion,
+        loss,
         [Group(np.arange(Y.shape[1]), rows)],
         weight,
         system.budget,
         system.threads,
         system.bias,
     )
+
+
+def _out_of_fold(
+    system: DualSystem, Y: FloatArray, folds: Folds, rows: IntArray, loss: RowLoss
+) -> FloatArray:
+    """Predict every row by the model of the kept rows outside its fold, shape (n, k)."""
+    objective = pruned_objective(lambda _: system.kernel, system, Y, folds, loss, rows)
     predictions = objective.at(None).predictions(np.array([system.C]))
     out = np.full(Y.shape, np.nan)
     for test, values in zip(folds.test, predictions, strict=True):

@@ -136,11 +136,16 @@ class Classes:
     @property
     def per_class(self) -> bool:
         """Whether moments are summed class by class, because targets or rows differ by class."""
-        fisher = isinstance(self.targets, str) and self.targets == "fisher"
-        return not self.code.shares_rows or fisher or self._balanced
+        return not self.code.shares_rows or self.fisher or self.balanced
 
     @property
-    def _balanced(self) -> bool:
+    def fisher(self) -> bool:
+        """Whether targets follow from how many rows the classes have."""
+        return isinstance(self.targets, str) and self.targets == "fisher"
+
+    @property
+    def balanced(self) -> bool:
+        """Whether weights follow from how many rows the classes have."""
         return isinstance(self.class_weight, str) and self.class_weight == "balanced"
 
     def groups(self) -> list[IntArray]:
@@ -158,7 +163,7 @@ class Classes:
     def _factors(self, counts: FloatArray) -> NDArray[np.float64]:
         if self.class_weight is None:
             return np.ones(self.n_classes)
-        if self._balanced:
+        if self.balanced:
             present = counts > 0
             safe = np.where(present, counts, 1.0)
             return np.where(present, counts.sum() / (np.count_nonzero(present) * safe), 1.0)

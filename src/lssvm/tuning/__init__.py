@@ -5,9 +5,10 @@ from lssvm.criteria.ard_evidence import DualRelevance, FixedRelevance
 from lssvm.criteria.base import Losses, Objective, Point
 from lssvm.criteria.circulant import CirculantObjective, CirculantPoint
 from lssvm.criteria.closed_form import CRITERIA, criterion_objective, is_criterion
-from lssvm.criteria.dual import C_range, DualObjective, DualPoint, Group
+from lssvm.criteria.dual import C_range, DualObjective, DualPoint
 from lssvm.criteria.fixed_size import FixedSizeObjective
 from lssvm.criteria.fixed_spectral import FixedCriterionObjective
+from lssvm.criteria.fold_targets import FoldTargets, Group
 from lssvm.criteria.free_running import FreeRunObjective, FreeRunPoint, Stretch, free_run
 from lssvm.criteria.noise import noise_variance
 from lssvm.criteria.spectral import SPECTRAL, Spectrum
@@ -49,6 +50,7 @@ __all__ = [
     "FixedCriterionObjective",
     "FixedRelevance",
     "FixedSizeObjective",
+    "FoldTargets",
     "Folds",
     "FreeRunObjective",
     "FreeRunPoint",

@@ -1,0 +1,118 @@
+"""``gamma="ard"``: one gamma per feature, found by the evidence and kept by cross-validation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from lssvm._core.arrays import FloatArray
+from lssvm._core.namespace import is_sparse
+from lssvm.criteria.ard import find_relevance, sample_rows
+from lssvm.criteria.ard_evidence import DualRelevance, FixedRelevance
+from lssvm.engines.host import HostRows
+from lssvm.recipes.record import Tuning
+
+DUAL_ROWS, FIXED_ROWS, FIXED_PROTOTYPES = 1000, 5000, 300
+"""The search for relevance sees so many distinct rows, and so many prototypes, at most."""
+
+POWERS = (1.0, 0.5)
+"""How far cross-validation may go from one gamma (0) to what the evidence has found (1)."""
+
+
+class Tuned(Protocol):
+    """What tuning has chosen."""
+
+    @property
+    def tuning(self) -> Tuning | None:
+        """The record of the search."""
+
+
+T = TypeVar("T", bound=Tuned)
+
+
+def spread_gamma(
+    evidence: DualRelevance | FixedRelevance,
+    gamma: float,
+    C: float,
+    tuned: T,
+    tune: Callable[[FloatArray], T],
+    *,
+    tune_C: bool,
+) -> tuple[T, int]:
+    """Search for the widths of features, tune again with them, and keep the better model.
+
+    Parameters
+    ----------
+    evidence : DualRelevance or FixedRelevance
+    gamma, C : float
+        Where the search begins: what tuning has chosen for all features.
+    tuned : object
+        What was tuned, with its record.
+    tune : callable
+        From factors of gamma by feature (d,) to what is tuned with them.
+    tune_C : bool
+        Whether C is searched too.
+
+    Returns
+    -------
+    best : object
+        ``tuned``, or what ``tune`` has returned.
+    n_evaluations : int
+        Of all searches.
+    """
+    found = find_relevance(evidence, gamma, C, tune_C=tune_C)
+    spread = variances(evidence.X, evidence.weight)
+    best, (score, evaluations) = tuned, _told(tuned)
+    for power in POWERS:
+        factors = (found.gamma / gamma) ** power
+        # the mean distance between rows stays as it was, and with it the range of gamma
+        again = tune(factors * (spread.sum() / max(float(factors @ spread), 1e-300)))
+        new, more = _told(again)
+        evaluations += more
+        if new > score or (best is tuned and new == score):
+            best, score = again, new
+    return best, evaluations
+
+
+def _told(tuned: Tuned) -> tuple[float, int]:
+    assert tuned.tuning is not None
+    return tuned.tuning.best_score, tuned.tuning.n_evaluations
+
+
+def relevance_sample(
+    rows: HostRows, weight: FloatArray | None, size: int, seed: int
+) -> tuple[FloatArray, FloatArray, FloatArray | None]:
+    """Return features, targets and weights of the rows that the search sees.
+
+    Of classes it sees one output each, whatever the code; ``weight`` has those of classes in it.
+    """
+    some = sample_rows(rows.X, size, seed)
+    X: Any = rows.X[some]
+    X = X.toarray() if is_sparse(X) else X
+    if rows.labels is None:
+        Y = np.asarray(rows.Y[some], dtype=np.float64)
+    else:
+        Y = np.where(rows.labels[some][:, None] == np.arange(rows.labels.max() + 1), 1.0, -1.0)
+        Y = Y[:, 1:] if Y.shape[1] == 2 else Y
+    return np.asarray(X, np.float64), Y, None if weight is None else weight[some]
+
+
+def shares(gamma: Any, X: Any, weight: FloatArray | None) -> FloatArray:
+    """Return the shares (d,) of the features in the mean exponent of the kernel."""
+    share = np.broadcast_to(gamma, (X.shape[1],)) * variances(X, weight)
+    total = float(share.sum())
+    return share / total if total > 0 else np.zeros(len(share))
+
+
+def variances(X: Any, weight: FloatArray | None) -> FloatArray:
+    """Return the weighted variance of every feature, shape (d,)."""
+    n = X.shape[0]
+    s = np.full(n, 1.0 / n) if weight is None else np.asarray(weight) / np.sum(weight)
+    if is_sparse(X):
+        mean = np.asarray(s @ X).ravel()
+        squares = np.asarray(s @ X.multiply(X).tocsr()).ravel()
+        return np.asarray(np.maximum(squares - mean**2, 0.0))
+    mean = s @ X
+    return np.asarray(s @ (X - mean) ** 2)

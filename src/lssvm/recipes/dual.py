@@ -1,0 +1,791 @@
+"""The full dual model: tune, solve, reduce, remember [Suykens2002, chapter 3]."""
+
+from __future__ import annotations
+
+import warnings
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.errors import ConvergenceWarning, InvalidInputError, MemoryBudgetError
+from lssvm._core.progress import Listener
+from lssvm._core.threads import small_problem
+from lssvm.codes import groups as code_groups
+from lssvm.criteria.ard_evidence import DualRelevance
+from lssvm.criteria.closed_form import check_criterion, is_criterion, press_folds, press_loss
+from lssvm.criteria.dual import C_range, DualObjective, DualPoint
+from lssvm.criteria.fold_targets import FoldTargets, Group
+from lssvm.criteria.spectral_objective import SpectralObjective
+from lssvm.engines.host import HostRows, count_distinct
+from lssvm.folds.content import Folds, restrict_folds
+from lssvm.kernels import Kernel, Precomputed, evaluate_expansion, resolve_gamma
+from lssvm.recipes.ard import DUAL_ROWS, relevance_sample, shares, spread_gamma
+from lssvm.recipes.dual_memory import DualDetails, DualMemory, DualPart
+from lssvm.recipes.record import Fit, Machine, Resources, Tuning
+from lssvm.recipes.robust import ROUGH, absolute_C, check_loss, lower_weights, reweights, rounds
+from lssvm.recipes.settings import KernelChoice, check_C, check_option, make_folds, seed_of
+from lssvm.reductions import L0, Prune, WrongSides, prune, reduce_dual_l0
+from lssvm.reductions.pruning import pruned_objective
+from lssvm.search.base import Search
+from lssvm.search.choice import make_search
+from lssvm.search.space import Space, TuningResult
+from lssvm.solvers import DualSystem
+from lssvm.solvers.choice import solve_with
+from lssvm.solvers.reweighting import reweight
+from lssvm.tasks import Classes, Loss, Misclassification, Numbers, SquaredError, Task, Truth
+
+_ACCURATE = 1e-8  # relative residual below which tuning's factorisation also gives the solution
+
+
+class DualParameters(Protocol):
+    """The parameters of a dual estimator that settings are read from."""
+
+    C: Any
+    kernel: Any
+    gamma: Any
+    degree: int
+    coef0: float
+    fit_intercept: bool
+    solver: Any
+    reduction: Any
+    cv: Any
+    search: Any
+    scoring: Any
+    tuning: str
+    tol: float
+    max_iter: int | None
+    random_state: Any
+
+
+@dataclass(frozen=True, eq=False)
+class DualSettings:
+    """The settings of a dual model, checked.
+
+    Attributes
+    ----------
+    C : float or None
+        None: to be chosen.
+    choice : KernelChoice
+    cv : int, float, "loo", splitter or iterable
+    search : Search
+    scoring : str, callable or None
+    seed : int
+    fit_intercept : bool
+    solver : str or solver object
+    reduction : Prune, L0 or None
+    reduction_text : str or None
+        The reduction as the caller wrote it.
+    loss : str
+        What the coefficients minimise.
+    separate : bool
+        Whether each output has its own C and gamma.
+    tol, max_iter
+        Of the iterative solvers.
+    """
+
+    C: float | None
+    choice: KernelChoice
+    cv: Any
+    search: Search
+    scoring: Any
+    seed: int
+    fit_intercept: bool = True
+    solver: Any = "auto"
+    reduction: Prune | L0 | None = None
+    reduction_text: str | None = None
+    loss: str = "squared"
+    separate: bool = False
+    tol: float = 1e-6
+    max_iter: int | None = None
+
+    @classmethod
+    def of(cls, estimator: DualParameters) -> DualSettings:
+        """Read and check the parameters of an estimator."""
+        loss, given = getattr(estimator, "loss", "squared"), estimator.reduction
+        check_loss(loss, given)
+        check_option("tuning", estimator.tuning, ("joint", "separate"))
+        choice = KernelChoice(estimator.kernel, estimator.gamma, estimator.degree, estimator.coef0)
+        choice.check()
+        if choice.asks_ard and estimator.tuning != "joint":
+            raise InvalidInputError(
+                f"gamma='ard' finds one set of values for all outputs, so "
+                f"tuning={estimator.tuning!r} cannot be used with it: use tuning='joint'."
+            )
+        return cls(
+            check_C(estimator.C),
+            choice,
+            estimator.cv,
+            make_search(estimator.search),
+            estimator.scoring,
+            seed_of(estimator.random_state),
+            bool(estimator.fit_intercept),
+            estimator.solver,
+            _reduction(given),
+            None if given is None else repr(given),
+            loss,
+            estimator.tuning == "separate",
+            estimator.tol,
+            estimator.max_iter,
+        )
+
+    @property
+    def tunes(self) -> bool:
+        """Whether anything is tuned."""
+        return self.C is None or self.choice.tunes_gamma
+
+    @property
+    def needs_folds(self) -> bool:
+        """Whether leave-one-out predictions could not stand in for those of the folds.
+
+        The folds of a splitter may keep groups together; a precomputed matrix is not kept to leave
+        rows out later.
+        """
+        return self.choice.precomputed or not (hasattr(self.cv, "__index__") or self.cv == "loo")
+
+
+def _reduction(given: Any) -> Prune | L0 | None:
+    known: dict[str, Prune | L0] = {"prune": Prune(), "l0": L0()}
+    reduction = known.get(given) if isinstance(given, str) else given
+    if given is not None and not isinstance(reduction, (Prune, L0)):
+        raise InvalidInputError(
+            f"reduction={given!r} is not known: choose None, 'prune', 'l0', or an instance of "
+            "lssvm.reductions.Prune or lssvm.reductions.L0."
+        )
+    return reduction
+
+
+def fit_dual(rows: HostRows, task: Task, ask: DualSettings, tell: Listener) -> Fit:
+    """Fit the dual model: least squares support vector machines of [Suykens2002, chapter 3].
+
+    Parameters
+    ----------
+    rows : HostRows
+    task : Classes or Numbers
+    ask : DualSettings
+    tell : Listener
+
+    Returns
+    -------
+    Fit
+
+    Notes
+    -----
+    Time n^3/3 + n^2 d for given parameters, an eigendecomposition per gamma for tuned ones.
+    """
+    problem = _open(rows, task, ask)
+    with small_problem(rows.n_rows):
+        chosen = _given(problem, ask)
+        if ask.tunes:
+            chosen = _tune(problem, ask, ask.choice, tell)
+            for _ in range(rounds(ask.loss)):
+                problem = _weigh_down(problem, rows.weight, ask, chosen)
+                chosen = _tune(problem, ask, ask.choice, tell)
+            if ask.choice.asks_ard:
+                chosen = _spread(problem, rows, ask, chosen, tell)
+        solved = [
+            _reduce(_reweight(_solve(part, problem, ask, chosen), problem, ask), problem, ask)
+            for part in _parts(problem, chosen)
+        ]
+        return _record(rows, task, ask, problem, chosen, solved)
+
+
+# -- the problem ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    """Outputs that are trained and tuned together.
+
+    Attributes
+    ----------
+    system : DualSystem
+        Of all rows; its kernel is that of the given gamma, or of 1.
+    truth : Truth
+        Targets (n, k), classes and weights.
+    groups : list of Group
+        Outputs that are trained on the same rows.
+    gamma : float, array or None
+        As given; None: tuned, or the kernel has none.
+    loss : Loss or None
+        What tuning minimises; None for a criterion that needs no folds.
+    cv : Folds or None
+        Folds that the caller asked for.
+    folds : Folds or None
+        Folds that are tuned on.
+    per_fold : FoldTargets or None
+    lowered : bool
+        Whether a robust loss has changed the weights.
+    """
+
+    system: DualSystem
+    truth: Truth
+    groups: list[Group]
+    gamma: Any
+    loss: Loss | None
+    cv: Folds | None
+    folds: Folds | None
+    per_fold: FoldTargets | None
+    lowered: bool = False
+
+    def targets(self, rows: IntArray | None, columns: IntArray) -> FloatArray:
+        """Return the targets of a part."""
+        Y = self.truth.Y
+        return np.asarray(Y[:, columns] if rows is None else Y[np.ix_(rows, columns)])
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of outputs, k."""
+        return int(self.truth.Y.shape[1])
+
+
+def _open(rows: HostRows, task: Task, ask: DualSettings) -> _Problem:
+    choice, given = ask.choice, (rows.X, None) if rows.given is None else rows.given
+    if choice.precomputed:
+        _check_kernel_matrix(given[0])
+    gamma = choice.fixed_gamma(rows.X, rows.weight)
+    system = DualSystem(
+        choice.at(gamma),
+        rows.X,
+        rows.row_numbers if choice.precomputed else rows.X,
+        ask.C or 1.0,
+        None if rows.weight is None else np.sqrt(rows.weight),
+        rows.budget,
+        rows.threads,
+        ask.fit_intercept,
+    )
+    cv = per_fold = None
+    if ask.tunes or isinstance(ask.reduction, Prune):
+        cv = make_folds(
+            ask.cv,
+            given[0],
+            given[1],
+            rows.row_numbers,
+            labels=rows.labels,
+            seed=ask.seed,
+            positions=choice.precomputed,
+        )
+    Y = np.asarray(rows.Y, dtype=np.float64)
+    if isinstance(task, Classes):  # [Suykens2002, eq. (3.12)]
+        assert rows.labels is not None
+        groups = [Group(g.columns, g.rows) for g in code_groups(task.code, rows.labels)]
+    else:
+        groups = [Group(np.arange(Y.shape[1]))]
+    press = isinstance(ask.scoring, str) and ask.scoring == "press"
+    folds = press_folds(system, choice.precomputed) if press else cv
+    loss = press_loss(groups) if press else None
+    if not is_criterion(ask.scoring):
+        loss = task.loss(ask.scoring, ask.loss)
+    if isinstance(task, Classes) and folds is not None:
+        assert rows.labels is not None
+        per_fold = FoldTargets.of(task, rows.labels, rows.sample_weight, folds)
+    truth = Truth(Y, rows.labels, rows.weight, rows.sample_weight, rows.X)
+    return _Problem(system, truth, groups, gamma, loss, cv, folds, per_fold)
+
+
+def _check_kernel_matrix(X: Any) -> None:
+    if X.shape[0] != X.shape[1]:
+        raise InvalidInputError(
+            f"kernel='precomputed' needs a square kernel matrix of the training rows but X has "
+            f"shape {X.shape}."
+        )
+    scale = float(np.max(np.abs(X), initial=0.0))
+    if not np.allclose(X, X.T, rtol=1e-7, atol=1e-10 * scale):
+        raise InvalidInputError(
+            "kernel='precomputed' needs a symmetric kernel matrix but X differs from its "
+            "transpose: pass K with K[i, j] = K[j, i], for example (K + K.T) / 2."
+        )
+
+
+# -- tuning --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Chosen:
+    """C and gamma of every output.
+
+    Attributes
+    ----------
+    C : array of shape (k,)
+    gamma : list of float, array or None
+    choice : KernelChoice
+        With the factors of gamma by feature.
+    tuning : Tuning or None
+    point : DualPoint or None
+        What was factorised at the chosen gamma, where one choice serves all outputs.
+    """
+
+    C: FloatArray
+    gamma: list[Any]
+    choice: KernelChoice
+    tuning: Tuning | None = None
+    point: DualPoint | None = None
+
+
+def _given(problem: _Problem, ask: DualSettings) -> _Chosen:
+    k = problem.n_outputs
+    C = np.full(k, np.nan if ask.C is None else ask.C)
+    return _Chosen(C, [problem.gamma] * k, ask.choice)
+
+
+def _tune(problem: _Problem, ask: DualSettings, choice: KernelChoice, tell: Listener) -> _Chosen:
+    """Choose C and gamma, jointly for all outputs or for each by itself [Suykens2002, (3.13)]."""
+    if is_criterion(ask.scoring):
+        check_criterion(ask.scoring, ask.C)
+    space, k = _space(problem, ask, problem.system), problem.n_outputs
+    counts = problem.truth.labels is not None and ask.scoring is None
+    chosen, results = _given(problem, ask), []
+    for columns in [np.array([j]) for j in range(k)] if ask.separate else [np.arange(k)]:
+        own = _single(problem, ask, int(columns[0])) if ask.separate else problem
+        objective, n = _objective(own, ask, choice), own.system.n
+        distinct = (
+            (n if choice.precomputed else count_distinct(own.system.rows)) if counts else None
+        )
+        result = ask.search.run(
+            objective,
+            replace(space, counted_rows=distinct),
+            random_state=ask.seed,
+            on_event=tell.on_event,
+        )
+        results.append(result)
+        chosen.C[columns] = result.C
+        if choice.tunes_gamma:
+            for j in columns:
+                chosen.gamma[j] = result.gamma
+        if result.interrupted and not tell.stopped:
+            warnings.warn(
+                "Tuning was interrupted; the best parameters found so far are used.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+    point = result.point if len(results) == 1 else None
+    if len(results) == 1 and not isinstance(point, DualPoint):
+        at_hand = ask.needs_folds and isinstance(objective, DualObjective)
+        point = objective.at(result.gamma) if at_hand else None
+    assert point is None or isinstance(point, DualPoint)
+    return replace(chosen, choice=choice, tuning=_tuning(results), point=point)
+
+
+def _tuning(results: list[TuningResult]) -> Tuning:
+    every = [r for result in results for r in (result, result.approximate) if r is not None]
+    return Tuning(
+        tuple(replace(result, point=None) for result in results),
+        float(np.mean([-result.loss for result in results])),
+        int(sum(r.n_evaluations for r in every)),
+    )
+
+
+def _space(problem: _Problem, ask: DualSettings, system: DualSystem) -> Space:
+    X, tuned = problem.system.rows, ask.choice.tunes_gamma
+    return Space(
+        C=ask.C,
+        tune_gamma=tuned,
+        gamma_start=float(resolve_gamma("scale", X, problem.truth.weight)) if tuned else 1.0,
+        n_features=max(1, X.shape[1]),
+        C_range=C_range(system),
+    )
+
+
+def _objective(
+    problem: _Problem, ask: DualSettings, choice: KernelChoice
+) -> DualObjective | SpectralObjective:
+    def kernel(value: float | None) -> Kernel:
+        return choice.at(value if choice.tunes_gamma else problem.gamma)
+
+    system, truth = problem.system, problem.truth
+    X, Z, groups = system.rows, system.basis, problem.groups
+    rest = (truth.weight, system.budget, system.threads, system.bias)
+    if problem.loss is None:
+        return SpectralObjective(ask.scoring, kernel, X, Z, truth.Y, groups, *rest)
+    assert problem.folds is not None
+    objective = DualObjective(kernel, X, Z, truth, problem.folds, problem.loss, groups, *rest)
+    return replace(objective, per_fold=problem.per_fold)
+
+
+def _single(problem: _Problem, ask: DualSettings, j: int) -> _Problem:
+    """Return the problem of one output, on the rows that it is trained on."""
+    truth, column = problem.truth, np.array([j])
+    group = next(g for g in problem.groups if j in g.columns)
+    rows = np.arange(problem.system.n) if group.rows is None else group.rows
+    if truth.labels is not None and not (ask.scoring is None or is_criterion(ask.scoring)):
+        raise InvalidInputError(
+            "tuning='separate' judges each binary problem by its accuracy; scoring cannot be "
+            "given with it. Use tuning='joint'."
+        )
+    loss: Loss | None = Misclassification(_side)
+    if is_criterion(ask.scoring):
+        loss = None if problem.loss is None else SquaredError()
+    elif truth.labels is None:
+        loss = Numbers(1).loss(ask.scoring, ask.loss)
+    folds, per_fold, system = problem.folds, problem.per_fold, problem.system
+    if group.rows is not None:
+        system, truth = system.subset(rows), truth.take(rows)
+        if folds is not None:
+            folds = restrict_folds(folds, rows, problem.system.n)
+    if per_fold is not None and problem.folds is not None:
+        per_fold = per_fold.restricted(_kept(problem.folds, rows), rows, column)
+    Y = truth.Y[:, column]
+    truth = replace(truth, Y=Y, labels=None if truth.labels is None else _side(Y))
+    only = [Group(np.array([0]))]
+    return replace(
+        problem, system=system, truth=truth, groups=only, loss=loss, folds=folds, per_fold=per_fold
+    )
+
+
+def _side(raw: FloatArray) -> IntArray:
+    return (raw[:, 0] > 0).astype(np.intp)
+
+
+def _kept(folds: Folds, rows: IntArray) -> IntArray:
+    """Return the folds that have some of the rows to test, and some to train on."""
+    trains = folds.test if folds.train is None else folds.train
+    pairs = zip(folds.test, trains, strict=True)
+    return np.flatnonzero([np.isin(t, rows).any() and np.isin(s, rows).any() for t, s in pairs])
+
+
+def _spread(
+    problem: _Problem, rows: HostRows, ask: DualSettings, chosen: _Chosen, tell: Listener
+) -> _Chosen:
+    """Give every feature a gamma of its own, where cross-validation is not against it."""
+    sample = relevance_sample(rows, problem.truth.weight, DUAL_ROWS, ask.seed)
+    best, evaluations = spread_gamma(
+        DualRelevance(ask.choice.at, *sample, bias=ask.fit_intercept),
+        float(chosen.gamma[0]),
+        float(chosen.C[0]),
+        chosen,
+        lambda scales: _tune(problem, ask, ask.choice.scaled(scales), tell),
+        tune_C=ask.C is None,
+    )
+    assert best.tuning is not None
+    return replace(best, tuning=replace(best.tuning, n_evaluations=evaluations))
+
+
+# -- solving -------------------------------------------------------------------------------------
+
+
+class _Model(NamedTuple):
+    """A solution: support values (n, k), intercepts (k,), and how they were found."""
+
+    alpha: FloatArray
+    b: FloatArray
+    solver: str
+    residual: float
+    iterations: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Outputs that share rows, C and gamma, and their model.
+
+    Attributes
+    ----------
+    group : int
+        Number of their group.
+    rows : int array or None
+        Training rows; None: all.
+    columns : int array
+    system : DualSystem
+        Of those rows, with kernel and C.
+    gamma : float, array or None
+    choice : KernelChoice
+        Of the kernel, for another gamma.
+    C : array of shape (k,)
+        What each output is published with.
+    model : _Model or None
+        None: not solved yet.
+    n_reweightings : int
+    path : object or None
+        What a reduction did.
+    """
+
+    group: int
+    rows: IntArray | None
+    columns: IntArray
+    system: DualSystem
+    gamma: Any
+    choice: KernelChoice
+    C: FloatArray
+    model: _Model | None = None
+    n_reweightings: int = 0
+    path: Any = None
+
+    @property
+    def solved(self) -> _Model:
+        """The model."""
+        assert self.model is not None
+        return self.model
+
+    def fitted(self) -> FloatArray:
+        """Return what the model says of its own rows."""
+        return _evaluate(self.system, self.solved)
+
+
+def _parts(problem: _Problem, chosen: _Chosen) -> list[_Part]:
+    """Gather outputs of the same rows, C and gamma: they share one factorisation."""
+    parts = []
+    for number, group in enumerate(problem.groups):
+        for columns in _alike(group.columns, chosen.C, chosen.gamma):
+            C, gamma = chosen.C[columns], chosen.gamma[columns[0]]
+            system = replace(problem.system, kernel=chosen.choice.at(gamma), C=float(C[0]))
+            own = system if group.rows is None else system.subset(group.rows)
+            parts.append(_Part(number, group.rows, columns, own, gamma, chosen.choice, C))
+    return parts
+
+
+def _alike(columns: IntArray, C: FloatArray, gamma: list[Any]) -> list[IntArray]:
+    gathered: dict[Any, list[int]] = {}
+    for j in columns:
+        gathered.setdefault((float(C[j]), repr(gamma[j])), []).append(int(j))
+    return [np.array(members) for members in gathered.values()]
+
+
+def _solve(part: _Part, problem: _Problem, ask: DualSettings, chosen: _Chosen) -> _Part:
+    """Solve the least squares problem, or take the solution of what tuning has factorised."""
+    Y, solved = problem.targets(part.rows, part.columns), None
+    if chosen.point is not None and isinstance(ask.solver, str) and ask.solver == "auto":
+        solved = chosen.point.solution(part.group, part.system.C, Y)
+    if solved is not None and solved[2] <= _ACCURATE:
+        alpha, b, residual = solved
+        return replace(part, model=_Model(alpha, b, "eigen", residual, 1))
+    return replace(part, model=_solve_system(part.system, Y, ask))
+
+
+def _solve_system(system: DualSystem, Y: FloatArray, ask: DualSettings) -> _Model:
+    """Solve (3.32) of [Suykens2002], or (3.62) without a bias."""
+    # The bias takes up a common offset; without it tol and float32 refer to what is to learn.
+    centre = np.average(Y, axis=0, weights=system.u**2) if system.bias else np.zeros(Y.shape[1])
+    targets = (Y - centre).astype(system.dtype)
+    options: dict[str, Any] = {"tol": ask.tol, "max_iter": ask.max_iter, "seed": ask.seed}
+    name, found = solve_with(ask.solver, system, targets, **options)
+    return _Model(found.alpha, found.intercept + centre, name, found.residual, found.iterations)
+
+
+def _evaluate(system: DualSystem, model: _Model) -> FloatArray:
+    values = evaluate_expansion(
+        system.kernel,
+        system.rows,
+        system.basis,
+        model.alpha,
+        model.b,
+        budget=system.budget,
+        threads=system.threads,
+    )
+    return np.asarray(values, dtype=np.float64)
+
+
+# -- robust losses -------------------------------------------------------------------------------
+
+
+def _weighted(
+    system: DualSystem, y: FloatArray, ask: DualSettings, weight: FloatArray
+) -> tuple[_Model, FloatArray]:
+    """Return the weighted least squares model of one output, and what it says of its rows."""
+    own = replace(system, root_weight=np.sqrt(weight).astype(system.dtype))
+    model = _solve_system(own, y[:, None], ask)
+    return model, _evaluate(own, model)[:, 0]
+
+
+def _weigh_down(
+    problem: _Problem, weight: FloatArray | None, ask: DualSettings, chosen: _Chosen
+) -> _Problem:
+    """Return the problem with less weight on rows that its model is far off from.
+
+    The first time that is Huber's model of all rows, then what cross-validation has predicted.
+    ``weight`` is what the caller gave.
+    """
+    Y = problem.truth.Y
+    predictions = np.full(Y.shape, np.nan)
+    if not problem.lowered:
+        everyone = np.ones(len(Y)) if weight is None else weight
+        for part in _parts(problem, chosen):
+            for j in part.columns:
+                solve = partial(_weighted, part.system, Y[:, j], ask)
+                start = solve(everyone)
+                _, predictions[:, j], _ = reweight(solve, Y[:, j], start, "huber", weight, **ROUGH)
+    elif chosen.point is not None:
+        held = chosen.point.predictions(chosen.C[:1])
+        for rows, values in zip(chosen.point.objective.folds.test, held, strict=True):
+            predictions[rows] = values[0]
+    lowered = lower_weights(Y, predictions, weight, problem.truth.weight)
+    return replace(
+        problem,
+        system=replace(problem.system, root_weight=np.sqrt(lowered)),
+        truth=replace(problem.truth, weight=lowered, sample_weight=lowered),
+        lowered=True,
+    )
+
+
+def _reweight(part: _Part, problem: _Problem, ask: DualSettings) -> _Part:
+    """Replace squares by another loss, output by output."""
+    if not reweights(ask.loss, problem.lowered):
+        return part
+    weight, fitted = problem.truth.weight, part.fitted()
+    model, C, steps = part.solved, part.C.copy(), 0
+    alpha, b = model.alpha.copy(), model.b.copy()
+    for i, j in enumerate(part.columns):
+        y, values = problem.truth.Y[:, j], fitted[:, i]
+        if ask.loss == "absolute" and ask.C is None:
+            C[i] = absolute_C(float(C[i]), y - values, weight)
+        solve = partial(_weighted, replace(part.system, C=float(C[i])), y, ask)
+        start = model._replace(alpha=alpha[:, [i]], b=b[[i]]), values
+        found, _, count = reweight(solve, y, start, ask.loss, weight)
+        alpha[:, [i]], b[[i]] = found.alpha, found.b
+        model, steps = model._replace(solver=found.solver), max(steps, count)
+    return replace(part, C=C, model=model._replace(alpha=alpha, b=b), n_reweightings=steps)
+
+
+# -- fewer support vectors -----------------------------------------------------------------------
+
+
+def _reduce(part: _Part, problem: _Problem, ask: DualSettings) -> _Part:
+    """Drop support vectors, where that is asked for."""
+    Y = problem.targets(part.rows, part.columns)
+    if isinstance(ask.reduction, L0):
+        coef, reduced = reduce_dual_l0(part.system, Y, part.solved.alpha, ask.reduction)
+        model = part.solved._replace(alpha=coef, b=reduced.intercept)
+        return replace(part, model=model, path=reduced)
+    if isinstance(ask.reduction, Prune):
+        return _prune(part, problem, ask, Y, ask.reduction)
+    return part
+
+
+def _prune(
+    part: _Part, problem: _Problem, ask: DualSettings, Y: FloatArray, settings: Prune
+) -> _Part:
+    """Remove the smallest support values step by step [Suykens2002, section 3.7]."""
+    folds, system = problem.cv, part.system
+    assert folds is not None
+    if part.rows is not None:
+        folds = restrict_folds(folds, part.rows, problem.system.n)
+    loss = SquaredError() if problem.truth.labels is None else WrongSides()
+    if settings.retune and not ask.tunes:
+        raise InvalidInputError(
+            "Prune(retune=True) needs something to tune: set C='cv' or gamma='cv'."
+        )
+
+    def kernel(value: float | None) -> Kernel:
+        return part.choice.at(value if ask.choice.tunes_gamma else problem.gamma)
+
+    def retune(rows: IntArray) -> tuple[Any, DualSystem]:
+        objective = pruned_objective(kernel, system, Y, folds, loss, rows)
+        result = ask.search.run(objective, _space(problem, ask, system), random_state=ask.seed)
+        gamma = result.gamma if ask.choice.tunes_gamma else problem.gamma
+        return gamma, replace(system, kernel=part.choice.at(gamma), C=result.C)
+
+    pruned = prune(
+        system,
+        Y,
+        folds,
+        loss,
+        part.solved.alpha,
+        lambda smaller, targets: _solve_system(smaller, targets, ask).alpha,
+        settings,
+        retune if settings.retune else None,
+        part.gamma,
+    )
+    final = replace(system, kernel=part.choice.at(pruned.gamma), C=pruned.C).subset(pruned.rows)
+    left = _solve_system(final, Y[pruned.rows], ask)
+    coef = np.zeros_like(part.solved.alpha)
+    coef[pruned.rows] = left.alpha
+    model = part.solved._replace(alpha=coef, b=left.b, solver=left.solver)
+    C = np.full(len(part.columns), pruned.C)
+    return replace(part, model=model, C=C, gamma=pruned.gamma, path=pruned)
+
+
+# -- the record ----------------------------------------------------------------------------------
+
+
+def _record(
+    rows: HostRows,
+    task: Task,
+    ask: DualSettings,
+    problem: _Problem,
+    chosen: _Chosen,
+    parts: list[_Part],
+) -> Fit:
+    n, k = problem.truth.Y.shape
+    coef, intercept, C = np.zeros((n, k)), np.zeros(k), np.empty(k)
+    gamma: list[Any] = [None] * k
+    for part in parts:
+        own = np.arange(n) if part.rows is None else part.rows
+        coef[np.ix_(own, part.columns)] = part.solved.alpha
+        intercept[part.columns], C[part.columns] = part.solved.b, part.C
+        for j in part.columns:
+            gamma[j] = part.gamma
+    if not (np.all(np.isfinite(coef)) and np.all(np.isfinite(intercept))):
+        raise InvalidInputError(
+            "The solution is not finite: the kernel matrix overflows or is singular for these "
+            "data. Scale the features (StandardScaler), or lower C, degree or gamma."
+        )
+    used = np.flatnonzero(np.any(coef != 0, axis=1))
+    used = used if len(used) else np.array([0])
+    system, choice = problem.system, chosen.choice
+    same = all(np.array_equal(gamma[0], value) for value in gamma)
+    published = choice.by_feature(gamma[0]) if same else np.array(gamma)
+    relevance = shares(published, rows.X, problem.truth.weight) if choice.asks_ard else None
+    machines = _alike(np.arange(k), np.ones(k), gamma)
+    basis = system.basis[used]
+    numbers = isinstance(task, Numbers)
+    memory = _remember(rows, ask, problem, chosen, parts, basis if len(used) == n else None)
+    return Fit(
+        task=task,
+        machines=tuple(Machine(choice.at(gamma[columns[0]]), columns) for columns in machines),
+        basis=basis,
+        coef=coef[used].astype(system.dtype, copy=False),
+        intercept=intercept.astype(system.dtype, copy=False),
+        C=C,
+        gamma=published,
+        support=rows.row_numbers[used],
+        seed=ask.seed,
+        memory=memory,
+        loss=ask.loss,
+        solver=parts[-1].solved.solver,
+        residual=max(part.solved.residual for part in parts),
+        iterations=max(1, *(part.solved.iterations for part in parts)),
+        tuning=chosen.tuning,
+        relevance=relevance,
+        details=DualDetails(
+            [part.path for part in parts if part.path is not None],
+            max(part.n_reweightings for part in parts) if numbers else None,
+        ),
+    )
+
+
+def _remember(
+    rows: HostRows,
+    ask: DualSettings,
+    problem: _Problem,
+    chosen: _Chosen,
+    parts: list[_Part],
+    basis: Any,
+) -> DualMemory:
+    """Keep rows, targets and what cross-validation has predicted, as far as they are needed.
+
+    ``basis`` are the rows, where all of them are support vectors.
+    """
+    held = held_rows = None
+    if chosen.point is not None and len(set(chosen.C.tolist())) == 1:
+        # A search without the kernel matrix may end where the matrix does not fit.
+        with suppress(MemoryBudgetError):
+            held = np.concatenate([p[0] for p in chosen.point.predictions(chosen.C[:1])])
+            held_rows = np.concatenate(chosen.point.objective.folds.test)
+    precomputed = isinstance(problem.system.kernel, Precomputed)
+    kept = [] if precomputed or ask.loss != "squared" else parts
+    memory = DualMemory(
+        [
+            DualPart(part.columns, part.rows, part.choice.at(part.gamma), float(part.C[0]))
+            for part in kept
+        ],
+        (rows.X.copy() if basis is None else basis) if kept else rows.X[:0].copy(),
+        np.array(problem.truth.Y),  # a regressor's may be the caller's array
+        problem.truth.weight,
+        rows.labels,
+        ask.fit_intercept,
+        ask.reduction_text,
+        held,
+        held_rows,
+    )
+    return memory.settled(Resources(rows.budget, rows.threads))
