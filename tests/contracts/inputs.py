@@ -155,7 +155,6 @@ _MAKERS = {
     "many numbers": lambda: _numbers(MANY, 1, 130),
     "many outputs": lambda: _numbers(MANY, 2, 140),
     "many spoiled": lambda: _numbers(MANY, 2, 150, spoiled=True),
-    "many rough": lambda: _rough(MANY + 500, 1, 200),
     "series": lambda: _series(160, 160, inputs=False),
     "driven series": lambda: _series(160, 170, inputs=True),
 }

@@ -30,7 +30,8 @@ _EXACT = ("n_prototypes_", "n_evaluations_", "n_reweightings_", "solver_", "hori
 
 
 @contextmanager
-def _scheduler(engine: str) -> Iterator[None]:
+def scheduler(engine: str) -> Iterator[None]:
+    """Let Dask compute in this thread, with the same memory on every machine."""
     if engine != "dask":
         yield
         return
@@ -90,7 +91,7 @@ def fitted(case: Case, engine: str) -> Any:
 
 def run(case: Case, engine: str) -> dict[str, Any]:
     """Return what is recorded of a case."""
-    with warnings.catch_warnings(record=True) as caught, _scheduler(engine):
+    with warnings.catch_warnings(record=True) as caught, scheduler(engine):
         warnings.simplefilter("always")
         model = fitted(case, engine)
         record = read(model, case, engine, rows(case.data))
