@@ -30,7 +30,7 @@ LAYERS = (
 )
 SKLEARN_FROM = "estimators"
 
-REQUIRED = {"array_api_compat", "numpy", "scipy", "threadpoolctl"}
+REQUIRED = {"array_api_compat", "numpy", "safetensors", "scipy", "threadpoolctl"}
 OPTIONAL = {
     "cupy",
     "dask",
