@@ -20,77 +20,41 @@ from lssvm._core.threads import n_threads
 from lssvm.blocks import Preparation
 from lssvm.estimators import LSSVR, FixedSizeLSSVR, GreedyLSSVR
 from lssvm.io.known import BOOK, KERNELS, MAX_CLASSES, MOST
-from lssvm.io.rules import Lengths, need
+from lssvm.io.rules import Lengths, need, table
 from lssvm.kernels import Kernel
 from lssvm.uncertainty.probabilities import by_problem
 
 _THREADS = 4096
 _COUNT = "whole >=0 <9223372036854775808"
-_COMMON = {
-    "dual_coef_": "floats m k some",
-    "intercept_": "floats k some",
-    "C_": "number >0 | floats k >0",
-    "gamma_": "none | number >=0 | floats >=0 | floats * >=0 | floats * * >=0",
-    "_single?": "bool",
-    "_by_class?": "bool",
-    "_seed?": _COUNT,
-    "n_iter_?": _COUNT,
-    "n_evaluations_?": _COUNT,
-    "n_prototypes_?": _COUNT,
-    "_scales?": "none | floats d",
-    "_cache?": "dict",
-}
-_CLASSES = {"classes_": "any", "code_": "Code", "threshold_?": "floats k"}
-_DUAL = {
-    "support_": "wholes m >=0",
-    "_machines": "list * of tuple",
-    "_memory": "DualMemory k d",
-    "_labels?": "wholes * >=0 <c",
-    "_early?": "none | OutOfFold k c",
-}
-_FIXED = {
-    "prototypes_": "floats m d",
-    "n_prototypes_": "whole",
-    "support_": "wholes * >=-1",
-    "_kernel": f"{KERNELS} d",
-    "_fitted_loss": "text",
-    "_by_class": "bool",
-    "_no_update?": "none | text",
-    "_used?": "none | mask m k",
-    "_map?": "none | NystromMap m",
-    "_sample?": "none | Sample d k c",
-}
-_GREEDY = {
-    "support_": "wholes m >=0",
-    "_kernel": f"{KERNELS}/Precomputed d",
-    "_dtype": "any",
-    "_left?": "none | OutOfFold k c",
-    "paths_?": "list p of GreedyPath",
-    "_places?": "list p of wholes * >=0 <m",
-    "_ridges?": "list p of floats * >=0",
-    "_centre?": "floats k",
-    "_gram?": "none | floats m m",
-}
-_SERIES = {
-    "horizon_": f"whole =o >=1 <={MOST}",
-    "n_series_": f"whole =s >=1 <={MOST}",
-    "n_exog_": f"whole =e >=0 <={MOST}",
-    "_seed": _COUNT,
-    "_listed": "bool",
-    "_layout": "Layout l x e",
-    "_ends": "list s of Series h e",
-    "_plan?": "Plan l x e o w",
-    "_calibration?": "Calibration w",
-}
+_RULES = table(
+    f"""
+every: dual_coef_ floats m k some; intercept_ floats k some; C_ number >0 | floats k >0;
+    gamma_ none | number >=0 | floats >=0 | floats * >=0 | floats * * >=0;
+    _single? bool; _by_class? bool; _seed? {_COUNT}; n_iter_? {_COUNT}; n_evaluations_? {_COUNT};
+    n_prototypes_? {_COUNT}; _scales? none | floats d; _cache? dict
+classifier: code_ Code; threshold_? floats k
+dual: support_ wholes m >=0; _machines list * of tuple; _memory DualMemory k d;
+    _labels? wholes * >=0 <c; _early? none | OutOfFold k c
+fixed: prototypes_ floats m d; n_prototypes_ whole; support_ wholes * >=-1; _kernel {KERNELS} d;
+    _fitted_loss text; _by_class bool; _no_update? none | text; _used? none | mask m k;
+    _map? none | NystromMap m; _sample? none | Sample d k c
+greedy: support_ wholes m >=0; _kernel {KERNELS}/Precomputed d; _dtype any;
+    _left? none | OutOfFold k c; paths_? list p of GreedyPath;
+    _places? list p of wholes * >=0 <m; _ridges? list p of floats * >=0; _centre? floats k;
+    _gram? none | floats m m
+series: horizon_ whole =o >=1 <={MOST}; n_series_ whole =s >=1 <={MOST}; _seed {_COUNT};
+    _listed bool; _ends list s of Series h e; _plan? Plan l x e o w; _calibration? Calibration w
+layout: n_exog_ whole =e >=0 <={MOST}; _layout Layout l x e; estimator_ any
+preparation: names list n of text; kinds list n of text; mean list a of number;
+    scale list a of number >0; fill none | list a of number; categories list b of list
+"""
+)
 
 
 def read_preparation(state: dict[str, Any]) -> Preparation:
     """Return the preparation of raw columns that a file describes."""
-    numbers = "list a of number"
-    rules = {"names": "list n of text", "kinds": "list n of text", "mean": numbers}
-    rules |= {"scale": f"{numbers} >0", "fill": f"none | {numbers}", "categories": "list b of list"}
-    need(set(state) == set(rules), "the preparation is not complete")
-    lengths = BOOK.check(state, rules)
+    need(set(state) == set(_RULES["preparation"]), "the preparation is not complete")
+    lengths = BOOK.check(state, _RULES["preparation"])
     names, kinds = state["names"], state["kinds"]
     need(len(set(names)) == len(names), "two columns of the preparation have the same name")
     need(set(kinds) <= {"number", "text"}, "a column has an unknown kind")
@@ -110,18 +74,19 @@ def check_model(model: Any, fitted: dict[str, Any], keep: str) -> None:
     _check_parameters(model)
     lengths: Lengths = {"d": _check_columns(fitted), "c": 0}
     classifier = hasattr(model, "multiclass")
-    lengths = BOOK.check(fitted, {**_COMMON, **(_CLASSES if classifier else {})}, lengths)
+    lengths = BOOK.check(fitted, _RULES["every"], lengths)
     k = lengths["k"]
     if classifier:
+        BOOK.check(fitted, _RULES["classifier"], lengths)
         lengths["c"] = _check_classes(fitted, k)
     else:
         need("_single" in fitted and (k == 1 or not fitted["_single"]), "_single does not fit")
     if "_memory" in fitted:
-        _check_dual(model, fitted, BOOK.check(fitted, _DUAL, lengths))
+        _check_dual(model, fitted, BOOK.check(fitted, _RULES["dual"], lengths))
     elif "prototypes_" in fitted:
-        _check_fixed(model, fitted, BOOK.check(fitted, _FIXED, lengths))
+        _check_fixed(model, fitted, BOOK.check(fitted, _RULES["fixed"], lengths))
     else:
-        _check_greedy(model, fitted, BOOK.check(fitted, _GREEDY, lengths))
+        _check_greedy(model, fitted, BOOK.check(fitted, _RULES["greedy"], lengths))
     _check_cache(model, fitted, keep, lengths)
 
 
@@ -168,7 +133,7 @@ def _check_kernel(model: Any, kernel: Any) -> None:
 
 def _check_classes(fitted: dict[str, Any], k: int) -> int:
     """Check labels and output code; return the number of classes."""
-    labels = fitted["classes_"]
+    labels: Any = fitted.get("classes_")
     need(isinstance(labels, np.ndarray) and labels.dtype.kind in "biufUO", "classes_ are no labels")
     need(labels.ndim == 1 and 2 <= len(labels) <= MAX_CLASSES, "classes_ has another shape")
     need(labels.dtype.kind != "f" or np.all(np.isfinite(labels)), "classes_ are not finite")
@@ -254,11 +219,10 @@ def _check_series(model: Any, fitted: dict[str, Any]) -> None:
         BOOK.value(getattr(model, name), f"whole >={low} <={MOST}", {}, name)
     kinds = (LSSVR, FixedSizeLSSVR, GreedyLSSVR)
     need(model.estimator is None or isinstance(model.estimator, kinds), "no regressor")
-    need("estimator_" in fitted, "estimator_ is missing")
-    lengths = BOOK.check(fitted, {n: _SERIES[n] for n in ("n_exog_", "_layout")})
+    lengths = BOOK.check(fitted, _RULES["layout"])
     layout, inner = fitted["_layout"], fitted["estimator_"]
     width = layout.lags + lengths["e"] * (layout.exog_lags + 1)
-    lengths = BOOK.check(fitted, _SERIES, {"h": layout.history, "w": width})
+    lengths = BOOK.check(fitted, _RULES["series"], {**lengths, "h": layout.history, "w": width})
     single = isinstance(inner, kinds) and hasattr(inner, "dual_coef_")
     need(single and inner.dual_coef_.shape[1] == 1, "estimator_ is not fitted")
     fits = inner.n_features_in_ == width and not hasattr(inner, "preparation_")

@@ -152,11 +152,9 @@ def load(path: Path) -> Any:
         record = decode(header.get("model"), arrays, known(), allowance(found.size))
         if not isinstance(record, Model) or record.fitted is None:
             raise ModelFileError("The file holds no estimator that is fitted.")
-        if header.get("schema_sha256") != _schema(record):
-            raise ModelFileError("Its columns and classes are not those of the training.")
         return read_model(record, header["keep"])
     except ModelFileError as error:
-        raise ModelFileError(f"{found.path} cannot be loaded: {error}") from error
+        raise ModelFileError(f"{found.path} cannot be loaded: {printable(error, 500)}") from error
     except _UNFORESEEN as error:
         raise ModelFileError(
             f"{found.path} cannot be loaded: what it holds makes no model ({printable(error)})."

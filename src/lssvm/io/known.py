@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from lssvm.io.records import Known, Registry
-from lssvm.io.rules import Book, Lengths, need
+from lssvm.io.rules import Book, Lengths, need, table
 
 MAX_CLASSES = 4096
 """Classes that a stored model may have: the check of an output code takes their square in bytes."""
@@ -20,123 +20,47 @@ MOST = 10**6
 KERNELS = "RBF/Laplacian/Linear/Matern/NonStationary/Polynomial"
 """The kernels of rows, for rules."""
 
-_GAMMA = {"gamma": "number >=0 | floats d >=0"}
-_WEIGHT = "none | floats t >=0"
-
-RULES: dict[str, dict[str, str]] = {
-    "Model": {
-        "kind": "text",
-        "parameters": "dict",
-        "left_out": "list * of text",
-        "fitted": "none | dict",
-        "preparation": "none | dict",
-    },
-    "RBF": _GAMMA,
-    "Laplacian": _GAMMA,
-    "Matern": _GAMMA,
-    "NonStationary": {**_GAMMA, "lengths": "none"},
-    "Polynomial": {"degree": "whole >=0 <=4096", "gamma": "number", "coef0": "number"},
-    "Moments": {
-        "gram": "floats m m",
-        "border": "floats m",
-        "cross": "floats m q",
-        "target": "floats q",
-        "squares": "floats q",
-        "weight": "number >=0",
-        "n": "whole >=0",
-        "shift": "none | floats m",
-    },
-    "NystromMap": {"eigenvalues": "floats r", "T": "floats m r", "cut": "number"},
-    "Sample": {
-        "keys": "keys t sorted",
-        "Y": "floats t k",
-        "weight": _WEIGHT,
-        "X": "none | floats t d",
-        "held": "none | scores t k",
-        "labels": "none | wholes t >=0 <c",
-        "behind": "bool",
-    },
-    "OutOfFold": {"scores": "scores t k", "labels": "wholes t >=0 <c", "weight": _WEIGHT},
-    "DualSystem": {
-        "kernel": f"{KERNELS} d",
-        "rows": "rows n d",
-        "basis": "rows n d",
-        "C": "number >0",
-        "root_weight": "none | floats n >0",
-        "bias": "bool",
-    },
-    "DualPart": {
-        "columns": "wholes * >=0 <k",
-        "system": "DualSystem n d",
-        "rows": "none | wholes * >=0 <n distinct some",
-    },
-    "DualMemory": {
-        "Y": "floats n k",
-        "parts": "list * of DualPart n k d",
-        "weight": "none | floats * >=0",
-        "held": "none | scores t k",
-        "held_rows": "none | wholes t >=0 <n",
-        "loss": "text",
-        "reduction": "none | text | Prune/L0",
-    },
-    "GreedyPath": {
-        "support": "wholes s >=0",
-        "objective": "scores *",
-        "error": "scores *",
-        "held_out": "scores *",
-        "status": "text",
-        "coef": "floats s",
-        "intercept": "number",
-        "targets": "floats s",
-        "offsets": "none | floats s",
-        "mean": "number",
-        "bordered": "bool",
-        "factor": "none | floats s s",
-        "left_out": "none",
-    },
-    "Isotonic": {"knots": "floats j rising some", "values": "floats j sorted >=0 <=1"},
-    "Sigmoid": {"slope": "number >=0", "offset": "number"},
-    "Probabilities": {
-        "code": "Code",
-        "decoding": "none | text",
-        "maps": "list * of Isotonic/Sigmoid",
-        "threshold": "floats t sorted",
-        "weight": "floats t >=0",
-    },
-    "Residuals": {
-        "values": "list k of floats * sorted",
-        "weight": "list k of floats * >=0",
-    },
-    "Series": {"values": "floats h", "inputs": "none | floats h e"},
-    "Layout": {
-        "lags": f"whole =l >=1 <={MOST}",
-        "exog_lags": f"whole =x >=0 <={MOST}",
-        "differencing": f"whole >=0 <={MOST}",
-        "mean": "number",
-        "scale": "number >0",
-        "inputs_mean": "none | floats e",
-        "inputs_scale": "none | floats e >0",
-    },
-    "Plan": {
-        "rows": "floats n w",
-        "targets": "floats n",
-        "sizes": "list * of whole >=0",
-        "layout": "Layout l x",
-        "horizon": "whole =o",
-        "n_origins": f"whole >=1 <={MOST}",
-        "rolling": "bool",
-    },
-    "SeriesResiduals": {
-        "values": "floats n some",
-        "rows": "floats n w",
-        "index": "wholes n >=0",
-    },
-    "Calibration": {
-        "residuals": "SeriesResiduals w",
-        "mean_spread": "floats o some",
-        "ratios": "floats * o some",
-    },
-}
+RULES = table(
+    f"""
+Model: kind text; parameters dict; left_out list * of text; fitted none | dict;
+    preparation none | dict
+RBF: gamma number >=0 | floats d >=0
+Laplacian: gamma number >=0 | floats d >=0
+Matern: gamma number >=0 | floats d >=0
+NonStationary: gamma number >=0 | floats d >=0; lengths none
+Polynomial: degree whole >=0 <=4096; gamma number; coef0 number
+Moments: gram floats m m; border floats m; cross floats m q; target floats q; squares floats q;
+    weight number >=0; n whole >=0; shift none | floats m
+NystromMap: eigenvalues floats r; T floats m r; cut number
+Sample: keys keys t sorted; Y floats t k; weight none | floats t >=0; X none | floats t d;
+    held none | scores t k; labels none | wholes t >=0 <c; behind bool
+OutOfFold: scores scores t k; labels wholes t >=0 <c; weight none | floats t >=0
+DualSystem: kernel {KERNELS} d; rows rows n d; basis rows n d; C number >0;
+    root_weight none | floats n >0; bias bool
+DualPart: columns wholes * >=0 <k; system DualSystem n d;
+    rows none | wholes * >=0 <n distinct some
+DualMemory: Y floats n k; parts list * of DualPart n k d; weight none | floats * >=0;
+    held none | scores t k; held_rows none | wholes t >=0 <n; loss text;
+    reduction none | text | Prune/L0
+GreedyPath: support wholes s >=0; objective scores *; error scores *; held_out scores *;
+    status text; coef floats s; intercept number; targets floats s; offsets none | floats s;
+    mean number; bordered bool; factor none | floats s s; left_out none
+Isotonic: knots floats j rising some; values floats j sorted >=0 <=1
+Sigmoid: slope number >=0; offset number
+Probabilities: code Code; decoding none | text; maps list * of Isotonic/Sigmoid;
+    threshold floats t sorted; weight floats t >=0
+Residuals: values list k of floats * sorted; weight list k of floats * >=0
+Series: values floats h; inputs none | floats h e
+Layout: lags whole =l >=1 <={MOST}; exog_lags whole =x >=0 <={MOST};
+    differencing whole >=0 <={MOST}; mean number; scale number >0;
+    inputs_mean none | floats e; inputs_scale none | floats e >0
+Plan: rows floats n w; targets floats n; sizes list * of whole >=0; layout Layout l x;
+    horizon whole =o; n_origins whole >=1 <={MOST}; rolling bool
+SeriesResiduals: values floats n some; rows floats n w; index wholes n >=0
+Calibration: residuals SeriesResiduals w; mean_spread floats o some; ratios floats * o some
+"""
+)
+"""For every class what its fields are; see `lssvm.io.rules`."""
 
 
 @dataclass(frozen=True)
@@ -218,7 +142,7 @@ def _cost_of_code(given: dict[str, Any]) -> int:
     matrix = given.get("matrix")
     n = len(matrix) if isinstance(matrix, (list, np.ndarray)) and np.ndim(matrix) else 0
     need(n <= MAX_CLASSES, f"there are more than {MAX_CLASSES} classes")
-    return n * n
+    return n * n + 16 * np.size(matrix)
 
 
 @cache

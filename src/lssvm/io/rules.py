@@ -80,6 +80,23 @@ def parse(rule: str) -> tuple[Rule, ...]:
     return tuple(found)
 
 
+def table(text: str) -> dict[str, dict[str, str]]:
+    """Read a table of rules: ``Name: field rule; field rule``, longer ones over indented lines.
+
+    Examples
+    --------
+    >>> from lssvm.io.rules import table
+    >>> table("Map: T floats m r; cut number")
+    {'Map': {'T': 'floats m r', 'cut': 'number'}}
+    """
+    lines = re.sub(r"\n\s+", " ", text.strip()).splitlines()
+    pairs = [line.split(":", 1) for line in lines]
+    return {
+        name: dict(one.split(maxsplit=1) for one in rules.split(";") if one.strip())
+        for name, rules in pairs
+    }
+
+
 def need(condition: Any, what: str) -> None:
     """Raise where what a file says does not fit together."""
     if not condition:
