@@ -1,7 +1,7 @@
 """Model files changed at random, with checksums that fit: refused, or a model that works.
 
-``python -m tests.fuzz.model_files --seed 0 --seconds 60`` goes on for a minute. Every file is loaded
-with the resident memory of the process measured; a file that raises anything but a
+``python -m tests.fuzz.model_files --seed 0 --seconds 60`` goes on for a minute. Every file is
+loaded with the resident memory of the process measured; a file that raises anything but a
 `ModelFileError`, that takes more memory than its length explains, or whose model raises something
 raw, ends the run with its seed, its number and the file itself.
 """
@@ -310,7 +310,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0)
     options = parser.parse_args()
     tried = run(options.seed, options.seconds)
-    print(f"seed {options.seed}: {tried.files} model files, {tried.loaded} gave a model, rest refused")
+    print(
+        f"seed {options.seed}: {tried.files} model files, {tried.loaded} gave a model, rest refused"
+    )
 
 
 if __name__ == "__main__":

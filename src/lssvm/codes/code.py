@@ -245,7 +245,7 @@ def _check_code_words(matrix: NDArray[np.int8]) -> None:
         rows = slice(start, start + step)
         # (step, n_classes): columns with opposite signs in the two classes
         opposed = positive[rows] @ negative.T + negative[rows] @ positive.T
-        together = np.argwhere(opposed == 0) + [start, 0]
+        together = np.argwhere(opposed == 0) + np.array([start, 0])
         together = together[together[:, 0] < together[:, 1]]
         if not len(together):
             continue

@@ -33,7 +33,9 @@ def save(
     model : LSSVC, LSSVR, FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, GreedyLSSVR or NARX
         Fitted.
     path : str or path
-        The file appears, or takes the place of an older one, when it is complete.
+        The file appears, or takes the place of an older one, when it is complete. A new one is for
+        its owner alone (mode 0600), since support vectors and prototypes are rows of the training
+        data; an older one passes its mode on, and a symbolic link stays.
     keep : {"prediction", "all", "support"}, default="prediction"
         How much of the model. "prediction": all that `predict`, probabilities, sets, error bars and
         intervals need. "all": also the moments, the sample of the training rows and the records of
@@ -53,19 +55,19 @@ def save(
     Notes
     -----
     The file is one of the safetensors format: arrays, and a header of JSON with a format number,
-    the version of the package, class and parameters of the model, names of the features, their
-    preparation, the classes, the metrics, a hash of the training schema and a checksum of
-    everything. After `load`, everything that was kept gives the same results bit for bit on the
-    same machine, and the parameters are the same but for those that a file cannot or should not
-    hold: ``scoring``, ``cv``, ``selection`` and ``random_state`` as objects, functions or arrays,
-    and ``checkpoint`` and ``device``. They do not matter for predictions; the loaded model has
-    their defaults, and the header names them under ``left_out``.
+    the version of the package, class and parameters of the model, the preparation of raw columns,
+    the metrics, a hash of the training schema and a checksum of everything. After `load`,
+    everything that was kept gives the same results bit for bit on the same machine, and the
+    parameters are the same but for those that a file cannot or should not hold: ``scoring``,
+    ``cv``, ``selection`` and ``random_state`` as objects, functions or arrays, and ``checkpoint``
+    and ``device``. They do not matter for predictions; the loaded model has their defaults, and
+    the header names them under ``left_out``.
 
     In form "prediction" the maps to probabilities and the residuals of intervals are computed
     before saving where that is cheap, and stored in place of the rows that they came from. A dual
     model without a reduction holds all training rows as support vectors. A fixed-size regressor
     keeps its moments (m^2 numbers), which error bars need; a classifier does not. Time and memory
-    are those of writing the arrays, without a copy.
+    are those of writing the arrays and of one copy of them.
 
     Examples
     --------
@@ -115,15 +117,16 @@ def load(path: Path) -> Any:
     Raises
     ------
     ModelFileError
-        Where the file is damaged, no model file, of a newer format, or does not fit together; a
+        Where the file is damaged, no model file, of another format, or does not fit together; a
         `ValueError`. A file that cannot be opened raises an `OSError`.
 
     Notes
     -----
     A file can never run code: it holds arrays and JSON, its classes are those of a closed list, and
-    nothing is imported by a name from it. No more memory is taken than the length of the file
-    explains, and everything is checked before it becomes a model: the checksum, types, shapes
-    against each other, finite numbers. Needs nothing but the required libraries of the package.
+    nothing is imported by a name from it. All that it makes is bounded in sum by its length: 32 MiB
+    and 16 times the length, beyond its arrays and the plain values of its header. Everything is
+    checked before it becomes a model: the checksum, types, shapes against each other, finite
+    numbers.
 
     Examples
     --------

@@ -139,7 +139,7 @@ BOOK = Book(
 
 
 def _cost_of_code(given: dict[str, Any]) -> int:
-    matrix = given.get("matrix")
+    matrix: Any = given.get("matrix")
     n = len(matrix) if isinstance(matrix, (list, np.ndarray)) and np.ndim(matrix) else 0
     need(n <= MAX_CLASSES, f"there are more than {MAX_CLASSES} classes")
     return n * n + 16 * np.size(matrix)
