@@ -30,7 +30,7 @@ def test_the_safetensors_library_opens_a_file(tmp_path):
     for keep in ("all", "prediction", "support"):
         save(model, tmp_path / "m", keep=keep, metrics={"error": 0.5})
         with safetensors.safe_open(tmp_path / "m", framework="np") as file:
-            found = file.get_tensor("fitted.dual_coef_")
+            found = file.get_tensor("dual_coef_")
             np.testing.assert_array_equal(found, model.dual_coef_)
             assert json.loads(file.metadata()["header"])["metrics"] == {"error": 0.5}
             assert set(file.keys()) == set(read_header(tmp_path / "m")["arrays"])
@@ -53,7 +53,7 @@ def test_the_header_says_everything_but_the_arrays(tmp_path):
     assert header["parameters"]["gamma"] == 0.2
     assert header["fitted"]["best_score_"] == model.best_score_
     assert header["fitted"]["n_prototypes_"] == 12
-    assert header["arrays"]["fitted.dual_coef_"]["shape"] == model.dual_coef_.shape
+    assert header["arrays"]["dual_coef_"]["shape"] == model.dual_coef_.shape
     assert header["size"] == os.path.getsize(tmp_path / "m")
     assert len(header["schema_sha256"]) == 64
     json.dumps(header)  # for machines

@@ -282,7 +282,7 @@ def test_a_string_in_the_place_of_a_number_makes_no_product(tmp_path):
 def test_numbers_that_are_not_finite_are_refused(tmp_path):
     header, arrays = parts(stored("fixed", tmp_path / "m"))
     for odd in (np.nan, np.inf):
-        arrays["fitted.dual_coef_"][0, 0] = odd
+        arrays["dual_coef_"][0, 0] = odd
         (tmp_path / "m").write_bytes(sealed(header, arrays))
         with pytest.raises(lssvm.ModelFileError, match="dual_coef_ holds NaN or infinity"):
             load(tmp_path / "m")

@@ -204,6 +204,7 @@ def known() -> Registry:
             lambda record: BOOK.check_record(record, name),
             frozenset(left_out.get(name, ())),
             _cost_of_code if name == "Code" else None,
+            frozenset({"parameters", "fitted"} if name == "Model" else ()),
         )
 
     return {name: entry(name) for name in kinds}

@@ -50,12 +50,15 @@ class Known:
         Fields that belong to the machine and are not stored; they need defaults.
     cost : callable or None
         Bytes that making an object takes beyond the arrays it is given, from its fields.
+    unnamed : frozenset of str
+        Fields that do not show in the names of arrays.
     """
 
     kind: type[Any]
     check: Callable[[Any], object] | None = None
     left_out: frozenset[str] = frozenset()
     cost: Callable[[dict[str, Any]], int] | None = None
+    unnamed: frozenset[str] = frozenset()
 
     def names(self) -> list[str]:
         """Return the fields that are stored."""
@@ -144,11 +147,11 @@ class _Encoder:
         name = self._names.get(type(value))
         if name is None:
             raise NotStorable(f"{printable(repr(value))} cannot be stored in a model file.")
-        stored = self._registry[name].names()
-        return {
-            "record": name,
-            "fields": {n: self.encode(getattr(value, n), f"{path}.{n}") for n in stored},
-        }
+        known, parts = self._registry[name], {}
+        for field in known.names():
+            below = path if field in known.unnamed else f"{path}.{field}"
+            parts[field] = self.encode(getattr(value, field), below)
+        return {"record": name, "fields": parts}
 
     def _parts(self, values: Any, path: str) -> list[Any]:
         return [self.encode(part, f"{path}.{i}") for i, part in enumerate(values)]
