@@ -108,7 +108,7 @@ def change_value(header: dict[str, Any], rng: np.random.Generator) -> None:
             other = other[key]
         inner[last] = json.loads(json.dumps(other))
     else:
-        inner[last] = VALUES[rng.integers(len(VALUES))]
+        inner[last] = json.loads(json.dumps(VALUES[rng.integers(len(VALUES))]))
 
 
 def change_array(arrays: dict[str, np.ndarray], rng: np.random.Generator) -> None:
