@@ -45,6 +45,7 @@ from lssvm import (
     GreedyLSSVR,
     scan,
 )
+from lssvm.kernels import Matern
 from lssvm.onnx import to_onnx
 
 RESULTS = Path(__file__).parent / "results" / "onnx_agreement.jsonl"
@@ -182,7 +183,7 @@ def cases(path: Path) -> Iterator[tuple[str, Any]]:
     yield (
         "greedy",
         lambda: of_features(
-            greedy(C=C, kernel="matern", nu=2.5, max_support=40, n_jobs=1, random_state=0)
+            greedy(C=C, kernel=Matern(nu=2.5), max_support=40, n_jobs=1, random_state=0)
         ),
     )
 

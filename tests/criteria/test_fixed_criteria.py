@@ -12,6 +12,7 @@ from lssvm.tuning import (
     FixedCriterionObjective,
     FixedSizeObjective,
     Group,
+    HostRows,
     SquaredError,
     content_folds,
     criterion_objective,
@@ -25,7 +26,8 @@ NAMES = ["gcv", "rk", "evidence", "press"]
 
 
 def fixed(name, Z, weight=None):
-    plain = FixedSizeObjective(RBF, X, Y, Z, content_folds(X, 5), SquaredError(Y, weight), weight)
+    rows = HostRows(X, Y, weight)
+    plain = FixedSizeObjective(RBF, rows, Z, content_folds(X, 5), SquaredError())
     return FixedCriterionObjective(name, plain)
 
 

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LinearRegression
 from tests.oracles import narx as oracle
 
-from lssvm.criteria.free_running import RUNAWAY, Expansions, left_out_solution
+from lssvm.criteria.free_running import (
+    RUNAWAY,
+    Expansions,
+    FittedRegressors,
+    left_out_solution,
+)
 from lssvm.kernels import RBF, Linear
 from lssvm.solvers import DualSystem, eigen_state
 from lssvm.tuning import (
@@ -106,6 +112,16 @@ def test_models_and_paths_run_side_by_side():
     runs = free_run(models, history, 3)
     np.testing.assert_allclose(runs[0], [[4.0, 2.0, 1.0], [2.0, 1.0, 0.5]])
     np.testing.assert_allclose(runs[1], [[1.0, 8.0, 1.0], [2.0, 4.0, 2.0]])  # y_t = y_{t-2}
+
+
+def test_regressors_predict_their_own_rows_and_one_serves_all():
+    X = np.array([[0.0], [1.0]])
+    double, triple = (LinearRegression().fit(X, slope * X[:, 0]) for slope in (2.0, 3.0))
+    rows = np.arange(6.0).reshape(2, 3, 1)
+    each = FittedRegressors([double, triple])(rows)
+    np.testing.assert_allclose(each, [[0.0, 2.0, 4.0], [9.0, 12.0, 15.0]], atol=1e-12)
+    one = FittedRegressors([double])(rows)
+    np.testing.assert_allclose(one, 2.0 * rows[:, :, 0], atol=1e-12)
 
 
 def test_noise_sees_the_rows_and_is_fed_back():

@@ -6,9 +6,10 @@ from lssvm._core.errors import MemoryBudgetError
 from lssvm._core.namespace import device, get_namespace
 from lssvm.data import ArraySource, LookedUp
 from lssvm.engines import device_blocks as device_rows
+from lssvm.engines import device_expansion
 from lssvm.engines.device_blocks import DeviceBlocks
 from lssvm.engines.device_moments import accumulate_on_device
-from lssvm.kernels import RBF, Laplacian, Linear, Matern, NonStationary, Polynomial, on_device
+from lssvm.kernels import RBF, Laplacian, Linear, Matern, NonStationary, Polynomial
 from lssvm.moments import accumulate
 
 rng = np.random.default_rng(0)
@@ -124,6 +125,6 @@ def test_moments_that_do_not_fit(monkeypatch):
 
 def test_blocks_shrink_with_the_memory(monkeypatch):
     engine = engine_of("numpy")
-    assert on_device.block_size(engine, 1000) > 10_000
+    assert device_expansion.block_size(engine, 1000) > 10_000
     monkeypatch.setattr(Device, "free_bytes", lambda self: 10**8)
-    assert on_device.block_size(engine, 1000) == 833
+    assert device_expansion.block_size(engine, 1000) == 833

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from sklearn.model_selection import StratifiedKFold
+from tests.outputs import raw_outputs
 
 from lssvm import LSSVC
 from lssvm._core.errors import InvalidInputError
@@ -89,7 +90,7 @@ def test_a_pair_is_a_model_of_its_two_classes():
     column = int(np.flatnonzero((matrix[1] == -1) & (matrix[3] == 1))[0])
     pair = FixedSizeLSSVC(**options).fit(X[used], y[used])
     np.testing.assert_allclose(
-        pair._raw_scores(X)[:, 0], model._raw_scores(X)[:, column], rtol=1e-7, atol=1e-8
+        raw_outputs(pair, X)[:, 0], raw_outputs(model, X)[:, column], rtol=1e-7, atol=1e-8
     )
 
 
@@ -110,15 +111,15 @@ def test_adding_and_forgetting_rows_equal_a_refit(options):
     model = FixedSizeLSSVC(**options).fit(X[:200], labels[:200], s[:200])
     model.partial_fit(X[200:], labels[200:], sample_weight=s[200:])
     whole = FixedSizeLSSVC(**options).fit(X, labels, s)
-    np.testing.assert_allclose(model._raw_scores(X), whole._raw_scores(X), atol=1e-8)
+    np.testing.assert_allclose(raw_outputs(model, X), raw_outputs(whole, X), atol=1e-8)
     model.forget(X[:200], labels[:200], s[:200])
     part = FixedSizeLSSVC(**options).fit(X[200:], labels[200:], s[200:])
-    np.testing.assert_allclose(model._raw_scores(X), part._raw_scores(X), atol=1e-6)
+    np.testing.assert_allclose(raw_outputs(model, X), raw_outputs(part, X), atol=1e-6)
     with pytest.raises(InvalidInputError, match="not seen"):
         model.partial_fit(X[:2], ["a", "d"])
     with pytest.raises(InvalidInputError, match="classes"):
         model.partial_fit(X[:2], ["a", "b"], classes=["a", "b"])
-    np.testing.assert_allclose(model._raw_scores(X), part._raw_scores(X), atol=1e-6)
+    np.testing.assert_allclose(raw_outputs(model, X), raw_outputs(part, X), atol=1e-6)
 
 
 def test_forgetting_a_whole_class_is_refused():
@@ -135,7 +136,7 @@ def test_weights_are_repeats(multiclass):
     options = {"selection": X[:25], "gamma": 0.1, "multiclass": multiclass}
     weighted = FixedSizeLSSVC(**options).fit(X, y, s)
     repeated = FixedSizeLSSVC(**options).fit(np.repeat(X, s, axis=0), np.repeat(y, s))
-    np.testing.assert_allclose(weighted._raw_scores(X), repeated._raw_scores(X), atol=1e-6)
+    np.testing.assert_allclose(raw_outputs(weighted, X), raw_outputs(repeated, X), atol=1e-6)
 
 
 @pytest.mark.parametrize("multiclass", ["ovo", "ova"])

@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import lssvm.estimators.fixed_stream as fixed_stream
+import lssvm.estimators.scan_opening as scan_opening
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR, scan
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError
-from lssvm.estimators._lazy import light_copy
+from lssvm.estimators.new_rows import light_copy
 from lssvm.tuning import PositionFolds
 
 da = pytest.importorskip("dask.array")
@@ -36,7 +36,7 @@ frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(
 @pytest.fixture(autouse=True)
 def small_sample(monkeypatch):
     """Let the sample be smaller than the data: the passes are taken over the partitions."""
-    monkeypatch.setattr(fixed_stream, "SAMPLE_ROWS", 1000)
+    monkeypatch.setattr(scan_opening, "SAMPLE_ROWS", 1000)
 
 
 @pytest.fixture(scope="module")

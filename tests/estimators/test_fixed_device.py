@@ -13,8 +13,8 @@ from lssvm._core.device import Device
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError
 from lssvm._core.namespace import get_namespace
 from lssvm.engines import device_blocks as device_rows
-from lssvm.estimators import fixed_device
 from lssvm.prototypes import working_set
+from lssvm.recipes import prototypes as choosing
 from lssvm.reductions import FixedSizeL0
 from lssvm.solvers import PCG
 from lssvm.tuning import hash_rows, smallest_hashes
@@ -134,7 +134,7 @@ def test_host_arrays_on_a_device_of_torch(monkeypatch, kept):
 def test_prototypes_are_chosen_on_the_device(monkeypatch, library):
     model = FixedSizeLSSVC(40, C=1.0, gamma=0.5)
     host = clone(model).fit(X, BINARY)
-    monkeypatch.setattr(fixed_device, "SELECTED_ON_HOST", 0)
+    monkeypatch.setattr(choosing, "SELECTED_ON_HOST", 0)
     used, real = [], working_set._on_device
     monkeypatch.setattr(working_set, "_on_device", lambda *args: used.append(1) or real(*args))
     there = fit_elsewhere(model, library, X, BINARY)
@@ -257,14 +257,14 @@ def test_what_a_device_cannot_do_is_said(case):
 @pytest.mark.torch
 def test_a_scan_is_read_into_memory_for_a_device(monkeypatch):
     torch = pytest.importorskip("torch")
-    monkeypatch.setattr("lssvm.estimators.fixed_stream.SAMPLE_ROWS", 50)  # of a stream
+    monkeypatch.setattr("lssvm.estimators.scan_opening.SAMPLE_ROWS", 50)  # of a stream
     data, place = scan(X, target=F), torch.device("cpu")
     passes = []
     real = device_rows.DeviceBlocks.blocks
     monkeypatch.setattr(device_rows.DeviceBlocks, "blocks", lambda *a: passes.append(1) or real(*a))
     there = FixedSizeLSSVR(20, C=1.0, gamma=0.5, device=place, random_state=0).fit(data)
     assert passes
-    monkeypatch.setattr("lssvm.estimators.fixed_stream.SAMPLE_ROWS", len(X))
+    monkeypatch.setattr("lssvm.estimators.scan_opening.SAMPLE_ROWS", len(X))
     host = FixedSizeLSSVR(20, C=1.0, gamma=0.5, random_state=0).fit(data)
     close(there.dual_coef_, host.dual_coef_)
     passes.clear()

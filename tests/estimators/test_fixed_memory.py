@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR
-from lssvm.estimators._prototypes import SELECTED_FROM
-from lssvm.estimators._validation import n_distinct
+from lssvm.engines.host import count_distinct
+from lssvm.recipes.prototypes import SELECTED_FROM
 
 
 def peak(kind, n, n_classes):
@@ -52,17 +52,16 @@ def test_prototypes_of_many_rows_are_rows_and_show_every_class():
 
 @pytest.mark.parametrize("n_different", [1, 20, 50, 2000])
 def test_different_rows_are_counted_whatever_is_repeated(n_different, monkeypatch):
-    monkeypatch.setattr("lssvm.estimators._validation._COUNTED", 50)
-    monkeypatch.setattr("lssvm.estimators._validation._CHUNK", 64)
+    monkeypatch.setattr("lssvm.engines.host._COUNTED", 50)
     different = np.arange(n_different, dtype=float)[:, None]
     rows = np.concatenate([np.zeros((400, 1)), different, np.zeros((400, 1))])  # 0 hashes to 0
     tolerance = 0.0 if n_different <= 50 else 0.3
-    assert n_distinct(rows, False) == pytest.approx(n_different, rel=tolerance)
+    assert count_distinct(rows) == pytest.approx(n_different, rel=tolerance)
 
 
 @pytest.mark.parametrize("kind", [FixedSizeLSSVC, FixedSizeLSSVR])
 def test_many_equal_rows_leave_room_for_other_prototypes(kind, monkeypatch):
-    monkeypatch.setattr("lssvm.estimators._prototypes.SELECTED_FROM", 300)
+    monkeypatch.setattr("lssvm.recipes.prototypes.SELECTED_FROM", 300)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(6000, 2))
     X[::4] = 0.0  # their hash is the smallest there is

@@ -169,7 +169,7 @@ def test_threads_and_budget_change_nothing():
     np.testing.assert_allclose(a.predict(X), b.predict(X), rtol=1e-9)
 
 
-def test_an_interrupted_fit_keeps_the_best_so_far(monkeypatch):
+def test_an_interrupted_fit_keeps_the_best_so_far_where_that_is_asked_for(monkeypatch):
     X, y = data(200)
     seen = []
 
@@ -182,10 +182,28 @@ def test_an_interrupted_fit_keeps_the_best_so_far(monkeypatch):
             if len(seen) == 3:
                 raise KeyboardInterrupt
 
-    monkeypatch.setattr("lssvm.estimators._callbacks.Progress", Stopping)
+    monkeypatch.setattr("lssvm.estimators.callbacks.Progress", Stopping)
     with pytest.warns(ConvergenceWarning, match="interrupted"):
-        model = FixedSizeLSSVR(20).fit(X, y)
+        model = FixedSizeLSSVR(20, search=PathSearch(on_interrupt="keep")).fit(X, y)
     assert np.isfinite(model.predict(X)).all()
+
+
+def test_an_interrupted_fit_raises_and_leaves_an_unfitted_model(monkeypatch):
+    X, y = data(200)
+    model = FixedSizeLSSVR(20).fit(X, y)
+
+    class Stopping:
+        def __init__(self, verbose):
+            pass
+
+        def __call__(self, event):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("lssvm.estimators.callbacks.Progress", Stopping)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    with pytest.raises(Exception, match="not fitted"):
+        model.predict(X)
 
 
 def test_a_fit_that_fails_leaves_an_unfitted_model(monkeypatch):
@@ -195,7 +213,7 @@ def test_a_fit_that_fails_leaves_an_unfitted_model(monkeypatch):
     def stop(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("lssvm.estimators._problem.accumulate", stop)
+    monkeypatch.setattr("lssvm.engines.host.accumulate", stop)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
     with pytest.raises(Exception, match="not fitted"):
@@ -205,11 +223,11 @@ def test_a_fit_that_fails_leaves_an_unfitted_model(monkeypatch):
 def test_a_checkpoint_is_continued_to_the_same_answer(tmp_path):
     X, y = data(200)
     path = tmp_path / "run.jsonl"
-    first = FixedSizeLSSVR(20, checkpoint=path).fit(X, y)
-    again = FixedSizeLSSVR(20, checkpoint=path).fit(X, y)
+    first = FixedSizeLSSVR(20, search=PathSearch(checkpoint=path)).fit(X, y)
+    again = FixedSizeLSSVR(20, search=PathSearch(checkpoint=path)).fit(X, y)
     np.testing.assert_array_equal(first.predict(X), again.predict(X))
     with pytest.raises(InvalidInputError):
-        FixedSizeLSSVR(20, checkpoint=path).fit(X, y + 1.0)
+        FixedSizeLSSVR(20, search=PathSearch(checkpoint=path)).fit(X, y + 1.0)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR
 from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm.solvers.reweighting import residual_scale
+from lssvm.tuning import PathSearch
 
 
 def rows(n=90, classes=0, seed=0):
@@ -30,9 +31,9 @@ def rows(n=90, classes=0, seed=0):
 def test_a_checkpoint_of_another_regressor_is_refused(first, then, tmp_path):
     X, y = rows()
     path = tmp_path / "search.jsonl"
-    FixedSizeLSSVR(10, checkpoint=path, **first).fit(X, y)
+    FixedSizeLSSVR(10, search=PathSearch(checkpoint=path), **first).fit(X, y)
     with pytest.raises(InvalidInputError, match="other settings"):
-        FixedSizeLSSVR(10, checkpoint=path, **then).fit(X, y)
+        FixedSizeLSSVR(10, search=PathSearch(checkpoint=path), **then).fit(X, y)
 
 
 @pytest.mark.parametrize(
@@ -41,14 +42,14 @@ def test_a_checkpoint_of_another_regressor_is_refused(first, then, tmp_path):
 def test_a_checkpoint_of_another_classifier_is_refused(then, tmp_path):
     X, y = rows(classes=3)
     path = tmp_path / "search.jsonl"
-    FixedSizeLSSVC(10, cv=3, checkpoint=path).fit(X, y)
+    FixedSizeLSSVC(10, cv=3, search=PathSearch(checkpoint=path)).fit(X, y)
     with pytest.raises(InvalidInputError, match="other settings"):
-        FixedSizeLSSVC(10, cv=3, checkpoint=path, **then).fit(X, y)
+        FixedSizeLSSVC(10, cv=3, search=PathSearch(checkpoint=path), **then).fit(X, y)
 
 
 def test_a_folder_is_no_checkpoint(tmp_path):
     with pytest.raises(InvalidInputError, match="is a folder"):
-        FixedSizeLSSVR(10, checkpoint=tmp_path).fit(*rows())
+        FixedSizeLSSVR(10, search=PathSearch(checkpoint=tmp_path)).fit(*rows())
 
 
 def test_balanced_weights_move_the_threshold_as_equal_ones_by_class_do():
@@ -64,7 +65,9 @@ def test_balanced_weights_move_the_threshold_as_equal_ones_by_class_do():
 
 def test_a_threshold_that_cannot_be_moved_is_refused_before_the_fit(monkeypatch):
     X, y = rows(classes=2)
-    monkeypatch.setattr(FixedSizeLSSVC, "_fit_problem", lambda *_: pytest.fail("was fitted"))
+    monkeypatch.setattr(
+        "lssvm.estimators.fixed_classifier.fit_fixed_size", lambda *_: pytest.fail("was fitted")
+    )
     for options in ({"C": 1.0, "gamma": 1.0}, {"scoring": "gcv"}, {"calibration": None}):
         with pytest.raises(InvalidInputError, match="threshold='cv' needs"):
             FixedSizeLSSVC(10, threshold="cv", **options).fit(X, y)
@@ -79,16 +82,15 @@ def test_rows_that_were_never_learned_are_named_where_it_shows():
     np.testing.assert_array_equal(model.predict(X), before)
 
 
-def test_an_update_that_ends_in_its_last_step_changes_nothing():
+def test_an_update_that_ends_in_its_last_step_changes_nothing(monkeypatch):
     X, y = rows(classes=2)
     model = FixedSizeLSSVC(10, gamma=0.3, threshold="cv", kernel="rbf").fit(X, y)
-    model.threshold_ = np.array([0.25])
     before = copy.deepcopy(model)
 
     def stop(*_):
         raise KeyboardInterrupt
 
-    model._sample_without = stop
+    monkeypatch.setattr("lssvm.recipes.fixed_updates._sample_without", stop)
     with pytest.raises(KeyboardInterrupt):
         model.forget(X[:5], y[:5])
     np.testing.assert_array_equal(model.intercept_, before.intercept_)
@@ -96,12 +98,12 @@ def test_an_update_that_ends_in_its_last_step_changes_nothing():
     assert model.moments_[0].n == before.moments_[0].n
 
 
-def test_class_weights_that_were_set_after_fit_are_no_crash():
+def test_rows_are_added_with_the_class_weights_of_the_fit():
     X, y = rows(classes=3)
     model = FixedSizeLSSVC(10, C=1.0, gamma=0.3, multiclass="ova").fit(X, y)
-    model.set_params(class_weight="balanced")
-    with pytest.raises(InvalidInputError, match="after fit"):
-        model.partial_fit(X, y)
+    plain = copy.deepcopy(model).partial_fit(X, y)
+    model.set_params(class_weight="balanced").partial_fit(X, y)
+    np.testing.assert_array_equal(model.dual_coef_, plain.dual_coef_)
 
 
 def test_given_prototypes_are_copied():

@@ -10,12 +10,13 @@ import pytest
 from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
-import lssvm.estimators.fixed_stream as fixed_stream
+import lssvm.estimators.scan_opening as scan_opening
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR, scan
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError
 from lssvm.data import Block
 from lssvm.data.survey import survey
 from lssvm.kernels import RBF
+from lssvm.reductions import FixedSizeL0
 from lssvm.tuning import PositionFolds, PositionHoldout
 
 N = 2500
@@ -29,7 +30,7 @@ Z = X[::50]
 @pytest.fixture
 def small_sample(monkeypatch):
     """Let the sample be smaller than the data: the passes are taken over the stream."""
-    monkeypatch.setattr(fixed_stream, "SAMPLE_ROWS", 1000)
+    monkeypatch.setattr(scan_opening, "SAMPLE_ROWS", 1000)
 
 
 def write(folder, kind, target):
@@ -292,7 +293,7 @@ def test_missing_values_are_refused_or_imputed(tmp_path):
 
 @pytest.mark.parametrize("reduction", ["spfs", "ssd"])
 def test_a_streamed_model_is_reduced(reduction, small_sample):
-    options = {"C": 10.0, "gamma": 0.3, "reduction": reduction, "n_support": 15}
+    options = {"C": 10.0, "gamma": 0.3, "reduction": FixedSizeL0(reduction, size=15)}
     data = scan(X, target=y, standardise=False)
     model = FixedSizeLSSVR(60, **options).fit(data)
     assert len(model.support_vectors_) == 15
@@ -305,7 +306,7 @@ def test_a_streamed_model_is_reduced(reduction, small_sample):
 
 
 def _sample_positions(model):
-    found = survey(scan(X, target=y), fixed_stream.SAMPLE_ROWS, seed=model._seed)
+    found = survey(scan(X, target=y), scan_opening.SAMPLE_ROWS, seed=model.record_.seed)
     return found.positions
 
 

@@ -10,13 +10,13 @@ import pyarrow.parquet as pq
 PEAK = """
 import sys
 import numpy as np
-import lssvm.estimators.fixed_stream as fixed_stream
+import lssvm.estimators.scan_opening as scan_opening
 from lssvm import FixedSizeLSSVC, scan
 from lssvm._core.memory import peak_memory
 
 import pyarrow.parquet
 
-fixed_stream.SAMPLE_ROWS = 5_000
+scan_opening.SAMPLE_ROWS = 5_000
 start = peak_memory()
 data = scan([sys.argv[1]] * int(sys.argv[2]), "y", batch_rows=16_384)
 model = FixedSizeLSSVC(20, gamma=0.05, cv=3, n_jobs=2, memory_budget='80 MB').fit(data)

@@ -14,7 +14,9 @@ from tests.oracles.greedy import bordered_solve, leave_one_out
 
 from lssvm import LSSVC, LSSVR, GreedyLSSVC, GreedyLSSVR
 from lssvm._core.errors import ConvergenceWarning, InvalidInputError
-from lssvm.estimators._greedy import C_GRID
+from lssvm.kernels import Matern
+from lssvm.recipes.greedy import C_GRID, GreedyDetails, GreedyMemory
+from lssvm.recipes.record import Resources
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(150, 3))
@@ -154,6 +156,12 @@ class TestInput:
         assert model.predict(new.astype(np.float32)).dtype == np.float32
         assert np.abs(model.predict(new.astype(np.float32)) - double.predict(new)).mean() < 0.05
 
+    def test_a_kernel_without_gamma_takes_that_of_the_model(self):
+        model = GreedyLSSVR(5.0, kernel=Matern(nu=2.5), gamma=0.5, epsilon=0.2).fit(X, y)
+        whole = GreedyLSSVR(5.0, kernel=Matern(0.5, nu=2.5), epsilon=0.2).fit(X, y)
+        np.testing.assert_array_equal(model.predict(new), whole.predict(new))
+        assert model.gamma_ == 0.5 and whole.gamma_ is None
+
     def test_pickles_and_searches(self):
         model = GreedyLSSVC(5.0, candidates=20).fit(X, labels)
         again = pickle.loads(pickle.dumps(model))
@@ -167,6 +175,7 @@ class TestInput:
             ({"C": -1.0}, "C=-1.0"),
             ({"C": "loo"}, "'cv'"),
             ({"gamma": "cv"}, "GridSearchCV"),
+            ({"gamma": "ard"}, "gamma='ard' is not available here"),
             ({"gamma": -2.0}, "gamma"),
             ({"kernel": "cubic"}, "kernel='cubic'"),
             ({"epsilon": -0.5}, "epsilon"),
@@ -174,6 +183,7 @@ class TestInput:
             ({"candidates": 0}, "candidates"),
             ({"max_support": 0}, "max_support"),
             ({"validation_fraction": 1.5}, "validation_fraction"),
+            ({"validation_fraction": True}, "validation_fraction=True"),
             ({"validation_fraction": 1e-9}, "leaves none"),
             ({"memory_budget": "lots"}, "memory_budget"),
         ],
@@ -233,6 +243,58 @@ class TestTruncate:
         np.testing.assert_array_equal(model.truncate(10**6).predict(new), model.predict(new))
         with pytest.raises(InvalidInputError, match="n=0"):
             model.truncate(0)
+
+
+class TestRecord:
+    def test_attributes_are_those_of_the_record(self):
+        model = GreedyLSSVC("cv", gamma=0.5, max_support=12).fit(X, labels)
+        fit = model.record_
+        assert isinstance(fit.details, GreedyDetails) and isinstance(fit.memory, GreedyMemory)
+        assert model.dual_coef_ is fit.coef and model.support_ is fit.support
+        assert list(fit.details.paths) == model.paths_
+        table = fit.memory.left_out
+        assert table.scores.shape == (150, 4) and table.labels.tolist() == labels.tolist()
+        clone(model)  # parameters are as they were given
+        model.set_params(C=1.0).fit(X, binary)
+        assert not hasattr(model, "cv_results_") and not hasattr(model, "best_score_")
+
+    def test_smaller_forms_predict_and_cannot_be_truncated(self):
+        model = GreedyLSSVC("cv", gamma=0.5, max_support=12).fit(X, labels)
+        resources = Resources(2**30, 1)
+        for form in ("support", "prediction"):
+            small = model.record_.in_form(form)
+            assert small.memory.left_out is None and small.details.paths == ()
+            published = small.details.published(small)
+            assert published == {"n_iter_": 12, "best_score_": model.best_score_}
+            np.testing.assert_array_equal(
+                small.outputs(new, resources), model.record_.outputs(new, resources)
+            )
+            cut = clone(model)
+            cut.n_features_in_ = 3
+            cut._publish(small)
+            np.testing.assert_array_equal(cut.predict(new), model.predict(new))
+            with pytest.raises(InvalidInputError, match=f"keep={form!r}"):
+                cut.truncate(3)
+        assert model.record_.in_form("all") is model.record_
+
+    def test_a_greedy_model_has_no_error_bars(self):
+        model = GreedyLSSVR(5.0).fit(X, y)
+        assert not hasattr(model, "predict_interval") and not hasattr(model, "noise_variance_")
+        for ask in (model.record_.memory.posteriors, model.record_.memory.residuals):
+            with pytest.raises(InvalidInputError, match="no error bars"):
+                ask(model.record_, Resources(2**30, 1))
+
+    def test_a_fit_that_fails_leaves_no_model(self):
+        model = GreedyLSSVC().fit(X, labels)
+        with pytest.raises(InvalidInputError, match="2 classes"):
+            model.fit(X, np.ones(150))
+        assert not hasattr(model, "record_") and not hasattr(model, "support_")
+
+    def test_probabilities_need_what_was_left_out(self):
+        bare = GreedyLSSVC(5.0, calibration=None).fit(X, labels)
+        assert not hasattr(bare, "predict_proba")
+        with pytest.raises(InvalidInputError, match="calibration=None"):
+            bare.set_params(calibration="auto").predict_proba(new)
 
 
 class TestChoiceOfC:

@@ -5,9 +5,10 @@ import pickle
 import numpy as np
 import pytest
 from sklearn.base import clone
+from tests.outputs import raw_outputs
 
-import lssvm.estimators._fixed as _fixed
-import lssvm.estimators.fixed_stream as fixed_stream
+import lssvm.estimators.scan_opening as scan_opening
+import lssvm.recipes.fixed_size as recipe
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR, scan
 from lssvm._core.errors import ConvergenceWarning, InvalidInputError, MemoryBudgetError
 from lssvm.solvers import PCG
@@ -24,7 +25,7 @@ TIGHT = PCG(tol=1e-10)
 
 
 def outputs(model, rows=X):
-    return model._raw_scores(rows)
+    return raw_outputs(model, rows)
 
 
 @pytest.mark.parametrize("s", [None, weight])
@@ -62,8 +63,8 @@ def test_pairs_are_solved_in_turns_where_their_factors_do_not_fit():
 
 @pytest.mark.parametrize("kind", ["labels", "pairs", "numbers"])
 def test_a_stream_equals_arrays(kind, monkeypatch, tmp_path):
-    monkeypatch.setattr(fixed_stream, "SAMPLE_ROWS", 1000)
-    monkeypatch.setattr("lssvm.estimators.fixed_stream.survey", _small_survey(500))
+    monkeypatch.setattr(scan_opening, "SAMPLE_ROWS", 1000)
+    monkeypatch.setattr("lssvm.estimators.scan_opening.survey", _small_survey(500))
     if kind == "numbers":
         make, target, extra = FixedSizeLSSVR, y, {}
     else:
@@ -86,7 +87,7 @@ def _small_survey(size):
 
 
 def test_tuning_is_that_of_fewer_prototypes(monkeypatch):
-    monkeypatch.setattr(_fixed, "TUNED_PROTOTYPES", 30)
+    monkeypatch.setattr(recipe, "TUNED_PROTOTYPES", 30)
     options = {"cv": 3, "random_state": 0}
     small = FixedSizeLSSVC(selection=Z[:30], **options).fit(X, label)
     model = FixedSizeLSSVC(selection=Z, solver="pcg", **options).fit(X, label)

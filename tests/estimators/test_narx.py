@@ -15,7 +15,7 @@ from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 from sklearn.utils.estimator_checks import check_estimator
 from tests.oracles import narx as oracle
 
-from lssvm import LSSVR, NARX, FixedSizeLSSVR
+from lssvm import LSSVR, NARX, FixedSizeLSSVR, GreedyLSSVR
 from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm.datasets import load_laser
 from lssvm.tuning import GridSearch
@@ -363,6 +363,15 @@ def test_a_refit_per_stretch_gives_the_intervals_of_the_closed_form():
     )
 
 
+def test_a_greedy_model_inside():
+    y = wave(150)
+    inner = GreedyLSSVR(100.0, gamma=0.1, epsilon=0.05)
+    model = NARX(inner, 4, n_origins=3, n_paths=10).fit(y[:130])
+    values, ends = model.forecast(20, return_interval=True)
+    assert r2_score(y[130:], values) > 0.9 and ends.shape == (20, 2)
+    assert len(model.estimator_.support_) < 126 and not hasattr(inner, "support_")
+
+
 def test_a_fixed_size_model_inside():
     y = wave(150)
     model = NARX(FixedSizeLSSVR(30, C=100.0, gamma=0.1, random_state=0), 4, n_origins=3).fit(
@@ -371,6 +380,61 @@ def test_a_fixed_size_model_inside():
     values, ends = model.forecast(20, return_interval=True)
     assert r2_score(y[130:], values) > 0.9
     assert ends.shape == (20, 2)
+
+
+# -- the record -----------------------------------------------------------------------------------
+
+
+def test_attributes_are_those_of_the_record():
+    y = wave(90)
+    grid = GridSearch(C=[1.0, 100.0], gamma=[0.05, 0.3])
+    model = NARX(LSSVR("cv", gamma="cv"), 3, search=grid, horizon=7).fit([y[:80], y[:60]])
+    record = model.record_
+    assert record.regressor is model.estimator_ and record.horizon == model.horizon_ == 7
+    assert record.listed and len(record.ends) == model.n_series_ == 2
+    assert record.layout.n_exog == model.n_exog_ == 0
+    assert record.tuning.cv_results is model.cv_results_
+    assert record.tuning.result.point is None
+    with pytest.raises(InvalidInputError, match="missing"):
+        model.fit(np.full(90, np.nan))
+    for name in ("record_", "estimator_", "cv_results_", "best_score_"):
+        assert not hasattr(model, name)
+    with pytest.raises(NotFittedError):
+        model.forecast(3)
+
+
+def test_the_record_is_calibrated_once():
+    model = NARX(LSSVR(2.0, gamma=0.1), 2, horizon=5, n_origins=4, n_paths=6).fit(wave(80))
+    before = model.record_
+    model.forecast(5)
+    assert model.record_ is before and before.calibration is None
+    _, ends = model.forecast(5, return_interval=True)
+    first = model.record_
+    np.testing.assert_array_equal(model.forecast(5, return_interval=True)[1], ends)
+    assert before.calibration is None and model.record_ is first
+
+
+def test_forms_keep_what_their_forecasts_need():
+    model = NARX(LSSVR("cv", gamma="cv"), 2, horizon=5, n_origins=4, n_paths=6).fit(wave(80))
+    fresh = model.record_
+    values, ends = model.forecast(5, return_interval=True)
+    whole = model.record_
+    assert whole.in_form("all") is whole
+
+    model.record_ = fresh.in_form("prediction")  # calibrates when it is asked
+    assert model.record_.plan is not None
+    np.testing.assert_array_equal(model.forecast(5, return_interval=True)[1], ends)
+    model.record_ = whole.in_form("prediction")  # has been calibrated: no training rows
+    assert model.record_.plan is None
+    np.testing.assert_array_equal(model.forecast(5, return_interval=True)[1], ends)
+    for record in (fresh, whole):
+        model.record_ = record.in_form("support")
+        assert model.record_.plan is None and model.record_.calibration is None
+        assert model.record_.tuning.cv_results == {}
+        assert model.record_.tuning.best_score == model.best_score_
+        np.testing.assert_array_equal(model.forecast(5), values)
+        with pytest.raises(InvalidInputError, match="keep='support'"):
+            model.forecast(5, return_interval=True)
 
 
 # -- the laser ------------------------------------------------------------------------------------

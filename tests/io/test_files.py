@@ -1,13 +1,17 @@
-"""What is in a model file, what cannot be, and that old files go on loading."""
+"""What is in a model file, what cannot be, and who may read it."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
-from pathlib import Path
+import threading
 
 import numpy as np
 import pytest
+import safetensors
+from safetensors.numpy import save_file
+from tests.fuzz.model_files import parts, sealed
 from tests.io import cases
 from tests.io.cases import fitted
 
@@ -16,20 +20,19 @@ from lssvm import LSSVC, LSSVR, NARX, FixedSizeLSSVC, GreedyLSSVR, load, save
 from lssvm._core.errors import InvalidInputError
 from lssvm.io import read_header
 from lssvm.io.container import read_container
-from lssvm.io.known import known, stored_fields
+from lssvm.io.known import RULES, known
+from lssvm.io.rules import parse
 from lssvm.kernels import RBF, FunctionKernel, NonStationary
-
-DATA = Path(__file__).parent / "data"
 
 
 def test_the_safetensors_library_opens_a_file(tmp_path):
-    safetensors = pytest.importorskip("safetensors")
     model = fitted("fixed regressor tuned")
     for keep in ("all", "prediction", "support"):
         save(model, tmp_path / "m", keep=keep, metrics={"error": 0.5})
         with safetensors.safe_open(tmp_path / "m", framework="np") as file:
-            np.testing.assert_array_equal(file.get_tensor("dual_coef_"), model.dual_coef_)
-            assert json.loads(file.metadata()["metrics"]) == {"error": 0.5}
+            found = file.get_tensor("dual_coef_")
+            np.testing.assert_array_equal(found, model.dual_coef_)
+            assert json.loads(file.metadata()["header"])["metrics"] == {"error": 0.5}
             assert set(file.keys()) == set(read_header(tmp_path / "m")["arrays"])
 
 
@@ -37,7 +40,7 @@ def test_the_header_says_everything_but_the_arrays(tmp_path):
     model = fitted("fixed scanned")
     save(model, tmp_path / "m", metrics={"accuracy": np.float64(0.75), "folds": (1, 2)})
     header = read_header(tmp_path / "m")
-    assert header["format"] == 1
+    assert header["format"] == 2
     assert header["version"] == lssvm.__version__
     assert header["class"] == "FixedSizeLSSVC"
     assert header["keep"] == "prediction"
@@ -151,14 +154,10 @@ def test_parameters_that_are_left_out_get_their_defaults(tmp_path):
 
 
 def test_a_file_cannot_name_a_place_to_write_to(tmp_path):
-    from tests.io.test_hostile import packed, split, stored
-
-    header, arrays = split(stored("fixed", tmp_path / "m"))
-    tree = json.loads(header)
-    record = json.loads(tree["__metadata__"]["model"])
-    record["parameters"]["checkpoint"] = "elsewhere"
-    tree["__metadata__"]["model"] = json.dumps(record)
-    (tmp_path / "m").write_bytes(packed(tree, arrays))
+    save(fitted("fixed"), tmp_path / "m")
+    header, arrays = parts((tmp_path / "m").read_bytes())
+    header["model"]["fields"]["parameters"]["dict"].append(["checkpoint", "elsewhere"])
+    (tmp_path / "m").write_bytes(sealed(header, arrays))
     with pytest.raises(lssvm.ModelFileError, match="parameters that FixedSizeLSSVC does not have"):
         load(tmp_path / "m")
 
@@ -209,37 +208,118 @@ def test_files_have_little_endian_numbers_and_are_the_same_each_time(tmp_path):
 
 
 def test_the_list_of_classes_is_closed():
-    for name, kind in known().items():
-        assert kind.__name__ == name
-        assert kind.__module__.startswith("lssvm.")
-        assert set(stored_fields(kind)) <= set(kind.__dataclass_fields__)
-    assert known()["RBF"] is RBF
+    for name, entry in known().items():
+        assert dataclasses.is_dataclass(entry.kind)
+        assert entry.kind.__module__.startswith("lssvm.")
+        assert entry.kind.__dataclass_params__.frozen, name
+        assert entry.left_out <= set(entry.kind.__dataclass_fields__)
+    assert known()["RBF"].kind is RBF
 
 
-OLD = sorted(DATA.glob("format_*.lssvm"))
+@pytest.mark.parametrize("name", sorted(RULES))
+def test_every_rule_is_of_a_field_that_there_is(name):
+    kind = known()[name].kind
+    assert set(RULES[name]) <= set(known()[name].names()), kind
+    for rule in RULES[name].values():
+        for one in parse(rule):
+            assert set(one.kind.split("/")) <= {*KINDS, *known()}, rule
 
 
-@pytest.mark.parametrize("path", OLD, ids=lambda path: path.stem)
-def test_old_files_go_on_loading(path):
-    wanted = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-    model = load(path)
-    assert read_header(path)["format"] == wanted["format"]
-    if wanted["class"] == "NARX":
-        found, ends = model.forecast(3, return_interval=True)
-        np.testing.assert_allclose(found, wanted["forecast"], rtol=1e-6)
-        assert np.all(ends[:, 0] < found)
-        return
-    rows = wanted["rows"] if isinstance(wanted["rows"], dict) else np.array(wanted["rows"])
-    if wanted["class"].endswith("C"):
-        assert model.predict(rows).tolist() == wanted["labels"]
-        np.testing.assert_allclose(model.predict_proba(rows), wanted["proba"], rtol=1e-6)
-    else:
-        np.testing.assert_allclose(model.predict(rows), wanted["values"], rtol=1e-6)
+KINDS = (
+    "none bool text whole number floats scores wholes keys mask rows list dict tuple any".split()
+)
 
 
-def test_there_are_old_files_of_every_format_and_class():
-    found = {(json.loads(p.with_suffix(".json").read_text())["class"], p.stem[:8]) for p in OLD}
-    from lssvm.io.models import PARTS
+# -- who may read and write --------------------------------------------------------------------
 
-    assert found == {(name, "format_1") for name in PARTS}
-    assert sum(p.stat().st_size for p in OLD) < 60_000
+
+@pytest.mark.parametrize("name", ["dual", "fixed", "greedy", "series"])
+def test_a_new_model_is_for_its_owner_alone_and_an_old_mode_stays(name, tmp_path):
+    before = os.umask(0o022)
+    try:
+        save(fitted(name), tmp_path / "m")
+        assert (tmp_path / "m").stat().st_mode & 0o777 == 0o600
+        os.chmod(tmp_path / "m", 0o644)
+        save(fitted(name), tmp_path / "m")
+        assert (tmp_path / "m").stat().st_mode & 0o777 == 0o644
+    finally:
+        os.umask(before)
+
+
+def test_a_link_stays_and_the_model_behind_it_is_replaced(tmp_path):
+    (tmp_path / "models").mkdir()
+    os.symlink(tmp_path / "models" / "first", tmp_path / "m")
+    save(fitted("fixed"), tmp_path / "m")
+    assert (tmp_path / "m").is_symlink()
+    assert type(load(tmp_path / "models" / "first")).__name__ == "FixedSizeLSSVC"
+
+
+def test_four_threads_that_save_to_one_path_lose_nothing(tmp_path):
+    problems, done = [], threading.Event()
+
+    def work(action):
+        try:
+            action()
+        except Exception as error:
+            problems.append(error)
+
+    def saves(name):
+        for _ in range(15):
+            save(fitted(name), tmp_path / "m", metrics={"name": name})
+
+    def loads():
+        while not done.is_set():
+            load(tmp_path / "m")
+
+    names = ["fixed", "dual", "greedy", "fixed regressor"]
+    save(fitted("fixed"), tmp_path / "m")
+    [fitted(name) for name in names]
+    threads = [threading.Thread(target=work, args=(lambda n=n: saves(n),)) for n in names]
+    reader = threading.Thread(target=work, args=(loads,))
+    for thread in [*threads, reader]:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    done.set()
+    reader.join()
+    assert problems == []
+    assert read_header(tmp_path / "m")["metrics"]["name"] in names
+    assert os.listdir(tmp_path) == ["m"]
+
+
+# -- other formats -----------------------------------------------------------------------------
+
+
+def test_a_file_of_an_older_format_is_named_with_what_to_do(tmp_path):
+    old = {"format": "1", "lssvm": "0.0.7", "checksum": "0" * 64, "model": "{}", "class": '"LSSVC"'}
+    save_file({"dual_coef_": np.ones((2, 1))}, tmp_path / "m", old)
+    for read in (load, read_header):
+        with pytest.raises(
+            lssvm.ModelFileError,
+            match=r"format 1, which lssvm 0\.0\.7 has.*reads format 2\. Load it with lssvm 0\.0\.7",
+        ):
+            read(tmp_path / "m")
+
+
+def test_a_file_of_a_newer_format_is_named_with_what_to_do(tmp_path):
+    save(fitted("fixed"), tmp_path / "m")
+    header, arrays = parts((tmp_path / "m").read_bytes())
+    for number in (7, "2", 2.0, True, None):
+        header |= {"format": number, "lssvm": "3.2.1"}
+        (tmp_path / "m").write_bytes(sealed(header, arrays))
+        for read in (load, read_header):
+            with pytest.raises(lssvm.ModelFileError, match=rf"format {number}.*with lssvm 3\.2\.1"):
+                read(tmp_path / "m")
+
+
+def test_messages_show_names_and_do_not_obey_them(tmp_path):
+    name = "m\x1b[2J\u202e"
+    (tmp_path / name).write_bytes(b"nothing")
+    with pytest.raises(lssvm.ModelFileError, match=r"m\\x1b\[2J\\u202e cannot be loaded"):
+        load(tmp_path / name)
+    save(fitted("fixed"), tmp_path / "m")
+    header, arrays = parts((tmp_path / "m").read_bytes())
+    header["model"]["record"] = "\x1b[31mMoments"
+    (tmp_path / "m").write_bytes(sealed(header, arrays))
+    with pytest.raises(lssvm.ModelFileError, match=r"unknown class, \\x1b\[31mMoments"):
+        load(tmp_path / "m")

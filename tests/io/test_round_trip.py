@@ -12,8 +12,8 @@ from tests.io.cases import CASES, CLASSIFIERS, REGRESSORS, SERIES_MODELS, fitted
 
 from lssvm import load, save
 from lssvm._core.errors import InvalidInputError
-from lssvm.estimators._stored import FORMS
 from lssvm.io.models import DERIVED, PARTS
+from lssvm.recipes.record import FORMS
 
 pytestmark = pytest.mark.filterwarnings("ignore::lssvm._core.errors.NumericalWarning")
 

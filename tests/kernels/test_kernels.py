@@ -187,7 +187,7 @@ def test_bad_gamma(gamma):
         (lambda: make_kernel("poly", degree=1.5), "degree"),
         (lambda: make_kernel("poly", coef0=-1.0), "coef0"),
         (lambda: make_kernel("poly", gamma=0.0), "gamma"),
-        (lambda: make_kernel("matern", nu=1.0), "nu"),
+        (lambda: Matern(nu=1.0), "nu"),
         (lambda: RBF(-1.0), "gamma"),
         (lambda: FunctionKernel(lambda A, B: np.ones(3))(X, Z), "shape"),
         (lambda: FunctionKernel(lambda A, B: np.full((40, 17), np.nan))(X, Z), "NaN"),

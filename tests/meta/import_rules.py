@@ -37,7 +37,7 @@ LAYERS = (
 )
 SKLEARN_FROM = "tasks"
 
-REQUIRED = {"array_api_compat", "numpy", "scipy", "threadpoolctl"}
+REQUIRED = {"array_api_compat", "numpy", "safetensors", "scipy", "threadpoolctl"}
 OPTIONAL = {
     "cupy",
     "dask",

@@ -7,10 +7,12 @@ import onnx
 import pytest
 from scipy import sparse
 from tests.onnx.running import as_table, check_classifier, nodes, operators, run
+from tests.outputs import raw_outputs
 
 from lssvm import LSSVC, LSSVR, FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, GreedyLSSVR
 from lssvm.kernels import RBF, Matern
 from lssvm.onnx import export, to_onnx
+from lssvm.reductions import FixedSizeL0
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(80, 3))
@@ -115,7 +117,7 @@ def test_labels_keep_their_type(estimator, kind):
     [
         FixedSizeLSSVC(20, C=1.0, gamma=0.5, targets="fisher"),
         FixedSizeLSSVC(20, C="cv", gamma=0.5, threshold="cv", cv=3),
-        FixedSizeLSSVC(40, C=1.0, gamma=0.5, reduction="spfs", n_support=7, cv=3),
+        FixedSizeLSSVC(40, C=1.0, gamma=0.5, reduction=FixedSizeL0("spfs", size=7), cv=3),
         FixedSizeLSSVC(20, C="cv", gamma=0.5, multiclass="ovo", cv=3),
         LSSVC(C=1.0, gamma=0.5, targets="fisher"),
         LSSVC(C=1.0, gamma=0.5, reduction="prune", cv=3),
@@ -206,7 +208,7 @@ def test_single_precision(estimator):
     model = estimator(C=1.0, gamma=0.5, multiclass="ovo").fit(X, classes(3))
     found = run(model, NEW.astype(np.float32), dtype="float32")
     assert {found[name].dtype for name in ("scores", "probabilities")} == {np.dtype(np.float32)}
-    sure = np.abs(model._raw_scores(NEW)).min(axis=1) > 1e-4
+    sure = np.abs(raw_outputs(model, NEW)).min(axis=1) > 1e-4
     assert sure.mean() > 0.9
     check = {name: value[sure] for name, value in found.items()}
     check_classifier(model, NEW[sure], check, atol=1e-4)

@@ -194,7 +194,7 @@ def test_multi_class_is_jointly_sparse_or_each_by_itself(multiclass):
     joint = FixedSizeLSSVC(30, reduction="spfs", **settings).fit(X, three)
     assert np.all(joint.dual_coef_ != 0)
     assert len(joint.support_) == joint.sparsity_path().chosen
-    each = FixedSizeLSSVC(30, reduction=FixedSizeL0(joint=False), n_support=4, **settings)
+    each = FixedSizeLSSVC(30, reduction=FixedSizeL0(joint=False, size=4), **settings)
     each.fit(X, three)
     np.testing.assert_array_equal(np.count_nonzero(each.dual_coef_, axis=0), 4)
     assert len(each.sparsity_path()) == each.dual_coef_.shape[1]
@@ -230,18 +230,19 @@ def test_added_rows_count_as_if_they_had_been_there():
 @pytest.mark.parametrize("reduction", ["spfs", "ssd", "sv-l0"])
 @pytest.mark.parametrize("C", ["cv", 20.0])
 def test_a_size_can_be_asked_for(reduction, C):
-    model = regressor(C=C, reduction=reduction, n_support=7, cv=4).fit(X, y)
+    model = regressor(C=C, reduction=FixedSizeL0(reduction, size=7), cv=4).fit(X, y)
     assert len(model.support_) == model.dual_coef_.shape[0] == 7
     assert model.score(X, y) > 0.5
     with pytest.raises(InvalidInputError, match="at most 30"):
-        regressor(reduction=reduction, n_support=31).fit(X, y)
+        regressor(reduction=FixedSizeL0(reduction, size=31)).fit(X, y)
 
 
 def test_no_folds_means_the_printed_size():
     loo = regressor(reduction="spfs", cv="loo").fit(X, y)
     printed = regressor(reduction=FixedSizeL0(size="l0")).fit(X, y)
     np.testing.assert_array_equal(loo.support_, printed.support_)
-    assert regressor(reduction="spfs", cv="loo", n_support=5).fit(X, y).dual_coef_.shape == (5, 1)
+    five = regressor(reduction=FixedSizeL0(size=5), cv="loo").fit(X, y)
+    assert five.dual_coef_.shape == (5, 1)
 
 
 def test_the_order_keeps_what_matters_longest():
@@ -267,7 +268,8 @@ def test_nothing_to_learn_keeps_one_and_warns():
 def test_linear_kernel_in_closed_form_selects_features():
     W = rng.normal(size=(300, 8))
     target = 2.0 * W[:, 1] - W[:, 6]
-    model = FixedSizeLSSVR(C=100.0, kernel="linear", reduction="spfs", n_support=2).fit(W, target)
+    two = FixedSizeL0("spfs", size=2)
+    model = FixedSizeLSSVR(C=100.0, kernel="linear", reduction=two).fit(W, target)
     np.testing.assert_array_equal(model.support_vectors_, np.eye(8)[[1, 6]])
     assert model.score(W, target) > 0.999
     with pytest.raises(InvalidInputError, match="must be rows of X"):
@@ -282,11 +284,12 @@ def test_several_outputs_of_a_regression():
 
 
 def test_bad_requests():
-    for options in ({"reduction": "l0"}, {"reduction": L0()}, {"n_support": 5}):
+    for options in ({"reduction": "l0"}, {"reduction": L0()}):
         with pytest.raises(InvalidInputError, match="reduction"):
             regressor(**options).fit(X, y)
-    with pytest.raises(InvalidInputError, match="positive int"):
-        regressor(reduction="spfs", n_support=0).fit(X, y)
+    for size in (0, -3, "ten", True, 2.5):
+        with pytest.raises(InvalidInputError, match="positive number of support vectors"):
+            FixedSizeL0("spfs", size=size)
     with pytest.raises(InvalidInputError, match="loss='huber'"):
         regressor(reduction="spfs", loss="huber").fit(X, y)
     with pytest.raises(InvalidInputError, match="must be rows of X"):

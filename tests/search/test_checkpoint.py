@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +16,11 @@ from lssvm.search.choice import make_search
 from lssvm.search.grid import GridSearch
 from lssvm.search.path import PathSearch
 from lssvm.search.space import Space
+
+
+def kept(search, path):
+    """The search with a checkpoint; Ctrl-C ends it with what is best so far."""
+    return replace(search, checkpoint=path, on_interrupt="keep")
 
 
 def same(a, b):
@@ -36,10 +42,10 @@ def test_a_continued_run_equals_an_uninterrupted_one(name, where, call, tmp_path
     whole = search.run(SurfaceObjective(rough), Space(), random_state=3)
 
     first = SurfaceObjective(rough, **{where: call})
-    stopped = search.run(first, Space(), random_state=3, checkpoint=path)
+    stopped = kept(search, path).run(first, Space(), random_state=3)
     assert stopped.interrupted
     second = SurfaceObjective(rough)
-    continued = search.run(second, Space(), random_state=3, checkpoint=path)
+    continued = kept(search, path).run(second, Space(), random_state=3)
     same(continued, whole)
 
     # nothing is computed twice, and no point is built that is not needed
@@ -52,9 +58,9 @@ def test_a_continued_run_equals_an_uninterrupted_one(name, where, call, tmp_path
 @pytest.mark.parametrize("name", GENERAL)
 def test_a_finished_run_is_replayed_without_the_objective(name, tmp_path):
     search, path = make_search(name), tmp_path / "search.jsonl"
-    whole = search.run(SurfaceObjective(rough), Space(), random_state=3, checkpoint=path)
+    whole = kept(search, path).run(SurfaceObjective(rough), Space(), random_state=3)
     objective = SurfaceObjective(rough)
-    again = search.run(objective, Space(), random_state=3, checkpoint=path)
+    again = kept(search, path).run(objective, Space(), random_state=3)
     same(again, whole)
     assert not objective.gammas
     assert again.cv_results["seconds"].tolist() == whole.cv_results["seconds"].tolist()
@@ -65,27 +71,25 @@ def test_a_checkpoint_does_not_change_the_answer(tmp_path):
     for name in GENERAL:
         plain = make_search(name).run(SurfaceObjective(rough), Space(), random_state=3)
         path = tmp_path / f"{name}.jsonl"
-        kept = make_search(name).run(
-            SurfaceObjective(rough), Space(), random_state=3, checkpoint=path
-        )
-        same(kept, plain)
+        stored = kept(make_search(name), path).run(SurfaceObjective(rough), Space(), random_state=3)
+        same(stored, plain)
 
 
 def test_several_interruptions(tmp_path):
     path = tmp_path / "search.jsonl"
     for _ in range(3):
         objective = SurfaceObjective(rough, interrupt_losses=3)
-        assert PathSearch().run(objective, Space(), checkpoint=path).interrupted
-    continued = PathSearch().run(SurfaceObjective(rough), Space(), checkpoint=os.fspath(path))
+        assert kept(PathSearch(), path).run(objective, Space()).interrupted
+    continued = kept(PathSearch(), os.fspath(path)).run(SurfaceObjective(rough), Space())
     same(continued, PathSearch().run(SurfaceObjective(rough), Space()))
 
 
 def test_an_unseeded_run_takes_the_seed_of_the_file(tmp_path):
     path = tmp_path / "search.jsonl"
     first = SurfaceObjective(rough, interrupt_losses=20)
-    CoupledAnnealing().run(first, Space(), checkpoint=path)
+    kept(CoupledAnnealing(), path).run(first, Space())
     second = SurfaceObjective(rough)
-    CoupledAnnealing().run(second, Space(), checkpoint=path)
+    kept(CoupledAnnealing(), path).run(second, Space())
     assert len(first.asked) == 19
     assert not set(first.asked) & set(second.asked)
     assert 130 <= len(second.asked) <= 160 - 19  # a pair may recur at a wall of the box
@@ -100,7 +104,7 @@ def test_every_evaluation_is_on_disk_when_the_next_one_starts(tmp_path):
             lines.append(len(path.read_text().splitlines()))
             return super().losses(gamma, C)
 
-    GridSearch().run(Looks(bowl()), Space(), checkpoint=path)
+    kept(GridSearch(), path).run(Looks(bowl()), Space())
     assert lines == list(range(1, 10))  # settings, then one batch per gamma
 
 
@@ -120,7 +124,7 @@ def test_a_checkpoint_of_other_settings_is_refused(changed, word, tmp_path):
         search = search or CoupledAnnealing()
         objective = SurfaceObjective(bowl())
         settings = {"random_state": 3, "fingerprint": "data", **options}
-        return search.run(objective, space or Space(), checkpoint=path, **settings)
+        return kept(search, path).run(objective, space or Space(), **settings)
 
     run()
     before = path.read_bytes()
@@ -138,24 +142,24 @@ def test_a_file_that_is_no_checkpoint_is_refused(text, tmp_path):
     path = tmp_path / "notes.txt"
     path.write_text(text)
     with pytest.raises(InvalidInputError, match="is not a checkpoint"):
-        GridSearch().run(SurfaceObjective(bowl()), Space(), checkpoint=path)
+        kept(GridSearch(), path).run(SurfaceObjective(bowl()), Space())
     assert path.read_text() == text
 
 
 def test_a_file_of_another_format_is_refused(tmp_path):
     path = tmp_path / "search.jsonl"
-    GridSearch().run(SurfaceObjective(bowl()), Space(), checkpoint=path)
+    kept(GridSearch(), path).run(SurfaceObjective(bowl()), Space())
     header, *lines = path.read_text().splitlines()
     newer = {**json.loads(header), "format": 2}
     path.write_text("\n".join([json.dumps(newer), *lines]))
     with pytest.raises(InvalidInputError, match="format: 2 in the file, 1 now"):
-        GridSearch().run(SurfaceObjective(bowl()), Space(), checkpoint=path)
+        kept(GridSearch(), path).run(SurfaceObjective(bowl()), Space())
 
 
 def test_a_missing_folder_is_named_before_anything_is_computed(tmp_path):
     objective = SurfaceObjective(bowl())
     with pytest.raises(InvalidInputError, match="make the folder"):
-        GridSearch().run(objective, Space(), checkpoint=tmp_path / "none" / "search.jsonl")
+        kept(GridSearch(), tmp_path / "none" / "search.jsonl").run(objective, Space())
     assert not objective.gammas
 
 

@@ -1,10 +1,12 @@
 """What all searches share: one evaluation per pair, few points alive, events, interruption."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.search.search_objectives import GENERAL, SurfaceObjective, bowl, rough, steps
 
-from lssvm._core.errors import InvalidInputError
+from lssvm._core.errors import InvalidInputError, Stopped
 from lssvm.criteria.base import Losses
 from lssvm.search.annealing import CoupledAnnealing
 from lssvm.search.choice import make_search
@@ -150,11 +152,14 @@ def test_events_tell_the_progress(name):
 
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("where", ["interrupt_at", "interrupt_losses"])
-def test_an_interruption_gives_the_best_so_far(name, where):
+def test_an_interruption_gives_the_best_so_far_to_those_who_ask(name, where):
+    with pytest.raises(KeyboardInterrupt):
+        make_search(name).run(SurfaceObjective(rough, **{where: 5}), Space(), random_state=0)
+    search = replace(make_search(name), on_interrupt="keep")
     whole = make_search(name).run(SurfaceObjective(rough), Space(), random_state=0)
     objective = SurfaceObjective(rough, **{where: 5})
     events = []
-    result = make_search(name).run(objective, Space(), random_state=0, on_event=events.append)
+    result = search.run(objective, Space(), random_state=0, on_event=events.append)
     assert result.interrupted
     n = result.n_evaluations
     assert 0 < n < whole.n_evaluations
@@ -164,16 +169,20 @@ def test_an_interruption_gives_the_best_so_far(name, where):
 
 
 def test_an_interruption_before_the_first_evaluation_is_raised():
-    with pytest.raises(KeyboardInterrupt):
-        PathSearch().run(SurfaceObjective(bowl(), interrupt_at=1), Space())
-    with pytest.raises(KeyboardInterrupt):
-        PathSearch().run(SurfaceObjective(bowl(), interrupt_losses=1), Space())
+    for where in ("interrupt_at", "interrupt_losses"):
+        with pytest.raises(KeyboardInterrupt):
+            PathSearch(on_interrupt="keep").run(SurfaceObjective(bowl(), **{where: 1}), Space())
+
+
+def test_what_an_interruption_does_has_two_answers():
+    with pytest.raises(InvalidInputError, match="on_interrupt='stop'"):
+        PathSearch(on_interrupt="stop").run(SurfaceObjective(bowl()), Space())
 
 
 def test_the_callback_may_stop_the_search():
     def stop(event):
         if event["n_evaluations"] >= 20:
-            raise KeyboardInterrupt
+            raise Stopped
 
     result = GridSearch().run(SurfaceObjective(bowl()), Space(), on_event=stop)
     assert result.interrupted

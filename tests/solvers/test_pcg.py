@@ -9,9 +9,9 @@ from lssvm.kernels import RBF
 from lssvm.kernels.given import FunctionKernel
 from lssvm.solvers import (
     PCG,
-    Group,
     KernelProducts,
-    Rows,
+    PreconditionerRows,
+    RowBlock,
     Status,
     array_rows,
     choose_primal,
@@ -43,7 +43,9 @@ def solve(C, weight=None, *, sample=4 * M, convert=np.asarray, prototypes=Z, Y=Y
     mass = N if weight is None else weight.sum()
     each = mass / (sample + len(prototypes))
     for j, value in enumerate(C):
-        part = Group(np.array([j]), value, x[:sample, ...], convert(np.full(sample, each)), each)
+        part = PreconditionerRows(
+            np.array([j]), value, x[:sample, ...], convert(np.full(sample, each)), each
+        )
         space.add(part)
     return solve_pcg(rows, space, C, **options)
 
@@ -76,7 +78,7 @@ def test_a_smaller_tolerance_gives_the_direct_solution():
 
 def test_with_all_rows_in_the_preconditioner_one_step_is_enough():
     space = PackedSpace(kernel, Z)
-    space.add(Group(np.arange(2), 10.0, X, S, 0.0))
+    space.add(PreconditionerRows(np.arange(2), 10.0, X, S, 0.0))
     rows = KernelProducts(kernel, array_rows(X, Y, S), Z, 2)
     assert solve_pcg(rows, space, np.full(2, 10.0)).iterations <= 2
 
@@ -101,12 +103,14 @@ def test_outputs_on_different_rows():
     used = np.column_stack([X[:, 0] > 0, X[:, 1] < 0.5]).astype(float)
 
     def passes():
-        yield Rows(X[:700], Y[:700], used[:700] * S[:700, None])
-        yield Rows(X[700:], Y[700:], used[700:] * S[700:, None])
+        yield RowBlock(X[:700], Y[:700], used[:700] * S[:700, None])
+        yield RowBlock(X[700:], Y[700:], used[700:] * S[700:, None])
 
     space = make_space(kernel, Z)
     for j in range(2):
-        space.add(Group(np.array([j]), 10.0, X[:600], used[:600, j] * S[:600] * 2.5, 1.0))
+        space.add(
+            PreconditionerRows(np.array([j]), 10.0, X[:600], used[:600, j] * S[:600] * 2.5, 1.0)
+        )
     rows = KernelProducts(kernel, passes, Z, 2)
     found = solve_pcg(rows, space, np.full(2, 10.0), tol=1e-10)
     for j in range(2):
@@ -162,7 +166,7 @@ def test_rows_are_read_again_only_if_they_are_not_kept():
     for keep, at_most in ((True, 1), (False, 100)):
         passes.clear()
         space = make_space(kernel, Z)
-        space.add(Group(np.arange(2), 10.0, X[:500], np.full(500, 3.0), 0.0))
+        space.add(PreconditionerRows(np.arange(2), 10.0, X[:500], np.full(500, 3.0), 0.0))
         found = solve_pcg(KernelProducts(kernel, begin, Z, 2, keep=keep), space, np.full(2, 10.0))
         assert len(passes) == (1 if keep else found.iterations + 2) <= at_most
 
@@ -178,7 +182,7 @@ def test_spaces_hold_both_factors(make):
         U = np.linalg.cholesky(A).T
         weight = S[:90]
         for j, C in enumerate((10.0, 0.5)):
-            space.add(Group(np.array([j]), C, X[-90:], weight, 2.0))
+            space.add(PreconditionerRows(np.array([j]), C, X[-90:], weight, 2.0))
         V = rng.standard_normal((m, 2))
         B = np.linalg.solve(U.T, np.hstack([oracle.rbf(X[-90:], z, narrow).T, A]))
         q = np.concatenate([weight, np.full(m, 2.0)])

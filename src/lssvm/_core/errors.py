@@ -42,6 +42,10 @@ class ModelFileError(LSSVMError, ValueError):
     """A model file that is corrupt, hostile or of an unknown format."""
 
 
+class Stopped(Exception):
+    """Raised by who listens to a search to end it with what is best so far."""
+
+
 class NumericalWarning(UserWarning):
     """The system was changed slightly (jitter, fewer prototypes) to keep it solvable."""
 

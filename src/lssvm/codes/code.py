@@ -47,7 +47,7 @@ class Code:
     no binary problem learns to tell the two classes apart. The check asks for opposite signs in at
     least one column; for codes without zeros this is the same as distinct code words.
 
-    Time is O(n_classes^2 n_problems), memory O(n_classes (n_classes + n_problems)).
+    Time is O(n_classes^2 n_problems), memory O(n_classes n_problems).
 
     Examples
     --------
@@ -240,9 +240,15 @@ def _check_columns(matrix: NDArray[np.int8]) -> None:
 def _check_code_words(matrix: NDArray[np.int8]) -> None:
     positive = (matrix > 0).astype(np.float32)
     negative = (matrix < 0).astype(np.float32)
-    opposed = positive @ negative.T  # (n_classes, n_classes): columns with +1 in i and -1 in j
-    together = np.argwhere(np.triu(opposed + opposed.T == 0, k=1))
-    if together.size:
+    step = 1 + 2**18 // len(matrix)
+    for start in range(0, len(matrix), step):
+        rows = slice(start, start + step)
+        # (step, n_classes): columns with opposite signs in the two classes
+        opposed = positive[rows] @ negative.T + negative[rows] @ positive.T
+        together = np.argwhere(opposed == 0) + np.array([start, 0])
+        together = together[together[:, 0] < together[:, 1]]
+        if not len(together):
+            continue
         i, j = together[0]
         raise InvalidInputError(
             f"Classes {i} and {j} have opposite signs in no column of the code matrix, so nothing "

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.namespace import get_namespace, to_numpy
-from lssvm._core.threads import run_blocks, small_problem
+from lssvm._core.threads import run_blocks, slices, small_problem
 from lssvm.criteria.base import Losses, pools
 from lssvm.engines.base import AnyFolds, Expansion, Rows
 from lssvm.kernels import Kernel
@@ -198,13 +198,13 @@ class FixedSizePoint:
             losses = loss.finish(sums / np.where(mass > 0, mass, 1.0))
             return np.where(good, losses, np.inf)
         step = self.rows.outputs_at_once(len(errors))
-        parts = [np.arange(i, min(i + step, len(errors))) for i in range(0, len(errors), step)]
+        parts: list[slice | IntArray] = [*slices(len(errors), step)]
         if not self.rows.rereads:  # another pass costs too much: only the most promising values
             parts = [np.sort(np.argsort(errors.mean(axis=1), kind="stable")[:step])]
         width = 1 if self._pooled else errors.shape[1]
         losses = np.full((len(errors), width), np.inf)
         for part in parts:
-            chosen = [Expansion(coef[part], b[part]) for coef, b in models]
+            chosen = [Expansion(coef[part, ...], b[part, ...]) for coef, b in models]
             losses[part] = self._score(chosen, loss)
         return losses
 
@@ -370,7 +370,7 @@ def _joined(truths: tuple[Truth, ...]) -> Truth:
         return None if parts[0] is None else np.concatenate(parts)
 
     names = ("Y", "labels", "weight", "sample_weight", "X")
-    return Truth(**{name: join(name) for name in names})  # type: ignore[arg-type]
+    return Truth(**{name: join(name) for name in names})
 
 
 def _part(weight: FloatArray | None, rows: IntArray) -> FloatArray | None:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from lssvm.solvers.eigen import BorderedPath
 
 RUNAWAY = 1e6
 """A free run is held within this many units: it has diverged, but numbers stay finite."""
+
+Noise: TypeAlias = Callable[[FloatArray], FloatArray]
+"""From the rows of a step (m, p, d) to what is added to their predictions (m, p)."""
 
 _CHUNK = 4_000_000  # numbers in the largest temporary
 
@@ -120,12 +123,48 @@ class Expansions:
         return out + self.b[:, None]
 
 
+class Predicts(Protocol):
+    """A fitted regressor of any library."""
+
+    def predict(self, X: FloatArray) -> Any:
+        """Return predictions (n,) for rows (n, d)."""
+
+
+@dataclass(frozen=True)
+class FittedRegressors:
+    """Fitted regressors, one for each model; a single one serves all.
+
+    Parameters
+    ----------
+    regressors : sequence of fitted regressors
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from lssvm.criteria.free_running import FittedRegressors
+    >>> line = LinearRegression().fit(np.eye(2), np.array([1.0, 2.0]))
+    >>> FittedRegressors([line])(np.ones((3, 4, 2))).shape
+    (3, 4)
+    """
+
+    regressors: Sequence[Predicts]
+
+    def __call__(self, rows: FloatArray) -> FloatArray:
+        """Predict ``rows`` (m, p, d), those of each of the m models, and return (m, p)."""
+        if len(self.regressors) == 1:
+            flat = self.regressors[0].predict(rows.reshape(-1, rows.shape[2]))
+            return np.asarray(flat, dtype=float).reshape(rows.shape[:2])
+        pairs = zip(self.regressors, rows, strict=True)
+        return np.stack([np.asarray(one.predict(own), dtype=float).ravel() for one, own in pairs])
+
+
 def free_run(
     models: Models,
     history: FloatArray,
     steps: int,
     exog: FloatArray | None = None,
-    noise: Callable[[FloatArray], FloatArray] | None = None,
+    noise: Noise | None = None,
 ) -> FloatArray:
     r"""Let models run on their own predictions.
 

@@ -1,8 +1,8 @@
 """What a recipe may ask of rows, wherever they are and whoever computes.
 
-The engines are values behind these verbs: `HostRows` (arrays in memory), `DeviceRows` (a GPU, or any
-array-API namespace), `ScanRows` (blocks of a file) and `ClusterRows` (sums of workers' scans). They
-give the same numbers; nothing else asks where rows are.
+The engines are values behind these verbs: `HostRows` (arrays in memory), `DeviceRows` (a GPU, or
+any array-API namespace) and `ScanRows` (blocks of a file, or sums of the scans of a cluster's
+workers). They give the same numbers; nothing else asks where rows are.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ class Expansion(NamedTuple):
 class Rows(Protocol):
     """Training rows of one task."""
 
-    threads: int
+    @property
+    def threads(self) -> int:
+        """Threads that may be used."""
 
     @property
     def n_rows(self) -> int:
@@ -68,7 +70,7 @@ class Rows(Protocol):
     def moments(
         self, kernel: Kernel, Z: FloatArray, folds: AnyFolds | None, task: Classes | None
     ) -> FoldMoments:
-        """Return the moments of every fold, per class where a task says how to put them together."""
+        """Return the moments of every fold, per class where a task puts them together."""
 
     def leaves_out(self, folds: AnyFolds) -> bool:
         """Return whether folds are left out in closed form rather than by moments."""

@@ -257,5 +257,3 @@ class DeviceRows:
     def holds(self, keys: Any, seed: int) -> BoolArray:
         """Return which of some hashes of rows are among the rows."""
         return np.isin(keys, hash_rows(self.content, seed))
-
-

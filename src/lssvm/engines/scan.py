@@ -116,9 +116,9 @@ class ScanRows:
     Parameters
     ----------
     blocks : Blocks
-    survey : Survey
-        What the first pass has found.
-    sample : HostRows
+    survey : Survey or None, default=None
+        What the first pass has found; None for rows that are only added up.
+    sample : HostRows or None, default=None
         Some of the rows, in memory.
     table : ClassTable or None, default=None
         Targets and weights of the classes, where moments are kept per class.
@@ -126,8 +126,8 @@ class ScanRows:
     """
 
     blocks: Blocks
-    survey: Survey
-    sample: HostRows
+    survey: Survey = None  # type: ignore[assignment]
+    sample: HostRows = None  # type: ignore[assignment]
     table: ClassTable | None = None
     budget: int = 2**31
     threads: int = 1
@@ -223,7 +223,13 @@ class ScanRows:
         for at, outputs, targets, v, labels, weights in self.blocks.stream(
             partial(_held_outputs, held=held)
         ):
-            out[:, at], Y[at], fold[at], label[at], weight[at] = outputs, targets, v, labels, weights
+            out[:, at], Y[at], fold[at], label[at], weight[at] = (
+                outputs,
+                targets,
+                v,
+                labels,
+                weights,
+            )
         plain = bool(np.all(weight == 1.0))
         everything = Truth(Y, label, None, None if plain else weight)
         for v in range(len(models)):
@@ -348,9 +354,7 @@ class ScanRows:
 
     def holds(self, keys: Any, seed: int) -> BoolArray:
         """Return which of some hashes of rows are among the rows, in one pass."""
-        return np.asarray(
-            self.blocks.reduce(partial(_holds, keys=keys, seed=seed), np.logical_or)
-        )
+        return np.asarray(self.blocks.reduce(partial(_holds, keys=keys, seed=seed), np.logical_or))
 
 
 def _added(one: list[Moments], other: list[Moments]) -> list[Moments]:

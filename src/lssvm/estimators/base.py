@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from lssvm._core.arrays import BoolArray, FloatArray
 from lssvm._core.device import is_foreign
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.namespace import Array
+from lssvm.data.prepare import Preparation
 from lssvm.estimators.callbacks import CallbackSupportMixin
 from lssvm.estimators.new_rows import HostNewRows, NewRows, check_new_host_rows, like
 from lssvm.recipes.record import Fit, Posteriors, Resources
@@ -29,10 +30,14 @@ from lssvm.uncertainty import (
 from lssvm.uncertainty.calibration import METHODS
 
 
-class KernelEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
+class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     """Base of the estimators: publishes a record, and opens rows that predictions are asked for."""
 
     record_: Fit
+    dual_coef_: Any
+    n_features_in_: int
+    feature_names_in_: NDArray[Any]
+    preparation_: Preparation
     kernel: Any
     gamma: Any
     degree: int
@@ -54,14 +59,14 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc
         return KernelChoice(self.kernel, self.gamma, self.degree, self.coef0)
 
     def _resources(self) -> Resources:
-        return resources_of(self.memory_budget, self.n_jobs)
+        return resources_of(self)
 
     def _forget_fit(self) -> None:
         """Remove what an earlier fit has left, so that a fit that fails leaves no fitted model."""
         for name in [n for n in vars(self) if n.endswith("_") and not n.startswith("_")]:
             delattr(self, name)
 
-    def _publish(self, fit: Fit, namespace_of: Array | None = None) -> Any:
+    def _publish(self, fit: Fit, namespace_of: Array | None = None) -> Self:
         """Keep the record, and set what follows from it as attributes.
 
         Arrays are published in the namespace and on the device of ``namespace_of``.
@@ -72,7 +77,6 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc
             "dual_coef_": fit.coef,
             "intercept_": fit.intercept,
             "support_": fit.support,
-            "n_iter_": fit.iterations,
         }
         if not fit.kernel.name == "precomputed":
             published["support_vectors_"] = fit.basis
@@ -114,7 +118,7 @@ def _calibrates(model: Any) -> bool:
     return model.calibration is not None
 
 
-class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
+class KernelClassifier(ClassifierMixin, KernelEstimator):
     """What classifiers say: decisions, probabilities, sets of classes."""
 
     calibration: str | None
@@ -167,7 +171,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
             return rows.write(self.record_, task.predict, out)
         return rows.apply(self.record_, task.predict, task.classes[:0], "predict")
 
-    @available_if(_calibrates)  # type: ignore[untyped-decorator]
+    @available_if(_calibrates)
     def predict_proba(self, X: Any) -> Any:
         """Return probabilities of the classes.
 
@@ -193,13 +197,13 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         empty = np.empty((0, self._task.n_classes))
         return rows.apply(self.record_, work, empty, "predict_proba")
 
-    @available_if(_calibrates)  # type: ignore[untyped-decorator]
+    @available_if(_calibrates)
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Return logarithms of `predict_proba`, shape (n, n_classes)."""
         p = self.predict_proba(X)
         return np.asarray(np.log(np.maximum(p, np.finfo(np.float64).tiny)))
 
-    @available_if(_calibrates)  # type: ignore[untyped-decorator]
+    @available_if(_calibrates)
     def predict_set(self, X: Any, coverage: float = 0.9) -> Any:
         """Return sets of classes that contain the right one with a given probability.
 
@@ -240,13 +244,11 @@ def _class_probabilities(found: Probabilities, task: Classes, raw: FloatArray) -
     return found.of(np.asarray(raw, dtype=np.float64), task.decide(raw))
 
 
-def _class_sets(
-    found: Probabilities, task: Classes, coverage: float, raw: FloatArray
-) -> BoolArray:
+def _class_sets(found: Probabilities, task: Classes, coverage: float, raw: FloatArray) -> BoolArray:
     return found.sets(np.asarray(raw, dtype=np.float64), task.decide(raw), coverage)
 
 
-class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):  # type: ignore[misc]
+class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
     """What regressors say: predictions, standard deviations, intervals."""
 
     @property

@@ -5,10 +5,16 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from lssvm._core.arrays import OnEvent
+from lssvm._core.errors import Stopped
 from lssvm._core.progress import Listener, Progress
+
+__all__ = ["CallbackSupportMixin", "listen", "reports"]
+
+Method = TypeVar("Method")
+Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -17,12 +23,9 @@ except ImportError:  # scikit-learn before 1.9
     class CallbackSupportMixin:  # type: ignore[no-redef]
         """Stands for scikit-learn's mixin where there is none: nothing can be registered."""
 
-    def with_callbacks(method: Any) -> Any:
+    def with_callbacks(method: Method) -> Method:
         """Return the method as it is."""
         return method
-
-
-Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 
 def reports(fit: Fit) -> Fit:
@@ -33,7 +36,7 @@ def reports(fit: Fit) -> Fit:
     stop the tuning (what is best so far is then used).
     """
 
-    @with_callbacks  # type: ignore[untyped-decorator]
+    @with_callbacks
     @functools.wraps(fit)
     def reported(model: Any, *args: Any, **kwargs: Any) -> Any:
         model.__dict__.pop("_listener", None)
@@ -52,7 +55,7 @@ def reports(fit: Fit) -> Fit:
         context.call_on_fit_task_end(estimator=model, X=X, y=y, reconstruction_attributes={})
         return fitted
 
-    return reported  # type: ignore[no-any-return]
+    return cast(Fit, reported)
 
 
 def listen(estimator: Any) -> Listener:
@@ -101,7 +104,7 @@ class _CallbackListener:
             self._room = None if self._room is None else self._room - 1
         if stop:
             self.stopped = True
-            raise KeyboardInterrupt("a callback has asked for a stop")
+            raise Stopped("a callback has asked for a stop")
 
     def _open(self, planned: int | None) -> None:
         self._room = planned

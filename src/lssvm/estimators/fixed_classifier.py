@@ -5,51 +5,40 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.random import RandomState
-from lssvm.codes import decode, make_code
-from lssvm.criteria.closed_form import is_criterion
-from lssvm.criteria.losses import Criterion, Misclassification
-from lssvm.data.scanning import is_stream
-from lssvm.estimators._anywhere import computed_anywhere
-from lssvm.estimators._callbacks import reports
-from lssvm.estimators._class_targets import ClassTargets
-from lssvm.estimators._fixed import FixedSizeModel
-from lssvm.estimators._lazy import is_lazy, lazy
-from lssvm.estimators._many import takes_rows
-from lssvm.estimators._problem import FixedProblem
-from lssvm.estimators._scoring import ScorerCriterion
-from lssvm.estimators._stream_classifier import Decide, StreamedClassifier, known_numbers
-from lssvm.estimators._threshold import ThresholdMixin
-from lssvm.estimators._uncertain_fixed import FixedProbabilityMixin
-from lssvm.estimators._validation import (
-    check_order,
-    check_weight,
-    class_totals,
-    distinct_values,
-)
-from lssvm.estimators.fixed_stream import write_predictions
+from lssvm.estimators.base import KernelClassifier
+from lssvm.estimators.callbacks import listen, reports
+from lssvm.estimators.new_rows import NewRows, published_like
+from lssvm.estimators.scan_opening import open_class_rows, open_new_rows
+from lssvm.estimators.scan_scores import accuracy
+from lssvm.recipes.fixed_settings import FixedSettings
+from lssvm.recipes.fixed_size import fit_fixed_size
+from lssvm.recipes.fixed_updates import add_rows, forget_rows, sparsity_path
+from lssvm.reductions import SparsityPath
+from lssvm.solvers import PCG
 
 
-@computed_anywhere(
-    *("fit", "partial_fit", "forget", "predict", "decision_function", "predict_proba"),
-    *("predict_log_proba", "predict_set", "score", "sparsity_path"),
-)
-class FixedSizeLSSVC(
-    StreamedClassifier,
-    ClassifierMixin,
-    ThresholdMixin,
-    ClassTargets,
-    FixedProbabilityMixin,
-    FixedSizeModel,
-):
+def takes_rows(estimator: Any) -> bool:
+    """Return True, or say why rows cannot be added to or removed from such a model."""
+    if isinstance(estimator.solver, PCG) or estimator.solver == "pcg":
+        raise InvalidInputError(
+            "solver='pcg' keeps no moments, so rows cannot be added or removed: use "
+            "solver='cholesky', or fit again."
+        )
+    loss = getattr(estimator, "loss", "squared")
+    if loss != "squared":
+        raise InvalidInputError(
+            f"loss={loss!r} weights every row by its residual, so rows cannot be added or removed "
+            "exactly: use loss='squared', or fit again."
+        )
+    return True
+
+
+class FixedSizeLSSVC(KernelClassifier):
     r"""Fixed-size least squares support vector classifier that tunes itself.
 
     Minimises :math:`\tfrac12 w^T w + \tfrac C2 \sum_i s_i (y_i - w^T \varphi(x_i) - b)^2` for
@@ -72,12 +61,11 @@ class FixedSizeLSSVC(
         the data most likely, and takes it where cross-validation is not against it.
     kernel : str, callable or Kernel, default="rbf"
         "rbf", "linear", "poly", "laplacian", "matern" or "nonstationary", a function of two
-        matrices of rows, or an object of `lssvm.kernels`.
+        matrices of rows, or an object of `lssvm.kernels`; one without gamma, such as
+        ``Matern(nu=2.5)``, takes that of the estimator.
         "linear" with at most n features needs no prototypes: the features are the inputs.
     degree : int, default=3
     coef0 : float, default=1.0
-    nu : {0.5, 1.5, 2.5}, default=1.5
-        Of the Matern kernel.
     selection : str, rule, callable or array, default="renyi"
         Which rows become prototypes: "renyi", "random", "kmeans", "rpcholesky", or what else
         `lssvm.prototypes.select_prototypes` takes; an array gives their indices, or the prototypes
@@ -88,9 +76,8 @@ class FixedSizeLSSVC(
         on the prototypes alone, which also chooses C and gamma (one pass over the data in all);
         the loss of "sv-l0" sees the prototypes only; "sd" is that dual model itself. The number of
         support vectors is the smallest whose cross-validated squared error is within one standard
-        error of the smallest, see `sparsity_path`; `lssvm.reductions.FixedSizeL0` has the options.
-    n_support : int or None, default=None
-        How many support vectors a reduction leaves, instead.
+        error of the smallest, see `sparsity_path`; `lssvm.reductions.FixedSizeL0` has the options,
+        such as a given number of support vectors.
     multiclass : {"auto", "ovo", "ova", "moc", "ecoc"}, array or Code, default="auto"
         Output code; see `lssvm.codes`. All problems of one-vs-all, minimum output coding and
         error-correcting codes are columns of one system; the pairs of one-vs-one are put together
@@ -106,7 +93,8 @@ class FixedSizeLSSVC(
         once, for data of which that is enough; rows of a scan are dealt by position
         (`lssvm.tuning.PositionFolds`); a splitter is used as it is.
     search : {"path", "grid", "shrinking", "csa"} or search object, default="path"
-        How (C, gamma) are searched; see `lssvm.tuning`.
+        How (C, gamma) are searched; see `lssvm.tuning`. An object such as
+        ``PathSearch(checkpoint="file")`` goes on where a stopped fit was.
     scoring : str, callable or None, default=None
         Any scikit-learn scorer; None is the accuracy, with what lies within half a standard error
         of the best value decided by the squared error. "press", "gcv", "rk" and "evidence" are
@@ -134,9 +122,6 @@ class FixedSizeLSSVC(
         Seeds prototypes, folds, searches and random codes; None is a fixed seed.
     verbose : int, default=0
         1 reports tuning on standard error.
-    checkpoint : str, path-like or None, default=None
-        File that keeps the evaluations of the tuning, from which a stopped fit is continued to the
-        same answer.
 
     Attributes
     ----------
@@ -180,6 +165,8 @@ class FixedSizeLSSVC(
         so many, of which the three best gammas were tried on all rows.
     peak_memory_ : int or None
         When fitted to a scan: the most memory, in bytes, that the process has had up to then.
+    record_ : Fit
+        All of the above as one frozen record, which model files, exports and reports read.
     n_features_in_, feature_names_in_
 
     Notes
@@ -196,7 +183,7 @@ class FixedSizeLSSVC(
     Examples
     --------
     >>> from lssvm.datasets import load_ripley
-    >>> from lssvm.estimators.fixed_classifier import FixedSizeLSSVC
+    >>> from lssvm import FixedSizeLSSVC
     >>> ripley = load_ripley()
     >>> X, y = ripley.data, ripley.target
     >>> model = FixedSizeLSSVC(30).fit(X[ripley.train], y[ripley.train])
@@ -213,10 +200,8 @@ class FixedSizeLSSVC(
         kernel: Any = "rbf",
         degree: int = 3,
         coef0: float = 1.0,
-        nu: float = 1.5,
         selection: Any = "renyi",
         reduction: Any = None,
-        n_support: int | None = None,
         multiclass: Any = "auto",
         decoding: str | None = None,
         targets: Any = "label",
@@ -226,13 +211,12 @@ class FixedSizeLSSVC(
         scoring: Any = None,
         threshold: str = "zero",
         calibration: str | None = "auto",
-        solver: str = "auto",
+        solver: Any = "auto",
         device: Any = None,
         memory_budget: Any = None,
         n_jobs: int | None = None,
         random_state: RandomState = None,
         verbose: int = 0,
-        checkpoint: Any = None,
     ) -> None:
         self.n_prototypes = n_prototypes
         self.C = C
@@ -240,10 +224,8 @@ class FixedSizeLSSVC(
         self.kernel = kernel
         self.degree = degree
         self.coef0 = coef0
-        self.nu = nu
         self.selection = selection
         self.reduction = reduction
-        self.n_support = n_support
         self.multiclass = multiclass
         self.decoding = decoding
         self.targets = targets
@@ -259,7 +241,12 @@ class FixedSizeLSSVC(
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
-        self.checkpoint = checkpoint
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.array_api_support = True
+        tags.input_tags.sparse = False
+        return tags
 
     @reports
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> FixedSizeLSSVC:
@@ -280,29 +267,11 @@ class FixedSizeLSSVC(
         """
         self._forget_fit()
         self._check_calibration()
-        self._check_threshold()
-        if is_stream(X):
-            self._fit_stream(X, y, sample_weight)
-        else:
-            X, y, weight, support, given = self._check(X, y, sample_weight, reset=True)
-            self._set_classes(distinct_values(y))
-            labels = known_numbers(y, self.classes_)
-            self._fit_problem(self._problem(given, X, y, labels, weight, support))
-        if self.threshold == "cv":
-            self._move_thresholds()
-        return self
+        ask, tell = FixedSettings.of(self), listen(self)
+        rows, task = open_class_rows(self, X, y, sample_weight, tell)
+        return self._publish(fit_fixed_size(rows, task, ask, tell), published_like(rows))
 
-    def _set_classes(self, classes: NDArray[Any]) -> None:
-        if len(classes) < 2:
-            raise InvalidInputError(
-                f"A classifier needs at least 2 classes but y has only one class: "
-                f"{classes.tolist()} (rows of weight zero do not count)."
-            )
-        self.classes_ = classes
-        self.code_ = make_code(self.multiclass, len(classes), self.random_state or 0)
-        self.threshold_ = np.zeros(self.code_.n_problems)
-
-    @available_if(takes_rows)  # type: ignore[untyped-decorator]
+    @available_if(takes_rows)
     def partial_fit(
         self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
     ) -> FixedSizeLSSVC:
@@ -326,19 +295,20 @@ class FixedSizeLSSVC(
             Itself.
         """
         fitted = self.__sklearn_is_fitted__()
-        if classes is not None and not (is_stream(X) and not fitted):
-            known = self.classes_ if fitted else np.unique(np.asarray(y))
-            if not np.array_equal(np.unique(np.asarray(classes)), known):
+        known = self.classes_ if fitted else None if y is None else np.unique(np.asarray(y))
+        if classes is not None and known is not None:
+            named = np.unique(np.asarray(classes))
+            if not np.array_equal(named, known):
                 raise InvalidInputError(
-                    f"classes={np.unique(np.asarray(classes)).tolist()} but the model has seen "
-                    f"{known.tolist()}: the first rows have to show every class, because they "
-                    "choose the prototypes and the output code."
+                    f"classes={named.tolist()} but the model has seen {known.tolist()}: the first "
+                    "rows have to show every class, because they choose the prototypes and the "
+                    "output code."
                 )
         if not fitted:
             return self.fit(X, y, sample_weight)
-        return self._change(X, y, sample_weight, 1)
+        return self._change(add_rows, X, y, sample_weight)
 
-    @available_if(takes_rows)  # type: ignore[untyped-decorator]
+    @available_if(takes_rows)
     def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> FixedSizeLSSVC:
         """Remove rows that the model has learned; exactly a fit without them.
 
@@ -355,85 +325,13 @@ class FixedSizeLSSVC(
             Itself.
         """
         check_is_fitted(self)
-        return self._change(X, y, sample_weight, -1)
+        return self._change(forget_rows, X, y, sample_weight)
 
-    def _change(self, X: Any, y: Any, sample_weight: Any, sign: int) -> FixedSizeLSSVC:
-        if is_stream(X) or hasattr(self, "preparation_"):
-            self._update(self._stream_update(X, y, sample_weight), sign)
-        else:
-            X, y, weight, support, given = self._check(X, y, sample_weight, reset=False)
-            labels = known_numbers(y, self.classes_)
-            self._update(self._problem(given, X, y, labels, weight, support), sign)
-        return self
-
-    def _check(
-        self, X: Any, y: Any, sample_weight: Any, *, reset: bool
-    ) -> tuple[Any, Any, Any, Any, Any]:
-        """Return the rows of positive weight, and what was given."""
-        # Rows are read in blocks: one after the other in memory.
-        types = [np.float64, np.float32]
-        X, y = validate_data(self, X, y, reset=reset, dtype=types, order="C")
-        y = column_or_1d(y, warn=True)
-        check_order(y)
-        check_classification_targets(y)
-        given = (X, y)
-        weight = check_weight(sample_weight, X.shape[0])
-        support = None
-        if weight is not None:
-            support = np.flatnonzero(weight > 0)
-            X, y, weight = X[support], y[support], weight[support]
-        return X, y, weight, support, given
-
-    def _problem(
-        self, given: Any, X: Any, y: Any, labels: IntArray, weight: Any, support: Any
-    ) -> FixedProblem:
-        counts = class_totals(labels, weight, len(self.classes_))
-        table = self._table(labels, counts)
-        rows = weight
-        if np.any(table.factors != 1.0):
-            rows = table.factors[labels] if weight is None else weight * table.factors[labels]
-
-        def criterion() -> Criterion:
-            if self.scoring is None or is_criterion(self.scoring):
-                return Misclassification(labels, self._decide, rows)
-            return ScorerCriterion(self.scoring, X, y, self._finish, self.classes_, rows)
-
-        Y = table.looked_up
-        if self._splits_classes():
-            return FixedProblem(given, X, Y, weight, labels, table, support, criterion)
-        return FixedProblem(given, X, Y, rows, labels, None, support, criterion)
-
-    def _values(self, raw: FloatArray) -> FloatArray:
-        """Return one value for two classes, positive for ``classes_[1]``, else one per class."""
-        if len(self.classes_) == 2:
-            return np.asarray(raw[:, 0] * self.code_.matrix[1, 0])
-        return np.asarray(decode(self.code_, raw, self.decoding))
-
-    def _decide(self, raw: Any) -> Any:
-        return Decide(self.code_, self.decoding)(raw)
-
-    def _finish(self, raw: FloatArray) -> tuple[Any, Any]:
-        """Return labels and decision values for raw outputs."""
-        return self.classes_[self._decide(raw)], self._values(raw)
-
-    def decision_function(self, X: Any) -> FloatArray:
-        """Return how clearly each row belongs to each class.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
-
-        Returns
-        -------
-        array of shape (n,) or (n, n_classes)
-            Two classes: the output of the model, positive for ``classes_[1]``. More: the decoded
-            class scores, whose largest is the prediction.
-        """
-        check_is_fitted(self)
-        q = len(self.classes_)
-        if is_lazy(X):
-            return lazy(self, X, "decision_function", np.empty((0, q) if q > 2 else 0))  # type: ignore[no-any-return]
-        return self._values(self._raw_scores(X))
+    def _change(self, change: Any, X: Any, y: Any, sample_weight: Any) -> FixedSizeLSSVC:
+        rows, _ = open_class_rows(self, X, y, sample_weight, listen(self), self._task)
+        fit = change(self.record_, rows, self._resources())
+        self.__dict__.pop("sparsity_paths_", None)
+        return self._publish(fit, self.dual_coef_)
 
     def predict(self, X: Any, out: Any = None) -> Any:
         """Predict the classes of new rows.
@@ -449,13 +347,58 @@ class FixedSizeLSSVC(
         -------
         array of shape (n,), or the path
         """
+        return self._predict_classes(X, out)
 
-        def finish(raw: FloatArray) -> NDArray[Any]:
-            return np.asarray(self.classes_[self._decide(raw)])
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return the share of rows whose class is right.
 
+        Parameters
+        ----------
+        X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
+        y : array-like of shape (n,)
+            Not with a scan.
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        float
+        """
+        return accuracy(self, X, y, sample_weight)
+
+    def sparsity_path(self) -> SparsityPath | list[SparsityPath]:
+        r"""Return the cross-validated error against the number of support vectors.
+
+        Returns
+        -------
+        SparsityPath
+            With ``sizes``, ``mean`` and ``std_error`` of the squared error, the ``chosen`` size by
+            the one-standard-error rule and ``supports``. A list of them, one per output, where the
+            reduction has ``joint=False``.
+
+        Notes
+        -----
+        Section V of [Mall2014]_. From the moments of the folds that `fit` has seen, without a pass
+        over the data: about 15 v m^3 operations for v folds. A model that was reduced has computed
+        it already. A model that was not keeps the moments of the folds (v m^2 numbers) where they
+        take at most 5 % of ``memory_budget``, until it is pickled or rows are added.
+
+        The error is the squared error of the outputs, for classes too (their targets are +1 and
+        -1): moments give no other. `score` on held-out rows tells the accuracy.
+
+        Examples
+        --------
+        >>> from lssvm import FixedSizeLSSVC
+        >>> from lssvm.datasets import load_ripley
+        >>> ripley = load_ripley()
+        >>> X, y = ripley.data[ripley.train], ripley.target[ripley.train]
+        >>> path = FixedSizeLSSVC(60).fit(X, y).sparsity_path()
+        >>> path.chosen < 20
+        True
+        """
         check_is_fitted(self)
-        if out is not None:
-            return write_predictions(self, X, finish, out)
-        if is_lazy(X):
-            return lazy(self, X, "predict", self.classes_[:0])
-        return finish(self._raw_scores(X))
+        self.record_, paths = sparsity_path(self.record_, FixedSettings.of(self).reduced_C_grid())
+        self.sparsity_paths_ = paths
+        return paths[0] if len(paths) == 1 else list(paths)
+
+    def _new_rows(self, X: Any) -> NewRows:
+        return open_new_rows(self, X)

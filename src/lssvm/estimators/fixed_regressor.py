@@ -1,56 +1,26 @@
-"""`FixedSizeLSSVR`: prototypes, primal solution and self-tuning for function estimation."""
+"""`FixedSizeLSSVR`: prototypes, primal solution and self-tuning for regression."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from lssvm._core.arrays import FloatArray
-from lssvm._core.errors import InvalidInputError
 from lssvm._core.random import RandomState
-from lssvm.criteria.closed_form import is_criterion
-from lssvm.criteria.losses import AbsoluteError, Criterion, SquaredError
-from lssvm.data.scanning import is_stream
-from lssvm.estimators._anywhere import computed_anywhere
-from lssvm.estimators._callbacks import reports
-from lssvm.estimators._fixed import FixedSizeModel
-from lssvm.estimators._lazy import is_lazy, lazy
-from lssvm.estimators._many import takes_rows
-from lssvm.estimators._problem import FixedProblem
-from lssvm.estimators._robust import RobustFixed, check_loss
-from lssvm.estimators._scoring import ScorerCriterion
-from lssvm.estimators._stream_regressor import StreamedRegressor
-from lssvm.estimators._uncertain_fixed import FixedIntervalMixin
-from lssvm.estimators._validation import check_weight, warn_of_offset
-from lssvm.estimators.fixed_stream import write_predictions
+from lssvm.estimators.base import KernelRegressor
+from lssvm.estimators.callbacks import listen, reports
+from lssvm.estimators.fixed_classifier import takes_rows
+from lssvm.estimators.new_rows import NewRows, published_like
+from lssvm.estimators.scan_opening import open_new_rows, open_number_rows
+from lssvm.estimators.scan_scores import r_squared
+from lssvm.recipes.fixed_settings import FixedSettings
+from lssvm.recipes.fixed_size import fit_fixed_size
+from lssvm.recipes.fixed_updates import add_rows, forget_rows, sparsity_path
+from lssvm.reductions import SparsityPath
 
 
-def _updates(model: Any) -> bool:
-    """Say whether rows can be added and removed, or raise why not."""
-    if model.loss != "squared":
-        raise InvalidInputError(
-            f"loss={model.loss!r} weights every row by its residual, so rows cannot be added or "
-            "removed exactly: use loss='squared', or fit again."
-        )
-    return takes_rows(model)
-
-
-@computed_anywhere(
-    *("fit", "partial_fit", "forget", "predict", "predict_interval", "noise_variance_", "score"),
-    "sparsity_path",
-)
-class FixedSizeLSSVR(
-    StreamedRegressor,
-    MultiOutputMixin,
-    RegressorMixin,
-    FixedIntervalMixin,
-    RobustFixed,
-    FixedSizeModel,
-):
+class FixedSizeLSSVR(KernelRegressor):
     r"""Fixed-size least squares support vector regression that tunes itself.
 
     Minimises :math:`\tfrac12 w^T w + \tfrac C2 \sum_i s_i L(y_i - w^T \varphi(x_i) - b)` over the
@@ -71,12 +41,11 @@ class FixedSizeLSSVR(
         the data most likely, and takes it where cross-validation is not against it.
     kernel : str, callable or Kernel, default="rbf"
         "rbf", "linear", "poly", "laplacian", "matern" or "nonstationary", a function of two
-        matrices of rows, or an object of `lssvm.kernels`.
+        matrices of rows, or an object of `lssvm.kernels`; one without gamma, such as
+        ``Matern(nu=2.5)``, takes that of the estimator.
         "linear" with at most n features needs no prototypes: the features are the inputs.
     degree : int, default=3
     coef0 : float, default=1.0
-    nu : {0.5, 1.5, 2.5}, default=1.5
-        Of the Matern kernel.
     selection : str, rule, callable or array, default="renyi"
         Which rows become prototypes: "renyi", "random", "kmeans", "rpcholesky", or what else
         `lssvm.prototypes.select_prototypes` takes; an array gives
@@ -88,9 +57,8 @@ class FixedSizeLSSVR(
         on the prototypes alone, which also chooses C and gamma (one pass over the data in all);
         the loss of "sv-l0" sees the prototypes only; "sd" is that dual model itself. The number of
         support vectors is the smallest whose cross-validated squared error is within one standard
-        error of the smallest, see `sparsity_path`; `lssvm.reductions.FixedSizeL0` has the options.
-    n_support : int or None, default=None
-        How many support vectors a reduction leaves, instead.
+        error of the smallest, see `sparsity_path`; `lssvm.reductions.FixedSizeL0` has the options,
+        such as a given number of support vectors.
     loss : {"squared", "huber", "absolute", "weighted"}, default="squared"
         L above. The others keep gross errors in the targets from bending the model, see
         `lssvm.solvers.robust_weights`: Huber's loss bends at 1.345 robust standard deviations of
@@ -106,7 +74,8 @@ class FixedSizeLSSVR(
         that is enough; rows of a scan are dealt by position (`lssvm.tuning.PositionFolds`); a
         splitter is used as it is.
     search : {"path", "grid", "shrinking", "csa"} or search object, default="path"
-        How (C, gamma) are searched; see `lssvm.tuning`.
+        How (C, gamma) are searched; see `lssvm.tuning`. An object such as
+        ``PathSearch(checkpoint="file")`` goes on where a stopped fit was.
     scoring : str, callable or None, default=None
         Any scikit-learn scorer; None is the mean squared error, for a robust loss the mean
         absolute error. "press", "gcv", "rk" and "evidence" are criteria without folds, see
@@ -127,9 +96,6 @@ class FixedSizeLSSVR(
         Seeds prototypes, folds and searches; None is a fixed seed.
     verbose : int, default=0
         1 reports tuning on standard error.
-    checkpoint : str, path-like or None, default=None
-        File that keeps the evaluations of the tuning, from which a stopped fit is continued to the
-        same answer.
 
     Attributes
     ----------
@@ -179,6 +145,8 @@ class FixedSizeLSSVR(
         so many, of which the three best gammas were tried on all rows.
     peak_memory_ : int or None
         When fitted to a scan: the most memory, in bytes, that the process has had up to then.
+    record_ : Fit
+        All of the above as one frozen record, which model files, exports and reports read.
     n_features_in_, feature_names_in_
 
     Notes
@@ -194,7 +162,7 @@ class FixedSizeLSSVR(
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.estimators.fixed_regressor import FixedSizeLSSVR
+    >>> from lssvm import FixedSizeLSSVR
     >>> X = np.linspace(0, 6, 400)[:, None]
     >>> model = FixedSizeLSSVR(20).fit(X, np.sin(X[:, 0]))
     >>> bool(model.score(X, np.sin(X[:, 0])) > 0.999), model.dual_coef_.shape
@@ -210,21 +178,18 @@ class FixedSizeLSSVR(
         kernel: Any = "rbf",
         degree: int = 3,
         coef0: float = 1.0,
-        nu: float = 1.5,
         selection: Any = "renyi",
         reduction: Any = None,
-        n_support: int | None = None,
         loss: str = "squared",
         cv: Any = 10,
         search: Any = "path",
         scoring: Any = None,
-        solver: str = "auto",
+        solver: Any = "auto",
         device: Any = None,
         memory_budget: Any = None,
         n_jobs: int | None = None,
         random_state: RandomState = None,
         verbose: int = 0,
-        checkpoint: Any = None,
     ) -> None:
         self.n_prototypes = n_prototypes
         self.C = C
@@ -232,10 +197,8 @@ class FixedSizeLSSVR(
         self.kernel = kernel
         self.degree = degree
         self.coef0 = coef0
-        self.nu = nu
         self.selection = selection
         self.reduction = reduction
-        self.n_support = n_support
         self.loss = loss
         self.cv = cv
         self.search = search
@@ -246,7 +209,12 @@ class FixedSizeLSSVR(
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
-        self.checkpoint = checkpoint
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.array_api_support = True
+        tags.input_tags.sparse = False
+        return tags
 
     @reports
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> FixedSizeLSSVR:
@@ -265,16 +233,11 @@ class FixedSizeLSSVR(
             Itself.
         """
         self._forget_fit()
-        check_loss(self)
-        if is_stream(X):
-            self._fit_stream(X, y, sample_weight)
-            return self
-        problem = self._problem(X, y, sample_weight, reset=True)
-        self._single = problem.given[1].ndim == 1
-        self._fit_problem(problem)
-        return self
+        ask, tell = FixedSettings.of(self), listen(self)
+        rows, task = open_number_rows(self, X, y, sample_weight, tell)
+        return self._publish(fit_fixed_size(rows, task, ask, tell), published_like(rows))
 
-    @available_if(_updates)  # type: ignore[untyped-decorator]
+    @available_if(takes_rows)
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> FixedSizeLSSVR:
         """Add rows; prototypes, C and gamma stay as they are.
 
@@ -294,9 +257,9 @@ class FixedSizeLSSVR(
         """
         if not self.__sklearn_is_fitted__():
             return self.fit(X, y, sample_weight)
-        return self._change(X, y, sample_weight, 1)
+        return self._change(add_rows, X, y, sample_weight)
 
-    @available_if(_updates)  # type: ignore[untyped-decorator]
+    @available_if(takes_rows)
     def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> FixedSizeLSSVR:
         """Remove rows that the model has learned; exactly a fit without them.
 
@@ -313,63 +276,13 @@ class FixedSizeLSSVR(
             Itself.
         """
         check_is_fitted(self)
-        return self._change(X, y, sample_weight, -1)
+        return self._change(forget_rows, X, y, sample_weight)
 
-    def _change(self, X: Any, y: Any, sample_weight: Any, sign: int) -> FixedSizeLSSVR:
-        if is_stream(X) or hasattr(self, "preparation_"):
-            self._update(self._stream_update(X, y, sample_weight), sign)
-            return self
-        problem = self._problem(X, y, sample_weight, reset=False)
-        if problem.Y.shape[1] != self.dual_coef_.shape[1]:
-            raise InvalidInputError(
-                f"y has {problem.Y.shape[1]} outputs but the model was fitted with "
-                f"{self.dual_coef_.shape[1]}: give as many."
-            )
-        self._update(problem, sign)
-        return self
-
-    def _problem(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> FixedProblem:
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            reset=reset,
-            dtype=[np.float64, np.float32],
-            order="C",  # rows are read in blocks
-            multi_output=True,
-            y_numeric=True,
-        )
-        y = np.asarray(y, dtype=np.float64)
-        given = (X, y)
-        weight = check_weight(sample_weight, X.shape[0])
-        support = None
-        if weight is not None:
-            support = np.flatnonzero(weight > 0)
-            X, y, weight = X[support], y[support], weight[support]
-        warn_of_offset(y.reshape(len(y), -1))
-        return self._in_memory(X, y, weight, support, given)
-
-    def _in_memory(
-        self, X: Any, y: Any, weight: Any, support: Any, given: Any = None
-    ) -> FixedProblem:
-        """Return the problem of rows in memory."""
-        Y = y.reshape(len(y), -1)
-
-        def criterion() -> Criterion:
-            if self.scoring is None or is_criterion(self.scoring):
-                kind = SquaredError if self.loss == "squared" else AbsoluteError
-                return kind(Y, weight)
-            return self._scored(X, Y, weight)
-
-        given = (X, y) if given is None else given
-        return FixedProblem(given, X, Y, weight, None, None, support, criterion)
-
-    def _scored(self, X: Any, Y: FloatArray, weight: FloatArray | None) -> Criterion:
-        def finish(raw: FloatArray) -> tuple[Any, Any]:
-            return (raw[:, 0] if Y.shape[1] == 1 else raw), None
-
-        truth = Y[:, 0] if Y.shape[1] == 1 else Y
-        return ScorerCriterion(self.scoring, X, truth, finish, None, weight)
+    def _change(self, change: Any, X: Any, y: Any, sample_weight: Any) -> FixedSizeLSSVR:
+        rows, _ = open_number_rows(self, X, y, sample_weight, listen(self), self._task)
+        fit = change(self.record_, rows, self._resources())
+        self.__dict__.pop("sparsity_paths_", None)
+        return self._publish(fit, self.dual_coef_)
 
     def predict(
         self, X: Any, return_std: bool = False, return_cov: bool = False, out: Any = None
@@ -401,12 +314,45 @@ class FixedSizeLSSVR(
         The first error bars take 5 m^3 operations, later ones 4 m^2 a row, in blocks; see
         `lssvm.uncertainty.FixedPosterior`.
         """
+        return self._predict_numbers(X, return_std, return_cov, out)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return the coefficient of determination R^2.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
+        y : array-like of shape (n,) or (n, n_outputs)
+            Not with a scan.
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        float
+        """
+        return r_squared(self, X, y, sample_weight)
+
+    def sparsity_path(self) -> SparsityPath | list[SparsityPath]:
+        r"""Return the cross-validated error against the number of support vectors.
+
+        Returns
+        -------
+        SparsityPath
+            With ``sizes``, ``mean`` and ``std_error`` of the squared error, the ``chosen`` size by
+            the one-standard-error rule and ``supports``. A list of them, one per output, where the
+            reduction has ``joint=False``.
+
+        Notes
+        -----
+        Section V of [Mall2014]_. From the moments of the folds that `fit` has seen, without a pass
+        over the data: about 15 v m^3 operations for v folds. A model that was reduced has computed
+        it already. A model that was not keeps the moments of the folds (v m^2 numbers) where they
+        take at most 5 % of ``memory_budget``, until it is pickled or rows are added.
+        """
         check_is_fitted(self)
-        if out is None and is_lazy(X) and not (return_std or return_cov):
-            shape = 0 if self._single else (0, self.dual_coef_.shape[1])
-            return lazy(self, X, "predict", np.empty(shape))
-        if out is None:
-            return self._predict(X, return_std, return_cov)
-        if return_std or return_cov:
-            raise InvalidInputError("out= takes predictions alone: ask for error bars without it.")
-        return write_predictions(self, X, lambda raw: raw[:, 0] if self._single else raw, out)
+        self.record_, paths = sparsity_path(self.record_, FixedSettings.of(self).reduced_C_grid())
+        self.sparsity_paths_ = paths
+        return paths[0] if len(paths) == 1 else list(paths)
+
+    def _new_rows(self, X: Any) -> NewRows:
+        return open_new_rows(self, X)

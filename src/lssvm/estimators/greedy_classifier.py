@@ -2,34 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import copy
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from lssvm._core.arrays import FloatArray
-from lssvm._core.errors import InvalidInputError
 from lssvm._core.random import RandomState
-from lssvm.codes import decode, groups, make_code, targets
-from lssvm.criteria.dual import Group
-from lssvm.criteria.losses import Misclassification, SquaredError
-from lssvm.estimators._callbacks import reports
-from lssvm.estimators._greedy import GreedyModel, GreedyProblem
-from lssvm.estimators._uncertain import ProbabilityMixin
-from lssvm.estimators._validation import (
-    check_kernel_matrix,
-    check_option,
-    check_weight,
-    class_weights,
-)
-from lssvm.uncertainty import OutOfFold
+from lssvm.estimators.base import KernelClassifier
+from lssvm.estimators.callbacks import listen, reports
+from lssvm.estimators.opening import open_classes
+from lssvm.recipes.greedy import fit_greedy, truncate_fit
+from lssvm.recipes.greedy_settings import GreedySettings
 
 
-class GreedyLSSVC(ClassifierMixin, ProbabilityMixin, GreedyModel):
+class GreedyLSSVC(KernelClassifier):
     r"""Sparse least squares support vector classifier, built one basis function at a time.
 
     FSALS-SVM and, with ``candidates=146``, PFSALS-SVM of [Jiao2007]_. The dual of the LS-SVM,
@@ -49,12 +35,11 @@ class GreedyLSSVC(ClassifierMixin, ProbabilityMixin, GreedyModel):
         Width of rbf, laplacian and matern, scale of poly; as in `sklearn.svm.SVC`.
     kernel : str, callable or Kernel, default="rbf"
         "rbf", "linear", "poly", "laplacian", "matern" or "precomputed", a function of two matrices
-        of rows, or an object of `lssvm.kernels`.
+        of rows, or an object of `lssvm.kernels`, such as ``Matern(nu=2.5)``, which takes gamma
+        where it has none.
     degree : int, default=3
         Of the polynomial kernel (gamma x'z + coef0)^degree.
     coef0 : float, default=1.0
-    nu : {0.5, 1.5, 2.5}, default=1.5
-        Of the Matern kernel.
     fit_intercept : bool, default=True
         Whether there is a bias b.
     epsilon : float, default=0.5
@@ -148,7 +133,6 @@ class GreedyLSSVC(ClassifierMixin, ProbabilityMixin, GreedyModel):
         kernel: Any = "rbf",
         degree: int = 3,
         coef0: float = 1.0,
-        nu: float = 1.5,
         fit_intercept: bool = True,
         epsilon: float = 0.5,
         criterion: str = "fsals",
@@ -170,7 +154,6 @@ class GreedyLSSVC(ClassifierMixin, ProbabilityMixin, GreedyModel):
         self.kernel = kernel
         self.degree = degree
         self.coef0 = coef0
-        self.nu = nu
         self.fit_intercept = fit_intercept
         self.epsilon = epsilon
         self.criterion = criterion
@@ -204,124 +187,34 @@ class GreedyLSSVC(ClassifierMixin, ProbabilityMixin, GreedyModel):
         GreedyLSSVC
             Itself.
         """
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse="csr" if self._accepts_sparse() else False,
-            dtype=[np.float64, np.float32],
-        )
-        y = column_or_1d(y, warn=True)
-        check_classification_targets(y)
+        self._forget_fit()
         self._check_calibration()
-        if self._precomputed():
-            check_kernel_matrix(X)
-        self._check_epsilon()
-        if self.decoding is not None:
-            check_option("decoding", self.decoding, ("hamming", "loss"))
-        weight = check_weight(sample_weight, X.shape[0])
-        support = np.arange(X.shape[0])
-        if weight is not None:
-            support = np.flatnonzero(weight > 0)
-            X, y, weight = X[support], y[support], weight[support]
-        self.classes_, labels = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise InvalidInputError(
-                f"A classifier needs at least 2 classes but y has only one class: "
-                f"{self.classes_.tolist()} (rows of weight zero do not count)."
-            )
-        weight = self._class_weighted(labels, weight)
-        self.code_ = make_code(self.multiclass, len(self.classes_), self.random_state or 0)
-        labels = labels.astype(np.intp)
-        Y = targets(self.code_, labels)
-        parts = [Group(g.columns, g.rows) for g in groups(self.code_, labels)]
-        wrong, squares = Misclassification(labels, self._decide, weight), SquaredError(Y, weight)
-
-        def losses(predictions: FloatArray) -> FloatArray:
-            everyone = np.arange(len(labels))
-            seen = np.where(Y != 0, predictions, 0.0)  # the squares of one-vs-one: its own rows
-            return np.column_stack([wrong(predictions, everyone), squares(seen, everyone)])
-
-        centre = np.zeros(Y.shape[1])
-        self._fit_problem(GreedyProblem(X, Y, parts, weight, support, losses, centre))
-        self._cache: dict[str, Any] = {}
-        self._left = None
-        if self.calibration is not None:
-            self._left = OutOfFold(self.__dict__.pop("_held"), labels, weight)
+        sparse = self._kernel_choice().accepts_sparse
+        rows, task = open_classes(self, X, y, sample_weight, sparse=sparse)
+        self._publish(fit_greedy(rows, task, GreedySettings.of(self), listen(self)))
         return self
 
-    def _wants_left_out(self) -> bool:
-        return self.calibration is not None
+    def truncate(self, n: int) -> GreedyLSSVC:
+        """Return the model of the first basis functions of every problem.
 
-    def _remember(self, left_out: Callable[[], FloatArray]) -> None:
-        if self.calibration is not None:
-            self._held = left_out()
-
-    def _make_out_of_fold(self) -> OutOfFold:
-        if self._left is None:
-            raise InvalidInputError(
-                "truncate leaves no rows to calibrate probabilities on: fit with max_support "
-                "instead."
-            )
-        return self._left
-
-    def _check_epsilon(self) -> None:
-        """Refuse an epsilon that the empty model satisfies already."""
-        number = isinstance(self.epsilon, (int, float, np.number))
-        if self.criterion == "fsals" and number and self.epsilon >= 1:
-            raise InvalidInputError(
-                f"epsilon={self.epsilon!r} is not usable: a model without any basis function is "
-                "within 1 of the labels +1 and -1, so give a number below 1 (0.5 is usual)."
-            )
-
-    def _class_weighted(self, labels: NDArray[Any], weight: Any) -> Any:
-        factors = class_weights(self.class_weight, self.classes_, labels, weight)
-        if factors is None:
-            return weight
-        if not np.all(factors > 0):
-            raise InvalidInputError(
-                "class_weight is zero for a whole class: give every class a positive weight, "
-                "or remove its rows."
-            )
-        return factors if weight is None else weight * factors
-
-    def _scores(self, raw: FloatArray) -> FloatArray:
-        """Return one score for two classes, positive for ``classes_[1]``, else one per class."""
-        if len(self.classes_) == 2:
-            return np.asarray(raw[:, 0] * self.code_.matrix[1, 0])
-        return np.asarray(decode(self.code_, raw, self.decoding))
-
-    def _decide(self, raw: FloatArray) -> NDArray[np.intp]:
-        scores = self._scores(raw)
-        chosen = scores > 0 if scores.ndim == 1 else np.argmax(scores, axis=1)
-        return np.asarray(chosen, dtype=np.intp)
-
-    def decision_function(self, X: Any) -> FloatArray:
-        """Return how clearly each row belongs to each class.
+        Exactly what `fit` would have given with ``max_support=n`` (without held-out rows): no
+        training data are needed.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, d)
+        n : int
+            Largest number of basis functions per problem.
 
         Returns
         -------
-        array of shape (n,) or (n, n_classes)
-            Two classes: the output of eq. (5), positive for ``classes_[1]``. More: the decoded
-            class scores, whose largest is the prediction.
+        GreedyLSSVC
+            A fitted copy; this one stays as it is.
+
+        Notes
+        -----
+        m^3/3 operations for each problem of m basis functions (m^2 for "kmp" and "sggp").
         """
-        return self._scores(self._raw_scores(X))
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Predict the classes of new rows.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-            The (n, n_train) kernel rows for ``kernel="precomputed"``.
-
-        Returns
-        -------
-        array of shape (n,)
-        """
-        raw = self._raw_scores(X)
-        return np.asarray(self.classes_[self._decide(raw)])
+        check_is_fitted(self)
+        small = copy.copy(self)
+        small._publish(truncate_fit(self.record_, n))
+        return small

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
-import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.arrays import FloatArray
 from lssvm._core.random import RandomState
-from lssvm.criteria.dual import Group
-from lssvm.criteria.losses import SquaredError
-from lssvm.estimators._callbacks import reports
-from lssvm.estimators._greedy import GreedyModel, GreedyProblem
-from lssvm.estimators._validation import check_kernel_matrix, check_weight
+from lssvm.estimators.base import KernelEstimator
+from lssvm.estimators.callbacks import listen, reports
+from lssvm.estimators.opening import open_numbers
+from lssvm.recipes.greedy import fit_greedy, truncate_fit
+from lssvm.recipes.greedy_settings import GreedySettings
 
 
-class GreedyLSSVR(MultiOutputMixin, RegressorMixin, GreedyModel):
+class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
     r"""Sparse least squares support vector regression, built one basis function at a time.
 
     The algorithms of [Jiao2007]_, written there for the labels +1 and -1, with real targets: the
@@ -32,12 +32,11 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, GreedyModel):
         Width of rbf, laplacian and matern, scale of poly; as in `sklearn.svm.SVR`.
     kernel : str, callable or Kernel, default="rbf"
         "rbf", "linear", "poly", "laplacian", "matern" or "precomputed", a function of two matrices
-        of rows, or an object of `lssvm.kernels`.
+        of rows, or an object of `lssvm.kernels`, such as ``Matern(nu=2.5)``, which takes gamma
+        where it has none.
     degree : int, default=3
         Of the polynomial kernel (gamma x'z + coef0)^degree.
     coef0 : float, default=1.0
-    nu : {0.5, 1.5, 2.5}, default=1.5
-        Of the Matern kernel.
     fit_intercept : bool, default=True
         Whether there is a bias b.
     epsilon : float, default=0.1
@@ -117,7 +116,6 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, GreedyModel):
         kernel: Any = "rbf",
         degree: int = 3,
         coef0: float = 1.0,
-        nu: float = 1.5,
         fit_intercept: bool = True,
         epsilon: float = 0.1,
         criterion: str = "fsals",
@@ -135,7 +133,6 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, GreedyModel):
         self.kernel = kernel
         self.degree = degree
         self.coef0 = coef0
-        self.nu = nu
         self.fit_intercept = fit_intercept
         self.epsilon = epsilon
         self.criterion = criterion
@@ -164,37 +161,10 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, GreedyModel):
         GreedyLSSVR
             Itself.
         """
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse="csr" if self._accepts_sparse() else False,
-            dtype=[np.float64, np.float32],
-            multi_output=True,
-            y_numeric=True,
-        )
-        if self._precomputed():
-            check_kernel_matrix(X)
-        y = np.asarray(y, dtype=np.float64)
-        weight = check_weight(sample_weight, X.shape[0])
-        support = np.arange(X.shape[0])
-        if weight is not None:
-            support = np.flatnonzero(weight > 0)
-            X, y, weight = X[support], y[support], weight[support]
-        self._single = y.ndim == 1
-        Y = y.reshape(len(support), -1)
-        centre = np.zeros(Y.shape[1])
-        if self.fit_intercept:
-            centre = np.average(Y, axis=0, weights=weight)
-        Y = Y - centre
-        squares = SquaredError(Y, weight)
-
-        def losses(predictions: FloatArray) -> FloatArray:
-            loss = squares(predictions, np.arange(len(Y)))
-            return np.column_stack([loss, loss])
-
-        groups = [Group(np.arange(Y.shape[1]))]
-        self._fit_problem(GreedyProblem(X, Y, groups, weight, support, losses, centre))
+        self._forget_fit()
+        sparse = self._kernel_choice().accepts_sparse
+        rows, task = open_numbers(self, X, y, sample_weight, sparse=sparse)
+        self._publish(fit_greedy(rows, task, GreedySettings.of(self), listen(self)))
         return self
 
     def predict(self, X: Any) -> FloatArray:
@@ -209,5 +179,30 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, GreedyModel):
         -------
         array of shape (n,) or (n, n_outputs)
         """
-        raw = self._raw_scores(X)
-        return raw[:, 0] if self._single else raw
+        raw = self._new_rows(X).outputs(self.record_)
+        return self.record_.task.predict(raw)
+
+    def truncate(self, n: int) -> GreedyLSSVR:
+        """Return the model of the first basis functions of every output.
+
+        Exactly what `fit` would have given with ``max_support=n`` (without held-out rows): no
+        training data are needed.
+
+        Parameters
+        ----------
+        n : int
+            Largest number of basis functions per output.
+
+        Returns
+        -------
+        GreedyLSSVR
+            A fitted copy; this one stays as it is.
+
+        Notes
+        -----
+        m^3/3 operations for each output of m basis functions (m^2 for "kmp" and "sggp").
+        """
+        check_is_fitted(self)
+        small = copy.copy(self)
+        small._publish(truncate_fit(self.record_, n))
+        return small

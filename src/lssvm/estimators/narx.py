@@ -10,32 +10,22 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.arrays import FloatArray
-from lssvm._core.errors import InvalidInputError, NumericalWarning
+from lssvm._core.errors import NumericalWarning
 from lssvm._core.random import RandomState
-from lssvm.criteria.free_running import RUNAWAY, free_run
-from lssvm.estimators._callbacks import Listened, reports, told
-from lssvm.estimators._stored import need_stored
-from lssvm.estimators._validation import check_option, seed_of
+from lssvm.estimators.callbacks import CallbackSupportMixin, listen, reports
 from lssvm.estimators.dual_regressor import LSSVR
-from lssvm.estimators.narx_fitting import (
-    Plan,
-    check_number,
-    fit_tuned,
-    predictor,
-    wants_tuning,
+from lssvm.recipes.series import (
+    SeriesFit,
+    SeriesSettings,
+    calibrate_intervals,
+    check_count,
+    fit_series,
 )
-from lssvm.estimators.narx_intervals import Calibration, calibrate, interval_widths
-from lssvm.estimators.narx_series import (
-    Layout,
-    Series,
-    are_several,
-    as_series,
-    check_inputs,
-    check_lengths,
-)
+from lssvm.recipes.series_data import is_list_of_series, open_series
+from lssvm.uncertainty import check_coverage
 
 
-class NARX(Listened, BaseEstimator):
+class NARX(CallbackSupportMixin, BaseEstimator):
     r"""Nonlinear autoregression with exogenous inputs, on any regressor.
 
     The model is :math:`\hat y_t = f(y_{t-1}, \dots, y_{t-p}; x_t, \dots, x_{t-r})` with
@@ -122,6 +112,8 @@ class NARX(Listened, BaseEstimator):
     True
     """
 
+    record_: SeriesFit
+
     def __init__(
         self,
         estimator: Any = None,
@@ -169,27 +161,19 @@ class NARX(Listened, BaseEstimator):
         NARX
             Itself.
         """
-        self._check_parameters()
-        for name in ("cv_results_", "best_score_", "_calibration", "_stored"):
-            self.__dict__.pop(name, None)  # of an earlier fit
-        self._seed = seed_of(self.random_state)
-        series = as_series(y, X)
-        check_lengths(series, self.lags, self.exog_lags, self.differencing)
-        layout = Layout.learn(series, self.lags, self.exog_lags, self.differencing)
-        rolling = self.validation == "rolling-origin"
-        plan = Plan.of(series, layout, self.horizon, self.n_origins, rolling)
-        estimator = LSSVR("cv", gamma="cv") if self.estimator is None else clone(self.estimator)
-        if self.validation != "one-step" and wants_tuning(estimator):
-            estimator, result = fit_tuned(estimator, plan, self.search, self._seed, told(self))
-            self.cv_results_, self.best_score_ = result.cv_results, -result.loss
-        else:
-            estimator.fit(plan.rows, plan.targets)
-        self.estimator_ = estimator
-        self.horizon_ = plan.horizon
-        self.n_series_, self._listed = len(series), are_several(y)
-        self.n_exog_ = 0 if series[0].inputs is None else series[0].inputs.shape[1]
-        self._layout, self._plan = layout, plan
-        self._ends = [s.part(slice(len(s) - layout.history, None)) for s in series]
+        for name in [name for name in vars(self) if name.endswith("_")]:  # of an earlier fit
+            delattr(self, name)
+        regressor = LSSVR("cv", gamma="cv") if self.estimator is None else clone(self.estimator)
+        dual = regressor if isinstance(regressor, LSSVR) else None
+        parameters = {k: v for k, v in self.get_params(deep=False).items() if k != "estimator"}
+        ask = SeriesSettings(regressor, dual, **parameters)
+        record = fit_series(open_series(y, X), is_list_of_series(y), ask, listen(self))
+        if record.tuning is not None:
+            self.cv_results_ = record.tuning.cv_results
+            self.best_score_ = record.tuning.best_score
+        self.estimator_, self.horizon_ = record.regressor, record.horizon
+        self.n_series_, self.n_exog_ = len(record.ends), record.layout.n_exog
+        self.record_ = record
         return self
 
     def predict(
@@ -214,14 +198,9 @@ class NARX(Listened, BaseEstimator):
         array of shape (n,), or a list of such
         """
         check_is_fitted(self)
-        parts, before = self._continue(y, X, history, X_history)
-        predicted = []
-        for part, past in zip(parts, before, strict=True):
-            whole = part.after(past)
-            rows = self._layout.table(whole)[0][-len(part) :]
-            raw = np.asarray(self.estimator_.predict(rows)).reshape(len(rows))
-            predicted.append(self._layout.one_step_levels(raw, whole))
-        return predicted if are_several(y) else predicted[0]
+        pairs = self.record_.continued(y, X, history, X_history)
+        predicted = [self.record_.predict(past, later) for past, later in pairs]
+        return predicted if is_list_of_series(y) else predicted[0]
 
     def forecast(
         self,
@@ -264,40 +243,33 @@ class NARX(Listened, BaseEstimator):
         they are an extrapolation.
         """
         check_is_fitted(self)
-        check_number("steps", steps, 1)
-        if not (isinstance(coverage, (float, np.floating)) and 0.0 < coverage < 1.0):
-            raise InvalidInputError(
-                f"coverage={coverage!r} is not usable: give a share between 0 and 1, such as 0.95."
-            )
-        past = self._past(history, X_history)
-        exog = self._future(past, X_future, steps, history is not None)
-        start = np.stack([self._layout.newest_first(s) for s in past])[:, None]
-        models = predictor(self.estimator_)
-        run = free_run(models, start, steps, exog)[:, 0]
-        if np.abs(run).max() >= RUNAWAY:
+        check_count("steps", steps, 1)
+        coverage = check_coverage(coverage)
+        record = self.record_
+        past = record.past(history, X_history)
+        listed = record.listed and history is None
+        run = record.run(past, record.future_inputs(X_future, past, steps, listed), steps)
+        if run.diverged:
             warnings.warn(
                 "The forecast has diverged and is held at its limit: fewer steps, a smaller C or a "
                 "larger gamma keep a free run within the range of its data.",
                 NumericalWarning,
                 stacklevel=2,
             )
-        values = np.stack([self._layout.levels(r, s) for r, s in zip(run, past, strict=True)])
-        whole = self._listed and history is None
+        values = record.levels(run, past)
         if not return_interval:
-            return values if whole else np.asarray(values[0])
-        half = interval_widths(
-            self._calibrated(),
-            models,
-            start,
-            exog,
-            run,
-            coverage,
-            self.n_paths,
-            self._layout,
-            self._seed,
-        )
+            return values if listed else np.asarray(values[0])
+        self.record_ = calibrate_intervals(record, self._plain_dual(), self.n_paths)
+        half = self.record_.half_widths(run, coverage, self.n_paths)
         ends = np.stack([values - half, values + half], axis=2)
-        return (values, ends) if whole else (np.asarray(values[0]), np.asarray(ends[0]))
+        return (values, ends) if listed else (np.asarray(values[0]), np.asarray(ends[0]))
+
+    def _plain_dual(self) -> LSSVR | None:
+        """Return the regressor where it is a dual model that solves its system and no more."""
+        inner = self.estimator_
+        if isinstance(inner, LSSVR) and type(inner) is LSSVR and inner.loss == "squared":
+            return inner if inner.reduction is None else None
+        return None
 
     def score(self, y: Any, X: Any = None) -> float:
         """Return R^2 of free runs through a continuation of the training series.
@@ -317,102 +289,4 @@ class NARX(Listened, BaseEstimator):
             1 - sum of squared errors / sum of squared deviations from the mean of ``y``.
         """
         check_is_fitted(self)
-        errors, truth = [], []
-        for part, past in zip(*self._continue(y, X, None, None), strict=True):
-            for start in range(0, len(part), self.horizon_):
-                piece = part.part(slice(start, start + self.horizon_))
-                before = part.part(slice(0, start)).after(past)
-                exog = self._exog_columns(before, piece.inputs, len(piece))
-                history = self._layout.newest_first(before)[None, None]
-                run = free_run(predictor(self.estimator_), history, len(piece), exog)[0, 0]
-                errors.append(self._layout.levels(run, before) - piece.values)
-                truth.append(piece.values)
-        total = np.concatenate(truth)
-        lost = float((np.concatenate(errors) ** 2).sum())
-        spread = float(((total - total.mean()) ** 2).sum())
-        if spread == 0.0:
-            return 1.0 if lost == 0.0 else 0.0  # as scikit-learn's r2_score
-        return 1.0 - lost / spread
-
-    # -- checks ----------------------------------------------------------------------------------
-
-    def _check_parameters(self) -> None:
-        check_number("lags", self.lags, 1)
-        check_number("exog_lags", self.exog_lags, 0)
-        check_number("differencing", self.differencing, 0)
-        check_number("n_origins", self.n_origins, 1)
-        check_number("n_paths", self.n_paths, 2)
-        if self.horizon is not None:
-            check_number("horizon", self.horizon, 1)
-        check_option("validation", self.validation, ("free-run", "rolling-origin", "one-step"))
-
-    def _past(self, history: Any, X_history: Any) -> list[Series]:
-        """Return the series that are continued: those of the training, or the one given."""
-        if history is None:
-            if X_history is not None:
-                raise InvalidInputError("X_history came without history: give both, or neither.")
-            return self._ends
-        (past,) = as_series(np.asarray(history), X_history, "history", "X_history")
-        self._check_width(past.inputs, "X_history")
-        if len(past) < self._layout.history:
-            raise InvalidInputError(
-                f"history has {len(past)} values but the model looks back {self._layout.history}: "
-                "give at least as many."
-            )
-        return [past]
-
-    def _continue(
-        self, y: Any, X: Any, history: Any, X_history: Any
-    ) -> tuple[list[Series], list[Series]]:
-        parts, past = as_series(y, X), self._past(history, X_history)
-        if len(parts) != len(past):
-            raise InvalidInputError(
-                f"y has {len(parts)} series but {len(past)} are to be continued: give a list with "
-                "one continuation for each training series, or one series and its history."
-            )
-        for part in parts:
-            self._check_width(part.inputs, "X")
-        return parts, past
-
-    def _check_width(self, inputs: FloatArray | None, name: str) -> None:
-        width = 0 if inputs is None else inputs.shape[1]
-        if width != self.n_exog_:
-            raise InvalidInputError(
-                f"{name} has {width} columns of inputs but the model was trained with "
-                f"{self.n_exog_}: give the same columns as in fit."
-            )
-
-    def _future(
-        self, past: list[Series], X_future: Any, steps: int, other: bool
-    ) -> FloatArray | None:
-        """Return the columns of future rows that come from the inputs, (m, steps, e)."""
-        if X_future is None or self.n_exog_ == 0:
-            self._check_width(None if X_future is None else np.empty((0, 1)), "X_future")
-            return None
-        listed = self._listed and not other
-        tables = X_future if listed else [X_future]
-        if not isinstance(tables, (list, tuple)) or len(tables) != len(past):
-            raise InvalidInputError(
-                f"X_future must be a list of {len(past)} tables, one for each training series."
-            )
-        columns = []
-        for s, table in zip(past, tables, strict=True):
-            inputs = check_inputs(table, steps, "X_future")
-            self._check_width(inputs, "X_future")
-            columns.append(self._exog_columns(s, inputs, steps))
-        return np.concatenate([c for c in columns if c is not None])
-
-    def _exog_columns(
-        self, past: Series, inputs: FloatArray | None, steps: int
-    ) -> FloatArray | None:
-        if inputs is None or past.inputs is None:
-            return None
-        whole = np.concatenate([past.inputs, inputs])
-        columns = self._layout.exog(whole, len(past), len(past) + steps)
-        return None if columns is None else columns[None]
-
-    def _calibrated(self) -> Calibration:
-        if not hasattr(self, "_calibration"):
-            need_stored(self, "prediction", "Forecast intervals")
-            self._calibration = calibrate(self.estimator_, self._plan, self.n_paths, self._seed)
-        return self._calibration
+        return self.record_.score(self.record_.continued(y, X))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +26,23 @@ from lssvm._core.threads import run_stream, slices
 from lssvm.data.raw import CHUNK, RawBlock, plain_features
 from lssvm.data.scanning import Scan
 from lssvm.data.writing import write_table
+from lssvm.engines.base import Rows
+from lssvm.engines.device import DeviceRows
 from lssvm.engines.device_expansion import expand_on_device
 from lssvm.recipes.record import Fit, Resources
 
 Finish = Callable[[FloatArray], Any]
+Estimator = TypeVar("Estimator", bound="Fitted")
+
+
+class Fitted(Protocol):
+    """A fitted estimator, as rows see it."""
+
+    record_: Fit
+    n_features_in_: int
+
+    def __sklearn_tags__(self) -> Any:
+        """Return what it takes."""
 
 
 class NewRows(Protocol):
@@ -133,7 +146,7 @@ class ScanNewRows:
         """Yield blocks of rows with their outputs (b, k)."""
         if self.place is not None:
             return (
-                (block, DeviceNewRows(self._features(block), self.place, None).outputs(fit))  # type: ignore[arg-type]
+                (block, DeviceNewRows(self._features(block), self.place, None).outputs(fit))
                 for block in self.data.blocks()
             )
         one = replace(self.resources, threads=1)
@@ -216,12 +229,13 @@ class DaskNewRows:
     """A Dask array or data frame; answers are lazy collections."""
 
     X: Any
-    light: Any  # an estimator that holds no more than prediction needs
+    open_rows: Callable[[Any], NewRows]  # opens the rows of a partition
     scan: ScanNewRows  # the same rows, read in blocks
 
     def apply(self, fit: Fit, finish: Finish, empty: NDArray[Any], method: str) -> Any:
         """Return ``finish`` of the outputs as a lazy collection."""
-        X, work = self.X, partial(_of_array, self.light, finish=finish, empty=empty)
+        X, light = self.X, light_record(fit)
+        work = partial(_of_array, self.open_rows, light, finish=finish, empty=empty)
         if hasattr(X, "columns"):
             meta = _framed(empty, X._meta.index[:0], method)
             return X.map_partitions(partial(_of_frame, work=work, method=method), meta=meta)
@@ -251,10 +265,10 @@ class DaskNewRows:
         return self.scan.reduce(fit, work, combine)
 
 
-def _of_array(light: Any, X: Any, finish: Finish, empty: NDArray[Any]) -> NDArray[Any]:
-    if not len(X):
-        return empty
-    return np.asarray(light._new_rows(X).apply(light.record_, finish, empty, ""))
+def _of_array(
+    open_rows: Callable[[Any], NewRows], fit: Fit, X: Any, finish: Finish, empty: NDArray[Any]
+) -> NDArray[Any]:
+    return np.asarray(open_rows(X).apply(fit, finish, empty, "")) if len(X) else empty
 
 
 def _of_frame(X: Any, work: Callable[[Any], NDArray[Any]], method: str) -> Any:
@@ -274,18 +288,18 @@ def light_record(fit: Fit) -> Fit:
     return replace(fit, memory=None, tuning=None, details=None)  # type: ignore[arg-type]
 
 
-def light_copy(estimator: Any) -> Any:
+def light_copy(estimator: Estimator) -> Estimator:
     """Return an estimator without what outputs do not need, for one thread of a worker."""
-    light = copy.copy(estimator)
+    light: Any = copy.copy(estimator)
     kept = ("n_features_in_", "feature_names_in_", "preparation_")
     for name in [n for n in vars(light) if n.endswith("_") and n not in kept]:
         vars(light).pop(name)
     light._cache = {}
     light.record_ = light_record(estimator.record_)
-    return light.set_params(n_jobs=1)
+    return cast(Estimator, light.set_params(n_jobs=1))
 
 
-def check_new_host_rows(estimator: Any, X: Any) -> Any:
+def check_new_host_rows(estimator: Fitted, X: Any) -> Any:
     """Check rows in main memory against those of the fit."""
     sparse = estimator.__sklearn_tags__().input_tags.sparse
     return validate_data(
@@ -297,7 +311,7 @@ def check_new_host_rows(estimator: Any, X: Any) -> Any:
     )
 
 
-def check_new_device_rows(estimator: Any, X: Array) -> Array:
+def check_new_device_rows(estimator: Fitted, X: Array) -> Array:
     """Check rows on a device against those of the fit, without bringing them to the host."""
     name, d = type(estimator).__name__, estimator.n_features_in_
     xp = get_namespace(X)
@@ -326,3 +340,8 @@ def like(result: Any, X: Array) -> Any:
 
 def _write(outputs: Iterator[FloatArray], finish: Finish, out: Any) -> str:
     return write_table(({"prediction": finish(raw)} for raw in outputs), os.fspath(out))
+
+
+def published_like(rows: Rows) -> Array | None:
+    """Return the caller's array on a device, whose kind published arrays are to have."""
+    return rows.X if isinstance(rows, DeviceRows) else None

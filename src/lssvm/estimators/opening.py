@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,14 +13,25 @@ from sklearn.utils.validation import column_or_1d, validate_data
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError, NumericalWarning
+from lssvm._core.random import RandomState
 from lssvm.data.scanning import Scan
 from lssvm.engines.host import HostRows
 from lssvm.recipes.record import Resources
+from lssvm.recipes.settings import UsesResources, resources_of
 from lssvm.tasks import Classes, Numbers
 from lssvm.tasks.classes import check_order, distinct_labels
 from lssvm.tasks.weights import check_weight, times
 
 _FLOATS = [np.float64, np.float32]
+
+
+class Classifier(UsesResources, Protocol):
+    """A classifier: its parameters say what y means."""
+
+    multiclass: Any
+    decoding: str | None
+    class_weight: Any
+    random_state: RandomState
 
 
 def refuse_scan(estimator: Any, X: Any, instead: str) -> None:
@@ -34,7 +45,7 @@ def refuse_scan(estimator: Any, X: Any, instead: str) -> None:
 
 
 def open_classes(
-    estimator: Any,
+    estimator: Classifier,
     X: Any,
     y: Any,
     sample_weight: Any,
@@ -80,11 +91,18 @@ def open_classes(
     X, y, weight, positions = _positive(X, y, weight)
     if task is None:
         task = task_of(estimator, distinct_labels(y))
-    rows = class_rows(task, X, task.numbers(y), weight, estimator._resources(), by_class=by_class)
+    rows = class_rows(
+        task,
+        X,
+        task.numbers(y),
+        weight,
+        resources_of(estimator),
+        by_class=by_class,
+    )
     return replace(rows, positions=positions, given=given), task
 
 
-def task_of(estimator: Any, classes: NDArray[Any]) -> Classes:
+def task_of(estimator: Classifier, classes: NDArray[Any]) -> Classes:
     """Return the task that the parameters of a classifier describe."""
     return Classes.of(
         classes,
@@ -99,7 +117,7 @@ def task_of(estimator: Any, classes: NDArray[Any]) -> Classes:
 def class_rows(
     task: Classes,
     X: Any,
-    labels: NDArray[np.integer[Any]],
+    labels: NDArray[Any],
     weight: FloatArray | None,
     resources: Resources,
     *,
@@ -126,7 +144,7 @@ def class_rows(
 
 
 def open_numbers(
-    estimator: Any,
+    estimator: UsesResources,
     X: Any,
     y: Any,
     sample_weight: Any,
@@ -158,7 +176,7 @@ def open_numbers(
         task = Numbers(Y.shape[1], y.ndim == 1)
     if by_moments:
         _warn_of_offset(Y)
-    rows = number_rows(X, task.check_outputs(Y), weight, estimator._resources())
+    rows = number_rows(X, task.check_outputs(Y), weight, resources_of(estimator))
     return replace(rows, positions=positions, given=given), task
 
 

@@ -1,27 +1,31 @@
-"""Arrays and texts in one file, in the safetensors format, with a checksum over all of it.
+"""Arrays and one header of JSON in one file, in the safetensors format, with a checksum.
 
-The format is 8 bytes for the length of a header, the header in JSON (for every array its type,
-shape and place; under ``__metadata__`` texts by name), and the bytes of the arrays one after the
-other, little-endian. Nothing in it can name code. Whatever is read is compared with the length of
-the file before memory is taken for it.
+The library of that format compares types, shapes and places of the arrays with the length of the
+file. Above it stand a checksum of all that the file says, and our own limits: few types, few axes,
+a short header. Nothing in such a file can name code.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lssvm._core.atomic import replacing
 from lssvm._core.errors import InvalidInputError, ModelFileError
-from lssvm.data.writing import replacing
+from lssvm._core.text import printable
+from lssvm._core.version import __version__
+
+FORMAT = 2
+"""The number of the format that is written and read."""
 
 MAX_HEADER = 16 * 2**20
 """The longest header in bytes that is read or written."""
@@ -41,31 +45,14 @@ DTYPES = {
 }
 """The types of arrays that a file may hold, as the format and as NumPy write them."""
 
-_CODES = {kind: code for code, kind in DTYPES.items()}
-_NO_SUM = "0" * 64
+MAX_AXES = 4
+"""The most axes that an array of a file may have."""
+
+_BEGIN = '{"checksum":"'
 _STRANGE = (
     "it is no model file of lssvm (files of pickle, joblib and other libraries cannot be read), or "
     "it is damaged"
 )
-
-
-@dataclass(frozen=True)
-class Entry:
-    """Where an array stands in a file.
-
-    Attributes
-    ----------
-    dtype : str
-        A key of `DTYPES`.
-    shape : tuple of int
-    begin, end : int
-        Its bytes, counted from the end of the header.
-    """
-
-    dtype: str
-    shape: tuple[int, ...]
-    begin: int
-    end: int
 
 
 @dataclass(frozen=True)
@@ -75,43 +62,39 @@ class Container:
     Attributes
     ----------
     path : str
+        As messages show it.
     size : int
         Bytes of the file.
-    metadata : dict of str
-    entries : dict of Entry
-        By the name of the array, in their order in the file.
-    start : int
-        Where the bytes of the arrays begin.
-    digest : str
-        The checksum that header and arrays ought to have.
-    blank : bytes
-        The header as it enters the checksum.
+    header : dict
+        What was given to `write_container`.
+    arrays : dict
+        For every array its ``shape`` and ``dtype``.
     """
 
     path: str
     size: int
-    metadata: dict[str, str]
-    entries: dict[str, Entry]
-    start: int
-    digest: str
-    blank: bytes
+    header: dict[str, Any]
+    arrays: dict[str, dict[str, Any]]
 
 
 def write_container(
-    path: str, metadata: Mapping[str, str], arrays: Mapping[str, NDArray[Any]]
+    path: str | os.PathLike[str],
+    header: Mapping[str, Any],
+    arrays: Mapping[str, NDArray[Any]],
 ) -> None:
-    """Write a file; it takes the place of an older one when it is complete.
+    """Write a file for its owner alone; it takes the place of an older one when it is complete.
 
     Parameters
     ----------
-    path : str
-    metadata : mapping from str to str
+    path : str or path
+    header : mapping from str
+        To what JSON holds.
     arrays : mapping from str to arrays in C order
         Of a type in `DTYPES`.
 
     Notes
     -----
-    Arrays are written as they are, without a copy (but for big-endian ones).
+    Takes memory for one copy of the arrays.
 
     Examples
     --------
@@ -122,41 +105,37 @@ def write_container(
     ...     path = os.path.join(folder, "a.safetensors")
     ...     write_container(path, {"note": "two"}, {"a": np.arange(2.0)})
     ...     found, arrays = read_container(path)
-    >>> found.metadata["note"], arrays["a"]
+    >>> found.header["note"], arrays["a"]
     ('two', array([0., 1.]))
     """
-    ready = {name: np.asarray(a, dtype=a.dtype.newbyteorder("<")) for name, a in arrays.items()}
-    order = sorted(ready, key=lambda name: (-ready[name].itemsize, name))  # all stay aligned
-    header: dict[str, Any] = {"__metadata__": {**metadata, "checksum": _NO_SUM}}
-    at = 0
-    for name in order:
-        array = ready[name]
-        header[name] = {
-            "dtype": _CODES[array.dtype.str],
-            "shape": list(array.shape),
-            "data_offsets": [at, at + array.nbytes],
-        }
-        at += array.nbytes
+    from safetensors.numpy import save
+
+    whole = {"format": FORMAT, "lssvm": __version__, **header}
+    text = json.dumps(whole, ensure_ascii=False, separators=(",", ":"))
     try:
-        text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+        length = len(text.encode())
     except UnicodeEncodeError as error:
         raise InvalidInputError(f"A name or label cannot be written as UTF-8: {error}") from error
-    text += b" " * (-len(text) % 8)
-    if len(text) > MAX_HEADER:
+    if length > MAX_HEADER:
         raise InvalidInputError(
-            f"The names, labels and settings of this model take {len(text):,} bytes; a model file "
-            f"holds at most {MAX_HEADER:,}."
+            f"The names and settings of this model take {length:,} bytes; a model file holds at "
+            f"most {MAX_HEADER:,}."
         )
-    sum = hashlib.sha256(text)
-    for name in order:
-        sum.update(as_raw(ready[name]))
-    place = f'"checksum":"{_NO_SUM}"'.encode()
-    assert text.count(place) == 1  # within texts quotation marks are escaped
-    text = text.replace(place, f'"checksum":"{sum.hexdigest()}"'.encode())
-    with replacing(path) as temporary, open(temporary, "wb") as handle:
-        handle.write(len(text).to_bytes(8, "little") + text)
-        for name in order:
-            handle.write(as_raw(ready[name]))
+    ready = {name: np.asarray(a, dtype=a.dtype.newbyteorder("<")) for name, a in arrays.items()}
+    sealed = f'{_BEGIN}{_checksum(text, ready)}",{text[1:]}'
+    content = save(ready, {"header": sealed})
+    with replacing(path, private=True) as name, open(name, "wb") as file:
+        file.write(content)
+
+
+def _checksum(text: str, arrays: Mapping[str, NDArray[Any]]) -> str:
+    """Return SHA-256 of a header and of names, types, shapes and bytes of arrays."""
+    digest = hashlib.sha256(text.encode())
+    for name in sorted(arrays):
+        array = arrays[name]
+        digest.update(f"\n{name!r} {array.dtype.str} {array.shape}\n".encode())
+        digest.update(as_raw(array))
+    return digest.hexdigest()
 
 
 def as_raw(array: NDArray[Any]) -> Any:
@@ -165,7 +144,7 @@ def as_raw(array: NDArray[Any]) -> Any:
     return memoryview(flat)
 
 
-def read_container(path: Any) -> tuple[Container, dict[str, NDArray[Any]]]:
+def read_container(path: str | os.PathLike[str]) -> tuple[Container, dict[str, NDArray[Any]]]:
     """Read a file, header and arrays, and compare its checksum.
 
     Parameters
@@ -181,57 +160,126 @@ def read_container(path: Any) -> tuple[Container, dict[str, NDArray[Any]]]:
     ------
     ModelFileError
         Where anything is wrong with what the file holds.
+
+    Notes
+    -----
+    Takes memory for twice the length of the file at most, and a multiple of its header. The
+    file is read, not mapped, so that one that becomes shorter meanwhile does no harm.
     """
-    with open(path, "rb") as handle:
-        found = _read_header(handle, os.fspath(path))
-        sum, arrays = hashlib.sha256(found.blank), {}
-        for name, entry in found.entries.items():
-            array = np.empty(entry.shape, dtype=DTYPES[entry.dtype])
-            room = as_raw(array) if array.size else memoryview(bytearray())
-            if handle.readinto(room) != len(room):
-                raise _wrong(found.path, "it became shorter while it was read")
-            sum.update(room)
-            if entry.dtype == "BOOL" and array.size and array.view(np.uint8).max() > 1:
-                raise _wrong(found.path, f"array {name!r} holds values that are not 0 or 1")
-            arrays[name] = array
-        if sum.hexdigest() != found.digest:
-            raise _wrong(found.path, "its checksum is another one: it was changed or damaged")
-    return found, arrays
+    from safetensors import SafetensorError, deserialize
 
-
-def read_container_header(path: Any) -> Container:
-    """Read the header of a file; the bytes of its arrays are not looked at."""
-    with open(path, "rb") as handle:
-        return _read_header(handle, os.fspath(path))
-
-
-def _wrong(path: Any, reason: str) -> ModelFileError:
-    return ModelFileError(f"{os.fsdecode(path)} cannot be loaded: {reason}.")
-
-
-def _read_header(handle: BinaryIO, path: Any) -> Container:
-    about = os.fstat(handle.fileno())
-    size = about.st_size
-    if not stat.S_ISREG(about.st_mode) or size < 10:
-        raise _wrong(path, f"it has {size} bytes; {_STRANGE}")
-    length = int.from_bytes(handle.read(8), "little")
-    if not 2 <= length <= min(MAX_HEADER, size - 8):
-        raise _wrong(path, f"it begins with no length of a header within its {size:,} bytes")
-    text = handle.read(length)
+    shown = printable(os.fsdecode(path))
+    with open(path, "rb") as file:
+        size, length = _lengths(file, shown)
+        content = file.read(size)
+    arrays = {}
     try:
-        header = parse_json(text.decode())
-    except (UnicodeDecodeError, ValueError) as error:
-        raise _wrong(path, f"{_STRANGE} ({error})") from error
-    metadata = header.pop("__metadata__", None) if isinstance(header, dict) else None
-    if not isinstance(metadata, dict) or not all(isinstance(t, str) for t in metadata.values()):
-        raise _wrong(path, f"it has no texts under __metadata__; {_STRANGE}")
-    entries = _entries(path, header, size - 8 - length)
-    digest = metadata.pop("checksum", "")
-    place = f'"checksum":"{digest}"'.encode()
-    if len(digest) != 64 or text.count(place) != 1:
-        raise _wrong(path, f"it has no checksum; {_STRANGE}")
-    blank = text.replace(place, f'"checksum":"{_NO_SUM}"'.encode())
-    return Container(os.fsdecode(path), size, metadata, entries, 8 + length, digest, blank)
+        entries: Any = deserialize(content)  # type: ignore[no-untyped-call]
+        for name, entry in entries:
+            _check_entry(shown, name, entry["dtype"], entry["shape"])
+            arrays[name] = np.ndarray(entry["shape"], DTYPES[entry["dtype"]], buffer=entry["data"])
+        metadata = parse_json(content[8 : 8 + length].decode())["__metadata__"]
+    except (SafetensorError, KeyError, ValueError, TypeError) as error:
+        raise _wrong(shown, f"{_STRANGE} ({printable(error)})") from error
+    header, text = _read_header(shown, metadata)
+    if _checksum(text, arrays) != header.pop("checksum"):
+        raise _wrong(shown, "its checksum is another one: it was changed or damaged")
+    for name, array in arrays.items():
+        if array.dtype == bool and array.size and array.view(np.uint8).max() > 1:
+            raise _wrong(shown, f"array {printable(name)} holds values that are not 0 or 1")
+    described = {name: {"shape": a.shape, "dtype": a.dtype.str} for name, a in arrays.items()}
+    return Container(shown, size, header, described), arrays
+
+
+@contextmanager
+def open_container(
+    path: str | os.PathLike[str],
+) -> Iterator[tuple[Container, Callable[[str], NDArray[Any]]]]:
+    """Read the header of a file; the checksum is not compared.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Yields
+    ------
+    Container
+    callable
+        Reads an array, given its name.
+
+    Raises
+    ------
+    ModelFileError
+        Where there is no such header.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    shown = printable(os.fsdecode(path))
+    with open(path, "rb") as plain:
+        size, _ = _lengths(plain, shown)
+    try:
+        with safe_open(os.fsdecode(path), framework="np") as file:
+            header, _ = _read_header(shown, file.metadata())
+            arrays = {}
+            for name in file.keys():
+                part = file.get_slice(name)
+                kind, shape = part.get_dtype(), tuple(part.get_shape())
+                _check_entry(shown, name, kind, shape)
+                arrays[name] = {"shape": shape, "dtype": DTYPES[kind]}
+            del header["checksum"]
+            yield Container(shown, size, header, arrays), file.get_tensor
+    except SafetensorError as error:
+        raise _wrong(shown, f"{_STRANGE} ({printable(error)})") from error
+
+
+def _wrong(shown: str, reason: object) -> ModelFileError:
+    return ModelFileError(f"{shown} cannot be loaded: {reason}.")
+
+
+def _lengths(file: BinaryIO, shown: str) -> tuple[int, int]:
+    """Return the bytes of a file and of its header, if they may be those of a model file."""
+    about = os.fstat(file.fileno())
+    if not stat.S_ISREG(about.st_mode) or about.st_size < 10:
+        raise _wrong(shown, f"it has {about.st_size} bytes; {_STRANGE}")
+    length = int.from_bytes(file.read(8), "little")
+    if not 2 <= length <= min(MAX_HEADER + 2**20, about.st_size - 8):
+        raise _wrong(shown, f"it begins with no length of a header; {_STRANGE}")
+    file.seek(0)
+    return about.st_size, length
+
+
+def _check_entry(shown: str, name: str, kind: str, shape: Sequence[int]) -> None:
+    if kind not in DTYPES or len(shape) > MAX_AXES:
+        raise _wrong(shown, f"array {printable(name)} has type {kind} and {len(shape)} axes")
+
+
+def _read_header(shown: str, metadata: Any) -> tuple[dict[str, Any], str]:
+    """Return our header with its checksum, and the text that the checksum is of."""
+    metadata = metadata if isinstance(metadata, dict) else {}
+    text = metadata.get("header", "")
+    if not text and {"format", "lssvm", "checksum"} <= set(metadata):  # formats before 2
+        raise _other_format(shown, metadata["format"], metadata["lssvm"])
+    if not isinstance(text, str) or not text.startswith(_BEGIN):
+        raise _wrong(shown, f"it has no header of lssvm; {_STRANGE}")
+    try:
+        header = parse_json(text)
+    except ValueError as error:
+        raise _wrong(shown, f"{_STRANGE} ({printable(error)})") from error
+    if not isinstance(header.get("checksum"), str) or not isinstance(header.get("lssvm"), str):
+        raise _wrong(shown, f"its header is not complete; {_STRANGE}")
+    if header.get("format") != FORMAT or type(header["format"]) is not int:
+        raise _other_format(shown, header.get("format"), header["lssvm"])
+    return header, "{" + text[len(_BEGIN) + 66 :]
+
+
+def _other_format(shown: str, number: object, version: object) -> ModelFileError:
+    number, version = printable(number, 20), printable(version, 20)
+    return _wrong(
+        shown,
+        f"it has format {number}, which lssvm {version} has written; this is lssvm {__version__}, "
+        f"which reads format {FORMAT}. Load it with lssvm {version}, or fit the model again and "
+        "save it",
+    )
 
 
 def parse_json(text: str) -> Any:
@@ -250,34 +298,3 @@ def parse_json(text: str) -> Any:
         return json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
-
-
-def _entries(path: Any, header: dict[str, Any], room: int) -> dict[str, Entry]:
-    """Check that the arrays fill the file exactly, one after the other."""
-    found = {}
-    for name, given in header.items():
-        if not isinstance(given, dict) or set(given) != {"dtype", "shape", "data_offsets"}:
-            raise _wrong(path, f"array {name!r} is not described by type, shape and place")
-        code, shape, place = given["dtype"], given["shape"], given["data_offsets"]
-        whole = all(isinstance(part, list) for part in (shape, place)) and all(
-            type(number) is int and 0 <= number <= room for number in (*shape, *place)
-        )
-        if not isinstance(code, str) or code not in DTYPES or not whole:
-            raise _wrong(
-                path, f"array {name!r} has type {code!r}, shape {shape!r}, place {place!r}"
-            )
-        if len(shape) > 4 or len(place) != 2:
-            raise _wrong(path, f"array {name!r} has shape {shape!r} and place {place!r}")
-        needed = math.prod(shape) * np.dtype(DTYPES[code]).itemsize
-        if place[1] - place[0] != needed:
-            raise _wrong(path, f"array {name!r} of shape {shape!r} has place {place!r}")
-        found[name] = Entry(code, tuple(shape), place[0], place[1])
-    found = dict(sorted(found.items(), key=lambda item: (item[1].begin, item[1].end)))
-    at = 0
-    for name, entry in found.items():
-        if entry.begin != at:
-            raise _wrong(path, f"array {name!r} begins at {entry.begin}, not at {at}")
-        at = entry.end
-    if at != room:
-        raise _wrong(path, f"its arrays end after {at:,} bytes but there are {room:,}")
-    return found

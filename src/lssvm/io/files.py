@@ -6,30 +6,25 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lssvm._core.errors import InvalidInputError, ModelFileError
-from lssvm._core.version import __version__
-from lssvm.io.container import (
-    Container,
-    parse_json,
-    read_container,
-    read_container_header,
-    write_container,
-)
+from lssvm._core.text import printable
+from lssvm.io.container import Container, open_container, read_container, write_container
 
-FORMAT = 1
-"""The number of the format that is written."""
+if TYPE_CHECKING:
+    from lssvm.io.known import Model
 
-_TEXTS = ("class", "features", "classes", "preparation", "metrics", "model", "schema_sha256")
+Path = str | os.PathLike[str]
+
 _UNFORESEEN = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
 def save(
-    model: Any, path: Any, *, keep: str = "prediction", metrics: Mapping[str, Any] | None = None
+    model: Any, path: Path, *, keep: str = "prediction", metrics: Mapping[str, Any] | None = None
 ) -> None:
     """Write a fitted model to one file, which can never run code.
 
@@ -38,7 +33,9 @@ def save(
     model : LSSVC, LSSVR, FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, GreedyLSSVR or NARX
         Fitted.
     path : str or path
-        The file appears, or takes the place of an older one, when it is complete.
+        The file appears, or takes the place of an older one, when it is complete. A new one is for
+        its owner alone (mode 0600), since support vectors and prototypes are rows of the training
+        data; an older one passes its mode on, and a symbolic link stays.
     keep : {"prediction", "all", "support"}, default="prediction"
         How much of the model. "prediction": all that `predict`, probabilities, sets, error bars and
         intervals need. "all": also the moments, the sample of the training rows and the records of
@@ -58,19 +55,19 @@ def save(
     Notes
     -----
     The file is one of the safetensors format: arrays, and a header of JSON with a format number,
-    the version of the package, class and parameters of the model, names of the features, their
-    preparation, the classes, the metrics, a hash of the training schema and a checksum of
-    everything. After `load`, everything that was kept gives the same results bit for bit on the
-    same machine, and the parameters are the same but for those that a file cannot or should not
-    hold: ``scoring``, ``cv``, ``selection`` and ``random_state`` as objects, functions or arrays,
-    and ``checkpoint`` and ``device``. They do not matter for predictions; the loaded model has
-    their defaults, and the header names them under ``left_out``.
+    the version of the package, class and parameters of the model, the preparation of raw columns,
+    the metrics, a hash of the training schema and a checksum of everything. After `load`,
+    everything that was kept gives the same results bit for bit on the same machine, and the
+    parameters are the same but for those that a file cannot or should not hold: ``scoring``,
+    ``cv``, ``selection`` and ``random_state`` as objects, functions or arrays, and ``checkpoint``
+    and ``device``. They do not matter for predictions; the loaded model has their defaults, and
+    the header names them under ``left_out``.
 
     In form "prediction" the maps to probabilities and the residuals of intervals are computed
     before saving where that is cheap, and stored in place of the rows that they came from. A dual
     model without a reduction holds all training rows as support vectors. A fixed-size regressor
     keeps its moments (m^2 numbers), which error bars need; a classifier does not. Time and memory
-    are those of writing the arrays, without a copy.
+    are those of writing the arrays and of one copy of them.
 
     Examples
     --------
@@ -88,28 +85,24 @@ def save(
     True
     """
     from lssvm.estimators._anywhere import host_model
+    from lssvm.io.known import known
     from lssvm.io.models import check_storable, write_model
+    from lssvm.io.records import encode
 
     model = host_model(model)
     check_storable(model, keep)
-    record, arrays = write_model(model, keep)
-    fitted = record["fitted"]
-    features = {n: fitted.pop(n, None) for n in ("n_features_in_", "feature_names_in_")}
-    texts: dict[str, Any] = {
-        "class": record.pop("class"),
-        "features": features,
-        "classes": fitted.pop("classes_", None),
-        "preparation": record.pop("preparation", None),
+    record = write_model(model, keep)
+    tree, arrays = encode(record, known())
+    header = {
+        "keep": keep,
         "metrics": _plain({} if metrics is None else metrics, "metrics"),
-        "model": {"keep": keep, **record},
+        "schema_sha256": _schema(record),
+        "model": tree,
     }
-    texts["schema_sha256"] = _schema(texts)
-    written = {name: json.dumps(value, ensure_ascii=False) for name, value in texts.items()}
-    metadata = {"format": str(FORMAT), "lssvm": __version__, **written}
-    write_container(os.fspath(path), metadata, arrays)
+    write_container(path, header, arrays)
 
 
-def load(path: Any) -> Any:
+def load(path: Path) -> Any:
     """Read a fitted model from a file that `save` has written.
 
     Parameters
@@ -124,15 +117,16 @@ def load(path: Any) -> Any:
     Raises
     ------
     ModelFileError
-        Where the file is damaged, no model file, of a newer format, or does not fit together; a
+        Where the file is damaged, no model file, of another format, or does not fit together; a
         `ValueError`. A file that cannot be opened raises an `OSError`.
 
     Notes
     -----
     A file can never run code: it holds arrays and JSON, its classes are those of a closed list, and
-    nothing is imported by a name from it. No more memory is taken than the length of the file
-    explains, and everything is checked before it becomes a model: the checksum, types, shapes
-    against each other, finite numbers. Needs nothing but the required libraries of the package.
+    nothing is imported by a name from it. All that it makes is bounded in sum by its length: 32 MiB
+    and 16 times the length, beyond its arrays and the plain values of its header. Everything is
+    checked before it becomes a model: the checksum, types, shapes against each other, finite
+    numbers.
 
     Examples
     --------
@@ -148,19 +142,29 @@ def load(path: Any) -> Any:
     >>> again
     LSSVR(C=100.0)
     """
+    from lssvm.estimators._stored import FORMS
+    from lssvm.io.known import Model, known
+    from lssvm.io.models import read_model
+    from lssvm.io.records import allowance, decode
+
     found, arrays = read_container(path)
-    number = _format(found)
+    header = found.header
     try:
-        return _LOADERS[number](found, arrays)
+        if not isinstance(header.get("keep"), str) or header["keep"] not in FORMS:
+            raise ModelFileError("The file does not say how much of the model it holds.")
+        record = decode(header.get("model"), arrays, known(), allowance(found.size))
+        if not isinstance(record, Model) or record.fitted is None:
+            raise ModelFileError("The file holds no estimator that is fitted.")
+        return read_model(record, header["keep"])
     except ModelFileError as error:
-        raise ModelFileError(f"{found.path} cannot be loaded: {error}") from error
+        raise ModelFileError(f"{found.path} cannot be loaded: {printable(error, 500)}") from error
     except _UNFORESEEN as error:
         raise ModelFileError(
-            f"{found.path} cannot be loaded: what it holds makes no model ({error})."
+            f"{found.path} cannot be loaded: what it holds makes no model ({printable(error)})."
         ) from error
 
 
-def read_header(path: Any) -> dict[str, Any]:
+def read_header(path: Path) -> dict[str, Any]:
     """Return what a model file says about its model, without its arrays.
 
     Parameters
@@ -199,36 +203,50 @@ def read_header(path: Any) -> dict[str, Any]:
     >>> header["class"], header["fitted"]["C_"], header["metrics"]
     ('LSSVR', 100.0, {'mse': 0.01})
     """
-    found = read_container_header(path)
-    number, texts = _format(found), _texts(found)
-    try:
-        return {"format": number, **_header(found, texts)}
-    except _UNFORESEEN as error:
-        raise ModelFileError(
-            f"{found.path} cannot be loaded: what its header holds describes no model ({error})."
-        ) from error
+    with open_container(path) as (found, fetch):
+        try:
+            return _described(found, fetch)
+        except _UNFORESEEN as error:
+            raise ModelFileError(
+                f"{found.path} cannot be loaded: what its header holds describes no model "
+                f"({printable(error)})."
+            ) from error
 
 
-def _header(found: Container, texts: dict[str, Any]) -> dict[str, Any]:
-    record, features = texts["model"], texts["features"]
-    names, classes = features.get("feature_names_in_"), texts["classes"]
-    fitted = {n: describe(v) for n, v in record.get("fitted", {}).items() if n[:1] != "_"}
+def _described(found: Container, fetch: Callable[[str], Any]) -> dict[str, Any]:
+    header, model = found.header, found.header["model"]["fields"]
+    fitted = dict(model["fitted"]["dict"])
+    classes, names = (_labels(fitted.get(n), fetch) for n in ("classes_", "feature_names_in_"))
+    values = {name: describe(value) for name, value in fitted.items() if name[:1] != "_"}
     return {
-        "version": found.metadata["lssvm"],
-        "class": texts["class"],
-        "keep": record.get("keep"),
-        "parameters": {n: describe(v) for n, v in record.get("parameters", {}).items()},
-        "left_out": record.get("left_out", []),
-        "fitted": {n: v for n, v in fitted.items() if isinstance(v, (int, float, str))},
-        "n_features": features.get("n_features_in_"),
-        "feature_names": None if names is None else names.get("labels"),
-        "classes": None if classes is None else classes.get("labels"),
-        "preparation": texts["preparation"],
-        "metrics": texts["metrics"],
-        "schema_sha256": texts["schema_sha256"],
-        "arrays": {n: {"shape": e.shape, "dtype": e.dtype} for n, e in found.entries.items()},
+        "format": header["format"],
+        "version": header["lssvm"],
+        "class": model["kind"],
+        "keep": header["keep"],
+        "parameters": describe(model["parameters"]),
+        "left_out": model["left_out"],
+        "fitted": {n: v for n, v in values.items() if isinstance(v, (int, float, str))},
+        "n_features": fitted.get("n_features_in_"),
+        "feature_names": names,
+        "classes": classes,
+        "preparation": describe(model["preparation"]),
+        "metrics": dict(header["metrics"]),
+        "schema_sha256": header["schema_sha256"],
+        "arrays": found.arrays,
         "size": found.size,
     }
+
+
+def _labels(stored: Any, fetch: Callable[[str], Any]) -> list[Any] | None:
+    """Return stored labels as a list."""
+    if stored is None:
+        return None
+    if "array" in stored:
+        return list(fetch(stored["array"]).tolist())
+    if "texts" not in stored:
+        return list(stored["objects"])
+    data, ends = fetch(stored["texts"]).tobytes(), fetch(stored["ends"]).tolist()
+    return [data[a:b].decode() for a, b in zip([0, *ends], ends, strict=False)]
 
 
 def describe(stored: Any) -> Any:
@@ -237,75 +255,30 @@ def describe(stored: Any) -> Any:
         return [describe(part) for part in stored]
     if not isinstance(stored, dict):
         return stored
-    if "object" in stored:
-        return {"class": stored["object"]} | {
-            name: describe(part) for name, part in dict(stored.get("fields", {})).items()
-        }
     if "dict" in stored:
         return {str(key): describe(part) for key, part in stored["dict"]}
-    if "model" in stored:
-        return {"class": stored["model"].get("class")} | {
-            name: describe(part) for name, part in stored["model"].get("parameters", {}).items()
-        }
+    if stored.get("record") == "Model":
+        inner = stored["fields"]
+        return {"class": inner["kind"], **describe(inner["parameters"])}
+    if "record" in stored:
+        parts = stored["fields"].items()
+        return {"class": stored["record"]} | {name: describe(part) for name, part in parts}
     return describe(next(iter(stored.values()), None))
 
 
-# -- the header --------------------------------------------------------------------------------
+# -- the hash of the schema --------------------------------------------------------------------
 
 
-def _format(found: Container) -> int:
-    """Return the number of the format; raise where it is not known."""
-    text, version = found.metadata.get("format", ""), found.metadata.get("lssvm", "")
-    if not text.isascii() or not text.isdigit() or len(text) > 9 or not version:
-        raise ModelFileError(
-            f"{found.path} cannot be loaded: it has no format number of lssvm; it is a safetensors "
-            "file of something else."
-        )
-    if int(text) not in _LOADERS:
-        raise ModelFileError(
-            f"{found.path} cannot be loaded: it has format {text}, which lssvm {version[:40]} has "
-            f"written; this is lssvm {__version__}, which reads formats up to {FORMAT}. Install "
-            f"lssvm {version[:40]} or newer."
-        )
-    return int(text)
-
-
-def _texts(found: Container) -> dict[str, Any]:
-    """Return the JSON texts of a header."""
-    wanted = {"format", "lssvm", *_TEXTS}
-    if set(found.metadata) != wanted:
-        raise ModelFileError(f"{found.path} cannot be loaded: its header is not complete.")
-    try:
-        texts = {name: parse_json(found.metadata[name]) for name in _TEXTS}
-    except ValueError as error:
-        raise ModelFileError(f"{found.path} cannot be loaded: {error}.") from error
-    shapes: dict[str, Any] = {
-        "class": str,
-        "features": dict,
-        "classes": dict | None,
-        "preparation": dict | None,
-        "metrics": dict,
-        "model": dict,
-        "schema_sha256": str,
-    }
-    for name, kind in shapes.items():
-        if not isinstance(texts[name], kind):
-            raise ModelFileError(f"{found.path} cannot be loaded: {name!r} in its header is wrong.")
-    if texts["schema_sha256"] != _schema(texts):
-        raise ModelFileError(
-            f"{found.path} cannot be loaded: its columns and classes are not those of the training."
-        )
-    return texts
-
-
-def _schema(texts: Mapping[str, Any]) -> str:
+def _schema(record: Model) -> str:
     """Return a hash of what rows have to look like: columns, their kinds and categories, labels."""
-    ready = texts["preparation"] or {}
+    fitted, ready = record.fitted or {}, record.preparation or {}
+    names, classes = fitted.get("feature_names_in_"), fitted.get("classes_")
     parts = {
-        "features": texts["features"],
+        "n": fitted.get("n_features_in_"),
+        "names": None if names is None else names.tolist(),
         "kinds": ready.get("kinds"),
         "categories": ready.get("categories"),
-        "classes": texts["classes"],
+        "classes": None if classes is None else [str(classes.dtype), classes.tolist()],
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
@@ -334,32 +307,7 @@ def schema_hash(model: Any) -> str:
     from lssvm.io.models import check_storable, write_model
 
     check_storable(model, "support")
-    record, _ = write_model(model, "support")
-    fitted = record["fitted"]
-    features = {n: fitted.get(n) for n in ("n_features_in_", "feature_names_in_")}
-    texts = {"features": features, "classes": fitted.get("classes_")}
-    return _schema({**texts, "preparation": record.get("preparation")})
-
-
-def _load_1(found: Container, arrays: dict[str, Any]) -> Any:
-    """Load a file of format 1."""
-    from lssvm.estimators._stored import FORMS
-    from lssvm.io.models import read_model
-
-    texts = _texts(found)
-    record = dict(texts["model"])
-    keep = record.pop("keep", None)
-    if not isinstance(keep, str) or keep not in FORMS or not isinstance(record.get("fitted"), dict):
-        raise ModelFileError("the file does not say how much of the model it holds.")
-    outside = {**texts["features"], "classes_": texts["classes"]}
-    if not set(outside) <= {"n_features_in_", "feature_names_in_", "classes_"}:
-        raise ModelFileError("the file describes its features in another way.")
-    fitted = {**record["fitted"], **{n: v for n, v in outside.items() if v is not None}}
-    record |= {"class": texts["class"], "preparation": texts["preparation"], "fitted": fitted}
-    return read_model(record, arrays, keep)
-
-
-_LOADERS = {1: _load_1}
+    return _schema(write_model(model, "support"))
 
 
 def _plain(value: Any, where: str) -> Any:

@@ -17,11 +17,12 @@ import numpy as np
 
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError, ModelFileError
 from lssvm._core.memory import as_bytes
+from lssvm._core.text import printable
 from lssvm._core.threads import n_threads
 from lssvm.estimators._stored import FORMS, stored_form
 from lssvm.io.checks import check_model, read_preparation
-from lssvm.io.known import MAX_CLASSES
-from lssvm.io.values import NotStorable, Reader, Writer
+from lssvm.io.known import MAX_CLASSES, Model, known
+from lssvm.io.records import NotStorable, encode
 
 _COMMON = {
     "support": "n_features_in_ feature_names_in_ preparation_ C_ gamma_ best_score_ support_ "
@@ -117,48 +118,37 @@ def check_storable(model: Any, keep: str) -> None:
 # -- writing -----------------------------------------------------------------------------------
 
 
-def write_model(model: Any, keep: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the record of a fitted model and its arrays."""
-
-    def nested(inner: Any, path: str, writer: Writer) -> Any:
-        if models().get(type(inner).__name__) is not type(inner):
-            raise NotStorable(
-                f"{type(inner).__name__} cannot be stored in a model file: use a regressor of "
-                "lssvm inside NARX."
-            )
-        return _record(inner, keep, f"{path}.", writer)
-
-    writer = Writer(nested)
-    record = _record(model, keep, "", writer)
-    return record, writer.arrays
-
-
-def _record(model: Any, keep: str, path: str, writer: Writer) -> dict[str, Any]:
-    parameters, left_out = {}, []
+def write_model(model: Any, keep: str) -> Model:
+    """Return the record of an estimator: its parameters and what is kept of its fit."""
+    parameters: dict[str, Any] = {}
+    left_out = []
     for name, value in sorted(model.get_params(deep=False).items()):
         rows = name in OF_THE_ROWS and isinstance(value, (list, tuple, np.ndarray))
         if name in OF_THE_MACHINE or rows:
             left_out += [name] if value is not None else []
             continue
         try:
-            parameters[name] = writer.attempt(value, f"{path}{name}")
+            parameters[name] = _nested(value, keep)
+            encode(parameters[name], known())
         except NotStorable as error:
             if name in ("kernel", "estimator"):
                 raise InvalidInputError(
-                    f"{name}={value!r} cannot be stored in a model file, which never holds code: "
-                    "use one of the kernels and regressors of lssvm."
+                    f"{name}={printable(repr(value))} cannot be stored in a model file, which "
+                    "never holds code: use one of the kernels and regressors of lssvm."
                 ) from error
+            del parameters[name]
             left_out.append(name)
-    record = {"class": type(model).__name__, "parameters": parameters, "left_out": left_out}
-    if hasattr(model, "dual_coef_") or hasattr(model, "estimator_"):
-        parts = _parts(model, keep)
-        if "preparation_" in parts:
-            record["preparation"] = parts.pop("preparation_").to_dict()
-        record["fitted"] = {
-            n: (writer.labels if n == "classes_" else writer.write)(v, f"{path}{n}")
-            for n, v in parts.items()
-        }
-    return record
+    if not hasattr(model, "dual_coef_") and not hasattr(model, "estimator_"):
+        return Model(type(model).__name__, parameters, left_out)
+    fitted = {name: _nested(value, keep) for name, value in _parts(model, keep).items()}
+    ready = fitted.pop("preparation_", None)
+    prepared = None if ready is None else ready.to_dict()
+    return Model(type(model).__name__, parameters, left_out, fitted, prepared)
+
+
+def _nested(value: Any, keep: str) -> Any:
+    ours = models().get(type(value).__name__) is type(value)
+    return write_model(value, keep) if ours else value
 
 
 def _parts(model: Any, keep: str) -> dict[str, Any]:
@@ -224,45 +214,31 @@ def _keep_posterior(model: Any, parts: dict[str, Any]) -> None:
 # -- reading -----------------------------------------------------------------------------------
 
 
-def read_model(record: Any, arrays: dict[str, Any], keep: str) -> Any:
-    """Return the model of a record, after everything has been checked."""
-
-    def nested(inner: Any, reader: Reader) -> Any:
-        return _model(inner, keep, reader)
-
-    reader = Reader(arrays, nested)
-    model = _model(record, keep, reader)
-    if not hasattr(model, "dual_coef_") and not hasattr(model, "estimator_"):
-        raise ModelFileError("The file holds an estimator that is not fitted.")
-    left = sorted(set(arrays) - reader.used)
-    if left:
-        raise ModelFileError(f"The file holds arrays that nothing refers to, such as {left[0]!r}.")
-    return model
-
-
-def _model(record: Any, keep: str, reader: Reader) -> Any:
-    if not isinstance(record, dict) or record.get("class") not in PARTS:
+def read_model(record: Any, keep: str) -> Any:
+    """Return the estimator of a record, after everything has been checked."""
+    if not isinstance(record, Model) or record.kind not in PARTS:
         raise ModelFileError("The file does not name one of the estimators of lssvm.")
-    name = str(record["class"])
-    kind, parameters = models()[name], record.get("parameters")
-    known = set(inspect.signature(kind).parameters)
-    if not isinstance(parameters, dict) or not set(parameters) <= known - OF_THE_MACHINE:
+    kind, name = models()[record.kind], record.kind
+    if not set(record.parameters) <= set(inspect.signature(kind).parameters) - OF_THE_MACHINE:
         raise ModelFileError(f"The file holds parameters that {name} does not have.")
-    model = kind(**{n: reader.read(value) for n, value in parameters.items()})
-    if "fitted" not in record:
+    model = kind(**{n: _estimator(value, keep) for n, value in record.parameters.items()})
+    if record.fitted is None:
         return model
-    stored = record["fitted"]
-    if not isinstance(stored, dict) or not set(stored) <= {*PARTS[name], "_cache"}:
+    if not set(record.fitted) <= {*PARTS[name], "_cache"} - {"preparation_"}:
         raise ModelFileError(f"The file holds attributes that {name} does not have.")
-    fitted = {n: reader.read(value) for n, value in stored.items()}
-    if record.get("preparation") is not None:
-        fitted["preparation_"] = read_preparation(record["preparation"])
+    fitted = {n: _estimator(value, keep) for n, value in record.fitted.items()}
+    if record.preparation is not None:
+        fitted["preparation_"] = read_preparation(record.preparation)
     check_model(model, fitted, keep)
     for n, value in {**fitted, **_restored(model, fitted)}.items():
         setattr(model, n, value)
     if keep != "all":
         model._stored = keep
     return model
+
+
+def _estimator(value: Any, keep: str) -> Any:
+    return read_model(value, keep) if isinstance(value, Model) else value
 
 
 def _restored(model: Any, fitted: dict[str, Any]) -> dict[str, Any]:

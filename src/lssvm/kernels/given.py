@@ -80,3 +80,29 @@ class Precomputed(Kernel):
     def diag(self, X: Array) -> Array:
         """Return the diagonal of a square ``X``, shape (n,)."""
         return np.diagonal(X).copy()
+
+
+def check_kernel_matrix(K: NDArray[Any]) -> None:
+    """Refuse what cannot be the kernel matrix of the training rows.
+
+    Parameters
+    ----------
+    K : array of shape (n, n)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.kernels.given import check_kernel_matrix
+    >>> check_kernel_matrix(np.eye(3))
+    """
+    if K.shape[0] != K.shape[1]:
+        raise InvalidInputError(
+            f"kernel='precomputed' needs a square kernel matrix of the training rows but X has "
+            f"shape {K.shape}."
+        )
+    scale = float(np.max(np.abs(K), initial=0.0))
+    if not np.allclose(K, K.T, rtol=1e-7, atol=1e-10 * scale):
+        raise InvalidInputError(
+            "kernel='precomputed' needs a symmetric kernel matrix but X differs from its "
+            "transpose: pass K with K[i, j] = K[j, i], for example (K + K.T) / 2."
+        )

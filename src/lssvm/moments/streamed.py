@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple, TypeVar
@@ -207,7 +207,7 @@ def map_outputs(
     kernel: Kernel,
     pieces: Iterable[Piece],
     Z: NDArray[Any],
-    models: list[tuple[FloatArray, FloatArray]],
+    models: Sequence[tuple[FloatArray, FloatArray]],
     use: Callable[[int, Piece, FloatArray], Result],
     *,
     threads: int = 1,

@@ -14,7 +14,7 @@ from lssvm.onnx.model_nodes import Expansion, is_ours
 
 def series_inputs(model: Any, dtype: Any) -> list[Value]:
     """Return the inputs of a step: the latest values, and the exogenous inputs where there are."""
-    layout, kind = model._layout, element_type(dtype)
+    layout, kind = model.record_.layout, element_type(dtype)
     inputs = [Value("history", kind, (layout.lags + layout.differencing,))]
     if model.n_exog_:
         inputs.append(Value("inputs", kind, (layout.exog_lags + 1, model.n_exog_)))
@@ -32,7 +32,7 @@ def add_step(graph: Graph, model: Any) -> dict[str, Value]:
             f"The estimator of NARX is a {type(model.estimator_).__name__}, which cannot be "
             "exported: use one of this package, such as LSSVR or FixedSizeLSSVR."
         )
-    layout = model._layout
+    layout = model.record_.layout
     lags, order = layout.lags, layout.differencing
     z = "history"
     for level in range(order):

@@ -35,6 +35,7 @@ class DualDetails:
     def published(self, fit: Fit) -> dict[str, Any]:
         """Return fitted attributes."""
         told = {
+            "n_iter_": fit.iterations,
             "solver_": fit.solver,
             "residual_": fit.residual,
             "reduction_path_": self.reduction_path,

@@ -22,6 +22,15 @@ FORMS = ("support", "prediction", "all")
 """How much of a model a file holds, from least to all; see `lssvm.save`."""
 
 
+def check_form(stored: str, form: str, what: str) -> None:
+    """Raise where the file that a model was loaded from left out what is asked for."""
+    if FORMS.index(stored) < FORMS.index(form):
+        raise InvalidInputError(
+            f"{what} cannot be had from this model: it was loaded from a file that was saved with "
+            f"keep={stored!r}. Save the fitted model with keep={form!r}."
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class Machine:
     """A kernel, and the outputs that it serves."""
@@ -64,6 +73,11 @@ class Tuning:
     def result(self) -> Any:
         """The result, or the list of them."""
         return self.results[0] if len(self.results) == 1 else list(self.results)
+
+    def light(self) -> Tuning:
+        """Return it without the tables of evaluations."""
+        light = tuple(replace(r, cv_results={}, point=None) for r in self.results)
+        return replace(self, results=light, sizes=None, sample=None)
 
 
 class Memory(Protocol):
@@ -184,25 +198,17 @@ class Fit:
 
     def need(self, form: str, what: str) -> None:
         """Raise where the file that the model was loaded from left out what is asked for."""
-        if FORMS.index(self.stored) < FORMS.index(form):
-            raise InvalidInputError(
-                f"{what} cannot be had from this model: it was loaded from a file that was saved "
-                f"with keep={self.stored!r}. Save the fitted model with keep={form!r}."
-            )
+        check_form(self.stored, form, what)
 
     def in_form(self, form: str) -> Fit:
         """Return what a file of this form keeps."""
         if form == "all":
             return self
-        tuning = self.tuning
-        if tuning is not None:
-            light = tuple(replace(r, cv_results={}, point=None) for r in tuning.results)
-            tuning = replace(tuning, results=light, sizes=None, sample=None)
         details = None if self.details is None else self.details.reduced(form, self)
         return replace(
             self,
             memory=self.memory.reduced(form, self),
-            tuning=tuning,
+            tuning=None if self.tuning is None else self.tuning.light(),
             details=details,
             stored=form,
         )

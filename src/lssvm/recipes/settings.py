@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -58,9 +58,16 @@ def seed_of(random_state: RandomState) -> int:
     return int(as_generator(random_state).integers(2**31 - 1))
 
 
-def resources_of(memory_budget: Any, n_jobs: int | None) -> Resources:
-    """Return bytes and threads of a call."""
-    return Resources(as_bytes(memory_budget), n_threads(n_jobs))
+class UsesResources(Protocol):
+    """An estimator that says how much it may use."""
+
+    memory_budget: Any
+    n_jobs: int | None
+
+
+def resources_of(estimator: UsesResources) -> Resources:
+    """Return bytes and threads that an estimator may use."""
+    return Resources(as_bytes(estimator.memory_budget), n_threads(estimator.n_jobs))
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,13 +126,17 @@ class KernelChoice:
         named = isinstance(self.gamma, str) and self.gamma in ("cv", "ard")
         return named and self.has_gamma
 
-    def check(self) -> None:
-        """Refuse what does not go together."""
+    def check_ard(self) -> None:
+        """Refuse a width for every feature where the kernel has none."""
         if self.asks_ard and self.name not in ARD_KERNELS:
             raise InvalidInputError(
                 f"gamma='ard' cannot be used with kernel={self.kernel!r}: choose one of "
                 f"{ARD_KERNELS}, or another gamma."
             )
+
+    def check(self) -> None:
+        """Refuse what does not go together."""
+        self.check_ard()
         if isinstance(self.gamma, str) and self.gamma == "cv" and not self.has_gamma:
             if not isinstance(self.kernel, str):
                 raise InvalidInputError(

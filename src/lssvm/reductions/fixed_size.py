@@ -49,10 +49,11 @@ class FixedSizeL0:
         "spfs": algorithm 3 of [Mall2014]_, which starts from the primal solution. "ssd": algorithm
         4, which starts from the dual model trained on the prototypes alone. "sv-l0": the loss of
         the reduction sees the prototypes only. "sd": that dual model itself, not reduced.
-    size : {"cv", "l0"}, default="cv"
-        "cv": the smallest size whose cross-validated error is within one standard error of the
-        smallest. "l0": the size at which the printed algorithm ends for the C of the model; also
-        where there are no folds (``cv="loo"``, or a criterion that needs none as ``scoring``).
+    size : {"cv", "l0"} or int, default="cv"
+        How many support vectors are left. "cv": the smallest size whose cross-validated error is
+        within one standard error of the smallest. "l0": the size at which the printed algorithm
+        ends for the C of the model; also where there are no folds (``cv="loo"``, or a criterion
+        that needs none as ``scoring``).
     refit : bool, default=True
         Solve the fixed-size model again on the support vectors that are left, with a C that
         cross-validation chooses anew where C is "cv". False, with ``size="l0"`` only: the
@@ -70,22 +71,25 @@ class FixedSizeL0:
     """
 
     method: str = "spfs"
-    size: str = "cv"
+    size: str | int = "cv"
     refit: bool = True
     joint: bool = True
     settings: L0 = field(default_factory=L0)
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS or self.size not in ("cv", "l0"):
+        number = isinstance(self.size, (int, np.integer)) and not isinstance(self.size, bool)
+        usable = self.size >= 1 if number else self.size in ("cv", "l0")  # type: ignore[operator]
+        if self.method not in METHODS or not usable or (number and self.method == "sd"):
             raise InvalidInputError(
                 f"FixedSizeL0(method={self.method!r}, size={self.size!r}) is not usable: choose a "
-                f"method of {', '.join(METHODS)}, and size 'cv' or 'l0'."
+                f"method of {', '.join(METHODS)}, and size 'cv', 'l0' or (not for 'sd') a positive "
+                "number of support vectors."
             )
-        if self.size == "cv" and not self.refit and self.method != "sd":
+        if self.size != "l0" and not self.refit and self.method != "sd":
             raise InvalidInputError(
-                "FixedSizeL0(size='cv', refit=False) is not usable: every size is judged with "
-                "coefficients that are fitted to it. Give size='l0' for those of the printed "
-                "algorithm."
+                f"FixedSizeL0(size={self.size!r}, refit=False) is not usable: every size is "
+                "judged with coefficients that are fitted to it. Give size='l0' for those of the "
+                "printed algorithm."
             )
 
 
@@ -171,7 +175,7 @@ class PrototypeBasis:
         return self._outputs(self.moments.testing(v, group), group)
 
     def _outputs(self, moments: Moments, group: IntArray) -> Moments:
-        return moments if self.moments.table is not None else moments.outputs(group)
+        return moments if self.moments.task is not None else moments.outputs(group)
 
     def systems(self, v: int | None, columns: IntArray) -> list[L0System]:
         """Return the systems of some outputs, their columns numbered within ``columns``."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lssvm.data.writing import replacing
+from lssvm._core.atomic import replacing
 from lssvm.report import classes, columns, effort, numbers, plane, search, sizes
 from lssvm.report.markup import Markup, clean, tag
 from lssvm.report.page import page

@@ -37,6 +37,8 @@ class CoupledAnnealing(Search):
     simplex : int, default=70
         Number of pairs evaluated by the simplex search after it. It is spent whole, unless the
         simplex shrinks to rounding (in one dimension) or meets a pair again at the walls.
+    checkpoint, on_interrupt
+        Of every search, see `Search`.
 
     Notes
     -----

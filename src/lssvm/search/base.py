@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 
 from lssvm._core.arrays import FloatArray, OnEvent
+from lssvm._core.errors import InvalidInputError, Stopped
 from lssvm._core.random import RandomState, as_generator
 from lssvm.criteria.base import Objective
 from lssvm.search.checkpoint import Checkpoint
@@ -16,11 +18,22 @@ from lssvm.search.recorder import Recorder
 from lssvm.search.space import Space, TuningResult
 
 
+@dataclass(frozen=True, kw_only=True)
 class Search(ABC):
     """A rule that decides which pairs (C, gamma) are evaluated.
 
     A search is a frozen dataclass of its settings and implements :meth:`_search`; everything else
     (memory of what was evaluated, events, checkpoint, interruption, record) is shared.
+
+    Parameters
+    ----------
+    checkpoint : str, path-like or None, default=None
+        File that keeps every evaluation. Where it exists, its evaluations are replayed instead of
+        computed, and the answer is that of a run that was never stopped, bit for bit; a run with
+        ``random_state=None`` takes the seed of the file.
+    on_interrupt : {"raise", "keep"}, default="raise"
+        What Ctrl-C does: it ends the fit with a KeyboardInterrupt, as in any library, or the search
+        with the best pair so far.
 
     Examples
     --------
@@ -29,6 +42,8 @@ class Search(ABC):
     True
     """
 
+    checkpoint: str | os.PathLike[str] | None = field(default=None, repr=False, compare=False)
+    on_interrupt: str = field(default="raise", repr=False, compare=False)
     stochastic: ClassVar[bool] = False
     """Whether the search draws random numbers."""
 
@@ -39,13 +54,14 @@ class Search(ABC):
         *,
         random_state: RandomState = None,
         on_event: OnEvent | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
         fingerprint: str = "",
+        resume: bool = True,
     ) -> TuningResult:
         """Search for the best pair.
 
-        A KeyboardInterrupt ends the search with the best pair so far; it is raised again where
-        nothing was evaluated yet.
+        Who listens to the search may stop it (`lssvm._core.errors.Stopped`), and so may Ctrl-C with
+        ``on_interrupt="keep"``: the best pair so far is the answer then, unless nothing was
+        evaluated yet.
 
         Parameters
         ----------
@@ -58,28 +74,30 @@ class Search(ABC):
         on_event : callable or None, default=None
             Called with a dict after every batch of evaluations, see
             :class:`~lssvm.search.recorder.Recorder`.
-        checkpoint : str, path-like or None, default=None
-            File that keeps every evaluation. Where it exists, its evaluations are replayed instead
-            of computed, and the answer is that of a run that was never stopped, bit for bit;
-            a run with ``random_state=None`` takes the seed of the file.
         fingerprint : str, default=""
             Whatever else the losses depend on (data, kernel, folds, scoring). A checkpoint with
             another fingerprint, search, space or seed is refused.
+        resume : bool, default=True
+            Whether the checkpoint is used; not where a fit searches a second time.
 
         Returns
         -------
         TuningResult
         """
+        if self.on_interrupt not in ("raise", "keep"):
+            raise InvalidInputError(
+                f"on_interrupt={self.on_interrupt!r} is not known: choose 'raise' or 'keep'."
+            )
         seed = int(as_generator(random_state).integers(2**63 - 1)) if self.stochastic else 0
         store = None
-        if checkpoint is not None:
+        if self.checkpoint is not None and resume:
             settings: dict[str, str | int] = {
                 "search": repr(self),
                 "space": repr(space),
                 "fingerprint": fingerprint,
                 "seed": seed,
             }
-            store = Checkpoint(checkpoint, settings, ("seed",) if random_state is None else ())
+            store = Checkpoint(self.checkpoint, settings, ("seed",) if random_state is None else ())
             seed = int(store.settings["seed"])
         record = Recorder(
             objective, on_event=on_event, checkpoint=store, counted_rows=space.counted_rows
@@ -87,8 +105,9 @@ class Search(ABC):
         interrupted = False
         try:
             self._search(record, space, np.random.default_rng(seed))
-        except KeyboardInterrupt:
-            if not record.has_finite:
+        except (KeyboardInterrupt, Stopped) as error:
+            kept = isinstance(error, Stopped) or self.on_interrupt == "keep"
+            if not record.has_finite or not kept:
                 raise
             interrupted = True
         return record.result(interrupted=interrupted)

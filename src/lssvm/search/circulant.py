@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lssvm._core.errors import InvalidInputError, NumericalWarning
+from lssvm._core.errors import InvalidInputError, NumericalWarning, Stopped
 from lssvm.criteria.base import Objective
 from lssvm.criteria.circulant import CirculantObjective
 from lssvm.criteria.dual import DualObjective
@@ -43,6 +43,8 @@ class CirculantSearch(Search):
     wrap : {"mean", "sum"}, default="mean"
         Of the circulant matrices, see `lssvm.solvers.CirculantSolver`;
         ``layout="plain", wrap="sum"`` is the print.
+    checkpoint, on_interrupt
+        Of every search, see `Search`.
 
     Notes
     -----
@@ -114,7 +116,7 @@ class CirculantSearch(Search):
         first = Recorder(approximate, on_event=record.on_event, counted_rows=space.counted_rows)
         try:
             inner._search(first, space, rng)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, Stopped):
             if first.has_finite:  # the best so far is an answer, if an approximate one
                 record.objective = approximate
                 record.leave_checkpoint()

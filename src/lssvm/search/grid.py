@@ -28,6 +28,8 @@ class GridSearch(Search):
     gamma : array-like of shape (g,) or None, default=None
         Kernel parameters; None: 9 values over the range of the space around its start, one per
         decade by default.
+    checkpoint, on_interrupt
+        Of every search, see `Search`.
 
     Notes
     -----

@@ -30,11 +30,11 @@ class KeptPoints:
     --------
     >>> import numpy as np
     >>> from lssvm.kernels import RBF
-    >>> from lssvm.tuning import FixedSizeObjective, SquaredError, content_folds
+    >>> from lssvm.tuning import FixedSizeObjective, HostRows, SquaredError, content_folds
     >>> from lssvm.search.kept_points import KeptPoints
     >>> X = np.linspace(0, 6, 100)[:, None]
-    >>> Y = np.sin(X)
-    >>> objective = FixedSizeObjective(RBF, X, Y, X[::10], content_folds(X, 5), SquaredError(Y))
+    >>> rows, folds = HostRows(X, np.sin(X)), content_folds(X, 5)
+    >>> objective = FixedSizeObjective(RBF, rows, X[::10], folds, SquaredError())
     >>> kept = KeptPoints(objective, room=10**6)
     >>> losses = kept.at(1.0).losses(np.ones(1))
     >>> kept.point(1.0).gamma

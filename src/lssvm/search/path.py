@@ -56,6 +56,8 @@ class PathSearch(Search):
     tol : float, default=0.5
         Largest distance in log gamma between the best point and its neighbours at which refinement
         ends. Interpolation puts the best point much nearer to the minimum than that.
+    checkpoint, on_interrupt
+        Of every search, see `Search`.
 
     Notes
     -----
@@ -129,7 +131,7 @@ class PathSearch(Search):
             fine = fine[(fine >= coarse[0]) & (fine <= coarse[-1])]
             losses = record.evaluate(stage, gamma, fine)
             keys.append((losses.mean, losses.tie))
-        values = np.concatenate(keys, axis=1)  # (2, number of C)
+        values: FloatArray = np.concatenate(keys, axis=1)  # (2, number of C)
         mean, tie = np.where(np.isnan(values), np.inf, values)
         best = selection_order(mean, tie, mean, mean)[0]
         return float(mean[best]), float(tie[best])

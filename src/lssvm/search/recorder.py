@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from lssvm._core.arrays import FloatArray, OnEvent
-from lssvm._core.errors import InvalidInputError
+from lssvm._core.errors import InvalidInputError, Stopped
 from lssvm.criteria.base import Losses, Objective, Point
 from lssvm.search.checkpoint import Batch, Checkpoint
 from lssvm.search.space import TuningResult, chance_band, selection_order
@@ -64,7 +64,7 @@ class Recorder:
     on_event : callable or None, default=None
         Called with a dict after every batch: ``stage``, ``n_evaluations``, ``planned`` (an upper
         estimate), ``n_points``, ``best_loss``, ``best_C``, ``best_gamma``, ``elapsed``. It may
-        raise KeyboardInterrupt to stop the search.
+        raise `Stopped` to end the search.
     checkpoint : Checkpoint or None, default=None
         Where evaluations are kept between runs.
     counted_rows : int or None, default=None
@@ -181,7 +181,9 @@ class Recorder:
         cv_results = self._cv_results()
         self._best = int(np.argmin(cv_results["rank_test_score"]))
         self.planned = self.n_evaluations
-        with contextlib.suppress(KeyboardInterrupt):  # the search is over, its result is not lost
+        with contextlib.suppress(
+            KeyboardInterrupt, Stopped
+        ):  # the search is over, its result is not lost
             self._tell("interrupted" if interrupted else "done")
         best = self.best
         return TuningResult(

@@ -27,6 +27,8 @@ class ShrinkingGridSearch(Search):
     ----------
     i_max : int, default=3
         Number of refinements.
+    checkpoint, on_interrupt
+        Of every search, see `Search`.
 
     Notes
     -----

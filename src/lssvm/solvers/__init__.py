@@ -15,7 +15,7 @@ from lssvm.solvers.pcg import (
     solve_pcg,
 )
 from lssvm.solvers.pcg_rows import KernelProducts, NormalProducts, RowBlock, Sums, array_rows
-from lssvm.solvers.pcg_space import FeatureSpace, Group, make_space
+from lssvm.solvers.pcg_space import FeatureSpace, PreconditionerRows, make_space
 from lssvm.solvers.primal import PrimalSystem, primal_system, solve_primal
 from lssvm.solvers.reweighting import robust_weights, solve_reweighted
 from lssvm.solvers.smo import SMO
@@ -31,11 +31,11 @@ __all__ = [
     "DualSystem",
     "EigenState",
     "FeatureSpace",
-    "Group",
     "KernelProducts",
     "Lattice",
     "NormalProducts",
     "PCGSolution",
+    "PreconditionerRows",
     "PrimalSystem",
     "RowBlock",
     "Solution",

@@ -9,16 +9,10 @@ from typing import Literal
 
 import numpy as np
 
+from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import ConvergenceWarning, InvalidInputError, NotPositiveDefiniteError
 from lssvm._core.random import RandomState
-from lssvm.solvers.base import (
-    DualSystem,
-    FloatArray,
-    Solution,
-    Status,
-    eliminate_bias,
-    relative_residual,
-)
+from lssvm.solvers.base import DualSystem, Solution, Status, eliminate_bias, relative_residual
 from lssvm.solvers.nystrom import NystromPreconditioner, nystrom_preconditioner
 
 OnIteration = Callable[[int, float], None]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.solvers.base import DualSystem, FloatArray, Solution
+from lssvm.solvers.base import DualSystem, Solution
 from lssvm.solvers.cg import ConjugateGradient
 from lssvm.solvers.cholesky import Cholesky
 from lssvm.solvers.circulant import CirculantSolver, TakenOver, warn_if_rough

@@ -9,15 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import blas, lapack
 
+from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import NotPositiveDefiniteError, NumericalWarning
-from lssvm.solvers.base import (
-    DualSystem,
-    FloatArray,
-    Solution,
-    Status,
-    eliminate_bias,
-    relative_residual,
-)
+from lssvm.solvers.base import DualSystem, Solution, Status, eliminate_bias, relative_residual
 
 _POOR = 1e-2  # relative residual
 

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
 
+from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError, NumericalWarning
 from lssvm._core.namespace import Array
 from lssvm.kernels import Kernel, Laplacian
 from lssvm.solvers.base import DualSystem, Solution, Solver, Status, eliminate_bias
-from lssvm.solvers.circulant_lattice import FloatArray, Lattice, check_layout, lay_rows
+from lssvm.solvers.circulant_lattice import Lattice, check_layout, lay_rows
 
 WRAPS = ("mean", "sum")
 """How the two images of a lattice distance are joined."""

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
-from lssvm.solvers.base import DualSystem, FloatArray
+from lssvm._core.arrays import FloatArray
+from lssvm.solvers.base import DualSystem
 
 
 @dataclass(frozen=True)

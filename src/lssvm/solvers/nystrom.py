@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
 
+from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError
 from lssvm._core.memory import require
 from lssvm._core.random import RandomState, as_generator
 from lssvm._core.threads import run_blocks, slices
-from lssvm.solvers.base import DualSystem, FloatArray
+from lssvm.solvers.base import DualSystem
 
 _LANDMARKS_PER_ROOT = 16
 _SHARE = 0.7

@@ -21,7 +21,7 @@ _BLOCK = 512
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class PreconditionerRows:
     """Outputs that are trained on the same rows with the same C, and rows that stand for theirs.
 
     Attributes
@@ -38,8 +38,8 @@ class Group:
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.solvers.pcg_space import Group
-    >>> Group(np.arange(1), 10.0, np.ones((5, 2)), np.ones(5), 0.0).X.shape
+    >>> from lssvm.solvers.pcg_space import PreconditionerRows
+    >>> PreconditionerRows(np.arange(1), 10.0, np.ones((5, 2)), np.ones(5), 0.0).X.shape
     (5, 2)
     """
 
@@ -66,7 +66,7 @@ class FeatureSpace(Protocol):
     def lower(self, G: Array) -> Array:
         """Return U^-T G for gradients G (m, k) with respect to the coefficients."""
 
-    def add(self, group: Group) -> None:
+    def add(self, group: PreconditionerRows) -> None:
         """Factorise the preconditioner of a group."""
 
     def clear(self) -> None:
@@ -125,10 +125,10 @@ class PackedSpace:
     --------
     >>> import numpy as np
     >>> from lssvm.kernels import RBF
-    >>> from lssvm.solvers.pcg_space import Group, PackedSpace
+    >>> from lssvm.solvers.pcg_space import PreconditionerRows, PackedSpace
     >>> X = np.linspace(0, 1, 20)[:, None]
     >>> space = PackedSpace(RBF(1.0), X[::4])
-    >>> space.add(Group(np.arange(1), 10.0, X, np.ones(20), 0.0))
+    >>> space.add(PreconditionerRows(np.arange(1), 10.0, X, np.ones(20), 0.0))
     >>> space.precondition(np.ones((5, 1)), np.arange(1)).shape
     (5, 1)
     """
@@ -173,7 +173,7 @@ class PackedSpace:
         """Forget the preconditioners."""
         self._groups = []
 
-    def add(self, group: Group) -> None:
+    def add(self, group: PreconditionerRows) -> None:
         """Factorise the preconditioner of a group."""
         m = len(self.Z)
         L = np.empty((m, m), order="F") if self._groups else self._first
@@ -186,7 +186,7 @@ class PackedSpace:
                 return
         raise _indefinite(_ROUNDING * size * 100.0**attempt)
 
-    def _moments(self, L: FloatArray, group: Group) -> float:
+    def _moments(self, L: FloatArray, group: PreconditionerRows) -> float:
         """Put the centred second moments of a group into the lower triangle; return their trace."""
         m = len(self.Z)
         for j in range(m):
@@ -285,7 +285,7 @@ class ArraySpace:
         """Forget the preconditioners."""
         self._groups = []
 
-    def add(self, group: Group) -> None:
+    def add(self, group: PreconditionerRows) -> None:
         """Factorise the preconditioner of a group."""
         xp, m, like = self._xp, self.Z.shape[0], self._root.L
         W = xp.zeros((m, m), dtype=like.dtype, device=device(like))

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import ConvergenceWarning, InvalidInputError, NotPositiveDefiniteError
-from lssvm.solvers.base import DualSystem, FloatArray, Solution, Status, relative_residual
+from lssvm.solvers.base import DualSystem, Solution, Status, relative_residual
 
 OnIteration = Callable[[int, float], None]
 

@@ -201,7 +201,7 @@ class Classes:
         t1, t2 = (float(t) for t in self.targets)
         return np.where(codes > 0, t1, np.where(codes < 0, -t2, 0.0))  # [Suykens2002, eq. (3.23)]
 
-    def numbers(self, y: Any, where: str = "") -> NDArray[np.integer[Any]]:
+    def numbers(self, y: Any, where: str = "") -> NDArray[Any]:
         """Return the class numbers of labels, all of which have to be known."""
         unseen = np.setdiff1d(distinct_labels(y), self.classes)
         if len(unseen):

@@ -171,7 +171,7 @@ class Misclassification:
         return -np.round(mean, 9)
 
 
-class _Answers(BaseEstimator):  # type: ignore[misc]
+class _Answers(BaseEstimator):
     """An estimator whose answers are known already, for scorers to ask."""
 
     def __init__(self, prediction: Any = None, scores: Any = None) -> None:
@@ -185,11 +185,11 @@ class _Answers(BaseEstimator):  # type: ignore[misc]
         return self.prediction
 
 
-class _NumberAnswers(RegressorMixin, _Answers):  # type: ignore[misc]
+class _NumberAnswers(RegressorMixin, _Answers):
     pass
 
 
-class _ClassAnswers(ClassifierMixin, _Answers):  # type: ignore[misc]
+class _ClassAnswers(ClassifierMixin, _Answers):
     classes_: Any
 
     def decision_function(self, X: Any) -> Any:

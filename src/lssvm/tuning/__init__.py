@@ -10,12 +10,11 @@ from lssvm.criteria.fixed_size import FixedSizeObjective
 from lssvm.criteria.fixed_spectral import FixedCriterionObjective
 from lssvm.criteria.fold_targets import FoldTargets, Group
 from lssvm.criteria.free_running import FreeRunObjective, FreeRunPoint, Stretch, free_run
-from lssvm.engines.host import HostRows
-from lssvm.tasks import AbsoluteError, Loss, Misclassification, RowLoss, SquaredError, Truth
 from lssvm.criteria.noise import noise_variance
 from lssvm.criteria.spectral import SPECTRAL, Spectrum
 from lssvm.criteria.spectral_objective import SpectralObjective
 from lssvm.criteria.threshold import best_threshold
+from lssvm.engines.host import HostRows
 from lssvm.folds.content import (
     Folds,
     content_folds,
@@ -34,6 +33,7 @@ from lssvm.search.grid import GridSearch
 from lssvm.search.path import PathSearch
 from lssvm.search.shrinking import ShrinkingGridSearch
 from lssvm.search.space import Space, TuningResult
+from lssvm.tasks import AbsoluteError, Loss, Misclassification, RowLoss, SquaredError, Truth
 
 __all__ = [
     "CRITERIA",

@@ -142,7 +142,7 @@ class DualPosterior:
             advice="Ask for fewer rows at once, for return_std=True, or raise memory_budget.",
         )
         theta, V = self._half(X)
-        out = np.asarray(self.system.kernel(X, X), dtype=np.float64) - V.T @ V
+        out: FloatArray = np.asarray(self.system.kernel(X, X), dtype=np.float64) - V.T @ V
         if self.system.bias:
             left = 1.0 - theta @ eta
             out += np.outer(left, left / s)

@@ -1,0 +1,262 @@
+"""What a fixed-size model remembers of its training rows: a sample that calibrates it."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.errors import InvalidInputError, NumericalWarning
+from lssvm.criteria.fixed_size import FixedSizePoint
+from lssvm.engines.base import Rows
+from lssvm.folds.content import Folds, hash_rows, smallest_hashes
+from lssvm.kernels import Kernel
+from lssvm.moments.cells import assemble
+from lssvm.recipes.fixed_record import FixedDetails
+from lssvm.recipes.fixed_solution import class_counts
+from lssvm.recipes.record import Fit, Posteriors, Resources
+from lssvm.tasks import Classes, ClassTable
+from lssvm.uncertainty import FixedPosterior, OutOfFold, Residuals, scaled_residuals
+
+SAMPLE = 5000
+"""Rows that a model keeps to leave them out one by one."""
+SCORES = 20_000
+"""Rows whose out-of-fold scores a model keeps."""
+
+
+@dataclass(frozen=True, eq=False)
+class CalibrationSample:
+    """Some training rows, sorted by the hashes of their content.
+
+    Attributes
+    ----------
+    keys : uint64 array of shape (t,)
+        Hashes; equal rows have the same.
+    X : array of shape (t, d) or None
+        None where only the scores are kept.
+    Y : array of shape (t, k)
+    weight, labels : array of shape (t,) or None
+    held : array of shape (t, k) or None
+        Outputs of models that have not seen the rows.
+    behind : bool
+        Whether rows were added later that are not in the sample.
+    """
+
+    keys: NDArray[np.uint64]
+    X: FloatArray | None
+    Y: FloatArray
+    weight: FloatArray | None
+    labels: IntArray | None
+    held: FloatArray | None = None
+    behind: bool = False
+
+    def take(self, rows: IntArray) -> CalibrationSample:
+        """Return some of the rows."""
+        return CalibrationSample(
+            self.keys[rows],
+            None if self.X is None else self.X[rows],
+            self.Y[rows],
+            None if self.weight is None else self.weight[rows],
+            None if self.labels is None else self.labels[rows],
+            None if self.held is None else self.held[rows],
+            self.behind,
+        )
+
+    def joined(self, other: CalibrationSample) -> CalibrationSample:
+        """Return the rows of both."""
+
+        def join(mine: Any, its: Any) -> Any:
+            return None if mine is None or its is None else np.concatenate([mine, its])
+
+        weight = None
+        if self.weight is not None or other.weight is not None:
+            ones = [np.ones(len(s.keys)) if s.weight is None else s.weight for s in (self, other)]
+            weight = np.concatenate(ones)
+        both = CalibrationSample(
+            np.concatenate([self.keys, other.keys]),
+            join(self.X, other.X),
+            np.concatenate([self.Y, other.Y]),
+            weight,
+            join(self.labels, other.labels),
+            join(self.held, other.held),
+            self.behind or other.behind,
+        )
+        return both.take(np.argsort(both.keys, kind="stable"))
+
+    def folds(self) -> list[IntArray]:
+        """Return the rows that are equal, which are left out together."""
+        cuts = np.flatnonzero(self.keys[1:] != self.keys[:-1]) + 1
+        return np.split(np.arange(len(self.keys)), cuts)
+
+
+def draw_sample(
+    rows: Rows, folds: Folds | None, seed: int, size: int
+) -> tuple[CalibrationSample, IntArray]:
+    """Draw the rows with the smallest hashes, among those that were tested; also their numbers."""
+    sample = rows.sample
+    tested = None
+    if folds is not None:
+        tested = np.zeros(sample.n_rows, dtype=bool)
+        for test in folds.test:
+            tested[test] = True
+    content = getattr(rows, "content", sample.X)
+    hashes, numbers = smallest_hashes(content, size, seed, tested)
+    drawn = CalibrationSample(
+        hashes,
+        sample.X[numbers],
+        sample.Y[numbers],
+        None if sample.weight is None else sample.weight[numbers],
+        None if sample.labels is None else sample.labels[numbers],
+    )
+    return drawn, numbers
+
+
+def remember(
+    rows: Rows,
+    point: Any,
+    kernel: Kernel,
+    Z: FloatArray,
+    C_of: FloatArray,
+    seed: int,
+    class_table: ClassTable | None,
+) -> FixedMemory:
+    """Keep a sample of the rows, with out-of-fold outputs where tuning has models of the folds.
+
+    ``class_table`` has the weights of the classes where no moments will tell them later.
+    """
+    models = folds = None
+    if isinstance(point, FixedSizePoint):
+        models, folds = point.fold_models(float(C_of[0])), rows.tested(point.objective.folds)
+    classes = rows.sample.labels is not None
+    size = SCORES if models is not None and classes else SAMPLE
+    sample, numbers = draw_sample(rows, None if models is None else folds, seed, size)
+    if class_table is not None:
+        factor = class_table.factors[sample.labels]
+        weight = factor if sample.weight is None else sample.weight * factor
+        sample = replace(sample, weight=weight)
+    if models is None or folds is None:
+        return FixedMemory(sample)
+    held = np.full(sample.Y.shape, np.nan)
+    for test, (coef, b) in zip(folds.test, models, strict=True):
+        tested = np.zeros(rows.sample.n_rows, dtype=bool)
+        tested[test] = True
+        own = np.flatnonzero(tested[numbers])
+        held[own] = rows.evaluate(kernel, rows.sample.X[numbers[own]], Z, coef, b)
+    return FixedMemory(replace(sample, X=None if classes else sample.X, held=held))
+
+
+@dataclass(frozen=True, eq=False)
+class FixedMemory:
+    """A sample of the rows, or nothing."""
+
+    sample: CalibrationSample | None = None
+
+    def reduced(self, form: str, fit: Fit) -> FixedMemory:
+        """Return what a file of this form keeps: no rows."""
+        return self if form == "all" else FixedMemory()
+
+    def _rows(self) -> CalibrationSample:
+        if self.sample is None or len(self.sample.keys) < 2:
+            raise InvalidInputError(
+                "The model has too few rows of its training set left to calibrate on: fit it to "
+                "at least 2 rows."
+            )
+        if self.sample.behind:
+            warnings.warn(
+                "Rows added from a scan are learned but do not calibrate intervals and "
+                "probabilities, which stay those of the other rows: fit again on all rows.",
+                NumericalWarning,
+                stacklevel=4,
+            )
+        return self.sample
+
+    def posteriors(self, fit: Fit, resources: Resources) -> Posteriors:
+        """Return the Gaussian posteriors of a regressor's outputs."""
+        details: FixedDetails = fit.details
+        if fit.loss != "squared":
+            raise InvalidInputError(
+                f"loss={fit.loss!r} has no Gaussian posterior: use loss='squared' for standard "
+                "deviations and intervals."
+            )
+        if fit.solver == "pcg":
+            raise InvalidInputError(
+                "solver='pcg' keeps no moments, from which standard deviations and intervals "
+                "follow: use solver='cholesky', with fewer prototypes if need be."
+            )
+        if not details.is_posterior_of_model:
+            raise InvalidInputError(
+                "The reduction of this model has left it without a posterior: use "
+                "reduction='spfs' or None for standard deviations and intervals."
+            )
+        return list(self._posteriors(fit, resources))
+
+    def _posteriors(self, fit: Fit, resources: Resources) -> list[tuple[IntArray, FixedPosterior]]:
+        details: FixedDetails = fit.details
+        k, whole, task = fit.coef.shape[1], details.moments, details.class_task(fit)
+        posteriors = []
+        for group in [np.arange(k)] if task is None else task.groups():
+            moments = whole[0]
+            if task is not None:
+                moments = assemble(task, whole, group, class_counts(whole))
+            for C in dict.fromkeys(fit.C[group].tolist()):
+                inside = np.flatnonzero(fit.C[group] == C)
+                assert details.map is not None
+                posterior = FixedPosterior(
+                    fit.kernel,
+                    fit.basis,
+                    details.map,
+                    moments.outputs(inside),
+                    C,
+                    resources.budget,
+                    resources.threads,
+                )
+                posteriors.append((group[inside], posterior))
+        return posteriors
+
+    def residuals(self, fit: Fit, resources: Resources, posteriors: Posteriors) -> Residuals:
+        """Return errors of rows left out, in units of their predicted deviations."""
+        sample = self._rows()
+        assert sample.X is not None
+        residuals, scale = np.empty(sample.Y.shape), np.empty(sample.Y.shape)
+        folds = sample.folds()
+        for columns, posterior in posteriors:
+            assert isinstance(posterior, FixedPosterior)
+            Y = sample.Y[:, columns]
+            left, variance = posterior.leave_out(sample.X, Y, folds, sample.weight)
+            residuals[:, columns] = Y - left
+            scale[:, columns] = np.sqrt(
+                variance[:, None] * posterior.prior_variance + posterior.noise_variance
+            )
+        if sample.held is not None:
+            residuals = sample.Y - sample.held
+        return scaled_residuals(residuals, scale, sample.weight)
+
+    def out_of_fold(self, fit: Fit, resources: Resources) -> OutOfFold:
+        """Return scores of rows by models that have not seen them."""
+        sample, details, task = self._rows(), fit.details, fit.task
+        assert sample.labels is not None and isinstance(task, Classes)
+        weight, Y = sample.weight, sample.Y
+        if details.class_task(fit) is not None and details.moments:
+            table = task.table(class_counts(details.moments))  # as it follows from all rows now
+            factor = table.factors[sample.labels]
+            weight = factor if weight is None else weight * factor
+            Y = table.targets[sample.labels]
+        if sample.held is not None:
+            return OutOfFold(sample.held, sample.labels, weight)
+        assert sample.X is not None
+        if not details.is_posterior_of_model:  # few coefficients remember at most the prototypes
+            new = np.flatnonzero(~np.isin(sample.keys, hash_rows(fit.basis, fit.seed)))
+            if len(np.unique(sample.labels[new])) < task.n_classes:
+                new = np.arange(len(sample.keys))
+            weight = None if weight is None else weight[new]
+            return OutOfFold(fit.outputs(sample.X[new], resources), sample.labels[new], weight)
+        scores, folds = np.empty(Y.shape), sample.folds()
+        for columns, posterior in self._posteriors(fit, resources):
+            used = Y[:, columns[0]] != 0
+            own = used.astype(np.float64) if weight is None else weight * used
+            scores[:, columns] = posterior.leave_out(sample.X, Y[:, columns], folds, own)[0]
+        return OutOfFold(scores, sample.labels, weight)

@@ -1,0 +1,93 @@
+"""What only the record of a fixed-size model has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lssvm._core.arrays import BoolArray
+from lssvm.moments import Moments, NystromMap
+from lssvm.prototypes import Selection
+from lssvm.recipes.record import Fit
+from lssvm.reductions import PrototypeBasis, SparsityPath
+from lssvm.tasks import Classes
+
+
+@dataclass(frozen=True, eq=False)
+class FixedDetails:
+    """Moments, and how the prototypes came about.
+
+    Attributes
+    ----------
+    n_prototypes : int
+        Before a reduction.
+    moments : list of Moments
+        One, or one per class; none of conjugate gradients.
+    map : NystromMap or None
+    selection : Selection or None
+    used : bool array of shape (m, k) or None
+        Which prototypes serve which output, where a reduction left each its own.
+    no_update : str or None
+        Why rows cannot be added or removed.
+    paths : tuple of SparsityPath
+        Of a reduction whose size was cross-validated.
+    kept : PrototypeBasis or None
+        Moments of the folds, for `sparsity_path`; neither pickled nor stored.
+    peak_memory : int or None
+        When fitted to a scan: bytes that the process has had at the most up to then.
+    """
+
+    n_prototypes: int
+    moments: list[Moments]
+    map: NystromMap | None = None
+    selection: Selection | None = None
+    used: BoolArray | None = None
+    no_update: str | None = None
+    paths: tuple[SparsityPath, ...] = ()
+    kept: PrototypeBasis | None = None
+    peak_memory: int | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"kept": None}
+
+    @property
+    def is_posterior_of_model(self) -> bool:
+        """Whether the model is the mean of the posterior that its moments give."""
+        return self.used is None and self.no_update is None
+
+    def class_task(self, fit: Fit) -> Classes | None:
+        """Return the task where moments are kept per class."""
+        task = fit.task
+        return task if isinstance(task, Classes) and task.per_class else None
+
+    def published(self, fit: Fit) -> dict[str, Any]:
+        """Return attributes of the estimator."""
+        published: dict[str, Any] = {
+            "prototypes_": fit.basis,
+            "n_prototypes_": self.n_prototypes,
+            "moments_": self.moments,
+            "selection_": self.selection,
+            "solver_": fit.solver,
+        }
+        if fit.solver == "pcg":
+            published["residual_"] = fit.residual
+        if fit.solver == "pcg" or fit.task.classes is None:
+            published["n_iter_"] = fit.iterations
+        if self.paths:
+            published["sparsity_paths_"] = list(self.paths)
+        if self.peak_memory is not None:
+            published["peak_memory_"] = self.peak_memory
+        if fit.tuning is not None and fit.tuning.sizes is not None:
+            published["size_results_"] = fit.tuning.sizes
+        if fit.tuning is not None and fit.tuning.sample is not None:
+            published["sample_results_"] = fit.tuning.sample
+        return published
+
+    def reduced(self, form: str, fit: Fit) -> FixedDetails:
+        """Return what a file of this form keeps."""
+        light = replace(self, moments=[], map=None, selection=None, kept=None)
+        if form == "support":
+            return replace(light, paths=())
+        if fit.task.classes is None and fit.loss == "squared" and self.is_posterior_of_model:
+            return replace(light, moments=self.moments, map=self.map)  # error bars need them
+        return light

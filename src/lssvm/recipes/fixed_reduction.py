@@ -1,0 +1,353 @@
+"""Second level of sparsity of a fixed-size model: which prototypes are left [Mall2014]."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from lssvm._core.arrays import BoolArray, FloatArray, IntArray
+from lssvm._core.errors import InvalidInputError, NumericalWarning
+from lssvm._core.progress import Listener
+from lssvm.criteria.fixed_size import FixedSizeObjective
+from lssvm.engines.base import Rows
+from lssvm.engines.host import HostRows
+from lssvm.folds.content import Folds, hash_rows, restrict_folds
+from lssvm.kernels import Kernel
+from lssvm.moments import Moments
+from lssvm.moments.cells import FoldMoments
+from lssvm.recipes.dual import DualSettings, fit_dual
+from lssvm.recipes.fixed_settings import FixedSettings
+from lssvm.recipes.fixed_tuning import fold_task, folds_of
+from lssvm.recipes.prototypes import Prototypes
+from lssvm.recipes.record import Fit
+from lssvm.reductions import (
+    FixedSizeL0,
+    L0System,
+    PrototypeBasis,
+    SparsityPath,
+    cross_validate_sizes,
+    l0_order,
+    reduce_as_printed,
+)
+from lssvm.tasks import Classes, SquaredError, Task
+from lssvm.tasks.weights import times
+
+KEEP = 0.05
+"""Part of the memory budget up to which the moments of the folds are kept."""
+SD_KEEPS_NO_ROWS = (
+    "reduction='sd' has learned from the prototypes alone, so there are no other rows to add or "
+    "remove: use reduction='ssd'"
+)
+REWEIGHTED = (
+    "a reduction with refit=False ends in a reweighted system, so rows cannot be added or removed "
+    "exactly: use refit=True"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Reduced:
+    """A model on the prototypes that are left.
+
+    Attributes
+    ----------
+    support : int array
+        Which prototypes are left.
+    coef, intercept, C : array
+    used : bool array of shape (m, k) or None
+        Which of them serve which output, where each output has its own.
+    paths : tuple of SparsityPath
+    moments : list of Moments
+    no_update : str or None
+        Why rows cannot be added or removed.
+    """
+
+    support: IntArray
+    coef: FloatArray
+    intercept: FloatArray
+    C: FloatArray
+    used: BoolArray | None
+    paths: tuple[SparsityPath, ...]
+    moments: list[Moments]
+    no_update: str | None = None
+
+
+# -- the dual model on the prototypes: the start of SSD, and SD itself ----------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class PrototypeRows:
+    """The training rows that are prototypes: one for each different pair of row and class.
+
+    Attributes
+    ----------
+    rows : int array of shape (t,)
+        Rows of the sample.
+    member : int array of shape (t,)
+        Prototypes that they are.
+    labels : int array or None
+    Y : array of shape (t, k)
+        Weighted means of the targets of equal rows.
+    weight : array of shape (t,)
+        Sums of their weights.
+    """
+
+    rows: IntArray
+    member: IntArray
+    labels: IntArray | None
+    Y: FloatArray
+    weight: FloatArray
+
+
+def prototype_rows(sample: HostRows, chosen: Prototypes, what: str) -> PrototypeRows:
+    """Find the training rows that are prototypes."""
+    Z, support = chosen.Z, chosen.support
+    if len(support) != len(Z) or np.any(support < 0):
+        raise InvalidInputError(
+            f"reduction={what!r} needs the targets of the prototypes, which must be rows of X: "
+            "choose another selection (not 'kmeans' or given points, and not the linear kernel, "
+            "which has none), or reduction='spfs'."
+        )
+    keys, names = hash_rows(sample.X), hash_rows(Z)
+    order = np.argsort(names, kind="stable")
+    at = np.minimum(np.searchsorted(names[order], keys), len(Z) - 1)
+    rows = np.flatnonzero(names[order][at] == keys)
+    member = order[at[rows]]
+    s = np.ones(len(keys)) if sample.weight is None else np.asarray(sample.weight, float)
+    classes = None if sample.labels is None else sample.labels[rows].astype(np.intp)
+    pair = member
+    if classes is not None and sample.labels is not None:
+        pair = member * (int(sample.labels.max()) + 1) + classes
+    _, first, group = np.unique(pair, return_index=True, return_inverse=True)
+    weight = np.bincount(group, s[rows])
+    Y = np.asarray(sample.Y[rows], dtype=np.float64)
+    means = [np.bincount(group, s[rows] * column) / weight for column in Y.T]
+    labels = None if classes is None else classes[first]
+    return PrototypeRows(rows[first], member[first], labels, np.stack(means, 1), weight)
+
+
+@dataclass(frozen=True, eq=False)
+class DualStart:
+    """The dual model that was tuned and trained on the prototypes alone."""
+
+    fit: Fit
+    coef: FloatArray  # (m, k)
+
+
+def fit_on_prototypes(
+    rows: Rows, task: Task, ask: FixedSettings, chosen: Prototypes, gamma: Any, tell: Listener
+) -> DualStart | None:
+    """Train the dual model on the prototypes [Mall2014, algorithm 4]; None where not asked for."""
+    reduction = ask.reduction
+    if reduction is None or reduction.method not in ("ssd", "sd"):
+        return None
+    if ask.sizes_by_cv:
+        raise InvalidInputError(
+            f"n_prototypes='cv' cannot be used with reduction={reduction.method!r}, which tunes on "
+            "the prototypes alone: give a number, or 'auto'."
+        )
+    if ask.search.checkpoint is not None:
+        raise InvalidInputError(
+            "A checkpoint cannot be used with reduction='ssd' or 'sd', which tune on the "
+            "prototypes alone: leave it out."
+        )
+    sample: HostRows = rows.sample
+    part = prototype_rows(sample, chosen, reduction.method)
+    X = chosen.Z[part.member]
+    inner = HostRows(
+        X, part.Y, part.weight, budget=sample.budget, threads=sample.threads, given=(X, part.Y)
+    )
+    if isinstance(task, Classes):
+        assert part.labels is not None
+        missing = np.setdiff1d(np.arange(task.n_classes), part.labels)
+        if len(missing):
+            raise InvalidInputError(
+                f"No prototype is of the classes {task.classes[missing].tolist()}, which the dual "
+                "model on the prototypes has to learn: raise n_prototypes, or use "
+                "reduction='spfs'."
+            )
+        table = task.table(task.counts(part.labels, part.weight))
+        own = times(part.weight, table.row_factors(part.labels))
+        inner = replace(
+            inner,
+            Y=table.targets[part.labels],
+            labels=part.labels,
+            weight=own,
+            loss_weight=own,
+            sample_weight=part.weight,
+            given=(X, task.classes[part.labels]),
+        )
+    settings = DualSettings(
+        C=ask.C,
+        choice=ask.choice if gamma is None else replace(ask.choice, gamma=gamma),
+        cv=_cv_on_prototypes(rows, ask, part),
+        search=ask.search,
+        scoring=ask.scoring,
+        seed=ask.seed,
+    )
+    fit = fit_dual(inner, task, settings, tell)
+    coef = np.zeros((len(chosen.Z), fit.coef.shape[1]))
+    np.add.at(coef, part.member[fit.support], fit.coef)
+    return DualStart(fit, coef)
+
+
+def _cv_on_prototypes(rows: Rows, ask: FixedSettings, part: PrototypeRows) -> Any:
+    if isinstance(ask.cv, (int, np.integer, str)):
+        return ask.cv
+    given = folds_of(rows.sample, ask)  # folds of all rows: what is left of them
+    assert isinstance(given, Folds)
+    folds = restrict_folds(given, part.rows, rows.sample.n_rows)
+    everyone = np.arange(len(part.rows))
+    train = folds.train or [np.setdiff1d(everyone, test) for test in folds.test]
+    return [pair for pair in zip(train, folds.test, strict=True) if len(pair[0])]
+
+
+# -- which prototypes are left ---------------------------------------------------------------------
+
+
+def moments_to_reduce(
+    rows: Rows, task: Task, ask: FixedSettings, kernel: Kernel, Z: FloatArray
+) -> FoldMoments | None:
+    """Return the moments of the folds for a reduction whose model was not tuned on all rows."""
+    if ask.reduction is None or ask.reduction.method == "sd":
+        return None
+    objective = FixedSizeObjective(
+        lambda _: kernel, rows, Z, folds_of(rows, ask), SquaredError(), fold_task(task)
+    )
+    return objective.at(None).moments
+
+
+def prototype_basis(
+    rows: Rows,
+    task: Task,
+    ask: FixedSettings,
+    kernel: Kernel,
+    chosen: Prototypes,
+    moments: FoldMoments,
+    C_of: FloatArray,
+    start: DualStart | None,
+) -> PrototypeBasis:
+    """Return what reductions work on."""
+    given = None
+    if ask.reduction is not None and ask.reduction.method == "sv-l0":
+        part = prototype_rows(rows.sample, chosen, "sv-l0")
+        given = _prototype_systems(kernel, chosen.Z, part, task)
+    first = None if start is None else start.coef
+    return PrototypeBasis(kernel, chosen.Z, moments, C_of, first, given, rows.threads)
+
+
+def _prototype_systems(
+    kernel: Kernel, Z: FloatArray, part: PrototypeRows, task: Task
+) -> list[L0System]:
+    K = np.asarray(kernel(Z, Z), dtype=np.float64)[part.member]
+    systems = []
+    by_class = fold_task(task)
+    for columns in task.groups() if by_class is not None else [np.arange(task.n_outputs)]:
+        weight, Y = part.weight, part.Y[:, columns]
+        if by_class is not None:
+            assert part.labels is not None
+            table = by_class.table(by_class.counts(part.labels, part.weight))
+            Y = table.targets[np.ix_(part.labels, columns)]
+            weight = weight * table.factors[part.labels] * (Y[:, 0] != 0)
+        if weight.sum() > 0:
+            systems.append(L0System.of(Moments.of(K, Y, weight), columns))
+    return systems
+
+
+def worth_keeping(basis: PrototypeBasis, budget: int) -> PrototypeBasis | None:
+    """Return the moments of the folds, on the host, where they are small beside the budget."""
+    size = 8 * len(basis.Z) ** 2 * len(basis.moments.cells)
+    if basis.n_folds < 2 or size > KEEP * budget:
+        return None
+    return replace(basis, moments=basis.moments.on_host())
+
+
+def reduce_model(
+    basis: PrototypeBasis,
+    reduction: FixedSizeL0,
+    start: DualStart | None,
+    C_grid: FloatArray | None,
+) -> Reduced:
+    """Drop prototypes [Mall2014, algorithms 3 and 4]."""
+    m, k = len(basis.Z), len(basis.C)
+    size = reduction.size if isinstance(reduction.size, (int, np.integer)) else None
+    if size is not None and size > m:
+        raise InvalidInputError(
+            f"size={size} support vectors were asked for, but there are only {m} prototypes: give "
+            f"at most {m}, or raise n_prototypes."
+        )
+    jobs = [np.arange(k)] if reduction.joint else [np.array([j]) for j in range(k)]
+    coef, intercept, C = np.zeros((m, k)), np.zeros(k), np.empty(k)
+    used = np.zeros((m, k), dtype=bool)
+    paths = []
+    for columns in jobs:
+        path = None
+        if reduction.size != "l0" and basis.n_folds > 1:
+            path = cross_validate_sizes(basis, columns, C_grid)
+            paths.append(path)
+        support, C[columns], solved = _choose(basis, columns, reduction, size, path)
+        if solved is None:
+            solved = basis.solve(None, columns, support, C[columns])
+        coef[np.ix_(support, columns)], intercept[columns] = solved
+        used[np.ix_(support, columns)] = True
+    left = np.flatnonzero(used.any(axis=1))
+    return Reduced(
+        left,
+        coef[left],
+        intercept,
+        C,
+        None if reduction.joint else used[left],
+        tuple(paths),
+        [whole.subset(left) for whole in basis.moments.whole],
+        None if reduction.refit else REWEIGHTED,
+    )
+
+
+def _choose(
+    basis: PrototypeBasis,
+    columns: IntArray,
+    reduction: FixedSizeL0,
+    size: int | None,
+    path: SparsityPath | None,
+) -> tuple[IntArray, FloatArray, tuple[FloatArray, FloatArray] | None]:
+    C = basis.C[columns]
+    if size is not None:
+        if path is not None:
+            return path.support(size), path.C_at(size), None
+        order = l0_order(basis.systems(None, columns), basis.first(None, columns), C)
+        return np.sort(order[:size]), C, None
+    if path is None:
+        reduced = reduce_as_printed(basis, columns, reduction.settings)
+        solution = None if reduction.refit else (reduced.coef, reduced.intercept)
+        return reduced.support, C, solution
+    size = path.chosen
+    if path.constant <= path.limit:
+        size = 1
+        warnings.warn(
+            "The reduction would have dropped every prototype: the cross-validated error of the "
+            f"bias alone is {path.constant:.3g}, that of the best model {path.mean.min():.3g}. The "
+            "one that left last was kept. Give a size for more, or other features.",
+            NumericalWarning,
+            stacklevel=6,
+        )
+    return path.support(size), path.C_at(size), None
+
+
+def solve_used(
+    whole: list[Moments],
+    kernel: Kernel,
+    Z: FloatArray,
+    task: Classes | None,
+    C: FloatArray,
+    used: BoolArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Solve for outputs that each have their own prototypes."""
+    basis = PrototypeBasis(kernel, Z, FoldMoments.without_folds(whole, task), C)
+    coef, intercept = np.zeros(used.shape), np.zeros(used.shape[1])
+    for j in range(used.shape[1]):
+        columns, support = np.array([j]), np.flatnonzero(used[:, j])
+        solved, b = basis.solve(None, columns, support, C[columns])
+        coef[np.ix_(support, columns)], intercept[columns] = solved, b
+    return coef, intercept

@@ -1,0 +1,201 @@
+"""What a fixed-size fit is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from lssvm._core.arrays import FloatArray
+from lssvm._core.errors import InvalidInputError
+from lssvm.criteria.closed_form import is_criterion
+from lssvm.recipes.robust import check_loss
+from lssvm.recipes.settings import KernelChoice, check_C, check_option, is_int, seed_of
+from lssvm.reductions.fixed_size import METHODS as REDUCTIONS
+from lssvm.reductions.fixed_size import FixedSizeL0
+from lssvm.search.base import Search
+from lssvm.search.choice import make_search
+from lssvm.search.space import Space
+from lssvm.solvers import PCG
+from lssvm.solvers.primal import METHODS as PATH_METHODS
+
+N_C = 60
+"""Values of C that each problem of a code chooses among."""
+N_REDUCED_C = 20
+"""Values of C that a reduced model is tuned over."""
+
+
+class FixedParameters(Protocol):
+    """The parameters of a fixed-size estimator that settings are read from."""
+
+    n_prototypes: Any
+    C: Any
+    kernel: Any
+    gamma: Any
+    degree: int
+    coef0: float
+    selection: Any
+    reduction: Any
+    cv: Any
+    search: Any
+    scoring: Any
+    solver: Any
+    random_state: Any
+    verbose: int
+
+
+@dataclass(frozen=True, eq=False)
+class FixedSettings:
+    """The settings of a fixed-size model, checked.
+
+    Attributes
+    ----------
+    C : float or None
+        None: to be chosen.
+    choice : KernelChoice
+    loss : str
+        What the coefficients minimise.
+    threshold : str
+        "zero", or "cv" to move the thresholds of a classifier.
+    calibrates : bool
+        Whether rows are kept that calibrate probabilities or intervals.
+    """
+
+    n_prototypes: Any
+    C: float | None
+    choice: KernelChoice
+    selection: Any
+    reduction: FixedSizeL0 | None
+    cv: Any
+    search: Search
+    scoring: Any
+    solver: Any
+    seed: int
+    verbose: int
+    loss: str = "squared"
+    threshold: str = "zero"
+    calibrates: bool = True
+
+    @classmethod
+    def of(cls, estimator: FixedParameters) -> FixedSettings:
+        """Read and check the parameters of an estimator."""
+        loss = getattr(estimator, "loss", "squared")
+        check_loss(loss, estimator.reduction)
+        choice = KernelChoice(estimator.kernel, estimator.gamma, estimator.degree, estimator.coef0)
+        if choice.precomputed:
+            raise InvalidInputError(
+                "kernel='precomputed' cannot be used with prototypes, which are rows of features: "
+                "use LSSVC or LSSVR, or pass the kernel as a function."
+            )
+        choice.check_ard()
+        ask = cls(
+            estimator.n_prototypes,
+            check_C(estimator.C),
+            choice,
+            estimator.selection,
+            _reduction(estimator.reduction),
+            estimator.cv,
+            make_search(estimator.search),
+            estimator.scoring,
+            estimator.solver,
+            seed_of(estimator.random_state),
+            int(estimator.verbose),
+            loss,
+            getattr(estimator, "threshold", "zero"),
+            getattr(estimator, "calibration", "auto") is not None,
+        )
+        ask._check()
+        return ask
+
+    @property
+    def sizes_by_cv(self) -> bool:
+        """Whether the number of prototypes is chosen by cross-validation."""
+        return isinstance(self.n_prototypes, str) and self.n_prototypes == "cv"
+
+    @property
+    def tunes(self) -> bool:
+        """Whether anything is tuned."""
+        return self.C is None or self.choice.tunes_gamma or self.sizes_by_cv
+
+    @property
+    def criterion(self) -> str | None:
+        """A criterion without folds, where scoring names one."""
+        return self.scoring if is_criterion(self.scoring) else None
+
+    @property
+    def path_method(self) -> str:
+        """How systems along a path of C are solved."""
+        named = isinstance(self.solver, str) and self.solver in PATH_METHODS
+        return self.solver if named else "auto"
+
+    @property
+    def needs_moments(self) -> str | None:
+        """What works on moments, as a caller would write it."""
+        if self.reduction is not None:
+            return f"reduction={self.reduction.method!r}"
+        if self.loss != "squared":
+            return f"loss={self.loss!r}"
+        return "n_prototypes='cv'" if self.sizes_by_cv else None
+
+    @property
+    def n_folds(self) -> int:
+        """About how many folds tuning has; 1 where nothing is tuned."""
+        if self.C is not None and not self.choice.tunes_gamma:
+            return 1
+        if isinstance(self.cv, float):
+            return 2
+        return int(self.cv) if is_int(self.cv) else 10
+
+    def reduced_C_grid(self) -> FloatArray | None:
+        """Return the values of C that a reduced model chooses among; None: its own."""
+        return Space().C_grid(N_REDUCED_C) if self.C is None else None
+
+    def _check(self) -> None:
+        check_option("threshold", self.threshold, ("zero", "cv"))
+        if self.threshold == "cv" and not (
+            self.tunes and self.reduction is None and self.calibrates and self.criterion is None
+        ):
+            raise InvalidInputError(NO_OUTPUTS)
+        if isinstance(self.solver, PCG):
+            name = repr(self.solver)
+        else:
+            check_option("solver", self.solver, (*PATH_METHODS, "pcg"))
+            if self.solver != "pcg":
+                return
+            name = "solver='pcg'"
+        if self.needs_moments is not None:
+            raise InvalidInputError(
+                f"{self.needs_moments} works on moments, which {name} does not form: leave it out, "
+                "or use solver='cholesky'."
+            )
+
+
+NO_OUTPUTS = (
+    "threshold='cv' needs the out-of-fold outputs of a cross-validated C or gamma: give C='cv' "
+    "with scoring=None or a scorer, folds of several rows, calibration='auto' and no reduction, or "
+    "threshold='zero'."
+)
+
+
+def _reduction(given: Any) -> FixedSizeL0 | None:
+    reduction = FixedSizeL0(given) if isinstance(given, str) and given in REDUCTIONS else given
+    if reduction is None or isinstance(reduction, FixedSizeL0):
+        return reduction
+    raise InvalidInputError(
+        f"reduction={given!r} is not usable: choose None, {', '.join(map(repr, REDUCTIONS))}, or a "
+        "lssvm.reductions.FixedSizeL0."
+    )
+
+
+def number_of_prototypes(asked: Any, n: int) -> int:
+    """Return how many prototypes are to be chosen of n rows."""
+    if isinstance(asked, str) and asked in ("auto", "cv"):
+        size = int(np.clip(5.0 * np.sqrt(n), 200, 1000))
+        return min(n, size if asked == "auto" else 2 * size)
+    if is_int(asked) and asked >= 1:
+        return int(asked)
+    raise InvalidInputError(
+        f"n_prototypes={asked!r} is not usable: give a positive int, 'auto' (a rule in the number "
+        "of rows), or 'cv' to choose it by cross-validation."
+    )

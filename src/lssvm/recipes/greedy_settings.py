@@ -1,0 +1,114 @@
+"""What a greedy fit is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from lssvm._core.arrays import BoolArray
+from lssvm._core.errors import InvalidInputError
+from lssvm.greedy import Greedy
+from lssvm.recipes.settings import KernelChoice, check_C, seed_of
+
+
+class GreedyParameters(Protocol):
+    """The parameters of a greedy estimator that settings are read from."""
+
+    C: Any
+    gamma: Any
+    kernel: Any
+    degree: int
+    coef0: float
+    fit_intercept: bool
+    epsilon: float
+    criterion: str
+    candidates: int | None
+    prefit: bool
+    max_support: int | None
+    validation_fraction: float | None
+    random_state: Any
+
+
+@dataclass(frozen=True, eq=False)
+class GreedySettings:
+    """The settings of a greedy model, checked.
+
+    Attributes
+    ----------
+    C : float or None
+        None: to be chosen by leave-one-out.
+    choice : KernelChoice
+    search : Greedy
+        How bases grow, and when they stop.
+    validation_fraction : float or None
+        Part of the rows that the size is judged by.
+    fit_intercept : bool
+    seed : int
+    calibrates : bool
+        Whether leave-one-out outputs are kept, for probabilities.
+    """
+
+    C: float | None
+    choice: KernelChoice
+    search: Greedy
+    validation_fraction: float | None
+    fit_intercept: bool
+    seed: int
+    calibrates: bool
+
+    @classmethod
+    def of(cls, estimator: GreedyParameters) -> GreedySettings:
+        """Read and check the parameters of an estimator."""
+        gamma = estimator.gamma
+        if isinstance(gamma, str) and gamma in ("cv", "ard"):
+            raise InvalidInputError(
+                f"gamma={gamma!r} is not available here: give a number, 'scale', 'auto' or an "
+                "array, or search over gamma with sklearn.model_selection.GridSearchCV."
+            )
+        return cls(
+            check_C(estimator.C),
+            KernelChoice(estimator.kernel, gamma, estimator.degree, estimator.coef0),
+            Greedy(
+                estimator.epsilon,
+                estimator.criterion,
+                estimator.candidates,
+                bool(estimator.prefit),
+                estimator.max_support,
+            ),
+            estimator.validation_fraction,
+            bool(estimator.fit_intercept),
+            seed_of(estimator.random_state),
+            getattr(estimator, "calibration", None) is not None,
+        )
+
+    def check_labels(self) -> None:
+        """Refuse an epsilon that a model without basis functions satisfies for labels +1, -1."""
+        epsilon = self.search.epsilon
+        number = isinstance(epsilon, (int, float, np.number))
+        if self.search.criterion == "fsals" and number and epsilon >= 1:
+            raise InvalidInputError(
+                f"epsilon={epsilon!r} is not usable: a model without any basis function is "
+                "within 1 of the labels +1 and -1, so give a number below 1 (0.5 is usual)."
+            )
+
+    def held_out(self, n: int, rng: np.random.Generator) -> BoolArray | None:
+        """Draw the rows on which the size is judged; rows stand in an order of their content."""
+        share = self.validation_fraction
+        if share is None:
+            return None
+        if not isinstance(share, (int, float, np.number)) or not 0 < share < 1:
+            raise InvalidInputError(
+                f"validation_fraction={share!r} is not usable: give a number between 0 and 1, or "
+                "None to use every row."
+            )
+        many = round(float(share) * n)
+        if not 0 < many < n:
+            raise InvalidInputError(
+                f"validation_fraction={share!r} of {n} distinct rows leaves none to learn from or "
+                "none to judge by: give more rows, or None."
+            )
+        held = np.zeros(n, dtype=bool)
+        held[rng.permutation(n)[:many]] = True
+        return held

@@ -1,0 +1,151 @@
+"""Which rows become the prototypes of a fixed-size model."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.device import is_foreign
+from lssvm._core.errors import InvalidInputError, NumericalWarning
+from lssvm._core.namespace import to_numpy
+from lssvm._core.random import hash_positions
+from lssvm._core.threads import slices
+from lssvm.engines.base import Rows
+from lssvm.engines.host import HostRows
+from lssvm.prototypes import Selection, select_prototypes
+from lssvm.recipes.fixed_settings import FixedSettings, number_of_prototypes
+from lssvm.recipes.settings import is_int
+
+SELECTED_FROM = 100_000
+"""About so many rows, drawn by their positions, are what prototypes are selected from."""
+SELECTED_ON_HOST = 2000
+"""Prototypes up to which copies to and from a device take longer than their entropies on a host."""
+_CHUNK = 65_536  # rows looked at at a time
+RARE = 1000  # a class of fewer rows takes part with all of them
+
+
+@dataclass(frozen=True, eq=False)
+class Prototypes:
+    """The prototypes of a fit.
+
+    Attributes
+    ----------
+    Z : array of shape (m, d)
+    support : int array of shape (m,)
+        Rows of the caller's data that they are; -1 for given rows, empty for the linear kernel.
+    selection : Selection or None
+        How they were chosen; None for the linear kernel in closed form.
+    """
+
+    Z: FloatArray
+    support: IntArray
+    selection: Selection | None
+
+    def first(self, size: int) -> Prototypes:
+        """Return the first ``size`` of them."""
+        return Prototypes(self.Z[:size], self.support[:size], self.selection)
+
+
+def choose_prototypes(rows: Rows, ask: FixedSettings, gamma: Any) -> Prototypes:
+    """Choose the prototypes [DeBrabanter2010, algorithm 1].
+
+    Parameters
+    ----------
+    rows : Rows
+    ask : FixedSettings
+    gamma : float, array or None
+        Of the kernel that some rules need; None: "scale".
+
+    Returns
+    -------
+    Prototypes
+    """
+    sample: HostRows = rows.sample
+    X, n = sample.X, rows.n_rows
+    size, d = number_of_prototypes(ask.n_prototypes, n), int(X.shape[1])
+    if ask.choice.name == "linear" and d <= n:  # the features are the inputs
+        return Prototypes(np.eye(d), np.empty(0, dtype=np.intp), None)
+    rule = to_numpy(ask.selection) if is_foreign(ask.selection) else ask.selection
+    if n <= size and isinstance(rule, str) and rule in ("renyi", "random", "uniform"):
+        selection = _all_rows(X, size, asked=is_int(ask.n_prototypes))
+    else:
+        gamma = rows.gamma_scale() if gamma is None else gamma
+        given = isinstance(rule, (list, tuple, np.ndarray))
+        some = _some_rows(sample, size, ask.seed) if isinstance(rule, str) else slice(None)
+        if given and sample.given is not None:  # given indices count rows of weight zero
+            X = sample.given[0]
+        on_device = rows.on_device and size > SELECTED_ON_HOST
+        with warnings.catch_warnings():
+            if not is_int(ask.n_prototypes):
+                warnings.simplefilter("ignore", NumericalWarning)  # the size was ours
+            selection = select_prototypes(
+                X[some],
+                None if given and isinstance(ask.n_prototypes, str) else size,
+                _at_hand(rule, sample) if given else rule,
+                y=None if given or sample.labels is None else sample.labels[some],
+                sample_weight=None if given or sample.weight is None else sample.weight[some],
+                kernel=ask.choice.at(gamma),
+                engine=getattr(rows, "device", None) if on_device else None,
+                random_state=ask.seed,
+            )
+        if not isinstance(some, slice):
+            chosen = selection.indices
+            selection = replace(selection, indices=np.where(chosen >= 0, some[chosen], -1))
+    Z = np.array(selection.prototypes(X), dtype=np.float64)  # the caller's may change
+    support = selection.indices
+    if sample.positions is not None and len(X) == len(sample.positions):
+        support = np.where(support >= 0, sample.positions[support], -1)
+    return Prototypes(Z, support, selection)
+
+
+def _all_rows(X: Any, size: int, *, asked: bool) -> Selection:
+    _, first = np.unique(X, axis=0, return_index=True)
+    if asked and len(first) < size:
+        warnings.warn(
+            f"n_prototypes={size} was reduced to {len(first)}: there are no more distinct rows of "
+            f"positive weight. Give n_prototypes={len(first)} or less.",
+            NumericalWarning,
+            stacklevel=4,
+        )
+    return Selection(first.astype(np.intp))
+
+
+def _at_hand(rule: Any, sample: HostRows) -> Any:
+    """Return given row numbers as those of the sample, where rows are read in blocks."""
+    if not sample.by_position or sample.positions is None or np.ndim(rule) != 1:
+        return rule
+    numbers = np.asarray(rule)
+    lost = np.setdiff1d(numbers, sample.positions)
+    if len(lost):
+        raise InvalidInputError(
+            f"selection names the rows {lost[:5].tolist()}, which are not among the "
+            f"{len(sample.positions)} rows of positive weight that are kept of those read in "
+            "blocks: give the prototypes themselves, an array of shape (m, d)."
+        )
+    return np.searchsorted(sample.positions, numbers)
+
+
+def _some_rows(sample: HostRows, size: int, seed: int) -> Any:
+    """Return the rows that prototypes are selected from: all, or some of very many."""
+    n, most = sample.n_rows, max(SELECTED_FROM, 20 * size)
+    if n <= most:
+        return slice(None)
+    limit = np.uint64(most / n * 2.0**64)
+    rows = np.concatenate([_below(limit, part, seed) for part in slices(n, _CHUNK)])
+    if sample.labels is None:
+        return rows
+    count = np.bincount(sample.labels[rows], minlength=int(sample.labels.max()) + 1)
+    rare = []
+    for c in np.flatnonzero(count < RARE):
+        own = np.flatnonzero(sample.labels == c)
+        rare.append(own[np.argsort(hash_positions(own, seed), kind="stable")[:RARE]])
+    return np.unique(np.concatenate([rows, *rare]))
+
+
+def _below(limit: np.uint64, part: slice, seed: int) -> IntArray:
+    positions = np.arange(part.start, part.stop)
+    return positions[hash_positions(positions, seed) < limit]

@@ -1,0 +1,6 @@
+from typing import Any
+
+__version__: str
+
+def get_config() -> dict[str, Any]: ...
+def __getattr__(name: str) -> Any: ...
