@@ -15,7 +15,7 @@ from lssvm.recipes.dual_settings import DualSettings
 from lssvm.recipes.record import Resources
 from lssvm.recipes.settings import KernelChoice
 from lssvm.tasks import Classes, Numbers
-from lssvm.tuning import GridSearch
+from lssvm.tuning import DualObjective, GridSearch
 
 rng = np.random.default_rng(0)
 X, new = rng.normal(size=(60, 2)), rng.normal(size=(9, 2))
@@ -63,6 +63,56 @@ class TestWithoutAnEstimator:
     def test_the_settings_of_an_estimator(self):
         ask = DualSettings.of(LSSVR(3.0, kernel="linear", reduction="l0", tuning="separate"))
         assert (ask.C, ask.separate, ask.tunes, ask.reduction_text) == (3.0, True, False, "'l0'")
+
+
+class TestCheckpoint:
+    def test_a_stopped_fit_goes_on(self, tmp_path):
+        def stop(event):
+            if event["n_evaluations"] >= 2:
+                raise KeyboardInterrupt
+
+        file, whole = tmp_path / "search.jsonl", LSSVR("cv", gamma="cv", cv=4, search=GRID)
+        search = replace(GRID, checkpoint=file)
+        rows = HostRows(X, y[:, None], given=(X, y))
+        with pytest.raises(KeyboardInterrupt):
+            fit_dual(rows, Numbers(1), settings(search=search), Listener(stop))
+        points = []
+        at = DualObjective.at
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(
+                DualObjective, "at", lambda self, gamma: points.append(gamma) or at(self, gamma)
+            )
+            again = LSSVR("cv", gamma="cv", cv=4, search=search).fit(X, y)
+        whole.fit(X, y)
+        assert len(points) == 1  # of the two kernel parameters one is in the file
+        assert (again.C_, again.gamma_) == (whole.C_, whole.gamma_)
+        np.testing.assert_array_equal(
+            again.cv_results_["mean_test_score"], whole.cv_results_["mean_test_score"]
+        )
+
+    def test_another_problem_is_refused(self, tmp_path):
+        search = replace(GRID, checkpoint=tmp_path / "search.jsonl")
+        model = LSSVR("cv", gamma="cv", cv=4, search=search).fit(X, y)
+        model.fit(X, y)
+        for change in ({"cv": 5}, {"fit_intercept": False}):
+            with pytest.raises(ValueError, match="checkpoint"):
+                LSSVR("cv", gamma="cv", **{"cv": 4, "search": search, **change}).fit(X, y)
+        with pytest.raises(ValueError, match="checkpoint"):
+            model.fit(X, y + 0.1 * X[:, 1])
+        with pytest.raises(InvalidInputError, match="tuning='joint'"):
+            LSSVR("cv", search=search, tuning="separate").fit(X, y)
+
+    def test_later_searches_of_a_fit_leave_it_alone(self, tmp_path):
+        spoiled = y + 9.0 * (np.arange(60) % 7 == 0)
+        search = replace(GRID, checkpoint=tmp_path / "search.jsonl")
+        for options in ({"loss": "huber"}, {"gamma": "ard"}):
+            file = tmp_path / f"{next(iter(options))}.jsonl"
+            own = {"gamma": "cv", **options}
+            model = LSSVR("cv", cv=4, search=replace(search, checkpoint=file), **own)
+            plain = LSSVR("cv", cv=4, search=GRID, **own).fit(X, spoiled)
+            for _ in range(2):
+                model.fit(X, spoiled)
+                np.testing.assert_array_equal(model.predict(new), plain.predict(new))
 
 
 @pytest.mark.parametrize("form", ["prediction", "support"])

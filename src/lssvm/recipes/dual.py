@@ -28,7 +28,7 @@ from lssvm.recipes.dual_memory import DualDetails, DualMemory, DualPart
 from lssvm.recipes.dual_settings import DualSettings
 from lssvm.recipes.record import Fit, Machine, Resources, Tuning
 from lssvm.recipes.robust import ROUGH, absolute_C, lower_weights, reweights, rounds
-from lssvm.recipes.settings import KernelChoice, make_folds
+from lssvm.recipes.settings import KernelChoice, fingerprint, make_folds
 from lssvm.reductions import L0, Prune, WrongSides, prune, reduce_dual_l0
 from lssvm.search.space import Space, TuningResult
 from lssvm.solvers import DualSystem
@@ -64,7 +64,7 @@ def fit_dual(rows: HostRows, task: Task, ask: DualSettings, tell: Listener) -> F
             chosen = _tune(problem, ask, ask.choice, tell)
             for _ in range(rounds(ask.loss)):
                 problem = _weigh_down(problem, rows.weight, ask, chosen)
-                chosen = _tune(problem, ask, ask.choice, tell)
+                chosen = _tune(problem, ask, ask.choice, tell, again=True)
             if ask.choice.asks_ard:
                 chosen = _spread(problem, rows, ask, chosen, tell)
         solved = [
@@ -87,6 +87,7 @@ class _Problem:
         Of all rows; its kernel is that of the given gamma, or of 1.
     truth : Truth
         Targets (n, k), classes and weights.
+    task : Classes or Numbers
     groups : list of Group
         Outputs that are trained on the same rows.
     gamma : float, array or None
@@ -104,6 +105,7 @@ class _Problem:
 
     system: DualSystem
     truth: Truth
+    task: Task
     groups: list[Group]
     gamma: Any
     loss: Loss | None
@@ -164,7 +166,7 @@ def _open(rows: HostRows, task: Task, ask: DualSettings) -> _Problem:
         assert rows.labels is not None
         per_fold = FoldTargets.of(task, rows.labels, rows.sample_weight, folds)
     truth = Truth(Y, rows.labels, rows.weight, rows.sample_weight, rows.X)
-    return _Problem(system, truth, groups, gamma, loss, cv, folds, per_fold)
+    return _Problem(system, truth, task, groups, gamma, loss, cv, folds, per_fold)
 
 
 def _check_kernel_matrix(X: Any) -> None:
@@ -212,8 +214,18 @@ def _given(problem: _Problem, ask: DualSettings) -> _Chosen:
     return _Chosen(C, [problem.gamma] * k, ask.choice)
 
 
-def _tune(problem: _Problem, ask: DualSettings, choice: KernelChoice, tell: Listener) -> _Chosen:
-    """Choose C and gamma, jointly for all outputs or for each by itself [Suykens2002, (3.13)]."""
+def _tune(
+    problem: _Problem,
+    ask: DualSettings,
+    choice: KernelChoice,
+    tell: Listener,
+    *,
+    again: bool = False,
+) -> _Chosen:
+    """Choose C and gamma, jointly for all outputs or for each by itself [Suykens2002, (3.13)].
+
+    A checkpoint holds the first search of a fit; ``again`` says that this is a later one.
+    """
     if is_criterion(ask.scoring):
         check_criterion(ask.scoring, ask.C)
     space, k = _space(problem, ask, problem.system), problem.n_outputs
@@ -230,6 +242,8 @@ def _tune(problem: _Problem, ask: DualSettings, choice: KernelChoice, tell: List
             replace(space, counted_rows=distinct),
             random_state=ask.seed,
             on_event=tell.on_event,
+            fingerprint=_fingerprint(problem, ask) if ask.search.checkpoint else "",
+            resume=not again,
         )
         results.append(result)
         chosen.C[columns] = result.C
@@ -257,6 +271,16 @@ def _tuning(results: list[TuningResult]) -> Tuning:
         float(np.mean([-result.loss for result in results])),
         int(sum(r.n_evaluations for r in every)),
     )
+
+
+def _fingerprint(problem: _Problem, ask: DualSettings) -> str:
+    choice, truth = ask.choice, problem.truth
+    settings = [ask.C, choice.gamma, choice.kernel, choice.degree, choice.coef0, ask.fit_intercept]
+    settings += [ask.cv, ask.scoring, ask.loss, ask.seed]
+    if isinstance(problem.task, Classes):
+        task = problem.task
+        settings += [task.code.matrix, task.decoding, task.targets, task.class_weight]
+    return fingerprint((problem.system.rows, truth.Y, truth.weight), settings)
 
 
 def _space(problem: _Problem, ask: DualSettings, system: DualSystem) -> Space:
@@ -336,7 +360,7 @@ def _spread(
         float(chosen.gamma[0]),
         float(chosen.C[0]),
         chosen,
-        lambda scales: _tune(problem, ask, ask.choice.scaled(scales), tell),
+        lambda scales: _tune(problem, ask, ask.choice.scaled(scales), tell, again=True),
         tune_C=ask.C is None,
     )
     assert best.tuning is not None
@@ -552,7 +576,8 @@ def _prune(
     def retune(rows: IntArray) -> tuple[Any, DualSystem]:
         group = Group(np.arange(Y.shape[1]), rows)
         objective = DualObjective(kernel, system, Truth(Y), folds, loss, [group])
-        result = ask.search.run(objective, _space(problem, ask, system), random_state=ask.seed)
+        space = _space(problem, ask, system)
+        result = ask.search.run(objective, space, random_state=ask.seed, resume=False)
         gamma = result.gamma if ask.choice.tunes_gamma else problem.gamma
         return gamma, replace(system, kernel=part.choice.at(gamma), C=result.C)
 

@@ -87,11 +87,17 @@ class DualSettings:
                 f"gamma='ard' finds one set of values for all outputs, so "
                 f"tuning={estimator.tuning!r} cannot be used with it: use tuning='joint'."
             )
+        search = make_search(estimator.search)
+        if search.checkpoint is not None and estimator.tuning != "joint":
+            raise InvalidInputError(
+                "A checkpoint holds one search, and tuning='separate' has one for each output: use "
+                "tuning='joint', or no checkpoint."
+            )
         return cls(
             check_C(estimator.C),
             choice,
             estimator.cv,
-            make_search(estimator.search),
+            search,
             estimator.scoring,
             seed_of(estimator.random_state),
             bool(estimator.fit_intercept),
