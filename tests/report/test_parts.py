@@ -14,13 +14,15 @@ from tests.report.pages import Page
 from lssvm import LSSVC, LSSVR, scan
 from lssvm.report import refits
 from lssvm.report.charts import SHAPES, Chart
-from lssvm.report.columns import shuffle_importance
+from lssvm.report.formats import number, percent, short
+from lssvm.report.importance import shuffle_importance
 from lssvm.report.markup import Markup, escape, plain, table, tag
 from lssvm.report.page import style
-from lssvm.report.plane import project
+from lssvm.report.prototypes import project
 from lssvm.report.refits import copy_size, learning_curve, out_of_fold, tuned_copy
-from lssvm.report.rows import Rows
-from lssvm.report.scales import Scale, nice_ticks, number, percent, short
+from lssvm.report.regression import error_histogram
+from lssvm.report.sample import SampledRows
+from lssvm.report.scales import Scale, nice_ticks
 
 
 @given(st.text())
@@ -76,7 +78,7 @@ def test_words_for_numbers():
         "1",
         "12,346",
         "1.00e\u221207",
-        "\u22120.5",
+        "\u22120.500",
     ]
     assert percent(0.9999, 0) == "> 99 %"
     assert short("abc", 3) == "abc"
@@ -116,12 +118,14 @@ def test_the_principal_plane_is_that_of_the_largest_variance():
 
 def test_rows_of_a_scan_are_those_the_model_takes():
     case = cases.prepared()
-    rows = Rows.read(case.model, case.test)
+    rows = SampledRows.read(case.model, case.test)
     assert rows.target == ("outcome",)
     np.testing.assert_array_equal(
         case.model.predict(rows.given(case.model)), case.model.predict(case.test)
     )
-    shuffled = rows.shuffled(rows.schema.names.index("job"), np.arange(len(rows))[::-1])
+    places = np.tile(np.arange(len(rows))[:, None], len(rows.schema.names))
+    places[:, rows.schema.names.index("job")] = np.arange(len(rows))[::-1]
+    shuffled = rows.rearranged(places)
     np.testing.assert_array_equal(shuffled.block.texts[0].codes, rows.block.texts[0].codes[::-1])
     np.testing.assert_array_equal(shuffled.block.numbers, rows.block.numbers)
 
@@ -129,7 +133,7 @@ def test_rows_of_a_scan_are_those_the_model_takes():
 def test_a_sample_of_a_scan_is_uniform_and_in_order():
     X = np.arange(20_000.0)[:, None]
     model = LSSVC(1.0, gamma=1.0).fit(X[:4], [0, 1, 0, 1])
-    rows = Rows.read(model, scan(X, target=np.arange(20_000) % 2), limit=500)
+    rows = SampledRows.read(model, scan(X, target=np.arange(20_000) % 2), limit=500)
     assert len(rows) == 500
     assert not rows.complete
     np.testing.assert_array_equal(rows.positions, rows.block.numbers[:, 0])
@@ -139,7 +143,7 @@ def test_a_sample_of_a_scan_is_uniform_and_in_order():
 def test_out_of_fold_predictions_are_those_of_fits_without_the_rows():
     X, y = cases.curve(40)
     model = LSSVR(5.0, gamma=0.5).fit(X, y)
-    found, rows = out_of_fold(model, Rows.read(model, (X, y)))
+    found, rows = out_of_fold(model, SampledRows.read(model, (X, y)))
     assert sorted(rows.positions) == list(range(40))
     inside = np.flatnonzero(rows.positions < 40)
     for i in inside[:3]:
@@ -165,15 +169,15 @@ def test_many_pairs_of_classes_make_smaller_copies(monkeypatch):
     case = cases.one_vs_one()
     monkeypatch.setattr(refits, "COPY_WORK", 3 * 12.5**3)
     assert copy_size(case.model) == tuned_copy(case.model, 1000).n_prototypes == 12
-    assert learning_curve(case.model, Rows.read(case.model, case.train), None) is None
+    assert learning_curve(case.model, SampledRows.read(case.model, case.train), None) is None
     assert copy_size(cases.dual_classifier().model) is None
 
 
 def test_the_learning_curve_ends_in_the_model_itself():
     case = cases.regression()
-    rows = [Rows.read(case.model, part) for part in (case.train, case.test)]
+    rows = [SampledRows.read(case.model, part) for part in (case.train, case.test)]
     curve = learning_curve(case.model, *rows)
-    assert curve.sizes.tolist() == [18, 37, 75, 150]
+    assert curve.sizes.tolist() == [10, 17, 27, 45, 75, 150]
     X, y = case.test
     error = np.sqrt(np.mean((case.model.predict(X) - y) ** 2)) / y.std()
     assert curve.error[-1] == pytest.approx(error)
@@ -183,7 +187,7 @@ def test_the_learning_curve_ends_in_the_model_itself():
 def test_few_rows_have_no_learning_curve():
     X, y = cases.curve(12)
     model = LSSVR(5.0, gamma=0.5).fit(X, y)
-    assert learning_curve(model, Rows.read(model, (X, y)), None) is None
+    assert learning_curve(model, SampledRows.read(model, (X, y)), None) is None
 
 
 def test_the_column_that_decides_is_found_among_many():
@@ -191,7 +195,7 @@ def test_the_column_that_decides_is_found_among_many():
     X = rng.normal(size=(150, 80))
     y = X[:, 70] > 0
     model = LSSVC(1.0, kernel="linear").fit(X, y)
-    found = shuffle_importance(model, model, Rows.read(model, (X, y)), True)
+    found = shuffle_importance(model, SampledRows.read(model, (X, y)))
     assert found.names[0] == "x70"
     assert (found.tried, found.all) == (60, 80)
     assert found.mean[0] > 5 * np.abs(found.mean[1:]).max()
@@ -222,11 +226,11 @@ def test_words_and_lines_stand_out(dark):
     for words in ("text", "soft", "accent"):
         for ground in ("page", "card", "note", "code"):
             assert contrast(colours[words], colours[ground]) >= 4.5, (words, ground)
-    for line in [f"c{i}" for i in range(8)] + [f"q{i}" for i in range(5)]:
+    for line in ["wrong", *(f"c{i}" for i in range(8)), *(f"q{i}" for i in range(5))]:
         assert contrast(colours[line], colours["card"]) >= 3.0, line
-    part = 0.48 if dark else 0.68
+    part = 0.42 if dark else 0.52
     assert f"--mix: {part:.0%}" in style()
-    for fill in ("c0", "c1"):  # the strongest cells of the confusion matrix
+    for fill in ("accent", "wrong"):  # the strongest cells of the confusion matrix
         mixed = [
             round(part * int(colours[fill][i : i + 2], 16) + (1 - part) * int(ground, 16))
             for i, ground in ((i, colours["code"][i : i + 2]) for i in (1, 3, 5))
@@ -236,8 +240,6 @@ def test_words_and_lines_stand_out(dark):
 
 
 def test_errors_beyond_the_bars_are_said_to_be_in_the_outermost():
-    from lssvm.report.numbers import _spread
-
     far = np.append(np.linspace(-1, 1, 400), 30.0)
-    assert "outermost bars" in str(_spread(far))
-    assert "outermost bars" not in str(_spread(np.repeat([-1.0, 1.0], 200)))
+    assert "outermost bars" in str(error_histogram(far))
+    assert "outermost bars" not in str(error_histogram(np.repeat([-1.0, 1.0], 200)))
