@@ -3,49 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lssvm._core.atomic import replacing
 from lssvm._core.errors import InvalidInputError
 from lssvm.blocks.arrow import need_pyarrow
 
 WRITES = (".parquet", ".arrow", ".csv", ".npy")
-
-
-@contextmanager
-def replacing(path: str) -> Iterator[str]:
-    """Give the name of a temporary file that takes the place of ``path`` in the end.
-
-    It lies in the same folder, so that the exchange is one step of the file system: whoever looks,
-    at any moment, and after any kind of end of the process, finds the old file or the new one.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> from lssvm.blocks.writing import replacing
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "a.txt")
-    ...     with replacing(path) as name, open(name, "w") as file:
-    ...         _ = file.write("done"), os.path.exists(path)
-    ...     os.listdir(folder)
-    ['a.txt']
-    """
-    folder, name = os.path.split(os.path.abspath(path))
-    if not os.path.isdir(folder):
-        raise InvalidInputError(f"The folder {folder} does not exist: make it first.")
-    temporary = os.path.join(folder, f".{name}.{os.getpid()}.partial")
-    try:
-        yield temporary
-        with open(temporary, "rb+") as handle:
-            os.fsync(handle.fileno())
-        os.replace(temporary, path)
-    finally:
-        with suppress(FileNotFoundError):
-            os.remove(temporary)
 
 
 def write_table(parts: Iterable[Mapping[str, NDArray[Any]]], path: str) -> str:

@@ -66,7 +66,7 @@ def datasets(
 def write_dataset(name: str, out: str) -> int:
     """Write a bundled data set as CSV, classes by their names; return the rows."""
     from lssvm import datasets as bundled
-    from lssvm.blocks.writing import replacing
+    from lssvm._core.atomic import replacing
 
     if name not in bundled.list_datasets():
         raise InvalidInputError(

@@ -151,7 +151,7 @@ def _write_page(
     path: str, model: Any, y: Any, values: Any, ends: Any, coverage: float, column: str
 ) -> None:
     """Write one HTML page with the picture in it."""
-    from lssvm.blocks.writing import replacing
+    from lssvm._core.atomic import replacing
 
     try:
         import matplotlib

@@ -148,7 +148,7 @@ def _raw_batches(table: Table, names: list[str]) -> Iterator[Any]:
 @contextmanager
 def _writer(out: str) -> Iterator[Any]:
     """Give a function that writes columns to a file or to standard output."""
-    from lssvm.blocks.writing import replacing
+    from lssvm._core.atomic import replacing
 
     if out == "-":
         yield _TableFile(sys.stdout, ".csv").write

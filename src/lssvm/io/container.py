@@ -20,8 +20,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from lssvm._core.atomic import replacing
 from lssvm._core.errors import InvalidInputError, ModelFileError
-from lssvm.blocks.writing import replacing
 
 MAX_HEADER = 16 * 2**20
 """The longest header in bytes that is read or written."""

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from lssvm._core.atomic import replacing
 from lssvm._core.errors import InvalidInputError
-from lssvm.blocks.writing import replacing
 from lssvm.estimators import NARX
 from lssvm.estimators._anywhere import host_model
 from lssvm.onnx.column_nodes import add_preparation, column_inputs
@@ -203,7 +203,7 @@ def export(
     )
     content = proto.SerializeToString()
     path = os.fspath(path)
-    with replacing(path) as name, open(name, "wb") as file:
+    with replacing(path, private=True) as name, open(name, "wb") as file:
         file.write(content)
     return path
 

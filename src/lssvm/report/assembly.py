@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lssvm.blocks.writing import replacing
+from lssvm._core.atomic import replacing
 from lssvm.plots.fitted import Predictor
 from lssvm.report import classification, regression
 from lssvm.report.data import data

@@ -8,10 +8,8 @@ the old one after every batch: at any moment it holds whole batches only.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +17,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from lssvm._core.atomic import replacing
 from lssvm._core.errors import InvalidInputError
 from lssvm.tuning.base import FloatArray, Losses
 
@@ -176,14 +175,8 @@ class Checkpoint:
 
     def _write(self) -> None:
         text = "\n".join([json.dumps(self.settings), *self._lines]) + "\n"
-        handle, name = tempfile.mkstemp(dir=self.path.parent, prefix=self.path.name, suffix=".tmp")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(name, self.path)
-        except BaseException:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(name)
-            raise
+        with (
+            replacing(self.path, private=True) as name,
+            open(name, "w", encoding="utf-8") as file,
+        ):
+            file.write(text)
