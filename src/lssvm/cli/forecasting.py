@@ -10,8 +10,7 @@ import typer
 
 from lssvm._core.errors import InvalidInputError
 from lssvm.cli.options import DataFile, Reading, Seeded
-
-ENDINGS = (".csv", ".parquet", ".arrow")
+from lssvm.cli.writing import ENDINGS, table_writer
 
 
 def forecast(
@@ -48,7 +47,6 @@ def forecast(
     The series is modelled by its own past. As a check the last values are forecast from those
     before them, beside the naive forecast that repeats the last value.
     """
-    from lssvm.cli.predicting import _writer
     from lssvm.cli.tables import check_writable, open_table
 
     output = general.output
@@ -69,7 +67,7 @@ def forecast(
         "upper": ends[:, 1],
     }
     if out is not None:
-        with _writer(out) as write:
+        with table_writer(out) as write:
             write(columns)
     if report is not None:
         _write_page(report, model, y, values, ends, coverage, column)

@@ -23,8 +23,8 @@ ReportFile = Annotated[
     str | None, typer.Option("--report", metavar="FILE", help="Write an HTML report.")
 ]
 TestShare = Annotated[
-    float,
-    typer.Option("--test", min=0.0, max=0.9, help="Share of the rows held out; 0: none."),
+    float | None,
+    typer.Option("--test", min=0.0, max=0.9, help="Share of the rows held out (0.2); 0: none."),
 ]
 
 

@@ -83,6 +83,26 @@ class Table:
             **options,
         )
 
+    def raw_batches(self, names: Sequence[str]) -> Iterator[Any]:
+        """Yield columns of all files with the types they have there (CSV: as text)."""
+        from lssvm.blocks.arrow import FORMATS, ArrowReader
+        from lssvm.blocks.opening import ending, find_files
+
+        files = find_files(self.path)
+        csv = replace(self.csv, null_values=(), types=dict.fromkeys(names, "text"))
+        reader = ArrowReader(files, FORMATS[ending(files[0])], (), None, None, csv)
+        for file in files:
+            for batch in reader._open(file).batches(list(names), 65_536):
+                if batch.num_rows:
+                    yield batch
+
+    def column(self, name: str) -> Any:
+        """Return one column of all rows as an Arrow array."""
+        import pyarrow as pa
+
+        self.need([name], "")
+        return pa.chunked_array([batch.column(name) for batch in self.raw_batches([name])])
+
 
 def open_table(path: str, reading: Reading) -> Table:
     """Open files with named columns and look at their header.
