@@ -5,17 +5,21 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.report import cases
 from tests.report.pages import Page
 
-from lssvm import LSSVC, LSSVR, scan
-from lssvm.report import refits
+from lssvm import LSSVC, LSSVR, FixedSizeLSSVC, scan
+from lssvm.plots import TuningSurfaceDisplay
+from lssvm.report import refits, tuning, write_report
 from lssvm.report.charts import SHAPES, Chart
+from lssvm.report.data import leaks
 from lssvm.report.formats import number, percent, short
 from lssvm.report.importance import shuffle_importance
+from lssvm.report.learning import verdict
 from lssvm.report.markup import Markup, escape, plain, table, tag
 from lssvm.report.page import style
 from lssvm.report.prototypes import project
@@ -243,3 +247,88 @@ def test_errors_beyond_the_bars_are_said_to_be_in_the_outermost():
     far = np.append(np.linspace(-1, 1, 400), 30.0)
     assert "outermost bars" in str(error_histogram(far))
     assert "outermost bars" not in str(error_histogram(np.repeat([-1.0, 1.0], 200)))
+
+
+def frame_with_faults(n=240):
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=n)
+    frame = pd.DataFrame({"a": rng.normal(size=n), "number": np.arange(n) + 1000})
+    frame["paid_back"] = np.where(y == 1, 1.0, 0.0) * 250 + rng.uniform(size=n)
+    frame["kind"] = np.array(["x", "y"])[rng.integers(2, size=n)]
+    frame["fixed"] = 3.0
+    frame.loc[::10, "a"] = np.nan
+    frame["y"] = np.where(y == 1, "yes", "no")
+    return frame
+
+
+def test_a_leak_an_identifier_and_holes_are_named(tmp_path):
+    frame = pd.concat([frame_with_faults(), frame_with_faults().iloc[:5]])
+    data = scan(frame, target="y", missing="impute")
+    model = FixedSizeLSSVC(15, C=1.0, gamma=0.1, random_state=0).fit(data)
+    facts = write_report(model, tmp_path / "r.html", train=data)
+    found = facts["data"]
+    assert set(found["suspected_leaks"]) == {"paid_back"}
+    assert found["suspected_leaks"]["paid_back"] > 0.98
+    assert found["constant"] == ["fixed"]
+    assert found["duplicates"] == 5
+    assert found["missing"] == {"a": pytest.approx(25 / 245)}
+    lead = Page((tmp_path / "r.html").read_text(encoding="utf-8")).text
+    assert "“paid_back” alone predicts the target" in lead[: lead.index("How good it is")]
+    data = scan(frame_with_faults().drop(columns="paid_back"), target="y", missing="impute")
+    model = FixedSizeLSSVC(15, C=1.0, gamma=0.1, random_state=0).fit(data)
+    found = write_report(model, tmp_path / "r.html", train=data)["data"]
+    assert found["suspected_ids"] == ["number"] and found["suspected_leaks"] == {}
+
+
+def test_a_number_that_follows_from_one_column_is_a_leak_too():
+    X, y = cases.curve(300)
+    X = np.column_stack([X, np.exp(y)])
+    rows = SampledRows.read(LSSVR(1.0, gamma=0.1).fit(X, y), (X, y))
+    assert set(leaks(rows, False)) == {"x3"}
+    assert leaks(rows.take(np.arange(20)), False) == {}  # too few rows to suspect anything
+
+
+def test_nearly_all_rows_of_one_class_are_no_leak():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(400, 2)), np.arange(400) % 100 == 0
+    rows = SampledRows.read(LSSVC(1.0, gamma=0.1).fit(X, y), (X, y))
+    assert leaks(rows, True) == {}
+
+
+@pytest.mark.parametrize(
+    ("gain", "spread", "words"),
+    [
+        (0.10, 0.02, "still falling"),
+        (0.03, 0.02, "fell a little"),
+        (0.01, 0.02, "no longer fell"),
+        (-0.01, 0.02, "no longer fell"),
+        (-0.10, 0.02, "rose"),
+    ],
+)
+def test_the_sentence_follows_the_learning_curve(gain, spread, words):
+    sizes, error = np.array([10, 20, 40, 80, 160]), np.full(5, 0.3)
+    curve = refits.LearningCurve(sizes, error, 0.02 * error, gain, spread, 100, False)
+    assert words in verdict(curve) and "from 40 to 160 rows" in verdict(curve)
+
+
+def test_a_class_has_one_colour_in_every_picture(tmp_path):
+    case = cases.binary()
+    write_report(case.model, tmp_path / "r.html", train=case.train, test=case.test)
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    keys = re.findall(r'<span class="key (s\d)[^"]*"[^>]*></span> ([01])</li>', text)
+    assert set(keys) == {("s0", "0"), ("s1", "1")}
+    assert len(keys) >= 4  # the histogram and the plane
+    scores = text[text.index('id="scores"') : text.index('id="data"')]
+    assert 'class="ln s1"' in scores and 'class="ln s0"' not in scores  # curves of class 1
+
+
+def test_best_so_far_is_told_of_where_there_is_a_line(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = (X[:, 0] > 0).astype(int)
+    results = LSSVC(C="cv", gamma="cv", cv=3, search="grid").fit(X, y).cv_results_
+    display = TuningSurfaceDisplay(results)
+    drawn = tuning.surface(display)
+    assert ("best so far" in drawn) == (len(display.path) > 1)
+    display.path = display.path[-1:]
+    assert "best so far" not in tuning.surface(display)

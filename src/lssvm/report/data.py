@@ -10,6 +10,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from lssvm.blocks.raw import TextColumn
+from lssvm.report.charts import N_COLOURS
 from lssvm.report.formats import count, number, percent, short
 from lssvm.report.markup import Markup, bar_table, more, table, tag, why
 from lssvm.report.page import Section
@@ -156,17 +157,20 @@ def data(subject: Subject) -> Section | None:
         + (f"{count(len(holes))} columns have missing values." if holes else "Nothing is missing.")
     )
     lines = [_line(fact, leaking, len(rows)) for fact in facts[:MOST]]
-    head = ["Column", "Kind", "Missing", "What it holds", "Remark"]
-    listed = table("Columns of the training rows.", head, lines, class_=None)
+    head = ["Column", "Kind", "What it holds", "Missing", "Remark"]
+    kept = [j for j in range(5) if j < 3 or any(line[j] for line in lines)]
+    lines = [[line[j] for j in kept] for line in lines]
+    listed = table("Columns of the training rows.", [head[j] for j in kept], lines, class_=None)
     if len(lines) > LONG:
         listed = more(f"The {count(len(facts))} columns", listed)
     return Section("data", "What it learned from", "Data", [why(words), _target(subject), listed])
 
 
-def _line(fact: ColumnFacts, leaking: dict[str, float], n: int) -> list[object]:
+def _line(fact: ColumnFacts, leaking: dict[str, float], n: int) -> list[str]:
     remark = "predicts the target alone" if fact.name in leaking else fact.suspicion
     missing = percent(fact.missing / n) if fact.missing else ""
-    return [short(fact.name, 60), fact.kind, missing, fact.holds, tag("strong", remark)]
+    bold = tag("strong", remark) if remark else ""
+    return [short(fact.name, 60), fact.kind, fact.holds, missing, bold]
 
 
 def _target(subject: Subject) -> Markup:
@@ -178,7 +182,8 @@ def _target(subject: Subject) -> Markup:
             (label, float(n), f"{count(n)} ({percent(float(s))})")
             for label, n, s in zip(labels, sizes, share, strict=True)
         ]
-        made = bar_table("Training rows by class.", ["Class", "", "Rows"], rows)
+        colours = [f"s{c % N_COLOURS}" for c in range(len(rows))]
+        made = bar_table("Training rows by class.", ["Class", "", "Rows"], rows, colours)
         return made if len(rows) <= LONG else more(f"The {len(rows)} classes", made)
     Y = as_columns(subject.train.y)
     said = [

@@ -6,6 +6,7 @@ import html
 import re
 import unicodedata
 from collections.abc import Iterable
+from itertools import chain, repeat
 from typing import Any
 
 from lssvm.report.formats import short
@@ -162,7 +163,12 @@ def table(
     )
 
 
-def bar_table(caption: str, head: list[str], rows: Iterable[tuple[Any, float, str]]) -> Markup:
+def bar_table(
+    caption: str,
+    head: list[str],
+    rows: Iterable[tuple[Any, float, str]],
+    colours: Iterable[str] = (),
+) -> Markup:
     """Return a table whose middle column is a bar.
 
     Parameters
@@ -171,6 +177,8 @@ def bar_table(caption: str, head: list[str], rows: Iterable[tuple[Any, float, st
     head : list of 3 str
     rows : list of (name, value, text)
         Values below zero have an empty bar.
+    colours : list of str, default=()
+        Classes of the bars ("s0", ...); one colour for all by default.
 
     Examples
     --------
@@ -178,12 +186,12 @@ def bar_table(caption: str, head: list[str], rows: Iterable[tuple[Any, float, st
     >>> "width:50.0%" in bar_table("c", ["a", "", "b"], [("x", 2.0, "2"), ("y", 1.0, "1")])
     True
     """
-    lines = list(rows)
+    lines, colour = list(rows), chain(colours, repeat("sa"))
     most = max((value for _, value, _ in lines), default=0.0)
     body = []
-    for name, value, text in lines:
+    for (name, value, text), own in zip(lines, colour, strict=False):
         share = max(value, 0.0) / most if most > 0 else 0.0
-        bar = tag("div", style=f"width:{100 * share:.1f}%", class_=None if share > 0 else "none")
+        bar = tag("div", style=f"width:{100 * share:.1f}%", class_=own if share > 0 else "none")
         heading = tag("th", short(name, 44), scope="row", title=str(name))
         body.append([heading, tag("td", bar, class_="track"), text])
     return table(caption, head, body, class_="bars numbers")

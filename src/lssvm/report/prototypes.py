@@ -68,7 +68,7 @@ def prototypes(subject: Subject) -> Section | None:
         f"The model compares new rows with {count(len(Z))} {what} taken from the "
         f"{count(subject.train.n_rows)} training rows{small}."
     )
-    legend = [*keys, ("sp ring" if own is None else "st ring", what)]
+    legend = [*keys, ("sp ring", what)]
     caption = f"Training rows (pale) and {what} (ringed)" + (
         ", projected to the plane in which the rows vary most." if names[2] else "."
     )

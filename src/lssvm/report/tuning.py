@@ -48,7 +48,7 @@ def tuning(subject: Subject) -> Section | None:
         _edge_notes(subject, display)
         tuned = [np.unique(v[np.isfinite(v)]).size > 1 for v in (display.C, display.gamma)]
         if all(tuned) and _spans(display):
-            body.append(_surface(display))
+            body.append(surface(display))
         elif any(tuned):
             name = "C" if tuned[0] else "gamma"
             values, best = getattr(display, name), display.best_index
@@ -95,7 +95,8 @@ def _shown(scores: FloatArray) -> tuple[FloatArray, str]:
     return (-scores, "loss") if (scores <= 0).all() else (scores, "score")
 
 
-def _surface(display: TuningSurfaceDisplay) -> Markup:
+def surface(display: TuningSurfaceDisplay) -> Markup:
+    """Return the picture of quality over C and gamma, with the way of the search."""
     values, name = _shown(display.scores)
     wide = values.min() > 0 and values.max() > WIDE * values.min()
     scaled = np.log(values) if wide else values
