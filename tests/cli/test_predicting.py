@@ -214,3 +214,24 @@ def test_names_are_shown_and_never_obeyed(tmp_path):
         said = answer.out + answer.err
         assert "\x1b" not in said and "\u202e" not in said and "\x07" not in said
     assert "\\x1b[2J\\u202e" in answers[1].out and "\\x1b]0;x\\x07" in answers[2].out
+
+
+@pytest.mark.parametrize("name", ["classes", "numbers"])
+def test_the_report_and_the_command_line_say_the_same_of_weighted_rows(here, name):
+    from lssvm.report import write_report
+
+    write_csv(here / "new.csv", [{**row, "w": 1 + row["kids"] ** 2} for row in NEW])
+    said = good("evaluate", f"{name}.lssvm", "new.csv", "--weight", "w", "--json").json
+    columns = ["age", "job", "pay", "kids"]
+    target = "income" if name == "classes" else "value"
+    rows = scan("new.csv", target, columns=columns, weight="w", missing="impute")
+    model = package.load(f"{name}.lssvm")
+    figures = write_report(model, here / "r.html", train=rows, test=rows)["metrics"]
+    shared = set(figures) & set(said)
+    assert len(shared) >= (8 if name == "classes" else 4)
+    assert {key: said[key] for key in shared} == {key: figures[key]["value"] for key in shared}
+    if name == "classes":
+        ends = [figures["accuracy"]["low"], figures["accuracy"]["high"]]
+        assert said["accuracy_interval"] == ends
+        w = np.array([1 + row["kids"] ** 2 for row in NEW])
+        assert w.sum() ** 2 / (w**2).sum() < 0.7 * len(w)  # so that the rule matters

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -160,9 +160,3 @@ class Fitting:
         str | None, typer.Option(metavar="BYTES", help="Memory budget, such as '2 GB'.")
     ] = None
     jobs: Annotated[int | None, typer.Option(min=1, help="Threads; by default all cores.")] = None
-
-    def parameters(self, classes: bool, seed: int) -> dict[str, Any]:
-        """Return the parameters of the estimator."""
-        from lssvm.cli.parameters import estimator_parameters
-
-        return estimator_parameters(self, classes, seed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ TARGET_LINE: dict[str, Any] = {"linewidth": 0.8, "linestyle": "dashed"}
 HOLLOW: dict[str, Any] = {"facecolors": "none", "edgecolors": "black"}
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class BoundaryDisplay(Display):
     r"""Decision regions of a classifier over two features, with the training rows.
 
@@ -91,26 +93,14 @@ class BoundaryDisplay(Display):
     ['a', 'b']
     """
 
-    def __init__(
-        self,
-        *,
-        grid: tuple[FloatArray, FloatArray],
-        scores: FloatArray,
-        points: FloatArray,
-        labels: NDArray[np.intp],
-        classes: NDArray[Any],
-        support: NDArray[np.intp],
-        magnitudes: FloatArray,
-        names: tuple[str, str],
-    ) -> None:
-        self.grid = grid
-        self.scores = scores
-        self.points = points
-        self.labels = labels
-        self.classes = classes
-        self.support = support
-        self.magnitudes = magnitudes
-        self.names = names
+    grid: tuple[FloatArray, FloatArray]
+    scores: FloatArray
+    points: FloatArray
+    labels: NDArray[np.intp]
+    classes: NDArray[Any]
+    support: NDArray[np.intp]
+    magnitudes: FloatArray
+    names: tuple[str, str]
 
     @classmethod
     def from_estimator(

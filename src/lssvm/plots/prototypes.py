@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ FADED = 0.3  # opacity of the rows
 GREY = COLOURS[-1]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PrototypesDisplay(Display):
     """Rows of a data set in the plane, and the prototypes that a fixed-size model chose.
 
@@ -79,24 +81,16 @@ class PrototypesDisplay(Display):
     (20, 2)
     """
 
-    def __init__(
-        self,
-        *,
-        points: FloatArray,
-        prototypes: FloatArray,
-        names: tuple[str, str],
-        labels: NDArray[np.intp] | None = None,
-        prototype_labels: NDArray[np.intp] | None = None,
-        classes: NDArray[Any] | None = None,
-        n_rows: int | None = None,
-    ) -> None:
-        self.points = points
-        self.prototypes = prototypes
-        self.names = names
-        self.labels = labels
-        self.prototype_labels = prototype_labels
-        self.classes = classes
-        self.n_rows = len(points) if n_rows is None else n_rows
+    points: FloatArray
+    prototypes: FloatArray
+    names: tuple[str, str]
+    labels: NDArray[np.intp] | None = None
+    prototype_labels: NDArray[np.intp] | None = None
+    classes: NDArray[Any] | None = None
+    n_rows: int | None = None
+
+    def __post_init__(self) -> None:
+        self.n_rows = len(self.points) if self.n_rows is None else self.n_rows
 
     @classmethod
     def from_estimator(
