@@ -108,7 +108,7 @@ def test_forecast_continues_a_series_with_intervals(tmp_path, monkeypatch):
     rows = list(csv.DictReader((tmp_path / "f.csv").open()))
     assert [float(row["forecast"]) for row in rows] == found["forecast"]
     page = (tmp_path / "f.html").read_text(encoding="utf-8")
-    assert "<svg" in page and "default-src 'none'" in page and "<script" not in page
+    assert "<svg" in page and "Content-Security-Policy" in page and "<script" not in page
     assert "10 forecasts" in page and "the last 10 values were forecast" in page
     assert "check: the last 10 values" in good(*words).out
 

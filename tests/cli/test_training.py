@@ -3,7 +3,9 @@
 from datetime import datetime, timedelta
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 from tests.cli.running import QUICK, as_csv, good, lssvm, mixed_rows, write_csv
 
 import lssvm as package
@@ -100,9 +102,6 @@ def test_a_question_mark_is_a_missing_value_and_others_can_be_named(tmp_path):
 
 
 def test_a_delimiter_a_weight_and_a_parquet_file(tmp_path):
-    import pyarrow as pa
-    from pyarrow import parquet
-
     rows = [{**row, "w": 1 + row["kids"]} for row in mixed_rows()]
     (tmp_path / "d.csv").write_text(as_csv(rows, ";"))
     words = ("-t", "income", "--weight", "w", *DROP, "-o", tmp_path / "m.lssvm")
@@ -224,9 +223,6 @@ def test_where_no_row_can_be_held_out_the_model_is_not_tested(tmp_path):
 
 
 def test_numbers_can_be_names_of_categories(here):
-    import pyarrow as pa
-    from pyarrow import parquet
-
     rows = mixed_rows()
     parquet.write_table(pa.Table.from_pylist(rows), here / "d.parquet")
     answers = []
@@ -290,7 +286,7 @@ def test_groups_are_held_out_whole_and_do_not_count_as_a_column(tmp_path):
     assert "who" not in package.load(tmp_path / "m.lssvm").preparation_.schema.names
     whole = scan(str(data), "income", columns=["age", "job", "pay", "kids"], missing="impute")
     table = open_table(str(data), Reading())
-    held = HoldOut(**found["held_out"]).rows(table, whole)
+    held = HoldOut(**found["held_out"]).rows(table, whole, "income")
     groups = np.array([row["who"] for row in rows])
     assert not set(groups[held]) & set(groups[~held])
     assert held.sum() == found["test"]["rows"] and 0.1 < held.mean() < 0.3
@@ -311,9 +307,6 @@ def test_the_last_rows_by_time_are_held_out(tmp_path, kind):
     }[kind]
     rows = [{**row, "when": w} for row, w in zip(mixed_rows(), write, strict=True)]
     if kind == "parquet":
-        import pyarrow as pa
-        from pyarrow import parquet
-
         data = tmp_path / "d.parquet"
         parquet.write_table(pa.Table.from_pylist(rows), data)
     else:
@@ -322,7 +315,9 @@ def test_the_last_rows_by_time_are_held_out(tmp_path, kind):
     assert found["test"]["rows"] == 32
     table = open_table(str(data), Reading())
     whole = table.scan("income", ["pay"])
-    np.testing.assert_array_equal(HoldOut(**found["held_out"]).rows(table, whole), day >= 128)
+    np.testing.assert_array_equal(
+        HoldOut(**found["held_out"]).rows(table, whole, "income"), day >= 128
+    )
 
 
 @pytest.mark.parametrize(
@@ -369,3 +364,30 @@ def test_a_target_of_many_texts_is_asked_about(tmp_path):
     assert "130 different texts" in answer.err and "--task classification" in answer.err
     asked = ("--task", "classification", "--C", "1", "--gamma", "1", "--test", "0")
     assert len(package.load(tmp_path / "m.lssvm").classes_ if good(*words, *asked) else ()) == 130
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("target", ["income", "value"])
+def test_rows_without_a_target_are_left_out_and_counted(tmp_path, target, kind):
+    rows = mixed_rows()
+    holes = [{**row, target: None} if i % 9 == 0 else row for i, row in enumerate(rows)]
+    full = [row for row in holes if row[target] is not None]
+    models, drop = [], ("--drop", "id", "--drop", "value" if target == "income" else "income")
+    for name, part in (("holes", holes), ("full", full)):
+        data = tmp_path / f"{name}.{kind}"
+        if kind == "csv":
+            write_csv(data, part, missing="?")
+        else:
+            parquet.write_table(pa.Table.from_pylist(part), data)
+        words = ("train", data, "-t", target, *drop, "-o", tmp_path / f"{name}.lssvm", *QUICK)
+        models.append((good(*words, "--json").json, good(*words).err))
+    (found, said), (expected, _) = models
+    assert "18 rows have no target and are left out" in said
+    assert (found["rows"], found["rows_without_target"]) == (142, 18)
+    assert found["test"] == expected["test"]
+    again = [
+        good("evaluate", tmp_path / "holes.lssvm", tmp_path / f"holes.{kind}", *more, "--json").json
+        for more in (("--held-out",), ())
+    ]
+    assert again[0]["rows"] == found["test"]["rows"] and again[1]["rows"] == 142
+    assert {key: again[0][key] for key in found["test"]} == found["test"]

@@ -80,7 +80,7 @@ def gather(found: Inspection, test: float, seed: int, limit: int) -> TrainAndTes
 
     from lssvm.blocks.survey import survey
 
-    train, held = found.rule(test, seed).split(found.table, found.scan())
+    train, held = found.rule(test, seed).split(found.table, found.scan(), found.target)
     assert held is not None
     surveyed = survey(train, round(limit * (1 - test)), seed=seed)
     ready = surveyed.preparation

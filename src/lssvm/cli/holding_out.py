@@ -66,21 +66,22 @@ class HoldOut:
             "group": f"whole groups of {self.column!r}",
         }[self.by]
 
-    def split(self, table: Table, whole: Scan) -> tuple[Scan, Scan | None]:
+    def split(self, table: Table, whole: Scan, target: str) -> tuple[Scan, Scan | None]:
         """Return the rows to train on and those held out; None where one of both has none."""
-        held = self.rows(table, whole)
+        held = self.rows(table, whole, target)
         if not 0 < held.sum() < len(held):
             return whole, None
         rest, out = whole.split(self.share, seed=self.seed, rows=held)
         return rest, out
 
-    def rows(self, table: Table, whole: Scan) -> NDArray[np.bool_]:
-        """Return which rows are held out, shape (n,)."""
+    def rows(self, table: Table, whole: Scan, target: str) -> NDArray[np.bool_]:
+        """Return which rows are held out, of those with a target, shape (n,)."""
         import numpy as np
+        import pyarrow as pa
 
         if self.by == "row" or self.column is None:
             return stratified(np.zeros(whole.n_rows, dtype=np.intp), self.share, self.seed)
-        values = table.column(self.column)
+        values = table.column(self.column).filter(pa.array(table.known(target)))
         if self.by == "time":
             return last_rows(as_times(values, self.column), self.share)
         codes = values.combine_chunks().dictionary_encode().indices.fill_null(-1)

@@ -42,6 +42,8 @@ class Inspection:
         Rows of each class.
     types : mapping from str to str
         How the target is to be read from CSV.
+    without : int
+        Rows without a target, which are left out.
     """
 
     table: Table
@@ -54,6 +56,7 @@ class Inspection:
     reason: str
     labels: Mapping[Any, int] | None
     types: Mapping[str, str] = field(default_factory=dict)
+    without: int = 0
 
     @property
     def classes(self) -> bool:
@@ -128,8 +131,14 @@ def inspect_table(table: Table, columns: Columns) -> Inspection:
             f"{table.path} has no column to learn from beside the target {target!r}."
         )
     facts = _Facts(table, target, features)
-    for block in table.scan(target, features, weight).blocks():
-        facts.add(block)
+    try:
+        for block in table.scan(target, features, weight).blocks():
+            facts.add(block)
+    except InvalidInputError as error:
+        if facts.rows or table.known(target).any():
+            raise
+        text = f"No row of {table.path} has a target: the column {target!r} is empty."
+        raise InvalidInputError(text) from error
     left_out |= facts.check()
     kept = tuple(name for name in features if name not in left_out)
     if not kept:
@@ -139,7 +148,17 @@ def inspect_table(table: Table, columns: Columns) -> Inspection:
     _check_labels(target, facts, task)
     types = {target: facts.type(task)}
     return Inspection(
-        table, target, weight, kept, left_out, facts.rows, task, reason, labels, types
+        table,
+        target,
+        weight,
+        kept,
+        left_out,
+        facts.rows,
+        task,
+        reason,
+        labels,
+        types,
+        len(table.known(target)) - facts.rows,
     )
 
 

@@ -44,7 +44,7 @@ class Loaded:
         rule = HoldOut.of_card(self.card)
         if rule is None or self.card.get("refit") or rows.n_rows != self.card.get("rows"):
             return rows, None
-        return rule.split(table, rows)
+        return rule.split(table, rows, self.target(None))
 
 
 def save_model(model: Model, path: str, card: dict[str, Any]) -> None:

@@ -70,11 +70,13 @@ def fit_rows(
     output = general.output
     model = make_estimator(fitting, found.classes, general.seed)
     output.note(f"lssvm: {found.told()}")
+    if found.without:
+        output.note(f"lssvm: {found.without:,} rows have no target and are left out")
     for name, reason in found.left_out.items():
         output.note(f"lssvm: column {name!r} is left out: {reason}")
     train = found.scan()
     if rule is not None:
-        train, test = rule.split(found.table, train)
+        train, test = rule.split(found.table, train, found.target)
         if test is not None:
             output.note(f"lssvm: {test.n_rows:,} rows are held out: {rule.told()}")
         rule = rule if test is not None else None
@@ -313,6 +315,8 @@ def _notes(fitted: Fitted, metrics: dict[str, Any] | None, output: Output) -> li
     """Return what the report should say; tell of classes that could not be tested."""
     found = fitted.found
     notes = [f"Column {name!r} is left out: {why}." for name, why in found.left_out.items()]
+    if found.without:
+        notes.append(f"{found.without:,} rows of the file have no target and were left out.")
     if fitted.rule is not None:
         notes.append(f"The test rows were held out of the file: {fitted.rule.told()}.")
     for entry in (metrics or {}).get("classes", ()):
@@ -371,6 +375,7 @@ def _write(
         "weight": columns.weight,
         "data": os.path.basename(data),
         "rows": found.n_rows,
+        "rows_without_target": found.without,
         "test_share": 0.0 if rule is None else rule.share,
         "held_out": None if rule is None else rule.as_card(),
         "refit": refit,
