@@ -84,6 +84,7 @@ def test_words_for_numbers():
         "1.00e\u221207",
         "\u22120.500",
     ]
+    assert [number(v) for v in (0.9999, 50.96, 51, 999.96)] == ["1.00", "51.0", "51", "1,000"]
     assert percent(0.9999, 0) == "> 99 %"
     assert short("abc", 3) == "abc"
 

@@ -69,7 +69,7 @@ def forecast(
             write(columns)
     if report is not None:
         told = [f"The next {horizon} values of {column!r} by a model of the last {model.lags}."]
-        told += [] if check is None else [checked(check)]
+        told += [] if check is None else [f"As a check, {checked(check)}."]
         write_page(report, column, y, columns, coverage, told)
     rows = list(zip(*(part.tolist() for part in columns.values()), strict=True))
     shown = rows if len(rows) <= 24 else rows[:24]

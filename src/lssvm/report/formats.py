@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lssvm.report.measures import Measure
+if TYPE_CHECKING:
+    from lssvm.report.measures import Measure
 
 UNKNOWN = "\u2013"  # a dash in the place of a number
 MINUS = "\u2212"
@@ -23,12 +24,12 @@ def number(value: float) -> str:
     value = float(value)
     if not math.isfinite(value):
         return UNKNOWN if math.isnan(value) else ("∞" if value > 0 else f"{MINUS}∞")
-    value = value if abs(value) >= 1000 else float(f"{value:.3g}")  # 0.9999 is 1, not 1.000
+    whole = value.is_integer()
+    value = value if abs(value) >= 1000 else float(f"{value:.3g}")  # 0.9999 is 1.00, not 1.000
     size = math.floor(math.log10(abs(value))) if value else 0
     if not -5 <= size < 9:
         return f"{value:.2e}".replace("-", MINUS)
-    places = 0 if value.is_integer() else max(0, 2 - size)
-    return f"{value:,.{places}f}".replace("-", MINUS)
+    return f"{value:,.{0 if whole else max(0, 2 - size)}f}".replace("-", MINUS)
 
 
 def percent(share: float, digits: int = 1) -> str:

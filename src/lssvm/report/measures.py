@@ -14,6 +14,7 @@ from scipy.stats import t
 from sklearn import config_context, metrics
 from sklearn.calibration import calibration_curve
 
+from lssvm.report.formats import short
 from lssvm.report.predictions import ClassPredictions, Intervals, NumberPredictions
 
 FloatArray = NDArray[np.float64]
@@ -215,38 +216,24 @@ def class_figures(found: ClassPredictions) -> dict[str, Figure]:
     Those of probabilities and of ranked rows are left out where there are none, or where a class
     is not tested against another one.
     """
-    two, label = len(found.classes) == 2, str(found.classes[-1])
-    average = {"average": "binary" if two else "macro", "zero_division": 0.0}
+    two = len(found.classes) == 2
     mean = "" if two else " (mean over classes)"
+    label = f" of “{short(found.classes[-1], 20)}” in one" if two else ""
+    f1 = _decided(metrics.f1_score, average="binary" if two else "macro", zero_division=0.0)
+    balanced, mcc = map(_decided, (metrics.balanced_accuracy_score, metrics.matthews_corrcoef))
+    words = "mean over classes of the rows found"
     table = {
-        "balanced_accuracy": Figure(
-            "Balanced accuracy",
-            "mean over classes of the rows found",
-            _decided(metrics.balanced_accuracy_score),
-            share=True,
-        ),
-        "f1": Figure(
-            f"F1{mean}",
-            f"precision and recall of “{label}” in one" if two else "precision and recall",
-            _decided(metrics.f1_score, **average),
-        ),
-        "mcc": Figure(
-            "Matthews correlation",
-            "0 is guessing, 1 is perfect",
-            _decided(metrics.matthews_corrcoef),
-            low=-1.0,
-        ),
+        "balanced_accuracy": Figure("Balanced accuracy", words, balanced, share=True),
+        "f1": Figure(f"F1{mean}", f"precision and recall{label}", f1),
+        "mcc": Figure("Matthews correlation", "0 is guessing, 1 is perfect", mcc, low=-1.0),
     }
     if found.ranking is not None and tested_classes(found):
-        table["roc_auc"] = Figure(
-            f"ROC AUC{mean}",
-            "how well rows are ranked; 0.5 is guessing",
-            lambda f: _one_against_others(metrics.roc_auc_score, f),
-        )
+        auc, precision = metrics.roc_auc_score, metrics.average_precision_score
+        words = "how well rows are ranked; 0.5 is guessing"
+        table["roc_auc"] = Figure(f"ROC AUC{mean}", words, lambda f: _one_against_others(auc, f))
+        words = "area under the precision-recall curve"
         table["average_precision"] = Figure(
-            f"Average precision{mean}",
-            "area under the precision-recall curve",
-            lambda f: _one_against_others(metrics.average_precision_score, f),
+            f"Average precision{mean}", words, lambda f: _one_against_others(precision, f)
         )
     if found.probability is not None:
         words = "of the probabilities; smaller is better"
@@ -343,35 +330,23 @@ def calibration_bins(
 # -- numbers ---------------------------------------------------------------------------------------
 
 
-def _error(metric: Callable[..., float]) -> Callable[[NumberPredictions], float]:
-    return lambda f: metric(f.Y, f.predicted, sample_weight=f.weight)
+def _error(
+    name: str, meaning: str, metric: Callable[..., float], low: float = 0.0, high: float = math.inf
+) -> Figure:
+    return Figure(
+        name, meaning, lambda f: metric(f.Y, f.predicted, sample_weight=f.weight), low, high
+    )
 
 
+_RMSE = "Root mean squared error", "large errors count more"
+_MAE = "Mean absolute error", "how far off on average"
+_R2 = "Explained variance R²", "0 is the mean, 1 is perfect"
+_MEDIAN = "Median absolute error", "half of the rows are closer"
 NUMBER_FIGURES = {
-    "rmse": Figure(
-        "Root mean squared error",
-        "large errors count more",
-        _error(metrics.root_mean_squared_error),
-        high=math.inf,
-    ),
-    "mae": Figure(
-        "Mean absolute error",
-        "how far off on average",
-        _error(metrics.mean_absolute_error),
-        high=math.inf,
-    ),
-    "r2": Figure(
-        "Explained variance R²",
-        "0 is the mean, 1 is perfect",
-        _error(metrics.r2_score),
-        low=-math.inf,
-    ),
-    "median_absolute_error": Figure(
-        "Median absolute error",
-        "half of the rows are closer",
-        _error(metrics.median_absolute_error),
-        high=math.inf,
-    ),
+    "rmse": _error(*_RMSE, metrics.root_mean_squared_error),
+    "mae": _error(*_MAE, metrics.mean_absolute_error),
+    "r2": _error(*_R2, metrics.r2_score, -math.inf, 1.0),
+    "median_absolute_error": _error(*_MEDIAN, metrics.median_absolute_error),
 }
 
 
