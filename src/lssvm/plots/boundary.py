@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.plots.canvas import COLOURS, MARKERS, Display
 from lssvm.plots.fitted import (
     Estimator,
-    FloatArray,
     class_positions,
     require,
     support_magnitudes,

@@ -9,9 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
-
-FloatArray = NDArray[np.float64]
 
 
 class Estimator(Protocol):

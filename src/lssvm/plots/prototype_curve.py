@@ -10,9 +10,10 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone, is_classifier
 from sklearn.pipeline import Pipeline
 
+from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.plots.canvas import MARKERS, Display, line_style, pyplot
-from lssvm.plots.fitted import Estimator, FloatArray
+from lssvm.plots.fitted import Estimator
 
 RATE = "misclassified rows (%)"
 UNEXPLAINED = "$1 - R^2$"

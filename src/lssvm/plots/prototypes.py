@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 from sklearn.pipeline import Pipeline
 
+from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.plots.canvas import COLOURS, MARKERS, Display
-from lssvm.plots.fitted import Estimator, FloatArray, class_positions, require
+from lssvm.plots.fitted import Estimator, class_positions, require
 from lssvm.plots.plane import Plane
 
 ROW = 9.0  # area of a row, in points squared

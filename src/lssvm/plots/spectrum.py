@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.plots.canvas import Display, line_style
-from lssvm.plots.fitted import Estimator, FloatArray, support_magnitudes
+from lssvm.plots.fitted import Estimator, support_magnitudes
 
 
 class SupportSpectrumDisplay(Display):

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.plots.canvas import COLOURS, MARKERS, Display
-from lssvm.plots.fitted import Estimator, FloatArray
+from lssvm.plots.fitted import Estimator
 
 KEYS = ("param_C", "param_gamma", "mean_test_score", "std_test_score", "rank_test_score", "stage")
 LEVELS = 14

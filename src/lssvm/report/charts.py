@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lssvm._core.arrays import FloatArray
 from lssvm.report.formats import short
 from lssvm.report.markup import Markup, clean, tag
 from lssvm.report.scales import Scale
-
-FloatArray = NDArray[np.float64]
 
 WIDTH = 400  # of a picture in its own units, about as many pixels as a telephone shows
 LETTER = 6.6  # mean width of a letter in them

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lssvm._core.arrays import FloatArray
 from lssvm.report.charts import Chart, figure, pictures
 from lssvm.report.formats import UNKNOWN, count, number, percent, short
 from lssvm.report.markup import Markup, more, table, tag, why
@@ -20,8 +20,6 @@ from lssvm.report.measures import (
 from lssvm.report.page import Section
 from lssvm.report.predictions import ClassPredictions
 from lssvm.report.subject import Subject
-
-FloatArray = NDArray[np.float64]
 
 SMALL = 8  # classes from which on the table of confusions is set smaller
 CURVES = 6  # classes whose curves are named; more are drawn thin

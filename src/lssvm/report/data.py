@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.model_selection import cross_val_score
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
+from lssvm._core.arrays import FloatArray
 from lssvm.blocks.raw import TextColumn
 from lssvm.report.charts import N_COLOURS
 from lssvm.report.formats import count, number, percent, short
@@ -17,8 +17,6 @@ from lssvm.report.page import Section
 from lssvm.report.predictions import as_columns
 from lssvm.report.sample import SampledRows, as_numbers
 from lssvm.report.subject import Subject
-
-FloatArray = NDArray[np.float64]
 
 LEAK = 0.98  # accuracy, or R2, of a single column from which on it is suspected
 LEAK_ROWS = 2000

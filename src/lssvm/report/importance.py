@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.feature_selection import r_regression
 from sklearn.inspection import permutation_importance
 
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm.plots.fitted import Predictor, fitted_model
 from lssvm.report.formats import count, number, percent
 from lssvm.report.markup import Markup, bar_table, why
@@ -19,9 +20,6 @@ from lssvm.report.page import Section
 from lssvm.report.predictions import as_columns
 from lssvm.report.sample import SampledRows, as_numbers
 from lssvm.report.subject import Subject
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.intp]
 
 WORK = 1.2e10  # kernel operations that shuffling columns may take
 ROWS = (300, 2000)

@@ -14,10 +14,10 @@ from scipy.stats import t
 from sklearn import config_context, metrics
 from sklearn.calibration import calibration_curve
 
+from lssvm._core.arrays import FloatArray
 from lssvm.report.formats import short
 from lssvm.report.predictions import ClassPredictions, Intervals, NumberPredictions
 
-FloatArray = NDArray[np.float64]
 Predictions = TypeVar("Predictions", ClassPredictions, NumberPredictions)
 
 Z95 = 1.959963984540054

@@ -6,16 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.blocks.prepare import Preparation
 from lssvm.plots.fitted import Estimator, fitted_model
 from lssvm.reductions import SparsityPath
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.intp]
 
 MANY = 64  # pairs of classes
 PATH_WORK = 2e10  # operations of a sparsity path that are not too many

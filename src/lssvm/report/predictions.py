@@ -11,13 +11,11 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.plots.fitted import Predictor, class_positions, fitted_model
 from lssvm.report.model_facts import predicts_classes, slow_to_calibrate, support_size
 from lssvm.report.sample import SampledRows
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.intp]
 
 Kind = TypeVar("Kind", "ClassPredictions", "NumberPredictions")
 

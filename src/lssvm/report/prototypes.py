@@ -6,9 +6,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm.plots.fitted import class_positions
 from lssvm.report.charts import N_COLOURS, SHAPES, Chart, alone
 from lssvm.report.formats import count, number, percent, short
@@ -17,9 +17,6 @@ from lssvm.report.model_facts import basis, inner_names, preparation_of
 from lssvm.report.page import Section
 from lssvm.report.predictions import as_columns
 from lssvm.report.subject import Subject
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.intp]
 
 ROWS = 2000
 PROTOTYPES = 1000

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm.plots.fitted import Estimator, Predictor, class_positions, fitted_model
 from lssvm.report.model_facts import MANY, basis, n_prototypes, n_systems, predicts_classes
 from lssvm.report.predictions import (
@@ -25,9 +25,6 @@ from lssvm.report.predictions import (
 )
 from lssvm.report.sample import SampledRows
 from lssvm.tuning import content_folds
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.intp]
 
 FOLDS = 5
 FOLD_ROWS = 3000  # rows that take part in the folds

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lssvm._core.arrays import FloatArray
 from lssvm.report.charts import Chart, alone, figure, pictures
 from lssvm.report.formats import count, number, percent, short, shown, span
 from lssvm.report.markup import Markup, table, why
@@ -12,8 +12,6 @@ from lssvm.report.measures import coverage_measures
 from lssvm.report.page import Section
 from lssvm.report.predictions import Intervals
 from lssvm.report.subject import Subject
-
-FloatArray = NDArray[np.float64]
 
 DOTS = 2000
 OUTPUTS = 6  # outputs that are drawn

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.blocks import Scan, scan
 from lssvm.blocks.frames import FrameReader, is_frame, raw_block
@@ -17,9 +18,6 @@ from lssvm.blocks.raw import RawBlock, Schema, TextColumn, check_rows, plain_fea
 from lssvm.plots.fitted import Estimator
 from lssvm.report.model_facts import columns_of, preparation_of
 from lssvm.tuning import hash_rows
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.intp]
 
 LIMIT = 50_000  # rows that are kept in memory
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.interpolate import LinearNDInterpolator
 
+from lssvm._core.arrays import FloatArray
 from lssvm.plots import TuningSurfaceDisplay
 from lssvm.plots.tuning_surface import KEYS, WIDE
 from lssvm.report.charts import Chart, alone
@@ -16,8 +16,6 @@ from lssvm.report.markup import Markup, table, why
 from lssvm.report.model_facts import SearchFacts, chosen_parameters, search_facts
 from lssvm.report.page import Section
 from lssvm.report.subject import Subject
-
-FloatArray = NDArray[np.float64]
 
 LEVELS = 12
 CELLS = (110, 80)
