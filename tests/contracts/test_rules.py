@@ -24,7 +24,7 @@ from tests.contracts.running import learn, scheduler
 from lssvm import LSSVC, FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, scan
 
 
-def engines(names, failing, reason):
+def engines(names, failing=(), reason=""):
     """Return parameters, those in ``failing`` expected to fail."""
     for name in names:
         marks = [pytest.mark.dask] if name.endswith("dask") else []
@@ -53,11 +53,7 @@ ON_ARRAYS = ("dual-host", "fixed-host", "fixed-strict")
 @pytest.mark.parametrize(
     "tuner",
     list(
-        engines(
-            ON_ARRAYS,
-            ("fixed-host", "fixed-strict"),
-            "the fixed-size model pools the folds of a scorer where there are more than 50",
-        )
+        engines(ON_ARRAYS)
     ),
 )
 @pytest.mark.parametrize(("name", "scoring"), [("three", margin), ("numbers", "r2")])
@@ -75,11 +71,7 @@ def test_many_folds_of_a_scorer_are_averaged(tuner, name, scoring):
 @pytest.mark.parametrize(
     "tuner",
     list(
-        engines(
-            ON_ARRAYS,
-            ("fixed-host", "fixed-strict"),
-            "the fixed-size model averages the folds of a scorer where there are at most 50",
-        )
+        engines(ON_ARRAYS)
     ),
 )
 @pytest.mark.parametrize(("name", "scoring"), [("two", margin), ("numbers", "r2")])
