@@ -85,11 +85,10 @@ def test_folds_of_two_rows_are_pooled_for_a_scorer(tuner, name, scoring):
 
 # -- 2. a scorer gets the caller's sample weights, never class weights ---------------------------
 
-CLASS_WEIGHTS = "the fixed-size classifier gives class weights to the scorer"
 FIXED = tuple(tuner for tuner in TUNERS if tuner.startswith("fixed"))
 
 
-@pytest.mark.parametrize("tuner", list(engines(TUNERS, FIXED, CLASS_WEIGHTS)))
+@pytest.mark.parametrize("tuner", list(engines(TUNERS)))
 @pytest.mark.parametrize("scoring", ["accuracy", margin])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_scorer_gets_no_class_weights(tuner, scoring, weighted):
