@@ -119,16 +119,13 @@ def fit_classes(name, data, **options):
         return learn(CLASSIFIERS[name](**options), "fit", engine, data.X, data.y, None)
 
 
-NOT_ASKED = "the fixed-size classifier looks at decoding only where there is something to decode"
-
-
-@pytest.mark.parametrize("classifier", list(engines(CLASSIFIERS, FIXED, NOT_ASKED)))
+@pytest.mark.parametrize("classifier", list(engines(CLASSIFIERS)))
 def test_a_bad_decoding_is_refused_for_two_classes(classifier):
     with pytest.raises(ValueError, match="decoding"):
         fit_classes(classifier, rows("two"), decoding="votes")
 
 
-@pytest.mark.parametrize("classifier", list(engines(CLASSIFIERS, (), "")))
+@pytest.mark.parametrize("classifier", list(engines(CLASSIFIERS)))
 def test_a_good_decoding_is_taken_for_two_classes(classifier):
     model = fit_classes(classifier, rows("two"), decoding="hamming")
     assert model.decoding == "hamming" and len(np.asarray(model.classes_)) == 2
