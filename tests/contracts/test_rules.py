@@ -134,10 +134,9 @@ def test_a_good_decoding_is_taken_for_two_classes(classifier):
 # -- 4. targets that are not finite are refused everywhere ---------------------------------------
 
 WITH_TARGETS = [name for name in CLASSIFIERS if not name.startswith("greedy")]
-INFINITE = "the fixed-size classifier takes infinite targets and fails in the solver"
 
 
-@pytest.mark.parametrize("classifier", list(engines(WITH_TARGETS, FIXED, INFINITE)))
+@pytest.mark.parametrize("classifier", list(engines(WITH_TARGETS)))
 @pytest.mark.parametrize("pair", [(np.inf, 1.0), (1.0, np.inf)])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_infinite_targets_are_refused(classifier, pair):
@@ -145,7 +144,7 @@ def test_infinite_targets_are_refused(classifier, pair):
         fit_classes(classifier, rows("two"), targets=pair)
 
 
-@pytest.mark.parametrize("classifier", list(engines(WITH_TARGETS, (), "")))
+@pytest.mark.parametrize("classifier", list(engines(WITH_TARGETS)))
 @pytest.mark.parametrize("pair", [(0.0, 1.0), (np.nan, 1.0), (1.0,), "labels"])
 def test_unusable_targets_are_refused(classifier, pair):
     with pytest.raises(ValueError, match="targets"):
