@@ -154,10 +154,6 @@ def test_unusable_targets_are_refused(classifier, pair):
 # -- 6. one tolerance and one limit for reweighting ----------------------------------------------
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="in memory to 1e-3 with at most 100 reweightings, in blocks to 1e-4 with at most 50",
-)
 @pytest.mark.parametrize("C", [1.0, 100.0])
 def test_reweighting_ends_alike_wherever_rows_are(C):
     """Absolute loss has no scale that a sample could change: the steps are the same ones.
