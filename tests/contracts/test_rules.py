@@ -1,7 +1,4 @@
-"""One rule in every family and engine, where there were several.
-
-What does not hold yet is marked as expected to fail; the mark goes where the rule comes.
-"""
+"""One rule in every family and engine, where there were several."""
 
 import warnings
 from dataclasses import replace
@@ -24,12 +21,10 @@ from tests.contracts.running import learn, scheduler
 from lssvm import LSSVC, FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, scan
 
 
-def engines(names, failing=(), reason=""):
-    """Return parameters, those in ``failing`` expected to fail."""
+def engines(names):
+    """Return parameters, those of Dask marked."""
     for name in names:
         marks = [pytest.mark.dask] if name.endswith("dask") else []
-        if name in failing:
-            marks.append(pytest.mark.xfail(strict=True, reason=reason))
         yield pytest.param(name, marks=marks)
 
 
@@ -85,7 +80,6 @@ def test_folds_of_two_rows_are_pooled_for_a_scorer(tuner, name, scoring):
 
 # -- 2. a scorer gets the caller's sample weights, never class weights ---------------------------
 
-FIXED = tuple(tuner for tuner in TUNERS if tuner.startswith("fixed"))
 
 
 @pytest.mark.parametrize("tuner", list(engines(TUNERS)))
@@ -173,10 +167,8 @@ def test_reweighting_ends_alike_wherever_rows_are(C):
 
 # -- 7. counts of classes come from the training rows of each fold -------------------------------
 
-COUNTS = "targets and weights of classes are those of all rows while folds are left out"
 
-
-@pytest.mark.parametrize("tuner", list(engines(TUNERS, TUNERS, COUNTS)))
+@pytest.mark.parametrize("tuner", list(engines(TUNERS)))
 @pytest.mark.parametrize("multiclass", ["ovo", "ova"])
 def test_fisher_targets_are_those_of_the_training_rows(tuner, multiclass):
     data = few("three", 150)
@@ -185,7 +177,7 @@ def test_fisher_targets_are_those_of_the_training_rows(tuner, multiclass):
     check_scores(model, lambda gamma: np.mean(fold_scores(model, data, gamma, splits, margin)))
 
 
-@pytest.mark.parametrize("tuner", list(engines(TUNERS, TUNERS, COUNTS)))
+@pytest.mark.parametrize("tuner", list(engines(TUNERS)))
 @pytest.mark.parametrize("name", ["uneven", "three"])
 def test_balanced_weights_are_those_of_the_training_rows(tuner, name):
     data = few(name, 140)
