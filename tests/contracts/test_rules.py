@@ -47,9 +47,7 @@ ON_ARRAYS = ("dual-host", "fixed-host", "fixed-strict")
 
 @pytest.mark.parametrize(
     "tuner",
-    list(
-        engines(ON_ARRAYS)
-    ),
+    list(engines(ON_ARRAYS)),
 )
 @pytest.mark.parametrize(("name", "scoring"), [("three", margin), ("numbers", "r2")])
 def test_many_folds_of_a_scorer_are_averaged(tuner, name, scoring):
@@ -65,9 +63,7 @@ def test_many_folds_of_a_scorer_are_averaged(tuner, name, scoring):
 
 @pytest.mark.parametrize(
     "tuner",
-    list(
-        engines(ON_ARRAYS)
-    ),
+    list(engines(ON_ARRAYS)),
 )
 @pytest.mark.parametrize(("name", "scoring"), [("two", margin), ("numbers", "r2")])
 def test_folds_of_two_rows_are_pooled_for_a_scorer(tuner, name, scoring):
@@ -79,7 +75,6 @@ def test_folds_of_two_rows_are_pooled_for_a_scorer(tuner, name, scoring):
 
 
 # -- 2. a scorer gets the caller's sample weights, never class weights ---------------------------
-
 
 
 @pytest.mark.parametrize("tuner", list(engines(TUNERS)))
