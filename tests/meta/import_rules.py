@@ -21,6 +21,7 @@ LAYERS = (
     "tuning",
     "reductions",
     "uncertainty",
+    "preparation",
     "estimators",
     "io",
     "onnx",
@@ -28,9 +29,9 @@ LAYERS = (
     "report",
     "cli",
 )
-SKLEARN_FROM = "estimators"
+SKLEARN_FROM = "preparation"
 
-REQUIRED = {"array_api_compat", "numpy", "scipy", "threadpoolctl"}
+REQUIRED = {"array_api_compat", "narwhals", "numpy", "scipy", "threadpoolctl"}
 OPTIONAL = {
     "cupy",
     "dask",

@@ -153,7 +153,7 @@ def test_the_fresh_interpreter_would_notice_a_library_and_a_thread():
             "optional library",
         ),
         ("lssvm.plots", "class A:\n    import matplotlib", "optional library at module level"),
-        ("lssvm.solvers.cg", "from sklearn.utils import check_array", "for estimators and below"),
+        ("lssvm.solvers.cg", "from sklearn.utils import check_array", "for preparation and below"),
         ("lssvm.estimators.svc", "from sklearn.utils._tags import Tags", "private name"),
         ("lssvm.estimators.svc", "from sklearn.base import _fit_context", "private name"),
         ("lssvm.estimators.svc", "import sklearn\nsklearn.utils._x.f()", "private name"),
