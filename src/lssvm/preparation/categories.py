@@ -143,7 +143,8 @@ def learn_indicators(
     rare : float
         Levels of less weight are pooled.
     most : int
-        No more levels than these, the most frequent ones, have features of their own.
+        No more levels than these, the most frequent ones, have features of their own (and missing
+        values).
     scale : float
         Two levels are sqrt(2) times this apart: with three or more, every level has a feature that
         is ``scale`` where the level is there; with two, one feature is +- sqrt(1/2) ``scale``.
@@ -154,7 +155,7 @@ def learn_indicators(
     and missing values where there were none, are in the pool; without a pool they are 0 everywhere.
     """
     weight, levels = counts.weight, counts.column.levels
-    order = np.argsort(-weight, kind="stable")
+    order = np.argsort(-weight[:-1], kind="stable")
     keep = weight >= max(rare, np.finfo(float).tiny)
     keep[order[most:]] = False
     pooled = (weight > 0) & ~keep

@@ -22,7 +22,9 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 def hash_text(text: str) -> int:
     """Return 64 bits of a text, the same on every machine."""
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+    return int.from_bytes(
+        hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little"
+    )
 
 
 def column_bits(column: RawColumn) -> Hashes:

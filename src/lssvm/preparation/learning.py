@@ -113,6 +113,8 @@ def learn(
     settings : PreparationSettings
     """
     n = table.n_rows
+    for column in table.columns:
+        check_finite(column)
     if weight is not None and np.any(weight == 0):
         inside = table.take(np.flatnonzero(weight > 0))
         learner = Learner(settings, _as_counts(weight[weight > 0]), inside.n_rows, y is not None)
@@ -213,7 +215,6 @@ class Learner:
 
     def column(self, column: RawColumn) -> PreparedColumn:
         """Return what becomes of a column; ``done`` is empty where targets have to be encoded."""
-        check_finite(column)
         if column.kind == "empty":
             return self._left_out(column, "all its values are missing")
         if self.settings.drop:

@@ -80,6 +80,7 @@ def weighted_moments(x: FloatArray, weight: FloatArray) -> tuple[float, float]:
     share = weight / weight.sum()
     scaled = x / unit
     mean = float(share @ scaled)
+    mean += float(share @ (scaled - mean))  # what rounding has left
     deviation = float(np.sqrt(share @ (scaled - mean) ** 2))
     return mean * unit, deviation * unit
 

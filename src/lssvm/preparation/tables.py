@@ -185,16 +185,20 @@ def _named_columns(X: Any) -> dict[str, Any] | None:
         )
     if isinstance(X, Mapping):
         return _unique({str(name): values for name, values in X.items()}, len(X))
-    native = nw.from_native(X, eager_only=True, pass_through=True)
+    try:
+        native = nw.from_native(X, pass_through=True)
+    except nw.exceptions.DuplicateError as error:
+        raise InvalidInputError(
+            f"Two columns of X have the same name: rename one of them. ({error})"
+        ) from error
+    if isinstance(native, nw.LazyFrame):
+        raise InvalidInputError(
+            f"X is a {type(X).__name__} that cannot be read before it is computed: give a data "
+            "frame in memory (.collect(), .compute())."
+        )
     if isinstance(native, nw.DataFrame):
         pairs = zip(native.columns, native.iter_columns(), strict=True)
         return _unique({str(name): column for name, column in pairs}, len(native.columns))
-    if hasattr(X, "columns") and hasattr(X, "dtypes"):
-        # A frame that is no eager one: names that occur twice, or one that is not computed yet.
-        raise InvalidInputError(
-            f"X is a {type(X).__name__} that cannot be read: give a data frame in memory "
-            "(.collect(), .compute()) whose columns have different names."
-        )
     return None
 
 

@@ -86,9 +86,9 @@ class TablePreparation(TransformerMixin, BaseEstimator):
     **New rows**: columns are found by name in any order; one that is used and not there is an
     error, others are ignored, as `sklearn.compose.ColumnTransformer` does. A column that holds
     something else than in training (text for numbers, for example "3,5") is an error; booleans are
-    taken as the numbers 0 and 1, and the other way round. Infinite numbers are errors. A level that training
-    has not met belongs to the pool of rare levels; where there is no pool, and with an encoding by
-    the target, it is 0 in all features of the column. `unseen` counts such levels.
+    taken as the numbers 0 and 1, and the other way round. Infinite numbers are errors. A level that
+    training has not met belongs to the pool of rare levels; where there is no pool, and with an
+    encoding by the target, it is 0 in all features of the column. `unseen` counts such levels.
 
     **Honesty**: `fit_transform` encodes every training row by the targets of the other folds only,
     including mean, scale and smoothing. Folds are dealt by the content of the rows (or by
@@ -97,7 +97,9 @@ class TablePreparation(TransformerMixin, BaseEstimator):
     training rows does not do this: use what `fit_transform` returns to fit a model.
 
     **Weights**: a weight of 2 is the row twice, a weight of 0 no row. (Weights that add up to less
-    than the number of rows are scaled up to it, so that `rare` and `smoothing` can count.)
+    than the number of rows are scaled up to it, so that `rare` and `smoothing` can count. Where
+    rows are dealt one by one, a row that is there twice may be in two folds, one of weight 2 is in
+    one; what is learned is the same.)
 
     Dates become days (treated as numbers are) and, where the training rows span more than one of
     them, points on the circles of the year, the week and the day, by the clock of their time zone.
@@ -352,9 +354,8 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         _check_number("rare", self.rare, 0, "a number of rows, or a share below 1")
         _check_number("max_levels", self.max_levels, 1, "a whole number from 1 on", whole=True)
         _check_number("category_scale", self.category_scale, 1e-300, "a number above 0")
-        own_folds = hasattr(self.cv, "split") or (
-            hasattr(self.cv, "__iter__") and not isinstance(self.cv, str)
-        )
+        own_folds = hasattr(self.cv, "split") or hasattr(self.cv, "__iter__")
+        own_folds = own_folds and not isinstance(self.cv, str)
         if not own_folds:
             needed = "a number of folds from 2 on, a splitter, or pairs (train, test)"
             _check_number("cv", self.cv, 2, needed, whole=True)
