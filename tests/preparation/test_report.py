@@ -98,8 +98,8 @@ def test_nothing_left_is_an_error_with_the_reasons():
         ([f"{i % 7},5" for i in range(N)], "numbers"),
         ([f"{i % 7}.25 %" for i in range(N)], "numbers"),
         ([f"€ 1.{i % 7}00,00" for i in range(N)], "numbers"),
-        ([f"2024-01-{i % 7 + 1:02}" for i in range(N)], "dates"),
-        ([f"{i % 7 + 1}.12.2024" for i in range(N)], "dates"),
+        ([f"{i % 7 + 1}/5/2024" for i in range(N)], "dates"),
+        ([f"{i % 7 + 1}.12.24" for i in range(N)], "dates"),
     ],
 )
 def test_numbers_and_dates_written_as_text_are_said(values, what):

@@ -254,19 +254,22 @@ class DateEncoding:
         Those of `CYCLES` that are used; a missing date is in the middle of the circle.
     zone : str or None
         By whose clock dates are read.
+    order : str
+        The order of day, month and year where training had text, "" where it had dates.
 
     Examples
     --------
     >>> import numpy as np
     >>> from lssvm.preparation import DateEncoding, NumberEncoding, read_table
     >>> position = NumberEncoding(19000.0, 19000.0, 100.0, np.empty(0), np.empty(0), 0.0)
-    >>> DateEncoding(position, ("week",), None).suffixes
+    >>> DateEncoding(position, ("week",), None, "").suffixes
     ('', ':week_sin', ':week_cos')
     """
 
     position: NumberEncoding
     cycles: tuple[str, ...]
     zone: str | None
+    order: str
     way: ClassVar[str] = "date"
 
     @property
@@ -300,10 +303,11 @@ class DateEncoding:
             "position": self.position.to_record(),
             "cycles": list(self.cycles),
             "zone": self.zone,
+            "order": self.order,
         }
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> DateEncoding:
         """Return what `to_record` has written."""
         position = NumberEncoding.from_record(record["position"])
-        return cls(position, tuple(record["cycles"]), record["zone"])
+        return cls(position, tuple(record["cycles"]), record["zone"], record["order"])

@@ -40,6 +40,7 @@ from lssvm.preparation.folds import (
 from lssvm.preparation.numbers import Distinct, learn_normal_scores, learn_standardised
 from lssvm.preparation.record import PreparedColumn, PreparedTable, check_finite
 from lssvm.preparation.tables import RawColumn, RawTable
+from lssvm.preparation.text_dates import ORDERS, date_order
 
 FloatArray = NDArray[np.float64]
 
@@ -68,6 +69,7 @@ class PreparationSettings:
     target: str = "auto"
     cv: Any = 10
     drop: bool = True
+    parse_dates: bool = True
     seed: int = 0
 
     def method(self, column: str) -> str:
@@ -215,6 +217,10 @@ class Learner:
 
     def column(self, column: RawColumn) -> PreparedColumn:
         """Return what becomes of a column; ``done`` is empty where targets have to be encoded."""
+        order = ""
+        if column.kind == "category" and self.settings.parse_dates:
+            order = date_order(column.levels) or ""
+            column = column.as_dates(order) or column if order else column
         if column.kind == "empty":
             return self._left_out(column, "all its values are missing")
         if self.settings.drop:
@@ -228,7 +234,7 @@ class Learner:
         if column.kind == "boolean":
             return self._boolean(column)
         if column.kind == "date":
-            return self._date(column)
+            return self._date(column, order)
         return self._number(column)
 
     def _left_out(self, column: RawColumn, why: str) -> PreparedColumn:
@@ -292,10 +298,9 @@ class Learner:
         done = f"two levels, {_features(encoding.width)}"
         return PreparedColumn(column.name, column.kind, encoding, done, why)
 
-    def _date(self, column: RawColumn) -> PreparedColumn:
+    def _date(self, column: RawColumn, order: str) -> PreparedColumn:
         missing = column.missing
-        position = days(column.values)
-        distinct = self._distinct(position, missing)
+        distinct = self._distinct(days(column.values), missing)
         indicator = self._indicator(missing)
         span = float(distinct.values[-1] - distinct.values[0])
         if self.settings.drop and span == 0 and not indicator:
@@ -306,9 +311,10 @@ class Learner:
             for cycle, length in CYCLES.items()
             if span > length and np.ptp(phase(observed, cycle)) > 0
         )
-        encoding = DateEncoding(self._scaled(column, distinct, indicator), cycles, column.zone)
+        position = self._scaled(column, distinct, indicator)
+        encoding = DateEncoding(position, cycles, column.zone, order)
         done = "position in days" + "".join(f", cycle of the {cycle}" for cycle in cycles)
-        why = f"{span:,.0f} days"
+        why = f"{span:,.0f} days" + (f", written as {ORDERS[order]}" if order else "")
         done, why = _with_holes(done, why, encoding.position)
         return PreparedColumn(column.name, column.kind, encoding, done, why)
 

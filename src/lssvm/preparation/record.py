@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.preparation.encodings import DateEncoding, Encoding, LevelEncoding, NumberEncoding
 from lssvm.preparation.tables import PLURALS, RawColumn, RawTable, column_names, read_table
+from lssvm.preparation.text_dates import ORDERS, parse_dates
 
 FloatArray = NDArray[np.float64]
 
@@ -138,23 +139,27 @@ class PreparedTable:
                     f"X has {len(table.columns)} features, but TablePreparation is expecting "
                     f"{len(self.columns)} features as input: {list(self.names)}."
                 )
-            found = [table.columns[j] for j in self._used]
-            n_rows = table.n_rows
-        else:
-            missing = [name for name in self.used if name not in names]
-            if missing:
-                raise InvalidInputError(
-                    f"X has no columns {missing}, which the preparation was fitted with; it has "
-                    f"{sorted(names)}. Add them; where their values are not known, as missing "
-                    "ones (NaN or None)."
-                )
-            encodings = [(self.columns[j].name, self.columns[j].encoding) for j in self._used]
-            zones = {n: e.zone for n, e in encodings if isinstance(e, DateEncoding)}
-            table = read_table(X, self.used, zones)
-            found, n_rows = list(table.columns), table.n_rows
-        pairs = zip(self._used, found, strict=True)
+            return self.used_columns(table)
+        missing = [name for name in self.used if name not in names]
+        if missing:
+            raise InvalidInputError(
+                f"X has no columns {missing}, which the preparation was fitted with; it has "
+                f"{sorted(names)}. Add them; where their values are not known, as missing "
+                "ones (NaN or None)."
+            )
+        encodings = [(self.columns[j].name, self.columns[j].encoding) for j in self._used]
+        zones = {n: e.zone for n, e in encodings if isinstance(e, DateEncoding)}
+        return self._as_trained(read_table(X, self.used, zones))
+
+    def used_columns(self, table: RawTable) -> RawTable:
+        """Return the used ones of all columns of a table, as `transform` takes them."""
+        columns = tuple(table.columns[j] for j in self._used)
+        return self._as_trained(RawTable(columns, table.named, table.n_rows))
+
+    def _as_trained(self, table: RawTable) -> RawTable:
+        pairs = zip(self._used, table.columns, strict=True)
         columns = tuple(_as_trained(self.columns[j], column) for j, column in pairs)
-        return RawTable(columns, self.named, n_rows)
+        return RawTable(columns, self.named, table.n_rows)
 
     def transform(self, X: Any) -> FloatArray:
         """Turn raw rows into features: a pure function of the record and of every single row.
@@ -230,6 +235,8 @@ class PreparedTable:
 def _as_trained(trained: PreparedColumn, column: RawColumn) -> RawColumn:
     """Return the column as one of the trained kind, or say what is wrong with it."""
     kind = trained.kind
+    if isinstance(trained.encoding, DateEncoding) and trained.encoding.order:
+        column = _read_dates(column, trained.encoding.order)
     if column.kind in (kind, "empty"):
         check_finite(column)
         encoding = trained.encoding
@@ -262,6 +269,19 @@ def _as_trained(trained: PreparedColumn, column: RawColumn) -> RawColumn:
         f"Column {trained.name!r} has {PLURALS[column.kind]}{example}, but had {PLURALS[kind]} in "
         f"training: {remedy}."
     )
+
+
+def _read_dates(column: RawColumn, order: str) -> RawColumn:
+    if column.kind != "category":
+        return column
+    dates = column.as_dates(order)
+    if dates is None:
+        wrong = next(level for level in column.levels if parse_dates([level], order) is None)
+        raise InvalidInputError(
+            f"Column {column.name!r} has the text {wrong!r}, but had dates written as "
+            f"{ORDERS[order]} in training: write it in the same way, or make it missing (None)."
+        )
+    return dates
 
 
 def check_finite(column: RawColumn) -> None:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.namespace import is_sparse
+from lssvm.preparation.text_dates import parse_dates
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -80,9 +81,25 @@ class RawColumn:
             return np.asarray(self.values < 0)
         return np.asarray(np.isnat(self.values) if self.kind == "date" else np.isnan(self.values))
 
+    def as_dates(self, order: str) -> RawColumn | None:
+        """Return a category as the dates that its levels are, None where one is none."""
+        dates = parse_dates(self.levels, order)
+        if dates is None:
+            return None
+        table = np.append(dates, np.datetime64("NaT", "us"))
+        return RawColumn(self.name, "date", table[self.values])
+
     def take(self, rows: Any) -> RawColumn:
-        """Return some rows; the levels stay those of the whole column."""
-        return RawColumn(self.name, self.kind, self.values[rows], self.levels, self.zone)
+        """Return some rows, with the levels that occur there."""
+        values = self.values[rows]
+        if self.kind != "category":
+            return RawColumn(self.name, self.kind, values, zone=self.zone)
+        there = np.bincount(values[values >= 0], minlength=len(self.levels)) > 0
+        if not there.any():
+            return RawColumn(self.name, "empty", np.full(len(values), np.nan))
+        place = np.append(np.cumsum(there) - 1, -1)
+        levels = tuple(level for level, used in zip(self.levels, there, strict=True) if used)
+        return RawColumn(self.name, "category", place[values], levels)
 
 
 @dataclass(frozen=True, eq=False)

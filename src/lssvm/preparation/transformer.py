@@ -62,6 +62,9 @@ class TablePreparation(TransformerMixin, BaseEstimator):
     drop : bool, default=True
         Leave out columns that are constant, equal to another one, an id (all different text, or a
         running number) or free text; `report_` names them and says why.
+    parse_dates : bool, default=True
+        Read text as dates where every value is one and the order of day, month and year is beyond
+        doubt (2024-01-31, 31.1.2024, 1/31/2024, with or without a time).
     random_state : int, default=0
         Seed of the hash that deals rows into folds.
 
@@ -137,6 +140,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         target: str = "auto",
         cv: Any = 10,
         drop: bool = True,
+        parse_dates: bool = True,
         random_state: int | None = 0,
     ) -> None:
         self.numbers = numbers
@@ -147,6 +151,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         self.target = target
         self.cv = cv
         self.drop = drop
+        self.parse_dates = parse_dates
         self.random_state = random_state
 
     def fit(
@@ -186,9 +191,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         """
         table, learned = self._learn(X, y, sample_weight, groups)
         prepared = learned.prepared
-        used = [j for j, column in enumerate(prepared.columns) if column.encoding is not None]
-        inside = RawTable(tuple(table.columns[j] for j in used), table.named, table.n_rows)
-        features = prepared.transform(inside)
+        features = prepared.transform(prepared.used_columns(table))
         sources = prepared.sources
         for j, held in learned.encoded.items():
             features[:, sources == j] = held
@@ -372,6 +375,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
             self.target,
             self.cv if own_folds else int(self.cv),
             bool(self.drop),
+            bool(self.parse_dates),
             int(seed),
         )
 
