@@ -93,9 +93,9 @@ class NumberEncoding:
             x = np.where(missing, self.fill, x)
         if len(self.grid):
             x = np.interp(x, self.grid, self.scores)
-        first = out[:, 0]
-        np.subtract(x, self.mean, out=first)
-        np.divide(first, self.scale, out=first)
+        x = x - self.mean
+        x /= self.scale
+        out[:, 0] = x
         if self.indicator > 0:
             out[:, 1] = np.where(missing, self.indicator, -self.indicator)
 

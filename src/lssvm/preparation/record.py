@@ -67,19 +67,6 @@ class PreparedTable:
     named : bool
         Whether the training table had names of its own.
 
-    Notes
-    -----
-    Everything in it can be written with operators of ONNX, one input for each used column:
-
-    - numbers: ``IsNaN`` and ``Where`` for `fill` and the indicator; ``Sub`` and ``Div``; with a
-      grid, ``GreaterOrEqual`` against it and ``ReduceSum`` for the interval, ``Gather`` of its ends
-      and scores, then ``Sub``, ``Mul``, ``Add`` and ``Clip`` at the ends;
-    - levels: ``LabelEncoder`` (ai.onnx.ml) from strings to rows of the table, one string standing
-      for missing values and the default for unseen ones, then ``Gather`` of the rows; booleans
-      ``Cast`` to integers first;
-    - dates: days since 1970 as the input; ``Floor``, ``Mod``, ``Sin`` and ``Cos`` for week and day;
-      the day of the year by whole-number division (``Div`` of int64) as in the civil calendar.
-
     Examples
     --------
     >>> from lssvm.preparation import PreparedTable, TablePreparation

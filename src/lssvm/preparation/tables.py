@@ -307,7 +307,7 @@ def _from_array(name: str, array: NDArray[Any]) -> RawColumn:
     if kind == "b":
         return RawColumn(name, "boolean", array.astype(np.float64))
     if kind in "iuf":
-        return RawColumn(name, "number", array.astype(np.float64, copy=False))
+        return RawColumn(name, "number", np.ascontiguousarray(array, dtype=np.float64))
     if kind == "M":
         return RawColumn(name, "date", _as_dates(array))
     if kind == "m":
