@@ -237,6 +237,15 @@ def test_without_targets_the_most_frequent_levels_are_kept():
     assert names == ["town=t1", "town=t2", "town=t3", "town=t4", "town=(rare)"]
 
 
+def test_one_class_encodes_nothing():
+    table, y = many_levels(100)
+    preparation = TablePreparation(max_levels=5)
+    assert preparation.fit_transform(table, ["same"] * 100).shape == (100, 1)
+    assert "one class" in preparation.report_["why"][0]
+    with pytest.raises(InvalidInputError, match="'town': it has many levels"):
+        preparation.fit({"town": table["town"]}, ["same"] * 100)
+
+
 def test_bad_targets_are_errors():
     table, y = many_levels(100)
     preparation = TablePreparation(max_levels=5)

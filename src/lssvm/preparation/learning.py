@@ -134,6 +134,11 @@ def learn(
         targets = read_targets(y, n, settings.target, w > 0)
         used = [j for j, column in enumerate(columns) if column.done != "left out"]
         fold = _folds([table.columns[j] for j in used], w, y, targets, groups, settings)
+        if not targets.suffixes:
+            why = "it has many levels, and y has one class only to encode them by"
+            for j in many:
+                columns[j] = PreparedColumn(columns[j].name, "category", None, "left out", why)
+            many = []
         for j in many:
             columns[j], encoded[j] = _encode_by_target(
                 columns[j], table.columns[j], w, targets, settings, fold

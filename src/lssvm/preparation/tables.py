@@ -158,7 +158,8 @@ def read_table(
 
     Notes
     -----
-    O(n) time for each column. Numbers are copied only where they are not float64.
+    O(n) time for each column. Numbers are copied where they are not float64, or not one after the
+    other in memory.
 
     Examples
     --------
