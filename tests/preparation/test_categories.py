@@ -238,7 +238,7 @@ def test_without_targets_the_most_frequent_levels_are_kept():
 
 
 def test_one_class_encodes_nothing():
-    table, y = many_levels(100)
+    table, _ = many_levels(100)
     preparation = TablePreparation(max_levels=5)
     assert preparation.fit_transform(table, ["same"] * 100).shape == (100, 1)
     assert "one class" in preparation.report_["why"][0]
