@@ -272,7 +272,7 @@ def _test_scores(
     scores = np.empty((len(sizes), len(random_states)))
     for i, size in enumerate(sizes):
         for j, seed in enumerate(random_states):
-            copy = clone(model)
+            copy: Any = clone(model)
             last = copy[-1] if isinstance(copy, Pipeline) else copy
             last.set_params(n_prototypes=size, random_state=seed)
             scores[i, j] = copy.fit(X, y).score(*test)
