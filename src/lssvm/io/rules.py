@@ -11,10 +11,11 @@ A rule is a kind, the lengths of the axes, and conditions; ``|`` separates alter
 
 A letter stands for the same length wherever it is; its first use says which.
 
-Kinds: ``none bool text whole number``, arrays ``floats`` (finite), ``scores`` (floats, with NaN),
-``wholes``, ``keys`` (uint64), ``mask``, ``rows`` (dense floats or sparse), ``list``, ``tuple``,
-``dict``, ``any``, and names of records. Conditions: ``>= > <= <`` and a number or a letter (one
-that nothing has said yet compares with nothing), ``sorted rising distinct some``.
+Kinds: ``none bool text whole number``, ``score`` (a number, or NaN or infinite), arrays ``floats``
+(finite), ``scores`` (floats, with NaN), ``wholes``, ``keys`` (uint64), ``mask``, ``rows`` (dense
+floats or sparse), ``list``, ``tuple``, ``dict``, ``any``, and names of records. Conditions:
+``>= > <= <`` and a number or a letter (one that nothing has said yet compares with nothing),
+``sorted rising distinct some``.
 """
 
 from __future__ import annotations
@@ -174,7 +175,7 @@ class Book:
             return fits and value.dtype.kind in _ARRAYS[kind]
         plain: dict[str, Any] = {"bool": bool, "text": str, "whole": int, "list": list}
         plain |= {"dict": dict, "tuple": tuple, "none": type(None)}
-        if kind == "number":
+        if kind in ("number", "score"):
             return type(value) in (int, float)
         if kind in plain:
             return type(value) is plain[kind]
@@ -193,7 +194,7 @@ class Book:
                     return f"is not {lengths[condition[1:]]}"
                 if not named and not _holds(value, condition, lengths):
                     return f"is not {condition}"
-        elif kind == "list":
+        elif kind in ("list", "tuple"):
             if rule.axes and not _bind(rule.axes, (len(value),), lengths):
                 return f"has {len(value)} entries"
             for part in value if rule.each else []:
