@@ -284,6 +284,16 @@ def test_numbers_that_are_not_finite_are_refused(tmp_path):
             load(tmp_path / "m")
 
 
+def test_what_lapack_reads_is_float64(tmp_path):
+    """The file that corrupted memory: LAPACK took a map of float32 for one of float64."""
+    for name in ("details.map.T", "details.moments.0.gram"):
+        header, arrays = parts(stored("fixed regressor", tmp_path / "m", "all"))
+        arrays[name] = arrays[name].astype(np.float32)
+        (tmp_path / "m").write_bytes(sealed(header, arrays))
+        with pytest.raises(lssvm.ModelFileError, match="is no array of doubles"):
+            load(tmp_path / "m")
+
+
 @pytest.mark.parametrize("value", VALUES, ids=range(len(VALUES)))
 def test_every_strange_value_in_every_place_of_one_file(value, tmp_path):
     header, arrays = parts(stored("fixed", tmp_path / "m", "support"))

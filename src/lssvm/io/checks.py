@@ -10,14 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
 
 from lssvm._core.namespace import is_sparse
 from lssvm.data import Preparation
 from lssvm.estimators import LSSVR, NARX, FixedSizeLSSVR, GreedyLSSVR
 from lssvm.estimators.base import KernelClassifier, KernelEstimator
 from lssvm.io.known import BOOK, MOST, Model
-from lssvm.io.rules import need, table
+from lssvm.io.rules import Lengths, need, table
 from lssvm.kernels import has_gamma
 from lssvm.recipes.dual_memory import DualMemory
 from lssvm.recipes.fixed_memory import FixedMemory
@@ -87,8 +86,10 @@ def check_fit(
     need(model.n_jobs is None or abs(model.n_jobs) <= _THREADS, "there are too many threads")
     if isinstance(model, KernelClassifier):
         model._check_calibration()
-    parts = memory.parts if isinstance(memory, DualMemory) else []
-    choice, kernels = model._kernel_choice(), [one.kernel for one in (*fit.machines, *parts)]
+    kernels = [machine.kernel for machine in fit.machines]
+    if isinstance(memory, DualMemory):
+        kernels += [part.kernel for part in memory.parts]
+    choice = model._kernel_choice()
     named = all(kernel.name == choice.name and not has_gamma(kernel) for kernel in kernels)
     need(named, "a kernel is not the one that the parameters name")
     served = sorted(j for machine in fit.machines for j in machine.columns.tolist())
@@ -136,7 +137,8 @@ def check_fit(
 
 def check_series(model: NARX, fit: SeriesFit) -> None:
     """Raise a `ModelFileError` where the parts of a time-series model do not fit together."""
-    inner, layout, lengths = fit.regressor, fit.layout, {}
+    inner, layout = fit.regressor, fit.layout
+    lengths: Lengths = {}
     BOOK.value(model.n_paths, f"whole >=2 <={MOST}", lengths, "n_paths")
     BOOK.value(layout, "Layout w", lengths, "the layout")
     need(isinstance(inner, (LSSVR, FixedSizeLSSVR, GreedyLSSVR)), "the regressor is none")

@@ -60,8 +60,8 @@ def save(
     everything that was kept gives the same results bit for bit on the same machine, and the
     parameters are the same but for those that a file cannot or should not hold: ``scoring``,
     ``cv``, ``selection`` and ``random_state`` as objects, functions or arrays, ``device``, and the
-    ``checkpoint`` of a search. They do not matter for predictions; the loaded model has their defaults, and
-    the header names them under ``left_out``.
+    ``checkpoint`` of a search. They do not matter for predictions; the loaded model has their
+    defaults, and the header names them under ``left_out``.
 
     In form "prediction" the maps to probabilities and the residuals of intervals are computed
     before saving where that is cheap, and stored in place of the rows that they came from. A dual

@@ -79,9 +79,9 @@ DualMemory: X rows n d; Y floats y k; parts list * of DualPart n k d; weight non
 FixedDetails: n_prototypes {COUNT}; moments list * of Moments m; map none | NystromMap m;
     selection none | Selection; used none | mask m k; no_update none | text;
     paths tuple * of SparsityPath; peak_memory none | {COUNT}
-Moments: gram floats m m; border floats m; cross floats m q; target floats q; squares floats q;
-    weight number >=0; n whole >=0; shift none | floats m
-NystromMap: eigenvalues floats r; T floats m r; cut number
+Moments: gram doubles m m; border doubles m; cross doubles m q; target doubles q;
+    squares doubles q; weight number >=0; n whole >=0; shift none | doubles m
+NystromMap: eigenvalues doubles r; T doubles m r; cut number
 FixedMemory: sample none | CalibrationSample d k c
 CalibrationSample: keys keys t sorted; Y floats t k; weight none | floats t >=0;
     X none | floats t d; held none | scores t k; labels none | wholes t >=0 <c; behind bool

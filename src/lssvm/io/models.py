@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
@@ -33,7 +34,7 @@ OF_THE_ROWS = frozenset({"cv", "selection"})
 
 
 @cache
-def models() -> dict[str, type[Estimator]]:
+def models() -> dict[str, Callable[..., Estimator]]:
     """Return the estimators that a file may hold, by name."""
     return {name: getattr(estimators, name) for name in estimators.__all__}
 
@@ -78,9 +79,10 @@ def write_model(model: Estimator, keep: str) -> Model:
     if not hasattr(model, "record_"):
         return stored
     if isinstance(model, NARX):
-        inner: Any = model.record_.regressor  # one of ours, as `estimator` was
-        record = replace(model.record_.in_form(keep), regressor=write_model(inner, keep))
-        return replace(stored, record=record)
+        series, inner = model.record_.in_form(keep), model.record_.regressor
+        assert isinstance(inner, KernelEstimator)  # as `estimator` was
+        regressor: Any = write_model(inner, keep)
+        return replace(stored, record=replace(series, regressor=regressor))
     ready, fit = getattr(model, "preparation_", None), model.record_.in_form(keep)
     return replace(
         stored,
@@ -143,12 +145,13 @@ def read_model(stored: Model) -> Estimator:
         raise ModelFileError("The file does not name one of the estimators of lssvm.")
     if not set(stored.parameters) <= set(inspect.signature(kind).parameters) - OF_THE_MACHINE:
         raise ModelFileError(f"The file holds parameters that {stored.kind} does not have.")
-    given = stored.parameters.items()
-    model = kind(**{n: read_model(v) if isinstance(v, Model) else v for n, v in given})
+    given = {n: read_model(v) if isinstance(v, Model) else v for n, v in stored.parameters.items()}
+    model: Estimator = kind(**given)
     record = stored.record
     if isinstance(model, NARX) and isinstance(record, SeriesFit):
         inner: Any = record.regressor
-        record = replace(record, regressor=read_model(inner))
+        regressor: Any = read_model(inner)
+        record = replace(record, regressor=regressor)
         check_series(model, record)
         model._publish(record)
     elif isinstance(model, KernelEstimator) and isinstance(record, Fit):
