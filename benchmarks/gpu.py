@@ -26,6 +26,7 @@ os.environ.setdefault("SCIPY_ARRAY_API", "1")  # scikit-learn dispatches with it
 
 import numpy as np
 import torch
+from lssvm.criteria.fixed_device import DeviceObjective
 from sklearn import config_context
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import RidgeClassifierCV
@@ -34,7 +35,6 @@ from sklearn.pipeline import make_pipeline
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR
 from lssvm._core.device import Device
 from lssvm._core.namespace import get_namespace, to_numpy
-from lssvm.criteria.fixed_device import DeviceObjective
 from lssvm.engines import device_blocks as device_rows
 from lssvm.engines.device_blocks import DeviceBlocks
 from lssvm.engines.device_expansion import block_size

@@ -53,12 +53,11 @@ plt.show()
 # A part of the rows gives the error of the full model, whose error is the dotted line.
 
 full = make_pipeline(StandardScaler(), LSSVR(C="cv", gamma="cv", random_state=0))
-PrototypeCurveDisplay.from_test(
+PrototypeCurveDisplay.from_estimator(
     model,
     rows,
     target,
-    test_rows,
-    test_target,
+    test=(test_rows, test_target),
     sizes=[10, 20, 40, 80, 160, 320],
     random_states=range(3),
     baseline=full.fit(rows, target).score(test_rows, test_target),

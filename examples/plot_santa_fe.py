@@ -37,8 +37,7 @@ for panel, fitted, name in zip(panels, (model, one_step), ("free runs", "one ste
     error = ((fitted.forecast(100) - truth) ** 2).mean() / truth.var()
     ForecastDisplay.from_estimator(
         fitted,
-        100,
-        truth=truth,
+        y=truth,
         past=train[-60:],
         coverage=0.8 if fitted is model else None,
         ax=panel,

@@ -24,7 +24,7 @@ models = {
     search: LSSVR(C="cv", gamma="cv", cv=5, search=search, random_state=0).fit(X, y)
     for search in ("path", "grid", "shrinking", "csa", "circulant")
 }
-TuningTraceDisplay.from_estimators(models)
+TuningTraceDisplay({search: model.tuning_result_ for search, model in models.items()}).plot()
 plt.show()
 
 # %%

@@ -85,7 +85,7 @@ def test_the_handler_of_before_is_back_afterwards(here):
     assert signal.getsignal(signal.SIGINT) is before
 
 
-@pytest.mark.parametrize("where", ["lssvm.cli.measuring.measure", "lssvm.report.write_report"])
+@pytest.mark.parametrize("where", ["lssvm.cli.evaluating.measure", "lssvm.report.write_report"])
 def test_a_model_that_is_there_is_not_lost(here, monkeypatch, where):
     def stop(*_, **__):
         raise KeyboardInterrupt
@@ -101,9 +101,9 @@ def test_a_refit_that_is_stopped_leaves_the_tested_model(here, monkeypatch):
     import lssvm.cli.training as module
 
     lssvm(*TRAIN, "-o", "tested.lssvm")
-    real, fits = module.fit_look, []
+    real, fits = module.fit_rows, []
 
-    def fit_look(*arguments, **options):
+    def fit_rows(*arguments, **options):
         fitted = real(*arguments, **options)
         fits.append(monkeypatch.setattr(type(fitted.model), "fit", stop))
         return fitted
@@ -111,7 +111,7 @@ def test_a_refit_that_is_stopped_leaves_the_tested_model(here, monkeypatch):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module, "fit_look", fit_look)
+    monkeypatch.setattr(module, "fit_rows", fit_rows)
     answer = lssvm(*TRAIN, "-o", "new.lssvm", "--refit")
     assert answer.code == 130 and len(fits) == 1
     coefficients = [package.load(name).dual_coef_ for name in ("tested.lssvm", "new.lssvm")]

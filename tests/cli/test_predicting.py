@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 from sklearn import metrics
-from tests.cli.running import QUICK, as_csv, good, mixed_rows, write_csv
+from tests.cli.running import QUICK, as_csv, good, lssvm, mixed_rows, write_csv
 
 import lssvm as package
 from lssvm import scan
@@ -90,8 +90,6 @@ def test_a_file_is_read_with_the_types_of_the_training(tmp_path):
 def test_a_broken_input_leaves_an_older_file_as_it_was(here):
     (here / "p.csv").write_text("old")
     (here / "new.csv").write_text(as_csv(NEW) + "1,2,cook,much,1,low,3\n")
-    from tests.cli.running import lssvm
-
     answer = lssvm("predict", "classes.lssvm", "new.csv", "-o", "p.csv")
     assert answer.code == 2 and "much" in answer.err
     assert (here / "p.csv").read_text() == "old"
@@ -156,3 +154,84 @@ def test_a_class_that_the_model_does_not_know_counts_as_wrong(here):
 def test_info_names_the_hash_of_the_training_schema(here):
     found = good("info", "classes.lssvm", "--json").json
     assert len(found["schema_sha256"]) == 64
+
+
+def test_cells_that_a_spreadsheet_would_run_are_escaped_unless_told_otherwise(tmp_path):
+    labels = ["=HYPERLINK(1)", "+x", "-y", "@z", "plain"]
+    rows = [
+        {"x": i % 5 + 0.1 * (i % 3), "d": -i, "=name": f"-n{i}", "y": labels[i % 5]}
+        for i in range(150)
+    ]
+    data = write_csv(tmp_path / "d.csv", rows)
+    model = tmp_path / "m.lssvm"
+    good("train", data, "-t", "y", "--drop", "=name", "-o", model, *QUICK)
+    words = (
+        "predict",
+        model,
+        data,
+        "--proba",
+        "--interval",
+        "0.99",
+        "--keep",
+        "=name",
+        "--keep",
+        "d",
+    )
+    safe, raw = good(*words).out, good(*words, "--no-escape").out
+    assert table(safe)[0].keys() == {
+        "'=name",
+        "d",
+        "prediction",
+        "set",
+        *(f"p_{v}" for v in labels),
+    }
+    for row, same in zip(table(safe), table(raw), strict=True):
+        assert row["d"] == same["d"]  # a number that was kept, with its sign
+        for name in ("prediction", "set"):
+            run = same[name].startswith(("=", "+", "-", "@"))
+            assert row[name] == ("'" if run else "") + same[name]
+    cells = [cell for row in csv.reader(io.StringIO(safe)) for cell in row]
+    assert not [c for c in cells if c.startswith(("=", "+", "@")) or c.startswith("-n")]
+    assert "=HYPERLINK(1)" in {row["prediction"] for row in table(raw)}
+
+
+def test_names_are_shown_and_never_obeyed(tmp_path):
+    import pandas as pd
+
+    evil = "pay\x1b[2J\u202e"
+    frame = pd.DataFrame(mixed_rows()).rename(columns={"pay": evil})
+    frame["income"] = frame["income"].map({"high": "hi\x1b]0;x\x07", "low": "low"})
+    data, model = tmp_path / "d.parquet", tmp_path / "m.lssvm"
+    frame.to_parquet(data)
+    answers = [
+        good("train", data, "-t", "income", "--drop", "value", "-o", model, *QUICK),
+        good("info", model),
+        good("evaluate", model, data),
+        lssvm("train", data, "-t", "pya\x1b", "-o", model),
+        lssvm("predict", model, tmp_path / "no\x1b[1m.csv"),
+    ]
+    for answer in answers:
+        said = answer.out + answer.err
+        assert "\x1b" not in said and "\u202e" not in said and "\x07" not in said
+    assert "\\x1b[2J\\u202e" in answers[1].out and "\\x1b]0;x\\x07" in answers[2].out
+
+
+@pytest.mark.parametrize("name", ["classes", "numbers"])
+def test_the_report_and_the_command_line_say_the_same_of_weighted_rows(here, name):
+    from lssvm.report import write_report
+
+    write_csv(here / "new.csv", [{**row, "w": 1 + row["kids"] ** 2} for row in NEW])
+    said = good("evaluate", f"{name}.lssvm", "new.csv", "--weight", "w", "--json").json
+    columns = ["age", "job", "pay", "kids"]
+    target = "income" if name == "classes" else "value"
+    rows = scan("new.csv", target, columns=columns, weight="w", missing="impute")
+    model = package.load(f"{name}.lssvm")
+    figures = write_report(model, here / "r.html", train=rows, test=rows)["metrics"]
+    shared = set(figures) & set(said)
+    assert len(shared) >= (8 if name == "classes" else 4)
+    assert {key: said[key] for key in shared} == {key: figures[key]["value"] for key in shared}
+    if name == "classes":
+        ends = [figures["accuracy"]["low"], figures["accuracy"]["high"]]
+        assert said["accuracy_interval"] == ends
+        w = np.array([1 + row["kids"] ** 2 for row in NEW])
+        assert w.sum() ** 2 / (w**2).sum() < 0.7 * len(w)  # so that the rule matters

@@ -1,11 +1,18 @@
 """`lssvm train` and `lssvm tune`: what is detected, learned, tested and written."""
 
+from datetime import datetime, timedelta
+
 import numpy as np
+import pyarrow as pa
 import pytest
-from tests.cli.running import QUICK, as_csv, good, mixed_rows, write_csv
+from pyarrow import parquet
+from tests.cli.running import QUICK, as_csv, good, lssvm, mixed_rows, write_csv
 
 import lssvm as package
 from lssvm import scan
+from lssvm.cli.holding_out import HoldOut, stratified
+from lssvm.cli.options import Reading
+from lssvm.cli.tables import open_table
 from lssvm.io import read_header
 
 DROP = ("--drop", "id", "--drop", "value")
@@ -62,7 +69,11 @@ def test_another_task_can_be_asked_for(tmp_path):
 def test_the_test_error_is_that_of_rows_the_model_has_not_seen(here):
     found = train("data.csv", "-t", "income", *DROP, "-o", "m.lssvm")
     columns = ["age", "job", "pay", "kids"]
-    rest, held = scan("data.csv", "income", columns=columns, missing="impute").split(0.2, seed=0)
+    income = np.array([row["income"] for row in mixed_rows()])
+    rows = stratified(np.unique(income, return_inverse=True)[1], 0.2, 0)
+    whole = scan("data.csv", "income", columns=columns, missing="impute")
+    rest, held = whole.split(0.2, rows=rows)
+    assert abs(np.mean(income[rows] == "high") - np.mean(income == "high")) < 0.02
     model = package.load("m.lssvm")
     assert found["test"]["rows"] == held.n_rows
     assert found["test"]["accuracy"] == pytest.approx(model.score(held))
@@ -91,9 +102,6 @@ def test_a_question_mark_is_a_missing_value_and_others_can_be_named(tmp_path):
 
 
 def test_a_delimiter_a_weight_and_a_parquet_file(tmp_path):
-    import pyarrow as pa
-    from pyarrow import parquet
-
     rows = [{**row, "w": 1 + row["kids"]} for row in mixed_rows()]
     (tmp_path / "d.csv").write_text(as_csv(rows, ";"))
     words = ("-t", "income", "--weight", "w", *DROP, "-o", tmp_path / "m.lssvm")
@@ -215,9 +223,6 @@ def test_where_no_row_can_be_held_out_the_model_is_not_tested(tmp_path):
 
 
 def test_numbers_can_be_names_of_categories(here):
-    import pyarrow as pa
-    from pyarrow import parquet
-
     rows = mixed_rows()
     parquet.write_table(pa.Table.from_pylist(rows), here / "d.parquet")
     answers = []
@@ -256,3 +261,133 @@ def test_large_identifiers_do_not_outweigh_the_other_columns(tmp_path):
     data = write_csv(tmp_path / "d.csv", rows)
     words = ("train", data, "-t", "y", *QUICK, "-o", tmp_path / "m.lssvm", "--json")
     assert good(*words).json["test"]["accuracy"] > 0.9
+
+
+def test_classes_have_their_share_of_the_rows_held_out_and_rare_ones_are_named(tmp_path):
+    rng = np.random.default_rng(0)
+    labels = ["a"] * 150 + ["b"] * 25 + ["c"] * 1
+    rows = [{"x": round(float(rng.normal()), 3), "y": label} for label in labels]
+    data = write_csv(tmp_path / "d.csv", rows)
+    words = ("train", data, "-t", "y", "-o", tmp_path / "m.lssvm", *QUICK)
+    counts = [entry["rows"] for entry in good(*words, "--json").json["test"]["classes"]]
+    assert counts == [30, 5, 0]
+    said = good(*words, "--report", tmp_path / "r.html").err
+    assert "class 'c' is too rare to be tested (1 rows)" in said
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "No row to measure on is of class “c”" in page and "nan" not in page.lower()
+
+
+def test_groups_are_held_out_whole_and_do_not_count_as_a_column(tmp_path):
+    rows = [{**row, "who": f"p{i % 23}"} for i, row in enumerate(mixed_rows())]
+    data = write_csv(tmp_path / "d.csv", rows)
+    words = (data, "-t", "income", *DROP, "-o", tmp_path / "m.lssvm", "--group", "who")
+    found = train(*words)
+    assert found["held_out"]["by"] == "group"
+    assert "who" not in package.load(tmp_path / "m.lssvm").preparation_.schema.names
+    whole = scan(str(data), "income", columns=["age", "job", "pay", "kids"], missing="impute")
+    table = open_table(str(data), Reading())
+    held = HoldOut(**found["held_out"]).rows(table, whole, "income")
+    groups = np.array([row["who"] for row in rows])
+    assert not set(groups[held]) & set(groups[~held])
+    assert held.sum() == found["test"]["rows"] and 0.1 < held.mean() < 0.3
+    again = good("evaluate", tmp_path / "m.lssvm", data, "--held-out", "--json").json
+    assert again["accuracy"] == found["test"]["accuracy"]
+
+
+@pytest.mark.parametrize("kind", ["number", "date", "moment", "parquet"])
+def test_the_last_rows_by_time_are_held_out(tmp_path, kind):
+    rng = np.random.default_rng(0)
+    day = rng.permutation(160)
+    dates = [datetime(2024, 1, 1) + timedelta(days=int(d)) for d in day]
+    write = {
+        "number": day.tolist(),
+        "date": [d.date().isoformat() for d in dates],
+        "moment": [d.isoformat() for d in dates],
+        "parquet": dates,
+    }[kind]
+    rows = [{**row, "when": w} for row, w in zip(mixed_rows(), write, strict=True)]
+    if kind == "parquet":
+        data = tmp_path / "d.parquet"
+        parquet.write_table(pa.Table.from_pylist(rows), data)
+    else:
+        data = write_csv(tmp_path / "d.csv", rows)
+    found = train(data, "-t", "income", *DROP, "-o", tmp_path / "m.lssvm", "--time", "when")
+    assert found["test"]["rows"] == 32
+    table = open_table(str(data), Reading())
+    whole = table.scan("income", ["pay"])
+    np.testing.assert_array_equal(
+        HoldOut(**found["held_out"]).rows(table, whole, "income"), day >= 128
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (("--group", "wage"), "no column 'wage'"),
+        (("--group", "same"), "one value only"),
+        (("--time", "job"), "--time job"),
+        (("--time", "pay", "--group", "job"), "give one of them"),
+        (("--group", "job", "--test", "0"), "neither"),
+    ],
+)
+def test_rows_that_cannot_be_held_out_so(tmp_path, words, part):
+    rows = [{**row, "same": 1, "job": row["job"] or "none"} for row in mixed_rows()]
+    data = write_csv(tmp_path / "d.csv", rows)
+    answer = lssvm("train", data, "-t", "income", "-o", tmp_path / "m.lssvm", *words)
+    assert answer.code == 2 and part in answer.err and answer.err.count("lssvm: error") == 1
+
+
+@pytest.mark.parametrize("target", ["income", "value"])
+def test_few_rows_are_cross_validated_and_the_terminal_says_so(tmp_path, target):
+    data = write_csv(tmp_path / "d.csv", mixed_rows(60))
+    drop = ("--drop", "id", "--drop", "value" if target == "income" else "income")
+    words = ("train", data, "-t", target, *drop, "-o", tmp_path / "m.lssvm", *QUICK)
+    found = good(*words, "--json").json
+    assert (found["tested"], found["test"]["rows"]) == ("cross-validated", 60)
+    assert found["test_share"] == 0.0 and found["held_out"] is None
+    answer = good(*words)
+    assert "60 rows are too few to hold some out: figures are cross-validated" in answer.err
+    assert "on 60 cross-validated rows" in answer.out
+    assert "on 60 cross-validated rows" in good("info", tmp_path / "m.lssvm").out
+    assert good(*words, "--test", "0.2", "--json").json["test"]["rows"] == 12  # as asked
+    inside = good("evaluate", tmp_path / "m.lssvm", data, "--json").json
+    name = "accuracy" if target == "income" else "r2"
+    assert found["test"][name] < inside[name]  # the model itself has seen the rows
+
+
+def test_a_target_of_many_texts_is_asked_about(tmp_path):
+    rows = [{"x": i % 7, "name": f"n{i % 130}"} for i in range(520)]
+    data = write_csv(tmp_path / "d.csv", rows)
+    words = ("train", data, "-t", "name", "-o", tmp_path / "m.lssvm", *QUICK)
+    answer = lssvm(*words)
+    assert answer.code == 2
+    assert "130 different texts" in answer.err and "--task classification" in answer.err
+    asked = ("--task", "classification", "--C", "1", "--gamma", "1", "--test", "0")
+    assert len(package.load(tmp_path / "m.lssvm").classes_ if good(*words, *asked) else ()) == 130
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("target", ["income", "value"])
+def test_rows_without_a_target_are_left_out_and_counted(tmp_path, target, kind):
+    rows = mixed_rows()
+    holes = [{**row, target: None} if i % 9 == 0 else row for i, row in enumerate(rows)]
+    full = [row for row in holes if row[target] is not None]
+    models, drop = [], ("--drop", "id", "--drop", "value" if target == "income" else "income")
+    for name, part in (("holes", holes), ("full", full)):
+        data = tmp_path / f"{name}.{kind}"
+        if kind == "csv":
+            write_csv(data, part, missing="?")
+        else:
+            parquet.write_table(pa.Table.from_pylist(part), data)
+        words = ("train", data, "-t", target, *drop, "-o", tmp_path / f"{name}.lssvm", *QUICK)
+        models.append((good(*words, "--json").json, good(*words).err))
+    (found, said), (expected, _) = models
+    assert "18 rows have no target and are left out" in said
+    assert (found["rows"], found["rows_without_target"]) == (142, 18)
+    assert found["test"] == expected["test"]
+    again = [
+        good("evaluate", tmp_path / "holes.lssvm", tmp_path / f"holes.{kind}", *more, "--json").json
+        for more in (("--held-out",), ())
+    ]
+    assert again[0]["rows"] == found["test"]["rows"] and again[1]["rows"] == 142
+    assert {key: again[0][key] for key in found["test"]} == found["test"]

@@ -148,6 +148,9 @@ def _search(results: Any) -> Any:
     if "std_test_score" in results:
         spread = np.asarray(results["std_test_score"], dtype=float)
         record["spread"] = summary(np.sort(spread[np.isfinite(spread)]))
+    if "mean_tie_score" in results:
+        ties = np.asarray(results["mean_tie_score"], dtype=float)
+        record["ties"] = math.fsum(ties[np.isfinite(ties)])
     return record
 
 

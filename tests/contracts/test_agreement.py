@@ -36,16 +36,13 @@ def by_position(cv):
 
 # the folds of this one are those of the prototypes alone, on a scan by content
 OWN_FOLDS = ("fixed ssd",)
-TUNED_AGAIN = "where rows are weighed down the next tuning of a scan deals its folds by content"
 
 
 def in_memory():
     """Return the cases of arrays and of scans that fit in memory."""
     for case in CASES.values():
         if {"host", "scan"} <= set(case.engines) and not case.then and case.name not in OWN_FOLDS:
-            robust = getattr(case.make(), "loss", "squared") != "squared"
-            marks = [pytest.mark.xfail(strict=True, reason=TUNED_AGAIN)] if robust else []
-            yield pytest.param(case, id=case.name, marks=marks)
+            yield pytest.param(case, id=case.name)
 
 
 @pytest.mark.parametrize("case", list(in_memory()))

@@ -48,7 +48,7 @@ def plain(name):
         ("numbers", "neg_mean_absolute_error", {}),
         ("outputs", "r2", {}),
     ],
-    ids=str,
+    ids=lambda v: v.__name__ if callable(v) else str(v),
 )
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_scorer_is_averaged_over_refits(tuner, name, scoring, options, weighted):

@@ -1,7 +1,4 @@
-"""One rule in every family and engine, where there were several.
-
-What does not hold yet is marked as expected to fail; the mark goes where the rule comes.
-"""
+"""One rule in every family and engine, where there were several."""
 
 import warnings
 from dataclasses import replace
@@ -24,12 +21,10 @@ from tests.contracts.running import learn, scheduler
 from lssvm import LSSVC, FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, scan
 
 
-def engines(names, failing, reason):
-    """Return parameters, those in ``failing`` expected to fail."""
+def engines(names):
+    """Return parameters, those of Dask marked."""
     for name in names:
         marks = [pytest.mark.dask] if name.endswith("dask") else []
-        if name in failing:
-            marks.append(pytest.mark.xfail(strict=True, reason=reason))
         yield pytest.param(name, marks=marks)
 
 
@@ -52,13 +47,7 @@ ON_ARRAYS = ("dual-host", "fixed-host", "fixed-strict")
 
 @pytest.mark.parametrize(
     "tuner",
-    list(
-        engines(
-            ON_ARRAYS,
-            ("fixed-host", "fixed-strict"),
-            "the fixed-size model pools the folds of a scorer where there are more than 50",
-        )
-    ),
+    list(engines(ON_ARRAYS)),
 )
 @pytest.mark.parametrize(("name", "scoring"), [("three", margin), ("numbers", "r2")])
 def test_many_folds_of_a_scorer_are_averaged(tuner, name, scoring):
@@ -74,13 +63,7 @@ def test_many_folds_of_a_scorer_are_averaged(tuner, name, scoring):
 
 @pytest.mark.parametrize(
     "tuner",
-    list(
-        engines(
-            ON_ARRAYS,
-            ("fixed-host", "fixed-strict"),
-            "the fixed-size model averages the folds of a scorer where there are at most 50",
-        )
-    ),
+    list(engines(ON_ARRAYS)),
 )
 @pytest.mark.parametrize(("name", "scoring"), [("two", margin), ("numbers", "r2")])
 def test_folds_of_two_rows_are_pooled_for_a_scorer(tuner, name, scoring):
@@ -93,11 +76,8 @@ def test_folds_of_two_rows_are_pooled_for_a_scorer(tuner, name, scoring):
 
 # -- 2. a scorer gets the caller's sample weights, never class weights ---------------------------
 
-CLASS_WEIGHTS = "the fixed-size classifier gives class weights to the scorer"
-FIXED = tuple(tuner for tuner in TUNERS if tuner.startswith("fixed"))
 
-
-@pytest.mark.parametrize("tuner", list(engines(TUNERS, FIXED, CLASS_WEIGHTS)))
+@pytest.mark.parametrize("tuner", list(engines(TUNERS)))
 @pytest.mark.parametrize("scoring", ["accuracy", margin])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_scorer_gets_no_class_weights(tuner, scoring, weighted):
@@ -128,16 +108,13 @@ def fit_classes(name, data, **options):
         return learn(CLASSIFIERS[name](**options), "fit", engine, data.X, data.y, None)
 
 
-NOT_ASKED = "the fixed-size classifier looks at decoding only where there is something to decode"
-
-
-@pytest.mark.parametrize("classifier", list(engines(CLASSIFIERS, FIXED, NOT_ASKED)))
+@pytest.mark.parametrize("classifier", list(engines(CLASSIFIERS)))
 def test_a_bad_decoding_is_refused_for_two_classes(classifier):
     with pytest.raises(ValueError, match="decoding"):
         fit_classes(classifier, rows("two"), decoding="votes")
 
 
-@pytest.mark.parametrize("classifier", list(engines(CLASSIFIERS, (), "")))
+@pytest.mark.parametrize("classifier", list(engines(CLASSIFIERS)))
 def test_a_good_decoding_is_taken_for_two_classes(classifier):
     model = fit_classes(classifier, rows("two"), decoding="hamming")
     assert model.decoding == "hamming" and len(np.asarray(model.classes_)) == 2
@@ -146,10 +123,9 @@ def test_a_good_decoding_is_taken_for_two_classes(classifier):
 # -- 4. targets that are not finite are refused everywhere ---------------------------------------
 
 WITH_TARGETS = [name for name in CLASSIFIERS if not name.startswith("greedy")]
-INFINITE = "the fixed-size classifier takes infinite targets and fails in the solver"
 
 
-@pytest.mark.parametrize("classifier", list(engines(WITH_TARGETS, FIXED, INFINITE)))
+@pytest.mark.parametrize("classifier", list(engines(WITH_TARGETS)))
 @pytest.mark.parametrize("pair", [(np.inf, 1.0), (1.0, np.inf)])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_infinite_targets_are_refused(classifier, pair):
@@ -157,7 +133,7 @@ def test_infinite_targets_are_refused(classifier, pair):
         fit_classes(classifier, rows("two"), targets=pair)
 
 
-@pytest.mark.parametrize("classifier", list(engines(WITH_TARGETS, (), "")))
+@pytest.mark.parametrize("classifier", list(engines(WITH_TARGETS)))
 @pytest.mark.parametrize("pair", [(0.0, 1.0), (np.nan, 1.0), (1.0,), "labels"])
 def test_unusable_targets_are_refused(classifier, pair):
     with pytest.raises(ValueError, match="targets"):
@@ -167,10 +143,6 @@ def test_unusable_targets_are_refused(classifier, pair):
 # -- 6. one tolerance and one limit for reweighting ----------------------------------------------
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="in memory to 1e-3 with at most 100 reweightings, in blocks to 1e-4 with at most 50",
-)
 @pytest.mark.parametrize("C", [1.0, 100.0])
 def test_reweighting_ends_alike_wherever_rows_are(C):
     """Absolute loss has no scale that a sample could change: the steps are the same ones.
@@ -190,10 +162,8 @@ def test_reweighting_ends_alike_wherever_rows_are(C):
 
 # -- 7. counts of classes come from the training rows of each fold -------------------------------
 
-COUNTS = "targets and weights of classes are those of all rows while folds are left out"
 
-
-@pytest.mark.parametrize("tuner", list(engines(TUNERS, TUNERS, COUNTS)))
+@pytest.mark.parametrize("tuner", list(engines(TUNERS)))
 @pytest.mark.parametrize("multiclass", ["ovo", "ova"])
 def test_fisher_targets_are_those_of_the_training_rows(tuner, multiclass):
     data = few("three", 150)
@@ -202,7 +172,7 @@ def test_fisher_targets_are_those_of_the_training_rows(tuner, multiclass):
     check_scores(model, lambda gamma: np.mean(fold_scores(model, data, gamma, splits, margin)))
 
 
-@pytest.mark.parametrize("tuner", list(engines(TUNERS, TUNERS, COUNTS)))
+@pytest.mark.parametrize("tuner", list(engines(TUNERS)))
 @pytest.mark.parametrize("name", ["uneven", "three"])
 def test_balanced_weights_are_those_of_the_training_rows(tuner, name):
     data = few(name, 140)

@@ -12,7 +12,7 @@ from lssvm import LSSVC, LSSVR, FixedSizeLSSVR
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError, NumericalWarning
 from lssvm.criteria.direct import leave_out_direct
 from lssvm.kernels import RBF
-from lssvm.solvers import CirculantSolver, first_row, lay_rows
+from lssvm.solvers import CirculantSolver, DualSystem, first_row, lay_rows
 from lssvm.tuning import (
     CirculantObjective,
     CirculantSearch,
@@ -35,7 +35,8 @@ C = np.array([0.05, 2.0])
 
 def objective(folds, groups=None, bias=True):
     groups = [Group(np.arange(2))] if groups is None else groups
-    return DualObjective(RBF, X, X, Truth(Y), folds, SquaredError(), groups, bias=bias)
+    system = DualSystem(RBF(), X, X, C=1.0, bias=bias)
+    return DualObjective(RBF, system, Truth(Y), folds, SquaredError(), groups)
 
 
 def literal(train, test, c, solver, bias, gamma=0.5):
@@ -135,7 +136,6 @@ def test_one_value_of_C_equals_the_spectrum(bias, n_folds, rows):
 
 def test_one_value_of_C_sees_an_indefinite_matrix():
     from lssvm.kernels import Precomputed
-    from lssvm.solvers import DualSystem
 
     gram = np.diag([1.0, -5.0, 1.0])
     system = DualSystem(Precomputed(), gram, np.arange(3), C=1.0)

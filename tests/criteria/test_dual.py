@@ -1,5 +1,7 @@
 """Exact cross-validation against refitting every fold."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit, TimeSeriesSplit
@@ -7,6 +9,7 @@ from tests.oracles.dual import kkt_regression, rbf, refit_predictions
 
 from lssvm.codes import groups, make_code, targets
 from lssvm.kernels import RBF, Precomputed
+from lssvm.solvers import DualSystem
 from lssvm.tasks import Classes, Numbers, ScorerLoss
 from lssvm.tuning import (
     AbsoluteError,
@@ -27,6 +30,10 @@ y = np.sin(2 * X[:, 0]) + 0.2 * rng.normal(size=n)
 weight = rng.uniform(0.3, 2.0, size=n)
 K = rbf(X, X, 0.5)
 grid = np.array([0.05, 3.0, 500.0])
+
+
+def system(weights=None):
+    return DualSystem(RBF(), X, X, 1.0, None if weights is None else np.sqrt(weights))
 
 
 def pairs(folds):
@@ -51,7 +58,7 @@ def test_equals_refits(name, weights):
     folds = FOLDS[name]
     Y = np.column_stack([y, X[:, 1]])
     objective = DualObjective(
-        RBF, X, X, Truth(Y), folds, SquaredError(), [Group(np.arange(2))], weights
+        RBF, system(weights), Truth(Y), folds, SquaredError(), [Group(np.arange(2))]
     )
     got = objective.at(0.5).predictions(grid)
     for c, C in enumerate(grid):
@@ -68,7 +75,7 @@ def test_one_vs_one_predicts_every_row_of_a_fold(name):
     code = make_code("ovo", 3)
     Y = targets(code, labels)
     parts = [Group(g.columns, g.rows) for g in groups(code, labels)]
-    objective = DualObjective(RBF, X, X, Truth(Y), folds, SquaredError(), parts)
+    objective = DualObjective(RBF, system(), Truth(Y), folds, SquaredError(), parts)
     got = objective.at(0.5).predictions(grid)
     for v, (train, test) in enumerate(pairs(folds)):
         for group in parts:
@@ -83,7 +90,7 @@ def test_losses_are_means_over_rows():
     folds = FOLDS["7"]
     Y = y[:, None]
     truth, one = Truth(Y, weight=weight), [Group(np.array([0]))]
-    objective = DualObjective(RBF, X, X, truth, folds, AbsoluteError(), one, weight)
+    objective = DualObjective(RBF, system(weight), truth, folds, AbsoluteError(), one)
     losses = objective.at(0.5).losses(grid)
     wanted = refit_predictions(K, y, grid[1], pairs(folds), weight)
     errors = np.empty(n)
@@ -95,15 +102,16 @@ def test_losses_are_means_over_rows():
 
 def test_many_folds_are_pooled_into_one():
     truth, one = Truth(y[:, None]), [Group(np.array([0]))]
-    objective = DualObjective(RBF, X, X, truth, FOLDS["loo"], SquaredError(), one)
+    objective = DualObjective(RBF, system(), truth, FOLDS["loo"], SquaredError(), one)
     losses = objective.at(0.5).losses(grid)
     assert losses.fold.shape == (3, 1)
 
 
 def test_small_budget_gives_the_same_path():
-    args = (RBF, X, X, Truth(y[:, None]), FOLDS["7"], SquaredError(), [Group(np.array([0]))])
-    wide = DualObjective(*args).at(0.5).losses(grid)
-    narrow = DualObjective(*args, budget=3 * n * n * 8).at(0.5).losses(grid)
+    args = (Truth(y[:, None]), FOLDS["7"], SquaredError(), [Group(np.array([0]))])
+    wide = DualObjective(RBF, system(), *args).at(0.5).losses(grid)
+    small = replace(system(), budget=3 * n * n * 8)
+    narrow = DualObjective(RBF, small, *args).at(0.5).losses(grid)
     np.testing.assert_allclose(wide.fold, narrow.fold, rtol=1e-12)
 
 
@@ -112,8 +120,7 @@ def test_indefinite_values_of_C_lose():
     M = M + M.T
     objective = DualObjective(
         lambda _: Precomputed(),
-        M,
-        np.arange(n),
+        DualSystem(Precomputed(), M, np.arange(n), C=1.0),
         Truth(y[:, None]),
         FOLDS["7"],
         SquaredError(),
@@ -169,9 +176,8 @@ class TestTargetsOfFolds:
         parts = [Group(g.columns, g.rows) for g in groups(task.code, self.labels)]
         per_fold = FoldTargets.of(task, self.labels, sample, folds)
         loss = Misclassification(task.decide)
-        objective = DualObjective(
-            RBF, X, X, truth, folds, loss, parts, truth.weight, bias=bias, per_fold=per_fold
-        )
+        own_system = replace(system(truth.weight), bias=bias)
+        objective = DualObjective(RBF, own_system, truth, folds, loss, parts, per_fold)
         asked = np.array([0.5, 20.0])
         path = objective.at(0.5)
         got, alone = path.predictions(asked), objective.at(0.5).predictions(asked[1:])
@@ -200,7 +206,7 @@ class TestScorers:
         folds = splitter_folds([(np.setdiff1d(np.arange(n), t), t) for t in tests], n)
         loss = ScorerLoss("neg_median_absolute_error", Numbers(1))
         truth, one = Truth(y[:, None], X=X), [Group(np.array([0]))]
-        point = DualObjective(RBF, X, X, truth, folds, loss, one).at(0.5)
+        point = DualObjective(RBF, system(), truth, folds, loss, one).at(0.5)
         wanted = refit_predictions(K, y, grid[1], pairs(folds))
         errors = [np.abs(p - y[t]) for p, t in zip(wanted, tests, strict=True)]
         return point.losses(grid), errors

@@ -21,7 +21,8 @@ BOTH = [Group(np.arange(2))]
 
 
 def objective(name, bias=True, weight=None):
-    return SpectralObjective(name, RBF, X, X, Y, BOTH, weight, bias=bias)
+    root = None if weight is None else np.sqrt(weight)
+    return SpectralObjective(name, RBF, DualSystem(RBF(), X, X, 1.0, root, bias=bias), Y, BOTH)
 
 
 @pytest.mark.parametrize("bias", [True, False])
@@ -73,7 +74,8 @@ def test_evidence_is_the_largest_density_over_the_scale(bias):
 def test_evidence_weight_two_is_the_row_twice():
     weight = np.where(np.arange(25) % 3 == 0, 2, 1)
     rows = np.repeat(np.arange(25), weight)
-    twice = SpectralObjective("evidence", RBF, X[rows], X[rows], Y[rows], BOTH)
+    system = DualSystem(RBF(), X[rows], X[rows], C=1.0)
+    twice = SpectralObjective("evidence", RBF, system, Y[rows], BOTH)
     weighted = objective("evidence", weight=weight.astype(float))
     np.testing.assert_allclose(
         weighted.at(0.7).losses(C).mean, twice.at(0.7).losses(C).mean, rtol=1e-9

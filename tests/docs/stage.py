@@ -99,6 +99,7 @@ SETUPS = {
 NEEDS = {
     "model_files": ("rich", "sklearn.callback"),
     "onnx": ("onnxruntime", "skl2onnx"),
+    "preparation": ("pandas",),
     "report": ("pandas",),
     "scaling": ("pyarrow",),
     "streaming": ("pyarrow",),

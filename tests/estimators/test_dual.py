@@ -6,11 +6,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics import balanced_accuracy_score, make_scorer
 from sklearn.model_selection import StratifiedKFold, cross_val_predict, cross_val_score
 from tests.oracles.dual import kkt_classification, kkt_regression, rbf
 
-from lssvm import LSSVC, LSSVR
+from lssvm import LSSVC, LSSVR, scan
 from lssvm._core.errors import MemoryBudgetError
 from lssvm.datasets import load_ripley
 from lssvm.kernels import RBF
@@ -372,6 +373,19 @@ class TestBadInput:
     def test_sparse_where_it_is_not_taken(self, kernel):
         with pytest.raises(TypeError, match=r"[Ss]parse"):
             LSSVR(kernel=kernel).fit(sparse.csr_matrix(X), y)
+
+    @pytest.mark.parametrize("estimator", [LSSVC(), LSSVR()], ids=repr)
+    def test_scans_are_for_the_fixed_size_models(self, estimator):
+        reads = "FixedSize" + type(estimator).__name__
+        with pytest.raises(ValueError, match=f"takes arrays.* scan.*{reads}"):
+            estimator.fit(scan(X, target=y))
+
+    def test_a_fit_that_fails_leaves_no_model(self):
+        model = LSSVR().fit(X, y)
+        with pytest.raises(ValueError, match="C="):
+            model.set_params(C=-1.0).fit(X, y)
+        with pytest.raises(NotFittedError):
+            model.predict(new)
 
     def test_budget_is_refused_with_advice(self):
         big = np.zeros((20_000, 1))

@@ -118,6 +118,29 @@ class TestScoring:
         scores = cross_val_score(fixed, X, binary, cv=folds, scoring="f1")
         assert model.best_score_ == pytest.approx(scores.mean(), abs=1e-9)
 
+    @pytest.mark.parametrize("tuning", ["joint", "separate"])
+    @pytest.mark.parametrize(
+        "options",
+        [{"targets": "fisher"}, {"class_weight": "balanced"}, {"targets": "fisher", "cv": "loo"}],
+        ids=str,
+    )
+    def test_classes_are_counted_in_the_training_rows(self, options, tuning):
+        """Folds that hold most rows of one class leave few of them to count."""
+        uneven = np.flatnonzero((binary == 1) | (np.arange(60) % 3 == 0))
+        A, c = X[uneven] + 0.8 * rng.normal(size=(len(uneven), 3)), binary[uneven]
+        order = np.argsort(c + 0.3 * rng.normal(size=len(c)))
+        parts = np.array_split(order, len(c) if "cv" in options else 5)
+        splits = [(np.setdiff1d(order, test), test) for test in parts]
+        given = {"cv": splits, **options}
+        model = LSSVC("cv", gamma="cv", search=GRID, tuning=tuning, **given).fit(A, c)
+        fixed = LSSVC(np.ravel(model.C_)[0], gamma=np.ravel(model.gamma_)[0], **options)
+        right = [fixed.fit(A[rows], c[rows]).predict(A[test]) == c[test] for rows, test in splits]
+        row = np.ones(len(c))
+        if "class_weight" in options:
+            row = (len(c) / (2 * np.bincount(c)))[c]
+        wanted = np.average(np.concatenate(right), weights=row[np.concatenate(parts)])
+        assert model.best_score_ == pytest.approx(wanted, abs=1e-8)
+
     def test_unusable_scorers_are_explained(self):
         with pytest.raises(InvalidInputError, match="predict_proba"):
             LSSVC("cv", scoring="neg_log_loss").fit(X, binary)

@@ -26,6 +26,8 @@ LAYERS = (
     "greedy",
     "uncertainty",
     "explanations",
+    "preparation",
+    "parts",
     "tuning",
     "recipes",
     "estimators",
@@ -37,7 +39,7 @@ LAYERS = (
 )
 SKLEARN_FROM = "tasks"
 
-REQUIRED = {"array_api_compat", "numpy", "safetensors", "scipy", "threadpoolctl"}
+REQUIRED = {"array_api_compat", "narwhals", "numpy", "safetensors", "scipy", "threadpoolctl"}
 OPTIONAL = {
     "cupy",
     "dask",

@@ -68,9 +68,8 @@ def test_the_walk_finds_the_package():
     assert "lssvm.datasets" in SOURCES
 
 
-@pytest.mark.parametrize("module", sorted(SOURCES))
-def test_imports_obey_the_layers(module):
-    assert import_violations(SOURCES[module], module) == []
+def test_imports_obey_the_layers():
+    assert [v for name in sorted(SOURCES) for v in import_violations(SOURCES[name], name)] == []
 
 
 def test_every_folder_has_a_place_among_the_layers():
@@ -82,9 +81,11 @@ def test_no_exception_is_stale():
     assert all(len(reason) > 20 for reason in EXCEPTIONS.values())
 
 
-@pytest.mark.parametrize("path", sorted((TESTS / "oracles").rglob("*.py")), ids=lambda p: p.name)
-def test_oracles_stand_on_their_own(path):
-    assert package_imports(path.read_text(encoding="utf-8"), "lssvm") == []
+def test_oracles_stand_on_their_own():
+    paths = sorted((TESTS / "oracles").rglob("*.py"))
+    assert len(paths) > 5
+    for path in paths:
+        assert package_imports(path.read_text(encoding="utf-8"), "lssvm") == [], path.name
 
 
 def test_importing_the_package_loads_no_optional_library_and_takes_no_device():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-LINE_LIMIT = 500
+LINE_LIMIT = 1000
 
 _CITATION = re.compile(r"\[([A-Z][A-Za-z]*(?:19|20)\d\d[a-z]?)\b")
 _BIB_ENTRY = re.compile(r"^@\w+\{([^,\s]+),", re.MULTILINE)

@@ -11,7 +11,7 @@ import onnxruntime
 from lssvm.onnx import to_onnx
 
 STANDARD = {("", schema.name) for schema in onnx.defs.get_all_schemas_with_history()}
-ML = {("ai.onnx.ml", "OneHotEncoder")}
+ML = {("ai.onnx.ml", "OneHotEncoder"), ("ai.onnx.ml", "LabelEncoder")}
 
 
 def nodes(graph: Any) -> list[Any]:

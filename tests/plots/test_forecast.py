@@ -21,7 +21,7 @@ def labels(display):
 
 
 def test_truth_is_solid_and_the_forecast_dashed_as_in_print(model):
-    display = ForecastDisplay.from_estimator(model, 20, truth=Y[60:], coverage=None)
+    display = ForecastDisplay.from_estimator(model, y=Y[60:], coverage=None)
     steps, values = display.forecast_line_.get_data()
     np.testing.assert_array_equal(steps, np.arange(1, 21))
     np.testing.assert_array_equal(values, model.forecast(20))
@@ -34,7 +34,7 @@ def test_truth_is_solid_and_the_forecast_dashed_as_in_print(model):
 
 
 def test_the_band_is_the_interval(model):
-    display = ForecastDisplay.from_estimator(model, 10, coverage=0.8)
+    display = ForecastDisplay.from_estimator(model, steps=10, coverage=0.8)
     _, ends = model.forecast(10, return_interval=True, coverage=0.8)
     drawn = display.band_.get_paths()[0].vertices
     for step, (low, high) in enumerate(ends, start=1):
@@ -53,12 +53,12 @@ def test_inputs_history_and_axes_are_passed_on():
     X = np.arange(80.0)[:, None] % 4
     model = NARX(LinearRegression(), lags=3).fit([Y[:30], Y[30:60]], [X[:30], X[30:60]])
     given = {"history": Y[:40], "X_history": X[:40]}
-    first = ForecastDisplay.from_estimator(model, 5, X[40:45], coverage=None, **given)
+    first = ForecastDisplay.from_estimator(model, X[40:45], coverage=None, **given)
     np.testing.assert_array_equal(first.forecast, model.forecast(5, X[40:45], **given))
     second = ForecastDisplay(first.forecast).plot(first.ax_)
     assert second.ax_ is first.ax_
     with pytest.raises(InvalidInputError, match="trained on 2 series"):
-        ForecastDisplay.from_estimator(model, 5, [X[:5], X[:5]], coverage=None)
+        ForecastDisplay.from_estimator(model, [X[:5], X[:5]], steps=5, coverage=None)
 
 
 @pytest.mark.parametrize("values", [[], [[1.0]], [1.0, np.nan]])
@@ -67,6 +67,13 @@ def test_values_that_are_no_series_are_refused(name, values):
     given = {"forecast": [1.0], name: values}
     with pytest.raises(InvalidInputError, match=f"{name} has shape"):
         ForecastDisplay(given.pop("forecast"), **given)
+
+
+def test_how_far_to_forecast_has_to_be_said(model):
+    with pytest.raises(InvalidInputError, match="Give steps="):
+        ForecastDisplay.from_estimator(model)
+    with pytest.raises(InvalidInputError, match="has no forecast"):
+        ForecastDisplay.from_estimator(LinearRegression().fit([[0.0], [1.0]], [0.0, 1.0]), steps=3)
 
 
 def test_an_interval_of_another_length_is_refused():

@@ -166,8 +166,8 @@ def test_the_curve_on_test_rows_is_that_of_single_fits(blobs):
     X, y = blobs
     rows, test = np.arange(0, 60, 2), np.arange(1, 60, 2)
     model = make_pipeline(StandardScaler(), FixedSizeLSSVC(C=1.0, gamma=1.0, selection="random"))
-    display = PrototypeCurveDisplay.from_test(
-        model, X[rows], y[rows], X[test], y[test], sizes=[8, 4], random_states=(0, 1)
+    display = PrototypeCurveDisplay.from_estimator(
+        model, X[rows], y[rows], test=(X[test], y[test]), sizes=[8, 4], random_states=(0, 1)
     )
     expected = []
     for size in (4, 8):
@@ -187,6 +187,8 @@ def test_the_curve_on_test_rows_is_that_of_single_fits(blobs):
 def test_a_curve_needs_sizes_that_were_compared(blobs, model):
     with pytest.raises(InvalidInputError, match='n_prototypes="cv"'):
         PrototypeCurveDisplay.from_estimator(model)
+    with pytest.raises(InvalidInputError, match="needs X and y"):
+        PrototypeCurveDisplay.from_estimator(model, test=blobs, sizes=[4])
     for sizes, errors in (([], []), ([1, 2], [1.0]), ([1, 2], [1.0, np.inf])):
         with pytest.raises(InvalidInputError, match="one finite error"):
             PrototypeCurveDisplay(sizes, errors)

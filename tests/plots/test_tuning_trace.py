@@ -22,9 +22,13 @@ def models():
     }
 
 
+def records(models):
+    return {name: model.tuning_result_ for name, model in models.items()}
+
+
 @pytest.mark.parametrize("over", ["seconds", "n_evaluations"])
 def test_every_search_has_a_falling_line(models, over):
-    display = TuningTraceDisplay.from_estimators(models, over=over)
+    display = TuningTraceDisplay(records(models)).plot(over=over)
     assert list(display.lines_) == list(models)
     for name, line in display.lines_.items():
         best = np.asarray(line.get_ydata())
@@ -37,7 +41,7 @@ def test_every_search_has_a_falling_line(models, over):
 def test_accuracies_are_shown_as_scores():
     labels = (np.abs(X[:, 0]) < 1).astype(int)
     model = LSSVC(**SETTINGS, search="grid").fit(X, labels)
-    display = TuningTraceDisplay.from_estimators({"grid": model})
+    display = TuningTraceDisplay.from_estimator(model, name="grid")
     best = np.asarray(display.lines_["grid"].get_ydata())
     assert np.all(np.diff(best) >= 0)
     assert best[-1] == pytest.approx(np.max(model.cv_results_["mean_test_score"]))
@@ -45,7 +49,7 @@ def test_accuracies_are_shown_as_scores():
 
 
 def test_the_approximate_part_comes_before(models):
-    display = TuningTraceDisplay.from_estimators(models, over="n_evaluations")
+    display = TuningTraceDisplay(records(models)).plot(over="n_evaluations")
     assert list(display.approximate_) == ["circulant"]
     before = display.approximate_["circulant"].get_xdata()
     after = display.lines_["circulant"].get_xdata()
@@ -60,8 +64,8 @@ def test_what_cannot_be_drawn_is_refused(models):
     with pytest.raises(InvalidInputError, match="no TuningResult at"):
         TuningTraceDisplay({"x": models["grid"]})
     with pytest.raises(InvalidInputError, match="over"):
-        TuningTraceDisplay.from_estimators(models, over="hours")
+        TuningTraceDisplay.from_estimator(models["grid"], over="hours")
     with pytest.raises(InvalidInputError, match="fixed parameters"):
-        TuningTraceDisplay.from_estimators({"fixed": LSSVR().fit(X, y)})
+        TuningTraceDisplay.from_estimator(LSSVR().fit(X, y))
     with pytest.raises(NotFittedError):
-        TuningTraceDisplay.from_estimators({"not": LSSVR()})
+        TuningTraceDisplay.from_estimator(LSSVR())

@@ -5,22 +5,28 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.report import cases
 from tests.report.pages import Page
 
-from lssvm import LSSVC, LSSVR, scan
-from lssvm.report import refits
+from lssvm import LSSVC, LSSVR, FixedSizeLSSVC, scan
+from lssvm.plots import TuningSurfaceDisplay
+from lssvm.report import refits, tuning, write_report
 from lssvm.report.charts import SHAPES, Chart
-from lssvm.report.columns import shuffle_importance
+from lssvm.report.data import leaks
+from lssvm.report.formats import number, percent, short
+from lssvm.report.importance import shuffle_importance
+from lssvm.report.learning import verdict
 from lssvm.report.markup import Markup, escape, plain, table, tag
 from lssvm.report.page import style
-from lssvm.report.plane import project
+from lssvm.report.prototypes import project
 from lssvm.report.refits import copy_size, learning_curve, out_of_fold, tuned_copy
-from lssvm.report.rows import Rows
-from lssvm.report.scales import Scale, nice_ticks, number, percent, short
+from lssvm.report.regression import error_histogram
+from lssvm.report.sample import SampledRows
+from lssvm.report.scales import Scale, nice_ticks
 
 
 @given(st.text())
@@ -76,8 +82,9 @@ def test_words_for_numbers():
         "1",
         "12,346",
         "1.00e\u221207",
-        "\u22120.5",
+        "\u22120.500",
     ]
+    assert [number(v) for v in (0.9999, 50.96, 51, 999.96)] == ["1.00", "51.0", "51", "1,000"]
     assert percent(0.9999, 0) == "> 99 %"
     assert short("abc", 3) == "abc"
 
@@ -116,12 +123,14 @@ def test_the_principal_plane_is_that_of_the_largest_variance():
 
 def test_rows_of_a_scan_are_those_the_model_takes():
     case = cases.prepared()
-    rows = Rows.read(case.model, case.test)
+    rows = SampledRows.read(case.model, case.test)
     assert rows.target == ("outcome",)
     np.testing.assert_array_equal(
         case.model.predict(rows.given(case.model)), case.model.predict(case.test)
     )
-    shuffled = rows.shuffled(rows.schema.names.index("job"), np.arange(len(rows))[::-1])
+    places = np.tile(np.arange(len(rows))[:, None], len(rows.schema.names))
+    places[:, rows.schema.names.index("job")] = np.arange(len(rows))[::-1]
+    shuffled = rows.rearranged(places)
     np.testing.assert_array_equal(shuffled.block.texts[0].codes, rows.block.texts[0].codes[::-1])
     np.testing.assert_array_equal(shuffled.block.numbers, rows.block.numbers)
 
@@ -129,7 +138,7 @@ def test_rows_of_a_scan_are_those_the_model_takes():
 def test_a_sample_of_a_scan_is_uniform_and_in_order():
     X = np.arange(20_000.0)[:, None]
     model = LSSVC(1.0, gamma=1.0).fit(X[:4], [0, 1, 0, 1])
-    rows = Rows.read(model, scan(X, target=np.arange(20_000) % 2), limit=500)
+    rows = SampledRows.read(model, scan(X, target=np.arange(20_000) % 2), limit=500)
     assert len(rows) == 500
     assert not rows.complete
     np.testing.assert_array_equal(rows.positions, rows.block.numbers[:, 0])
@@ -139,7 +148,7 @@ def test_a_sample_of_a_scan_is_uniform_and_in_order():
 def test_out_of_fold_predictions_are_those_of_fits_without_the_rows():
     X, y = cases.curve(40)
     model = LSSVR(5.0, gamma=0.5).fit(X, y)
-    found, rows = out_of_fold(model, Rows.read(model, (X, y)))
+    found, rows = out_of_fold(model, SampledRows.read(model, (X, y)))
     assert sorted(rows.positions) == list(range(40))
     inside = np.flatnonzero(rows.positions < 40)
     for i in inside[:3]:
@@ -165,15 +174,15 @@ def test_many_pairs_of_classes_make_smaller_copies(monkeypatch):
     case = cases.one_vs_one()
     monkeypatch.setattr(refits, "COPY_WORK", 3 * 12.5**3)
     assert copy_size(case.model) == tuned_copy(case.model, 1000).n_prototypes == 12
-    assert learning_curve(case.model, Rows.read(case.model, case.train), None) is None
+    assert learning_curve(case.model, SampledRows.read(case.model, case.train), None) is None
     assert copy_size(cases.dual_classifier().model) is None
 
 
 def test_the_learning_curve_ends_in_the_model_itself():
     case = cases.regression()
-    rows = [Rows.read(case.model, part) for part in (case.train, case.test)]
+    rows = [SampledRows.read(case.model, part) for part in (case.train, case.test)]
     curve = learning_curve(case.model, *rows)
-    assert curve.sizes.tolist() == [18, 37, 75, 150]
+    assert curve.sizes.tolist() == [10, 17, 27, 45, 75, 150]
     X, y = case.test
     error = np.sqrt(np.mean((case.model.predict(X) - y) ** 2)) / y.std()
     assert curve.error[-1] == pytest.approx(error)
@@ -183,7 +192,7 @@ def test_the_learning_curve_ends_in_the_model_itself():
 def test_few_rows_have_no_learning_curve():
     X, y = cases.curve(12)
     model = LSSVR(5.0, gamma=0.5).fit(X, y)
-    assert learning_curve(model, Rows.read(model, (X, y)), None) is None
+    assert learning_curve(model, SampledRows.read(model, (X, y)), None) is None
 
 
 def test_the_column_that_decides_is_found_among_many():
@@ -191,7 +200,7 @@ def test_the_column_that_decides_is_found_among_many():
     X = rng.normal(size=(150, 80))
     y = X[:, 70] > 0
     model = LSSVC(1.0, kernel="linear").fit(X, y)
-    found = shuffle_importance(model, model, Rows.read(model, (X, y)), True)
+    found = shuffle_importance(model, SampledRows.read(model, (X, y)))
     assert found.names[0] == "x70"
     assert (found.tried, found.all) == (60, 80)
     assert found.mean[0] > 5 * np.abs(found.mean[1:]).max()
@@ -222,11 +231,11 @@ def test_words_and_lines_stand_out(dark):
     for words in ("text", "soft", "accent"):
         for ground in ("page", "card", "note", "code"):
             assert contrast(colours[words], colours[ground]) >= 4.5, (words, ground)
-    for line in [f"c{i}" for i in range(8)] + [f"q{i}" for i in range(5)]:
+    for line in ["wrong", *(f"c{i}" for i in range(8)), *(f"q{i}" for i in range(5))]:
         assert contrast(colours[line], colours["card"]) >= 3.0, line
-    part = 0.48 if dark else 0.68
+    part = 0.42 if dark else 0.52
     assert f"--mix: {part:.0%}" in style()
-    for fill in ("c0", "c1"):  # the strongest cells of the confusion matrix
+    for fill in ("accent", "wrong"):  # the strongest cells of the confusion matrix
         mixed = [
             round(part * int(colours[fill][i : i + 2], 16) + (1 - part) * int(ground, 16))
             for i, ground in ((i, colours["code"][i : i + 2]) for i in (1, 3, 5))
@@ -236,8 +245,91 @@ def test_words_and_lines_stand_out(dark):
 
 
 def test_errors_beyond_the_bars_are_said_to_be_in_the_outermost():
-    from lssvm.report.numbers import _spread
-
     far = np.append(np.linspace(-1, 1, 400), 30.0)
-    assert "outermost bars" in str(_spread(far))
-    assert "outermost bars" not in str(_spread(np.repeat([-1.0, 1.0], 200)))
+    assert "outermost bars" in str(error_histogram(far))
+    assert "outermost bars" not in str(error_histogram(np.repeat([-1.0, 1.0], 200)))
+
+
+def frame_with_faults(n=240):
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=n)
+    frame = pd.DataFrame({"a": rng.normal(size=n), "number": np.arange(n) + 1000})
+    frame["paid_back"] = np.where(y == 1, 1.0, 0.0) * 250 + rng.uniform(size=n)
+    frame["kind"] = np.array(["x", "y"])[rng.integers(2, size=n)]
+    frame["fixed"] = 3.0
+    frame.loc[::10, "a"] = np.nan
+    frame["y"] = np.where(y == 1, "yes", "no")
+    return frame
+
+
+def test_a_leak_an_identifier_and_holes_are_named(tmp_path):
+    frame = pd.concat([frame_with_faults(), frame_with_faults().iloc[:5]])
+    data = scan(frame, target="y", missing="impute")
+    model = FixedSizeLSSVC(15, C=1.0, gamma=0.1, random_state=0).fit(data)
+    facts = write_report(model, tmp_path / "r.html", train=data)
+    found = facts["data"]
+    assert set(found["suspected_leaks"]) == {"paid_back"}
+    assert found["suspected_leaks"]["paid_back"] > 0.98
+    assert found["constant"] == ["fixed"]
+    assert found["duplicates"] == 5
+    assert found["missing"] == {"a": pytest.approx(25 / 245)}
+    lead = Page((tmp_path / "r.html").read_text(encoding="utf-8")).text
+    assert "“paid_back” alone predicts the target" in lead[: lead.index("How good it is")]
+    data = scan(frame_with_faults().drop(columns="paid_back"), target="y", missing="impute")
+    model = FixedSizeLSSVC(15, C=1.0, gamma=0.1, random_state=0).fit(data)
+    found = write_report(model, tmp_path / "r.html", train=data)["data"]
+    assert found["suspected_ids"] == ["number"] and found["suspected_leaks"] == {}
+
+
+def test_a_number_that_follows_from_one_column_is_a_leak_too():
+    X, y = cases.curve(300)
+    X = np.column_stack([X, np.exp(y)])
+    rows = SampledRows.read(LSSVR(1.0, gamma=0.1).fit(X, y), (X, y))
+    assert set(leaks(rows, False)) == {"x3"}
+    assert leaks(rows.take(np.arange(20)), False) == {}  # too few rows to suspect anything
+
+
+def test_nearly_all_rows_of_one_class_are_no_leak():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(400, 2)), np.arange(400) % 100 == 0
+    rows = SampledRows.read(LSSVC(1.0, gamma=0.1).fit(X, y), (X, y))
+    assert leaks(rows, True) == {}
+
+
+@pytest.mark.parametrize(
+    ("gain", "spread", "words"),
+    [
+        (0.10, 0.02, "still falling"),
+        (0.03, 0.02, "fell a little"),
+        (0.01, 0.02, "no longer fell"),
+        (-0.01, 0.02, "no longer fell"),
+        (-0.10, 0.02, "rose"),
+    ],
+)
+def test_the_sentence_follows_the_learning_curve(gain, spread, words):
+    sizes, error = np.array([10, 20, 40, 80, 160]), np.full(5, 0.3)
+    curve = refits.LearningCurve(sizes, error, 0.02 * error, gain, spread, 100, False)
+    assert words in verdict(curve) and "from 40 to 160 rows" in verdict(curve)
+
+
+def test_a_class_has_one_colour_in_every_picture(tmp_path):
+    case = cases.binary()
+    write_report(case.model, tmp_path / "r.html", train=case.train, test=case.test)
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    keys = re.findall(r'<span class="key (s\d)[^"]*"[^>]*></span> ([01])</li>', text)
+    assert set(keys) == {("s0", "0"), ("s1", "1")}
+    assert len(keys) >= 4  # the histogram and the plane
+    scores = text[text.index('id="scores"') : text.index('id="data"')]
+    assert 'class="ln s1"' in scores and 'class="ln s0"' not in scores  # curves of class 1
+
+
+def test_best_so_far_is_told_of_where_there_is_a_line(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = (X[:, 0] > 0).astype(int)
+    results = LSSVC(C="cv", gamma="cv", cv=3, search="grid").fit(X, y).cv_results_
+    display = TuningSurfaceDisplay(results)
+    drawn = tuning.surface(display)
+    assert ("best so far" in drawn) == (len(display.path) > 1)
+    display.path = display.path[-1:]
+    assert "best so far" not in tuning.surface(display)

@@ -21,7 +21,7 @@ from lssvm.data import CsvOptions
 from lssvm.io import read_header, save
 from lssvm.report import write_report
 
-# Sections that the page of a model with test rows has, beside figures, columns and reproduce.
+# Sections of the page of a model with test rows, beside figures, data, columns and reproduce.
 EXPECTED = {
     "binary": {"classes", "scores", "tuning", "size", "prototypes", "learning", "time"},
     "prepared": {"classes", "scores", "tuning", "size", "prototypes", "learning", "time"},
@@ -52,7 +52,7 @@ def made(tmp_path, case, **options):
 def test_every_kind_of_model_has_a_page_with_the_sections_that_apply(name, tmp_path):
     facts, page, text = made(tmp_path, CASES[name]())
     found = set(page.sections) - {"notes"}
-    assert found == EXPECTED[name] | {"figures", "columns", "reproduce"}
+    assert found == EXPECTED[name] | {"figures", "data", "columns", "reproduce"}
     json.dumps(facts, allow_nan=False)  # plain types, and no NaN
     assert len(text) < 1_000_000
     assert facts["rows"]["evaluated"] == facts["rows"]["test"] > 0
@@ -215,9 +215,9 @@ def test_figures_repeat(tmp_path):
 
 
 def test_a_large_test_set_is_sampled_and_the_page_says_so(tmp_path, monkeypatch):
-    from lssvm.report import rows
+    from lssvm.report.sample import SampledRows
 
-    monkeypatch.setattr(rows.Rows.read.__func__, "__defaults__", (100, 0))
+    monkeypatch.setattr(SampledRows.read.__func__, "__defaults__", (100, 0))
     X, y = cases.rows(500, 2, 1)
     case = cases.binary()
     facts, page, _ = made(tmp_path, case, test=(X, y))
@@ -302,7 +302,7 @@ def test_a_kernel_matrix_is_reported_with_test_rows_only(tmp_path):
     model = LSSVC(1.0, kernel="precomputed").fit(X @ X.T, y)
     facts, page, _ = made(tmp_path, cases.Case(model, (X @ X.T, y), (T @ X.T, t)))
     assert facts["metrics"]["accuracy"]["value"] == pytest.approx(model.score(T @ X.T, t))
-    assert not {"columns", "prototypes", "learning"} & set(page.sections)
+    assert not {"data", "columns", "prototypes", "learning"} & set(page.sections)
     with pytest.raises(InvalidInputError, match="precomputed"):
         write_report(model, tmp_path / "r.html", train=(X @ X.T, y))
 

@@ -9,11 +9,12 @@ import typer
 from typer.core import TyperGroup
 
 from lssvm.cli.comparing import compare
+from lssvm.cli.console import LONGEST
 from lssvm.cli.demonstrating import datasets, demo
 from lssvm.cli.evaluating import evaluate
 from lssvm.cli.exporting import export, info
 from lssvm.cli.forecasting import forecast
-from lssvm.cli.grouping import INTERRUPTED, expand
+from lssvm.cli.option_groups import INTERRUPTED, expand
 from lssvm.cli.predicting import predict
 from lssvm.cli.reducing import reduce
 from lssvm.cli.training import train, tune
@@ -65,9 +66,10 @@ def _told(error: Exception) -> str:
 
 
 def _fail(text: str) -> int:
-    text = text.replace(", or leave the column out with columns=", "")
-    clean = "".join(sign if sign.isprintable() else " " for sign in text)
-    sys.stderr.write(f"lssvm: error: {' '.join(clean.split())}\n")
+    from lssvm._core.text import printable
+
+    text = " ".join(text.replace(", or leave the column out with columns=", "").split())
+    sys.stderr.write(f"lssvm: error: {printable(text, LONGEST)}\n")
     return BAD_INPUT
 
 
@@ -101,17 +103,6 @@ def _options(
         typer.echo(context.get_help())
 
 
-for _command in (
-    train,
-    predict,
-    evaluate,
-    tune,
-    reduce,
-    info,
-    export,
-    compare,
-    forecast,
-    demo,
-    datasets,
-):
+_FIRST = (train, predict, evaluate, tune, reduce, info)
+for _command in (*_FIRST, export, compare, forecast, demo, datasets):
     app.command(name=_command.__name__)(expand(_command))

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from lssvm.cli.console import Output
-from lssvm.cli.looking import Look
+from lssvm.cli.inspection import Inspection
 from lssvm.cli.options import Columns, DataFile, Reading, Seeded
 
 _DUAL_ROWS = 3_000  # rows up to which the dual model is tuned
@@ -19,7 +19,7 @@ _SVC_ROWS = 20_000
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class TrainAndTest:
     """Prepared rows to train and to test on, the same for all models."""
 
     X: Any
@@ -49,11 +49,11 @@ def compare(
     Nystroem + Ridge chooses among three widths and nine penalties, gradient boosting has its
     defaults.
     """
-    from lssvm.cli.looking import look
+    from lssvm.cli.inspection import inspect_table
     from lssvm.cli.tables import open_table
 
     output = general.output
-    found = look(open_table(data, reading), columns)
+    found = inspect_table(open_table(data, reading), columns)
     output.note(f"lssvm: {found.told()}")
     parts = gather(found, test, general.seed, rows)
     output.note(f"lssvm: {len(parts.X):,} rows to train on, {len(parts.X_test):,} to test on")
@@ -74,13 +74,14 @@ def compare(
     )
 
 
-def gather(found: Look, test: float, seed: int, limit: int) -> Rows:
+def gather(found: Inspection, test: float, seed: int, limit: int) -> TrainAndTest:
     """Read rows into memory, at most ``limit``, prepared by what the training part shows."""
     import numpy as np
 
     from lssvm.data.survey import survey
 
-    train, held = found.scan().split(test, seed=seed)
+    train, held = found.rule(test, seed).split(found.table, found.scan(), found.target)
+    assert held is not None
     surveyed = survey(train, round(limit * (1 - test)), seed=seed)
     ready = surveyed.preparation
     tested = survey(held, round(limit * test), seed=seed).sample
@@ -89,14 +90,8 @@ def gather(found: Look, test: float, seed: int, limit: int) -> Rows:
     y, y_test = (np.asarray(part.target) for part in (sample, tested))
     if not found.classes:
         y, y_test = y.astype(np.float64), y_test.astype(np.float64)
-    return Rows(
-        ready.transform(sample),
-        y,
-        sample.weight,
-        ready.transform(tested),
-        y_test,
-        tested.weight,
-    )
+    X, X_test = ready.transform(sample), ready.transform(tested)
+    return TrainAndTest(X, y, sample.weight, X_test, y_test, tested.weight)
 
 
 def contenders(
@@ -153,9 +148,10 @@ def contenders(
 
 
 def _measured(
-    name: str, note: str, make: Callable[[], Any], rows: Rows, classes: bool
+    name: str, note: str, make: Callable[[], Any], rows: TrainAndTest, classes: bool
 ) -> dict[str, Any]:
     import numpy as np
+    from sklearn import metrics
 
     model = make()
     weights = {} if rows.weight is None or "Nystroem" in name else {"sample_weight": rows.weight}
@@ -164,15 +160,12 @@ def _measured(
     fitted = time.perf_counter()
     predicted = np.asarray(model.predict(rows.X_test))
     done = time.perf_counter()
-    if classes:
-        wrong = np.asarray(predicted != rows.y_test, dtype=np.float64)
-    else:
-        wrong = (predicted - rows.y_test) ** 2
-    error = float(np.average(wrong, weights=rows.weight_test))
+    metric = metrics.zero_one_loss if classes else metrics.root_mean_squared_error
+    error = float(metric(rows.y_test, predicted, sample_weight=rows.weight_test))
     return {
         "model": name,
         "note": note if rows.weight is None or weights else f"{note}, without weights",
-        "error": error if classes else error**0.5,
+        "error": error,
         "fit_seconds": fitted - start,
         "predict_seconds": done - fitted,
         "bytes": _bytes(model),
@@ -195,7 +188,7 @@ def _bytes(model: Any) -> int:
         return os.path.getsize(path)
 
 
-def _show(output: Output, found: Look, table: list[dict[str, Any]]) -> None:
+def _show(output: Output, found: Inspection, table: list[dict[str, Any]]) -> None:
     what = "error" if found.classes else "RMSE"
     output.table(
         "The same rows for all; size: our model file, or the pickled model",

@@ -11,6 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from lssvm._core.text import printable
+
+LONGEST = 10_000  # letters of a line
+
 
 @dataclass(frozen=True)
 class Output:
@@ -43,12 +47,12 @@ class Output:
     def note(self, text: str) -> None:
         """Write a line to standard error."""
         if not self.quiet:
-            sys.stderr.write(f"{text}\n")
+            sys.stderr.write(f"{printable(text, LONGEST)}\n")
 
     def line(self, text: str) -> None:
         """Write a line of the result."""
         if self.speaks:
-            sys.stdout.write(f"{text}\n")
+            sys.stdout.write(f"{printable(text, LONGEST)}\n")
 
     def table(
         self,
@@ -68,9 +72,11 @@ class Output:
 
         made = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
         for j, name in enumerate(columns):
-            made.add_column(name, justify="left" if j in left else "right", overflow="fold")
+            made.add_column(
+                printable(name), justify="left" if j in left else "right", overflow="fold"
+            )
         for row in rows:
-            made.add_row(*[shown(value) for value in row])
+            made.add_row(*[printable(shown(value), LONGEST) for value in row])
         real = Console(file=sys.stdout)
         text = io.StringIO()
         Console(
@@ -81,7 +87,9 @@ class Output:
             highlight=False,
         ).print(made)
         lines = [line.rstrip() for line in text.getvalue().splitlines()]
-        sys.stdout.write("\n".join([*([title] if title else []), *lines, "", ""]))
+        sys.stdout.write(
+            "\n".join([*([printable(title, LONGEST)] if title else []), *lines, "", ""])
+        )
 
     def result(self, values: Mapping[str, Any]) -> None:
         """Write the JSON object, where one was asked for."""

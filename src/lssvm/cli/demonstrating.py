@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import os
-import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -66,7 +64,7 @@ def datasets(
 def write_dataset(name: str, out: str) -> int:
     """Write a bundled data set as CSV, classes by their names; return the rows."""
     from lssvm import datasets as bundled
-    from lssvm._core.atomic import replacing
+    from lssvm.cli.writing import table_writer
 
     if name not in bundled.list_datasets():
         raise InvalidInputError(
@@ -79,17 +77,10 @@ def write_dataset(name: str, out: str) -> int:
     if found.target_names:
         _, codes = np.unique(target, return_inverse=True)
         target = np.array(found.target_names)[codes]
-    header = [*found.feature_names, "target"]
-    rows = [
-        [*_plain(values), label]
-        for values, label in zip(found.data.tolist(), target.tolist(), strict=True)
-    ]
-    if out == "-":
-        csv.writer(sys.stdout, lineterminator="\n").writerows([header, *rows])
-    else:
-        with replacing(out) as path, open(path, "w", encoding="utf-8", newline="") as file:
-            csv.writer(file, lineterminator="\n").writerows([header, *rows])
-    return len(rows)
+    numbers = {name: _plain(v) for name, v in zip(found.feature_names, found.data.T, strict=True)}
+    with table_writer(out) as write:
+        write({**numbers, "target": target})
+    return len(target)
 
 
 def demo(
@@ -133,8 +124,8 @@ def demo(
     general.output.line(f"look at {report} with a browser")
 
 
-def _plain(values: list[object]) -> list[object]:
-    return [int(v) if isinstance(v, float) and v.is_integer() else v for v in values]
+def _plain(values: Any) -> list[Any]:
+    return [int(v) if isinstance(v, float) and v.is_integer() else v for v in values.tolist()]
 
 
 def _into(out: str) -> str:

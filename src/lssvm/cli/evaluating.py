@@ -6,10 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lssvm._core.errors import InvalidInputError
 from lssvm.cli.options import DataFile, General, ModelFile, Reading
 
 if TYPE_CHECKING:
     from lssvm.cli.console import Output
+    from lssvm.cli.model_rows import Model
+    from lssvm.data import Scan
+    from lssvm.report.predictions import ClassPredictions, NumberPredictions
+
+_RANKED = 1_000_000  # rows up to which they are ranked by scores, beyond by probabilities
 
 
 def evaluate(
@@ -30,9 +36,8 @@ def evaluate(
 
     Rows the model was trained on make it look better than it is; --held-out leaves them away.
     """
-    from lssvm._core.errors import InvalidInputError
-    from lssvm.cli.cards import load_model
-    from lssvm.cli.measuring import headline, measure, model_scan
+    from lssvm.cli.model_cards import load_model
+    from lssvm.cli.model_rows import model_scan
     from lssvm.cli.tables import open_input
 
     loaded = load_model(model)
@@ -40,7 +45,7 @@ def evaluate(
     with open_input(data, reading) as table:
         rows = model_scan(loaded.model, table, loaded.target(target), weight)
         if held_out:
-            _, held = loaded.parts(rows)
+            _, held = loaded.parts(table, rows)
             if held is None:
                 raise InvalidInputError(
                     f"--held-out needs the file that the model was trained on, with rows held out "
@@ -49,8 +54,118 @@ def evaluate(
             rows = held
         metrics = measure(loaded.model, rows)
     show_metrics(output, metrics)
-    output.line(headline(metrics, held_out))
+    output.line(headline(metrics, "held-out" if held_out else ""))
     output.result({"model": model, "data": data, **metrics})
+
+
+def measure(model: Model, data: Scan) -> dict[str, Any]:
+    """Return the metrics of a model on rows with a target, as `metrics_of` does.
+
+    Notes
+    -----
+    The rows are read block by block; memory of a block, and of 8 (q + 3) bytes a row for q classes
+    or 16 for numbers.
+    """
+    import numpy as np
+
+    from lssvm.cli.model_rows import as_given, is_classifier, model_blocks
+    from lssvm.report.predictions import join_predictions, predict_classes, predict_numbers
+
+    parts: list[Any] = []
+    unknown: list[Any] = []  # weights of rows whose class the model has not seen
+    ranked = data.n_rows <= _RANKED
+    for block, X in model_blocks(model, data):
+        if not is_classifier(model):
+            parts.append(predict_numbers(model, X, block.target, block.weight, ()))
+            continue
+        known = np.isin(block.target, model.classes_)
+        if not known.all():
+            weight = np.ones(len(block)) if block.weight is None else block.weight
+            unknown.append(weight[~known])
+            block = block.take(np.flatnonzero(known))
+        if len(block):
+            X, y = as_given(model, block), block.target
+            found = predict_classes(
+                model, X, y, np.asarray(model.classes_), block.weight, scores=ranked
+            )
+            parts.append(found)
+    if not parts:
+        raise InvalidInputError("No row to measure on has a class that the model knows.")
+    return metrics_of(join_predictions(parts), np.concatenate([np.empty(0), *unknown]))
+
+
+def metrics_of(found: ClassPredictions | NumberPredictions, unknown: Any = ()) -> dict[str, Any]:
+    """Return metrics, those of the report, in types that JSON knows.
+
+    Parameters
+    ----------
+    found : ClassPredictions or NumberPredictions
+    unknown : array, default=()
+        Weights of rows whose class the model has not seen: they count as wrong.
+
+    Returns
+    -------
+    dict
+        Classes: ``accuracy`` with an interval of 95 %, ``baseline`` (of always saying the most
+        frequent class), the figures of `lssvm.report.measures.class_figures`, ``confusion`` and
+        per-class figures. Numbers: those of `NUMBER_FIGURES`, ``bias`` and ``baseline_rmse`` (of
+        always saying the mean).
+    """
+    import numpy as np
+
+    from lssvm.report import measures
+    from lssvm.report.predictions import NumberPredictions
+
+    total = float(len(found)) if found.weight is None else float(found.weight.sum())
+    others = float(np.sum(unknown))
+    if total + others == 0:
+        raise InvalidInputError("The rows to measure on have a total weight of zero.")
+    if isinstance(found, NumberPredictions):
+        y, off = found.Y[:, 0], found.predicted[:, 0] - found.Y[:, 0]
+        mean = np.average(y, weights=found.weight)
+        return {
+            "rows": len(found),
+            **measures.figures(measures.NUMBER_FIGURES, found),
+            "bias": float(np.average(off, weights=found.weight)),
+            "baseline_rmse": float(np.sqrt(np.average((y - mean) ** 2, weights=found.weight))),
+        }
+    hits, weight = found.labels == found.decided, found.weight
+    if len(unknown):
+        weight = np.append(np.ones(len(found)) if weight is None else weight, unknown)
+        hits = np.append(hits, np.zeros(len(unknown), dtype=bool))
+    share, low, high = measures.proportion_interval(hits, weight)
+    return {
+        "rows": len(found) + len(unknown),
+        "accuracy": share,
+        "accuracy_interval": (low, high),
+        "error": 1.0 - share,
+        "baseline": measures.baseline_accuracy(found)[0] * total / (total + others),
+        **measures.figures(measures.class_figures(found), found),
+        **({"rows_of_unknown_classes": others} if others else {}),
+        "classes": measures.class_table(found),
+        "confusion": measures.confusion(found).tolist(),
+    }
+
+
+def headline(metrics: dict[str, Any], kind: str = "") -> str:
+    """Return the one line that says how good a model is.
+
+    Examples
+    --------
+    >>> from lssvm.cli.evaluating import headline
+    >>> headline({"rmse": 2.5, "baseline_rmse": 8.0, "r2": 0.91, "rows": 100}, "held-out")
+    'RMSE 2.5, R2 0.91 on 100 held-out rows (always saying the mean: RMSE 8)'
+    """
+    rows = f"on {metrics['rows']:,} {kind} rows".replace("  ", " ")
+    if "accuracy" not in metrics:
+        beside = f"(always saying the mean: RMSE {metrics['baseline_rmse']:.4g})"
+        return f"RMSE {metrics['rmse']:.4g}, R2 {metrics['r2']:.3g} {rows} {beside}"
+    low, high = metrics["accuracy_interval"]
+    unknown = metrics.get("rows_of_unknown_classes")
+    return (
+        f"accuracy {metrics['accuracy']:.1%} (95 % interval {low:.1%} to {high:.1%}) {rows} "
+        f"(always saying the same class: {metrics['baseline']:.1%})"
+    ) + ("; some have classes that the model has not seen" if unknown else "")
 
 
 def show_metrics(output: Output, metrics: dict[str, Any]) -> None:
@@ -63,18 +178,15 @@ def show_metrics(output: Output, metrics: dict[str, Any]) -> None:
     output.table("", ["metric", "value"], single)
     if "classes" not in metrics:
         return
-    labels = [str(entry["class"]) for entry in metrics["classes"]]
+    heads = [f"called {entry['class']}" for entry in metrics["classes"]]
+    heads = heads if len(heads) <= 12 else []
     rows = [
         [
             entry["class"],
             entry["precision"],
             entry["recall"],
-            *[f"{count:g}" for count in counts],
+            *[f"{count:g}" for count in counts[: len(heads)]],
         ]
         for entry, counts in zip(metrics["classes"], metrics["confusion"], strict=True)
     ]
-    if len(labels) <= 12:
-        heads = [f"called {label}" for label in labels]
-    else:
-        heads, rows = [], [row[:3] for row in rows]
     output.table("", ["class", "precision", "recall", *heads], rows)

@@ -10,13 +10,14 @@ import typer
 from lssvm.cli.options import General, ModelFile
 
 if TYPE_CHECKING:
-    from lssvm.cli.cards import Loaded
+    from lssvm.cli.model_cards import Loaded
+    from lssvm.cli.model_rows import Model
 
 
 def info(model: ModelFile, general: General) -> None:
     """Say what a model file holds."""
-    from lssvm.cli.cards import load_model
-    from lssvm.cli.measuring import headline
+    from lssvm.cli.evaluating import headline
+    from lssvm.cli.model_cards import load_model
 
     loaded = load_model(model)
     facts = describe(model, loaded)
@@ -29,7 +30,7 @@ def info(model: ModelFile, general: General) -> None:
     )
     test = loaded.card.get("test")
     if isinstance(test, dict):
-        output.line(f"test {headline(test, held_out=True)}")
+        output.line(f"test {headline(test, str(loaded.card.get('tested') or 'held-out'))}")
     output.result({**facts, "card": loaded.card})
 
 
@@ -73,7 +74,7 @@ def export(
 
     The preparation of its columns is part of it: it has an input for every raw column.
     """
-    from lssvm.cli.cards import load_model
+    from lssvm.cli.model_cards import load_model
     from lssvm.cli.tables import check_writable
 
     check_writable(out, (".onnx",), (model,))
@@ -86,7 +87,7 @@ def export(
     general.output.result({"model": model, "output": out, "bytes": size})
 
 
-def _count(model: Any, name: str) -> int | None:
+def _count(model: Model, name: str) -> int | None:
     value = getattr(model, name, None)
     return None if value is None else len(value)
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import html
-import io
 from typing import Annotated, Any
 
 import typer
 
 from lssvm._core.errors import InvalidInputError
 from lssvm.cli.options import DataFile, Reading, Seeded
-
-ENDINGS = (".csv", ".parquet", ".arrow")
+from lssvm.cli.writing import ENDINGS, table_writer
 
 
 def forecast(
@@ -48,7 +45,6 @@ def forecast(
     The series is modelled by its own past. As a check the last values are forecast from those
     before them, beside the naive forecast that repeats the last value.
     """
-    from lssvm.cli.predicting import _writer
     from lssvm.cli.tables import check_writable, open_table
 
     output = general.output
@@ -69,20 +65,19 @@ def forecast(
         "upper": ends[:, 1],
     }
     if out is not None:
-        with _writer(out) as write:
+        with table_writer(out) as write:
             write(columns)
     if report is not None:
-        _write_page(report, model, y, values, ends, coverage, column)
+        told = [f"The next {horizon} values of {column!r} by a model of the last {model.lags}."]
+        told += [] if check is None else [f"As a check, {checked(check)}."]
+        write_page(report, column, y, columns, coverage, told)
     rows = list(zip(*(part.tolist() for part in columns.values()), strict=True))
     shown = rows if len(rows) <= 24 else rows[:24]
     output.table(f"The next values of {column!r}", list(columns), shown, left=())
     if len(shown) < len(rows):
         output.line(f"(the first 24 of {len(rows)})")
     if check is not None:
-        output.line(
-            f"check: the last {check['steps']} values were forecast with RMSE {check['rmse']:.4g}; "
-            f"repeating the last value gives {check['naive_rmse']:.4g}"
-        )
+        output.line(f"check: {checked(check)}")
     for name, path in (("forecast", out), ("report", report)):
         if path is not None:
             output.line(f"{name} written to {path}")
@@ -147,46 +142,60 @@ def backtest(
     }
 
 
-def _write_page(
-    path: str, model: Any, y: Any, values: Any, ends: Any, coverage: float, column: str
+def checked(check: dict[str, Any]) -> str:
+    """Say how good the forecast of known values was."""
+    return (
+        f"the last {check['steps']} values were forecast with RMSE {check['rmse']:.4g}; repeating "
+        f"the last value gives {check['naive_rmse']:.4g}"
+    )
+
+
+def write_page(
+    path: str,
+    column: str,
+    y: Any,
+    columns: dict[str, Any],
+    coverage: float,
+    told: list[str],
 ) -> None:
-    """Write one HTML page with the picture in it."""
+    """Write one HTML page: the forecast in words, as a picture and as a table.
+
+    Parameters
+    ----------
+    path, column : str
+    y : array of shape (n,)
+        The series.
+    columns : dict of arrays of shape (steps,)
+        "step", "forecast", "lower" and "upper".
+    coverage : float
+    told : list of str
+        What else there is to say.
+    """
+    import numpy as np
+
     from lssvm._core.atomic import replacing
+    from lssvm.report.charts import Chart, alone
+    from lssvm.report.formats import count, number, percent
+    from lssvm.report.markup import clean, table, tag
+    from lssvm.report.page import Section, page
 
-    try:
-        import matplotlib
-    except ImportError as error:
-        from lssvm._core.errors import MissingDependencyError
-
-        raise MissingDependencyError(
-            "--report draws with matplotlib, which is not installed: pip install 'lssvm[plots]'."
-        ) from error
-    matplotlib.use("Agg")
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9, 4), layout="constrained")
-    axes = figure.subplots()
-    shown = min(len(y), 4 * len(values) + 50)
-    axes.plot(range(-shown + 1, 1), y[-shown:], color="0.4", label=column)
-    steps = range(1, len(values) + 1)
-    axes.plot(steps, values, color="C0", label="forecast")
-    axes.fill_between(
-        steps, ends[:, 0], ends[:, 1], color="C0", alpha=0.25, label=f"{coverage:.0%} interval"
+    steps, values, low, high = columns.values()
+    past = y[-(4 * len(values) + 50) :]
+    before = np.arange(1 - len(past), 1)
+    places = [*before, *steps]
+    chart = Chart(
+        f"Forecast of {column}", places, [*past, *low, *high], "steps from the last value", column
     )
-    axes.set(xlabel="steps from the last value", ylabel=column)
-    axes.legend(loc="upper left")
-    picture = io.StringIO()
-    figure.savefig(picture, format="svg")
-    svg = picture.getvalue()
-    svg = svg[svg.index("<svg") :]
-    title = html.escape(f"Forecast of {column}")
-    page = (
-        "<!doctype html>\n<html lang='en'><meta charset='utf-8'>"
-        "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-        f"<title>{title}</title><style>body{{font-family:system-ui,sans-serif;max-width:60rem;"
-        "margin:1rem auto;padding:0 1rem;background:#fff;color:#222}svg{width:100%;height:auto}"
-        f"</style><h1>{title}</h1>\n{svg}\n"
-        f"<p>{len(values)} steps, {model.lags} lags, {len(y)} values.</p></html>\n"
-    )
+    chart.band(steps, low, high, "sc").line(before, past).line(steps, values, "sc")
+    inside = f"{percent(coverage, 0)} interval"
+    keys = [("sa line", column), ("sc line", "forecast"), ("sc area", inside)]
+    picture = alone(chart, f"The last {count(len(past))} values and {len(values)} forecasts.", keys)
+    rows = zip(*columns.values(), strict=True)
+    lines = [[int(step), *map(number, rest)] for step, *rest in rows]
+    listed = table("The forecast.", ["Step", "Forecast", "Lower", "Upper"], lines)
+    section = Section("forecast", "What comes next", "Forecast", [picture, listed])
+    lead = tag("p", " ".join(told), class_="lead")
+    facts = tag("p", f"{count(len(y))} values", class_="facts")
+    whole = page(clean(f"Forecast of {column}"), facts, lead, [section], "This page loads nothing.")
     with replacing(path) as name, open(name, "w", encoding="utf-8") as file:
-        file.write(page)
+        file.write(whole)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -23,8 +23,8 @@ ReportFile = Annotated[
     str | None, typer.Option("--report", metavar="FILE", help="Write an HTML report.")
 ]
 TestShare = Annotated[
-    float,
-    typer.Option("--test", min=0.0, max=0.9, help="Share of the rows held out; 0: none."),
+    float | None,
+    typer.Option("--test", min=0.0, max=0.9, help="Share of the rows held out (0.2); 0: none."),
 ]
 
 
@@ -160,9 +160,3 @@ class Fitting:
         str | None, typer.Option(metavar="BYTES", help="Memory budget, such as '2 GB'.")
     ] = None
     jobs: Annotated[int | None, typer.Option(min=1, help="Threads; by default all cores.")] = None
-
-    def parameters(self, classes: bool, seed: int) -> dict[str, Any]:
-        """Return the parameters of the estimator."""
-        from lssvm.cli.parameters import estimator_parameters
-
-        return estimator_parameters(self, classes, seed)

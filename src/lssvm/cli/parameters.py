@@ -9,8 +9,14 @@ from lssvm._core.errors import InvalidInputError
 if TYPE_CHECKING:
     from lssvm.cli.options import Fitting
 
-_KERNELS = ("rbf", "linear", "poly", "laplacian", "matern", "nonstationary")
-_SEARCHES = ("path", "grid", "shrinking", "csa")
+_WORDS = {
+    "kernel": ("rbf", "linear", "poly", "laplacian", "matern", "nonstationary"),
+    "selection": ("renyi", "random", "kmeans", "rpcholesky"),
+    "search": ("path", "grid", "shrinking", "csa"),
+    "reduction": ("spfs", "ssd", "sv-l0", "sd"),
+    "class_weight": ("balanced",),
+    "loss": ("squared", "huber", "absolute", "weighted"),
+}
 
 
 def estimator_parameters(given: Fitting, classes: bool, seed: int) -> dict[str, Any]:
@@ -23,34 +29,33 @@ def estimator_parameters(given: Fitting, classes: bool, seed: int) -> dict[str, 
         Whether it is a classifier.
     seed : int
     """
-    found: dict[str, Any] = {
+    from lssvm._core.memory import as_bytes
+
+    words = {
+        name: one_of(name.replace("_", "-"), value, choices)
+        for name, choices in _WORDS.items()
+        if (value := getattr(given, name)) is not None
+    }
+    other, task = ("loss", "a regression") if classes else ("class_weight", "a classification")
+    if other in words:
+        name = other.replace("_", "-")
+        raise InvalidInputError(f"--{name} is for {task}, which this is not: leave it out.")
+    if given.support is not None:
+        words.setdefault("reduction", "spfs")
+    if given.memory is not None:
+        as_bytes(given.memory)
+    return {
+        **words,
         "n_prototypes": number_or("prototypes", given.prototypes, ("auto", "cv"), int),
-        "kernel": one_of("kernel", given.kernel, _KERNELS),
         "C": number_or("C", given.C, ("cv",), float),
         "gamma": number_or("gamma", given.gamma, ("cv", "ard", "scale", "auto"), float),
-        "selection": one_of(
-            "selection", given.selection, ("renyi", "random", "kmeans", "rpcholesky")
-        ),
         "cv": _folds(given.cv),
-        "search": one_of("search", given.search, _SEARCHES),
         "scoring": _scoring(given.scoring),
-        "reduction": _reduction(given.reduction),
         "n_support": given.support,
-        "memory_budget": _memory(given.memory),
+        "memory_budget": given.memory,
         "n_jobs": given.jobs,
         "random_state": seed,
     }
-    if given.support is not None and given.reduction is None:
-        found["reduction"] = "spfs"
-    if classes:
-        _refuse("loss", given.loss, "a regression")
-        if given.class_weight is not None:
-            found["class_weight"] = one_of("class-weight", given.class_weight, ("balanced",))
-    else:
-        _refuse("class-weight", given.class_weight, "a classification")
-        if given.loss is not None:
-            found["loss"] = one_of("loss", given.loss, ("squared", "huber", "absolute", "weighted"))
-    return found
 
 
 def make_estimator(given: Fitting, classes: bool, seed: int) -> Any:
@@ -108,18 +113,6 @@ def _folds(value: str) -> Any:
     return int(found)
 
 
-def _reduction(value: str | None) -> str | None:
-    return None if value is None else one_of("reduction", value, ("spfs", "ssd", "sv-l0", "sd"))
-
-
-def _memory(value: str | None) -> str | None:
-    from lssvm._core.memory import as_bytes
-
-    if value is not None:
-        as_bytes(value)
-    return value
-
-
 def _scoring(value: str | None) -> str | None:
     from sklearn.metrics import get_scorer_names
 
@@ -131,8 +124,3 @@ def _scoring(value: str | None) -> str | None:
             "accuracy, roc_auc, f1, neg_mean_absolute_error."
         )
     return value
-
-
-def _refuse(name: str, value: Any, task: str) -> None:
-    if value is not None:
-        raise InvalidInputError(f"--{name} is for {task}, which this is not: leave it out.")

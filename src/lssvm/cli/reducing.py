@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.cli.grouping import INTERRUPTED
+from lssvm.cli.option_groups import INTERRUPTED
 from lssvm.cli.options import DataFile, General, ModelFile, Reading
+
+if TYPE_CHECKING:
+    from lssvm.cli.model_rows import Model
 
 
 def reduce(
@@ -38,8 +41,9 @@ def reduce(
     """
     from sklearn.base import clone
 
-    from lssvm.cli.cards import load_model, save_model
-    from lssvm.cli.measuring import measure, model_scan
+    from lssvm.cli.evaluating import measure
+    from lssvm.cli.model_cards import load_model, save_model
+    from lssvm.cli.model_rows import is_classifier, model_scan
     from lssvm.cli.parameters import one_of
     from lssvm.cli.progress import FitProgress
     from lssvm.cli.tables import check_writable, open_table
@@ -58,7 +62,7 @@ def reduce(
         )
     table = open_table(data, reading)
     rows = model_scan(large, table, loaded.target(target), loaded.card.get("weight"))
-    train, test = loaded.parts(rows)
+    train, test = loaded.parts(table, rows)
     small = clone(large).set_params(
         n_prototypes=int(large.n_prototypes_),
         gamma=large.gamma_ if large.gamma_ is not None else large.gamma,
@@ -66,7 +70,7 @@ def reduce(
         n_support=support,
     )
     output = general.output
-    with FitProgress(output, hasattr(large, "classes_"), small.scoring) as progress:
+    with FitProgress(output, is_classifier(large), small.scoring) as progress:
         small.fit(train)
     metrics = None if test is None else (measure(large, test), measure(small, test))
     card = {
@@ -83,18 +87,12 @@ def reduce(
         [[row["support"], row["error"], row["std_error"], row["mark"]] for row in paths],
         left=(3,),
     )
-    names = ("before", "after")
     sizes = [os.path.getsize(path) for path in (model, out)]
     counts = [len(large.support_vectors_), len(small.support_vectors_)]
     figures = ["", ""] if metrics is None else [_figure(part) for part in metrics]
     told = [
-        [
-            name,
-            counts[i],
-            f"{sizes[i] / 1024:.1f} kB",
-            figures[i],
-        ]
-        for i, name in enumerate(names)
+        [name, n, f"{size / 1024:.1f} kB", figure]
+        for name, n, size, figure in zip(("before", "after"), counts, sizes, figures, strict=True)
     ]
     output.table("", ["", "support vectors", "file", "on held-out rows"], told)
     output.line(f"model of {counts[1]} support vectors written to {out}")
@@ -115,7 +113,7 @@ def reduce(
         raise typer.Exit(INTERRUPTED)
 
 
-def trade_off(model: Any) -> list[dict[str, Any]]:
+def trade_off(model: Model) -> list[dict[str, Any]]:
     """Return the sizes of a reduced model and their errors; empty where none was measured."""
     found = getattr(model, "sparsity_paths_", None)
     if not found:

@@ -15,6 +15,9 @@ from lssvm._core.errors import InvalidInputError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from lssvm.cli.options import Reading
     from lssvm.data import CsvOptions, Scan
 
@@ -73,7 +76,7 @@ class Table:
         from lssvm.data import scan
 
         csv = replace(self.csv, types={**self.csv.types, **(types or {})})
-        return scan(
+        made = scan(
             self.path,
             target=target,
             columns=None if columns is None else list(columns),
@@ -82,6 +85,38 @@ class Table:
             csv=csv,
             **options,
         )
+        reader: Any = made.reader  # rows without a target are left out
+        return made if target is None else replace(made, reader=replace(reader, skip=True))
+
+    def raw_batches(self, names: Sequence[str], nulls: tuple[str, ...] = ()) -> Iterator[Any]:
+        """Yield columns of all files with the types they have there (CSV: as text)."""
+        from lssvm.data.arrow import FORMATS, ArrowReader
+        from lssvm.data.opening import ending, find_files
+
+        files = find_files(self.path)
+        csv = replace(self.csv, null_values=nulls, types=dict.fromkeys(names, "text"))
+        reader = ArrowReader(files, FORMATS[ending(files[0])], (), None, None, csv)
+        for file in files:
+            for batch in reader._open(file).batches(list(names), 65_536):
+                if batch.num_rows:
+                    yield batch
+
+    def column(self, name: str) -> Any:
+        """Return one column of all rows as an Arrow array."""
+        import pyarrow as pa
+
+        self.need([name], "")
+        parts = [b.column(name) for b in self.raw_batches([name], self.csv.null_values)]
+        if not parts:
+            raise InvalidInputError(f"{self.path} has no rows.")
+        return pa.chunked_array(parts)
+
+    def known(self, target: str) -> NDArray[np.bool_]:
+        """Return which rows have a target, shape (n,)."""
+        import numpy as np
+
+        missing = self.column(target).is_null(nan_is_null=True)
+        return ~np.asarray(missing, dtype=bool)
 
 
 def open_table(path: str, reading: Reading) -> Table:

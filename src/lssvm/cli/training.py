@@ -11,12 +11,19 @@ import typer
 
 from lssvm._core.errors import InvalidInputError
 from lssvm.cli.console import Output
-from lssvm.cli.grouping import INTERRUPTED
+from lssvm.cli.model_rows import Model, is_classifier
+from lssvm.cli.option_groups import INTERRUPTED
 from lssvm.cli.options import Columns, DataFile, Fitting, Reading, ReportFile, Seeded, TestShare
 
 if TYPE_CHECKING:
-    from lssvm.cli.looking import Look
+    from lssvm.cli.holding_out import HoldOut
+    from lssvm.cli.inspection import Inspection
     from lssvm.data import Scan
+
+
+SHARE = 0.2  # of the rows that are held out
+TINY = 100  # rows below which none are: figures are cross-validated
+FEWEST = 10  # rows that can be cross-validated
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,29 +33,31 @@ class Fitted:
     Attributes
     ----------
     model : estimator
-    look : Look
+    found : Inspection
     train, test : Scan, Scan or None
+    rule : HoldOut or None
+        How the rows to test on were held out.
     seconds : float
     interrupted : bool
     """
 
-    model: Any
-    look: Look
+    model: Model
+    found: Inspection
     train: Scan
     test: Scan | None
+    rule: HoldOut | None
     seconds: float
     interrupted: bool
 
 
-def fit_look(
-    look: Look,
+def fit_rows(
+    found: Inspection,
     fitting: Fitting,
     general: Seeded,
-    output: Output,
-    test: float,
-    test_scan: Scan | None = None,
+    rule: HoldOut | None = None,
+    test: Scan | None = None,
 ) -> Fitted:
-    """Fit a model to a data set, with a part of the rows held out.
+    """Fit a model to a data set, with a part of the rows held out where a rule says which.
 
     Raises
     ------
@@ -58,17 +67,24 @@ def fit_look(
     from lssvm.cli.parameters import make_estimator
     from lssvm.cli.progress import FitProgress
 
-    model = make_estimator(fitting, look.classes, general.seed)
-    output.note(f"lssvm: {look.told()}")
-    for name, reason in look.left_out.items():
+    output = general.output
+    model = make_estimator(fitting, found.classes, general.seed)
+    output.note(f"lssvm: {found.told()}")
+    if found.without:
+        output.note(f"lssvm: {found.without:,} rows have no target and are left out")
+    for name, reason in found.left_out.items():
         output.note(f"lssvm: column {name!r} is left out: {reason}")
-    train, held = look.scan(), test_scan
-    if test_scan is None and test > 0.0:
-        train, held = _split(look, test, general.seed)
+    train = found.scan()
+    if rule is not None:
+        train, test = rule.split(found.table, train, found.target)
+        if test is not None:
+            output.note(f"lssvm: {test.n_rows:,} rows are held out: {rule.told()}")
+        rule = rule if test is not None else None
     started = time.monotonic()
-    with FitProgress(output, look.classes, fitting.scoring) as progress:
+    with FitProgress(output, found.classes, fitting.scoring) as progress:
         model.fit(train)
-    return Fitted(model, look, train, held, time.monotonic() - started, progress.stopped)
+    seconds = time.monotonic() - started
+    return Fitted(model, found, train, test, rule, seconds, progress.stopped)
 
 
 def train(
@@ -81,9 +97,17 @@ def train(
     fitting: Fitting,
     general: Seeded,
     report: ReportFile = None,
-    test: TestShare = 0.2,
+    test: TestShare = None,
     test_data: Annotated[
         str | None, typer.Option(metavar="FILE", help="Rows to test on, instead of --test.")
+    ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Rows with the same value are held out together."),
+    ] = None,
+    by_time: Annotated[
+        str | None,
+        typer.Option("--time", metavar="COLUMN", help="The last rows by this column are held out."),
     ] = None,
     refit: Annotated[
         bool, typer.Option("--refit", help="Fit the tested model again, to all rows.")
@@ -92,11 +116,13 @@ def train(
     """Train a tuned, tested model on a file.
 
     The task is judged by the target; columns of text become categories, missing values are filled
-    in, numbers are standardised: all of that is stored in the model file. A fifth of the rows is
-    held out for the accuracy that is printed. Ctrl-C saves the best model so far (exit code 130).
+    in, numbers are standardised: all of that is stored in the model file. A fifth of the rows (the
+    same share of every class) is held out for the accuracy that is printed; below 100 rows the
+    figures are cross-validated. Ctrl-C saves the best model so far (exit code 130).
     """
-    from lssvm.cli.looking import look
-    from lssvm.cli.measuring import measure, model_scan
+    from lssvm.cli.evaluating import measure
+    from lssvm.cli.inspection import inspect_table
+    from lssvm.cli.model_rows import model_scan
     from lssvm.cli.tables import check_writable, open_table
 
     output = general.output
@@ -104,30 +130,43 @@ def train(
     check_writable(report, inputs=(data,))
     if report is not None and os.path.realpath(report) == os.path.realpath(model):
         raise InvalidInputError(f"{model} cannot be both the model and the report: name two files.")
-    found = look(open_table(data, reading), columns)
-    test_scan = None
+    table = open_table(data, reading)
+    parted = [name for name in (group, by_time) if name is not None]
+    if len(parted) > 1 or (parted and (test_data is not None or test == 0.0)):
+        raise InvalidInputError(
+            "--group and --time say which rows are held out: give one of them, and neither "
+            "--test-data nor --test 0."
+        )
+    table.need(parted, ", by which rows are held out")
+    found = inspect_table(table, replace(columns, drop=[*columns.drop, *parted]))
+    test_scan = rule = None
+    tiny = test is None and not parted and test_data is None and found.n_rows < TINY
     if test_data is not None:
-        table = open_table(test_data, reading)
-        table.need([found.target, *found.features], ", which the training data have")
-        test_scan = replace(found, table=table).scan()
-    fitted = fit_look(found, fitting, general, output, test, test_scan)
+        other = open_table(test_data, reading)
+        other.need([found.target, *found.features], ", which the training data have")
+        test_scan = replace(found, table=other).scan()
+    elif not tiny and test != 0.0:
+        rule = found.rule(SHARE if test is None else test, general.seed, group, by_time)
+    fitted = fit_rows(found, fitting, general, rule, test_scan)
+    if test_data is not None:
+        held = model_scan(fitted.model, other, found.target, columns.weight)
+        fitted = replace(fitted, test=held)
     metrics = None
-    if fitted.test is not None and not fitted.interrupted:
-        held = fitted.test
-        if test_data is not None:
-            held = model_scan(fitted.model, table, found.target, columns.weight)
-            fitted = replace(fitted, test=held)
+    if not fitted.interrupted:
         try:
-            metrics = measure(fitted.model, held)
+            if fitted.test is not None:
+                metrics = measure(fitted.model, fitted.test)
+            elif tiny:
+                metrics = cross_validate(fitted, output)
         except KeyboardInterrupt:  # there is a model, which is not to be lost
             fitted = replace(fitted, interrupted=True)
-    tested, notes = fitted, _notes(found)
-    if refit and metrics is not None and not fitted.interrupted:
+    notes = _notes(fitted, metrics, output)
+    tested = fitted
+    if refit and fitted.test is not None and metrics is not None:
         fitted = _refit(fitted, output)
         notes.append("The model in the file was fitted again, to all rows; this is the tested one.")
-    share = test if fitted.test is not None and test_data is None else 0.0
     again = fitted.model is not tested.model
-    written = _write(fitted, metrics, model, data, columns, general, share, again)
+    written = _write(fitted, metrics, model, data, columns, general, again)
     if fitted.interrupted:
         output.note(f"lssvm: interrupted; the best model so far is in {model}")
         output.result(written)
@@ -137,6 +176,20 @@ def train(
         written["report"] = report
     _tell(output, fitted, metrics, model, report)
     output.result(written)
+
+
+def cross_validate(fitted: Fitted, output: Output) -> dict[str, Any] | None:
+    """Return metrics of rows that are each predicted by a copy of the model without them."""
+    from lssvm.cli.evaluating import metrics_of
+    from lssvm.report.refits import out_of_fold
+    from lssvm.report.sample import SampledRows
+
+    n = fitted.found.n_rows
+    if n < FEWEST:
+        output.note(f"lssvm: {n} rows are too few to test the model")
+        return None
+    output.note(f"lssvm: {n} rows are too few to hold some out: figures are cross-validated")
+    return metrics_of(out_of_fold(fitted.model, SampledRows.read(fitted.model, fitted.train))[0])
 
 
 def tune(
@@ -155,16 +208,15 @@ def tune(
     By cross-validation on all rows of a file; the best settings are listed, with how they were
     found. A model is written only where -o asks for one.
     """
-    from lssvm.cli.looking import look
+    from lssvm.cli.inspection import inspect_table
     from lssvm.cli.tables import check_writable, open_table
 
     output = general.output
     check_writable(model, inputs=(data,))
-    found = look(open_table(data, reading), columns)
-    fitted = fit_look(found, fitting, general, output, 0.0)
+    fitted = fit_rows(inspect_table(open_table(data, reading), columns), fitting, general)
     results = searched(fitted.model, best)
     if model is not None:
-        _write(fitted, None, model, data, columns, general, 0.0, False)
+        _write(fitted, None, model, data, columns, general, False)
     results |= {"seconds": fitted.seconds, "interrupted": fitted.interrupted, "model": model}
     names = ["rank", "C", "gamma", results["score_name"], "+-", "stage"]
     output.table(
@@ -189,7 +241,7 @@ def tune(
         raise typer.Exit(INTERRUPTED)
 
 
-def searched(model: Any, best: int) -> dict[str, Any]:
+def searched(model: Model, best: int) -> dict[str, Any]:
     """Return the best settings of a search and how they were found."""
     import numpy as np
 
@@ -236,29 +288,20 @@ def searched(model: Any, best: int) -> dict[str, Any]:
 def _write_report(fitted: Fitted, path: str, notes: list[str], model: str, output: Output) -> None:
     from lssvm.report import write_report
 
-    look = fitted.look
+    found = fitted.found
     try:
         write_report(
             fitted.model,
             path,
             train=fitted.train,
             test=fitted.test,
-            title=f"{look.target} from {os.path.basename(look.table.path)}",
+            title=f"{found.target} from {os.path.basename(found.table.path)}",
             seconds={"fit": fitted.seconds},
-            settings={"command": _command(), "task": look.told(), "notes": notes},
+            settings={"command": _command(), "task": found.told(), "notes": notes},
         )
     except KeyboardInterrupt as error:
         output.note(f"lssvm: interrupted; the model is in {model}, there is no report")
         raise typer.Exit(INTERRUPTED) from error
-
-
-def _split(look: Look, share: float, seed: int) -> tuple[Scan, Scan | None]:
-    """Hold out a share of the rows, where that leaves rows on both sides."""
-    whole = look.scan()
-    train, held = whole.split(share, seed=seed)
-    if look.n_rows > 200 or 0 < held.n_rows < look.n_rows:
-        return train, held
-    return whole, None
 
 
 def _command() -> list[str]:
@@ -268,20 +311,30 @@ def _command() -> list[str]:
     return ["lssvm", *sys.argv[1:]]
 
 
-def _notes(look: Look) -> list[str]:
-    left = [f"Column {name!r} is left out: {why}." for name, why in look.left_out.items()]
-    return left
+def _notes(fitted: Fitted, metrics: dict[str, Any] | None, output: Output) -> list[str]:
+    """Return what the report should say; tell of classes that could not be tested."""
+    found = fitted.found
+    notes = [f"Column {name!r} is left out: {why}." for name, why in found.left_out.items()]
+    if found.without:
+        notes.append(f"{found.without:,} rows of the file have no target and were left out.")
+    if fitted.rule is not None:
+        notes.append(f"The test rows were held out of the file: {fitted.rule.told()}.")
+    for entry in (metrics or {}).get("classes", ()):
+        if not entry["rows"]:
+            n = (found.labels or {}).get(entry["class"], 0)
+            output.note(f"lssvm: class {entry['class']!r} is too rare to be tested ({n} rows)")
+    return notes
 
 
-def _score_name(model: Any) -> str:
+def _score_name(model: Model) -> str:
     if model.scoring is not None:
         return str(model.scoring)
-    return "accuracy" if hasattr(model, "classes_") else "squared error"
+    return "accuracy" if is_classifier(model) else "squared error"
 
 
-def _score(model: Any, score: float) -> float:
+def _score(model: Model, score: float) -> float:
     """Return a score of a search as people read it."""
-    return 0.0 + (-score if model.scoring is None and not hasattr(model, "classes_") else score)
+    return 0.0 + (-score if model.scoring is None and not is_classifier(model) else score)
 
 
 def _refit(fitted: Fitted, output: Output) -> Fitted:
@@ -293,9 +346,9 @@ def _refit(fitted: Fitted, output: Output) -> Fitted:
     model = clone(fitted.model)
     if isinstance(model.gamma, str):
         model.set_params(gamma=fitted.model.gamma_)
-    everything = fitted.look.scan()
+    everything = fitted.found.scan()
     try:
-        with FitProgress(output, fitted.look.classes, model.scoring) as progress:
+        with FitProgress(output, fitted.found.classes, model.scoring) as progress:
             model.fit(everything)
     except KeyboardInterrupt:  # the tested model is the best so far
         return replace(fitted, interrupted=True)
@@ -309,40 +362,43 @@ def _write(
     data: str,
     columns: Columns,
     general: Seeded,
-    test: float,
     refit: bool,
 ) -> dict[str, Any]:
     """Save the model with what was measured; return all of it."""
-    from lssvm.cli.cards import save_model
+    from lssvm.cli.model_cards import save_model
 
-    model, look = fitted.model, fitted.look
+    model, found, rule = fitted.model, fitted.found, fitted.rule
+    kind = "held-out" if fitted.test is not None else "cross-validated"
     card = {
-        "task": look.task,
-        "target": look.target,
+        "task": found.task,
+        "target": found.target,
         "weight": columns.weight,
         "data": os.path.basename(data),
-        "rows": look.n_rows,
-        "test_share": test,
+        "rows": found.n_rows,
+        "rows_without_target": found.without,
+        "test_share": 0.0 if rule is None else rule.share,
+        "held_out": None if rule is None else rule.as_card(),
         "refit": refit,
         "seed": general.seed,
         "seconds": fitted.seconds,
-        "left_out": sorted(look.left_out),
+        "left_out": sorted(found.left_out),
         "cv_score": _score(model, model.best_score_) if hasattr(model, "best_score_") else None,
         "cv_score_name": _score_name(model),
         "test": metrics,
+        "tested": None if metrics is None else kind,
     }
     save_model(model, path, card)
     return {
         "model": path,
         "bytes": os.path.getsize(path),
         **card,
-        "reason": look.reason,
+        "reason": found.reason,
         "interrupted": fitted.interrupted,
         "parameters": _settings(model),
     }
 
 
-def _settings(model: Any) -> dict[str, Any]:
+def _settings(model: Model) -> dict[str, Any]:
     """Return the parameters of a model and what tuning made of them."""
     return {
         **{key: value for key, value in model.get_params().items() if value is not None},
@@ -357,7 +413,7 @@ def _tell(
     output: Output, fitted: Fitted, metrics: dict[str, Any] | None, path: str, report: str | None
 ) -> None:
     from lssvm.cli.console import shown
-    from lssvm.cli.measuring import headline
+    from lssvm.cli.evaluating import headline
 
     model = fitted.model
     size = os.path.getsize(path) / 1024
@@ -374,7 +430,8 @@ def _tell(
         score = _score(model, float(model.best_score_))
         output.line(f"cross-validated {_score_name(model)} {shown(score)}")
     if metrics is not None:
-        output.line(f"test {headline(metrics, held_out=True)}")
+        kind = "held-out" if fitted.test is not None else "cross-validated"
+        output.line(f"test {headline(metrics, kind)}")
     output.line(f"model written to {path} ({size:.1f} kB)")
     if report is not None:
         output.line(f"report written to {report}")

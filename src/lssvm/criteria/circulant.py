@@ -63,11 +63,12 @@ class CirculantObjective:
     --------
     >>> import numpy as np
     >>> from lssvm.kernels import RBF
+    >>> from lssvm.solvers import DualSystem
     >>> from lssvm.tuning import CirculantObjective, DualObjective, Group, SquaredError, Truth
     >>> from lssvm.tuning import content_folds
     >>> X = np.linspace(0, 6, 100)[:, None]
-    >>> exact = DualObjective(RBF, X, X, Truth(np.sin(X)), content_folds(X, 5), SquaredError(),
-    ...                       [Group(np.array([0]))])
+    >>> exact = DualObjective(RBF, DualSystem(RBF(), X, X, C=1.0), Truth(np.sin(X)),
+    ...                       content_folds(X, 5), SquaredError(), [Group(np.array([0]))])
     >>> losses = CirculantObjective(exact).at(1.0).losses(np.array([1e-3, 1e-1]))
     >>> bool(losses.mean[1] < losses.mean[0])
     True
@@ -92,7 +93,7 @@ class CirculantObjective:
     def parts(self) -> list[_Part]:
         """The lattices of all groups and folds; they do not depend on gamma."""
         exact = self.exact
-        n = exact.rows.shape[0]
+        n = exact.system.n
         found = []
         for group in exact.solved_for[1]:
             inside = np.ones(n, dtype=bool)
@@ -114,7 +115,7 @@ class CirculantObjective:
         return found
 
     def _part(self, rows: IntArray, columns: IntArray, fold: int | None) -> _Part:
-        X = self.exact.rows[rows]
+        X = self.exact.system.rows[rows]
         lattice = lay_rows(X, levels=self.solver.levels, layout=self.solver.layout)
         Y = self.exact.solved_for[0][np.ix_(rows, columns)]
         return _Part(rows, columns, lattice, lattice.spread(Y), fold)
@@ -128,11 +129,12 @@ class CirculantPoint:
     --------
     >>> import numpy as np
     >>> from lssvm.kernels import RBF
+    >>> from lssvm.solvers import DualSystem
     >>> from lssvm.tuning import CirculantObjective, DualObjective, Group, SquaredError, Truth
     >>> from lssvm.tuning import content_folds
     >>> X = np.linspace(0, 6, 100)[:, None]
-    >>> exact = DualObjective(RBF, X, X, Truth(X), content_folds(X, 5), SquaredError(),
-    ...                       [Group(np.array([0]))])
+    >>> exact = DualObjective(RBF, DualSystem(RBF(), X, X, C=1.0), Truth(X),
+    ...                       content_folds(X, 5), SquaredError(), [Group(np.array([0]))])
     >>> CirculantObjective(exact).at(1.0).definite(np.array([1e-2, 1e3]))
     array([ True,  True])
     """
@@ -149,14 +151,14 @@ class CirculantPoint:
     def losses(self, C: FloatArray) -> Losses:
         """Return the losses of a path of C."""
         exact = self.objective.exact
-        return exact.judge.losses_in_passes(self.predictions, C, exact.budget)
+        return exact.judge.losses_in_passes(self.predictions, C, exact.system.budget)
 
     def predictions(self, C: FloatArray) -> Predictions:
         """Return the out-of-fold predictions of all candidates C (c,)."""
         exact = self.objective.exact
         out = Predictions.zeros(exact.folds, len(C), exact.solved_for[0].shape[1])
         for part, matrix in zip(self.objective.parts, self.matrices, strict=True):
-            beta, b = _solve(part, matrix, C, exact.bias)
+            beta, b = _solve(part, matrix, C, exact.system.bias)
             if part.fold is None:
                 self._leave_one_out(part, matrix, C, beta, b, out)
             else:
@@ -168,21 +170,20 @@ class CirculantPoint:
     def _predict(self, part: _Part, beta: FloatArray, b: FloatArray, out: FloatArray) -> None:
         """Predict a fold with the true kernel, in blocks of its rows."""
         assert part.fold is not None
-        exact = self.objective.exact
-        test = exact.folds.test[part.fold]
+        system, test = self.objective.exact.system, self.objective.exact.folds.test[part.fold]
         places, c, k = beta.shape
         alpha = part.lattice.gather(beta.reshape(places, c * k))
-        Z = exact.basis[part.rows]
+        Z = system.basis[part.rows]
         size = block_rows(
-            24 * len(part.rows) * exact.threads, exact.budget, n_rows=len(test), at_most=512
+            24 * len(part.rows) * system.threads, system.budget, n_rows=len(test), at_most=512
         )
 
         def fill(block: slice) -> None:
-            values = np.asarray(self.kernel(exact.rows[test[block]], Z)) @ alpha
+            values = np.asarray(self.kernel(system.rows[test[block]], Z)) @ alpha
             predicted = np.moveaxis(values.reshape(-1, c, k), 1, 0) + b[:, None, :]
             out[:, block, part.columns] = predicted
 
-        run_blocks(fill, slices(len(test), size), exact.threads)
+        run_blocks(fill, slices(len(test), size), system.threads)
 
     def _leave_one_out(
         self,
@@ -194,12 +195,11 @@ class CirculantPoint:
         out: Predictions,
     ) -> None:
         """Leave out single rows in closed form; other rows are outside the group."""
-        exact = self.objective.exact
-        rows = np.concatenate(exact.folds.test)
-        place = np.full(exact.rows.shape[0], -1, dtype=np.intp)
+        system, rows = self.objective.exact.system, np.concatenate(self.objective.exact.folds.test)
+        place = np.full(system.n, -1, dtype=np.intp)
         place[part.rows] = part.lattice.first()
         inside = place[rows] >= 0
-        diagonal = inverse_diagonal(matrix, C, exact.bias)  # (c,)
+        diagonal = inverse_diagonal(matrix, C, system.bias)  # (c,)
         at = place[rows[inside]]
         e = beta[at] / diagonal[:, None]  # [Cawley2004]
         Y = part.Y.reshape(len(beta), -1)[at]
@@ -208,9 +208,9 @@ class CirculantPoint:
         if not np.all(inside):
             alpha = part.lattice.gather(beta.reshape(len(beta), -1))
             others = np.flatnonzero(~inside)
-            Z = exact.basis[part.rows]
+            Z = system.basis[part.rows]
             for block in slices(len(others), 512):
-                K = np.asarray(self.kernel(exact.rows[rows[others[block]]], Z))
+                K = np.asarray(self.kernel(system.rows[rows[others[block]]], Z))
                 values = (K @ alpha).reshape(len(K), len(C), -1) + b
                 out.values[:, others[block][:, None], part.columns] = np.moveaxis(values, 1, 0)
 

@@ -121,10 +121,8 @@ def criterion_objective(
     >>> bool(press.at(1.0).losses(np.array([1e3])).mean[0] < 1e-4)
     True
     """
-    weight = None if system.root_weight is None else system.root_weight**2
-    rest = (weight, system.budget, system.threads, system.bias)
     if scoring != "press":
-        return SpectralObjective(scoring, kernel, system.rows, system.basis, Y, groups, *rest)
-    X, Z, folds = system.rows, system.basis, press_folds(system, positions)
-    truth, loss = Truth(Y, weight=weight), press_loss(groups)
-    return DualObjective(kernel, X, Z, truth, folds, loss, groups, *rest)
+        return SpectralObjective(scoring, kernel, system, Y, groups)
+    truth = Truth(Y, weight=None if system.root_weight is None else system.root_weight**2)
+    folds, loss = press_folds(system, positions), press_loss(groups)
+    return DualObjective(kernel, system, truth, folds, loss, groups)

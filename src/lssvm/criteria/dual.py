@@ -50,18 +50,14 @@ class DualObjective:
     ----------
     kernel : callable
         From gamma to a `Kernel`.
-    rows, basis : array of shape (n, d)
-        As in `DualSystem`.
+    system : DualSystem
+        Rows, weights, budget, threads and bias; its kernel and C are not used.
     truth : Truth
         Targets (n, k) of all problems, and what the loss compares predictions with.
     folds : Folds
     loss : Loss
         Sees the out-of-fold predictions of all problems.
     groups : sequence of Group
-    weight : array of shape (n,) or None, default=None
-        Of the rows in training.
-    budget, threads : int
-    bias : bool, default=True
     per_fold : FoldTargets or None, default=None
         Targets and weights of classes that follow from the training rows of each fold.
 
@@ -75,26 +71,22 @@ class DualObjective:
     --------
     >>> import numpy as np
     >>> from lssvm.kernels import RBF
+    >>> from lssvm.solvers import DualSystem
     >>> from lssvm.tuning import DualObjective, Group, SquaredError, Truth, content_folds
     >>> X = np.linspace(0, 6, 30)[:, None]
-    >>> objective = DualObjective(RBF, X, X, Truth(np.sin(X)), content_folds(X, 5), SquaredError(),
-    ...                           [Group(np.array([0]))])
+    >>> objective = DualObjective(RBF, DualSystem(RBF(), X, X, C=1.0), Truth(np.sin(X)),
+    ...                           content_folds(X, 5), SquaredError(), [Group(np.array([0]))])
     >>> losses = objective.at(1.0).losses(np.array([1e-2, 1e3]))
     >>> bool(losses.mean[1] < losses.mean[0])
     True
     """
 
     kernel: Callable[[float | None], Kernel]
-    rows: Array
-    basis: Array
+    system: DualSystem
     truth: Truth
     folds: Folds
     loss: Loss
     groups: Sequence[Group]
-    weight: FloatArray | None = None
-    budget: int = 2**31
-    threads: int = 1
-    bias: bool = True
     per_fold: FoldTargets | None = None
 
     @cached_property
@@ -118,11 +110,11 @@ class DualObjective:
         return FoldTruth(truth, self.folds, self.loss, trained)
 
     @cached_property
-    def weights(self) -> list[tuple[IntArray, FloatArray | None]]:
-        """Folds that share the weights of their training rows, and those weights."""
+    def root_weights(self) -> list[tuple[IntArray, FloatArray | None]]:
+        """Folds that share the weights of their training rows, and the roots of these."""
         if self.per_fold is None or not self.per_fold.balanced:
-            return [(np.arange(len(self.folds)), self.weight)]
-        return self.per_fold.weights()
+            return [(np.arange(len(self.folds)), self.system.root_weight)]
+        return self.per_fold.root_weights()
 
     def at(self, gamma: float | None) -> DualPoint:
         """Prepare the kernel matrix of every group at ``gamma``."""
@@ -130,11 +122,8 @@ class DualObjective:
         Y, groups = self.solved_for
         self._require()
         parts: list[_Complementary | _Separate] = []
-        for which, weight in self.weights:
-            root = None if weight is None else np.sqrt(weight)
-            system = DualSystem(
-                kernel, self.rows, self.basis, 1.0, root, self.budget, self.threads, self.bias
-            )
+        for which, root in self.root_weights:
+            system = replace(self.system, kernel=kernel, root_weight=root)
             for group in groups:
                 if self.folds.train is None:
                     parts.append(_complementary_part(system, group, self.folds.test, which, Y))
@@ -144,7 +133,7 @@ class DualObjective:
 
     def _require(self) -> None:
         """Refuse more factorisations than fit."""
-        n, train, sets = int(self.rows.shape[0]), self.folds.train, len(self.weights)
+        n, train, sets = self.system.n, self.folds.train, len(self.root_weights)
         if train is None and sets == 1:  # which is asked for where it is made
             return
         own = [np.arange(n) if group.rows is None else group.rows for group in self.groups]
@@ -153,8 +142,8 @@ class DualObjective:
         else:
             sizes = [int(np.isin(t, rows).sum()) for rows in own for t in train]
         require(
-            np.dtype(self.rows.dtype).itemsize * (sum(m**2 for m in sizes) + 2 * max(sizes) ** 2),
-            self.budget,
+            self.system.dtype.itemsize * (sum(m**2 for m in sizes) + 2 * max(sizes) ** 2),
+            self.system.budget,
             what=f"Cross-validation on {len(self.folds)} training sets that are not the rows "
             "outside a fold, or have their own class weights,",
             advice="Use a number of folds as cv, fewer splits, or raise memory_budget.",
@@ -169,10 +158,11 @@ class DualPoint:
     --------
     >>> import numpy as np
     >>> from lssvm.kernels import RBF
+    >>> from lssvm.solvers import DualSystem
     >>> from lssvm.tuning import DualObjective, Group, SquaredError, Truth, content_folds
     >>> X = np.linspace(0, 6, 30)[:, None]
-    >>> point = DualObjective(RBF, X, X, Truth(np.sin(X)), content_folds(X, 5), SquaredError(),
-    ...                       [Group(np.array([0]))]).at(1.0)
+    >>> point = DualObjective(RBF, DualSystem(RBF(), X, X, C=1.0), Truth(np.sin(X)),
+    ...                       content_folds(X, 5), SquaredError(), [Group(np.array([0]))]).at(1.0)
     >>> [p.shape for p in point.predictions(np.array([1.0, 10.0]))][0]
     (2, 6, 1)
     """
@@ -221,7 +211,7 @@ class DualPoint:
         for part in self.parts:
             if isinstance(part, _Complementary) and len(C) > 1:
                 _ = part.state
-        return self.objective.judge.losses_in_passes(self._predict, C, self.objective.budget)
+        return self.objective.judge.losses_in_passes(self._predict, C, self.objective.system.budget)
 
 
 @dataclass(frozen=True)

@@ -94,15 +94,16 @@ class FoldTargets:
             fold[v] = found[key]
         return cls(tables, fold, labels, sample_weight, task.fisher, task.balanced)
 
-    def weights(self) -> list[tuple[IntArray, FloatArray | None]]:
-        """Return the folds that share their weights, and these weights (n,)."""
+    def root_weights(self) -> list[tuple[IntArray, FloatArray | None]]:
+        """Return the folds that share their weights, and the roots (n,) of these."""
         same: dict[bytes, list[int]] = {}
         for v, i in enumerate(self.fold):
             same.setdefault(self.tables[i].factors.tobytes(), []).append(v)
-        return [(np.array(v), self._weight(self.tables[self.fold[v[0]]])) for v in same.values()]
-
-    def _weight(self, table: ClassTable) -> FloatArray | None:
-        return times(self.sample_weight, table.row_factors(self.labels))
+        own = np.ones(len(self.labels)) if self.sample_weight is None else self.sample_weight
+        return [
+            (np.array(v), np.sqrt(own * self.tables[self.fold[v[0]]].factors[self.labels]))
+            for v in same.values()
+        ]
 
     def restricted(self, folds: IntArray, rows: IntArray, columns: IntArray) -> FoldTargets:
         """Return the same for some folds, rows and problems."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
-from lssvm._core.namespace import Array
 from lssvm.criteria.base import Losses
 from lssvm.criteria.fold_targets import Group
 from lssvm.criteria.noise import noise_variance
@@ -29,14 +28,11 @@ class SpectralObjective:
         kernels at one C.
     kernel : callable
         From gamma to a `Kernel`.
-    rows, basis : array of shape (n, d)
-        As in `lssvm.solvers.DualSystem`.
+    system : DualSystem
+        Rows, weights, budget, threads and bias; its kernel and C are not used.
     Y : array of shape (n, k)
         Targets of all problems.
     groups : sequence of Group
-    weight : array of shape (n,) or None, default=None
-    budget, threads : int
-    bias : bool, default=True
     solver : CirculantSolver or None, default=None
         Replace the kernel matrix by a circulant one.
 
@@ -54,9 +50,11 @@ class SpectralObjective:
     --------
     >>> import numpy as np
     >>> from lssvm.kernels import RBF
+    >>> from lssvm.solvers import DualSystem
     >>> from lssvm.tuning import Group, SpectralObjective
     >>> X = np.linspace(0, 6, 40)[:, None]
-    >>> objective = SpectralObjective("evidence", RBF, X, X, np.sin(X), [Group(np.array([0]))])
+    >>> system = DualSystem(RBF(), X, X, C=1.0)
+    >>> objective = SpectralObjective("evidence", RBF, system, np.sin(X), [Group(np.array([0]))])
     >>> losses = objective.at(1.0).losses(np.array([1e-3, 1e3]))
     >>> bool(losses.mean[1] < losses.mean[0])
     True
@@ -64,29 +62,21 @@ class SpectralObjective:
 
     name: str
     kernel: Callable[[float | None], Kernel]
-    rows: Array
-    basis: Array
+    system: DualSystem
     Y: FloatArray
     groups: Sequence[Group]
-    weight: FloatArray | None = None
-    budget: int = 2**31
-    threads: int = 1
-    bias: bool = True
     solver: CirculantSolver | None = None
 
     def at(self, gamma: float | None) -> SpectralPoint:
         """Decompose the kernel matrix of every group at ``gamma``."""
         kernel = self.kernel(gamma)
-        root = None if self.weight is None else np.sqrt(self.weight)
-        whole = DualSystem(
-            kernel, self.rows, self.basis, 1.0, root, self.budget, self.threads, self.bias
-        )
+        whole = replace(self.system, kernel=kernel)
         spectra = []
         for i, group in enumerate(self.groups):
             Y = self._targets(group)
             if self.solver is not None:
                 matrix = Circulant.of(kernel, self.lattices[i], self.solver.wrap)
-                spectra.append(Spectrum.of_circulant(matrix, Y, self.bias))
+                spectra.append(Spectrum.of_circulant(matrix, Y, whole.bias))
             else:
                 system = whole if group.rows is None else whole.subset(group.rows)
                 state = eigen_state(system)
@@ -99,7 +89,7 @@ class SpectralObjective:
         assert self.solver is not None
         return [
             lay_rows(
-                self.rows if group.rows is None else self.rows[group.rows],
+                self.system.rows[self._rows(group)],
                 levels=self.solver.levels,
                 layout=self.solver.layout,
             )
@@ -112,22 +102,23 @@ class SpectralObjective:
         if self.name != "rk":
             return [None] * len(self.groups)
         return [
-            noise_variance(self.rows[rows], self._targets(group), self._weights(rows))
+            noise_variance(self.system.rows[rows], self._targets(group), self._weights(rows))
             for group in self.groups
             for rows in [self._rows(group)]
         ]
 
     def _rows(self, group: Group) -> IntArray:
-        return np.arange(self.rows.shape[0]) if group.rows is None else group.rows
+        return np.arange(self.system.n) if group.rows is None else group.rows
 
     def _weights(self, rows: IntArray) -> FloatArray | None:
-        return None if self.weight is None else self.weight[rows]
+        root = self.system.root_weight
+        return None if root is None else root[rows] ** 2
 
     def _targets(self, group: Group) -> FloatArray:
         """Return a group's targets without their mean, which the bias takes up."""
         rows = self._rows(group)
         Y = np.asarray(self.Y[np.ix_(rows, group.columns)], dtype=np.float64)
-        return Y - np.average(Y, axis=0, weights=self._weights(rows)) if self.bias else Y
+        return Y - np.average(Y, axis=0, weights=self._weights(rows)) if self.system.bias else Y
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,8 @@ class ArrowReader:
         Columns of the features; None: all but those of target and weight.
     csv : CsvOptions
         How CSV files are read.
+    skip : bool, default=False
+        Leave out rows without a target, in place of an error.
     """
 
     files: Sequence[str]
@@ -60,6 +62,7 @@ class ArrowReader:
     weight: str | None
     columns: tuple[str, ...] | None
     csv: CsvOptions = field(default_factory=CsvOptions)
+    skip: bool = False
 
     @cached_property
     def schema(self) -> Schema:
@@ -93,7 +96,16 @@ class ArrowReader:
     def _count(self, file: str) -> int:
         data = self._open(file)
         self._check(data, file)
+        if self.skip and self.target:
+            batches = data.batches(list(self.target), 65_536)
+            return int(self._guard(file, lambda: sum(self._known(b).sum() for b in batches)))
         return int(self._guard(file, data.count))
+
+    def _known(self, batch: Any) -> NDArray[np.bool_]:
+        """Return which rows of a batch have a target."""
+        missing = [batch.column(name).is_null(nan_is_null=True) for name in self.target]
+        known: NDArray[np.bool_] = ~np.any([np.asarray(column) for column in missing], axis=0)
+        return known
 
     def blocks(self, batch_rows: int) -> Iterator[RawBlock]:
         """Yield the rows of all files in order."""
@@ -103,9 +115,14 @@ class ArrowReader:
             self._check(data, file)
             inside = 0
             for batch in self._batches(data, file, batch_rows):
-                block = self._block(batch, start, file, inside)
-                start, inside = start + len(block), inside + len(block)
-                yield block
+                batch_size = batch.num_rows
+                rows = np.arange(batch.num_rows)
+                if self.skip and self.target:
+                    rows = rows[self._known(batch)]
+                    batch = batch.take(rows) if len(rows) < batch.num_rows else batch
+                if len(rows):
+                    yield self._block(batch, start, file, inside, rows)
+                start, inside = start + len(rows), inside + batch_size
             if inside == 0:
                 raise InvalidInputError(f"{file} is empty: it has no rows. Remove it.")
 
@@ -181,7 +198,9 @@ class ArrowReader:
                 return f" in column {name!r}"
         return ""
 
-    def _block(self, batch: Any, start: int, file: str, inside: int) -> RawBlock:
+    def _block(
+        self, batch: Any, start: int, file: str, inside: int, rows: NDArray[np.intp]
+    ) -> RawBlock:
         target = [
             _target(batch.column(name), name, file, inside) if name in batch.schema.names else None
             for name in self.target
@@ -194,8 +213,13 @@ class ArrowReader:
             None if not target else target[0] if len(target) == 1 else np.column_stack(target),  # type: ignore[arg-type]
             weight,
             start,
-            ((0, file, inside),),
+            tuple((int(i), file, inside + int(rows[i])) for i in _run_starts(rows)),
         )
+
+
+def _run_starts(rows: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return where a new run of consecutive rows begins."""
+    return np.flatnonzero(np.append(True, np.diff(rows) != 1))
 
 
 class _Parquet:

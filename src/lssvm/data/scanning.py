@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lssvm._core.errors import InvalidInputError
 from lssvm.data.arrow import ArrowReader
@@ -129,7 +130,9 @@ class Scan:
             return task_resources(budget, self.reader.client), 1
         return budget, threads
 
-    def split(self, share: float, *, seed: int = 0) -> tuple[Scan, Scan]:
+    def split(
+        self, share: float, *, seed: int = 0, rows: NDArray[np.bool_] | None = None
+    ) -> tuple[Scan, Scan]:
         """Return two scans: most rows, and a share of them that is held out.
 
         Parameters
@@ -137,6 +140,8 @@ class Scan:
         share : float
             Of the rows in the second scan, between 0 and 1.
         seed : int, default=0
+        rows : bool array of shape (n_rows,) or None, default=None
+            Which rows are held out; None: by the hash.
 
         Returns
         -------
@@ -160,7 +165,7 @@ class Scan:
                 "Rows on a cluster cannot be split by position: split the Dask collection "
                 "(random_split), or hold out some of the files."
             )
-        parts = [PartReader(self.reader, float(share), seed, held) for held in (False, True)]
+        parts = [PartReader(self.reader, float(share), seed, held, rows) for held in (False, True)]
         return replace(self, reader=parts[0]), replace(self, reader=parts[1])
 
     def select(

@@ -20,7 +20,7 @@ _COUNT_ROWS = 2**20
 
 @dataclass(frozen=True, eq=False)
 class PartReader:
-    """Rows of another reader, by a seeded hash of their position.
+    """Rows of another reader, by a list of them or a seeded hash of their position.
 
     Parameters
     ----------
@@ -30,6 +30,8 @@ class PartReader:
     seed : int
     held_out : bool
         Whether the rows are those held out, or the others.
+    rows : bool array of shape (n,) or None, default=None
+        Which rows are held out, in place of the hash.
 
     Examples
     --------
@@ -44,6 +46,7 @@ class PartReader:
     share: float
     seed: int
     held_out: bool
+    rows: NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         if not 0.0 < self.share < 1.0:
@@ -75,5 +78,9 @@ class PartReader:
 
     def _own(self, positions: NDArray[np.intp]) -> NDArray[np.bool_]:
         limit = np.uint64(int(self.share * 2.0**53) << 11)
-        held: NDArray[np.bool_] = hash_positions(positions, self.seed + _SALT) < limit
+        held: NDArray[np.bool_] = (
+            hash_positions(positions, self.seed + _SALT) < limit
+            if self.rows is None
+            else self.rows[positions]
+        )
         return held if self.held_out else ~held

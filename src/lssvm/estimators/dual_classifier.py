@@ -8,7 +8,8 @@ from lssvm._core.random import RandomState
 from lssvm.estimators.base import KernelClassifier
 from lssvm.estimators.callbacks import listen, reports
 from lssvm.estimators.opening import open_classes, refuse_scan
-from lssvm.recipes.dual import DualSettings, fit_dual
+from lssvm.recipes.dual import fit_dual
+from lssvm.recipes.dual_settings import DualSettings
 
 
 class LSSVC(KernelClassifier):
@@ -61,7 +62,8 @@ class LSSVC(KernelClassifier):
         Folds for tuning and pruning. A number assigns rows by content (equal rows share a fold),
         stratified by class; a splitter is used as it is.
     search : {"path", "grid", "shrinking", "csa", "circulant"} or search object, default="path"
-        How (C, gamma) are searched; see `lssvm.tuning`.
+        How (C, gamma) are searched; see `lssvm.tuning`. ``PathSearch(checkpoint="file")`` goes on
+        where a stopped fit was.
     scoring : str, callable or None, default=None
         Any scikit-learn scorer of labels or decision values, whose best value is taken; it is
         given the sample weights, not the class weights. None is the accuracy under both weights,

@@ -8,7 +8,8 @@ from lssvm._core.random import RandomState
 from lssvm.estimators.base import KernelRegressor
 from lssvm.estimators.callbacks import listen, reports
 from lssvm.estimators.opening import open_numbers, refuse_scan
-from lssvm.recipes.dual import DualSettings, fit_dual
+from lssvm.recipes.dual import fit_dual
+from lssvm.recipes.dual_settings import DualSettings
 
 
 class LSSVR(KernelRegressor):
@@ -56,7 +57,8 @@ class LSSVR(KernelRegressor):
         Folds for tuning and pruning. A number assigns rows by content (equal rows share a fold);
         a splitter is used as it is.
     search : {"path", "grid", "shrinking", "csa", "circulant"} or search object, default="path"
-        How (C, gamma) are searched; see `lssvm.tuning`.
+        How (C, gamma) are searched; see `lssvm.tuning`. ``PathSearch(checkpoint="file")`` goes on
+        where a stopped fit was.
     scoring : str, callable or None, default=None
         Any scikit-learn scorer; None is the mean squared error, for a robust loss the mean
         absolute error. "press", "gcv", "rk" and "evidence" are criteria without folds, see

@@ -27,6 +27,8 @@ from lssvm.onnx.graph import (
 from lssvm.onnx.model_nodes import add_outputs
 from lssvm.onnx.pipelines import convert_whole, final_model, open_transformers, split_pipeline
 from lssvm.onnx.series_nodes import add_step, series_inputs
+from lssvm.onnx.table_nodes import open_table
+from lssvm.preparation import TablePreparation
 
 _IR_VERSION = 8
 _LIMIT = 2**31 - 2**20  # more than 2 GiB cannot be one file
@@ -72,7 +74,9 @@ def to_onnx(
     -----
     *Inputs*: ``X`` of shape (rows, d); for models that were fitted to a scan with columns to
     prepare, one input of shape (rows, 1) for each raw column under its own name, numbers as
-    ``dtype`` (NaN is missing) and text as strings. `NARX`: ``history`` of shape
+    ``dtype`` (NaN is missing) and text as strings; for a pipeline of `TablePreparation` and a
+    model the same for each column that is used, with booleans as 0 and 1, durations in days and
+    dates as days since 1970, in float64. `NARX`: ``history`` of shape
     (rows, lags + differencing), the newest value last, and ``inputs`` of shape
     (rows, exog_lags + 1, d) where it has such, the time that is predicted last.
 
@@ -83,8 +87,8 @@ def to_onnx(
     of a column gets an underscore at its end.
 
     The operators are those of the domain ai.onnx, version 18, and for columns of text
-    OneHotEncoder of ai.onnx.ml, version 3. A run takes n m (d + k) operations and n m numbers of
-    memory for n rows and m support vectors: run many rows in parts.
+    OneHotEncoder or LabelEncoder of ai.onnx.ml, version 3. A run takes n m (d + k) operations and
+    n m numbers of memory for n rows and m support vectors: run many rows in parts.
 
     What the models refuse with an error has no such answer here: an infinite number, and NaN where
     the model does not impute, give scores of NaN.
@@ -120,7 +124,7 @@ def to_onnx(
             raise InvalidInputError("X= is for pipelines of scikit-learn: leave it out.")
         graph, inputs, outputs = _own_graph(last, np.dtype(dtype), probabilities, interval, missing)
     else:
-        graph, inputs, features = open_transformers(transformers, model, X, dtype)
+        graph, inputs, features = _open_pipeline(transformers, model, X, dtype, missing)
         outputs = add_outputs(graph, last, features, probabilities, interval)
     if graph.n_bytes > _LIMIT:
         raise InvalidInputError(
@@ -146,7 +150,8 @@ def to_onnx(
         opset_imports=[helper.make_opsetid("", OPSET), helper.make_opsetid(ML, ML_OPSET)],
         ir_version=_IR_VERSION,
     )
-    _describe(proto, last, {"missing_string": missing} if hasattr(last, "preparation_") else {})
+    texts = any(value.kind == element_type(object) for value in inputs) and X is None
+    _describe(proto, last, {"missing_string": missing} if texts else {})
     onnx.checker.check_model(proto)
     return proto
 
@@ -233,6 +238,24 @@ def _own_graph(
     graph = ModelGraph(dtype, taken=[value.name for value in inputs])
     features = add_preparation(graph, ready, inputs, missing)
     return graph, inputs, add_outputs(graph, model, features, probabilities, interval)
+
+
+def _open_pipeline(
+    transformers: Any, model: Any, X: Any, dtype: str, missing: str
+) -> tuple[ModelGraph, list[Value], str]:
+    """Return graph, inputs and features of what stands before the model."""
+    steps = [step for _, step in transformers.steps]
+    if not any(isinstance(step, TablePreparation) for step in steps):
+        return open_transformers(transformers, model, X, dtype)
+    if len(steps) > 1:
+        raise InvalidInputError(
+            "A pipeline with TablePreparation can be exported where it is the only transformer, "
+            f"but there are {[type(step).__name__ for step in steps]}."
+        )
+    if X is not None:
+        raise InvalidInputError("TablePreparation knows its columns: leave X= out.")
+    check_is_fitted(steps[0])
+    return open_table(steps[0].prepared_, np.dtype(dtype), missing)
 
 
 def _check_contains_ours(model: Any) -> None:

@@ -16,7 +16,7 @@ OPSET = 18
 """Version of the standard operators that `to_onnx` uses."""
 
 ML_OPSET = 3
-"""Version of the operators ai.onnx.ml, of which `to_onnx` uses OneHotEncoder (for text) alone."""
+"""Version of the operators ai.onnx.ml; `to_onnx` uses OneHotEncoder and LabelEncoder, for text."""
 
 ML = "ai.onnx.ml"
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.plots.canvas import COLOURS, MARKERS, axes, pyplot
+from lssvm.plots.canvas import COLOURS, MARKERS, Display
 from lssvm.plots.fitted import (
-    FloatArray,
+    Estimator,
     class_positions,
-    fitted_model,
     require,
     support_magnitudes,
 )
@@ -24,7 +25,8 @@ TARGET_LINE: dict[str, Any] = {"linewidth": 0.8, "linestyle": "dashed"}
 HOLLOW: dict[str, Any] = {"facecolors": "none", "edgecolors": "black"}
 
 
-class BoundaryDisplay:
+@dataclass(kw_only=True, eq=False, repr=False)
+class BoundaryDisplay(Display):
     r"""Decision regions of a classifier over two features, with the training rows.
 
     The area of a disk is proportional to the support value :math:`|\alpha_k|` of its row
@@ -91,51 +93,41 @@ class BoundaryDisplay:
     ['a', 'b']
     """
 
-    def __init__(
-        self,
-        *,
-        grid: tuple[FloatArray, FloatArray],
-        scores: FloatArray,
-        points: FloatArray,
-        labels: NDArray[np.intp],
-        classes: NDArray[Any],
-        support: NDArray[np.intp],
-        magnitudes: FloatArray,
-        names: tuple[str, str],
-    ) -> None:
-        self.grid = grid
-        self.scores = scores
-        self.points = points
-        self.labels = labels
-        self.classes = classes
-        self.support = support
-        self.magnitudes = magnitudes
-        self.names = names
+    grid: tuple[FloatArray, FloatArray]
+    scores: FloatArray
+    points: FloatArray
+    labels: NDArray[np.intp]
+    classes: NDArray[Any]
+    support: NDArray[np.intp]
+    magnitudes: FloatArray
+    names: tuple[str, str]
 
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
-        X: Any,
-        y: ArrayLike,
+        model: Estimator,
+        X: Any = None,
+        y: ArrayLike | None = None,
         *,
+        ax: Any = None,
         features: tuple[int | str, int | str] | None = None,
         grid_resolution: int = 200,
         max_size: float = 150.0,
         legend: bool = True,
-        ax: Any = None,
     ) -> BoundaryDisplay:
         """Draw the decision regions of a fitted classifier.
 
         Parameters
         ----------
-        estimator : object
+        model : Estimator
             A fitted classifier with ``decision_function``, ``classes_``, ``support_`` and
             ``dual_coef_`` (scikit-learn's SVC is one too), or a pipeline that ends in one.
         X : array-like or DataFrame of shape (n, d)
-            The rows the estimator was fitted on.
+            The rows the model was fitted on.
         y : array-like of shape (n,)
             Their classes.
+        ax : matplotlib.axes.Axes or None, default=None
+            Where to draw; None: a new figure.
         features : (int or str, int or str) or None, default=None
             The two features of the plane, by position or, for a DataFrame, by name. The other ones
             are held at their means over X, so the regions are those of one slice, while the rows
@@ -147,8 +139,6 @@ class BoundaryDisplay:
         legend : bool, default=True
             Whether to put a legend beside the axes; a figure with ``layout="constrained"`` makes
             room for it.
-        ax : matplotlib.axes.Axes or None, default=None
-            Where to draw; None: a new figure.
 
         Returns
         -------
@@ -157,32 +147,31 @@ class BoundaryDisplay:
         Raises
         ------
         sklearn.exceptions.NotFittedError
-            If the estimator is not fitted.
+            If the model is not fitted.
         InvalidInputError
             If it is no classifier with support values, or X and y are not its training data.
         """
-        pyplot(f"{cls.__name__}.from_estimator")
-        model = fitted_model(estimator)
-        require(model, ("decision_function", "classes_"), "a decision boundary")
-        if isinstance(kernel := getattr(model, "kernel", None), str) and kernel == "precomputed":
+        last = cls.fitted(model, X=X, y=y)
+        require(last, ("decision_function", "classes_"), "a decision boundary")
+        if isinstance(kernel := getattr(last, "kernel", None), str) and kernel == "precomputed":
             raise InvalidInputError(
-                f"{type(model).__name__} has a precomputed kernel, whose value at the points of a "
+                f"{type(last).__name__} has a precomputed kernel, whose value at the points of a "
                 "grid is not known: fit it with a kernel that is a function of the features."
             )
-        magnitudes = support_magnitudes(model)
+        magnitudes = support_magnitudes(last)
         plane = Plane.of(X, features, grid_resolution)
-        support = np.asarray(model.support_, dtype=np.intp)
+        support = np.asarray(last.support_, dtype=np.intp)
         if support.max() >= len(plane.points):
             raise InvalidInputError(
                 f"X has {len(plane.points)} rows, but row {support.max()} is a support vector of "
-                f"{type(model).__name__}: give the X and y it was fitted on."
+                f"{type(last).__name__}: give the X and y it was fitted on."
             )
-        classes = np.asarray(model.classes_)
+        classes, decide = np.asarray(last.classes_), model.decision_function  # type: ignore[attr-defined]
         display = cls(
             grid=plane.grid,
-            scores=class_scores(estimator.decision_function(plane.rows), plane.grid[0].shape),
+            scores=class_scores(decide(plane.rows), plane.grid[0].shape),
             points=plane.points,
-            labels=class_positions(y, classes, len(plane.points)),
+            labels=class_positions(np.asarray(y), classes, len(plane.points)),
             classes=classes,
             support=support,
             magnitudes=magnitudes,
@@ -209,8 +198,7 @@ class BoundaryDisplay:
         -------
         BoundaryDisplay
         """
-        ax = axes(f"{type(self).__name__}.plot", ax, (7.2, 4.8))
-        self.ax_, self.figure_ = ax, ax.figure
+        ax = self.open(ax, (7.2, 4.8), frame=True)
         self._draw_regions()
         largest = float(self.magnitudes.max())
         area_per_value = max_size / largest if largest > 0 else 0.0
@@ -283,9 +271,7 @@ class BoundaryDisplay:
             for value in MaxNLocator(3).tick_values(0.0, largest)
             if 0 < value <= largest
         ]
-        return self.ax_.legend(
-            handles=handles, loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False
-        )
+        return self.legend_beside(handles=handles)
 
 
 def _class_style(c: int) -> dict[str, Any]:

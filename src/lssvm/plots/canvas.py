@@ -1,10 +1,11 @@
-"""What all pictures share: matplotlib itself, axes, colours, markers and dashes."""
+"""What all pictures share: matplotlib itself, axes, legends, colours, markers and dashes."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from lssvm._core.errors import MissingDependencyError
+from lssvm._core.errors import InvalidInputError, MissingDependencyError
+from lssvm.plots.fitted import Estimator, fitted_model
 
 # Okabe and Ito's colours for readers with any kind of colour vision, the pale yellow left out.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#666666")
@@ -61,3 +62,53 @@ def axes(caller: str, ax: Any, figsize: tuple[float, float]) -> Any:
     if ax is None:
         _, ax = plt.subplots(figsize=figsize, layout="constrained")
     return ax
+
+
+class Display:
+    """Where a picture was drawn, and how every picture begins and ends.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+    legend_ : matplotlib.legend.Legend or None
+    """
+
+    ax_: Any
+    figure_: Any
+    legend_: Any = None
+
+    @classmethod
+    def fitted(cls, model: Estimator, **given: Any) -> Any:
+        """Return the fitted model, or raise where it, matplotlib or the data are missing."""
+        pyplot(f"{cls.__name__}.from_estimator")
+        missing = [name for name, value in given.items() if value is None]
+        if missing:
+            raise InvalidInputError(
+                f"{cls.__name__}.from_estimator needs {' and '.join(given)}, the data of the fit: "
+                f"{' and '.join(missing)} did not come."
+            )
+        return fitted_model(model)
+
+    def open(self, ax: Any, figsize: tuple[float, float], frame: bool = False) -> Any:
+        """Return the axes to draw on, without the upper and the right line unless ``frame``."""
+        self.ax_ = axes(f"{type(self).__name__}.plot", ax, figsize)
+        self.figure_ = self.ax_.figure
+        if not frame:
+            self.ax_.spines[["top", "right"]].set_visible(False)
+        return self.ax_
+
+    def legend_beside(self, **options: Any) -> Any:
+        """Return a legend to the right of the axes."""
+        return self.ax_.legend(
+            loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, **options
+        )
+
+    def legend_above(self, **options: Any) -> Any:
+        """Return a legend above the axes, in three columns."""
+        place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}
+        return self.ax_.legend(ncols=3, frameon=False, fontsize="small", **place, **options)
+
+
+def line_style(i: int) -> dict[str, Any]:
+    """Return colour and dash of the i-th of several lines on the same axes."""
+    return {"color": COLOURS[i % len(COLOURS)], "linestyle": DASHES[i % len(DASHES)]}

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.plots.canvas import COLOURS, DASHES, axes, pyplot
-from lssvm.plots.fitted import FloatArray, fitted_model, require
+from lssvm.plots.canvas import Display, line_style
+from lssvm.plots.fitted import Estimator, require
 
 
-class EntropyTraceDisplay:
+class EntropyTraceDisplay(Display):
     """Quadratic Renyi entropy of the working set after every exchange of a prototype.
 
     The curve rises from the entropy of a random set and becomes flat when exchanges gain little
@@ -77,19 +78,27 @@ class EntropyTraceDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, *, name: str | None = None, ax: Any = None
+        cls,
+        model: Estimator,
+        X: Any = None,
+        y: Any = None,
+        *,
+        ax: Any = None,
+        name: str | None = None,
     ) -> EntropyTraceDisplay:
         """Draw the trace of a fitted fixed-size model.
 
         Parameters
         ----------
-        estimator : object
+        model : Estimator
             A fitted ``FixedSizeLSSVC`` or ``FixedSizeLSSVR`` that selected its prototypes by
             entropy, or a pipeline that ends in one.
-        name : str or None, default=None
-            Name in the legend; None: that of the class.
+        X, y : array-like or None, default=None
+            Not needed: the model has its own record. Taken so that all displays are called alike.
         ax : matplotlib.axes.Axes or None, default=None
             Where to draw, such as ``ax_`` of another display; None: a new figure.
+        name : str or None, default=None
+            Name in the legend; None: that of the class.
 
         Returns
         -------
@@ -98,20 +107,19 @@ class EntropyTraceDisplay:
         Raises
         ------
         sklearn.exceptions.NotFittedError
-            If the estimator is not fitted.
+            If the model is not fitted.
         InvalidInputError
             If its prototypes were not selected by entropy.
         """
-        pyplot(f"{cls.__name__}.from_estimator")
-        model = fitted_model(estimator)
-        require(model, ("selection_",), "an entropy trace")
-        selection = model.selection_
+        last = cls.fitted(model)
+        require(last, ("selection_",), "an entropy trace")
+        selection = last.selection_
         if selection is None or selection.entropy_trace.size == 0:
             raise InvalidInputError(
-                f"{type(model).__name__} did not select its prototypes by entropy, so there is no "
+                f"{type(last).__name__} did not select its prototypes by entropy, so there is no "
                 'trace: fit it with selection="renyi" and fewer prototypes than there are rows.'
             )
-        own = name or type(model).__name__
+        own = name or type(last).__name__
         return cls(selection.entropy_trace, n_trials=selection.n_trials, name=own).plot(ax)
 
     def plot(self, ax: Any = None) -> EntropyTraceDisplay:
@@ -126,23 +134,20 @@ class EntropyTraceDisplay:
         -------
         EntropyTraceDisplay
         """
-        ax = axes(f"{type(self).__name__}.plot", ax, (6.0, 4.0))
+        ax = self.open(ax, (6.0, 4.0))
         drawn = len(ax.lines)  # traces that are there already
         swaps = self.trace.size - 1
         trials = "" if self.n_trials is None else f" in {self.n_trials:,} trials"
         (self.line_,) = ax.plot(
             np.arange(self.trace.size),
             self.trace,
-            color=COLOURS[drawn % len(COLOURS)],
-            linestyle=DASHES[drawn % len(DASHES)],
             linewidth=1.8,
             marker="o" if swaps == 0 else "",
             label=f"{self.name}: {swaps:,} exchanges{trials}",
+            **line_style(drawn),
         )
         ax.set_xlabel("exchanges of a prototype")
         ax.set_ylabel("quadratic Renyi entropy (nats)")
         ax.set_xlim(left=0, auto=True)  # auto: the next trace may need more room
-        ax.spines[["top", "right"]].set_visible(False)
         self.legend_ = ax.legend(loc="lower right", frameon=False)
-        self.ax_, self.figure_ = ax, ax.figure
         return self

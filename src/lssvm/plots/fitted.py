@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +13,28 @@ from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
 
 
-def fitted_model(estimator: Any) -> Any:
+class Estimator(Protocol):
+    """A model of lssvm or scikit-learn, or a pipeline that ends in one."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters."""
+
+
+class SupportModel(Protocol):
+    """A fitted model with support vectors."""
+
+    support_: Any
+    dual_coef_: Any
+
+
+class Predictor(Estimator, Protocol):
+    """A fitted model that predicts."""
+
+    def predict(self, X: Any) -> Any:
+        """Return the predictions of rows."""
+
+
+def fitted_model(estimator: Estimator) -> Any:
     """Return the fitted model: the estimator itself, or the last step of a pipeline.
 
     Raises
@@ -36,7 +57,7 @@ def fitted_model(estimator: Any) -> Any:
     return model
 
 
-def require(model: Any, names: tuple[str, ...], purpose: str) -> None:
+def require(model: object, names: tuple[str, ...], purpose: str) -> None:
     """Raise an error that names the attributes a model lacks for a purpose.
 
     Examples
@@ -52,7 +73,7 @@ def require(model: Any, names: tuple[str, ...], purpose: str) -> None:
         )
 
 
-def support_magnitudes(model: Any) -> FloatArray:
+def support_magnitudes(model: SupportModel) -> FloatArray:
     r"""Return the magnitude of the coefficient of every support vector.
 
     Parameters

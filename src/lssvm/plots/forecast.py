@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.plots.canvas import COLOURS, axes, pyplot
-from lssvm.plots.fitted import FloatArray
+from lssvm.plots.canvas import COLOURS, Display
+from lssvm.plots.fitted import Estimator, require
 
 
-class ForecastDisplay:
+class ForecastDisplay(Display):
     """A free-run forecast as in [Suykens2002, Fig. 3.6]: truth solid, forecast dashed.
 
     Parameters
@@ -55,7 +56,7 @@ class ForecastDisplay:
     >>> from lssvm.plots import ForecastDisplay
     >>> y = np.sin(0.3 * np.arange(120))
     >>> model = NARX(LSSVR(100.0), lags=4).fit(y[:100])
-    >>> display = ForecastDisplay.from_estimator(model, 20, truth=y[100:], past=y[80:100])
+    >>> display = ForecastDisplay.from_estimator(model, y=y[100:], past=y[80:100])
     >>> [text.get_text() for text in display.legend_.get_texts()]
     ['past', 'truth', 'forecast', '95 % interval']
     """
@@ -85,55 +86,63 @@ class ForecastDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
-        steps: int,
-        X_future: Any = None,
+        model: Estimator,
+        X: Any = None,
+        y: ArrayLike | None = None,
         *,
-        truth: ArrayLike | None = None,
+        ax: Any = None,
+        steps: int | None = None,
         past: ArrayLike | None = None,
         coverage: float | None = 0.95,
         history: Any = None,
         X_history: Any = None,
-        ax: Any = None,
     ) -> ForecastDisplay:
         """Forecast and draw.
 
         Parameters
         ----------
-        estimator : NARX
+        model : NARX
             A fitted model; one that was trained on several series needs a ``history``.
-        steps : int
-            How many values are forecast.
-        X_future : array-like of shape (steps, d) or None, default=None
+        X : array-like of shape (steps, d) or None, default=None
             Inputs of the times that are forecast.
-        truth : array-like of shape (t,) or None, default=None
+        y : array-like of shape (t,) or None, default=None
             What really followed.
+        ax : matplotlib.axes.Axes or None, default=None
+            Where to draw; None: a new figure.
+        steps : int or None, default=None
+            How many values are forecast; None: as many as X or y has.
         past : array-like of shape (p,) or None, default=None
             Values before the first step that are to be drawn.
         coverage : float or None, default=0.95
             Coverage of the band; None: no band.
         history, X_history : array-like or None, default=None
             The series that is continued, in place of the training series; see `NARX.forecast`.
-        ax : matplotlib.axes.Axes or None, default=None
-            Where to draw; None: a new figure.
 
         Returns
         -------
         ForecastDisplay
         """
-        pyplot(f"{cls.__name__}.from_estimator")
+        last = cls.fitted(model)
+        require(last, ("forecast",), "a picture of a forecast")
+        if steps is None:
+            known = X if X is not None else y
+            if known is None:
+                raise InvalidInputError(
+                    "How far to forecast? Give steps=, or X or y of the future."
+                )
+            steps = len(known)  # type: ignore[arg-type]
         given = {"history": history, "X_history": X_history}
         interval = None
         if coverage is None:
-            values = estimator.forecast(steps, X_future, **given)
+            values = last.forecast(steps, X, **given)
         else:
-            values, interval = estimator.forecast(steps, X_future, True, coverage, **given)
+            values, interval = last.forecast(steps, X, True, coverage, **given)
         if np.ndim(values) != 1:
             raise InvalidInputError(
                 f"The model was trained on {len(values)} series: give the history of the one that "
                 "is to be drawn."
             )
-        display = cls(values, interval=interval, truth=truth, past=past, coverage=coverage)
+        display = cls(values, interval=interval, truth=y, past=past, coverage=coverage)
         return display.plot(ax)
 
     def plot(self, ax: Any = None) -> ForecastDisplay:
@@ -148,7 +157,7 @@ class ForecastDisplay:
         -------
         ForecastDisplay
         """
-        ax = axes(f"{type(self).__name__}.plot", ax, (8.0, 4.0))
+        ax = self.open(ax, (8.0, 4.0))
         steps = np.arange(1, len(self.forecast) + 1)
         self.past_line_ = self.truth_line_ = self.band_ = None
         joint: FloatArray = np.empty(0)  # the last past value, so that lines have no gap
@@ -179,9 +188,7 @@ class ForecastDisplay:
         ax.set_xlabel("step")
         ax.set_ylabel("value")
         ax.margins(x=0.01)
-        ax.spines[["top", "right"]].set_visible(False)
         self.legend_ = ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=4, frameon=False)
-        self.ax_, self.figure_ = ax, ax.figure
         return self
 
 

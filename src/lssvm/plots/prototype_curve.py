@@ -10,9 +10,10 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone, is_classifier
 from sklearn.pipeline import Pipeline
 
+from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.plots.canvas import COLOURS, DASHES, MARKERS, axes, pyplot
-from lssvm.plots.fitted import FloatArray, fitted_model
+from lssvm.plots.canvas import MARKERS, Display, line_style, pyplot
+from lssvm.plots.fitted import Estimator
 
 RATE = "misclassified rows (%)"
 UNEXPLAINED = "$1 - R^2$"
@@ -20,7 +21,7 @@ FULL = "full model"
 MOST_TICKS = 12
 
 
-class PrototypeCurveDisplay:
+class PrototypeCurveDisplay(Display):
     """Error of a fixed-size model against its number of prototypes.
 
     The curve falls and becomes flat: a part of the rows is enough for the error of the full model,
@@ -57,9 +58,8 @@ class PrototypeCurveDisplay:
 
     Notes
     -----
-    The print shows single runs on test rows (`from_test`). With ``n_prototypes="cv"`` the curve is
-    cross-validated and costs nothing more (`from_estimator`); its bars are standard errors of the
-    mean over the folds.
+    The print shows single runs on test rows (``test=``). With ``n_prototypes="cv"`` the curve is
+    cross-validated and costs nothing more; its bars are standard errors of the mean over the folds.
 
     Examples
     --------
@@ -106,25 +106,41 @@ class PrototypeCurveDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
+        model: Estimator,
+        X: Any = None,
+        y: Any = None,
         *,
-        baseline: float | None = None,
-        name: str = "cross-validation",
         ax: Any = None,
+        test: tuple[Any, Any] | None = None,
+        sizes: Sequence[int] = (),
+        random_states: Sequence[int] = (0,),
+        baseline: float | None = None,
+        name: str | None = None,
     ) -> PrototypeCurveDisplay:
-        """Draw the cross-validated errors of a model that chose its number of prototypes.
+        """Draw the errors of a model with every number of prototypes.
 
         Parameters
         ----------
-        estimator : object
-            A ``FixedSizeLSSVC`` or ``FixedSizeLSSVR`` fitted with ``n_prototypes="cv"``, or a
-            pipeline that ends in one.
-        baseline : float or None, default=None
-            Score of the full model by the same measure, drawn as a horizontal line.
-        name : str, default="cross-validation"
-            Name in the legend.
+        model : Estimator
+            A ``FixedSizeLSSVC`` or ``FixedSizeLSSVR``, or a pipeline that ends in one. Without
+            ``test`` it was fitted with ``n_prototypes="cv"``, and its cross-validated errors are
+            drawn. With ``test`` it need not be fitted: it is cloned, and its number of prototypes
+            and its ``random_state`` are replaced.
+        X, y : array-like of shape (n, d) and (n,), or None
+            Training rows, for ``test`` alone.
         ax : matplotlib.axes.Axes or None, default=None
             Where to draw, such as ``ax_`` of another display; None: a new figure.
+        test : (array-like of shape (t, d), array-like of shape (t,)) or None, default=None
+            Test rows and their targets: the model is fitted to X and y with each of the ``sizes``
+            and measured on these.
+        sizes : sequence of int
+            Numbers of prototypes, for ``test``.
+        random_states : sequence of int, default=(0,)
+            One fit for each; several give bars of one standard deviation.
+        baseline : float or None, default=None
+            Score of the full model by the same measure, drawn as a horizontal line.
+        name : str or None, default=None
+            Name in the legend; None: "cross-validation" or "test rows".
 
         Returns
         -------
@@ -133,104 +149,52 @@ class PrototypeCurveDisplay:
         Raises
         ------
         sklearn.exceptions.NotFittedError
-            If the estimator is not fitted.
+            If the model is not fitted, and there is no ``test``.
         InvalidInputError
-            If it was fitted with a given number of prototypes.
+            If it was fitted with a given number of prototypes, or X, y or sizes are missing.
 
         Notes
         -----
         Accuracies are shown as percentages of misclassified rows, minus a loss as the loss, and the
-        scores of a scorer as they are.
+        scores of a scorer as they are. On test rows the error is 1 - ``score``: the misclassified
+        rows in per cent, or 1 - R^2. As many fits as sizes times seeds.
         """
-        pyplot(f"{cls.__name__}.from_estimator")
-        model = fitted_model(estimator)
-        results = getattr(model, "size_results_", None)
-        if results is None:
-            raise InvalidInputError(
-                f"{type(model).__name__} has no size_results_: its number of prototypes was given; "
-                'fit it with n_prototypes="cv", or use from_test, which fits every size.'
-            )
-        scores = np.asarray(results["mean_test_score"])
-        folds = sum(key.startswith("split") for key in model.cv_results_)
-        if is_classifier(model) and model.scoring is None:
-            sign, shift, factor, label = -1.0, 1.0, 100.0, RATE
-        elif (scores <= 0).all():
-            sign, shift, factor, label = -1.0, 0.0, 1.0, "cross-validated loss"
+        if test is not None:
+            values, spread, chosen = _test_scores(model, X, y, test, sizes, random_states)
+            numbers: Any = sizes
+            rate, label = is_classifier(model), UNEXPLAINED
         else:
-            sign, shift, factor, label = 1.0, 0.0, 1.0, "cross-validated score"
+            last = cls.fitted(model)
+            results = getattr(last, "size_results_", None)
+            if results is None:
+                raise InvalidInputError(
+                    f"{type(last).__name__} has no size_results_: its number of prototypes was "
+                    'given; fit it with n_prototypes="cv", or give test= and sizes=, which fits '
+                    "every size."
+                )
+            numbers, chosen = results["n_prototypes"], last.n_prototypes_
+            values = np.asarray(results["mean_test_score"])
+            folds = sum(key.startswith("split") for key in last.cv_results_)
+            spread = np.asarray(results["std_test_score"]) / np.sqrt(folds)
+            rate = is_classifier(last) and last.scoring is None
+            label = "cross-validated loss" if (values <= 0).all() else "cross-validated score"
+
+        def error(score: Any) -> Any:
+            if rate:
+                return 100.0 * (1.0 - score)
+            if label == UNEXPLAINED:
+                return 1.0 - score
+            return -score if label.endswith("loss") else score
+
         display = cls(
-            results["n_prototypes"],
-            factor * (shift + sign * scores),
-            spread=factor * np.asarray(results["std_test_score"]) / np.sqrt(folds),
-            label=label,
-            chosen=model.n_prototypes_,
-            name=name,
+            numbers,
+            error(values),
+            spread=None if spread is None else (100.0 if rate else 1.0) * spread,
+            label=RATE if rate else label,
+            chosen=chosen,
+            name=name or ("cross-validation" if test is None else "test rows"),
         )
-        return display.plot(ax, None if baseline is None else factor * (shift + sign * baseline))
-
-    @classmethod
-    def from_test(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        X_test: Any,
-        y_test: Any,
-        *,
-        sizes: Sequence[int],
-        random_states: Sequence[int] = (0,),
-        baseline: float | None = None,
-        name: str = "test rows",
-        ax: Any = None,
-    ) -> PrototypeCurveDisplay:
-        """Fit a model with every number of prototypes and draw the errors on test rows.
-
-        Parameters
-        ----------
-        estimator : object
-            A ``FixedSizeLSSVC`` or ``FixedSizeLSSVR``, or a pipeline that ends in one. It is
-            cloned; its number of prototypes and its ``random_state`` are replaced.
-        X, y : array-like of shape (n, d) and (n,)
-            Training rows.
-        X_test, y_test : array-like of shape (t, d) and (t,)
-            Test rows.
-        sizes : sequence of int
-            Numbers of prototypes.
-        random_states : sequence of int, default=(0,)
-            One fit for each; several give bars of one standard deviation.
-        baseline : float or None, default=None
-            ``score`` of the full model on the test rows, drawn as a horizontal line.
-        name : str, default="test rows"
-            Name in the legend.
-        ax : matplotlib.axes.Axes or None, default=None
-            Where to draw; None: a new figure.
-
-        Returns
-        -------
-        PrototypeCurveDisplay
-
-        Notes
-        -----
-        The error is 1 - ``score``: the misclassified rows in per cent, or the part of the variance
-        that is left, 1 - R^2. As many fits as sizes times seeds.
-        """
-        pyplot(f"{cls.__name__}.from_test")
-        factor = 100.0 if is_classifier(estimator) else 1.0
-        errors = np.empty((len(sizes), len(random_states)))
-        for i, size in enumerate(sizes):
-            for j, seed in enumerate(random_states):
-                model = clone(estimator)
-                last = model[-1] if isinstance(model, Pipeline) else model
-                last.set_params(n_prototypes=size, random_state=seed)
-                errors[i, j] = factor * (1.0 - model.fit(X, y).score(X_test, y_test))
-        display = cls(
-            sizes,
-            errors.mean(axis=1),
-            spread=errors.std(axis=1, ddof=1) if len(random_states) > 1 else None,
-            label=RATE if is_classifier(estimator) else UNEXPLAINED,
-            name=name,
-        )
-        return display.plot(ax, None if baseline is None else factor * (1.0 - baseline))
+        return display.plot(ax, None if baseline is None else error(baseline))
 
     def plot(self, ax: Any = None, baseline: float | None = None) -> PrototypeCurveDisplay:
         """Draw the curve.
@@ -246,23 +210,22 @@ class PrototypeCurveDisplay:
         -------
         PrototypeCurveDisplay
         """
-        ax = axes(f"{type(self).__name__}.plot", ax, (6.0, 4.0))
+        ax = self.open(ax, (6.0, 4.0))
         from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
 
         drawn = len(ax.containers)  # curves that are there already
-        colour = COLOURS[drawn % len(COLOURS)]
+        style = line_style(drawn)
         bars = ax.errorbar(
             self.sizes,
             self.errors,
             yerr=self.spread,
-            color=colour,
-            linestyle=DASHES[drawn % len(DASHES)],
             linewidth=1.8,
             marker=MARKERS[drawn % len(MARKERS)],
             markersize=5,
             capsize=3,
             elinewidth=0.9,
             label=self.name,
+            **style,
         )
         self.line_ = bars.lines[0]
         self.best_ = None
@@ -271,7 +234,7 @@ class PrototypeCurveDisplay:
             (self.best_,) = ax.plot(
                 self.chosen,
                 self.errors[at],
-                color=colour,
+                color=style["color"],
                 linestyle="none",
                 marker="*",
                 markersize=17,
@@ -290,9 +253,28 @@ class PrototypeCurveDisplay:
         ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
         ax.set_xlabel("number of prototypes")
         ax.set_ylabel(self.label)
-        ax.spines[["top", "right"]].set_visible(False)
-        self.legend_ = ax.legend(
-            loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False, fontsize="small"
-        )
-        self.ax_, self.figure_ = ax, ax.figure
+        self.legend_ = self.legend_above()
         return self
+
+
+def _test_scores(
+    model: Estimator,
+    X: Any,
+    y: Any,
+    test: tuple[Any, Any],
+    sizes: Sequence[int],
+    random_states: Sequence[int],
+) -> tuple[FloatArray, FloatArray | None, None]:
+    """Return mean and deviation of the scores on test rows, fitted once per size and seed."""
+    pyplot("PrototypeCurveDisplay.from_estimator")
+    if X is None or y is None or len(sizes) == 0:
+        raise InvalidInputError("test= needs X and y to fit to, and sizes= to fit with.")
+    scores = np.empty((len(sizes), len(random_states)))
+    for i, size in enumerate(sizes):
+        for j, seed in enumerate(random_states):
+            copy: Any = clone(model)
+            last = copy[-1] if isinstance(copy, Pipeline) else copy
+            last.set_params(n_prototypes=size, random_state=seed)
+            scores[i, j] = copy.fit(X, y).score(*test)
+    several = len(random_states) > 1
+    return scores.mean(axis=1), scores.std(axis=1, ddof=1) if several else None, None

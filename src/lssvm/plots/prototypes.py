@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,10 @@ from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 from sklearn.pipeline import Pipeline
 
+from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.plots.canvas import COLOURS, MARKERS, axes, pyplot
-from lssvm.plots.fitted import FloatArray, class_positions, fitted_model, require
+from lssvm.plots.canvas import COLOURS, MARKERS, Display
+from lssvm.plots.fitted import Estimator, class_positions, require
 from lssvm.plots.plane import Plane
 
 ROW = 9.0  # area of a row, in points squared
@@ -20,7 +22,8 @@ FADED = 0.3  # opacity of the rows
 GREY = COLOURS[-1]
 
 
-class PrototypesDisplay:
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrototypesDisplay(Display):
     """Rows of a data set in the plane, and the prototypes that a fixed-size model chose.
 
     Prototypes of high entropy spread over the region where rows are; random ones follow the density
@@ -79,47 +82,41 @@ class PrototypesDisplay:
     (20, 2)
     """
 
-    def __init__(
-        self,
-        *,
-        points: FloatArray,
-        prototypes: FloatArray,
-        names: tuple[str, str],
-        labels: NDArray[np.intp] | None = None,
-        prototype_labels: NDArray[np.intp] | None = None,
-        classes: NDArray[Any] | None = None,
-        n_rows: int | None = None,
-    ) -> None:
-        self.points = points
-        self.prototypes = prototypes
-        self.names = names
-        self.labels = labels
-        self.prototype_labels = prototype_labels
-        self.classes = classes
-        self.n_rows = len(points) if n_rows is None else n_rows
+    points: FloatArray
+    prototypes: FloatArray
+    names: tuple[str, str]
+    labels: NDArray[np.intp] | None = None
+    prototype_labels: NDArray[np.intp] | None = None
+    classes: NDArray[Any] | None = None
+    n_rows: int | None = None
+
+    def __post_init__(self) -> None:
+        self.n_rows = len(self.points) if self.n_rows is None else self.n_rows
 
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
-        X: Any,
+        model: Estimator,
+        X: Any = None,
         y: Any = None,
         *,
+        ax: Any = None,
         features: tuple[int | str, int | str] | None = None,
         max_rows: int = 3000,
         legend: bool = True,
-        ax: Any = None,
     ) -> PrototypesDisplay:
         """Draw the prototypes of a fitted fixed-size model.
 
         Parameters
         ----------
-        estimator : object
+        model : Estimator
             A fitted ``FixedSizeLSSVC`` or ``FixedSizeLSSVR``, or a pipeline that ends in one.
         X : array-like or DataFrame of shape (n, d)
-            The rows the estimator was fitted on.
+            The rows the model was fitted on.
         y : array-like of shape (n,) or None, default=None
             Their classes, to tell them apart by colour and marker. Not used by a regressor.
+        ax : matplotlib.axes.Axes or None, default=None
+            Where to draw; None: a new figure.
         features : (int or str, int or str) or None, default=None
             The two features of the plane, by position or, for a DataFrame, by name. None: both
             features where there are two, otherwise the first two principal components.
@@ -127,8 +124,6 @@ class PrototypesDisplay:
             Rows that are drawn at most.
         legend : bool, default=True
             Whether to put a legend beside the axes.
-        ax : matplotlib.axes.Axes or None, default=None
-            Where to draw; None: a new figure.
 
         Returns
         -------
@@ -137,27 +132,26 @@ class PrototypesDisplay:
         Raises
         ------
         sklearn.exceptions.NotFittedError
-            If the estimator is not fitted.
+            If the model is not fitted.
         InvalidInputError
             If it has no prototypes, or X and y are not its training data.
         """
-        pyplot(f"{cls.__name__}.from_estimator")
-        model = fitted_model(estimator)
-        require(model, ("prototypes_", "support_"), "a picture of the prototypes")
-        support = np.asarray(model.support_, dtype=np.intp)
+        last = cls.fitted(model, X=X)
+        require(last, ("prototypes_", "support_"), "a picture of the prototypes")
+        support = np.asarray(last.support_, dtype=np.intp)
         if support.size == 0:
             raise InvalidInputError(
-                f"{type(model).__name__} has a linear kernel in closed form, which needs no "
+                f"{type(last).__name__} has a linear kernel in closed form, which needs no "
                 "prototypes: fit it with another kernel to have some."
             )
         n = np.shape(X)[0]
         if support.max() >= n:
             raise InvalidInputError(
                 f"X has {n} rows, but row {support.max()} is a prototype of "
-                f"{type(model).__name__}: give the X it was fitted on."
+                f"{type(last).__name__}: give the X it was fitted on."
             )
-        points, prototypes, names = _plane(estimator, model, X, support, features)
-        classes = getattr(model, "classes_", None)
+        points, prototypes, names = _plane(model, last.prototypes_, X, support, features)
+        classes = getattr(last, "classes_", None)
         labels = None if y is None or classes is None else class_positions(y, classes, n)
         own = None if labels is None else np.where(support >= 0, labels[support], -1)
         if n > max_rows:
@@ -189,8 +183,7 @@ class PrototypesDisplay:
         -------
         PrototypesDisplay
         """
-        ax = axes(f"{type(self).__name__}.plot", ax, (7.2, 4.8))
-        self.ax_, self.figure_ = ax, ax.figure
+        ax = self.open(ax, (7.2, 4.8), frame=True)
         self.points_, self.prototypes_ = [], []
         for number, label in self._groups():
             rows = slice(None) if self.labels is None else self.labels == number
@@ -218,17 +211,8 @@ class PrototypesDisplay:
             self.prototypes_.append(disks)
         ax.set_xlabel(self.names[0])
         ax.set_ylabel(self.names[1])
-        self.legend_ = (
-            ax.legend(
-                loc="upper left",
-                bbox_to_anchor=(1.01, 1.0),
-                frameon=False,
-                title=f"{len(self.prototypes):,} prototypes among\n{self.n_rows:,} rows",
-                alignment="left",
-            )
-            if legend
-            else None
-        )
+        title = f"{len(self.prototypes):,} prototypes among\n{self.n_rows:,} rows"
+        self.legend_ = self.legend_beside(title=title, alignment="left") if legend else None
         return self
 
     def _groups(self) -> list[tuple[int, str]]:
@@ -240,27 +224,29 @@ class PrototypesDisplay:
 
 
 def _plane(
-    estimator: Any,
-    model: Any,
+    estimator: Estimator,
+    Z: FloatArray,
     X: Any,
     support: NDArray[np.intp],
     features: tuple[int | str, int | str] | None,
 ) -> tuple[FloatArray, FloatArray, tuple[str, str]]:
     """Return rows and prototypes in the plane, and the names of its axes."""
-    piped = isinstance(estimator, Pipeline) and len(estimator.steps) > 1
+    before = None
+    if isinstance(estimator, Pipeline) and len(estimator.steps) > 1:
+        before = estimator[:-1]
     if features is not None or np.shape(X)[1] == 2:
         plane = Plane.of(X, features, 2)
         if (support >= 0).all():
             return plane.points, plane.points[support], plane.names
-        if piped:
+        if before is not None:
             raise InvalidInputError(
                 "Some prototypes are no rows of X, and the steps of the pipeline before the model "
                 "cannot be undone: give the model itself and the rows that it sees."
             )
         columns = list(getattr(X, "columns", range(np.shape(X)[1])))
         places = [columns.index(f) for f in features or columns]
-        return plane.points, model.prototypes_[:, places], plane.names
-    rows = estimator[:-1].transform(X) if piped else X
+        return plane.points, Z[:, places], plane.names
+    rows = X if before is None else before.transform(X)
     components = PCA(2).fit(np.asarray(rows, dtype=np.float64))
     share = [f"{100 * part:.0f} %" for part in components.explained_variance_ratio_]
     names = [
@@ -268,6 +254,6 @@ def _plane(
     ]
     return (
         components.transform(np.asarray(rows, dtype=np.float64)),
-        components.transform(model.prototypes_),
+        components.transform(Z),
         (names[0], names[1]),
     )

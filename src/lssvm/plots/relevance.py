@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.plots.canvas import COLOURS, axes, pyplot
-from lssvm.plots.fitted import FloatArray, fitted_model, require
+from lssvm.plots.canvas import COLOURS, Display
+from lssvm.plots.fitted import Estimator, require
 
 
-class RelevanceDisplay:
+class RelevanceDisplay(Display):
     r"""Shares of the features in what the kernel sees, as bars from large to small.
 
     A model with ``gamma="ard"`` has found a length scale for every feature (eq. (3.69) of
@@ -75,31 +76,41 @@ class RelevanceDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, *, names: ArrayLike | None = None, limit: int = 20, ax: Any = None
+        cls,
+        model: Estimator,
+        X: Any = None,
+        y: Any = None,
+        *,
+        ax: Any = None,
+        names: ArrayLike | None = None,
+        limit: int = 20,
     ) -> RelevanceDisplay:
         """Draw the relevance of the features of a fitted estimator.
 
         Parameters
         ----------
-        estimator : object
+        model : Estimator
             A model fitted with ``gamma="ard"``, or a pipeline that ends in one.
-        names : array-like of str of shape (d,), optional
-            None: the column names that the model has seen, else x0, x1, ...
-        limit : int, default=20
-            How many features are drawn at most.
+        X : DataFrame or None, default=None
+            Names the features, where it has columns and the model has not seen names.
+        y : array-like or None, default=None
+            Not needed; taken so that all displays are called alike.
         ax : matplotlib.axes.Axes or None, default=None
             Where to draw; None: a new figure.
+        names : array-like of str of shape (d,), optional
+            None: the column names that the model has seen, those of X, or x0, x1, ...
+        limit : int, default=20
+            How many features are drawn at most.
 
         Returns
         -------
         RelevanceDisplay
         """
-        pyplot(f"{cls.__name__}.from_estimator")
-        model = fitted_model(estimator)
-        require(model, ("feature_relevance_",), "a picture of the relevance of features")
+        last = cls.fitted(model)
+        require(last, ("feature_relevance_",), "a picture of the relevance of features")
         if names is None:
-            names = getattr(model, "feature_names_in_", None)
-        return cls(model.feature_relevance_, names, limit=limit).plot(ax)
+            names = getattr(last, "feature_names_in_", getattr(X, "columns", None))
+        return cls(last.feature_relevance_, names, limit=limit).plot(ax)
 
     def plot(self, ax: Any = None) -> RelevanceDisplay:
         """Draw the bars.
@@ -120,7 +131,7 @@ class RelevanceDisplay:
         if len(rest):
             values.append(float(self.shares[rest].sum()))
             labels.append(f"{len(rest)} others")
-        ax = axes(f"{type(self).__name__}.plot", ax, (6.0, 0.8 + 0.28 * len(values)))
+        ax = self.open(ax, (6.0, 0.8 + 0.28 * len(values)))
         places = np.arange(len(values))
         self.bars_ = ax.barh(places, values, height=0.7, color=COLOURS[0])
         if len(rest):
@@ -129,6 +140,4 @@ class RelevanceDisplay:
         ax.invert_yaxis()
         ax.set_xlim(left=0.0)
         ax.set_xlabel("relevance (share of the feature in the mean exponent of the kernel)")
-        ax.spines[["top", "right"]].set_visible(False)
-        self.ax_, self.figure_ = ax, ax.figure
         return self

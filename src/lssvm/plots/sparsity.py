@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.plots.canvas import COLOURS, DASHES, MARKERS, axes, pyplot
-from lssvm.plots.fitted import fitted_model, require
+from lssvm.plots.canvas import MARKERS, Display, line_style
+from lssvm.plots.fitted import Estimator, require
 from lssvm.reductions import SparsityPath
 
 
-class SparsityDisplay:
+class SparsityDisplay(Display):
     """Error against the number of support vectors, with the choice of one standard error.
 
     The trade-off of [Mall2014, section V], measured by cross-validation inside the training set.
@@ -73,29 +73,37 @@ class SparsityDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, *, output: int | None = None, name: str | None = None, ax: Any = None
+        cls,
+        model: Estimator,
+        X: Any = None,
+        y: Any = None,
+        *,
+        ax: Any = None,
+        output: int | None = None,
+        name: str | None = None,
     ) -> SparsityDisplay:
         """Draw the sparsity path of a fitted estimator.
 
         Parameters
         ----------
-        estimator : object
+        model : Estimator
             A fitted `FixedSizeLSSVC` or `FixedSizeLSSVR`, or a pipeline that ends in one.
+        X, y : array-like or None, default=None
+            Not needed: the model has its own record. Taken so that all displays are called alike.
+        ax : matplotlib.axes.Axes or None, default=None
+            Where to draw, such as ``ax_`` of another display; None: a new figure.
         output : int or None, default=None
             Which output, where prototypes were dropped for each by itself.
         name : str or None, default=None
             Name in the legend; None: that of the class.
-        ax : matplotlib.axes.Axes or None, default=None
-            Where to draw, such as ``ax_`` of another display; None: a new figure.
 
         Returns
         -------
         SparsityDisplay
         """
-        pyplot(f"{cls.__name__}.from_estimator")
-        model = fitted_model(estimator)
-        require(model, ("sparsity_path",), "a picture of the sparsity")
-        path = model.sparsity_path()
+        last = cls.fitted(model)
+        require(last, ("sparsity_path",), "a picture of the sparsity")
+        path = last.sparsity_path()
         if isinstance(path, list):
             if output is None or not -len(path) <= output < len(path):
                 raise InvalidInputError(
@@ -103,7 +111,7 @@ class SparsityDisplay:
                     f"{len(path)} outputs: give a number from 0 to {len(path) - 1}."
                 )
             path = path[output]
-        return cls(path, name=name or type(model).__name__).plot(ax)
+        return cls(path, name=name or type(last).__name__).plot(ax)
 
     def plot(self, ax: Any = None) -> SparsityDisplay:
         """Draw the path.
@@ -117,17 +125,12 @@ class SparsityDisplay:
         -------
         SparsityDisplay
         """
-        ax = axes(f"{type(self).__name__}.plot", ax, (6.0, 4.0))
+        ax = self.open(ax, (6.0, 4.0))
         drawn = len(ax.collections)  # paths that are there already
-        path, colour = self.path, COLOURS[drawn % len(COLOURS)]
+        path, style = self.path, line_style(drawn)
+        colour = style["color"]
         at = int(np.flatnonzero(path.sizes == path.chosen)[0])
-        (self.line_,) = ax.plot(
-            path.sizes,
-            path.mean,
-            color=colour,
-            linestyle=DASHES[drawn % len(DASHES)],
-            linewidth=1.8,
-        )
+        (self.line_,) = ax.plot(path.sizes, path.mean, linewidth=1.8, **style)
         self.band_ = ax.fill_between(
             path.sizes,
             path.mean - path.std_error,
@@ -149,7 +152,5 @@ class SparsityDisplay:
         ax.set_xscale("log")
         ax.set_xlabel("support vectors")
         ax.set_ylabel("cross-validated squared error")
-        ax.spines[["top", "right"]].set_visible(False)
         self.legend_ = ax.legend(loc="upper right", frameon=False)
-        self.ax_, self.figure_ = ax, ax.figure
         return self

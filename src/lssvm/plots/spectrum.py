@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.plots.canvas import COLOURS, DASHES, axes, pyplot
-from lssvm.plots.fitted import FloatArray, fitted_model, support_magnitudes
+from lssvm.plots.canvas import Display, line_style
+from lssvm.plots.fitted import Estimator, support_magnitudes
 
 
-class SupportSpectrumDisplay:
+class SupportSpectrumDisplay(Display):
     r"""Support values :math:`|\alpha_k|`, sorted from large to small.
 
     A least squares model has a decaying spectrum without zeros; pruning cuts its tail off
@@ -73,29 +74,37 @@ class SupportSpectrumDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, *, name: str | None = None, relative: bool = False, ax: Any = None
+        cls,
+        model: Estimator,
+        X: Any = None,
+        y: Any = None,
+        *,
+        ax: Any = None,
+        name: str | None = None,
+        relative: bool = False,
     ) -> SupportSpectrumDisplay:
         """Draw the spectrum of a fitted estimator.
 
         Parameters
         ----------
-        estimator : object
+        model : Estimator
             A fitted model with ``support_`` and ``dual_coef_`` (scikit-learn's SVC is one too), or
             a pipeline that ends in one.
+        X, y : array-like or None, default=None
+            Not needed: the model has its own record. Taken so that all displays are called alike.
+        ax : matplotlib.axes.Axes or None, default=None
+            Where to draw, such as ``ax_`` of another display; None: a new figure.
         name : str or None, default=None
             Name in the legend; None: that of the class.
         relative : bool, default=False
             Divide by the largest value, to compare models with different C.
-        ax : matplotlib.axes.Axes or None, default=None
-            Where to draw, such as ``ax_`` of another display; None: a new figure.
 
         Returns
         -------
         SupportSpectrumDisplay
         """
-        pyplot(f"{cls.__name__}.from_estimator")
-        model = fitted_model(estimator)
-        display = cls(support_magnitudes(model), name=name or type(model).__name__)
+        last = cls.fitted(model)
+        display = cls(support_magnitudes(last), name=name or type(last).__name__)
         return display.plot(ax, relative=relative)
 
     def plot(self, ax: Any = None, *, relative: bool = False) -> SupportSpectrumDisplay:
@@ -112,17 +121,16 @@ class SupportSpectrumDisplay:
         -------
         SupportSpectrumDisplay
         """
-        ax = axes(f"{type(self).__name__}.plot", ax, (6.0, 4.0))
+        ax = self.open(ax, (6.0, 4.0))
         scale = float(self.values[0]) if relative and self.values[0] > 0 else 1.0
         drawn = len(ax.lines)  # spectra that are there already
         (self.line_,) = ax.plot(
             np.arange(1, self.values.size + 1),
             self.values / scale,
-            color=COLOURS[drawn % len(COLOURS)],
-            linestyle=DASHES[drawn % len(DASHES)],
             linewidth=1.8,
             marker="o" if self.values.size == 1 else "",
             label=f"{self.name}: {np.count_nonzero(self.values)} support vectors",
+            **line_style(drawn),
         )
         ax.set_xlabel("rank of the support vector")
         ax.set_ylabel(
@@ -130,7 +138,5 @@ class SupportSpectrumDisplay:
         )
         ax.set_xlim(left=0, auto=True)  # auto: the next spectrum may need more room
         ax.set_ylim(bottom=0, auto=True)
-        ax.spines[["top", "right"]].set_visible(False)
         self.legend_ = ax.legend(loc="upper right", frameon=False)
-        self.ax_, self.figure_ = ax, ax.figure
         return self

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.plots.canvas import COLOURS, MARKERS, axes, pyplot
-from lssvm.plots.fitted import FloatArray, fitted_model
+from lssvm.plots.canvas import COLOURS, MARKERS, Display
+from lssvm.plots.fitted import Estimator
 
 KEYS = ("param_C", "param_gamma", "mean_test_score", "std_test_score", "rank_test_score", "stage")
 LEVELS = 14
@@ -17,7 +18,7 @@ MARGIN = 0.02  # of the range of the pairs, on every side
 WIDE = 10.0  # losses that differ by more than this factor are shown on a logarithmic scale
 
 
-class TuningSurfaceDisplay:
+class TuningSurfaceDisplay(Display):
     """Cross-validation scores over log C and log gamma, the search's path and the chosen pair.
 
     Colours interpolate between the evaluated pairs, which are shown as small marks, one kind per
@@ -109,13 +110,17 @@ class TuningSurfaceDisplay:
         self.profile = _best_of_each(self.gamma, rank[keep])
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Any = None) -> TuningSurfaceDisplay:
+    def from_estimator(
+        cls, model: Estimator, X: Any = None, y: Any = None, *, ax: Any = None
+    ) -> TuningSurfaceDisplay:
         """Draw the surface of an estimator that tuned itself.
 
         Parameters
         ----------
-        estimator : object
+        model : Estimator
             A model fitted with ``C="cv"`` or ``gamma="cv"``, or a pipeline that ends in one.
+        X, y : array-like or None, default=None
+            Not needed: the model has its own record. Taken so that all displays are called alike.
         ax : matplotlib.axes.Axes or None, default=None
             Where to draw; None: a new figure.
 
@@ -126,21 +131,20 @@ class TuningSurfaceDisplay:
         Raises
         ------
         sklearn.exceptions.NotFittedError
-            If the estimator is not fitted.
+            If the model is not fitted.
         InvalidInputError
             If it did not tune itself.
         """
-        pyplot(f"{cls.__name__}.from_estimator")
-        model = fitted_model(estimator)
-        results = getattr(model, "cv_results_", None)
+        last = cls.fitted(model)
+        results = getattr(last, "cv_results_", None)
         if results is None:
             raise InvalidInputError(
-                f"{type(model).__name__} has no cv_results_: it was fitted with fixed parameters; "
+                f"{type(last).__name__} has no cv_results_: it was fitted with fixed parameters; "
                 'fit it with C="cv" or gamma="cv" to have a surface.'
             )
         if isinstance(results, list):
             raise InvalidInputError(
-                f"{type(model).__name__} tuned its {len(results)} binary problems separately, so "
+                f"{type(last).__name__} tuned its {len(results)} binary problems separately, so "
                 "there are as many surfaces: draw one by "
                 f"{cls.__name__}(model.cv_results_[i]).plot()."
             )
@@ -158,8 +162,7 @@ class TuningSurfaceDisplay:
         -------
         TuningSurfaceDisplay
         """
-        ax = axes(f"{type(self).__name__}.plot", ax, (7.2, 4.8))
-        self.ax_, self.figure_ = ax, ax.figure
+        self.open(ax, (7.2, 4.8), frame=True)
         if np.unique(self.C).size > 1 and np.unique(self.gamma).size > 1:
             self._draw_surface()
         else:
@@ -221,7 +224,7 @@ class TuningSurfaceDisplay:
             marker="o",
             markersize=3.5,
             path_effects=[Stroke(linewidth=3.4, foreground="white"), Normal()],
-            label="best so far",
+            label="best so far" if self.path.size > 1 else None,
             zorder=4,
         )
         self._draw_best(x[self.best_index], y[self.best_index])
@@ -230,7 +233,7 @@ class TuningSurfaceDisplay:
         for values, set_limits in ((x, ax.set_xlim), (y, ax.set_ylim)):
             edge = MARGIN * np.ptp(values)  # or the marks at the limits would be cut
             set_limits(values.min() - edge, values.max() + edge)
-        self._draw_legend(ax)
+        self.legend_ = self.legend_above()
 
     def _draw_curve(self) -> None:
         self.surface_, self.path_, self.profile_, self.colorbar_ = None, None, None, None
@@ -245,7 +248,7 @@ class TuningSurfaceDisplay:
         self._draw_best(x[self.best_index], shown[self.best_index])
         ax.set_ylabel(label)
         _power_ticks(ax.xaxis, name)
-        self._draw_legend(ax)
+        self.legend_ = self.legend_above()
 
     def _draw_marks(self, x: FloatArray, y: FloatArray) -> None:
         """Mark the evaluated pairs, one kind of mark per stage of the search."""
@@ -276,15 +279,6 @@ class TuningSurfaceDisplay:
             markeredgecolor="white",
             label=f"chosen: {pair}",
             zorder=5,
-        )
-
-    def _draw_legend(self, ax: Any) -> None:
-        self.legend_ = ax.legend(
-            loc="lower center",
-            bbox_to_anchor=(0.5, 1.0),
-            ncols=3,
-            frameon=False,
-            fontsize="small",
         )
 
 

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.plots.canvas import COLOURS, DASHES, MARKERS, axes, pyplot
-from lssvm.plots.fitted import fitted_model
+from lssvm.plots.canvas import COLOURS, DASHES, MARKERS, Display
+from lssvm.plots.fitted import Estimator
 from lssvm.search.space import TuningResult
 
 OVER = {"seconds": "seconds", "n_evaluations": "pairs of C and gamma evaluated"}
 
 
-class TuningTraceDisplay:
+class TuningTraceDisplay(Display):
     """How fast several searches came how far: their best losses so far.
 
     One line per search, a step where a better pair was found, with a mark at the end. Where a
@@ -56,8 +56,11 @@ class TuningTraceDisplay:
     ...     search: LSSVR("cv", gamma="cv", cv=5, search=search).fit(X, np.sinc(X[:, 0]))
     ...     for search in ("path", "grid")
     ... }
-    >>> sorted(TuningTraceDisplay.from_estimators(models).lines_)
+    >>> records = {search: model.tuning_result_ for search, model in models.items()}
+    >>> sorted(TuningTraceDisplay(records).plot().lines_)
     ['grid', 'path']
+    >>> sorted(TuningTraceDisplay.from_estimator(models["path"]).lines_)
+    ['LSSVR']
     """
 
     def __init__(self, results: Mapping[str, TuningResult]) -> None:
@@ -72,18 +75,29 @@ class TuningTraceDisplay:
         self.results = given
 
     @classmethod
-    def from_estimators(
-        cls, estimators: Mapping[str, Any], *, over: str = "seconds", ax: Any = None
+    def from_estimator(
+        cls,
+        model: Estimator,
+        X: Any = None,
+        y: Any = None,
+        *,
+        ax: Any = None,
+        over: str = "seconds",
+        name: str | None = None,
     ) -> TuningTraceDisplay:
-        """Draw the searches of several estimators that tuned themselves.
+        """Draw the search of a model that tuned itself; the constructor compares several.
 
         Parameters
         ----------
-        estimators : mapping of str to estimator
-            Models fitted with ``C="cv"`` or ``gamma="cv"``, or pipelines that end in one.
-        over : {"seconds", "n_evaluations"}, default="seconds"
+        model : Estimator
+            A model fitted with ``C="cv"`` or ``gamma="cv"``, or a pipeline that ends in one.
+        X, y : array-like or None, default=None
+            Not needed: the model has its own record. Taken so that all displays are called alike.
         ax : matplotlib.axes.Axes or None, default=None
             Where to draw; None: a new figure.
+        over : {"seconds", "n_evaluations"}, default="seconds"
+        name : str or None, default=None
+            Name in the legend; None: that of the class.
 
         Returns
         -------
@@ -92,30 +106,26 @@ class TuningTraceDisplay:
         Raises
         ------
         sklearn.exceptions.NotFittedError
-            If an estimator is not fitted.
+            If the model is not fitted.
         InvalidInputError
-            If one did not tune itself.
+            If it did not tune itself.
         """
-        pyplot(f"{cls.__name__}.from_estimators")
-        found = {}
-        for name, estimator in estimators.items():
-            model = fitted_model(estimator)
-            if not hasattr(model, "tuning_result_"):
-                raise InvalidInputError(
-                    f"{name}: {type(model).__name__} has no tuning_result_, it was fitted with "
-                    'fixed parameters; fit it with C="cv" or gamma="cv" to have a trace.'
-                )
-            found[name] = model.tuning_result_
-        return cls(found).plot(over=over, ax=ax)
+        last = cls.fitted(model)
+        if not hasattr(last, "tuning_result_"):
+            raise InvalidInputError(
+                f"{type(last).__name__} has no tuning_result_, it was fitted with fixed "
+                'parameters; fit it with C="cv" or gamma="cv" to have a trace.'
+            )
+        return cls({name or type(last).__name__: last.tuning_result_}).plot(ax, over=over)
 
-    def plot(self, *, over: str = "seconds", ax: Any = None) -> TuningTraceDisplay:
+    def plot(self, ax: Any = None, *, over: str = "seconds") -> TuningTraceDisplay:
         """Draw the traces.
 
         Parameters
         ----------
-        over : {"seconds", "n_evaluations"}, default="seconds"
         ax : matplotlib.axes.Axes or None, default=None
             Where to draw; None: a new figure.
+        over : {"seconds", "n_evaluations"}, default="seconds"
 
         Returns
         -------
@@ -123,8 +133,7 @@ class TuningTraceDisplay:
         """
         if over not in OVER:
             raise InvalidInputError(f"over={over!r} is not known: choose one of {tuple(OVER)}.")
-        ax = axes(f"{type(self).__name__}.plot", ax, (7.2, 4.5))
-        self.ax_, self.figure_ = ax, ax.figure
+        ax = self.open(ax, (7.2, 4.5), frame=True)
         self.lines_: dict[str, Any] = {}
         self.approximate_: dict[str, Any] = {}
         both = [r for result in self.results.values() for r in (result, result.approximate) if r]

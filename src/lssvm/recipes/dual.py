@@ -6,7 +6,7 @@ import warnings
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,13 +25,11 @@ from lssvm.folds.content import Folds, restrict_folds
 from lssvm.kernels import Kernel, Precomputed, evaluate_expansion, resolve_gamma
 from lssvm.recipes.ard import DUAL_ROWS, relevance_sample, shares, spread_gamma
 from lssvm.recipes.dual_memory import DualDetails, DualMemory, DualPart
+from lssvm.recipes.dual_settings import DualSettings
 from lssvm.recipes.record import Fit, Machine, Resources, Tuning
-from lssvm.recipes.robust import ROUGH, absolute_C, check_loss, lower_weights, reweights, rounds
-from lssvm.recipes.settings import KernelChoice, check_C, check_option, make_folds, seed_of
+from lssvm.recipes.robust import ROUGH, absolute_C, lower_weights, reweights, rounds
+from lssvm.recipes.settings import KernelChoice, fingerprint, make_folds
 from lssvm.reductions import L0, Prune, WrongSides, prune, reduce_dual_l0
-from lssvm.reductions.pruning import pruned_objective
-from lssvm.search.base import Search
-from lssvm.search.choice import make_search
 from lssvm.search.space import Space, TuningResult
 from lssvm.solvers import DualSystem
 from lssvm.solvers.choice import solve_with
@@ -39,123 +37,6 @@ from lssvm.solvers.reweighting import reweight
 from lssvm.tasks import Classes, Loss, Misclassification, Numbers, SquaredError, Task, Truth
 
 _ACCURATE = 1e-8  # relative residual below which tuning's factorisation also gives the solution
-
-
-class DualParameters(Protocol):
-    """The parameters of a dual estimator that settings are read from."""
-
-    C: Any
-    kernel: Any
-    gamma: Any
-    degree: int
-    coef0: float
-    fit_intercept: bool
-    solver: Any
-    reduction: Any
-    cv: Any
-    search: Any
-    scoring: Any
-    tuning: str
-    tol: float
-    max_iter: int | None
-    random_state: Any
-
-
-@dataclass(frozen=True, eq=False)
-class DualSettings:
-    """The settings of a dual model, checked.
-
-    Attributes
-    ----------
-    C : float or None
-        None: to be chosen.
-    choice : KernelChoice
-    cv : int, float, "loo", splitter or iterable
-    search : Search
-    scoring : str, callable or None
-    seed : int
-    fit_intercept : bool
-    solver : str or solver object
-    reduction : Prune, L0 or None
-    reduction_text : str or None
-        The reduction as the caller wrote it.
-    loss : str
-        What the coefficients minimise.
-    separate : bool
-        Whether each output has its own C and gamma.
-    tol, max_iter
-        Of the iterative solvers.
-    """
-
-    C: float | None
-    choice: KernelChoice
-    cv: Any
-    search: Search
-    scoring: Any
-    seed: int
-    fit_intercept: bool = True
-    solver: Any = "auto"
-    reduction: Prune | L0 | None = None
-    reduction_text: str | None = None
-    loss: str = "squared"
-    separate: bool = False
-    tol: float = 1e-6
-    max_iter: int | None = None
-
-    @classmethod
-    def of(cls, estimator: DualParameters) -> DualSettings:
-        """Read and check the parameters of an estimator."""
-        loss, given = getattr(estimator, "loss", "squared"), estimator.reduction
-        check_loss(loss, given)
-        check_option("tuning", estimator.tuning, ("joint", "separate"))
-        choice = KernelChoice(estimator.kernel, estimator.gamma, estimator.degree, estimator.coef0)
-        choice.check()
-        if choice.asks_ard and estimator.tuning != "joint":
-            raise InvalidInputError(
-                f"gamma='ard' finds one set of values for all outputs, so "
-                f"tuning={estimator.tuning!r} cannot be used with it: use tuning='joint'."
-            )
-        return cls(
-            check_C(estimator.C),
-            choice,
-            estimator.cv,
-            make_search(estimator.search),
-            estimator.scoring,
-            seed_of(estimator.random_state),
-            bool(estimator.fit_intercept),
-            estimator.solver,
-            _reduction(given),
-            None if given is None else repr(given),
-            loss,
-            estimator.tuning == "separate",
-            estimator.tol,
-            estimator.max_iter,
-        )
-
-    @property
-    def tunes(self) -> bool:
-        """Whether anything is tuned."""
-        return self.C is None or self.choice.tunes_gamma
-
-    @property
-    def needs_folds(self) -> bool:
-        """Whether leave-one-out predictions could not stand in for those of the folds.
-
-        The folds of a splitter may keep groups together; a precomputed matrix is not kept to leave
-        rows out later.
-        """
-        return self.choice.precomputed or not (hasattr(self.cv, "__index__") or self.cv == "loo")
-
-
-def _reduction(given: Any) -> Prune | L0 | None:
-    known: dict[str, Prune | L0] = {"prune": Prune(), "l0": L0()}
-    reduction = known.get(given) if isinstance(given, str) else given
-    if given is not None and not isinstance(reduction, (Prune, L0)):
-        raise InvalidInputError(
-            f"reduction={given!r} is not known: choose None, 'prune', 'l0', or an instance of "
-            "lssvm.reductions.Prune or lssvm.reductions.L0."
-        )
-    return reduction
 
 
 def fit_dual(rows: HostRows, task: Task, ask: DualSettings, tell: Listener) -> Fit:
@@ -183,7 +64,7 @@ def fit_dual(rows: HostRows, task: Task, ask: DualSettings, tell: Listener) -> F
             chosen = _tune(problem, ask, ask.choice, tell)
             for _ in range(rounds(ask.loss)):
                 problem = _weigh_down(problem, rows.weight, ask, chosen)
-                chosen = _tune(problem, ask, ask.choice, tell)
+                chosen = _tune(problem, ask, ask.choice, tell, again=True)
             if ask.choice.asks_ard:
                 chosen = _spread(problem, rows, ask, chosen, tell)
         solved = [
@@ -206,6 +87,7 @@ class _Problem:
         Of all rows; its kernel is that of the given gamma, or of 1.
     truth : Truth
         Targets (n, k), classes and weights.
+    task : Classes or Numbers
     groups : list of Group
         Outputs that are trained on the same rows.
     gamma : float, array or None
@@ -223,6 +105,7 @@ class _Problem:
 
     system: DualSystem
     truth: Truth
+    task: Task
     groups: list[Group]
     gamma: Any
     loss: Loss | None
@@ -283,7 +166,7 @@ def _open(rows: HostRows, task: Task, ask: DualSettings) -> _Problem:
         assert rows.labels is not None
         per_fold = FoldTargets.of(task, rows.labels, rows.sample_weight, folds)
     truth = Truth(Y, rows.labels, rows.weight, rows.sample_weight, rows.X)
-    return _Problem(system, truth, groups, gamma, loss, cv, folds, per_fold)
+    return _Problem(system, truth, task, groups, gamma, loss, cv, folds, per_fold)
 
 
 def _check_kernel_matrix(X: Any) -> None:
@@ -331,8 +214,18 @@ def _given(problem: _Problem, ask: DualSettings) -> _Chosen:
     return _Chosen(C, [problem.gamma] * k, ask.choice)
 
 
-def _tune(problem: _Problem, ask: DualSettings, choice: KernelChoice, tell: Listener) -> _Chosen:
-    """Choose C and gamma, jointly for all outputs or for each by itself [Suykens2002, (3.13)]."""
+def _tune(
+    problem: _Problem,
+    ask: DualSettings,
+    choice: KernelChoice,
+    tell: Listener,
+    *,
+    again: bool = False,
+) -> _Chosen:
+    """Choose C and gamma, jointly for all outputs or for each by itself [Suykens2002, (3.13)].
+
+    A checkpoint holds the first search of a fit; ``again`` says that this is a later one.
+    """
     if is_criterion(ask.scoring):
         check_criterion(ask.scoring, ask.C)
     space, k = _space(problem, ask, problem.system), problem.n_outputs
@@ -349,6 +242,8 @@ def _tune(problem: _Problem, ask: DualSettings, choice: KernelChoice, tell: List
             replace(space, counted_rows=distinct),
             random_state=ask.seed,
             on_event=tell.on_event,
+            fingerprint=_fingerprint(problem, ask) if ask.search.checkpoint else "",
+            resume=not again,
         )
         results.append(result)
         chosen.C[columns] = result.C
@@ -378,6 +273,16 @@ def _tuning(results: list[TuningResult]) -> Tuning:
     )
 
 
+def _fingerprint(problem: _Problem, ask: DualSettings) -> str:
+    choice, truth = ask.choice, problem.truth
+    settings = [ask.C, choice.gamma, choice.kernel, choice.degree, choice.coef0, ask.fit_intercept]
+    settings += [ask.cv, ask.scoring, ask.loss, ask.seed]
+    if isinstance(problem.task, Classes):
+        task = problem.task
+        settings += [task.code.matrix, task.decoding, task.targets, task.class_weight]
+    return fingerprint((problem.system.rows, truth.Y, truth.weight), settings)
+
+
 def _space(problem: _Problem, ask: DualSettings, system: DualSystem) -> Space:
     X, tuned = problem.system.rows, ask.choice.tunes_gamma
     return Space(
@@ -395,14 +300,13 @@ def _objective(
     def kernel(value: float | None) -> Kernel:
         return choice.at(value if choice.tunes_gamma else problem.gamma)
 
-    system, truth = problem.system, problem.truth
-    X, Z, groups = system.rows, system.basis, problem.groups
-    rest = (truth.weight, system.budget, system.threads, system.bias)
+    system, truth, folds = problem.system, problem.truth, problem.folds
     if problem.loss is None:
-        return SpectralObjective(ask.scoring, kernel, X, Z, truth.Y, groups, *rest)
-    assert problem.folds is not None
-    objective = DualObjective(kernel, X, Z, truth, problem.folds, problem.loss, groups, *rest)
-    return replace(objective, per_fold=problem.per_fold)
+        return SpectralObjective(ask.scoring, kernel, system, truth.Y, problem.groups)
+    assert folds is not None
+    return DualObjective(
+        kernel, system, truth, folds, problem.loss, problem.groups, problem.per_fold
+    )
 
 
 def _single(problem: _Problem, ask: DualSettings, j: int) -> _Problem:
@@ -456,7 +360,7 @@ def _spread(
         float(chosen.gamma[0]),
         float(chosen.C[0]),
         chosen,
-        lambda scales: _tune(problem, ask, ask.choice.scaled(scales), tell),
+        lambda scales: _tune(problem, ask, ask.choice.scaled(scales), tell, again=True),
         tune_C=ask.C is None,
     )
     assert best.tuning is not None
@@ -670,8 +574,10 @@ def _prune(
         return part.choice.at(value if ask.choice.tunes_gamma else problem.gamma)
 
     def retune(rows: IntArray) -> tuple[Any, DualSystem]:
-        objective = pruned_objective(kernel, system, Y, folds, loss, rows)
-        result = ask.search.run(objective, _space(problem, ask, system), random_state=ask.seed)
+        group = Group(np.arange(Y.shape[1]), rows)
+        objective = DualObjective(kernel, system, Truth(Y), folds, loss, [group])
+        space = _space(problem, ask, system)
+        result = ask.search.run(objective, space, random_state=ask.seed, resume=False)
         gamma = result.gamma if ask.choice.tunes_gamma else problem.gamma
         return gamma, replace(system, kernel=part.choice.at(gamma), C=result.C)
 

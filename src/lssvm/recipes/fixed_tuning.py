@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -31,7 +30,7 @@ from lssvm.recipes.fixed_settings import N_C, FixedSettings
 from lssvm.recipes.fixed_solution import solve_moments
 from lssvm.recipes.record import Tuning
 from lssvm.recipes.robust import ROUGH, lower_weights, rounds
-from lssvm.recipes.settings import KernelChoice, is_int, make_folds
+from lssvm.recipes.settings import KernelChoice, fingerprint, is_int, make_folds
 from lssvm.search.base import Search
 from lssvm.search.kept_points import KeptPoints
 from lssvm.search.listed import ListedPathSearch, best_gammas
@@ -301,23 +300,12 @@ def _tune_size(
 
 
 def _fingerprint(rows: Rows, Z: FloatArray, task: Task, ask: FixedSettings) -> str:
-    sample, digest = rows.sample, hashlib.sha256()
-    for array in (sample.X, np.asarray(sample.Y), sample.weight, Z):
-        if array is not None:
-            digest.update(np.ascontiguousarray(array).data.cast("B"))
-    choice = ask.choice
+    sample, choice = rows.sample, ask.choice
     settings = [ask.C, choice.gamma, choice.kernel, choice.degree, choice.coef0]
     settings += [ask.cv, ask.scoring, ask.loss, ask.n_prototypes, rows.n_rows, ask.seed]
     if isinstance(task, Classes):
         settings += [task.code.name, task.decoding, task.targets, task.class_weight]
-    digest.update(repr([_exact(value) for value in settings]).encode())
-    return digest.hexdigest()
-
-
-def _exact(value: Any) -> Any:
-    if isinstance(value, (list, tuple)):
-        return [_exact(entry) for entry in value]
-    return value.tolist() if isinstance(value, np.ndarray) else value
+    return fingerprint((sample.X, np.asarray(sample.Y), sample.weight, Z), settings)
 
 
 def _weigh_down(rows: Rows, tuned: Tuned, Z: FloatArray, *, first: bool) -> HostRows:

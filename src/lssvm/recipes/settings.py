@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -10,6 +12,7 @@ import numpy as np
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.memory import as_bytes
+from lssvm._core.namespace import is_sparse
 from lssvm._core.random import RandomState, as_generator
 from lssvm._core.threads import n_threads
 from lssvm.folds.content import (
@@ -174,6 +177,31 @@ class KernelChoice:
     def scaled(self, scales: FloatArray | None) -> KernelChoice:
         """Return the same with factors of gamma by feature."""
         return replace(self, scales=scales)
+
+
+def fingerprint(arrays: Sequence[Any], settings: Sequence[Any]) -> str:
+    """Return a digest of whatever the losses of a search depend on, for its checkpoint.
+
+    Parameters
+    ----------
+    arrays : sequence of array, sparse matrix or None
+    settings : sequence
+        Whose text tells all; arrays among them are written out.
+    """
+    digest = hashlib.sha256()
+    for array in arrays:
+        if array is None:
+            continue
+        for part in (array.data, array.indices, array.indptr) if is_sparse(array) else (array,):
+            digest.update(np.ascontiguousarray(part).data.cast("B"))
+    digest.update(repr([_exact(value) for value in settings]).encode())
+    return digest.hexdigest()
+
+
+def _exact(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_exact(entry) for entry in value]
+    return value.tolist() if isinstance(value, np.ndarray) else value
 
 
 def make_folds(

@@ -13,7 +13,6 @@ from lssvm._core.errors import InvalidInputError
 from lssvm.criteria.dual import DualObjective
 from lssvm.criteria.fold_targets import Group
 from lssvm.folds.content import Folds
-from lssvm.kernels import Kernel
 from lssvm.solvers import DualSystem
 from lssvm.tasks import RowLoss, Truth
 
@@ -210,50 +209,12 @@ def prune(
     return Pruned(kept, C, kept_gamma, steps)
 
 
-def pruned_objective(
-    kernel: Callable[[float | None], Kernel],
-    system: DualSystem,
-    Y: FloatArray,
-    folds: Folds,
-    loss: RowLoss,
-    rows: IntArray,
-) -> DualObjective:
-    """Return the objective of models that are trained on some rows and tested on all.
-
-    Parameters
-    ----------
-    kernel : callable
-        From gamma to a `Kernel`.
-    system : DualSystem
-        Of all rows; its kernel and C are not used.
-    Y : array of shape (n, k)
-    folds : Folds
-    loss : RowLoss
-        Every row counts alike, whatever its weight.
-    rows : int array
-        Rows that are left.
-    """
-    weight = None if system.root_weight is None else system.root_weight**2
-    return DualObjective(
-        kernel,
-        system.rows,
-        system.basis,
-        Truth(Y),
-        folds,
-        loss,
-        [Group(np.arange(Y.shape[1]), rows)],
-        weight,
-        system.budget,
-        system.threads,
-        system.bias,
-    )
-
-
 def _out_of_fold(
     system: DualSystem, Y: FloatArray, folds: Folds, rows: IntArray, loss: RowLoss
 ) -> FloatArray:
     """Predict every row by the model of the kept rows outside its fold, shape (n, k)."""
-    objective = pruned_objective(lambda _: system.kernel, system, Y, folds, loss, rows)
+    group = Group(np.arange(Y.shape[1]), rows)
+    objective = DualObjective(lambda _: system.kernel, system, Truth(Y), folds, loss, [group])
     predictions = objective.at(None).predictions(np.array([system.C]))
     out = np.full(Y.shape, np.nan)
     for test, values in zip(folds.test, predictions, strict=True):

@@ -10,21 +10,29 @@ from typing import Any
 import numpy as np
 
 from lssvm._core.atomic import replacing
-from lssvm.report import classes, columns, effort, numbers, plane, search, sizes
-from lssvm.report.markup import Markup, clean, tag
-from lssvm.report.page import page
+from lssvm.plots.fitted import Predictor
+from lssvm.report import classification, regression
+from lssvm.report.data import data
+from lssvm.report.formats import count, percent, short
+from lssvm.report.importance import columns
+from lssvm.report.learning import learning
+from lssvm.report.markup import Markup, clean, plain, tag
+from lssvm.report.model_facts import preparation_of, support_size
+from lssvm.report.page import Section, page
 from lssvm.report.predictions import Intervals, predict_intervals
+from lssvm.report.prototypes import prototypes
 from lssvm.report.refits import held_out_intervals
-from lssvm.report.reproduce import reproduce
-from lssvm.report.scales import count, percent, short
-from lssvm.report.subject import Section, Subject, support_size
-from lssvm.report.summary import summary
+from lssvm.report.reproduce import reproduce, time_spent
+from lssvm.report.sparsity import sizes
+from lssvm.report.subject import Subject
+from lssvm.report.summary import answer, summary
+from lssvm.report.tuning import tuning
 
 OVERLAP = 0.05  # share of test rows that may be training rows
 
 
 def write_report(
-    model: Any,
+    model: Predictor,
     path: str | os.PathLike[str],
     *,
     train: Any,
@@ -40,7 +48,7 @@ def write_report(
 
     Parameters
     ----------
-    model : object
+    model : Predictor
         A fitted classifier or regressor of lssvm, or a pipeline that ends in one.
     path : str or path
         The file to write. It appears, or takes the place of an older one, when it is complete.
@@ -61,7 +69,7 @@ def write_report(
     dict
         The figures of the page, in types that JSON knows: "task", "rows", "metrics" (each with
         value, low, high and how the interval was found), "parameters", and by section
-        "confusion_matrix", "per_class", "calibration_error", "coverage", "importance",
+        "data", "confusion_matrix", "per_class", "calibration_error", "importance",
         "relevance", "sparsity", "learning_curve", "seconds", "notes", "versions",
         "schema_sha256", ...
 
@@ -75,12 +83,13 @@ def write_report(
     Notes
     -----
     The cost is bounded whatever the data are: figures come from at most 50,000 test rows, drawn
-    uniformly; dots from 2,000; importance from at most 1,000 rows and 60 columns; the learning
+    uniformly; dots from 2,000; importance from at most 2,000 rows and 60 columns; the learning
     curve fits at most 2,000 rows, and 4,000 without test rows. A data set in files is read once,
     besides a pass that counts its rows. Repeated calls give the same figures.
 
-    Intervals of shares are Wilson's score intervals, all others percentile bootstrap intervals over
-    rows (100 to 1,000 draws).
+    Figures are scikit-learn's. Intervals of shares are Wilson's score intervals for the effective
+    number of rows, (sum w)^2 / sum w^2; all others come from the jackknife over 10 to 20 groups of
+    rows.
 
     Examples
     --------
@@ -130,22 +139,26 @@ def _sections(
     settings: Mapping[str, Any] | None,
 ) -> tuple[Markup, list[Section]]:
     intervals = _intervals(subject)
-    lead, figures = summary(subject, intervals)
-    found: list[Section | None] = [figures]
+    first, figures = summary(subject, intervals)
     if subject.classification:
-        found += [classes.mistakes(subject), classes.rankings(subject)]
+        checks = [classification.mistakes(subject), classification.rankings(subject)]
     else:
-        found += [numbers.errors(subject), numbers.coverage(subject, intervals)]
-    found += [
-        columns.columns(subject),
-        search.search(subject),
-        sizes.sizes(subject),
-        plane.plane(subject),
-        effort.learning(subject),
-        effort.time_spent(subject, seconds),
+        checks = [regression.errors(subject), regression.coverage(subject, intervals)]
+    made: list[Section | None] = [
+        figures,
+        *checks,
+        data(subject),
+        columns(subject),
+        tuning(subject),
+        sizes(subject),
+        prototypes(subject),
+        learned := learning(subject),
+        time_spent(subject, seconds),
         reproduce(subject, train, settings),
     ]
-    parts = [part for part in found if part is not None]
+    parts = [part for part in made if part is not None]
+    advice = None if learned is None else plain(learned.body[0])
+    lead = answer(subject, first, advice)
     for key in ("warnings", "notes"):
         subject.notes += [clean(note) for note in (settings or {}).get(key) or ()]
     _overlap_notes(subject)
@@ -153,7 +166,7 @@ def _sections(
     if subject.notes:
         subject.notes = list(dict.fromkeys(subject.notes))
         items = tag("ul", [tag("li", note) for note in subject.notes], class_="notes")
-        parts.insert(1, Section("notes", "What to keep in mind", "Notes", items))
+        parts.insert(1, Section("notes", "What to keep in mind", "Notes", [items]))
     return lead, parts
 
 
@@ -180,7 +193,7 @@ def _overlap_notes(subject: Subject) -> None:
 
 def _category_notes(subject: Subject) -> None:
     """Tell of strings in the test rows that the model has never seen."""
-    ready = getattr(subject.estimator, "preparation_", None)
+    ready = preparation_of(subject.estimator)
     if ready is None or subject.test is None:
         return
     for j, (name, column) in enumerate(

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lssvm._core.arrays import FloatArray
+from lssvm.report.formats import short
 from lssvm.report.markup import Markup, clean, tag
-from lssvm.report.scales import Scale, short
+from lssvm.report.scales import Scale
 
 WIDTH = 400  # of a picture in its own units, about as many pixels as a telephone shows
 LETTER = 6.6  # mean width of a letter in them
@@ -76,18 +77,27 @@ class Chart:
         self.parts: list[Markup] = []
         self.under: list[Markup] = []  # beneath the grid
 
+    @classmethod
+    def unit(cls, label: str, x_label: str, y_label: str, *, diagonal: bool = False) -> Chart:
+        """Return a picture of two shares, with the dashed diagonal where it means something."""
+        ends = (-0.02, 1.02)
+        name = f"{label}: {y_label} against {x_label}"
+        chart = cls(name, [0, 1], [0, 1], x_label, y_label, x_limits=ends, y_limits=ends)
+        if diagonal:
+            chart.line([0, 1], [0, 1], None, dashed=True, width=1.2, opacity=0.5)
+        return chart
+
     # -- what can be drawn -----------------------------------------------------------------------
 
     def line(
         self,
         x: Any,
         y: Any,
-        colour: int | str | None = 0,
+        colour: int | str | None = "sa",
         *,
         dashed: bool = False,
         width: float = 2.2,
         opacity: float | None = None,
-        steps: bool = False,
     ) -> Chart:
         """Join points by a line; ``colour=None`` is that of the text."""
         px, py = self._places(x, y)
@@ -95,10 +105,7 @@ class Chart:
             return self
         places = _decimals(px, py)
         d = f"M{places[0]}"
-        if steps:
-            d += "".join(f"H{p.split(' ')[0]}V{p.split(' ')[1]}" for p in places[1:])
-        else:
-            d += "L" + " ".join(places[1:]) if len(places) > 1 else "h0"
+        d += "L" + " ".join(places[1:]) if len(places) > 1 else "h0"
         self.parts.append(
             tag(
                 "path",
@@ -111,7 +118,7 @@ class Chart:
         )
         return self
 
-    def band(self, x: Any, low: Any, high: Any, colour: int = 0) -> Chart:
+    def band(self, x: Any, low: Any, high: Any, colour: int | str = "sa") -> Chart:
         """Fill what lies between two lines."""
         px, bottom = self._places(x, low)
         _, top = self._places(x, high)
@@ -125,7 +132,7 @@ class Chart:
         self,
         x: Any,
         y: Any,
-        colour: int | str | None = 0,
+        colour: int | str | None = "sa",
         *,
         size: float = 4.0,
         shape: str = "dot",
@@ -157,17 +164,19 @@ class Chart:
             )
         return self
 
-    def star(self, x: float, y: float, colour: int = 1, title: str = "") -> Chart:
+    def star(self, x: float, y: float, title: str = "") -> Chart:
         """Mark one place as the chosen one."""
         px, py = self.x(x), self.y(y)
         angle = np.arange(10) * np.pi / 5
         radius = np.where(np.arange(10) % 2 == 0, 9.5, 4.0)
         places = _decimals(px + radius * np.sin(angle), py - radius * np.cos(angle))
         inner = tag("path", tag("title", title), d=f"M{'L'.join(places)}Z")
-        self.parts.append(tag("g", inner, class_=f"fl star {_series(colour)}"))
+        self.parts.append(tag("g", inner, class_="fl star sb"))
         return self
 
-    def bars(self, edges: Any, heights: Any, colour: int = 0, opacity: float = 0.75) -> Chart:
+    def bars(
+        self, edges: Any, heights: Any, colour: int | str = "sa", opacity: float = 0.75
+    ) -> Chart:
         """Draw a histogram."""
         left, base = self.x(np.asarray(edges)), self.y(0.0)
         top = self.y(np.asarray(heights))
@@ -221,7 +230,7 @@ class Chart:
                     d.append(f"M{px[a]:.1f} {py[i]:.1f}H{px[b]:.1f}V{py[i + 1]:.1f}H{px[a]:.1f}Z")
             share = level / max(n - 1, 1)
             self.under.append(
-                tag("path", d="".join(d), class_="fl s0 cell", fill_opacity=0.04 + 0.86 * share)
+                tag("path", d="".join(d), class_="fl sa cell", fill_opacity=0.04 + 0.86 * share)
             )
         return self
 
@@ -337,7 +346,8 @@ def figure(picture: Markup, caption: Any, legend: Sequence[tuple[str, Any]] = ()
     picture : Markup
     caption : str or Markup
     legend : list of (str, str)
-        Style of the mark ("s0 line", "s1 dash", "s2 dot", "s3 area", ...) and what it stands for.
+        Style of the mark ("s0 line", "sa dash", "s2 dot", "sb area", ...) and what it stands for.
+        s0 to s7 are classes or outputs, sa what a picture shows, sb what stands out in it.
 
     Examples
     --------
@@ -354,3 +364,13 @@ def figure(picture: Markup, caption: Any, legend: Sequence[tuple[str, Any]] = ()
         ]
         keys = tag("ul", items, class_="legend" if len(items) <= LONG else "legend long")
     return tag("figure", picture, keys, tag("figcaption", caption))
+
+
+def pictures(*figures: Any) -> Markup:
+    """Return figures (and tables) beside each other where there is room."""
+    return tag("div", *figures, class_="pictures")
+
+
+def alone(chart: Chart, caption: Any, legend: Sequence[tuple[str, Any]] = ()) -> Markup:
+    """Return a picture that stands alone, its caption beside it where there is room."""
+    return tag("div", figure(chart.svg(), caption, legend), class_="alone")

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import html
+import re
 import unicodedata
 from collections.abc import Iterable
+from itertools import chain, repeat
 from typing import Any
 
-VOID = {"br", "circle", "line", "link", "meta", "path", "rect"}  # these have no end tag here
+from lssvm.report.formats import short
+
+VOID = {"br", "link", "meta"}  # these have no end tag
+SVG_VOID = {"line", "path"}  # nor have these where they hold nothing
 
 
 class Markup(str):
@@ -85,12 +90,9 @@ def tag(name: str, /, *children: Any, **attributes: Any) -> Markup:
             continue
         key = key.rstrip("_").replace("_", "-")
         parts.append(f" {key}" if value is True else f' {key}="{escape(_number(value))}"')
-    if name in VOID and not children:
+    if not children and name in VOID | SVG_VOID:
         return Markup("".join(parts) + ("/>" if name in SVG_VOID else ">"))
     return Markup("".join(parts) + f">{join(children)}</{name}>")
-
-
-SVG_VOID = {"circle", "line", "path", "rect"}
 
 
 def _number(value: Any) -> Any:
@@ -115,7 +117,11 @@ def join(children: Iterable[Any]) -> Markup:
 
 
 def table(
-    caption: Any, head: list[Any], rows: Iterable[Iterable[Any]], *, numbers: bool = True
+    caption: Any,
+    head: list[Any],
+    rows: Iterable[Iterable[Any]],
+    *,
+    class_: str | None = "numbers",
 ) -> Markup:
     """Return a table in a box that scrolls by itself where it is wider than the page.
 
@@ -125,9 +131,9 @@ def table(
     head : list
         Names of the columns.
     rows : iterable of rows
-        The first cell of each is its heading.
-    numbers : bool, default=True
-        Whether cells after the first are aligned as numbers.
+        The first cell of each is its heading; cells that are <td> or <th> already stay as they are.
+    class_ : str or None, default="numbers"
+        Cells after the first are aligned as numbers by default.
 
     Examples
     --------
@@ -135,21 +141,70 @@ def table(
     >>> "a</th><td>1</td>" in table("t", ["x", "y"], [["a", 1]])
     True
     """
+
+    def cell(value: Any, **heading: str) -> Markup:
+        if isinstance(value, Markup) and value.startswith(("<td", "<th")):
+            return value
+        return tag("th", value, **heading) if heading else tag("td", value)
+
     body = []
-    for row in rows:
-        first, *rest = row
-        body.append(tag("tr", tag("th", first, scope="row"), [tag("td", cell) for cell in rest]))
+    for first, *rest in rows:
+        body.append(tag("tr", cell(first, scope="row"), [cell(value) for value in rest]))
     inner = tag(
         "table",
         tag("caption", caption),
         tag("thead", tag("tr", [tag("th", name, scope="col") for name in head])),
         tag("tbody", body),
-        class_="numbers" if numbers else None,
+        class_=class_,
     )
     # Scrolled with the keyboard too, hence the tab stop and the name.
     return tag(
         "div", inner, class_="scroll", tabindex="0", role="region", aria_label=plain(caption)
     )
+
+
+def bar_table(
+    caption: str,
+    head: list[str],
+    rows: Iterable[tuple[Any, float, str]],
+    colours: Iterable[str] = (),
+) -> Markup:
+    """Return a table whose middle column is a bar.
+
+    Parameters
+    ----------
+    caption : str
+    head : list of 3 str
+    rows : list of (name, value, text)
+        Values below zero have an empty bar.
+    colours : list of str, default=()
+        Classes of the bars ("s0", ...); one colour for all by default.
+
+    Examples
+    --------
+    >>> from lssvm.report.markup import bar_table
+    >>> "width:50.0%" in bar_table("c", ["a", "", "b"], [("x", 2.0, "2"), ("y", 1.0, "1")])
+    True
+    """
+    lines, colour = list(rows), chain(colours, repeat("sa"))
+    most = max((value for _, value, _ in lines), default=0.0)
+    body = []
+    for (name, value, text), own in zip(lines, colour, strict=False):
+        share = max(value, 0.0) / most if most > 0 else 0.0
+        bar = tag("div", style=f"width:{100 * share:.1f}%", class_=own if share > 0 else "none")
+        heading = tag("th", short(name, 44), scope="row", title=str(name))
+        body.append([heading, tag("td", bar, class_="track"), text])
+    return table(caption, head, body, class_="bars numbers")
+
+
+def why(*words: Any) -> Markup:
+    """Return the paragraph that says what a section is about."""
+    return tag("p", *words, class_="why")
+
+
+def more(title: str, *inner: Any) -> Markup:
+    """Return what is shown when its title is pressed."""
+    return tag("details", tag("summary", title), *inner)
 
 
 def plain(value: Any) -> str:
@@ -163,12 +218,4 @@ def plain(value: Any) -> str:
     """
     if not isinstance(value, Markup):
         return clean(value)
-    inside, out = False, []
-    for c in value:
-        if c == "<":
-            inside = True
-        elif c == ">":
-            inside = False
-        elif not inside:
-            out.append(c)
-    return html.unescape("".join(out))
+    return html.unescape(re.sub("<[^>]*>", "", value))

@@ -1,25 +1,29 @@
-"""Figures of merit with 95 % intervals."""
+"""Figures of merit by scikit-learn, with 95 % intervals; report and command line share them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import t
+from sklearn import config_context, metrics
+from sklearn.calibration import calibration_curve
 
 from lssvm._core.arrays import FloatArray
+from lssvm.report.formats import short
 from lssvm.report.predictions import ClassPredictions, Intervals, NumberPredictions
-from lssvm.report.scales import short
 
-Statistic = Callable[[FloatArray], FloatArray]
+Predictions = TypeVar("Predictions", ClassPredictions, NumberPredictions)
 
 Z95 = 1.959963984540054
-DRAWS = (100, 1000)  # bootstrap samples, from and to
-WORK = 5_000_000  # numbers that all samples of a figure have together
-BLOCK = 2_000_000
-ORDER = ("balanced_accuracy", "f1", "mcc", "roc_auc", "average_precision", "log_loss", "brier")
+GROUPS = (10, 20)  # of rows, for the jackknife
+WORK = 2e6  # rows times classes of all groups that are not too many
+BINS = 10  # groups of a calibration curve
 
 
 @dataclass(frozen=True)
@@ -34,11 +38,9 @@ class Measure:
         Name for people.
     value, low, high : float
     method : str
-        How the interval was found: "Wilson" or "bootstrap".
+        How the interval was found: "Wilson" or "jackknife".
     share : bool
         Whether it is shown as per cent.
-    smaller : bool
-        Whether smaller is better.
     meaning : str
         What it says, in a few words.
     """
@@ -50,105 +52,198 @@ class Measure:
     high: float
     method: str
     share: bool = False
-    smaller: bool = False
     meaning: str = ""
 
 
-def wilson(successes: float, n: float) -> tuple[float, float]:
-    """Return the Wilson score interval of a share.
+class Figure(NamedTuple):
+    """What a figure is called, what it says, its range, and how it is computed."""
+
+    name: str
+    meaning: str
+    compute: Callable[[Any], float]
+    low: float = 0.0
+    high: float = 1.0
+    share: bool = False
+
+
+# -- shares and intervals --------------------------------------------------------------------------
+
+
+def effective_rows(n: int, weight: FloatArray | None) -> float:
+    """Return the number of equally weighted rows that say as much: (sum w)^2 / sum w^2."""
+    return float(n) if weight is None else float(weight.sum() ** 2 / (weight @ weight))
+
+
+def proportion_interval(hits: Any, weight: FloatArray | None = None) -> tuple[float, float, float]:
+    """Return the share of weighted rows that are hits, with Wilson's 95 % score interval.
 
     Parameters
     ----------
-    successes : float
-    n : float
-        Trials; for weighted rows the effective number.
-
-    Examples
-    --------
-    >>> from lssvm.report.measures import wilson
-    >>> low, high = wilson(8, 10)
-    >>> round(low, 3), round(high, 3)
-    (0.49, 0.943)
-    """
-    if n <= 0:
-        return 0.0, 1.0
-    p = successes / n
-    centre = p + Z95**2 / (2 * n)
-    half = Z95 * math.sqrt(max(p * (1 - p) / n + Z95**2 / (4 * n * n), 0.0))
-    scale = 1 + Z95**2 / n
-    return max(0.0, (centre - half) / scale), min(1.0, (centre + half) / scale)
-
-
-def bootstrap(
-    statistics: dict[str, Statistic],
-    n: int,
-    weight: FloatArray | None,
-    seed: int = 0,
-    cost: int = 1,
-) -> dict[str, tuple[float, float, float]]:
-    """Return value and percentile interval of statistics of weighted rows.
-
-    Parameters
-    ----------
-    statistics : dict of functions
-        From weights (b, n) to values (b,).
-    n : int
+    hits : bool array of shape (n,)
     weight : array of shape (n,) or None
-    seed : int, default=0
-    cost : int, default=1
-        How often a statistic goes over the rows; expensive ones are drawn less often.
+        The interval is that of (sum w)^2 / sum w^2 rows.
 
-    Notes
-    -----
-    Rows are drawn with replacement, 100 to 1,000 times; the ends are the 2.5 % and 97.5 %
-    quantiles. O(draws n) per statistic.
+    Returns
+    -------
+    share, low, high : float
+        NaN, 0 and 1 where there is no row, or none of weight.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.report.measures import bootstrap
-    >>> x = np.arange(100.0)
-    >>> value, low, high = bootstrap({"mean": lambda W: W @ x / W.sum(axis=1)}, 100, None)["mean"]
-    >>> value, bool(low < 49.5 < high), bool(8 < high - low < 15)
-    (49.5, True, True)
+    >>> from lssvm.report.measures import proportion_interval
+    >>> [round(value, 3) for value in proportion_interval(np.arange(10) < 8)]
+    [0.8, 0.49, 0.943]
     """
-    own = np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64)
-    draws = int(np.clip(WORK // max(n * cost, 1), *DRAWS))
-    found: dict[str, list[FloatArray]] = {name: [] for name in statistics}
-    with np.errstate(invalid="ignore", divide="ignore"):
-        for W in _draws(n, draws, own, np.random.default_rng(seed)):
-            for name, statistic in statistics.items():
-                found[name].append(statistic(W))
-        whole = {name: float(statistic(own[None, :])[0]) for name, statistic in statistics.items()}
-    result = {}
-    for name, parts in found.items():
-        values = np.concatenate(parts)
-        values = values[np.isfinite(values)]
-        ends = np.quantile(values, [0.025, 0.975]) if values.size else (math.nan, math.nan)
-        result[name] = (whole[name], float(ends[0]), float(ends[1]))
-    return result
+    found = np.asarray(hits, dtype=np.float64)
+    if found.size == 0 or (weight is not None and weight.sum() <= 0):
+        return math.nan, 0.0, 1.0
+    p, n = float(np.average(found, weights=weight)), effective_rows(found.size, weight)
+    scale = 1.0 + Z95**2 / n
+    centre = (p + Z95**2 / (2 * n)) / scale
+    half = Z95 / scale * math.sqrt(max(p * (1 - p) / n + Z95**2 / (4 * n * n), 0.0))
+    return p, max(0.0, centre - half), min(1.0, centre + half)
 
 
-def _draws(n: int, draws: int, own: FloatArray, rng: np.random.Generator) -> Iterator[FloatArray]:
-    step = max(1, BLOCK // max(n, 1))
-    for start in range(0, draws, step):
-        size = min(step, draws - start)
-        index = rng.integers(n, size=(size, n)) + n * np.arange(size)[:, None]
-        yield np.bincount(index.ravel(), minlength=size * n).reshape(size, n) * own
+def figures(table: Mapping[str, Figure], found: Predictions) -> dict[str, float]:
+    """Return the values of figures by their keys."""
+    with warnings.catch_warnings(), config_context(skip_parameter_validation=True):
+        warnings.simplefilter("ignore")  # a class without rows, in a sample or at all
+        return {key: float(figure.compute(found)) for key, figure in table.items()}
 
 
-# -- classes -----------------------------------------------------------------------------------
+def jackknife(
+    table: Mapping[str, Figure], found: Predictions, groups: int = GROUPS[1], seed: int = 0
+) -> list[Measure]:
+    """Return figures with 95 % intervals by the jackknife over groups of rows.
+
+    Parameters
+    ----------
+    table : mapping from str to Figure
+    found : ClassPredictions or NumberPredictions
+    groups : int, default=20
+        Rows are dealt into so many groups at random, and the figures computed without each.
+    seed : int, default=0
+
+    Notes
+    -----
+    The standard error is the root of (g - 1) / g times the sum of the squared deviations of the g
+    values from their mean; the interval is that error times the 97.5 % quantile of Student's t with
+    g - 1 degrees of freedom to each side, cut at the figure's range. g computations of the figures.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.report.measures import NUMBER_FIGURES, jackknife
+    >>> from lssvm.report.predictions import NumberPredictions
+    >>> Y = np.arange(100.0)[:, None]
+    >>> found = NumberPredictions(Y, Y + np.where(Y % 2 == 0, 1.0, 3.0), None, ("y",))
+    >>> mae = jackknife(NUMBER_FIGURES, found)[1]
+    >>> mae.key, mae.value, bool(1.6 < mae.low < 2.0 < mae.high < 2.4)
+    ('mae', 2.0, True)
+    """
+    n, values = len(found), figures(table, found)
+    g = min(groups, n)
+    group = np.random.default_rng(seed).permutation(n) % g
+    without = [figures(table, found.take(np.flatnonzero(group != j))) for j in range(g)]
+    measures = []
+    for key, figure in table.items():
+        each = np.array([sample[key] for sample in without])
+        each = each[np.isfinite(each)]
+        half = math.nan
+        if each.size > 1:
+            half = float(t.ppf(0.975, each.size - 1) * math.sqrt((each.size - 1) * each.var()))
+        low, high = (min(max(values[key] + s * half, figure.low), figure.high) for s in (-1, 1))
+        how = (low, high, "jackknife", figure.share, figure.meaning)
+        measures.append(Measure(key, figure.name, values[key], *how))
+    return measures
+
+
+# -- classes ---------------------------------------------------------------------------------------
 
 
 def confusion(found: ClassPredictions) -> FloatArray:
     """Return the weight of rows of every class (row) by predicted class (column)."""
+    table = metrics.confusion_matrix(
+        found.labels,
+        found.decided,
+        labels=np.arange(len(found.classes)),
+        sample_weight=found.weight,
+    )
+    return np.asarray(table, dtype=np.float64)
+
+
+def tested_classes(found: ClassPredictions) -> list[int]:
+    """Return the classes that have rows, and rows of other classes to be told from."""
+    return [int(c) for c in np.unique(found.labels)] if len(np.unique(found.labels)) > 1 else []
+
+
+def _one_against_others(metric: Callable[..., float], found: ClassPredictions) -> float:
+    """Return a metric of ranked rows: of the second of two classes, else the mean over classes."""
+    ranking, classes = found.ranking, tested_classes(found)
+    if ranking is None or not classes:
+        return math.nan
+    columns = [1] if len(found.classes) == 2 else classes
+    return float(
+        np.mean(
+            [metric(found.labels == c, ranking[:, c], sample_weight=found.weight) for c in columns]
+        )
+    )
+
+
+def _log_loss(found: ClassPredictions) -> float:
+    labels = np.arange(len(found.classes))
+    P = np.clip(found.probability, np.finfo(np.float64).eps, None)  # type: ignore[arg-type]
+    P = P / P.sum(axis=1, keepdims=True)
+    return float(metrics.log_loss(found.labels, P, sample_weight=found.weight, labels=labels))
+
+
+def _brier(found: ClassPredictions) -> float:
     q = len(found.classes)
-    counts = np.bincount(found.labels * q + found.decided, found.weight, minlength=q * q)
-    return np.asarray(counts.reshape(q, q), dtype=np.float64)
+    each = metrics.mean_squared_error(
+        np.eye(q)[found.labels], found.probability, sample_weight=found.weight
+    )
+    return float(each) if q == 2 else q * float(each)
+
+
+def _decided(metric: Callable[..., float], **options: Any) -> Callable[[ClassPredictions], float]:
+    return lambda f: metric(f.labels, f.decided, sample_weight=f.weight, **options)
+
+
+def class_figures(found: ClassPredictions) -> dict[str, Figure]:
+    """Return the figures that these predictions have, the most telling first.
+
+    Those of probabilities and of ranked rows are left out where there are none, or where a class
+    is not tested against another one.
+    """
+    two = len(found.classes) == 2
+    mean = "" if two else " (mean over classes)"
+    label = f" of “{short(found.classes[-1], 20)}” in one" if two else ""
+    f1 = _decided(metrics.f1_score, average="binary" if two else "macro", zero_division=0.0)
+    balanced, mcc = map(_decided, (metrics.balanced_accuracy_score, metrics.matthews_corrcoef))
+    words = "mean over classes of the rows found"
+    table = {
+        "balanced_accuracy": Figure("Balanced accuracy", words, balanced, share=True),
+        "f1": Figure(f"F1{mean}", f"precision and recall{label}", f1),
+        "mcc": Figure("Matthews correlation", "0 is guessing, 1 is perfect", mcc, low=-1.0),
+    }
+    if found.ranking is not None and tested_classes(found):
+        auc, precision = metrics.roc_auc_score, metrics.average_precision_score
+        words = "how well rows are ranked; 0.5 is guessing"
+        table["roc_auc"] = Figure(f"ROC AUC{mean}", words, lambda f: _one_against_others(auc, f))
+        words = "area under the precision-recall curve"
+        table["average_precision"] = Figure(
+            f"Average precision{mean}", words, lambda f: _one_against_others(precision, f)
+        )
+    if found.probability is not None:
+        words = "of the probabilities; smaller is better"
+        table["log_loss"] = Figure("Log loss", words, _log_loss, high=math.inf)
+        table["brier"] = Figure("Brier score", f"squared error {words}", _brier, high=2.0)
+    return table
 
 
 def class_measures(found: ClassPredictions) -> list[Measure]:
-    """Return the figures of a classifier, the most telling first.
+    """Return the figures of a classifier with their intervals, the accuracy first.
 
     Examples
     --------
@@ -160,175 +255,99 @@ def class_measures(found: ClassPredictions) -> list[Measure]:
     >>> [(m.key, round(m.value, 3)) for m in class_measures(found)][:2]
     [('accuracy', 0.75), ('balanced_accuracy', 0.75)]
     """
-    n, q = len(found.labels), len(found.classes)
-    weight = np.ones(n) if found.weight is None else found.weight
-    hit = (found.labels == found.decided).astype(np.float64)
-    share = float(weight @ hit / weight.sum())
-    effective = float(weight.sum() ** 2 / (weight @ weight))
-    low, high = wilson(share * effective, effective)
-    first = Measure(
-        "accuracy", "Accuracy", share, low, high, "Wilson", True, meaning="rows that are right"
+    ends = proportion_interval(found.labels == found.decided, found.weight)
+    first = Measure("accuracy", "Accuracy", *ends, "Wilson", True, "rows that are right")
+    groups = int(np.clip(WORK / (len(found) * len(found.classes)), *GROUPS))
+    many = len(found.classes) > 2 * GROUPS[0]
+    return [first, *jackknife(class_figures(found), found, GROUPS[0] if many else groups)]
+
+
+def class_table(found: ClassPredictions) -> list[dict[str, Any]]:
+    """Return rows, recall (with interval) and precision of every class; None where unknown."""
+    each = np.arange(len(found.classes))
+    precision, _, _, rows = metrics.precision_recall_fscore_support(
+        found.labels, found.decided, labels=each, sample_weight=found.weight, zero_division=np.nan
     )
-    true, chosen = (np.eye(q)[codes] for codes in (found.labels, found.decided))
-    statistics = _table_statistics(true, chosen, hit) | _probability_statistics(found, true)
-    values = bootstrap(statistics, n, found.weight)
-    ranking = _ranking_statistics(found, true)
-    values |= bootstrap(ranking, n, found.weight, cost=1 if q == 2 else 4 * q)
-    label = short(found.classes[1], 20)
-    return [first] + [_measure(key, *values[key], label, q) for key in ORDER if key in values]
+    table = []
+    for c in each:
+        own = found.take(np.flatnonzero(found.labels == c))
+        recall, low, high = proportion_interval(own.decided == c, own.weight)
+        table.append(
+            {
+                "class": found.classes[c : c + 1].tolist()[0],
+                "rows": float(rows[c]),
+                "precision": finite(float(precision[c])),
+                "recall": finite(recall),
+                "recall_interval": (low, high),
+            }
+        )
+    return table
 
 
-def _measure(key: str, value: float, low: float, high: float, label: str, q: int) -> Measure:
-    two = q == 2
-    share, smaller, name, meaning = {
-        "balanced_accuracy": (
-            True,
-            False,
-            "Balanced accuracy",
-            "mean over classes of the rows found",
-        ),
-        "f1": (
-            False,
-            False,
-            "F1" if two else "F1 (mean over classes)",
-            f"precision and recall of “{label}” in one" if two else "precision and recall",
-        ),
-        "mcc": (False, False, "Matthews correlation", "0 is guessing, 1 is perfect"),
-        "roc_auc": (
-            False,
-            False,
-            "ROC AUC" if two else "ROC AUC (mean over classes)",
-            "how well rows are ranked; 0.5 is guessing",
-        ),
-        "average_precision": (
-            False,
-            False,
-            "Average precision" if two else "Average precision (mean over classes)",
-            "area under the precision-recall curve",
-        ),
-        "log_loss": (False, True, "Log loss", "of the probabilities; smaller is better"),
-        "brier": (
-            False,
-            True,
-            "Brier score",
-            "squared error of the probabilities; smaller is better",
-        ),
-    }[key]
-    return Measure(key, name, value, low, high, "bootstrap", share, smaller, meaning)
+def baseline_accuracy(found: ClassPredictions) -> tuple[float, int]:
+    """Return how often the most frequent class is right, and which one it is."""
+    shares = np.bincount(found.labels, found.weight, len(found.classes))
+    return float(shares.max() / shares.sum()), int(shares.argmax())
 
 
-def _table_statistics(
-    true: FloatArray, chosen: FloatArray, hit: FloatArray
-) -> dict[str, Statistic]:
-    """Return the statistics of the confusion matrix."""
-    right = true * hit[:, None]
-    two = true.shape[1] == 2
-
-    def balanced(W: FloatArray) -> FloatArray:
-        return np.asarray(np.nanmean((W @ right) / (W @ true), axis=1))
-
-    def f1(W: FloatArray) -> FloatArray:
-        values = 2.0 * (W @ right) / (W @ true + W @ chosen)
-        return np.asarray(values[:, 1] if two else np.nanmean(values, axis=1))
-
-    def mcc(W: FloatArray) -> FloatArray:
-        total, t, p = W.sum(axis=1), W @ true, W @ chosen
-        above = (W @ hit) * total - (t * p).sum(axis=1)
-        below = np.sqrt((total**2 - (p * p).sum(axis=1)) * (total**2 - (t * t).sum(axis=1)))
-        return np.asarray(np.where(below > 0, above / np.where(below > 0, below, 1.0), 0.0))
-
-    return {"balanced_accuracy": balanced, "f1": f1, "mcc": mcc}
-
-
-def _ranking_statistics(found: ClassPredictions, true: FloatArray) -> dict[str, Statistic]:
-    """Return the statistics of the order of scores."""
-    made: dict[str, Statistic] = {}
-    ranking, q = found.ranking, len(found.classes)
-    if ranking is not None:
-        columns = [1] if q == 2 else [c for c in range(q) if 0 < true[:, c].sum() < len(true)]
-        groups = [_Groups(ranking[:, c], true[:, c]) for c in columns]
-        if groups:
-            made["roc_auc"] = lambda W: np.mean([g.roc_auc(W) for g in groups], axis=0)
-            made["average_precision"] = lambda W: np.mean([g.precision(W) for g in groups], axis=0)
-    return made
-
-
-def _probability_statistics(found: ClassPredictions, true: FloatArray) -> dict[str, Statistic]:
-    """Return the statistics of probabilities."""
-    made: dict[str, Statistic] = {}
-    if found.probability is not None:
-        P, q = found.probability, len(found.classes)
-        own = np.clip(P[np.arange(len(P)), found.labels], np.finfo(float).eps, 1.0)
-        log = -np.log(own)
-        made["log_loss"] = lambda W: (W @ log) / W.sum(axis=1)
-        squares = (P[:, 1] - true[:, 1]) ** 2 if q == 2 else ((P - true) ** 2).sum(axis=1)
-        made["brier"] = lambda W: (W @ squares) / W.sum(axis=1)
-    return made
-
-
-class _Groups:
-    """Rows in descending order of their score, equal scores together."""
-
-    def __init__(self, scores: FloatArray, true: FloatArray) -> None:
-        self.order = np.argsort(-scores, kind="stable")
-        ordered = scores[self.order]
-        self.starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
-        self.true = true[self.order]
-        self.last: tuple[Any, Any] = (None, None)  # weights and their sums
-
-    def sums(self, W: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the weight of the class and of the others in every group, shape (b, g)."""
-        if self.last[0] is not W:
-            ordered = W[:, self.order]
-            mine = np.add.reduceat(ordered * self.true, self.starts, axis=1)
-            self.last = W, (mine, np.add.reduceat(ordered, self.starts, axis=1) - mine)
-        found: tuple[FloatArray, FloatArray] = self.last[1]
-        return found
-
-    def roc_auc(self, W: FloatArray) -> FloatArray:
-        mine, others = self.sums(W)
-        below = others.sum(axis=1, keepdims=True) - np.cumsum(others, axis=1) + 0.5 * others
-        total = mine.sum(axis=1) * others.sum(axis=1)
-        return np.asarray((mine * below).sum(axis=1) / total)
-
-    def precision(self, W: FloatArray) -> FloatArray:
-        mine, others = self.sums(W)
-        hits, false = np.cumsum(mine, axis=1), np.cumsum(others, axis=1)
-        both = hits + false
-        precise = np.where(both > 0, hits / np.where(both > 0, both, 1.0), 0.0)
-        return np.asarray((precise * mine).sum(axis=1) / hits[:, -1])
-
-    def roc(self, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return false and true positive rates."""
-        mine, others = (np.cumsum(part[0]) for part in self.sums(weight[None, :]))
-        zero = np.zeros(1)
-        return np.append(zero, others / others[-1]), np.append(zero, mine / mine[-1])
-
-    def precision_recall(self, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return recall and precision."""
-        mine, others = (np.cumsum(part[0]) for part in self.sums(weight[None, :]))
-        precise = mine / np.maximum(mine + others, 1e-300)
-        return np.append(0.0, mine / mine[-1]), np.append(precise[0], precise)
-
-
-def ranking_curves(found: ClassPredictions, column: int) -> dict[str, Any] | None:
+def ranking_curves(found: ClassPredictions, c: int) -> dict[str, Any] | None:
     """Return ROC and precision-recall curve of one class against the others; None without both."""
-    ranking = found.ranking
-    true = (found.labels == column).astype(np.float64)
-    if ranking is None or not 0 < true.sum() < len(true):
+    if found.ranking is None or c not in tested_classes(found):
         return None
-    weight = np.ones(len(true)) if found.weight is None else found.weight
-    groups = _Groups(ranking[:, column], true)
+    truth, score, weight = found.labels == c, found.ranking[:, c], found.weight
+    false, true, _ = metrics.roc_curve(truth, score, sample_weight=weight)
+    precision, recall, _ = metrics.precision_recall_curve(truth, score, sample_weight=weight)
     return {
-        "roc": groups.roc(weight),
-        "precision": groups.precision_recall(weight),
-        "auc": float(groups.roc_auc(weight[None, :])[0]),
-        "average_precision": float(groups.precision(weight[None, :])[0]),
-        "share": float(weight @ true / weight.sum()),
+        "roc": (false, true),
+        "precision": (recall[::-1], precision[::-1]),
+        "auc": float(metrics.auc(false, true)),
+        "average_precision": float(
+            metrics.average_precision_score(truth, score, sample_weight=weight)
+        ),
+        "share": float(np.average(truth, weights=weight)),
     }
 
 
-# -- numbers -----------------------------------------------------------------------------------
+def calibration_bins(
+    p: FloatArray, hit: NDArray[np.bool_]
+) -> tuple[FloatArray, FloatArray, NDArray[np.intp]]:
+    """Return mean probability, share of hits and size of groups of about equally many rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.report.measures import calibration_bins
+    >>> [part.tolist() for part in calibration_bins(np.repeat([0.25, 0.75], 10), np.arange(20) > 9)]
+    [[0.25, 0.75], [0.0, 1.0], [10, 10]]
+    """
+    groups = int(np.clip(len(p) // 20, 2, BINS))
+    share, mean = calibration_curve(hit, p, n_bins=groups, strategy="quantile")
+    edges = np.quantile(p, np.linspace(0, 1, groups + 1)[1:-1])
+    sizes = np.bincount(np.searchsorted(edges, p), minlength=groups)
+    return mean, share, sizes[sizes > 0]
+
+
+# -- numbers ---------------------------------------------------------------------------------------
+
+
+def _error(
+    name: str, meaning: str, metric: Callable[..., float], low: float = 0.0, high: float = math.inf
+) -> Figure:
+    return Figure(
+        name, meaning, lambda f: metric(f.Y, f.predicted, sample_weight=f.weight), low, high
+    )
+
+
+_RMSE = "Root mean squared error", "large errors count more"
+_MAE = "Mean absolute error", "how far off on average"
+_R2 = "Explained variance R²", "0 is the mean, 1 is perfect"
+_MEDIAN = "Median absolute error", "half of the rows are closer"
+NUMBER_FIGURES = {
+    "rmse": _error(*_RMSE, metrics.root_mean_squared_error),
+    "mae": _error(*_MAE, metrics.mean_absolute_error),
+    "r2": _error(*_R2, metrics.r2_score, -math.inf, 1.0),
+    "median_absolute_error": _error(*_MEDIAN, metrics.median_absolute_error),
+}
 
 
 def number_measures(found: NumberPredictions, j: int) -> list[Measure]:
@@ -344,52 +363,27 @@ def number_measures(found: NumberPredictions, j: int) -> list[Measure]:
     >>> {m.key: round(m.value, 3) for m in number_measures(found, 0)}
     {'rmse': 1.0, 'mae': 1.0, 'r2': 0.879, 'median_absolute_error': 1.0}
     """
-    y, error = found.Y[:, j], found.predicted[:, j] - found.Y[:, j]
-    middle = y - y.mean()  # so that the variance does not cancel
-
-    def mean(W: FloatArray, values: FloatArray) -> FloatArray:
-        return np.asarray((W @ values) / W.sum(axis=1))
-
-    def r2(W: FloatArray) -> FloatArray:
-        total = mean(W, middle**2) - mean(W, middle) ** 2
-        left = mean(W, error**2)
-        return np.where(total > 0, 1.0 - left / np.where(total > 0, total, 1.0), np.nan)
-
-    order = np.argsort(np.abs(error))
-    size = np.abs(error)[order]
-
-    def median(W: FloatArray) -> FloatArray:
-        sums = np.cumsum(W[:, order], axis=1)
-        half = 0.5 * sums[:, -1:]
-        low = size[np.argmax(sums >= half * (1 - 1e-12), axis=1)]
-        return np.asarray(0.5 * (low + size[np.argmax(sums > half * (1 + 1e-12), axis=1)]))
-
-    statistics: dict[str, Statistic] = {
-        "rmse": lambda W: np.sqrt(mean(W, error**2)),
-        "mae": lambda W: mean(W, np.abs(error)),
-        "r2": r2,
-        "median_absolute_error": median,
-    }
-    values = bootstrap(statistics, len(y), found.weight)
-    words = {
-        "rmse": ("Root mean squared error", True, "large errors count more"),
-        "mae": ("Mean absolute error", True, "how far off on average"),
-        "r2": ("Explained variance R²", False, "0 is the mean, 1 is perfect"),
-        "median_absolute_error": ("Median absolute error", True, "half of the rows are closer"),
-    }
-    return [
-        Measure(key, words[key][0], *values[key], "bootstrap", False, words[key][1], words[key][2])
-        for key in statistics
-    ]
+    return jackknife(NUMBER_FIGURES, found.output(j))
 
 
 def coverage_measures(intervals: list[Intervals], j: int) -> list[tuple[float, Measure, float]]:
     """Return promised coverage, what it was, and the mean width of the intervals of one output."""
-    found = []
-    for part in intervals:
-        inside = part.inside[:, j]
-        n, hits = len(inside), int(inside.sum())
-        low, high = wilson(hits, n)
-        measure = Measure("coverage", "Coverage", hits / n, low, high, "Wilson", True)
-        found.append((part.coverage, measure, float(part.width[j])))
-    return found
+    return [
+        (
+            each.coverage,
+            Measure(
+                "coverage",
+                f"Inside the {100 * each.coverage:g} % interval",
+                *proportion_interval(each.inside[:, j], each.weight),
+                "Wilson",
+                True,
+            ),
+            float(each.width[j]),
+        )
+        for each in intervals
+    ]
+
+
+def finite(value: float) -> float | None:
+    """Return a number, or None where it is not finite."""
+    return float(value) if math.isfinite(value) else None

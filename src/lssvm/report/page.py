@@ -2,16 +2,49 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib import resources
+from typing import Any
 
 from lssvm.report.markup import Markup, tag
-from lssvm.report.subject import Section
 
 # Nothing may be loaded and nothing may run, whatever text the data brought into the page.
 POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
     "form-action 'none'"
 )
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page.
+
+    Attributes
+    ----------
+    key : str
+        For links.
+    title : str
+    menu : str
+        Title in the list at the top.
+    body : list of Markup
+        One below the other; None is nothing.
+    """
+
+    key: str
+    title: str
+    menu: str
+    body: list[Any]
+
+    def html(self) -> Markup:
+        """Return the part with its heading."""
+        return tag(
+            "section",
+            tag("h2", self.title, id=f"{self.key}-title"),
+            self.body,
+            id=self.key,
+            class_="attention" if self.key == "notes" else None,
+            aria_labelledby=f"{self.key}-title",
+        )
 
 
 def style() -> Markup:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import is_classifier
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.plots.fitted import class_positions, fitted_model
-from lssvm.report.rows import Rows
+from lssvm.plots.fitted import Predictor, class_positions, fitted_model
+from lssvm.report.model_facts import predicts_classes, slow_to_calibrate, support_size
+from lssvm.report.sample import SampledRows
+
+Kind = TypeVar("Kind", "ClassPredictions", "NumberPredictions")
 
 COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
-MANY = 64  # pairs of classes
 INTERVAL_WORK = 4e9  # multiplications for the intervals of one coverage
 
 
@@ -42,6 +44,13 @@ class ClassPredictions:
     probability: FloatArray | None
     scores: FloatArray | None
     weight: FloatArray | None
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def take(self, rows: IntArray) -> ClassPredictions:
+        """Return some rows."""
+        return _rows_of(self, rows, ("labels", "decided", "probability", "scores", "weight"))
 
     @property
     def ranking(self) -> FloatArray | None:
@@ -68,6 +77,25 @@ class NumberPredictions:
     weight: FloatArray | None
     names: tuple[str, ...]
 
+    def __len__(self) -> int:
+        return len(self.Y)
+
+    def take(self, rows: IntArray) -> NumberPredictions:
+        """Return some rows."""
+        return _rows_of(self, rows, ("Y", "predicted", "weight"))
+
+    def output(self, j: int) -> NumberPredictions:
+        """Return the predictions of one output."""
+        return NumberPredictions(
+            self.Y[:, [j]], self.predicted[:, [j]], self.weight, self.names[j : j + 1]
+        )
+
+
+def _rows_of(found: Kind, rows: IntArray, names: tuple[str, ...]) -> Kind:
+    values = {name: getattr(found, name) for name in names}
+    kept: dict[str, Any] = {k: None if v is None else v[rows] for k, v in values.items()}
+    return replace(found, **kept)
+
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
@@ -78,11 +106,13 @@ class Intervals:
     coverage : float
     ends : array of shape (n, k, 2)
     Y : array of shape (n, k)
+    weight : array of shape (n,) or None
     """
 
     coverage: float
     ends: FloatArray
     Y: FloatArray
+    weight: FloatArray | None = None
 
     @property
     def inside(self) -> NDArray[np.bool_]:
@@ -95,27 +125,14 @@ class Intervals:
         return np.asarray((self.ends[..., 1] - self.ends[..., 0]).mean(axis=0))
 
 
-def is_classification(estimator: Any) -> bool:
-    """Say whether an estimator predicts classes."""
-    return bool(is_classifier(fitted_model(estimator)))
-
-
-def n_systems(model: Any) -> int:
-    """Return how many linear systems a model has: one per pair of classes in one-vs-one."""
-    code = getattr(model, "code_", None)
-    return 1 if code is None or code.shares_rows else int(code.n_problems)
-
-
-def slow_to_calibrate(model: Any) -> bool:
-    """Say whether probabilities would take very long: a pass over the rows for each of many pairs.
-
-    The scores of a tuned model are at hand.
-    """
-    return n_systems(model) > MANY and not hasattr(model, "tuning_result_")
-
-
 def predict_classes(
-    estimator: Any, given: Any, y: Any, classes: Any, weight: Any
+    estimator: Predictor,
+    given: Any,
+    y: Any,
+    classes: NDArray[Any],
+    weight: FloatArray | None,
+    *,
+    scores: bool = True,
 ) -> ClassPredictions:
     """Ask a classifier for everything it can say about rows.
 
@@ -128,33 +145,48 @@ def predict_classes(
     classes : array of shape (q,)
         All classes; those of the estimator may be fewer.
     weight : array of shape (n,) or None
+    scores : bool, default=True
+        Whether to ask for ``decision_function`` too.
     """
     labels = class_positions(y, classes, len(y))
+    own = np.searchsorted(classes, getattr(estimator, "classes_", classes))
+    probability = raw = None
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names")
-        own = np.searchsorted(classes, estimator.classes_)
         decided = np.searchsorted(classes, np.asarray(estimator.predict(given)))
-        probability = scores = None
         if hasattr(estimator, "predict_proba") and not slow_to_calibrate(fitted_model(estimator)):
             with suppress(InvalidInputError):  # nothing to calibrate on
                 said = np.asarray(estimator.predict_proba(given))
                 probability = np.zeros((len(labels), len(classes)))
                 probability[:, own] = said
-        if hasattr(estimator, "decision_function"):
-            raw = np.asarray(estimator.decision_function(given), dtype=np.float64)
-            raw = np.column_stack([-raw, raw]) if raw.ndim == 1 else raw
-            scores = np.full((len(labels), len(classes)), raw.min() - 1.0)
-            scores[:, own] = raw
-    return ClassPredictions(classes, labels, decided, probability, scores, weight)
+        if scores and hasattr(estimator, "decision_function"):
+            found = np.asarray(estimator.decision_function(given), dtype=np.float64)
+            found = np.column_stack([-found, found]) if found.ndim == 1 else found
+            raw = np.full((len(labels), len(classes)), found.min() - 1.0)
+            raw[:, own] = found
+    return ClassPredictions(classes, labels, decided, probability, raw, weight)
 
 
-def predict_numbers(estimator: Any, given: Any, y: Any, weight: Any, names: Any) -> Any:
+def predict_numbers(
+    estimator: Predictor, given: Any, y: Any, weight: FloatArray | None, names: tuple[str, ...]
+) -> NumberPredictions:
     """Ask a regressor for its predictions of rows."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         predicted = np.asarray(estimator.predict(given), dtype=np.float64)
     Y = as_columns(y)
     return NumberPredictions(Y, predicted.reshape(Y.shape), weight, output_names(names, Y.shape[1]))
+
+
+def join_predictions(parts: Sequence[Any]) -> Any:
+    """Return predictions of the same kind one after the other."""
+
+    def together(name: str) -> Any:
+        values = [getattr(part, name) for part in parts]
+        return None if any(value is None for value in values) else np.concatenate(values)
+
+    names = [f.name for f in fields(parts[0]) if f.name not in ("classes", "names")]
+    return replace(parts[0], **{name: together(name) for name in names})
 
 
 def as_columns(y: Any) -> FloatArray:
@@ -183,7 +215,7 @@ def output_names(names: tuple[str, ...], k: int) -> tuple[str, ...]:
     return ("the target",) if k == 1 else tuple(f"output {j + 1}" for j in range(k))
 
 
-def predict_rows(estimator: Any, rows: Rows) -> ClassPredictions | NumberPredictions:
+def predict_rows(estimator: Predictor, rows: SampledRows) -> ClassPredictions | NumberPredictions:
     """Return the predictions of an estimator for rows beside their targets.
 
     Examples
@@ -191,21 +223,20 @@ def predict_rows(estimator: Any, rows: Rows) -> ClassPredictions | NumberPredict
     >>> import numpy as np
     >>> from lssvm import LSSVC
     >>> from lssvm.report.predictions import predict_rows
-    >>> from lssvm.report.rows import Rows
+    >>> from lssvm.report.sample import SampledRows
     >>> X, y = np.arange(6.0)[:, None], np.array([0, 0, 0, 1, 1, 1])
     >>> model = LSSVC(C=10.0, gamma=1.0).fit(X, y)
-    >>> predict_rows(model, Rows.read(model, (X, y))).decided.tolist()
+    >>> predict_rows(model, SampledRows.read(model, (X, y))).decided.tolist()
     [0, 0, 0, 1, 1, 1]
     """
     given = rows.given(estimator)
-    if is_classification(estimator):
-        classes = np.asarray(estimator.classes_)
+    if predicts_classes(estimator):
+        classes = np.asarray(getattr(estimator, "classes_", ()))
         return predict_classes(estimator, given, rows.y, classes, rows.weight)
-    found: NumberPredictions = predict_numbers(estimator, given, rows.y, rows.weight, rows.target)
-    return found
+    return predict_numbers(estimator, given, rows.y, rows.weight, rows.target)
 
 
-def predict_intervals(estimator: Any, rows: Rows) -> list[Intervals]:
+def predict_intervals(estimator: Predictor, rows: SampledRows) -> list[Intervals]:
     """Return intervals of several coverages for some rows; none where the model gives none.
 
     Notes
@@ -214,17 +245,14 @@ def predict_intervals(estimator: Any, rows: Rows) -> list[Intervals]:
     number of support vectors.
     """
     model = fitted_model(estimator)
-    some = rows.some(_interval_rows(model))
+    some = rows.some(int(np.clip(INTERVAL_WORK / support_size(model) ** 2, 200, 2000)))
     given = some.given(estimator) if model is estimator else some.inner(estimator)
-    return model_intervals(model, given, as_columns(some.y))
+    return model_intervals(model, given, as_columns(some.y), some.weight)
 
 
-def _interval_rows(model: Any) -> int:
-    m = len(np.atleast_1d(model.dual_coef_))
-    return int(np.clip(INTERVAL_WORK / max(m, 1) ** 2, 200, 2000))
-
-
-def model_intervals(model: Any, given: Any, Y: FloatArray) -> list[Intervals]:
+def model_intervals(
+    model: Predictor, given: Any, Y: FloatArray, weight: FloatArray | None
+) -> list[Intervals]:
     """Return intervals of several coverages for rows with targets Y (n, k)."""
     if not hasattr(model, "predict_interval"):
         return []
@@ -238,5 +266,5 @@ def model_intervals(model: Any, given: Any, Y: FloatArray) -> list[Intervals]:
             return []
         ends = ends.reshape(*Y.shape, 2)
         if np.all(np.isfinite(ends)):
-            found.append(Intervals(coverage, ends, Y))
+            found.append(Intervals(coverage, ends, Y, weight))
     return found

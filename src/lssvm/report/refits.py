@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,45 +12,44 @@ from sklearn.pipeline import Pipeline
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm.folds.content import content_folds
-from lssvm.plots.fitted import class_positions, fitted_model
+from lssvm.plots.fitted import Estimator, Predictor, class_positions, fitted_model
+from lssvm.report.model_facts import MANY, basis, n_prototypes, n_systems, predicts_classes
 from lssvm.report.predictions import (
-    MANY,
     ClassPredictions,
     Intervals,
     NumberPredictions,
     as_columns,
-    is_classification,
+    join_predictions,
     model_intervals,
-    n_systems,
     predict_classes,
     predict_numbers,
 )
-from lssvm.report.rows import Rows
+from lssvm.report.sample import SampledRows
 
 FOLDS = 5
 FOLD_ROWS = 3000  # rows that take part in the folds
 CURVE_ROWS = 4000
 COPY_WORK = 1e9  # systems times prototypes cubed of a copy, about a second
 CURVE_TEST = 1000  # rows that a point of the learning curve is measured on
+SIZES = 6  # points of a learning curve
+SMALLEST = 10  # rows of its first point, at least
 
 
-def copy_size(model: Any) -> int | None:
+def copy_size(model: Estimator) -> int | None:
     """Return the most prototypes that copies of a model have; None where it has none.
 
     Fewer than the model has only where there are so many pairs of classes that fits are slow.
     """
-    m = getattr(model, "n_prototypes_", None)
-    if m is None:
-        return None
-    return min(int(m), int((COPY_WORK / n_systems(model)) ** (1 / 3)))
+    m = n_prototypes(model)
+    return None if m is None else min(m, int((COPY_WORK / n_systems(model)) ** (1 / 3)))
 
 
-def tuned_copy(estimator: Any, n: int, *, calibrate: bool = True) -> Any:
+def tuned_copy(estimator: Estimator, n: int, *, calibrate: bool = True) -> Any:
     """Return an unfitted copy with the chosen parameters as fixed ones, for about n rows.
 
     Parameters
     ----------
-    estimator : object
+    estimator : Estimator
         Fitted: a model of lssvm, or a pipeline that ends in one.
     n : int
         Rows it will be fitted to: it has no more prototypes.
@@ -81,11 +80,11 @@ def tuned_copy(estimator: Any, n: int, *, calibrate: bool = True) -> Any:
         # Tuned for every problem by itself there are as many values as problems, not as features.
         separate = params.get("tuning") == "separate"
         changes["gamma"] = float(np.median(gamma)) if separate else gamma
-    if "n_prototypes" in params and len(model.support_):
-        reduced = params.get("reduction") is not None
+    kept = basis(model)
+    if "n_prototypes" in params and kept is not None:
         changes["n_prototypes"] = min(copy_size(model) or n, n)
-        if reduced:
-            changes |= {"n_prototypes": "auto", "selection": np.asarray(model.prototypes_)}
+        if params.get("reduction") is not None:
+            changes |= {"n_prototypes": "auto", "selection": kept[1]}
         elif not isinstance(params["selection"], str):
             changes["selection"] = "random"
     changes |= {"reduction": None, "n_support": None}
@@ -99,7 +98,7 @@ def tuned_copy(estimator: Any, n: int, *, calibrate: bool = True) -> Any:
     return pipeline
 
 
-def fit_copy(estimator: Any, rows: Rows, *, calibrate: bool = True) -> Any:
+def fit_copy(estimator: Estimator, rows: SampledRows, *, calibrate: bool = True) -> Any:
     """Return a copy with the same parameters, fitted to other rows."""
     copy = tuned_copy(estimator, len(rows), calibrate=calibrate)
     name = "sample_weight"
@@ -111,19 +110,21 @@ def fit_copy(estimator: Any, rows: Rows, *, calibrate: bool = True) -> Any:
         return copy.fit(rows.features(estimator), rows.y, **options)
 
 
-def out_of_fold(estimator: Any, rows: Rows) -> tuple[Any, Rows]:
+def out_of_fold(
+    estimator: Predictor, rows: SampledRows
+) -> tuple[ClassPredictions | NumberPredictions, SampledRows]:
     """Predict each of some rows by a copy that was fitted without it.
 
     Parameters
     ----------
-    estimator : object
-    rows : Rows
+    estimator : Predictor
+    rows : SampledRows
         Training rows; at most 3,000 of them are used.
 
     Returns
     -------
     predictions : ClassPredictions or NumberPredictions
-    rows : Rows
+    rows : SampledRows
         The rows that took part.
 
     Notes
@@ -136,18 +137,19 @@ def out_of_fold(estimator: Any, rows: Rows) -> tuple[Any, Rows]:
     >>> import numpy as np
     >>> from lssvm import LSSVR
     >>> from lssvm.report.refits import out_of_fold
-    >>> from lssvm.report.rows import Rows
+    >>> from lssvm.report.sample import SampledRows
     >>> X = np.linspace(0, 3, 40)[:, None]
     >>> model = LSSVR(100.0, gamma=1.0).fit(X, np.sin(X[:, 0]))
-    >>> found, _ = out_of_fold(model, Rows.read(model, (X, np.sin(X[:, 0]))))
+    >>> found, _ = out_of_fold(model, SampledRows.read(model, (X, np.sin(X[:, 0]))))
     >>> bool(np.abs(found.Y - found.predicted).max() < 0.1)
     True
     """
     some = rows.some(FOLD_ROWS)
-    classes = np.asarray(estimator.classes_) if is_classification(estimator) else None
+    classes = np.asarray(estimator.classes_) if predicts_classes(estimator) else None  # type: ignore[attr-defined]
     labels = None if classes is None else class_positions(some.y, classes, len(some))
     folds = content_folds(some.codes(), min(FOLDS, len(some)), labels=labels, seed=0)
-    parts, tested = [], []
+    parts: list[Any] = []
+    tested = []
     for test in folds.test:
         train = np.setdiff1d(np.arange(len(some)), test)
         if len(test) == 0 or len(train) < 2:
@@ -156,32 +158,16 @@ def out_of_fold(estimator: Any, rows: Rows) -> tuple[Any, Rows]:
             continue
         copy = fit_copy(estimator, some.take(train))
         left = some.take(test)
-        X, weight = left.features(estimator), left.weight if some.weight is not None else None
-        if weight is None and some.weight is not None:
-            weight = left.block.weight
+        X, weight = left.features(estimator), None if some.weight is None else left.block.weight
         if classes is not None:
             parts.append(predict_classes(copy, X, left.y, classes, weight))
         else:
             parts.append(predict_numbers(copy, X, left.y, weight, rows.target))
         tested.append(test)
-    return _join(parts), some.take(np.concatenate(tested))
+    return join_predictions(parts), some.take(np.concatenate(tested))
 
 
-def _join(parts: list[Any]) -> ClassPredictions | NumberPredictions:
-    def together(name: str) -> Any:
-        values = [getattr(part, name) for part in parts]
-        return None if any(value is None for value in values) else np.concatenate(values)
-
-    names = ["labels", "decided", "probability", "scores", "weight"]
-    if isinstance(parts[0], NumberPredictions):
-        names = ["Y", "predicted", "weight"]
-    found: ClassPredictions | NumberPredictions = replace(
-        parts[0], **{name: together(name) for name in names}
-    )
-    return found
-
-
-def held_out_intervals(estimator: Any, rows: Rows) -> list[Intervals]:
+def held_out_intervals(estimator: Predictor, rows: SampledRows) -> list[Intervals]:
     """Return the intervals of a fifth of some rows by a copy that was fitted to the others."""
     if not hasattr(fitted_model(estimator), "predict_interval") or len(rows) < 20:
         return []
@@ -192,7 +178,7 @@ def held_out_intervals(estimator: Any, rows: Rows) -> list[Intervals]:
     X = left.features(estimator)
     if isinstance(copy, Pipeline) and len(copy.steps) > 1:
         X = copy[:-1].transform(X)
-    return model_intervals(fitted_model(copy), X, as_columns(left.y))
+    return model_intervals(fitted_model(copy), X, as_columns(left.y), left.weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,6 +191,9 @@ class LearningCurve:
     error, spread : arrays of shape (s,)
         Share of wrong rows, or root of the mean squared error over the target's deviation; its
         standard error.
+    gain, gain_spread : float
+        Fall of the mean loss of a row over the last two steps, and its standard error: the same
+        rows are measured at every size, so that it is much smaller than those of the errors.
     n_test : int
         Rows it was measured on.
     held_out : bool
@@ -214,74 +203,84 @@ class LearningCurve:
     sizes: IntArray
     error: FloatArray
     spread: FloatArray
+    gain: float
+    gain_spread: float
     n_test: int
     held_out: bool
 
 
-def learning_curve(estimator: Any, train: Rows, test: Rows | None) -> LearningCurve | None:
+def learning_curve(
+    estimator: Predictor, train: SampledRows, test: SampledRows | None
+) -> LearningCurve | None:
     """Fit copies to ever larger parts of the training rows.
 
     Parameters
     ----------
-    estimator : object
-    train : Rows
-    test : Rows or None
+    estimator : Predictor
+    train : SampledRows
+    test : SampledRows or None
         None: a fifth of the training rows is held out, or 1,000 rows where that is less.
 
     Returns
     -------
     LearningCurve or None
-        None where there are too few rows.
+        None where there are too few rows for five sizes.
 
     Notes
     -----
-    Parts are nested, at most 4,000 rows; the last point is the model itself where ``test`` is
-    given. Fits of at most n/16, n/8, n/4 and n/2 rows together cost about as much as one of n.
+    Six nested parts of at most 4,000 rows, from a 32nd on; the last point is the model itself where
+    ``test`` is given. The fits together cost about as much as one or two of the largest.
     """
     model = fitted_model(estimator)
-    if copy_size(model) not in (None, getattr(model, "n_prototypes_", None)):
+    if copy_size(model) != n_prototypes(model):
         return None  # the copies would be other models
-    rng = np.random.default_rng(0)
-    order = rng.permutation(len(train))
+    order = np.random.default_rng(0).permutation(len(train))
     if test is None:
         n_test = min(len(train) // 5, CURVE_TEST)
         checked, order = train.take(np.sort(order[:n_test])), order[n_test:]
     else:
         checked = test.some(CURVE_TEST)
-    top = min(len(order), CURVE_ROWS)
-    sizes = sorted({top // 16, top // 8, top // 4, top // 2} | ({top} if test is None else set()))
-    sizes = [size for size in sizes if size >= 10]
-    if len(sizes) < 2 or len(checked) < 10:
-        return None
-    found = []
-    for size in sizes:
+    top = min(len(order), CURVE_ROWS) // (1 if test is None else 2)
+    sizes = np.geomspace(min(max(top // 32, SMALLEST), top), top, SIZES - (test is not None))
+    losses, counts = [], []
+    for size in np.unique(sizes.round().astype(np.intp)):
         part = train.take(np.sort(order[:size]))
-        if is_classification(estimator) and len(np.unique(part.y)) < 2:
+        if size < SMALLEST or (predicts_classes(estimator) and len(np.unique(part.y)) < 2):
             continue
         copy = fit_copy(estimator, part, calibrate=False)
-        found.append((size, *_error(copy, checked.features(estimator), checked)))
+        losses.append(_row_losses(copy, checked.features(estimator), checked))
+        counts.append(int(size))
     if test is not None:
-        found.append((train.n_rows, *_error(estimator, checked.given(estimator), checked)))
-    counts, error, spread = (np.array(column) for column in zip(*found, strict=True))
-    return LearningCurve(counts, error, spread, len(checked), test is None)
-
-
-def _error(estimator: Any, given: Any, rows: Rows) -> tuple[float, float]:
-    """Return the error of an estimator on rows, and its standard error."""
-    weight = np.ones(len(rows)) if rows.weight is None else rows.weight
+        losses.append(_row_losses(estimator, checked.given(estimator), checked))
+        counts.append(train.n_rows)
+    if len(counts) < SIZES - 1 or len(checked) < SMALLEST:
+        return None
+    weight = np.ones(len(checked)) if checked.weight is None else checked.weight
     weight = weight / weight.sum()
+    mean, spread = np.array([_mean(loss, weight) for loss in losses]).T
+    if not predicts_classes(estimator):
+        mean = np.sqrt(mean)
+        spread = np.divide(spread, 2.0 * mean, out=np.zeros_like(spread), where=mean > 0)
+    gain = _mean(losses[-3] - losses[-1], weight)
+    return LearningCurve(
+        np.array(counts), mean, spread, *gain, n_test=len(checked), held_out=test is None
+    )
+
+
+def _mean(values: FloatArray, weight: FloatArray) -> tuple[float, float]:
+    """Return a mean with weights of sum one, and its standard error."""
+    mean = float(weight @ values)
+    return mean, float(np.sqrt(weight**2 @ (values - mean) ** 2))
+
+
+def _row_losses(estimator: Predictor, given: Any, rows: SampledRows) -> FloatArray:
+    """Return whether each row is wrong, or its squared error in deviations of the target."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         predicted = np.asarray(estimator.predict(given))
-    if is_classification(estimator):
-        wrong = (predicted != rows.y).astype(np.float64)
-        share = float(weight @ wrong)
-        return share, float(np.sqrt(share * (1.0 - share) * (weight @ weight)))
-    Y = np.asarray(rows.y, dtype=np.float64).reshape(len(rows), -1)
+    if predicts_classes(estimator):
+        return np.asarray(predicted != rows.y, dtype=np.float64)
+    Y = as_columns(rows.y)
     deviation = Y.std(axis=0)
     scaled = (predicted.reshape(Y.shape) - Y) / np.where(deviation > 0, deviation, 1.0)
-    squares = (scaled**2).mean(axis=1)
-    mean = float(weight @ squares)
-    spread = float(np.sqrt(weight**2 @ (squares - mean) ** 2))
-    root = float(np.sqrt(mean))
-    return root, spread / (2.0 * root) if root > 0 else 0.0
+    return np.asarray((scaled**2).mean(axis=1))

@@ -20,17 +20,19 @@ from lssvm._core.errors import LSSVMError
 from lssvm._core.version import __version__
 from lssvm.data import CsvOptions, Scan
 from lssvm.io.files import schema_hash
-from lssvm.report.markup import Markup, clean, join, table, tag
-from lssvm.report.rows import Rows
-from lssvm.report.scales import count, number, short
-from lssvm.report.subject import Section, Subject
+from lssvm.plots.fitted import Estimator
+from lssvm.report.formats import duration, number
+from lssvm.report.markup import Markup, bar_table, clean, more, table, tag
+from lssvm.report.model_facts import chosen_parameters, preparation_of, search_facts
+from lssvm.report.page import Section
+from lssvm.report.sample import SampledRows
+from lssvm.report.subject import Subject
 
 SPECIAL = ("command", "warnings", "notes")
-COLUMNS = 1200  # columns that are listed
 WIDTH = 60  # letters of a line of code that fit a narrow page
 
 
-def schema_digest(estimator: Any, rows: Rows, classes: Any = None) -> str:
+def schema_digest(estimator: Estimator, rows: SampledRows, classes: Any = None) -> str:
     """Return a digest of the columns and the classes: that of a model file, if there can be one.
 
     Examples
@@ -38,10 +40,10 @@ def schema_digest(estimator: Any, rows: Rows, classes: Any = None) -> str:
     >>> import numpy as np
     >>> from lssvm import LSSVC
     >>> from lssvm.report.reproduce import schema_digest
-    >>> from lssvm.report.rows import Rows
+    >>> from lssvm.report.sample import SampledRows
     >>> X, y = np.eye(2), np.array([0, 1])
     >>> model = LSSVC(gamma=1.0).fit(X, y)
-    >>> len(schema_digest(model, Rows.read(model, (X, y)), [0, 1]))
+    >>> len(schema_digest(model, SampledRows.read(model, (X, y)), [0, 1]))
     64
     """
     with suppress(LSSVMError):  # a pipeline, or a kernel that is a function
@@ -80,54 +82,57 @@ def reproduce(subject: Subject, data: Any, settings: Mapping[str, Any] | None) -
     settings : mapping or None
         See `lssvm.report.write_report`.
     """
-    settings = dict(settings or {})
-    classes = subject.found.classes if subject.classification else None
+    settings, model = dict(settings or {}), subject.model
+    classes = subject.classes.classes if subject.classification else None
     digest = schema_digest(subject.estimator, subject.train, classes)
-    found = versions()
-    model = subject.model
-    params = {k: v for k, v in sorted(model.get_params(deep=False).items())}
-    given = {k: v for k, v in params.items() if _differs(v, _defaults(model).get(k))}
-    subject.facts["versions"] = found
-    subject.facts["schema_sha256"] = digest
-    subject.facts["settings"] = {k: _text(v) for k, v in settings.items() if k not in SPECIAL}
-    subject.facts["parameters_given"] = {k: _text(v) for k, v in given.items()}
-    parts: list[Any] = [
-        tag("h3", "In Python"),
-        _code(python_lines(subject, data, given)),
-    ]
+    params = dict(sorted(model.get_params(deep=False).items()))
+    defaults = type(model)().get_params(deep=False)
+    given = {k: v for k, v in params.items() if _differs(v, defaults[k])}
+    shown = {k: _text(v) for k, v in settings.items() if k not in SPECIAL}
+    subject.facts |= {
+        "versions": versions(),
+        "schema_sha256": digest,
+        "settings": shown,
+        "parameters_given": {k: _text(v) for k, v in given.items()},
+    }
+    body: list[Any] = [tag("h3", "In Python"), _code(python_lines(subject, data, given))]
     command = command_line(subject, data, given, settings.get("command"))
     if command is not None:
-        parts += [tag("h3", "On the command line"), _code(command)]
+        body += [tag("h3", "On the command line"), _code(command)]
         subject.facts["command"] = command
-    parts += [tag("h3", "Chosen parameters"), _chosen(subject)]
-    shown = {k: v for k, v in settings.items() if k not in SPECIAL}
+    body += [tag("h3", "Chosen parameters"), _chosen(subject)]
     if shown:
-        rows = [[name, tag("code", _text(value))] for name, value in shown.items()]
-        parts.append(table("Settings of this run.", ["Setting", "Value"], rows, numbers=False))
-    rows = [[name, tag("code", _text(value))] for name, value in params.items()]
-    all_of = table(
-        f"All parameters of {type(model).__name__}.", ["Parameter", "Value"], rows, numbers=False
-    )
-    parts.append(tag("details", tag("summary", "All parameters"), all_of))
-    lines = [[name, version] for name, version in found.items()]
-    parts.append(
-        tag(
-            "details",
-            tag("summary", "Versions"),
-            table("What ran.", ["Package", "Version"], lines, numbers=False),
-        )
-    )
-    parts.append(_columns(subject, digest))
-    return Section("reproduce", "Make it again", "Reproduce", join(parts))
+        body.append(_listed("Settings of this run.", "Setting", shown))
+    every = {name: _text(value) for name, value in params.items()}
+    title = f"All parameters of {type(model).__name__}."
+    body.append(more("All parameters", _listed(title, "Parameter", every)))
+    found = versions() | {"SHA-256 of the schema": digest}
+    body.append(more("Versions", _listed("What ran.", "Package", found)))
+    return Section("reproduce", "Make it again", "Reproduce", body)
+
+
+def time_spent(subject: Subject, seconds: Mapping[str, float] | None) -> Section | None:
+    """Return the section of the time; None where nobody took it."""
+    stages = {str(name): float(value) for name, value in (seconds or {}).items()}
+    search = search_facts(subject.model)
+    if not stages and search is not None and search.seconds > 0:
+        stages = {"search for C and gamma": search.seconds}
+    if not stages:
+        return None
+    subject.facts["seconds"] = stages
+    rows = [(name, spent, duration(spent)) for name, spent in stages.items()]
+    whole = f"Time spent, {duration(sum(stages.values()))} in all."
+    body = [bar_table(whole if len(rows) > 1 else "By stage.", ["Stage", "", "Time"], rows)]
+    return Section("time", "Time spent", "Time", body)
+
+
+def _listed(caption: str, what: str, values: Mapping[str, str]) -> Markup:
+    rows = [[name, tag("code", value)] for name, value in values.items()]
+    return table(caption, [what, "Value"], rows, class_=None)
 
 
 def _code(text: str) -> Markup:
     return tag("pre", tag("code", text), tabindex="0")
-
-
-def _defaults(model: Any) -> dict[str, Any]:
-    found: dict[str, Any] = type(model)().get_params(deep=False)
-    return found
 
 
 def _differs(value: Any, default: Any) -> bool:
@@ -209,72 +214,31 @@ def command_line(subject: Subject, data: Any, given: dict[str, Any], command: An
     if set(given) - {"random_state"} or any(value is not None for value in extra):
         return None
     files, target = subject.train.files, subject.train.target
-    if len(files) != 1 or len(target) != 1 or not hasattr(subject.estimator, "preparation_"):
+    if len(files) != 1 or len(target) != 1 or preparation_of(subject.estimator) is None:
         return None
     words = ["lssvm", "train", files[0], "--target", target[0], "-o", "model.lssvm"]
     words += ["--test", "0", "--report", "report.html"]
-    seed = getattr(subject.model, "random_state", None)
+    seed = subject.model.get_params(deep=False).get("random_state")
     if isinstance(seed, (int, np.integer)):
         words += ["--seed", str(int(seed))]
     return clean(shlex.join(words))
 
 
 def _chosen(subject: Subject) -> Markup:
-    model = subject.model
+    meanings = {
+        "C": "how closely training rows are followed",
+        "gamma": "width of the kernel; larger is narrower",
+        "n_prototypes": "prototypes before a reduction",
+        "solver": "how the system was solved",
+    }
     rows = []
-    for name, meaning in (
-        ("C_", "how closely training rows are followed"),
-        ("gamma_", "width of the kernel; larger is narrower"),
-        ("n_prototypes_", "prototypes before a reduction"),
-        ("solver_", "how the system was solved"),
-    ):
-        value = getattr(model, name, None)
-        if value is None:
-            continue
+    for name, value in chosen_parameters(subject.model).items():
+        said = value if isinstance(value, str) else _text(value)
         if np.ndim(value) > 0:
             array = np.asarray(value, dtype=np.float64)
             said = f"{number(array.min())} to {number(array.max())} ({array.size} values)"
-        else:
-            said = value if isinstance(value, str) else _text(value)
-        rows.append([name, tag("code", said), meaning])
-    rows.append(
-        ["kernel", tag("code", _text(getattr(model, "kernel", None))), "similarity of rows"]
-    )
-    head = ["Parameter", "Value", "What it is"]
-    return table(f"What {type(model).__name__} ended with.", head, rows, numbers=False)
-
-
-def _columns(subject: Subject, digest: str) -> Markup:
-    """Return the table of the columns, with what was learned of them."""
-    rows, ready = subject.train, getattr(subject.estimator, "preparation_", None)
-    lines = []
-    numbers, texts = iter(range(len(rows.schema.numbers))), iter(range(len(rows.schema.texts)))
-    for name, kind in zip(rows.schema.names, rows.schema.kinds, strict=True):
-        if kind == "number":
-            j = next(numbers)
-            values = rows.block.numbers[:, j]
-            known = values[np.isfinite(values)]
-            said = (
-                "nothing known"
-                if not known.size
-                else (
-                    f"{number(known.min())} to {number(known.max())}, mean {number(known.mean())}"
-                )
-            )
-            missing = int((~np.isfinite(values)).sum())
-        else:
-            j = next(texts)
-            column = rows.block.texts[j]
-            levels = ready.categories[j] if ready is not None else column.levels
-            names = ", ".join(short("missing" if c is None else c, 16) for c in levels[:6])
-            said = f"{len(levels)} categories: {names}{', …' if len(levels) > 6 else ''}"
-            missing = int((column.codes < 0).sum())
-        said += f"; {count(missing)} missing" if missing else ""
-        lines.append([short(name, 60), kind, said])
-    seen = "" if rows.complete else f" (seen in {count(len(rows))} rows)"
-    caption = f"Columns of the training rows{seen}; SHA-256 of the schema {digest[:16]}…"
-    head = ["Column", "Kind", "What it holds"]
-    summary = f"The {count(len(lines))} columns"
-    inner = [table(caption, head, lines[:COLUMNS], numbers=False)]
-    inner.append(tag("p", "Schema: ", tag("code", digest), class_="facts"))
-    return tag("details", tag("summary", summary), inner)
+        rows.append([f"{name}_", tag("code", said), meanings[name]])
+    kernel = _text(subject.model.get_params(deep=False).get("kernel"))
+    rows.append(["kernel", tag("code", kernel), "similarity of rows"])
+    title = f"What {type(subject.model).__name__} ended with."
+    return table(title, ["Parameter", "Value", "What it is"], rows, class_=None)

@@ -1,4 +1,4 @@
-"""From data to places on a picture: scales, ticks and numbers as people write them."""
+"""From data to places on a picture: scales and their ticks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-UNKNOWN = "\u2013"  # a dash in the place of a number
+from lssvm.report.formats import MINUS
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Scale:
                 for digit in (1.0, 2.0, 5.0):
                     value = digit * 10.0**power
                     if self.low <= math.log10(value) <= self.high:
-                        found.append((value, number(value)))
+                        found.append((value, f"{value:g}"))
             return found
         step = max(1, round((last - first) / count))
         return [(10.0**p, power_of_ten(p)) for p in range(first, last + 1, step)]
@@ -152,97 +152,4 @@ def tick_names(values: list[float]) -> list[str]:
     for digits in range(7):
         if all(abs(round(v, digits) - v) <= 1e-9 * max(largest, 1e-12) for v in values):
             break
-    return [f"{v:,.{digits}f}".replace("-", "\u2212") for v in values]
-
-
-def number(value: float, digits: int = 3) -> str:
-    """Return a number to some significant digits, as people write it.
-
-    Examples
-    --------
-    >>> from lssvm.report.scales import number
-    >>> number(1234.5), number(0.00012345), number(0.5), number(-3.14159), number(float("nan"))
-    ('1,234', '0.000123', '0.5', '−3.14', '\u2013')
-    """
-    value = float(value)
-    if not math.isfinite(value):
-        return UNKNOWN if math.isnan(value) else ("∞" if value > 0 else "\u2212∞")
-    if value == 0.0:
-        return "0"
-    size = math.floor(math.log10(abs(value)))
-    if size >= 9 or size < -5:
-        return f"{value:.{digits - 1}e}".replace("-", "\u2212")
-    places = max(0, digits - 1 - size)
-    text = f"{value:,.{places}f}"
-    if "." in text:
-        text = text.rstrip("0").rstrip(".")
-    return text.replace("-", "\u2212")
-
-
-def percent(share: float, digits: int = 1) -> str:
-    """Return a share as per cent, never rounded to 0 or 100 where it is not.
-
-    Examples
-    --------
-    >>> from lssvm.report.scales import percent
-    >>> percent(0.8631), percent(1.0), percent(0.99996), percent(0.00001), percent(0.5, 0)
-    ('86.3 %', '100 %', '> 99.9 %', '< 0.1 %', '50 %')
-    """
-    if not math.isfinite(share):
-        return UNKNOWN
-    if share in (0.0, 1.0):
-        return f"{100 * share:.0f} %"
-    text = f"{100 * share:.{digits}f}"
-    edge = 10.0**-digits
-    if float(text) >= 100.0 and share < 1.0:
-        return f"> {100 - edge:.{digits}f} %"
-    if float(text) == 0.0 and share > 0.0:
-        return f"< {edge:.{digits}f} %"
-    return f"{text} %"
-
-
-def count(n: int) -> str:
-    """Return a whole number with its thousands marked.
-
-    Examples
-    --------
-    >>> from lssvm.report.scales import count
-    >>> count(12345)
-    '12,345'
-    """
-    return f"{int(n):,}"
-
-
-def duration(seconds: float) -> str:
-    """Return a time as people say it.
-
-    Examples
-    --------
-    >>> from lssvm.report.scales import duration
-    >>> duration(0.012), duration(3.14), duration(75), duration(7300)
-    ('12 ms', '3.1 s', '1 min 15 s', '2 h 1 min')
-    """
-    if seconds < 1:
-        return f"{1000 * seconds:.0f} ms"
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
-
-
-def short(text: Any, length: int = 18) -> str:
-    """Return a text, its middle left out where it is long.
-
-    Examples
-    --------
-    >>> from lssvm.report.scales import short
-    >>> short("a_very_long_name_of_a_column", 13)
-    'a_very…column'
-    """
-    words = " ".join(str(text).split())
-    if len(words) <= length:
-        return words
-    head = (length - 1) // 2
-    return f"{words[:head]}…{words[len(words) - (length - 1 - head) :]}"
+    return [f"{v:,.{digits}f}".replace("-", MINUS) for v in values]

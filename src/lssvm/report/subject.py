@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from lssvm._core.errors import InvalidInputError
-from lssvm.plots.fitted import fitted_model, require
-from lssvm.report.markup import Markup, tag
-from lssvm.report.predictions import ClassPredictions, predict_rows
+from lssvm.plots.fitted import Predictor, fitted_model, require
+from lssvm.report.formats import count
+from lssvm.report.model_facts import is_precomputed
+from lssvm.report.predictions import ClassPredictions, NumberPredictions, predict_rows
 from lssvm.report.refits import out_of_fold
-from lssvm.report.rows import Rows
-from lssvm.report.scales import count
+from lssvm.report.sample import SampledRows
 
 
 @dataclass(eq=False)
@@ -22,33 +20,33 @@ class Subject:
 
     Attributes
     ----------
-    estimator : object
+    estimator : Predictor
         As given: a model of lssvm, or a pipeline that ends in one.
-    model : object
+    model : Predictor
         The model itself.
-    train : Rows
-    test : Rows or None
-    found : ClassPredictions or NumberPredictions
+    train : SampledRows
+    test : SampledRows or None
+    predictions : ClassPredictions or NumberPredictions
         Of the test rows, or out of fold.
-    checked : Rows
-        The rows of ``found``.
+    checked : SampledRows
+        The rows of ``predictions``.
     notes : list of str
         What a reader should know; sections add to it.
     facts : dict
         What `lssvm.report.write_report` returns; sections add to it.
     """
 
-    estimator: Any
-    model: Any
-    train: Rows
-    test: Rows | None
-    found: Any
-    checked: Rows
+    estimator: Predictor
+    model: Predictor
+    train: SampledRows
+    test: SampledRows | None
+    predictions: ClassPredictions | NumberPredictions
+    checked: SampledRows
     notes: list[str] = field(default_factory=list)
     facts: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, estimator: Any, train: Any, test: Any) -> Subject:
+    def read(cls, estimator: Predictor, train: Any, test: Any) -> Subject:
         """Read rows and predict them.
 
         Notes
@@ -58,28 +56,39 @@ class Subject:
         """
         model = fitted_model(estimator)
         require(model, ("dual_coef_", "intercept_"), "a report")
-        rows = Rows.read(estimator, train)
+        rows = SampledRows.read(estimator, train)
         if test is not None:
-            checked = Rows.read(estimator, test)
-            found = predict_rows(estimator, checked)
-            return cls(estimator, model, rows, checked, found, checked)
-        if _precomputed(model):
+            checked = SampledRows.read(estimator, test)
+            return cls(estimator, model, rows, checked, predict_rows(estimator, checked), checked)
+        if is_precomputed(model):
             raise InvalidInputError(
                 "A report on a model with kernel='precomputed' needs test=(K, y), the kernel of "
                 "test rows with the training rows, because it cannot be fitted to other rows."
             )
-        found, checked = out_of_fold(estimator, rows)
-        return cls(estimator, model, rows, None, found, checked)
+        predictions, checked = out_of_fold(estimator, rows)
+        return cls(estimator, model, rows, None, predictions, checked)
 
     @property
     def classification(self) -> bool:
         """Whether the model predicts classes."""
-        return isinstance(self.found, ClassPredictions)
+        return isinstance(self.predictions, ClassPredictions)
+
+    @property
+    def classes(self) -> ClassPredictions:
+        """The predictions of a classifier."""
+        assert isinstance(self.predictions, ClassPredictions)
+        return self.predictions
+
+    @property
+    def numbers(self) -> NumberPredictions:
+        """The predictions of a regressor."""
+        assert isinstance(self.predictions, NumberPredictions)
+        return self.predictions
 
     @property
     def has_features(self) -> bool:
         """Whether rows are features, not kernel values."""
-        return not _precomputed(self.model)
+        return not is_precomputed(self.model)
 
     @property
     def target(self) -> str:
@@ -98,46 +107,3 @@ class Subject:
         if self.test.complete:
             return f"{n} rows that the model had not seen"
         return f"{n} rows drawn from {count(self.test.n_rows)} that the model had not seen"
-
-
-def _precomputed(model: Any) -> bool:
-    kernel = getattr(model, "kernel", None)
-    return isinstance(kernel, str) and kernel == "precomputed"
-
-
-@dataclass(frozen=True)
-class Section:
-    """A part of the page.
-
-    Attributes
-    ----------
-    key : str
-        For links.
-    title : str
-    menu : str
-        Title in the list at the top.
-    body : Markup
-    """
-
-    key: str
-    title: str
-    menu: str
-    body: Markup
-
-    def html(self) -> Markup:
-        """Return the part with its heading."""
-        heading = tag("h2", self.title, id=f"{self.key}-title")
-        attention = "attention" if self.key == "notes" else None
-        return tag(
-            "section",
-            heading,
-            self.body,
-            id=self.key,
-            class_=attention,
-            aria_labelledby=f"{self.key}-title",
-        )
-
-
-def support_size(model: Any) -> int:
-    """Return the number of basis functions of a model."""
-    return int(np.atleast_2d(np.asarray(model.dual_coef_)).shape[0])

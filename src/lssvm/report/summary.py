@@ -1,4 +1,4 @@
-"""The first words of a report: what was learned and how good it is."""
+"""The first words of a report: the answer in three sentences, and the figures behind it."""
 
 from __future__ import annotations
 
@@ -6,101 +6,88 @@ from typing import Any
 
 import numpy as np
 
-from lssvm.report.markup import Markup, join, table, tag
+from lssvm.report.formats import count, number, percent, short, shown, span
+from lssvm.report.markup import Markup, table, tag, why
 from lssvm.report.measures import (
     Measure,
+    baseline_accuracy,
     class_measures,
-    confusion,
     coverage_measures,
+    finite,
     number_measures,
 )
+from lssvm.report.model_facts import basis, chosen_parameters, n_prototypes, support_size
+from lssvm.report.page import Section
 from lssvm.report.predictions import Intervals
 from lssvm.report.refits import copy_size
-from lssvm.report.scales import UNKNOWN, count, number, percent, short
-from lssvm.report.subject import Section, Subject, support_size
+from lssvm.report.subject import Subject
 
 FEW = 200  # test rows below which intervals are wide
-
-
-def shown(measure: Measure) -> str:
-    """Return the value of a figure as people write it.
-
-    Examples
-    --------
-    >>> from lssvm.report.measures import Measure
-    >>> from lssvm.report.summary import shown, span
-    >>> figure = Measure("accuracy", "Accuracy", 0.8631, 0.84, 0.88, "Wilson", True)
-    >>> shown(figure), span(figure)
-    ('86.3 %', '84.0 % to 88.0 %')
-    """
-    return percent(measure.value) if measure.share else _say(measure, measure.value)
-
-
-def span(measure: Measure) -> str:
-    """Return the interval of a figure."""
-    if not np.isfinite(measure.low):
-        return UNKNOWN
-    return f"{_say(measure, measure.low)} to {_say(measure, measure.high)}"
-
-
-def _say(measure: Measure, value: float) -> str:
-    if measure.share:
-        return f"{100 * value:.1f} %"
-    if measure.key in ("rmse", "mae", "median_absolute_error") or abs(value) >= 10:
-        return number(value)
-    return f"{value:.3f}".replace("-", "\u2212")
+TILES = ("accuracy", "balanced_accuracy", "roc_auc", "f1")
 
 
 def as_fact(measure: Measure) -> dict[str, Any]:
     """Return a figure in types that JSON knows."""
-    ends = {"low": _finite(measure.low), "high": _finite(measure.high)}
-    return {"value": _finite(measure.value), **ends, "interval": measure.method}
+    ends = {"low": finite(measure.low), "high": finite(measure.high)}
+    return {"value": finite(measure.value), **ends, "interval": measure.method}
 
 
-def _finite(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
-
-
-def summary(subject: Subject, intervals: list[Intervals]) -> tuple[Markup, Section]:
-    """Return the sentence at the top of the page and the section of figures."""
+def summary(subject: Subject, intervals: list[Intervals]) -> tuple[list[Any], Section]:
+    """Return the first sentence of the page and the section of figures."""
     if subject.classification:
-        return _classes(subject)
-    return _numbers(subject, intervals)
+        first, body = _classes(subject)
+    else:
+        first, body = _numbers(subject, intervals)
+    return first, Section("figures", "How good it is", "Figures", body)
 
 
-def _classes(subject: Subject) -> tuple[Markup, Section]:
-    found = subject.found
-    measures = class_measures(found)
-    accuracy = measures[0]
-    table_of = confusion(found)
-    shares = table_of.sum(axis=1) / table_of.sum()
-    usual = int(np.argmax(shares))
-    baseline = float(shares[usual])
-    name, q = str(found.classes[usual]), len(found.classes)
-    lead = tag(
-        "p",
+def answer(subject: Subject, first: list[Any], advice: str | None) -> Markup:
+    """Return the three sentences at the top: how good, by what, and what would help.
+
+    Parameters
+    ----------
+    subject : Subject
+        With the facts that the sections have found.
+    first : list
+        The first sentence.
+    advice : str or None
+        What the learning curve says.
+    """
+    leading = [name for name, gain in subject.facts.get("importance", {}).items() if gain > 0][:3]
+    names = [f"“{short(name, 30)}”" for name in leading]
+    listed = ", ".join(names[:-1]) + (" and " if len(names) > 1 else "") + "".join(names[-1:])
+    second = f" It leans most on {listed}."
+    if not names:
+        kept = count(support_size(subject.model))
+        second = f" It compares new rows with {kept} rows that it has kept."
+    leaking = list(subject.facts.get("data", {}).get("suspected_leaks", ()))
+    third = advice or "There were too few rows, or none to spare, to see whether more would help."
+    if leaking:
+        third = (
+            f"But “{short(leaking[0], 30)}” alone predicts the target, which looks like a leak: "
+            "check that before anything else."
+        )
+    return tag("p", *first, second, " ", third, class_="lead")
+
+
+def _classes(subject: Subject) -> tuple[list[Any], list[Any]]:
+    found = subject.classes
+    measures = [m for m in class_measures(found) if np.isfinite(m.value)]
+    accuracy, (baseline, usual) = measures[0], baseline_accuracy(found)
+    name = short(found.classes[usual], 30)
+    first = [
         "This model tells the ",
-        tag("strong", f"{q} classes of {short(subject.target, 40)}"),
-        " apart. It is right for ",
-        tag("strong", percent(accuracy.value)),
-        f" of {subject.rows_said} (95 % interval {span(accuracy)}). Always answering "
-        f"“{short(name, 30)}”, the most frequent class, would be right for {percent(baseline)}.",
-        class_="lead",
-    )
-    _class_notes(subject, accuracy, baseline, name)
-    subject.facts["metrics"] = {m.key: as_fact(m) for m in measures}
-    subject.facts["baseline_accuracy"] = baseline
-    first = [m for m in measures if m.key in ("accuracy", "balanced_accuracy", "roc_auc", "f1")]
-    body = join([_tiles(subject, first), _explained(subject), _table(subject, measures, "Figures")])
-    return lead, Section("figures", "How good it is", "Figures", body)
-
-
-def _class_notes(subject: Subject, accuracy: Measure, baseline: float, name: str) -> None:
+        tag("strong", f"{len(found.classes)} classes of {short(subject.target, 40)}"),
+        " apart and is right for ",
+        tag("strong", shown(accuracy)),
+        f" of {subject.rows_said} (95 % interval {span(accuracy)}), where always answering "
+        f"“{name}”, the most frequent class, would be right for {percent(baseline)}.",
+    ]
     if accuracy.low <= baseline:
         subject.notes.append(
-            f"The model is not clearly better than always answering “{short(name, 30)}”: the "
-            f"interval of its accuracy ({span(accuracy)}) reaches down to {percent(baseline)}. "
-            "Other columns, or more rows, may help."
+            f"The model is not clearly better than always answering “{name}”: the interval of its "
+            f"accuracy ({span(accuracy)}) reaches down to {percent(baseline)}. Other columns, or "
+            "more rows, may help."
         )
     if baseline > 0.9:
         subject.notes.append(
@@ -108,157 +95,130 @@ def _class_notes(subject: Subject, accuracy: Measure, baseline: float, name: str
             "at the balanced accuracy and at the precision-recall curve, and consider "
             'class_weight="balanced".'
         )
+    subject.facts["metrics"] = {m.key: as_fact(m) for m in measures}
+    subject.facts["baseline_accuracy"] = baseline
+    tiles = [m for m in measures if m.key in TILES]
+    return first, [_tiles(subject, tiles), _explained(subject), _table(measures)]
 
 
-def _numbers(subject: Subject, intervals: list[Intervals]) -> tuple[Markup, Section]:
-    found = subject.found
+def _numbers(subject: Subject, intervals: list[Intervals]) -> tuple[list[Any], list[Any]]:
+    found = subject.numbers
     k = found.Y.shape[1]
     each = [number_measures(found, j) for j in range(k)]
-    weight = np.ones(len(found.Y)) if found.weight is None else found.weight
-    mean = weight @ found.Y / weight.sum()
-    base = weight @ np.abs(found.Y - mean) / weight.sum()
-    mae, r2 = each[0][1], each[0][2]
-    covered = [_at(coverage_measures(intervals, j), 0.95) for j in range(k)]
-    facts = []
-    for own, inside in zip(each, covered, strict=True):
-        fact = {m.key: as_fact(m) for m in own}
-        if inside is not None:
-            fact["coverage_95"] = as_fact(inside)
-        facts.append(fact)
-    if k == 1:
-        lead = tag(
-            "p",
-            "This model predicts ",
-            tag("strong", short(subject.target, 40)),
-            ". On average it is off by ",
-            tag("strong", number(mae.value)),
-            f" (95 % interval {span(mae)}) on {subject.rows_said}, and explains ",
-            tag("strong", percent(max(r2.value, 0.0))),
-            f" of the variance. Always answering the mean would be off by {number(base[0])}.",
-            class_="lead",
-        )
-        subject.facts["metrics"] = facts[0]
-        tiles = [*each[0][:3], *([covered[0]] if covered[0] is not None else [])]
-        body = join(
-            [_tiles(subject, tiles), _explained(subject), _table(subject, each[0], "Figures")]
-        )
-        if r2.low <= 0:
-            subject.notes.append(
-                "The model is not clearly better than always answering the mean: the interval of "
-                "the explained variance reaches zero. Other columns, or more rows, may help."
-            )
-    else:
-        average = float(np.nanmean([m[2].value for m in each]))
-        lead = tag(
-            "p",
-            "This model predicts ",
-            tag("strong", f"{k} numbers at once"),
-            ". On average over them it explains ",
-            tag("strong", percent(max(average, 0.0))),
-            f" of the variance of {subject.rows_said}.",
-            class_="lead",
-        )
+    base = np.average(
+        np.abs(found.Y - np.average(found.Y, axis=0, weights=found.weight)),
+        axis=0,
+        weights=found.weight,
+    )
+    subject.facts["baseline_mae"] = base.tolist()
+    covered = [
+        [m for promised, m, _ in coverage_measures(intervals, j) if promised == 0.95]
+        for j in range(k)
+    ]
+    facts = [
+        {m.key: as_fact(m) for m in own}
+        | dict(zip(["coverage_95"], map(as_fact, inside), strict=False))
+        for own, inside in zip(each, covered, strict=True)
+    ]
+    r2 = [m for own in each for m in own if m.key == "r2" and np.isfinite(m.value)]
+    average = float(np.mean([m.value for m in r2])) if r2 else np.nan
+    explained = ["explains ", tag("strong", percent(max(average, 0.0))), " of the variance"]
+    if k > 1:
+        numbers = tag("strong", f"{k} numbers at once")
+        first = ["This model predicts ", numbers, " and on average over them ", *explained]
+        first.append(f" of {subject.rows_said}.")
         subject.facts["metrics"] = {"r2": {"value": average}}
-        subject.facts["outputs"] = {
-            name: fact for name, fact in zip(found.names, facts, strict=True)
-        }
-        body = join([_explained(subject), _outputs(found.names, each)])
-    subject.facts["baseline_mae"] = [float(b) for b in base]
-    return lead, Section("figures", "How good it is", "Figures", body)
-
-
-def _at(found: list[tuple[float, Measure, float]], coverage: float) -> Measure | None:
-    for promised, measure, _ in found:
-        if promised == coverage:
-            name = f"Inside the {percent(coverage, 0)} interval"
-            return Measure(**{**vars(measure), "name": name})
-    return None
+        subject.facts["outputs"] = dict(zip(found.names, facts, strict=True))
+        return first, [_explained(subject), _outputs(found.names, each)]
+    mae = next(m for m in each[0] if m.key == "mae")
+    first = [
+        "This model predicts ",
+        tag("strong", short(subject.target, 40)),
+        ", is off by ",
+        tag("strong", shown(mae)),
+        f" on average (95 % interval {span(mae)}) on {subject.rows_said}, and ",
+        *explained,
+        f"; always answering the mean would be off by {number(base[0])}.",
+    ]
+    subject.facts["metrics"] = facts[0]
+    if r2 and r2[0].low <= 0:
+        subject.notes.append(
+            "The model is not clearly better than always answering the mean: the interval of the "
+            "explained variance reaches zero. Other columns, or more rows, may help."
+        )
+    tiles = [m for m in (*each[0][:3], *covered[0]) if np.isfinite(m.value)]
+    return first, [_tiles(subject, tiles), _explained(subject), _table(each[0])]
 
 
 def _tiles(subject: Subject, measures: list[Measure]) -> Markup:
+    kept = basis(subject.model)
+    what = "Support vectors" if kept is None else kept[0].capitalize()
+    size, rows = count(support_size(subject.model)), f"of {count(subject.train.n_rows)} rows"
+    lines = [(m.name, shown(m), span(m)) for m in measures] + [(what, size, rows)]
     tiles = [
         tag(
             "div",
-            tag("dt", m.name),
-            tag("dd", tag("div", shown(m), class_="value"), tag("div", span(m), class_="range")),
+            tag("dt", name),
+            tag("dd", tag("div", value, class_="value"), tag("div", below, class_="range")),
             class_="tile",
         )
-        for m in measures
+        for name, value, below in lines
     ]
-    size = support_size(subject.model)
-    what = "Prototypes" if hasattr(subject.model, "prototypes_") else "Support vectors"
-    tiles.append(
-        tag(
-            "div",
-            tag("dt", what),
-            tag(
-                "dd",
-                tag("div", count(size), class_="value"),
-                tag("div", f"of {count(subject.train.n_rows)} rows", class_="range"),
-            ),
-            class_="tile",
-        )
-    )
     return tag("dl", tiles, class_="tiles")
 
 
 def _explained(subject: Subject) -> Markup:
-    if subject.test is None:
-        used = "all" if len(subject.checked) == subject.train.n_rows else "some"
-        words = (
-            f"No test rows were given. Instead, {used} training rows "
-            f"({count(len(subject.checked))}) were dealt into 5 folds, and each fold was predicted "
-            "by a copy of the model, with the same parameters, that was fitted to the others. As "
-            "the parameters were chosen on these rows, the figures are slightly too good: a test "
-            "set tells more."
-        )
+    checked, model = len(subject.checked), subject.model
+    if checked < FEW:
         subject.notes.append(
-            "There were no test rows: all figures are cross-validated on training rows."
+            f"There are only {count(checked)} rows to measure on, so the intervals are wide: "
+            "differences within them mean nothing."
         )
-        if np.size(getattr(subject.model, "C_", 1.0)) > 1:
-            subject.notes.append(
-                "Every binary problem of the model has its own C; the cross-validated copies have "
-                "their median for all, so that the model itself may be better."
-            )
-        size = copy_size(subject.model)
-        if size is not None and size < subject.model.n_prototypes_:
-            subject.notes.append(
-                f"The cross-validated copies have {count(size)} prototypes, not "
-                f"{count(subject.model.n_prototypes_)}, to save time: the model itself is better."
-            )
-    else:
-        words = "All figures come from test rows that took no part in the fit."
+    if subject.test is not None:
         if not subject.test.complete:
             subject.notes.append(
-                f"The figures come from {count(len(subject.checked))} test rows drawn at random "
-                f"from {count(subject.test.n_rows)}."
+                f"The figures come from {count(checked)} test rows drawn at random from "
+                f"{count(subject.test.n_rows)}."
             )
-    if len(subject.checked) < FEW:
+        return why("All figures come from test rows that took no part in the fit.")
+    subject.notes.append(
+        "There were no test rows: all figures are cross-validated on training rows."
+    )
+    if np.size(chosen_parameters(model).get("C", 1.0)) > 1:
         subject.notes.append(
-            f"There are only {count(len(subject.checked))} rows to measure on, so the intervals "
-            "are wide: differences within them mean nothing."
+            "Every binary problem of the model has its own C; the cross-validated copies have "
+            "their median for all, so that the model itself may be better."
         )
-    return tag("p", words, class_="why")
+    size, whole = copy_size(model), n_prototypes(model)
+    if size is not None and whole is not None and size < whole:
+        subject.notes.append(
+            f"The cross-validated copies have {count(size)} prototypes, not {count(whole)}, to "
+            "save time: the model itself is better."
+        )
+    used = "all" if checked == subject.train.n_rows else "some"
+    return why(
+        f"No test rows were given. Instead, {used} training rows ({count(checked)}) were dealt "
+        "into 5 folds, and each fold was predicted by a copy of the model, with the same "
+        "parameters, that was fitted to the others. As the parameters were chosen on these rows, "
+        "the figures are slightly too good: a test set tells more."
+    )
 
 
-def _table(subject: Subject, measures: list[Measure], title: str) -> Markup:
+def _table(measures: list[Measure]) -> Markup:
     methods = {m.method for m in measures}
-    said = []
-    if "Wilson" in methods:
-        said.append("accuracy by Wilson's score interval")
-    if "bootstrap" in methods:
-        said.append(f"{'the others' if said else 'all'} by bootstrap over rows")
+    said = ["accuracy by Wilson's score interval"] if "Wilson" in methods else []
+    said.append(f"{'the others' if said else 'all'} by jackknife over rows")
     return table(
-        f"{title}; 95 % intervals: {', '.join(said)}.",
+        f"Figures; 95 % intervals: {', '.join(said)}.",
         ["Figure", "Value", "95 % interval"],
         ([[m.name, tag("small", m.meaning)], shown(m), span(m)] for m in measures),
     )
 
 
 def _outputs(names: tuple[str, ...], each: list[list[Measure]]) -> Markup:
-    head = ["Output", *[m.name for m in each[0]]]
     rows = [
         [short(name, 40), *[[shown(m), tag("small", span(m))] for m in found]]
         for name, found in zip(names, each, strict=True)
     ]
-    return table("Figures of every output; 95 % intervals by bootstrap over rows.", head, rows)
+    head = ["Output", *[m.name for m in each[0]]]
+    return table("Figures of every output; 95 % intervals by jackknife over rows.", head, rows)

@@ -154,14 +154,14 @@ def _approximate(
             "'path', 'grid', 'shrinking' or 'csa'."
         )
     check_kernel(objective.kernel(gamma))  # whatever the rows: no error depends on their number
-    if objective.weight is not None:
+    if objective.system.root_weight is not None:
         warnings.warn(
             "A circulant matrix cannot hold sample weights or class weights: the search is exact.",
             NumericalWarning,
             stacklevel=2,
         )
         return None
-    if objective.rows.shape[0] < FEWEST:
+    if objective.system.n < FEWEST:
         return None
     if isinstance(objective, SpectralObjective):
         return replace(objective, solver=solver)

@@ -31,6 +31,14 @@ class ClassTable:
         Target of every class in every binary problem; 0 where it takes no part.
     factors : array of shape (n_classes,)
         What the weights of the rows of a class are multiplied by.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.tasks import Classes
+    >>> task = Classes.of(np.array(["a", "b"]), multiclass="auto", class_weight="balanced")
+    >>> task.table(np.array([30.0, 10.0])).factors.round(3).tolist()
+    [0.667, 2.0]
     """
 
     targets: NDArray[np.float64]

@@ -35,6 +35,13 @@ class Truth:
         Weights that the caller gave, which is what a scorer sees.
     X : array of shape (t, d) or None
         Features, which a scorer may ask for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.tuning import Truth
+    >>> Truth(np.array([[1.0], [2.0], [3.0]])).take(np.array([0, 2])).Y.ravel()
+    array([1., 3.])
     """
 
     Y: Array
@@ -55,7 +62,17 @@ class Truth:
 
 
 class Loss(Protocol):
-    """From the outputs of c models on t rows to c numbers; lower is better."""
+    """From the outputs of c models on t rows to c numbers; lower is better.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.tuning import Truth
+    >>> def largest(outputs, truth):
+    ...     return np.abs(outputs - truth.Y).max(axis=(1, 2))
+    >>> largest(np.zeros((1, 2, 1)), Truth(np.array([[1.0], [-3.0]])))
+    array([3.])
+    """
 
     def __call__(self, outputs: Array, truth: Truth) -> FloatArray:
         """Return the losses (c,) of outputs of shape (c, t, k)."""
@@ -63,7 +80,14 @@ class Loss(Protocol):
 
 @runtime_checkable
 class RowLoss(Protocol):
-    """A loss that is a mean over rows, so that sums over blocks of rows are enough."""
+    """A loss that is a mean over rows, so that sums over blocks of rows are enough.
+
+    Examples
+    --------
+    >>> from lssvm.tasks import Numbers, RowLoss, ScorerLoss, SquaredError
+    >>> isinstance(SquaredError(), RowLoss), isinstance(ScorerLoss("r2", Numbers(1)), RowLoss)
+    (True, False)
+    """
 
     def __call__(self, outputs: Array, truth: Truth) -> FloatArray:
         """Return the losses (c,) of outputs of shape (c, t, k)."""

@@ -8,7 +8,7 @@ from lssvm.criteria.closed_form import CRITERIA, criterion_objective, is_criteri
 from lssvm.criteria.dual import C_range, DualObjective, DualPoint
 from lssvm.criteria.fixed_size import FixedSizeObjective
 from lssvm.criteria.fixed_spectral import FixedCriterionObjective
-from lssvm.criteria.fold_targets import FoldTargets, Group
+from lssvm.criteria.fold_targets import Group
 from lssvm.criteria.free_running import FreeRunObjective, FreeRunPoint, Stretch, free_run
 from lssvm.criteria.noise import noise_variance
 from lssvm.criteria.spectral import SPECTRAL, Spectrum
@@ -50,7 +50,6 @@ __all__ = [
     "FixedCriterionObjective",
     "FixedRelevance",
     "FixedSizeObjective",
-    "FoldTargets",
     "Folds",
     "FreeRunObjective",
     "FreeRunPoint",

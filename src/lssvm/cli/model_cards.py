@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lssvm._core.errors import ModelFileError
+from lssvm.cli.holding_out import HoldOut
 
 if TYPE_CHECKING:
+    from lssvm.cli.model_rows import Model
+    from lssvm.cli.tables import Table
     from lssvm.data import Scan
 
 
@@ -23,7 +26,7 @@ class Loaded:
         What `save_model` was given; empty for models that were saved from Python.
     """
 
-    model: Any
+    model: Model
     card: dict[str, Any]
 
     def target(self, given: str | None) -> str:
@@ -33,18 +36,18 @@ class Loaded:
             raise ModelFileError("The model file does not say what its target is: give --target.")
         return name
 
-    def parts(self, rows: Scan) -> tuple[Scan, Scan | None]:
+    def parts(self, table: Table, rows: Scan) -> tuple[Scan, Scan | None]:
         """Return the rows that the model was trained on and those that were held out.
 
         None where none were held out, or the data are others than those of the training.
         """
-        share = self.card.get("test_share")
-        if not share or self.card.get("refit") or rows.n_rows != self.card.get("rows"):
+        rule = HoldOut.of_card(self.card)
+        if rule is None or self.card.get("refit") or rows.n_rows != self.card.get("rows"):
             return rows, None
-        return rows.split(float(share), seed=int(self.card.get("seed", 0)))
+        return rule.split(table, rows, self.target(None))
 
 
-def save_model(model: Any, path: str, card: dict[str, Any]) -> None:
+def save_model(model: Model, path: str, card: dict[str, Any]) -> None:
     """Save a model with its card."""
     from lssvm.cli.console import plain
     from lssvm.io import save
@@ -68,7 +71,7 @@ def checked(card: dict[str, Any]) -> dict[str, Any]:
 
     Examples
     --------
-    >>> from lssvm.cli.cards import checked
+    >>> from lssvm.cli.model_cards import checked
     >>> checked({"target": "y", "seed": "0", "test_share": 0.2, "note": "mine"})
     {'target': 'y', 'test_share': 0.2, 'note': 'mine'}
     """
@@ -102,6 +105,7 @@ def _measured(value: Any) -> bool:
 
 _KINDS: dict[str, Any] = {
     "target": _text,
+    "tested": _text,
     "weight": _text,
     "seed": lambda value: isinstance(value, int) and value >= 0,
     "test_share": lambda value: _number(value) and 0.0 <= value < 1.0,

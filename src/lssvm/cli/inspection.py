@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lssvm._core.errors import InvalidInputError
+from lssvm.cli.holding_out import HoldOut
 from lssvm.cli.tables import Table, short_list
 
 if TYPE_CHECKING:
@@ -16,11 +17,12 @@ if TYPE_CHECKING:
 MAX_CATEGORIES = 64
 FEW = 20  # different whole numbers up to which a target is taken for classes
 _MANY = 1000  # different values up to which a target is counted
+_MANY_TEXTS = 100  # different texts beyond which somebody has to say that they are classes
 TASKS = ("auto", "classification", "regression")
 
 
 @dataclass(frozen=True)
-class Look:
+class Inspection:
     """What a pass over a data set has found.
 
     Attributes
@@ -40,6 +42,8 @@ class Look:
         Rows of each class.
     types : mapping from str to str
         How the target is to be read from CSV.
+    without : int
+        Rows without a target, which are left out.
     """
 
     table: Table
@@ -52,6 +56,7 @@ class Look:
     reason: str
     labels: Mapping[Any, int] | None
     types: Mapping[str, str] = field(default_factory=dict)
+    without: int = 0
 
     @property
     def classes(self) -> bool:
@@ -64,6 +69,16 @@ class Look:
             self.target, self.features, self.weight, self.types, max_categories=MAX_CATEGORIES
         )
 
+    def rule(
+        self, share: float, seed: int, group: str | None = None, time: str | None = None
+    ) -> HoldOut:
+        """Return the rule by which rows are held out: by group or time, else by class."""
+        if group is not None or time is not None:
+            return HoldOut(share, seed, "time" if group is None else "group", group or time)
+        if self.classes:
+            return HoldOut(share, seed, "class", self.target)
+        return HoldOut(share, seed)
+
     def told(self) -> str:
         """Return the line that says what was detected."""
         names = f"{len(self.features)} columns"
@@ -75,7 +90,7 @@ class Look:
         )
 
 
-def look(table: Table, columns: Columns) -> Look:
+def inspect_table(table: Table, columns: Columns) -> Inspection:
     """Pass once over a data set.
 
     Raises
@@ -116,8 +131,14 @@ def look(table: Table, columns: Columns) -> Look:
             f"{table.path} has no column to learn from beside the target {target!r}."
         )
     facts = _Facts(table, target, features)
-    for block in table.scan(target, features, weight).blocks():
-        facts.add(block)
+    try:
+        for block in table.scan(target, features, weight).blocks():
+            facts.add(block)
+    except InvalidInputError as error:
+        if facts.rows or table.known(target).any():
+            raise
+        text = f"No row of {table.path} has a target: the column {target!r} is empty."
+        raise InvalidInputError(text) from error
     left_out |= facts.check()
     kept = tuple(name for name in features if name not in left_out)
     if not kept:
@@ -126,7 +147,19 @@ def look(table: Table, columns: Columns) -> Look:
     labels = facts.labels if task == "classification" else None
     _check_labels(target, facts, task)
     types = {target: facts.type(task)}
-    return Look(table, target, weight, kept, left_out, facts.rows, task, reason, labels, types)
+    return Inspection(
+        table,
+        target,
+        weight,
+        kept,
+        left_out,
+        facts.rows,
+        task,
+        reason,
+        labels,
+        types,
+        len(table.known(target)) - facts.rows,
+    )
 
 
 class _Facts:
@@ -213,6 +246,12 @@ def _task(asked: str, facts: _Facts) -> tuple[str, str]:
             )
         return asked, "as asked"
     if words:
+        if facts.labels is None or len(facts.labels) > _MANY_TEXTS:
+            n = f"more than {_MANY}" if facts.labels is None else str(len(facts.labels))
+            raise InvalidInputError(
+                f"The target {facts.target!r} holds {n} different texts, as names or notes do: "
+                "give --task classification if they are classes, or another --target."
+            )
         return "classification", "text"
     if facts.dtype == "b":
         return "classification", "true or false"

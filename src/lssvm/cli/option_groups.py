@@ -24,7 +24,7 @@ def expand(command: Callable[..., None]) -> Callable[..., None]:
     --------
     >>> import inspect
     >>> from dataclasses import dataclass
-    >>> from lssvm.cli.grouping import expand
+    >>> from lssvm.cli.option_groups import expand
     >>> @dataclass(frozen=True)
     ... class Size:
     ...     width: int

@@ -1,4 +1,4 @@
-"""Rows for a report: a sample in memory of whatever the data set is, as the model takes them."""
+"""A sample of rows in memory, of whatever the data set is, as the model takes them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from lssvm._core.errors import InvalidInputError
 from lssvm.data import Scan, scan
 from lssvm.data.frames import FrameReader, is_frame, raw_block
 from lssvm.data.raw import RawBlock, Schema, TextColumn, check_rows, plain_features
-from lssvm.estimators.fixed_stream import model_rows
 from lssvm.folds.content import hash_rows
+from lssvm.plots.fitted import Estimator
+from lssvm.report.model_facts import columns_of, preparation_of
 
 LIMIT = 50_000  # rows that are kept in memory
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class SampledRows:
     """Rows of a data set with their targets.
 
     Attributes
@@ -44,9 +45,9 @@ class Rows:
     --------
     >>> import numpy as np
     >>> from lssvm import LSSVC
-    >>> from lssvm.report.rows import Rows
+    >>> from lssvm.report.sample import SampledRows
     >>> X, y = np.arange(6.0).reshape(3, 2), np.array([0, 1, 1])
-    >>> rows = Rows.read(LSSVC(gamma=1.0).fit(X, y), (X, y))
+    >>> rows = SampledRows.read(LSSVC(gamma=1.0).fit(X, y), (X, y))
     >>> rows.n_rows, rows.schema.names, rows.take([2]).y.tolist()
     (3, ('x0', 'x1'), [1])
     """
@@ -59,7 +60,9 @@ class Rows:
     files: tuple[str, ...] = ()
 
     @classmethod
-    def read(cls, estimator: Any, data: Any, limit: int = LIMIT, seed: int = 0) -> Rows:
+    def read(
+        cls, estimator: Estimator, data: Any, limit: int = LIMIT, seed: int = 0
+    ) -> SampledRows:
         """Read at most ``limit`` rows, drawn uniformly, of a scan or a pair (X, y).
 
         Parameters
@@ -98,7 +101,7 @@ class Rows:
         return replace(found, target=tuple(str(name) for name in names), files=files)
 
     @classmethod
-    def _of(cls, sampled: tuple[RawBlock, IntArray], schema: Schema, n: int) -> Rows:
+    def _of(cls, sampled: tuple[RawBlock, IntArray], schema: Schema, n: int) -> SampledRows:
         block, positions = sampled
         check_rows(block)
         if block.weight is not None:
@@ -128,35 +131,47 @@ class Rows:
         weight = self.block.weight
         return None if weight is None or np.all(weight == weight[0]) else weight
 
-    def take(self, rows: Any) -> Rows:
+    def take(self, rows: Any) -> SampledRows:
         """Return some rows."""
         index = np.asarray(rows, dtype=np.intp)
         return replace(self, block=self.block.take(index), positions=self.positions[index])
 
-    def some(self, limit: int, seed: int = 0) -> Rows:
+    def some(self, limit: int, seed: int = 0) -> SampledRows:
         """Return at most so many rows, drawn at random, in their order."""
         if len(self) <= limit:
             return self
         rng = np.random.default_rng(seed)
         return self.take(np.sort(rng.choice(len(self), limit, replace=False)))
 
-    def shuffled(self, column: int, order: IntArray) -> Rows:
-        """Return the rows with the values of one column in another order."""
-        name, kind = self.schema.names[column], self.schema.kinds[column]
-        if kind == "number":
-            j = self.schema.numbers.index(name)
-            numbers = self.block.numbers.copy()
-            numbers[:, j] = numbers[order, j]
-            return replace(self, block=replace(self.block, numbers=numbers))
-        j = self.schema.texts.index(name)
-        texts = list(self.block.texts)
-        texts[j] = texts[j].take(order)
-        return replace(self, block=replace(self.block, texts=tuple(texts)))
+    def rearranged(self, places: IntArray) -> SampledRows:
+        """Return rows whose columns are each in an order of their own.
+
+        Parameters
+        ----------
+        places : int array of shape (n, d)
+            For every column of the schema, which row each of its values comes from.
+        """
+        place = dict(zip(self.schema.names, np.asarray(places, dtype=np.intp).T, strict=True))
+        columns = zip(self.schema.numbers, self.block.numbers.T, strict=True)
+        numbers = [values[place[name]] for name, values in columns]
+        texts = zip(self.schema.texts, self.block.texts, strict=True)
+        block = replace(
+            self.block,
+            numbers=np.column_stack([np.empty((len(self), 0)), *numbers]),
+            texts=tuple(text.take(place[name]) for name, text in texts),
+        )
+        return replace(self, block=block)
+
+    def columns(self) -> dict[str, FloatArray | TextColumn]:
+        """Return the columns by their names, in the order of the schema."""
+        numbers = dict(zip(self.schema.numbers, self.block.numbers.T, strict=True))
+        texts = dict(zip(self.schema.texts, self.block.texts, strict=True))
+        found: dict[str, FloatArray | TextColumn] = {**numbers, **texts}
+        return {name: found[name] for name in self.schema.names}
 
     def codes(self) -> FloatArray:
         """Return all columns as numbers, strings by their position; only to tell rows apart."""
-        texts = [text.codes.astype(np.float64) for text in self.block.texts]
-        return np.column_stack([self.block.numbers, *texts])
+        return np.column_stack([self.block.numbers, *map(as_numbers, self.block.texts)])
 
     def keys(self) -> NDArray[np.uint64]:
         """Return a hash of every row with its target, the same for equal rows anywhere."""
@@ -166,23 +181,23 @@ class Rows:
             columns.append(np.array([*levels, 0], dtype=np.float64)[text.codes][:, None])
         return hash_rows(np.hstack(columns), 0)
 
-    def given(self, estimator: Any) -> Any:
+    def given(self, estimator: Estimator) -> Any:
         """Return the rows as the estimator takes them for a prediction."""
-        if hasattr(estimator, "preparation_"):
+        if preparation_of(estimator) is not None:
             return replace(self.block, target=None, weight=None)
-        names = getattr(estimator, "feature_names_in_", None)
-        if names is not None:
+        if columns_of(estimator)[0] is not None:
             try:
                 import pandas as pd
             except ImportError:
                 return plain_features(self.block)
-            numbers = dict(zip(self.schema.numbers, self.block.numbers.T, strict=True))
-            texts = {
-                name: np.array([*column.levels, None], dtype=object)[column.codes]
-                for name, column in zip(self.schema.texts, self.block.texts, strict=True)
-            }
-            columns = numbers | texts
-            return pd.DataFrame({name: columns[name] for name in self.schema.names})
+            return pd.DataFrame(
+                {
+                    name: np.array([*values.levels, None], dtype=object)[values.codes]
+                    if isinstance(values, TextColumn)
+                    else values
+                    for name, values in self.columns().items()
+                }
+            )
         if self.schema.texts:
             raise InvalidInputError(
                 f"The columns {list(self.schema.texts)} hold text, but the model was fitted to an "
@@ -190,13 +205,12 @@ class Rows:
             )
         return plain_features(self.block)
 
-    def features(self, estimator: Any) -> Any:
+    def features(self, estimator: Estimator) -> Any:
         """Return the rows as a copy of the estimator is fitted to them, prepared if it prepares."""
-        if hasattr(estimator, "preparation_"):
-            return estimator.preparation_.transform(self.block)
-        return self.given(estimator)
+        ready = preparation_of(estimator)
+        return self.given(estimator) if ready is None else ready.transform(self.block)
 
-    def inner(self, estimator: Any) -> FloatArray:
+    def inner(self, estimator: Estimator) -> FloatArray:
         """Return the features (n, d) that the model itself sees, behind all preparation."""
         X = self.features(estimator)
         if isinstance(estimator, Pipeline) and len(estimator.steps) > 1:
@@ -204,17 +218,22 @@ class Rows:
         return np.asarray(X, dtype=np.float64)
 
 
+def as_numbers(values: FloatArray | TextColumn) -> FloatArray:
+    """Return a column as numbers, strings by their position."""
+    array = values.codes if isinstance(values, TextColumn) else values
+    return np.asarray(array, dtype=np.float64)
+
+
 def _flat(y: NDArray[Any]) -> list[Any]:
     """Return targets as single values that can be told apart."""
     return [str(row) for row in y.tolist()]
 
 
-def _columns_of(estimator: Any, data: Scan) -> Scan:
-    if hasattr(estimator, "preparation_"):
-        return model_rows(estimator, data)
-    names = getattr(estimator, "feature_names_in_", None)
-    known = None if names is None else tuple(str(name) for name in names)
-    return data.select(known, int(estimator.n_features_in_))
+def _columns_of(estimator: Estimator, data: Scan) -> Scan:
+    rows, ready = data.select(*columns_of(estimator)), preparation_of(estimator)
+    if ready is not None and rows.named:
+        ready.schema.check(rows.schema, "the data set")
+    return rows
 
 
 def _from_pair(X: Any, y: Any) -> tuple[RawBlock, Schema]:

@@ -1,0 +1,157 @@
+"""Which rows are held out of the training: by class, by group or by time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from lssvm._core.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from lssvm.cli.tables import Table
+    from lssvm.data import Scan
+
+WAYS = ("class", "row", "group", "time")
+_SALT = 0x3C6EF372  # the parts must not follow the folds, which are hashed with the seed
+
+
+@dataclass(frozen=True)
+class HoldOut:
+    """A rule that finds the same rows again in the same file.
+
+    Parameters
+    ----------
+    share : float
+        Of the rows (of each class, of the groups) that are held out.
+    seed : int
+    by : {"class", "row", "group", "time"}
+        The same share of every class; rows at random; whole groups; the last rows.
+    column : str or None
+        Classes, groups or times.
+    """
+
+    share: float
+    seed: int
+    by: str = "row"
+    column: str | None = None
+
+    @classmethod
+    def of_card(cls, card: Mapping[str, Any]) -> HoldOut | None:
+        """Return the rule in the card of a model; None where there is none to believe."""
+        found = card.get("held_out")
+        if not isinstance(found, dict) or set(found) != {"share", "seed", "by", "column"}:
+            return None
+        share, seed, by, column = (found[key] for key in ("share", "seed", "by", "column"))
+        if not isinstance(share, float) or not 0.0 < share < 1.0 or by not in WAYS:
+            return None
+        if not isinstance(seed, int) or seed < 0 or not isinstance(column, str | None):
+            return None
+        return cls(share, seed, by, column)
+
+    def as_card(self) -> dict[str, Any]:
+        """Return the rule for the card of a model."""
+        return asdict(self)
+
+    def told(self) -> str:
+        """Say which rows these are."""
+        if self.by == "time":
+            return f"the last ones by {self.column!r}"
+        return {
+            "class": "the same share of every class",
+            "row": "drawn at random",
+            "group": f"whole groups of {self.column!r}",
+        }[self.by]
+
+    def split(self, table: Table, whole: Scan, target: str) -> tuple[Scan, Scan | None]:
+        """Return the rows to train on and those held out; None where one of both has none."""
+        held = self.rows(table, whole, target)
+        if not 0 < held.sum() < len(held):
+            return whole, None
+        rest, out = whole.split(self.share, seed=self.seed, rows=held)
+        return rest, out
+
+    def rows(self, table: Table, whole: Scan, target: str) -> NDArray[np.bool_]:
+        """Return which rows are held out, of those with a target, shape (n,)."""
+        import numpy as np
+        import pyarrow as pa
+
+        if self.by == "row" or self.column is None:
+            return stratified(np.zeros(whole.n_rows, dtype=np.intp), self.share, self.seed)
+        values = table.column(self.column).filter(pa.array(table.known(target)))
+        if self.by == "time":
+            return last_rows(as_times(values, self.column), self.share)
+        codes = values.combine_chunks().dictionary_encode().indices.fill_null(-1)
+        labels = np.unique(np.asarray(codes), return_inverse=True)[1]
+        if self.by == "class":
+            return stratified(labels, self.share, self.seed)
+        return whole_groups(labels, self.share, self.seed, self.column)
+
+
+def stratified(labels: NDArray[np.intp], share: float, seed: int) -> NDArray[np.bool_]:
+    """Return rows held out, the share of every class; a class of one or two is trained on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.cli.holding_out import stratified
+    >>> labels = np.repeat([0, 1, 2], [80, 15, 1])
+    >>> np.bincount(labels[stratified(labels, 0.2, 0)], minlength=3).tolist()
+    [16, 3, 0]
+    """
+    import numpy as np
+
+    from lssvm._core.random import hash_positions
+
+    n = len(labels)
+    order = np.lexsort((hash_positions(np.arange(n), seed + _SALT), labels))
+    sizes = np.bincount(labels)
+    rank = np.empty(n, dtype=np.intp)
+    rank[order] = np.arange(n) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return np.asarray(rank < np.floor(share * sizes + 0.5)[labels])
+
+
+def whole_groups(groups: NDArray[np.intp], share: float, seed: int, name: str) -> NDArray[np.bool_]:
+    """Return rows held out, the rows of a group all or none."""
+    import numpy as np
+    from sklearn.model_selection import GroupShuffleSplit
+
+    if groups.max() < 1:
+        raise InvalidInputError(f"--group {name} has one value only: at least two are needed.")
+    splitter = GroupShuffleSplit(1, test_size=share, random_state=seed)
+    _, test = next(splitter.split(groups, groups=groups))
+    held = np.zeros(len(groups), dtype=bool)
+    held[test] = True
+    return held
+
+
+def last_rows(times: NDArray[np.float64], share: float) -> NDArray[np.bool_]:
+    """Return the rows with the latest times; equal times count in their order."""
+    import numpy as np
+
+    held = np.zeros(len(times), dtype=bool)
+    held[np.argsort(times, kind="stable")[len(times) - round(share * len(times)) :]] = True
+    return held
+
+
+def as_times(values: Any, name: str) -> NDArray[np.float64]:
+    """Return a column of numbers, dates or ISO texts of dates as numbers that can be ordered."""
+    import numpy as np
+    import pyarrow as pa
+
+    if values.null_count:
+        raise InvalidInputError(f"--time {name} has missing values: every row needs a time.")
+    for kind in (pa.float64(), pa.timestamp("us"), pa.date32()):
+        try:
+            found = values.cast(kind)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            continue
+        plain = found if kind == pa.float64() else found.cast(pa.int64(), safe=False)
+        return np.asarray(plain, dtype=np.float64)
+    raise InvalidInputError(
+        f"--time {name} holds {values.type}, such as {values[0].as_py()!r}: numbers or dates like "
+        "2024-12-31 or 2024-12-31T23:59:59 are needed."
+    )

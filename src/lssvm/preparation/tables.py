@@ -1,0 +1,412 @@
+"""Tables in memory as typed columns: data frames of any library, mappings and arrays.
+
+Whatever the table is, a column comes out as one of five kinds: numbers, booleans, categories, dates
+or durations. What is none of these, or a mixture, is an error that names the column.
+"""
+
+from __future__ import annotations
+
+import datetime
+import numbers
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from lssvm._core.errors import InvalidInputError
+from lssvm._core.namespace import is_sparse
+from lssvm.preparation.text_dates import parse_dates
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+
+KINDS = ("number", "boolean", "category", "date", "duration", "empty")
+"""What a column can hold; "empty" is a column of missing values, which fits every kind."""
+
+PLURALS = {
+    "number": "numbers",
+    "boolean": "booleans",
+    "category": "text or categories",
+    "date": "dates",
+    "duration": "durations",
+    "empty": "nothing but missing values",
+}
+
+DAY = np.timedelta64(1, "D")
+
+
+@dataclass(frozen=True, eq=False)
+class RawColumn:
+    """One column of a table.
+
+    Attributes
+    ----------
+    name : str
+    kind : str
+        One of `KINDS`.
+    values : array of shape (n,)
+        float64 with NaN where missing (numbers, booleans as 0 and 1, durations in days, "empty");
+        datetime64[us] with NaT (dates, by the clock of ``zone``); the position of the level, -1
+        where missing (categories).
+    levels : tuple of str
+        The different strings of a category, sorted.
+    zone : str or None
+        Time zone of dates that have one.
+
+    Examples
+    --------
+    >>> from lssvm.preparation import read_table
+    >>> job = read_table({"job": ["smith", None, "cook"]}).columns[0]
+    >>> job.kind, job.levels, job.values.tolist(), job.missing.tolist()
+    ('category', ('cook', 'smith'), [1, -1, 0], [False, True, False])
+    """
+
+    name: str
+    kind: str
+    values: NDArray[Any]
+    levels: tuple[str, ...] = ()
+    zone: str | None = None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def missing(self) -> NDArray[np.bool_]:
+        """Whether each row's value is missing."""
+        if self.kind == "category":
+            return np.asarray(self.values < 0)
+        return np.asarray(np.isnat(self.values) if self.kind == "date" else np.isnan(self.values))
+
+    def as_dates(self, order: str) -> RawColumn | None:
+        """Return a category as the dates that its levels are, None where one is none."""
+        dates = parse_dates(self.levels, order)
+        if dates is None:
+            return None
+        table = np.append(dates, np.datetime64("NaT", "us"))
+        return RawColumn(self.name, "date", table[self.values])
+
+    def take(self, rows: Any) -> RawColumn:
+        """Return some rows, with the levels that occur there."""
+        values = self.values[rows]
+        if self.kind != "category":
+            return RawColumn(self.name, self.kind, values, zone=self.zone)
+        there = np.bincount(values[values >= 0], minlength=len(self.levels)) > 0
+        if not there.any():
+            return RawColumn(self.name, "empty", np.full(len(values), np.nan))
+        place = np.append(np.cumsum(there) - 1, -1)
+        levels = tuple(level for level, used in zip(self.levels, there, strict=True) if used)
+        return RawColumn(self.name, "category", place[values], levels)
+
+
+@dataclass(frozen=True, eq=False)
+class RawTable:
+    """Columns of the same length.
+
+    Attributes
+    ----------
+    columns : tuple of RawColumn
+    named : bool
+        Whether the columns brought names of their own; those of an array are x0, x1 and so on.
+    n_rows : int
+
+    Examples
+    --------
+    >>> from lssvm.preparation import read_table
+    >>> table = read_table([[1.5, "cook"], [2.5, "smith"]])
+    >>> table.names, [column.kind for column in table.columns], table.named
+    (('x0', 'x1'), ['number', 'category'], False)
+    """
+
+    columns: tuple[RawColumn, ...]
+    named: bool
+    n_rows: int
+    names: tuple[str, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", tuple(column.name for column in self.columns))
+
+    def take(self, rows: Any) -> RawTable:
+        """Return some rows."""
+        columns = tuple(column.take(rows) for column in self.columns)
+        n_rows = len(columns[0]) if columns else len(np.arange(self.n_rows)[rows])
+        return RawTable(columns, self.named, n_rows)
+
+
+def read_table(
+    X: Any,
+    columns: Iterable[str] | None = None,
+    zones: Mapping[str, str | None] | None = None,
+) -> RawTable:
+    """Return the typed columns of a table.
+
+    Parameters
+    ----------
+    X : data frame (pandas, polars, ...), Arrow table, mapping from names to columns, or array
+        An array has shape (n, columns); one of objects, or a list of rows, may mix kinds.
+    columns : iterable of str, optional
+        The columns to read, of a table with names. None: all.
+    zones : mapping from names to time zones, optional
+        By whose clock dates with a time zone are read; None: their own.
+
+    Returns
+    -------
+    RawTable
+
+    Notes
+    -----
+    O(n) time for each column. Numbers are copied where they are not float64, or not one after the
+    other in memory.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.preparation import read_table
+    >>> table = {"age": [30, None], "since": np.array(["2024-01-01", "NaT"], "datetime64[D]")}
+    >>> [(column.name, column.kind) for column in read_table(table).columns]
+    [('age', 'number'), ('since', 'date')]
+    """
+    named = _named_columns(X)
+    if named is None:
+        return _read_array(X)
+    names = list(named) if columns is None else [name for name in columns if name in named]
+    zones = {} if zones is None else zones
+    found = [_read_column(name, named[name], zones.get(name)) for name in names]
+    lengths = {column.name: len(column) for column in found}
+    if len(set(lengths.values())) > 1:
+        raise InvalidInputError(f"The columns of X differ in length: {lengths}.")
+    n_rows = len(found[0]) if found else _length(X)
+    return RawTable(tuple(found), True, n_rows)
+
+
+def column_names(X: Any) -> tuple[str, ...] | None:
+    """Return the names of the columns of a table, None for an array, which has none.
+
+    Examples
+    --------
+    >>> from lssvm.preparation.tables import column_names
+    >>> column_names({"age": [30]}), column_names([[30]])
+    (('age',), None)
+    """
+    named = _named_columns(X)
+    return None if named is None else tuple(named)
+
+
+def _named_columns(X: Any) -> dict[str, Any] | None:
+    if is_sparse(X):
+        raise InvalidInputError(
+            "X is sparse, and sparse input is not supported: the preparation works on the columns "
+            "of dense tables. Give X.toarray(), or leave the preparation out."
+        )
+    if isinstance(X, Mapping):
+        return _unique({str(name): values for name, values in X.items()}, len(X))
+    try:
+        native = nw.from_native(X, pass_through=True)
+    except nw.exceptions.DuplicateError as error:
+        raise InvalidInputError(
+            f"Two columns of X have the same name: rename one of them. ({error})"
+        ) from error
+    if isinstance(native, nw.LazyFrame):
+        raise InvalidInputError(
+            f"X is a {type(X).__name__} that cannot be read before it is computed: give a data "
+            "frame in memory (.collect(), .compute())."
+        )
+    if isinstance(native, nw.DataFrame):
+        pairs = zip(native.columns, native.iter_columns(), strict=True)
+        return _unique({str(name): column for name, column in pairs}, len(native.columns))
+    return None
+
+
+def _unique(columns: dict[str, Any], count: int) -> dict[str, Any]:
+    if len(columns) < count:
+        raise InvalidInputError(
+            "Two columns of X have the same name (as text): rename one of them. The names are "
+            f"{sorted(columns)}."
+        )
+    if not columns:
+        raise InvalidInputError(
+            "X has 0 feature(s) (shape=(n, 0)) while a minimum of 1 is required."
+        )
+    return columns
+
+
+def _length(X: Any) -> int:
+    values = next(iter(X.values())) if isinstance(X, Mapping) else X
+    return len(values)
+
+
+def _read_array(X: Any) -> RawTable:
+    array = X if isinstance(X, np.ndarray) else np.asarray(X)
+    if not isinstance(X, np.ndarray) and array.dtype.kind in "US" and not hasattr(X, "__array__"):
+        array = np.array(X, dtype=object)  # rows of numbers beside text stay numbers beside text
+    if array.dtype.kind == "c":
+        raise InvalidInputError("Complex data not supported: X has complex numbers.")
+    if array.ndim != 2:
+        raise InvalidInputError(
+            f"Expected 2D array, got {array.ndim}D array instead: X has shape {array.shape}. "
+            "Reshape your data: X.reshape(-1, 1) if it is one column, X.reshape(1, -1) if it is "
+            "one row."
+        )
+    n, p = array.shape
+    if p == 0:
+        raise InvalidInputError(
+            f"X has 0 feature(s) (shape=({n}, 0)) while a minimum of 1 is required."
+        )
+    return RawTable(tuple(_from_array(f"x{j}", array[:, j]) for j in range(p)), False, n)
+
+
+def _read_column(name: str, values: Any, zone: str | None) -> RawColumn:
+    series = nw.from_native(values, series_only=True, pass_through=True)
+    if isinstance(series, nw.Series):
+        return _from_series(name, series, zone)
+    if isinstance(values, np.ndarray):
+        return _from_array(name, values)
+    if isinstance(values, Sequence) and not isinstance(values, str):
+        return _from_objects(name, list(values))
+    return _from_array(name, np.asarray(values))
+
+
+def _from_series(name: str, series: nw.Series[Any], zone: str | None) -> RawColumn:
+    dtype = series.dtype
+    if dtype == nw.Boolean or dtype.is_numeric():
+        values = np.asarray(series.cast(nw.Float64()).to_numpy(), dtype=np.float64)
+        return RawColumn(name, "boolean" if dtype == nw.Boolean else "number", values)
+    if dtype in (nw.String, nw.Categorical, nw.Enum):
+        return _category(name, series.to_list())
+    if dtype == nw.Date:
+        series, dtype = series.cast(nw.Datetime("us")), nw.Datetime("us")
+    if isinstance(dtype, nw.Datetime):
+        own = dtype.time_zone
+        if own is not None:
+            series = series.dt.convert_time_zone(zone or own).dt.replace_time_zone(None)
+        return RawColumn(name, "date", _as_dates(series.to_numpy()), (), own and (zone or own))
+    if isinstance(dtype, nw.Duration):
+        return RawColumn(name, "duration", np.asarray(series.to_numpy()) / DAY)
+    if dtype == nw.Object:
+        return _from_objects(name, series.to_list())
+    if series.is_null().all():
+        return RawColumn(name, "empty", np.full(len(series), np.nan))
+    array = np.asarray(series.to_native())
+    if array.dtype.kind in "biufmM":  # such as the sparse columns of pandas
+        return _from_array(name, array)
+    raise _unusable(name, str(dtype))
+
+
+def _as_dates(values: Any) -> NDArray[np.datetime64]:
+    return np.asarray(values).astype("datetime64[us]")
+
+
+def _from_array(name: str, array: NDArray[Any]) -> RawColumn:
+    if array.ndim != 1:
+        raise InvalidInputError(
+            f"Column {name!r} has shape {array.shape}: a column has one value in each row."
+        )
+    kind = array.dtype.kind
+    if kind == "b":
+        return RawColumn(name, "boolean", array.astype(np.float64))
+    if kind in "iuf":
+        return RawColumn(name, "number", np.ascontiguousarray(array, dtype=np.float64))
+    if kind == "M":
+        return RawColumn(name, "date", _as_dates(array))
+    if kind == "m":
+        return RawColumn(name, "duration", array / DAY)
+    if kind in "OUT":
+        return _from_objects(name, array.tolist())
+    if kind == "c":
+        raise InvalidInputError(f"Complex data not supported: column {name!r} is complex.")
+    raise _unusable(name, str(array.dtype))
+
+
+def _unusable(name: str, what: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"Column {name!r} has values of type {what}; usable are numbers, booleans, text, "
+        "categories, dates and durations. Turn the column into one of these, or leave it out."
+    )
+
+
+def is_missing(value: Any) -> bool:
+    """Say whether a Python value is None, NaN, NaT or pandas' NA."""
+    if value is None:
+        return True
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError):  # NA is neither equal to itself nor not
+        return type(value).__name__ == "NAType"
+
+
+def _from_objects(name: str, values: list[Any]) -> RawColumn:
+    types = set(map(type, values))
+    if types == {str}:
+        return _category(name, values)
+    odd = {t for t in types if not issubclass(t, str | bool | int)}  # these are never missing
+    if odd:
+        values = [None if type(v) in odd and is_missing(v) else v for v in values]
+        types = set(map(type, values)) - {type(None)}
+    if not types:
+        return RawColumn(name, "empty", np.full(len(values), np.nan))
+    if all(issubclass(t, str) for t in types):
+        return _category(name, values)
+    if all(issubclass(t, bool | np.bool_) for t in types):
+        return RawColumn(name, "boolean", _as_floats(values))
+    if all(issubclass(t, numbers.Real | Decimal | np.bool_) for t in types):
+        return RawColumn(name, "number", _as_floats(values))
+    if all(issubclass(t, datetime.date | np.datetime64) for t in types):
+        if any(getattr(v, "tzinfo", None) is not None for v in values):
+            raise InvalidInputError(
+                f"Column {name!r} has dates with a time zone as Python objects: make it a column "
+                "of dates, for example with pandas.to_datetime(..., utc=True)."
+            )
+        return RawColumn(name, "date", np.array(values, dtype="datetime64[us]"))
+    if all(issubclass(t, datetime.timedelta | np.timedelta64) for t in types):
+        return RawColumn(name, "duration", np.array(values, dtype="timedelta64[us]") / DAY)
+    raise _mixture(name, values, types)
+
+
+def _as_floats(values: list[Any]) -> FloatArray:
+    try:
+        return np.array(values, dtype=np.float64)  # None becomes NaN
+    except OverflowError:
+        return np.array([np.nan if v is None else _as_float(v) for v in values])
+
+
+def _as_float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return np.inf if value > 0 else -np.inf
+
+
+def _mixture(name: str, values: list[Any], types: set[type]) -> InvalidInputError:
+    plain = (str, numbers.Real, Decimal, np.bool_, datetime.date, datetime.timedelta)
+    known: tuple[type, ...] = (*plain, np.datetime64, np.timedelta64)
+    strange = sorted(t.__name__ for t in types if not issubclass(t, known))
+    if strange:
+        return _unusable(name, " and ".join(strange))
+    examples: dict[type, tuple[int, Any]] = {}
+    for row, value in enumerate(values):
+        if value is not None:
+            examples.setdefault(type(value), (row, value))
+    shown = " and ".join(f"{value!r} in row {row}" for row, value in examples.values())
+    return InvalidInputError(
+        f"Column {name!r} mixes values of different kinds ({shown}). If the text stands for a "
+        "missing value, make it missing (None or NaN); if the column is a code, make all of it "
+        "text (.astype(str))."
+    )
+
+
+def _category(name: str, values: list[Any]) -> RawColumn:
+    try:
+        distinct = set(values)
+    except TypeError as error:
+        raise _unusable(name, f"that cannot be compared ({error})") from error
+    text = {value: str(value) for value in distinct if not is_missing(value)}
+    if not text:
+        return RawColumn(name, "empty", np.full(len(values), np.nan))
+    levels = sorted(set(text.values()))
+    code = {level: i for i, level in enumerate(levels)}
+    table = dict.fromkeys(distinct, -1) | {value: code[level] for value, level in text.items()}
+    codes = np.fromiter(map(table.__getitem__, values), dtype=np.intp, count=len(values))
+    return RawColumn(name, "category", codes, tuple(levels))

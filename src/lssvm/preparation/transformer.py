@@ -1,0 +1,417 @@
+"""The preparation as a scikit-learn transformer."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from lssvm._core.errors import InvalidInputError
+from lssvm.preparation.learning import Learned, PreparationSettings, learn
+from lssvm.preparation.record import PreparedTable
+from lssvm.preparation.report import PreparationReport
+from lssvm.preparation.tables import RawTable, column_names, read_table
+
+FloatArray = NDArray[np.float64]
+
+METHODS = ("standardised", "quantiles")
+TARGETS = ("auto", "classes", "numbers")
+
+
+class TablePreparation(TransformerMixin, BaseEstimator):
+    """Turn a table as it comes into numbers on one scale.
+
+    Numbers, booleans, text and categories, dates and durations, with or without missing values,
+    of a data frame (pandas, polars), an Arrow table, a mapping of columns or an array.
+
+    Parameters
+    ----------
+    numbers : {"standardised", "quantiles"} or mapping from columns to these, default="standardised"
+        "standardised": mean 0 and deviation 1. "quantiles": normal scores, the quantiles of a
+        normal distribution at the ranks of the numbers (equal numbers share their middle rank),
+        clipped at 3 and standardised again; better for long tails. Numbers outside those of
+        training get the score of the nearest end. Columns that a mapping does not name are
+        standardised.
+    rare : int or float, default=5
+        Levels of a category in fewer rows than this (a float below 1: a smaller share of the rows)
+        are pooled to one level.
+    max_levels : int, default=50
+        Categories with more levels are encoded by the target. Without ``y``, the most frequent
+        ``max_levels`` levels have indicators and the others are pooled.
+    category_scale : float, default=1.0
+        Two different levels of a category are ``sqrt(2) * category_scale`` apart; sqrt(2) is the
+        root mean square distance of two rows in a standardised number. Three or more levels have
+        one feature each, that is ``category_scale`` where the level is there and 0 elsewhere; two
+        levels, and booleans, share one feature that is +- ``sqrt(1/2) * category_scale``.
+    smoothing : float or "auto", default="auto"
+        The mean target of a level in W rows counts with W / (W + smoothing), the mean of all rows
+        with the rest. "auto" estimates it from how much targets vary between and within levels;
+        where levels differ only by chance, nothing is left of them.
+    target : {"auto", "classes", "numbers"}, default="auto"
+        What ``y`` holds. "auto": text, booleans and whole numbers with at most 50 different values
+        are classes. Classes give one feature for each class but the first, numbers one for each
+        column of ``y``.
+    cv : int, splitter or iterable of (train, test), default=10
+        Folds in which the rows of `fit_transform` are encoded by the target. A number deals rows by
+        their content; a splitter of scikit-learn is used as it is and has to test every row once.
+    drop : bool, default=True
+        Leave out columns that are constant, equal to another one, an id (all different text, or a
+        running number) or free text; `report_` names them and says why.
+    parse_dates : bool, default=True
+        Read text as dates where every value is one and the order of day, month and year is beyond
+        doubt (2024-01-31, 31.1.2024, 1/31/2024, with or without a time).
+    random_state : int, default=0
+        Seed of the hash that deals rows into folds.
+
+    Attributes
+    ----------
+    report_ : PreparationReport
+        For each column: kind, what was done, why, and its number of features. A dict of lists that
+        prints as a table; ``pandas.DataFrame(preparation.report_)`` makes a frame of it.
+    prepared_ : PreparedTable
+        The frozen record that `transform` is a function of.
+    n_features_in_ : int
+    feature_names_in_ : array of str
+        Only where the columns have names that are text.
+
+    Notes
+    -----
+    **Missing values** in training: numbers and dates get the median, booleans the middle, and one
+    more feature says so; categories get a level of their own. A value that is missing only in new
+    rows is filled too: the median, the middle, and for categories what an unknown level gets. There
+    is no feature then to say so.
+
+    **New rows**: columns are found by name in any order; one that is used and not there is an
+    error, others are ignored, as `sklearn.compose.ColumnTransformer` does. A column that holds
+    something else than in training (text for numbers, for example "3,5") is an error; booleans are
+    taken as the numbers 0 and 1, and the other way round. Infinite numbers are errors. A level that
+    training has not met belongs to the pool of rare levels; where there is no pool, and with an
+    encoding by the target, it is 0 in all features of the column. `unseen` counts such levels.
+
+    **Honesty**: `fit_transform` encodes every training row by the targets of the other folds only,
+    including mean, scale and smoothing. Folds are dealt by the content of the rows (or by
+    ``groups``), so that equal rows share a fold and their order changes nothing; where fewer than
+    half of the rows differ, repeats are observations and rows are dealt one by one. `transform` of
+    training rows does not do this: use what `fit_transform` returns to fit a model.
+
+    **Weights**: a weight of 2 is the row twice, a weight of 0 no row. (Weights that add up to less
+    than the number of rows are scaled up to it, so that `rare` and `smoothing` can count. Where
+    rows are dealt one by one, a row that is there twice may be in two folds, one of weight 2 is in
+    one; what is learned is the same.)
+
+    Dates become days (treated as numbers are) and, where the training rows span more than one of
+    them, points on the circles of the year, the week and the day, by the clock of their time zone.
+
+    O(n log n) time for each column of numbers, O(n) for the others.
+
+    Examples
+    --------
+    >>> from lssvm.preparation import TablePreparation
+    >>> table = {
+    ...     "age": [20, 40, None, 60],
+    ...     "job": ["cook", "smith", "smith", "cook"],
+    ...     "town": ["Delft"] * 4,
+    ... }
+    >>> preparation = TablePreparation(rare=1)
+    >>> preparation.fit_transform(table).round(2).tolist()
+    [[-1.22, -0.71, -0.71], [0.0, -0.71, 0.71], [0.0, 0.71, 0.71], [1.22, -0.71, -0.71]]
+    >>> preparation.get_feature_names_out().tolist()
+    ['age', 'age=(missing)', 'job=smith']
+    >>> for column, why in zip(preparation.report_["column"], preparation.report_["why"]):
+    ...     print(f"{column}: {why}")
+    age: 3 different numbers; missing ones get the median, 40
+    job: 2 levels
+    town: it is 'Delft' in every row
+    """
+
+    def __init__(
+        self,
+        numbers: str | Mapping[str, str] = "standardised",
+        *,
+        rare: float = 5,
+        max_levels: int = 50,
+        category_scale: float = 1.0,
+        smoothing: float | str = "auto",
+        target: str = "auto",
+        cv: Any = 10,
+        drop: bool = True,
+        parse_dates: bool = True,
+        random_state: int | None = 0,
+    ) -> None:
+        self.numbers = numbers
+        self.rare = rare
+        self.max_levels = max_levels
+        self.category_scale = category_scale
+        self.smoothing = smoothing
+        self.target = target
+        self.cv = cv
+        self.drop = drop
+        self.parse_dates = parse_dates
+        self.random_state = random_state
+
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
+    ) -> TablePreparation:
+        """Learn how to prepare tables like ``X``.
+
+        Parameters
+        ----------
+        X : data frame, Arrow table, mapping from names to columns, or array of shape (n, columns)
+        y : array of shape (n,) or (n, k), optional
+            Targets; only categories with many levels need them.
+        sample_weight : array of shape (n,), optional
+        groups : array of shape (n,), optional
+            Rows of one group share a fold.
+
+        Returns
+        -------
+        TablePreparation
+        """
+        self._learn(X, y, sample_weight, groups)
+        return self
+
+    def fit_transform(
+        self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
+    ) -> FloatArray:
+        """Learn, and return the features of the training rows, encoded out of fold.
+
+        Parameters
+        ----------
+        X, y, sample_weight, groups
+            As in `fit`.
+
+        Returns
+        -------
+        array of shape (n, d)
+        """
+        table, learned = self._learn(X, y, sample_weight, groups)
+        prepared = learned.prepared
+        features = prepared.transform(prepared.used_columns(table))
+        sources = prepared.sources
+        for j, held in learned.encoded.items():
+            features[:, sources == j] = held
+        return features
+
+    def transform(self, X: Any) -> FloatArray:
+        """Turn rows into features.
+
+        Parameters
+        ----------
+        X : data frame, Arrow table, mapping from names to columns, or array of shape (n, columns)
+
+        Returns
+        -------
+        array of shape (n, d)
+        """
+        return self._record(X).transform(X)
+
+    def unseen(self, X: Any) -> dict[str, dict[str, int]]:
+        """Count the levels of categories that training has not met.
+
+        Parameters
+        ----------
+        X : as in `transform`
+
+        Returns
+        -------
+        dict from columns to dicts from levels to numbers of rows
+
+        Examples
+        --------
+        >>> from lssvm.preparation import TablePreparation
+        >>> preparation = TablePreparation(rare=1).fit({"job": ["cook", "smith", "smith"]})
+        >>> preparation.unseen({"job": ["pilot", "cook", "pilot"]})
+        {'job': {'pilot': 2}}
+        """
+        return self._record(X).unseen(X)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Return the names of the features.
+
+        Parameters
+        ----------
+        input_features : array of str, optional
+            Other names for the columns of an array.
+
+        Returns
+        -------
+        array of str
+            ``age``; ``age=(missing)``; ``job=cook``, ``job=(rare)``; ``town:target=yes``;
+            ``when:year_sin``.
+        """
+        check_is_fitted(self)
+        prepared: PreparedTable = self.prepared_
+        columns = prepared.names
+        if input_features is not None:
+            columns = tuple(str(name) for name in input_features)
+            if len(columns) != self.n_features_in_:
+                raise InvalidInputError(
+                    "input_features should have length equal to number of features "
+                    f"({self.n_features_in_}), got {len(columns)}."
+                )
+            if hasattr(self, "feature_names_in_") and columns != prepared.names:
+                raise InvalidInputError(
+                    "input_features is not equal to feature_names_in_: give the names that the "
+                    "table had in fit, or None."
+                )
+        return np.array(prepared.names_of(columns), dtype=object)
+
+    def to_record(self) -> dict[str, Any]:
+        """Return what was learned as nested dicts and lists of strings, numbers and arrays.
+
+        Returns
+        -------
+        dict
+            ``format``, ``named`` and ``columns``; nothing in it needs pickle.
+        """
+        check_is_fitted(self)
+        record: dict[str, Any] = self.prepared_.to_record()
+        return record
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> TablePreparation:
+        """Return a fitted preparation; parameters of `fit`, which is over, are the defaults.
+
+        Parameters
+        ----------
+        record : dict
+            What `to_record` returned.
+
+        Examples
+        --------
+        >>> from lssvm.preparation import TablePreparation
+        >>> rows = {"age": [20, 40, 60], "member": [True, False, True]}
+        >>> record = TablePreparation().fit(rows).to_record()
+        >>> TablePreparation.from_record(record).transform({"age": [40], "member": [None]}).tolist()
+        [[0.0, 0.0]]
+        """
+        new = cls()
+        new._publish(PreparedTable.from_record(record))
+        return new
+
+    def _learn(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> tuple[RawTable, Learned]:
+        settings = self._settings()
+        table = read_table(X)
+        if table.n_rows == 0:
+            raise InvalidInputError(
+                f"X has 0 sample(s) (shape=(0, {len(table.columns)})) while a minimum of 1 is "
+                "required."
+            )
+        if y is not None and len(np.asarray(y)) != table.n_rows:
+            raise InvalidInputError(
+                f"y has {len(np.asarray(y))} targets but X has {table.n_rows} rows: give one for "
+                "each row."
+            )
+        weight = _check_weight(sample_weight, table.n_rows)
+        learned = learn(table, y, weight, groups, settings)
+        texts = table.named and all(isinstance(name, str) for name in getattr(X, "columns", ()))
+        self._publish(learned.prepared, texts)
+        return table, learned
+
+    def _publish(self, prepared: PreparedTable, texts: bool = True) -> None:
+        self.prepared_ = prepared
+        self.report_ = PreparationReport.of(prepared)
+        self.n_features_in_ = len(prepared.columns)
+        if prepared.named and texts:
+            self.feature_names_in_ = np.array(prepared.names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _record(self, X: Any) -> PreparedTable:
+        check_is_fitted(self)
+        prepared: PreparedTable = self.prepared_
+        named = column_names(X) is not None
+        if named and not prepared.named:
+            warnings.warn(
+                "X has feature names, but TablePreparation was fitted without feature names: "
+                "columns are taken by position.",
+                UserWarning,
+                stacklevel=3,
+            )
+        elif prepared.named and not named:
+            warnings.warn(
+                "X does not have valid feature names, but TablePreparation was fitted with "
+                "feature names: columns are taken by position.",
+                UserWarning,
+                stacklevel=3,
+            )
+        return prepared
+
+    def _settings(self) -> PreparationSettings:
+        methods = self.numbers.values() if isinstance(self.numbers, Mapping) else [self.numbers]
+        for method in methods:
+            if method not in METHODS:
+                raise InvalidInputError(
+                    f"numbers={self.numbers!r} is not usable: choose one of {METHODS}, or a "
+                    "mapping from columns to these."
+                )
+        if self.target not in TARGETS:
+            raise InvalidInputError(
+                f"target={self.target!r} is not known: choose one of {TARGETS}."
+            )
+        _check_number("rare", self.rare, 0, "a number of rows, or a share below 1")
+        _check_number("max_levels", self.max_levels, 1, "a whole number from 1 on", whole=True)
+        _check_number("category_scale", self.category_scale, 1e-300, "a number above 0")
+        own_folds = hasattr(self.cv, "split") or hasattr(self.cv, "__iter__")
+        own_folds = own_folds and not isinstance(self.cv, str)
+        if not own_folds:
+            needed = "a number of folds from 2 on, a splitter, or pairs (train, test)"
+            _check_number("cv", self.cv, 2, needed, whole=True)
+        if self.smoothing != "auto":
+            _check_number("smoothing", self.smoothing, 0, "'auto' or a number from 0 on")
+        seed = 0 if self.random_state is None else self.random_state
+        _check_number("random_state", seed, 0, "a whole number from 0 on", whole=True)
+        return PreparationSettings(
+            self.numbers,
+            float(self.rare),
+            int(self.max_levels),
+            float(self.category_scale),
+            None if self.smoothing == "auto" else float(self.smoothing),
+            self.target,
+            self.cv if own_folds else int(self.cv),
+            bool(self.drop),
+            bool(self.parse_dates),
+            int(seed),
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        tags.transformer_tags.preserves_dtype = ["float64"]
+        return tags
+
+
+def _check_number(name: str, value: Any, least: float, needed: str, whole: bool = False) -> None:
+    usable = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    usable = usable and np.isfinite(value) and value >= least
+    if not usable or (whole and value != int(value)):
+        raise InvalidInputError(f"{name}={value!r} is not usable: give {needed}.")
+
+
+def _check_weight(sample_weight: Any, n_rows: int) -> FloatArray | None:
+    if sample_weight is None:
+        return None
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.ndim == 0:
+        weight = np.full(n_rows, float(weight))
+    if weight.shape != (n_rows,):
+        raise InvalidInputError(
+            f"sample_weight has shape {weight.shape} but X has {n_rows} rows: give one weight per "
+            "row. (Sample weights must be 1D array or scalar.)"
+        )
+    if not np.all(np.isfinite(weight)) or np.any(weight < 0):
+        raise InvalidInputError(
+            "sample_weight has negative, NaN or infinite values: weights must be finite and >= 0."
+        )
+    if not np.any(weight > 0):
+        raise InvalidInputError(
+            "sample_weight is zero for every row: at least one row must have a positive weight."
+        )
+    return None if np.all(weight == 1.0) else weight

@@ -1,0 +1,243 @@
+"""Sections of a classifier: which classes are mistaken for which, and how scores behave."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lssvm._core.arrays import FloatArray
+from lssvm.report.charts import Chart, figure, pictures
+from lssvm.report.formats import UNKNOWN, count, number, percent, short
+from lssvm.report.markup import Markup, more, table, tag, why
+from lssvm.report.measures import (
+    calibration_bins,
+    class_table,
+    confusion,
+    proportion_interval,
+    ranking_curves,
+)
+from lssvm.report.page import Section
+from lssvm.report.predictions import ClassPredictions
+from lssvm.report.subject import Subject
+
+SMALL = 8  # classes from which on the table of confusions is set smaller
+CURVES = 6  # classes whose curves are named; more are drawn thin
+MISTAKES = 8
+
+
+def mistakes(subject: Subject) -> Section:
+    """Return the section of the confusion matrix."""
+    found, counts = subject.classes, confusion(subject.classes)
+    names = [str(label) for label in found.classes]
+    subject.facts["classes"] = names
+    subject.facts["confusion_matrix"] = counts.tolist()
+    untested = [
+        short(name, 24) for name, rows in zip(names, counts.sum(axis=1), strict=True) if not rows
+    ]
+    if untested:
+        subject.notes.append(
+            f"No row to measure on is of class {', '.join(f'“{name}”' for name in untested[:8])}"
+            f"{' and others' if len(untested) > 8 else ''}: whether the model finds such rows was "
+            "not tested, and means over classes leave them out."
+        )
+    matrix = _matrix(counts, names)
+    words = (
+        "Each line is a true class, each column what the model said. The stronger the colour, the "
+        "larger the share of the line; the diagonal is right."
+    )
+    small = len(names) > SMALL
+    beside = [None if small else matrix, _pairs(counts, names), _by_class(subject)]
+    return Section(
+        "classes",
+        "Where it is right and wrong",
+        "Mistakes",
+        [why(words), matrix if small else None, pictures(*beside)],
+    )
+
+
+def _matrix(counts: FloatArray, names: list[str]) -> Markup:
+    small = len(names) > SMALL
+    length = 6 if small else 16
+    rows = []
+    for i, name in enumerate(names):
+        line: list[Markup] = [tag("th", short(name, length + 8), scope="row")]
+        for j, value in enumerate(counts[i]):
+            share = float(value / max(counts[i].sum(), 1e-300))
+            words: Any = [_amount(value), tag("small", percent(share, 0))]
+            if small:
+                words = _amount(value) if value else ""
+            title = f"{short(name, 30)} predicted as {short(names[j], 30)}: {_amount(value)}"
+            colour = "sa" if i == j else "wrong"
+            line.append(tag("td", words, style=f"--v:{share:.3f}", class_=colour, title=title))
+        rows.append(line)
+    return table(
+        "Confusion matrix: rows of each class by the class that was predicted.",
+        ["true \\ said", *[short(name, length) for name in names]],
+        rows,
+        class_="confusion small" if small else "confusion",
+    )
+
+
+def _amount(value: float) -> str:
+    return count(int(value)) if float(value).is_integer() else number(value)
+
+
+def _pairs(counts: FloatArray, names: list[str]) -> Markup | None:
+    """Return the most frequent mistakes, where there are more than two classes."""
+    off = counts - np.diag(np.diag(counts))
+    order = np.argsort(-off, axis=None, kind="stable")[:MISTAKES]
+    pairs = [divmod(int(place), len(names)) for place in order]
+    rows = [
+        [
+            f"{short(names[i], 24)} taken for {short(names[j], 24)}",
+            _amount(off[i, j]),
+            percent(float(off[i, j] / counts[i].sum())),
+        ]
+        for i, j in pairs
+        if off[i, j] > 0
+    ]
+    if len(names) < 3 or not rows:
+        return None
+    return table("The most frequent mistakes.", ["Mistake", "Rows", "Of that class"], rows)
+
+
+def _by_class(subject: Subject) -> Markup:
+    rows, facts = [], {}
+    for c, entry in enumerate(class_table(subject.classes)):
+        name, (low, high) = str(entry.pop("class")), entry["recall_interval"]
+        curves = ranking_curves(subject.classes, c)
+        facts[name] = entry | {"roc_auc": None if curves is None else curves["auc"]}
+        recall, precision, auc = (
+            np.nan if facts[name][key] is None else facts[name][key]
+            for key in ("recall", "precision", "roc_auc")
+        )
+        span = f"{percent(low, 0)} to {percent(high, 0)}" if entry["rows"] else UNKNOWN
+        said = [percent(recall), tag("small", span)]
+        rows.append(
+            [short(name, 40), _amount(entry["rows"]), said, percent(precision), number(auc)]
+        )
+    subject.facts["per_class"] = facts
+    made = table(
+        "By class: recall is the share of its rows that were found (95 % interval by Wilson), "
+        "precision the share of right ones among those said to be of it, AUC the area under the "
+        "ROC curve against the others.",
+        ["Class", "Rows", "Recall", "Precision", "AUC"],
+        rows,
+    )
+    return made if len(rows) <= SMALL else more("By class", made)
+
+
+def rankings(subject: Subject) -> Section | None:
+    """Return the section of ROC, precision-recall and calibration curves."""
+    if subject.classes.ranking is None:
+        return None
+    drawn = [*_ranking_pictures(subject.classes), *_probability_pictures(subject)]
+    if not drawn:
+        return None
+    words = (
+        "A score that ranks well lets you choose how many false alarms to accept; probabilities "
+        "that are calibrated can be taken at their word."
+    )
+    body = [why(words), pictures(*drawn)]
+    return Section("scores", "Scores and probabilities", "Scores", body)
+
+
+def _ranking_pictures(found: ClassPredictions) -> list[Markup]:
+    q = len(found.classes)
+    columns = [1] if q == 2 else list(range(q))
+    curves = {c: made for c in columns if (made := ranking_curves(found, c)) is not None}
+    if not curves:
+        return []
+    named = len(curves) <= CURVES
+    charts = {
+        "roc": Chart.unit("ROC curve", "false positive rate", "true positive rate", diagonal=True),
+        "precision": Chart.unit("Precision-recall curve", "recall", "precision"),
+    }
+    grid = np.linspace(0, 1, 101)
+    for key, chart in charts.items():
+        for c, made in curves.items():
+            style: dict[str, Any] = {} if named else {"width": 1.0, "opacity": 0.45}
+            chart.line(*_thin(*made[key]), c if named else "sa", **style)
+        if not named:
+            steps = [np.interp(grid, *made[key]) for made in curves.values()]
+            chart.line(grid, np.mean(steps, axis=0), "sb", width=2.6)
+    if q == 2:
+        one, label = curves[1], short(found.classes[1], 30)
+        charts["precision"].rule(y=one["share"], title="share of the class")
+        said = [
+            f"ROC curve for “{label}”, area {number(one['auc'])}; the dashed line is guessing.",
+            f"Precision-recall curve for “{label}”, average precision "
+            f"{number(one['average_precision'])}; the dashed line is guessing.",
+        ]
+        keys = []
+    else:
+        mean = number(float(np.mean([made["auc"] for made in curves.values()])))
+        each = "each class against the others"
+        said = [
+            f"ROC curves, {each}, mean area {mean}; the dashed line is guessing.",
+            f"Precision-recall curves, {each}.",
+        ]
+        keys = [(f"s{c} line", short(found.classes[c], 24)) for c in curves]
+        keys = keys if named else [("sa line", "each class"), ("sb line", "mean")]
+    return [figure(c.svg(), words, keys) for c, words in zip(charts.values(), said, strict=True)]
+
+
+def _thin(x: FloatArray, y: FloatArray, most: int = 250) -> tuple[FloatArray, FloatArray]:
+    """Return a curve with no more points than a screen shows."""
+    if len(x) <= most:
+        return x, y
+    steps = np.concatenate(([0.0], np.cumsum(np.abs(np.diff(x)) + np.abs(np.diff(y)))))
+    keep = np.searchsorted(steps, np.linspace(0, steps[-1], most))
+    keep = np.unique(np.append(keep, len(x) - 1))
+    return x[keep], y[keep]
+
+
+def _probability_pictures(subject: Subject) -> list[Markup]:
+    found = subject.classes
+    if found.probability is None:
+        return []
+    two = len(found.classes) == 2
+    if two:
+        p, hit = found.probability[:, 1], found.labels == 1
+        said = f"probability of “{short(found.classes[1], 20)}”"
+        colours, names = ("s1", "s0"), [short(label, 24) for label in found.classes[::-1]]
+    else:
+        p, hit = found.probability.max(axis=1), found.probability.argmax(axis=1) == found.labels
+        said = "probability of the predicted class"
+        colours, names = ("sa", "wrong"), ["right", "wrong"]
+    mean, share, sizes = calibration_bins(p, hit)
+    error = float(np.average(np.abs(mean - share), weights=sizes))
+    subject.facts["calibration_error"] = error
+    # Groups of few rows are off by chance: about this much where probabilities are right.
+    chance = float(np.average(np.sqrt(2 / np.pi * mean * (1 - mean) / sizes), weights=sizes))
+    if error > 0.03 + 1.5 * chance:
+        subject.notes.append(
+            f"The probabilities are off by {percent(error)} on average: rank rows by them, but do "
+            "not take them at their word."
+        )
+    chart = Chart.unit("Calibration curve", said, "how often it was so", diagonal=True)
+    colour = colours[0] if two else "sa"
+    for m, s, n in zip(mean, share, sizes, strict=True):
+        ends = proportion_interval(np.arange(n) < round(s * n))[1:]
+        chart.line([m, m], ends, colour, width=1.4, opacity=0.6)
+    chart.line(mean, share, colour).dots(mean, share, colour, size=8.0)
+    caption = (
+        "Calibration: groups of about equally many rows, with 95 % intervals (Wilson). On the "
+        f"dashed line, probabilities can be taken at their word; the mean gap is {percent(error)}."
+    )
+    edges = np.linspace(0.0, 1.0, 21)
+    bars = [np.histogram(p[which], edges)[0] for which in (hit, ~hit)]
+    said_often = Chart(
+        "How often each probability was said",
+        [0, 1],
+        [0, *bars[0], *bars[1]],
+        said,
+        "rows",
+        y_zero=True,
+    )
+    for heights, colour in zip(bars, colours, strict=True):
+        said_often.bars(edges, heights, colour, 0.6)
+    keys = [(f"{colour} square", name) for colour, name in zip(colours, names, strict=True)]
+    words = "How often each probability was said, by what was true."
+    return [figure(chart.svg(), caption), figure(said_often.svg(), words, keys)]

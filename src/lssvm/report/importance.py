@@ -1,0 +1,183 @@
+"""The section of the columns: which ones the model leans on."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.feature_selection import r_regression
+from sklearn.inspection import permutation_importance
+
+from lssvm._core.arrays import FloatArray, IntArray
+from lssvm.plots.fitted import Predictor, fitted_model
+from lssvm.report.formats import count, number, percent
+from lssvm.report.markup import Markup, bar_table, why
+from lssvm.report.model_facts import basis, inner_names, predicts_classes, support_size
+from lssvm.report.page import Section
+from lssvm.report.predictions import as_columns
+from lssvm.report.sample import SampledRows, as_numbers
+from lssvm.report.subject import Subject
+
+WORK = 1.2e10  # kernel operations that shuffling columns may take
+ROWS = (300, 2000)
+PREDICTIONS = 6000  # of every shuffled column, over the repetitions
+REPEATS = (2, 30)
+COLUMNS = 60  # columns that are tried
+SHOWN = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Importance:
+    """How much worse predictions get when a column is shuffled.
+
+    Attributes
+    ----------
+    names : tuple of str
+    mean, spread : arrays of shape (c,)
+        Over the repetitions, in descending order of the mean.
+    n_rows, repeats : int
+    tried, all : int
+        Columns that were shuffled, of how many.
+    """
+
+    names: tuple[str, ...]
+    mean: FloatArray
+    spread: FloatArray
+    n_rows: int
+    repeats: int
+    tried: int
+    all: int
+
+
+def shuffle_importance(estimator: Predictor, rows: SampledRows) -> Importance:
+    """Shuffle one column after the other and predict again.
+
+    Parameters
+    ----------
+    estimator : Predictor
+        Fitted. The loss of a classifier is the share of wrong rows, that of a regressor the root
+        mean squared error over the deviation of the target.
+    rows : SampledRows
+
+    Notes
+    -----
+    `sklearn.inspection.permutation_importance` on the positions of the values, so that columns of
+    any kind are shuffled as they are. Rows and repetitions are as many as the work allows; few rows
+    are shuffled more often. Of more than 60 columns, those that go most with the predictions (by
+    rank correlation) are tried.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm import LSSVR
+    >>> from lssvm.report.importance import shuffle_importance
+    >>> from lssvm.report.sample import SampledRows, as_numbers
+    >>> X = np.random.default_rng(0).normal(size=(80, 2))
+    >>> model = LSSVR(10.0, gamma=0.3).fit(X, X[:, 1])
+    >>> shuffle_importance(model, SampledRows.read(model, (X, X[:, 1]))).names
+    ('x1', 'x0')
+    """
+    model, d = fitted_model(estimator), len(rows.schema.names)
+    kept = basis(model)
+    width = 20 + (d if kept is None else kept[1].shape[1])
+    most = WORK / (support_size(model) * width * min(d, COLUMNS))  # predictions of a column
+    some = rows.some(int(np.clip(most / REPEATS[0], *ROWS)), seed=1)
+    repeats = int(np.clip(min(PREDICTIONS, most) / len(some), *REPEATS))
+    tried = np.arange(d) if d <= COLUMNS else _strongest(estimator, some)
+    classes = predicts_classes(estimator)
+    truth: Any = some.y if classes else as_columns(some.y)
+
+    def score(_: Predictor, places: IntArray, __: Any) -> float:
+        every = np.tile(np.arange(len(some))[:, None], d)
+        every[:, tried] = places
+        predicted = _predict(estimator, some.rearranged(every))
+        if classes:
+            return float(np.average(predicted == truth, weights=some.weight))
+        deviation = truth.std(axis=0)
+        error = (predicted.reshape(truth.shape) - truth) / np.where(deviation > 0, deviation, 1.0)
+        return -float(np.sqrt(np.average((error**2).mean(axis=1), weights=some.weight)))
+
+    places = np.tile(np.arange(len(some))[:, None], len(tried))
+    found = permutation_importance(
+        estimator, places, truth, scoring=score, n_repeats=repeats, random_state=0
+    )
+    order = np.argsort(-found.importances_mean, kind="stable")
+    names = tuple(rows.schema.names[tried[i]] for i in order)
+    mean, spread = found.importances_mean[order], found.importances_std[order]
+    return Importance(names, mean, spread, len(some), repeats, len(tried), d)
+
+
+def _predict(estimator: Predictor, rows: SampledRows) -> NDArray[Any]:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        return np.asarray(estimator.predict(rows.given(estimator)))
+
+
+def _strongest(estimator: Predictor, rows: SampledRows) -> IntArray:
+    """Return the columns whose values go most with the predictions, by rank correlation."""
+    predicted = _predict(estimator, rows)
+    target = np.unique(predicted, return_inverse=True)[1].reshape(len(rows), -1)[:, 0]
+    table = np.nan_to_num(np.column_stack([as_numbers(v) for v in rows.columns().values()]))
+    ranks = np.argsort(np.argsort(table, axis=0), axis=0).astype(np.float64)
+    strength = np.abs(r_regression(ranks, target, force_finite=True))
+    strength[table.std(axis=0) == 0] = -1.0
+    return np.sort(np.argsort(-strength, kind="stable")[:COLUMNS])
+
+
+def columns(subject: Subject) -> Section | None:
+    """Return the section of the columns."""
+    if not subject.has_features or len(subject.train.schema.names) < 2:
+        return None
+    rows = subject.train if subject.test is None else subject.test
+    found = shuffle_importance(subject.estimator, rows)
+    body = [*_relevance(subject), *_importance(subject, found)]
+    return Section("columns", "Which columns matter", "Columns", body)
+
+
+def _importance(subject: Subject, found: Importance) -> list[Markup]:
+    subject.facts["importance"] = dict(zip(found.names, found.mean.tolist(), strict=True))
+    kind = "training" if subject.test is None else "test"
+    unit = (
+        "the share of wrong rows rises by"
+        if subject.classification
+        else "the root mean squared error, in deviations of the target, rises by"
+    )
+    words = (
+        f"Each column in turn was shuffled among {count(found.n_rows)} {kind} rows "
+        f"({found.repeats} times), so that it says nothing any more: {unit} this much. Columns "
+        "that say the same can stand in for each other and then look unimportant."
+    )
+    if found.tried < found.all:
+        words += (
+            f" Of {count(found.all)} columns, the {found.tried} that go most with the predictions "
+            "were tried."
+        )
+    scale, tail = (100.0, " points") if subject.classification else (1.0, "")
+    rows = [
+        (name, float(mean), f"{number(scale * mean)} ± {number(scale * spread)}{tail}")
+        for name, mean, spread in zip(found.names, found.mean, found.spread, strict=True)
+    ]
+    rest = len(rows) - SHOWN
+    more = f" {rest} more columns matter less." if rest > 0 else ""
+    caption = f"Importance by shuffling: mean and deviation over the repetitions.{more}"
+    return [why(words), bar_table(caption, ["Column", "", "Worse by"], rows[:SHOWN])]
+
+
+def _relevance(subject: Subject) -> list[Markup]:
+    relevance = getattr(subject.model, "feature_relevance_", None)
+    if relevance is None:
+        return []
+    shares = np.asarray(relevance)
+    names = inner_names(subject.estimator, len(shares))
+    order = np.argsort(-shares, kind="stable")
+    subject.facts["relevance"] = {names[i]: float(shares[i]) for i in order}
+    rows = [(names[i], float(shares[i]), percent(float(shares[i]))) for i in order[:SHOWN]]
+    words = (
+        "Each feature has a gamma of its own, found by the evidence of the training rows. The "
+        "larger it is, the more the model looks at that feature."
+    )
+    caption = "Relevance: the share of each feature in the distances that the model sees."
+    return [why(words), bar_table(caption, ["Feature", "", "Share"], rows)]

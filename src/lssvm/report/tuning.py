@@ -1,0 +1,184 @@
+"""The section of the tuning: the surface over C and gamma, and the way the search took."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.interpolate import LinearNDInterpolator
+
+from lssvm._core.arrays import FloatArray
+from lssvm.plots import TuningSurfaceDisplay
+from lssvm.plots.tuning_surface import KEYS, WIDE
+from lssvm.report.charts import Chart, alone
+from lssvm.report.formats import count, duration, number, percent
+from lssvm.report.markup import Markup, table, why
+from lssvm.report.model_facts import SearchFacts, chosen_parameters, search_facts
+from lssvm.report.page import Section
+from lssvm.report.subject import Subject
+
+LEVELS = 12
+CELLS = (110, 80)
+
+
+def tuning(subject: Subject) -> Section | None:
+    """Return the section of the tuning; None where nothing was tuned."""
+    subject.facts["parameters"] = {
+        name: value if isinstance(value, int) else np.asarray(value, dtype=float).tolist()
+        for name, value in chosen_parameters(subject.model).items()
+        if name != "solver"
+    }
+    search = search_facts(subject.model)
+    if search is None:
+        return None
+    if search.interrupted:
+        subject.notes.append("Tuning was interrupted; the best parameters so far were used.")
+    results = search.results
+    if isinstance(results, list):
+        words = (
+            f"Each of the {len(results)} binary problems was tuned by itself, with a C and a gamma "
+            "of its own."
+        )
+        return Section("tuning", "How it was tuned", "Tuning", [why(words)])
+    body: list[Any] = [why(_words(subject, search))]
+    if all(key in results for key in KEYS):
+        display = TuningSurfaceDisplay(results)
+        _edge_notes(subject, display)
+        tuned = [np.unique(v[np.isfinite(v)]).size > 1 for v in (display.C, display.gamma)]
+        if all(tuned) and _spans(display):
+            body.append(surface(display))
+        elif any(tuned):
+            name = "C" if tuned[0] else "gamma"
+            values, best = getattr(display, name), display.best_index
+            spread = display.spread
+            body.append(_curve(name, "Cross-validated", values, display.scores, best, spread))
+    else:
+        C, scores = (np.asarray(results.get(k, ())) for k in ("param_C", "mean_test_score"))
+        if len(C) > 1:
+            body.append(_curve("C", "Leave-one-out", C, scores, int(np.argmax(scores)), None))
+    body.append(_sizes(subject))
+    return Section("tuning", "How it was tuned", "Tuning", body)
+
+
+def _words(subject: Subject, search: SearchFacts) -> str:
+    settings, score = subject.model.get_params(deep=False), search.best_score
+    words = (
+        "C sets how closely the model follows the training rows, gamma how far one row reaches. "
+        f"{count(search.evaluations)} settings were tried"
+    )
+    if search.seconds > 0:
+        words += f" in {duration(search.seconds)}"
+    cv = settings.get("cv")
+    if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
+        words += f", each by {cv}-fold cross-validation on the training rows alone"
+    words += ". "
+    if settings.get("scoring") is not None or not np.isfinite(score):
+        return words
+    if subject.classification:
+        right = 1.0 + score if score <= 0.0 else score
+        return f"{words}The chosen one is right for {percent(right)} of the rows left out."
+    loss, what = -score, "loss"
+    if settings.get("loss", "squared") == "squared" and loss >= 0:
+        loss, what = float(np.sqrt(loss)), "root mean squared error"
+    return f"{words}The {what} of the chosen one on the rows left out is {number(loss)}."
+
+
+def _spans(display: TuningSurfaceDisplay) -> bool:
+    x, y = np.log10(display.C), np.log10(display.gamma)
+    return bool(np.linalg.matrix_rank(np.column_stack([x - x[0], y - y[0]]), tol=1e-6) == 2)
+
+
+def _shown(scores: FloatArray) -> tuple[FloatArray, str]:
+    """Return what is drawn for scores, and what it is called: minus a loss is a loss."""
+    return (-scores, "loss") if (scores <= 0).all() else (scores, "score")
+
+
+def surface(display: TuningSurfaceDisplay) -> Markup:
+    """Return the picture of quality over C and gamma, with the way of the search."""
+    values, name = _shown(display.scores)
+    wide = values.min() > 0 and values.max() > WIDE * values.min()
+    scaled = np.log(values) if wide else values
+    good = (scaled - scaled.min()) / (float(np.ptp(scaled)) or 1.0)
+    good = 1.0 - good if name == "loss" else good
+    chart = Chart(
+        "Cross-validated quality over C and gamma with the path of the search",
+        display.C,
+        display.gamma,
+        "C",
+        "gamma",
+        x_log=True,
+        y_log=True,
+        height=320,
+    )
+    logs = np.column_stack([np.log10(display.C), np.log10(display.gamma)])
+    edges = [np.linspace(v.min(), v.max(), n + 1) for v, n in zip(logs.T, CELLS, strict=True)]
+    spread = np.maximum(np.ptp(logs, axis=0), 1e-12)
+    middles = [(e[1:] + e[:-1]) / (2 * s) for e, s in zip(edges, spread, strict=True)]
+    quality = LinearNDInterpolator(logs / spread, good)(*np.meshgrid(*middles))
+    # Most of what is bad looks alike: steps by rank among the cells show the summit.
+    levels = np.where(np.isfinite(quality), np.floor(LEVELS * _ranked(quality)), -1)
+    chart.cells(edges[0], edges[1], np.clip(levels, -1, LEVELS - 1).astype(np.intp))
+    chart.dots(display.C, display.gamma, None, size=2.2, opacity=0.35)
+    path, best = display.path, display.best_index
+    legend = [("st dot", "tried"), ("sb star", "chosen")]
+    if len(path) > 1:
+        chart.line(display.C[path], display.gamma[path], "sc", width=2.2)
+        chart.dots(display.C[path], display.gamma[path], "sc", size=6.0)
+        legend.insert(1, ("sc line", "best so far, in order"))
+    chosen = f"C = {number(display.C[best])}, gamma = {number(display.gamma[best])}"
+    chart.star(display.C[best], display.gamma[best], f"chosen: {chosen}")
+    caption = (
+        f"Cross-validated {name} over C and gamma, from {number(values.min())} to "
+        f"{number(values.max())}: stronger blue is better. Chosen: {chosen}."
+    )
+    return alone(chart, caption, legend)
+
+
+def _ranked(quality: FloatArray) -> FloatArray:
+    """Return half of each cell's quality and half of its rank, from 0 to 1."""
+    flat = quality[np.isfinite(quality)]
+    rank = np.searchsorted(np.sort(flat), quality, side="left") / max(len(flat), 1)
+    return np.asarray(0.5 * quality + 0.5 * rank)
+
+
+def _curve(
+    name: str, how: str, x: FloatArray, scores: FloatArray, best: int, spread: FloatArray | None
+) -> Markup:
+    values, what = _shown(scores)
+    title = f"{how} {what} against {name}"
+    order = np.argsort(x)
+    chart = Chart(title, x, values, name, what, x_log=True, height=270)
+    legend = [("sa line", "mean over folds"), ("sb star", "chosen")]
+    if spread is not None and np.isfinite(spread).any():
+        known = order[np.isfinite(spread[order])]
+        chart.band(x[known], (values - spread)[known], (values + spread)[known])
+        legend.insert(1, ("sa area", "one deviation"))
+    chart.line(x[order], values[order]).dots(x, values, size=4.0)
+    chart.star(float(x[best]), float(values[best]), "chosen")
+    return alone(chart, f"{title}. Chosen: {name} = {number(x[best])}.", legend)
+
+
+def _edge_notes(subject: Subject, display: TuningSurfaceDisplay) -> None:
+    for name in ("C", "gamma"):
+        values = getattr(display, name)
+        known, best = values[np.isfinite(values)], values[display.best_index]
+        if np.unique(known).size < 3 or best not in (known.max(), known.min()):
+            continue
+        end = "largest" if best >= known.max() else "smallest"
+        subject.notes.append(
+            f"The chosen {name} = {number(best)} is the {end} that was tried: the best one may lie "
+            "further out."
+        )
+
+
+def _sizes(subject: Subject) -> Markup | None:
+    """Return the table of numbers of prototypes, where these were tuned."""
+    found = getattr(subject.model, "size_results_", None)
+    if not found:
+        return None
+    values, what = _shown(np.asarray(found["mean_test_score"]))
+    lines = zip(found["n_prototypes"], values, found["std_test_score"], strict=True)
+    rows = [[count(m), number(v), number(d)] for m, v, d in lines]
+    head = ["Prototypes", f"Cross-validated {what}", "Deviation over folds"]
+    chosen = count(chosen_parameters(subject.model)["n_prototypes"])
+    return table(f"How many prototypes? {chosen} were chosen.", head, rows)
