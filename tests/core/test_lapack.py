@@ -30,6 +30,8 @@ def test_a_congruence_fills_the_lower_triangle():
     L, T = np.tril(rng.standard_normal((7, 7))), np.asfortranarray(rng.standard_normal((7, 4)))
     found = congruence(np.asfortranarray(L), T)
     np.testing.assert_allclose(np.tril(found), np.tril(T.T @ (L + L.T) @ T), atol=1e-12)
+    with pytest.raises(TypeError, match="takes float64, not float32"):
+        congruence(np.asfortranarray(L), T.astype(np.float32))
 
 
 @pytest.mark.parametrize("m", [1, 5, 64, 150])

@@ -19,7 +19,7 @@ from lssvm import (
     GreedyLSSVR,
     scan,
 )
-from lssvm.kernels import RBF
+from lssvm.kernels import RBF, Matern
 from lssvm.reductions import FixedSizeL0, Prune
 from lssvm.solvers import PCG
 from lssvm.tuning import CoupledAnnealing, GridSearch, PositionFolds
@@ -60,7 +60,7 @@ CLASSIFIERS: dict[str, Callable[[], Any]] = {
     "dual tuned apart": lambda: LSSVC("cv", cv=3, multiclass="ova", tuning="separate").fit(
         X, THREE
     ),
-    "dual one-vs-one": lambda: LSSVC(multiclass="ovo", kernel="matern", nu=2.5).fit(X, THREE),
+    "dual one-vs-one": lambda: LSSVC(multiclass="ovo", kernel=Matern(nu=2.5)).fit(X, THREE),
     "dual moc": lambda: LSSVC(multiclass="moc", decoding="hamming", kernel="laplacian").fit(
         X, THREE
     ),
@@ -177,6 +177,6 @@ def new_rows(model: Any) -> Any:
         return NEW_TABLE
     if getattr(model, "kernel", None) == "precomputed":
         return RBF(0.5)(NEW, X)
-    if getattr(model, "_basis", None) is not None and sparse.issparse(model._basis):
+    if sparse.issparse(model.record_.basis):
         return sparse.csr_matrix(NEW)
     return NEW

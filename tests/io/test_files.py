@@ -23,6 +23,7 @@ from lssvm.io.container import read_container
 from lssvm.io.known import RULES, known
 from lssvm.io.rules import parse
 from lssvm.kernels import RBF, FunctionKernel, NonStationary
+from lssvm.tuning import PathSearch
 
 
 def test_the_safetensors_library_opens_a_file(tmp_path):
@@ -30,7 +31,7 @@ def test_the_safetensors_library_opens_a_file(tmp_path):
     for keep in ("all", "prediction", "support"):
         save(model, tmp_path / "m", keep=keep, metrics={"error": 0.5})
         with safetensors.safe_open(tmp_path / "m", framework="np") as file:
-            found = file.get_tensor("dual_coef_")
+            found = file.get_tensor("coef")
             np.testing.assert_array_equal(found, model.dual_coef_)
             assert json.loads(file.metadata()["header"])["metrics"] == {"error": 0.5}
             assert set(file.keys()) == set(read_header(tmp_path / "m")["arrays"])
@@ -53,7 +54,7 @@ def test_the_header_says_everything_but_the_arrays(tmp_path):
     assert header["parameters"]["gamma"] == 0.2
     assert header["fitted"]["best_score_"] == model.best_score_
     assert header["fitted"]["n_prototypes_"] == 12
-    assert header["arrays"]["dual_coef_"]["shape"] == model.dual_coef_.shape
+    assert header["arrays"]["coef"]["shape"] == model.dual_coef_.shape
     assert header["size"] == os.path.getsize(tmp_path / "m")
     assert len(header["schema_sha256"]) == 64
     json.dumps(header)  # for machines
@@ -146,36 +147,50 @@ def test_parameters_that_are_left_out_get_their_defaults(tmp_path):
     save(fitted("fixed regressor given"), tmp_path / "m")
     assert load(tmp_path / "m").selection == "renyi"
     model = FixedSizeLSSVC(9, C=1.0, gamma=1.0, random_state=np.random.RandomState(0))
-    model.set_params(checkpoint=str(tmp_path / "tuning.json"), cv=[(np.arange(5), np.arange(5, 9))])
+    model.set_params(device="cpu", cv=[(np.arange(5), np.arange(5, 9))])
     save(model.fit(cases.X, cases.TWO), tmp_path / "m")
-    assert read_header(tmp_path / "m")["left_out"] == ["checkpoint", "cv", "random_state"]
+    assert read_header(tmp_path / "m")["left_out"] == ["cv", "device", "random_state"]
     loaded = load(tmp_path / "m")
-    assert (loaded.checkpoint, loaded.cv, loaded.random_state) == (None, 10, None)
+    assert (loaded.device, loaded.cv, loaded.random_state) == (None, 10, None)
+
+
+def test_a_search_is_stored_without_its_checkpoint(tmp_path):
+    search = PathSearch(n_C=3, checkpoint=tmp_path / "tuning.json")
+    save(LSSVR("cv", search=search, cv=3).fit(cases.X, cases.Y), tmp_path / "m")
+    assert read_header(tmp_path / "m")["left_out"] == ["search.checkpoint"]
+    loaded = load(tmp_path / "m").search
+    assert (loaded.n_C, loaded.checkpoint) == (3, None)
 
 
 def test_a_file_cannot_name_a_place_to_write_to(tmp_path):
-    save(fitted("fixed"), tmp_path / "m")
+    save(LSSVR("cv", search=PathSearch(n_C=3), cv=3).fit(cases.X, cases.Y), tmp_path / "m")
     header, arrays = parts((tmp_path / "m").read_bytes())
-    header["model"]["fields"]["parameters"]["dict"].append(["checkpoint", "elsewhere"])
-    (tmp_path / "m").write_bytes(sealed(header, arrays))
-    with pytest.raises(lssvm.ModelFileError, match="parameters that FixedSizeLSSVC does not have"):
-        load(tmp_path / "m")
+    parameters = dict(header["model"]["fields"]["parameters"]["dict"])
+    for change, problem in [
+        (parameters | {"device": "elsewhere"}, "parameters that LSSVR does not have"),
+        ({"search": parameters["search"]}, "PathSearch with parts that it does not have"),
+    ]:
+        header["model"]["fields"]["parameters"]["dict"] = [list(pair) for pair in change.items()]
+        (tmp_path / "m").write_bytes(sealed(header, arrays))
+        with pytest.raises(lssvm.ModelFileError, match=problem):
+            load(tmp_path / "m")
+        parameters["search"]["fields"]["checkpoint"] = "elsewhere"
 
 
 def test_equal_arrays_are_stored_once(tmp_path):
     save(fitted("series"), tmp_path / "m", keep="all")
     _, arrays = read_container(tmp_path / "m")
-    rows = fitted("series")._plan.rows
+    rows = fitted("series").record_.plan.rows
     assert sum(a.shape == rows.shape and np.array_equal(a, rows) for a in arrays.values()) == 1
     loaded = load(tmp_path / "m")
-    assert loaded.estimator_.support_vectors_ is loaded.estimator_._basis
+    assert loaded.estimator_.support_vectors_ is loaded.record_.regressor.record_.basis
 
 
 def test_the_order_of_an_array_in_memory_travels(tmp_path):
     save(fitted("fixed"), tmp_path / "m", keep="all")
     loaded = load(tmp_path / "m")
-    for name in ("_map.T", "prototypes_", "dual_coef_"):
-        theirs, ours = loaded, fitted("fixed")
+    for name in ("details.map.T", "basis", "coef"):
+        theirs, ours = loaded.record_, fitted("fixed").record_
         for part in name.split("."):
             theirs, ours = getattr(theirs, part), getattr(ours, part)
         assert (theirs.flags.c_contiguous, theirs.flags.f_contiguous) == (
@@ -225,9 +240,8 @@ def test_every_rule_is_of_a_field_that_there_is(name):
             assert set(one.kind.split("/")) <= {*KINDS, *known()}, rule
 
 
-KINDS = (
-    "none bool text whole number floats scores wholes keys mask rows list dict tuple any".split()
-)
+KINDS = "none bool text whole number score floats doubles scores wholes keys mask rows".split()
+KINDS += ["list", "dict", "tuple", "any"]
 
 
 # -- who may read and write --------------------------------------------------------------------

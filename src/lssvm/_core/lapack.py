@@ -43,6 +43,8 @@ def _call(name: str, *arguments: Any) -> None:
     pointers = []
     for value in arguments:
         if isinstance(value, np.ndarray):
+            if value.dtype not in (np.float64, np.intc):  # it would be read and written beyond
+                raise TypeError(f"{name} takes float64, not {value.dtype}.")
             pointers.append(value.ctypes.data)
             continue
         if isinstance(value, str):

@@ -96,7 +96,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         if fit.details is not None:
             published |= fit.details.published(fit)
         for name, value in published.items():
-            if value is None and name == "cv_results_":
+            if value is None and name in ("cv_results_", "tuning_result_"):
                 continue
             keep = namespace_of is None or name == "classes_"
             setattr(self, name, value if keep else like(value, namespace_of))

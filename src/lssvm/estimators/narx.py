@@ -167,9 +167,13 @@ class NARX(CallbackSupportMixin, BaseEstimator):
         dual = regressor if isinstance(regressor, LSSVR) else None
         parameters = {k: v for k, v in self.get_params(deep=False).items() if k != "estimator"}
         ask = SeriesSettings(regressor, dual, **parameters)
-        record = fit_series(open_series(y, X), is_list_of_series(y), ask, listen(self))
+        return self._publish(fit_series(open_series(y, X), is_list_of_series(y), ask, listen(self)))
+
+    def _publish(self, record: SeriesFit) -> NARX:
+        """Keep the record, and set what follows from it as attributes."""
         if record.tuning is not None:
-            self.cv_results_ = record.tuning.cv_results
+            if record.tuning.cv_results is not None:
+                self.cv_results_ = record.tuning.cv_results
             self.best_score_ = record.tuning.best_score
         self.estimator_, self.horizon_ = record.regressor, record.horizon
         self.n_series_, self.n_exog_ = len(record.ends), record.layout.n_exog

@@ -1,10 +1,8 @@
 """Whether the parts of a model that came from a file fit together.
 
-Everything that predictions, probabilities, intervals and updates read is checked: types, shapes
-against each other, finite numbers, indices within bounds, sizes that a later call would allocate.
 What one record says of itself is checked where it is read (`lssvm.io.known`); here stands what
-the parts of an estimator say of each other. Letters: d features, m support vectors, k outputs, c
-classes.
+the record, the columns and the parameters of an estimator say of each other. Letters: d features,
+m support vectors, k outputs, c classes.
 """
 
 from __future__ import annotations
@@ -13,48 +11,36 @@ from typing import Any
 
 import numpy as np
 
-from lssvm._core.errors import ModelFileError
-from lssvm._core.memory import as_bytes
 from lssvm._core.namespace import is_sparse
-from lssvm._core.threads import n_threads
 from lssvm.data import Preparation
-from lssvm.estimators import LSSVR, FixedSizeLSSVR, GreedyLSSVR
-from lssvm.io.known import BOOK, KERNELS, MAX_CLASSES, MOST
+from lssvm.estimators import LSSVR, NARX, FixedSizeLSSVR, GreedyLSSVR
+from lssvm.estimators.base import KernelClassifier, KernelEstimator
+from lssvm.io.known import BOOK, MOST, Model
 from lssvm.io.rules import Lengths, need, table
-from lssvm.kernels import Kernel
+from lssvm.kernels import has_gamma
+from lssvm.recipes.dual_memory import DualMemory
+from lssvm.recipes.fixed_memory import FixedMemory
+from lssvm.recipes.fixed_record import FixedDetails
+from lssvm.recipes.greedy import GreedyDetails
+from lssvm.recipes.record import FORMS, Fit
+from lssvm.recipes.series import SeriesFit
+from lssvm.tasks import Classes
+from lssvm.uncertainty import Probabilities, Residuals
 from lssvm.uncertainty.probabilities import by_problem
 
 _THREADS = 4096
-_COUNT = "whole >=0 <9223372036854775808"
-_RULES = table(
-    f"""
-every: dual_coef_ floats m k some; intercept_ floats k some; C_ number >0 | floats k >0;
-    gamma_ none | number >=0 | floats >=0 | floats * >=0 | floats * * >=0;
-    _single? bool; _by_class? bool; _seed? {_COUNT}; n_iter_? {_COUNT}; n_evaluations_? {_COUNT};
-    n_prototypes_? {_COUNT}; _scales? none | floats d; _cache? dict
-classifier: code_ Code; threshold_? floats k
-dual: support_ wholes m >=0; _machines list * of tuple; _memory DualMemory k d;
-    _labels? wholes * >=0 <c; _early? none | OutOfFold k c
-fixed: prototypes_ floats m d; n_prototypes_ whole; support_ wholes * >=-1; _kernel {KERNELS} d;
-    _fitted_loss text; _by_class bool; _no_update? none | text; _used? none | mask m k;
-    _map? none | NystromMap m; _sample? none | Sample d k c
-greedy: support_ wholes m >=0; _kernel {KERNELS}/Precomputed d; _dtype any;
-    _left? none | OutOfFold k c; paths_? list p of GreedyPath;
-    _places? list p of wholes * >=0 <m; _ridges? list p of floats * >=0; _centre? floats k;
-    _gram? none | floats m m
-series: horizon_ whole =o >=1 <={MOST}; n_series_ whole =s >=1 <={MOST}; _seed {_COUNT};
-    _listed bool; _ends list s of Series h e; _plan? Plan l x e o w; _calibration? Calibration w
-layout: n_exog_ whole =e >=0 <={MOST}; _layout Layout l x e; estimator_ any
+_PREPARATION = table(
+    """
 preparation: names list n of text; kinds list n of text; mean list a of number;
     scale list a of number >0; fill none | list a of number; categories list b of list
 """
-)
+)["preparation"]
 
 
 def read_preparation(state: dict[str, Any]) -> Preparation:
     """Return the preparation of raw columns that a file describes."""
-    need(set(state) == set(_RULES["preparation"]), "the preparation is not complete")
-    lengths = BOOK.check(state, _RULES["preparation"])
+    need(set(state) == set(_PREPARATION), "the preparation is not complete")
+    lengths = BOOK.check(state, _PREPARATION)
     names, kinds = state["names"], state["kinds"]
     need(len(set(names)) == len(names), "two columns of the preparation have the same name")
     need(set(kinds) <= {"number", "text"}, "a column has an unknown kind")
@@ -66,37 +52,13 @@ def read_preparation(state: dict[str, Any]) -> Preparation:
     return Preparation.from_dict(state)
 
 
-def check_model(model: Any, fitted: dict[str, Any], keep: str) -> None:
-    """Raise a `ModelFileError` where the parts of a model do not fit together."""
-    if type(model).__name__ == "NARX":
-        _check_series(model, fitted)
-        return
-    _check_parameters(model)
-    lengths: Lengths = {"d": _check_columns(fitted), "c": 0}
-    classifier = hasattr(model, "multiclass")
-    lengths = BOOK.check(fitted, _RULES["every"], lengths)
-    k = lengths["k"]
-    if classifier:
-        BOOK.check(fitted, _RULES["classifier"], lengths)
-        lengths["c"] = _check_classes(fitted, k)
-    else:
-        need("_single" in fitted and (k == 1 or not fitted["_single"]), "_single does not fit")
-    if "_memory" in fitted:
-        _check_dual(model, fitted, BOOK.check(fitted, _RULES["dual"], lengths))
-    elif "prototypes_" in fitted:
-        _check_fixed(model, fitted, BOOK.check(fitted, _RULES["fixed"], lengths))
-    else:
-        _check_greedy(model, fitted, BOOK.check(fitted, _RULES["greedy"], lengths))
-    _check_cache(model, fitted, keep, lengths)
-
-
-def _check_columns(fitted: dict[str, Any]) -> int:
+def check_columns(stored: Model, ready: Preparation | None) -> int:
     """Check names and number of the raw columns; return the number of features."""
-    lengths = BOOK.check(fitted, {"n_features_in_": "whole =r >=1"})
-    raw, names, ready = lengths["r"], fitted.get("feature_names_in_"), fitted.get("preparation_")
+    raw, names = stored.n_features or 0, stored.feature_names
+    need(raw, "the number of columns is missing")
     if names is not None:
         fits = isinstance(names, np.ndarray) and names.dtype == object and names.shape == (raw,)
-        need(fits and all(isinstance(n, str) for n in names), "feature_names_in_ does not fit")
+        need(fits and all(isinstance(n, str) for n in names), "the names of columns do not fit")
     if ready is None:
         return raw
     need(len(ready.schema.names) == raw, "the preparation has other columns than the model")
@@ -105,129 +67,89 @@ def _check_columns(fitted: dict[str, Any]) -> int:
     return int(ready.n_features)
 
 
-def _check_parameters(model: Any) -> None:
-    """Check the parameters that a fitted model reads."""
-    jobs = model.n_jobs
-    need(jobs is None or (type(jobs) is int and 0 < abs(jobs) <= _THREADS), "n_jobs is no number")
-    try:
-        n_threads(jobs), as_bytes(model.memory_budget)
-    except (ValueError, TypeError, OverflowError) as error:
-        raise ModelFileError(f"The file does not fit together: {error}") from error
-    need(isinstance(model.kernel, (str, Kernel)), "the kernel is none")
-    need(type(model.verbose) is int, "verbose is no number")
-    if hasattr(model, "decoding"):
-        need(_one_of(model.decoding, None, "hamming", "loss"), "decoding is unknown")
-        maps = (None, "auto", "sigmoid", "isotonic")
-        need(_one_of(model.calibration, *maps), "calibration is unknown")
+def check_fit(
+    model: KernelEstimator, fit: Fit, d: int, calibration: Probabilities | Residuals | None
+) -> None:
+    """Raise a `ModelFileError` where the parts of a fit do not fit together."""
+    lengths = BOOK.check_record(fit, "Fit", {"d": d})
+    m, k = lengths["m"], lengths["k"]
+    task, memory, details = fit.task, fit.memory, fit.details
+    classes, all_kept = isinstance(task, Classes), fit.stored == "all"
+    family = type(details).__name__.removesuffix("Details")
+    own = {"Fixed": "FixedSize", "Dual": ""}.get(family, family)
+    wanted = f"{own}LSSV{'C' if classes else 'R'}"
+    same = type(model).__name__ == wanted and type(memory).__name__ == f"{family}Memory"
+    need(same, "the record is one of another estimator")
+    need(fit.stored in FORMS, "how much is stored is not known")
+
+    model._resources()
+    need(model.n_jobs is None or abs(model.n_jobs) <= _THREADS, "there are too many threads")
+    if isinstance(model, KernelClassifier):
+        model._check_calibration()
+    kernels = [machine.kernel for machine in fit.machines]
+    if isinstance(memory, DualMemory):
+        kernels += [part.kernel for part in memory.parts]
+    choice = model._kernel_choice()
+    named = all(kernel.name == choice.name and not has_gamma(kernel) for kernel in kernels)
+    need(named, "a kernel is not the one that the parameters name")
+    served = sorted(j for machine in fit.machines for j in machine.columns.tolist())
+    need(served == list(range(k)), "the kernels do not serve every output once")
+    numbers = not is_sparse(fit.basis) and fit.basis.dtype.kind != "f"
+    need(numbers == choice.precomputed, "the basis does not fit the kernel")
+    tables = [fit.basis, memory.X] if isinstance(memory, DualMemory) else [fit.basis]
+    dense = not any(is_sparse(one) for one in tables)
+    need(dense or (choice.accepts_sparse and family != "Fixed"), "the support is sparse")
+    need(len(fit.support) == m or (family == "Fixed" and not len(fit.support)), "support")
+
+    if isinstance(memory, DualMemory):
+        need((memory.labels is not None) == classes, "the labels do not fit")
+    if isinstance(details, FixedDetails) and isinstance(memory, FixedMemory):
+        need(fit.threshold is not None or not classes, "the threshold is missing")
+        count, q = (lengths["c"], 0) if task.per_class else (1, k)
+        fits = all(one.cross.shape[1] == q for one in details.moments)
+        need(fits and len(details.moments) in (0, count), "the moments do not fit")
+        bars = fit.stored == "prediction" and not classes and fit.loss == "squared"
+        needed = details.is_posterior_of_model and (all_kept or bars)
+        need(details.moments or not needed, "the moments are missing")
+        need(details.map is not None or not details.moments, "the map is missing")
+        if (sample := memory.sample) is not None:
+            need((sample.labels is not None) == classes, "the labels of the sample do not fit")
+            need(sample.X is not None or classes, "the rows of the sample are missing")
+    if isinstance(details, GreedyDetails) and (details.paths or all_kept):
+        runs = list(zip(details.paths, details.places, details.ridges, strict=True))
+        need(len(runs) == k, "the runs do not serve every output")
+        same = all(len(run.support) == len(place) == len(ridge) for run, place, ridge in runs)
+        need(same, "a run does not fit")
+        need(details.gram is not None or not choice.precomputed, "the kernel matrix is missing")
+
+    if isinstance(calibration, Probabilities):
+        assert isinstance(task, Classes)
+        same = np.array_equal(calibration.code.matrix, task.code.matrix)
+        need(same and calibration.decoding == task.decoding, "the probabilities have another code")
+        count = task.n_outputs if by_problem(task.code) else task.n_classes
+        need(len(calibration.maps) == count, "maps are missing")
+        quantiles = fit.stored == "support" or len(calibration.threshold)
+        need(quantiles, "the quantiles of the sets are missing")
+    if isinstance(calibration, Residuals):
+        BOOK.value(calibration, "Residuals k", lengths, "the residuals")
+    need(calibration is None or isinstance(calibration, Probabilities) == classes, "calibration")
 
 
-def _one_of(value: Any, *options: Any) -> bool:
-    return (value is None or isinstance(value, str)) and value in options
-
-
-def _check_kernel(model: Any, kernel: Any) -> None:
-    """Check that a kernel is the one that the parameters name."""
-    wanted = model.kernel if isinstance(model.kernel, str) else model.kernel.name
-    need(kernel.name == wanted, f"a kernel is {kernel.name}, but the parameters name another")
-
-
-def _check_classes(fitted: dict[str, Any], k: int) -> int:
-    """Check labels and output code; return the number of classes."""
-    labels: Any = fitted.get("classes_")
-    need(isinstance(labels, np.ndarray) and labels.dtype.kind in "biufUO", "classes_ are no labels")
-    need(labels.ndim == 1 and 2 <= len(labels) <= MAX_CLASSES, "classes_ has another shape")
-    need(labels.dtype.kind != "f" or np.all(np.isfinite(labels)), "classes_ are not finite")
-    need(len({type(label) for label in labels.tolist()}) == 1, "classes_ are of several kinds")
-    need(np.all(labels[:-1] < labels[1:]), "classes_ are not in order")
-    need(fitted["code_"].matrix.shape == (len(labels), k), "the output code does not fit")
-    return len(labels)
-
-
-def _check_basis(model: Any, fitted: dict[str, Any], lengths: Lengths) -> None:
-    given = model._precomputed()
-    rule = "wholes m >=0 <d" if given else "rows m d"
-    BOOK.check(fitted, {"_basis": rule}, lengths)
-    need(model._accepts_sparse() or not is_sparse(fitted["_basis"]), "the support is sparse")
-
-
-def _check_dual(model: Any, fitted: dict[str, Any], lengths: Lengths) -> None:
-    k, memory = lengths["k"], fitted["_memory"]
-    _check_basis(model, fitted, lengths)
-    served = []
-    for machine in fitted["_machines"]:
-        need(len(machine) == 2, "_machines has another shape")
-        BOOK.value(machine[0], f"{KERNELS}/Precomputed d", lengths, "a kernel")
-        BOOK.value(machine[1], "wholes * >=0 <k", lengths, "the outputs of a kernel")
-        _check_kernel(model, machine[0])
-        served += machine[1].tolist()
-    need(sorted(served) == list(range(k)), "the kernels do not serve every output once")
-    for part in memory.parts:
-        sparse = is_sparse(part.system.rows) or is_sparse(part.system.basis)
-        need(model._accepts_sparse() or not sparse, "the rows are sparse")
-    if lengths["c"] and memory.parts:
-        need(len(fitted.get("_labels", ())) == len(memory.Y), "the labels do not fit")
-
-
-def _check_fixed(model: Any, fitted: dict[str, Any], lengths: Lengths) -> None:
-    classes, k = lengths["c"], lengths["k"]
-    need(len(fitted["support_"]) in (0, lengths["m"]), "support_ does not fit the prototypes")
-    _check_kernel(model, fitted["_kernel"])
-    by_class = fitted["_by_class"]
-    need(classes > 0 or not by_class, "a regressor has no classes")
-    need("threshold_" in fitted or not classes, "threshold_ is missing")
-    moments = fitted.get("moments_") or []
-    targets = 0 if by_class else k
-    BOOK.value(moments, f"list * of Moments m q={targets}", lengths, "moments_")
-    need(len(moments) in (0, classes if by_class else 1), "moments_ does not fit")
-    need(fitted.get("_map") is not None or not moments, "the map is missing")
-    sample = fitted.get("_sample")
-    if sample is not None:
-        need((sample.labels is None) == (classes == 0), "the labels of the sample do not fit")
-        need(sample.X is not None or classes > 0, "the rows of the sample are missing")
-
-
-def _check_greedy(model: Any, fitted: dict[str, Any], lengths: Lengths) -> None:
-    need(fitted["_dtype"] in (np.dtype("<f8"), np.dtype("<f4")), "_dtype is no type of numbers")
-    _check_basis(model, fitted, lengths)
-    _check_kernel(model, fitted["_kernel"])
-    lists = [fitted.get(name, []) for name in ("paths_", "_places", "_ridges")]
-    if any(lists):
-        need(all(len(part) == lengths["k"] for part in lists), "paths do not fit")
-        need("_centre" in fitted, "_centre is missing")
-        for path, place, ridge in zip(*lists, strict=True):
-            need(len(path.support) == len(place) == len(ridge), "a path does not fit")
-        need(fitted.get("_gram") is not None or not model._precomputed(), "_gram is missing")
-
-
-def _check_cache(model: Any, fitted: dict[str, Any], keep: str, lengths: Lengths) -> None:
-    """Check the maps to probabilities, or the residuals of intervals, that were made at saving."""
-    cache, classes = fitted.get("_cache", {}), lengths["c"]
-    wanted = "probabilities" if classes else "residuals"
-    need(set(cache) <= {wanted} and (keep != "all" or not cache), "_cache does not fit")
-    BOOK.check(cache, {"probabilities?": "Probabilities", "residuals?": "Residuals k"}, lengths)
-    if "probabilities" in cache:
-        found, code = cache["probabilities"], fitted["code_"]
-        same = np.array_equal(found.code.matrix, code.matrix) and found.decoding == model.decoding
-        need(same, "the probabilities have another code")
-        count = code.n_problems if by_problem(code) else code.n_classes
-        need(len(found.maps) == count, "maps are missing")
-        need(keep == "support" or len(found.threshold), "the quantiles of the sets are missing")
-
-
-def _check_series(model: Any, fitted: dict[str, Any]) -> None:
-    for name, low in (("n_paths", 2), ("n_origins", 1)):
-        BOOK.value(getattr(model, name), f"whole >={low} <={MOST}", {}, name)
-    kinds = (LSSVR, FixedSizeLSSVR, GreedyLSSVR)
-    need(model.estimator is None or isinstance(model.estimator, kinds), "no regressor")
-    lengths = BOOK.check(fitted, _RULES["layout"])
-    layout, inner = fitted["_layout"], fitted["estimator_"]
-    width = layout.lags + lengths["e"] * (layout.exog_lags + 1)
-    lengths = BOOK.check(fitted, _RULES["series"], {**lengths, "h": layout.history, "w": width})
-    single = isinstance(inner, kinds) and hasattr(inner, "dual_coef_")
-    need(single and inner.dual_coef_.shape[1] == 1, "estimator_ is not fitted")
-    fits = inner.n_features_in_ == width and not hasattr(inner, "preparation_")
-    need(fits, "the lags do not fit")
-    need(fitted["_listed"] or lengths["s"] == 1, "the ends of the series do not fit")
-    plan = fitted.get("_plan")
+def check_series(model: NARX, fit: SeriesFit) -> None:
+    """Raise a `ModelFileError` where the parts of a time-series model do not fit together."""
+    inner, layout = fit.regressor, fit.layout
+    lengths: Lengths = {}
+    BOOK.value(model.n_paths, f"whole >=2 <={MOST}", lengths, "n_paths")
+    BOOK.value(layout, "Layout w", lengths, "the layout")
+    need(isinstance(inner, (LSSVR, FixedSizeLSSVR, GreedyLSSVR)), "the regressor is none")
+    assert isinstance(inner, KernelEstimator)
+    fitted = hasattr(inner, "record_") and inner.record_.coef.shape[1] == 1
+    need(fitted and inner.n_features_in_ == lengths["w"], "the regressor does not fit")
+    need(not hasattr(inner, "preparation_"), "the regressor prepares columns")
+    need(fit.stored in FORMS, "how much is stored is not known")
+    need(len(fit.ends) == 1 or (fit.listed and fit.ends), "the ends of the series do not fit")
+    plan = fit.plan
     same = plan is None or plan.layout.differencing == layout.differencing
     need(same, "the plan has other differences")
+    known = fit.stored == "support" or fit.calibration is not None or plan is not None
+    need(known, "what intervals need is missing")

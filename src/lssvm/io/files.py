@@ -59,9 +59,9 @@ def save(
     the metrics, a hash of the training schema and a checksum of everything. After `load`,
     everything that was kept gives the same results bit for bit on the same machine, and the
     parameters are the same but for those that a file cannot or should not hold: ``scoring``,
-    ``cv``, ``selection`` and ``random_state`` as objects, functions or arrays, and ``checkpoint``
-    and ``device``. They do not matter for predictions; the loaded model has their defaults, and
-    the header names them under ``left_out``.
+    ``cv``, ``selection`` and ``random_state`` as objects, functions or arrays, ``device``, and the
+    ``checkpoint`` of a search. They do not matter for predictions; the loaded model has their
+    defaults, and the header names them under ``left_out``.
 
     In form "prediction" the maps to probabilities and the residuals of intervals are computed
     before saving where that is cheap, and stored in place of the rows that they came from. A dual
@@ -84,12 +84,10 @@ def save(
     >>> bool((again.predict_proba(X) == model.predict_proba(X)).all())
     True
     """
-    from lssvm.estimators._anywhere import host_model
     from lssvm.io.known import known
     from lssvm.io.models import check_storable, write_model
     from lssvm.io.records import encode
 
-    model = host_model(model)
     check_storable(model, keep)
     record = write_model(model, keep)
     tree, arrays = encode(record, known())
@@ -97,6 +95,7 @@ def save(
         "keep": keep,
         "metrics": _plain({} if metrics is None else metrics, "metrics"),
         "schema_sha256": _schema(record),
+        "fitted": _facts(model),
         "model": tree,
     }
     write_container(path, header, arrays)
@@ -142,7 +141,6 @@ def load(path: Path) -> Any:
     >>> again
     LSSVR(C=100.0)
     """
-    from lssvm.estimators._stored import FORMS
     from lssvm.io.known import Model, known
     from lssvm.io.models import read_model
     from lssvm.io.records import allowance, decode
@@ -150,12 +148,12 @@ def load(path: Path) -> Any:
     found, arrays = read_container(path)
     header = found.header
     try:
-        if not isinstance(header.get("keep"), str) or header["keep"] not in FORMS:
-            raise ModelFileError("The file does not say how much of the model it holds.")
-        record = decode(header.get("model"), arrays, known(), allowance(found.size))
-        if not isinstance(record, Model) or record.fitted is None:
+        stored = decode(header.get("model"), arrays, known(), allowance(found.size))
+        if not isinstance(stored, Model) or stored.record is None:
             raise ModelFileError("The file holds no estimator that is fitted.")
-        return read_model(record, header["keep"])
+        if header.get("keep") != stored.record.stored:
+            raise ModelFileError("The file does not say how much of the model it holds.")
+        return read_model(stored)
     except ModelFileError as error:
         raise ModelFileError(f"{found.path} cannot be loaded: {printable(error, 500)}") from error
     except _UNFORESEEN as error:
@@ -213,11 +211,16 @@ def read_header(path: Path) -> dict[str, Any]:
             ) from error
 
 
+def _facts(model: Any) -> dict[str, Any]:
+    """Return numbers and texts that a fit has found, for people."""
+    fitted = {name: value for name, value in vars(model).items() if name.endswith("_")}
+    plain = {n: _plain(v, n) for n, v in fitted.items() if isinstance(v, (int, float, str))}
+    return {name: value for name, value in plain.items() if value is not None}
+
+
 def _described(found: Container, fetch: Callable[[str], Any]) -> dict[str, Any]:
     header, model = found.header, found.header["model"]["fields"]
-    fitted = dict(model["fitted"]["dict"])
-    classes, names = (_labels(fitted.get(n), fetch) for n in ("classes_", "feature_names_in_"))
-    values = {name: describe(value) for name, value in fitted.items() if name[:1] != "_"}
+    task = model["record"]["fields"].get("task", {"fields": {}})["fields"]
     return {
         "format": header["format"],
         "version": header["lssvm"],
@@ -225,10 +228,10 @@ def _described(found: Container, fetch: Callable[[str], Any]) -> dict[str, Any]:
         "keep": header["keep"],
         "parameters": describe(model["parameters"]),
         "left_out": model["left_out"],
-        "fitted": {n: v for n, v in values.items() if isinstance(v, (int, float, str))},
-        "n_features": fitted.get("n_features_in_"),
-        "feature_names": names,
-        "classes": classes,
+        "fitted": dict(header["fitted"]),
+        "n_features": model["n_features"],
+        "feature_names": _labels(model["feature_names"], fetch),
+        "classes": _labels(task.get("classes"), fetch),
         "preparation": describe(model["preparation"]),
         "metrics": dict(header["metrics"]),
         "schema_sha256": header["schema_sha256"],
@@ -269,12 +272,12 @@ def describe(stored: Any) -> Any:
 # -- the hash of the schema --------------------------------------------------------------------
 
 
-def _schema(record: Model) -> str:
+def _schema(stored: Model) -> str:
     """Return a hash of what rows have to look like: columns, their kinds and categories, labels."""
-    fitted, ready = record.fitted or {}, record.preparation or {}
-    names, classes = fitted.get("feature_names_in_"), fitted.get("classes_")
+    names, ready = stored.feature_names, stored.preparation or {}
+    classes = getattr(getattr(stored.record, "task", None), "classes", None)
     parts = {
-        "n": fitted.get("n_features_in_"),
+        "n": stored.n_features,
         "names": None if names is None else names.tolist(),
         "kinds": ready.get("kinds"),
         "categories": ready.get("categories"),

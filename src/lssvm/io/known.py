@@ -7,9 +7,32 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from lssvm import (
+    codes,
+    greedy,
+    kernels,
+    moments,
+    prototypes,
+    reductions,
+    solvers,
+    tasks,
+    tuning,
+    uncertainty,
+)
 from lssvm.io.records import Known, Registry
 from lssvm.io.rules import Book, Lengths, need, table
+from lssvm.recipes import (
+    dual_memory,
+    fixed_memory,
+    fixed_record,
+    record,
+    series,
+    series_data,
+    series_intervals,
+)
+from lssvm.recipes import greedy as greedy_recipe
 
 MAX_CLASSES = 4096
 """Classes that a stored model may have: the check of an output code takes their square in bytes."""
@@ -20,41 +43,69 @@ MOST = 10**6
 KERNELS = "RBF/Laplacian/Linear/Matern/NonStationary/Polynomial"
 """The kernels of rows, for rules."""
 
+COUNT = "whole >=0 <9223372036854775808"
+"""What counts something, for rules."""
+
 RULES = table(
     f"""
-Model: kind text; parameters dict; left_out list * of text; fitted none | dict;
-    preparation none | dict
-RBF: gamma number >=0 | floats d >=0
-Laplacian: gamma number >=0 | floats d >=0
-Matern: gamma number >=0 | floats d >=0
-NonStationary: gamma number >=0 | floats d >=0; lengths none
-Polynomial: degree whole >=0 <=4096; gamma number; coef0 number
-Moments: gram floats m m; border floats m; cross floats m q; target floats q; squares floats q;
-    weight number >=0; n whole >=0; shift none | floats m
-NystromMap: eigenvalues floats r; T floats m r; cut number
-Sample: keys keys t sorted; Y floats t k; weight none | floats t >=0; X none | floats t d;
-    held none | scores t k; labels none | wholes t >=0 <c; behind bool
-OutOfFold: scores scores t k; labels wholes t >=0 <c; weight none | floats t >=0
-DualSystem: kernel {KERNELS} d; rows rows n d; basis rows n d; C number >0;
-    root_weight none | floats n >0; bias bool
-DualPart: columns wholes * >=0 <k; system DualSystem n d;
-    rows none | wholes * >=0 <n distinct some
-DualMemory: Y floats n k; parts list * of DualPart n k d; weight none | floats * >=0;
-    held none | scores t k; held_rows none | wholes t >=0 <n; loss text;
-    reduction none | text | Prune/L0
+Model: kind text; parameters dict; left_out list * of text; n_features none | whole >=1;
+    preparation none | dict; record none | Fit/SeriesFit; calibration none | Probabilities/Residuals
+Fit: task Classes/Numbers k c; machines tuple * of Machine k d; basis rows m d | wholes m >=0 <d;
+    coef floats m k some; intercept floats k some; C floats k >0;
+    gamma none | number >=0 | floats >=0 | floats * >=0 | floats * * >=0; support wholes * >=-1;
+    seed {COUNT}; memory DualMemory/FixedMemory/GreedyMemory k d c; loss text; solver text;
+    residual score; iterations {COUNT}; tuning none | Tuning; relevance none | floats d;
+    threshold none | floats k; details DualDetails/FixedDetails/GreedyDetails m k; stored text
+Machine: kernel {KERNELS}/Precomputed d; columns wholes * >=0 <k
+Tuning: results tuple * of TuningResult; best_score score; n_evaluations {COUNT};
+    sizes none | dict; sample none | dict
+TuningResult: C score; gamma none | score; loss score; n_evaluations {COUNT}; n_points {COUNT};
+    seconds score; interrupted bool; cv_results dict; best_index whole;
+    approximate none | TuningResult
+Classes: classes any; code Code c k; decoding none | text
+Numbers: n_outputs whole =k >=1 <={MOST}; single bool
+Code: matrix wholes c k; name text
+RBF: gamma none | number >=0 | floats d >=0
+Laplacian: gamma none | number >=0 | floats d >=0
+Matern: gamma none | number >=0 | floats d >=0
+NonStationary: gamma none | number >=0 | floats d >=0; lengths none
+Polynomial: degree whole >=0 <=4096; gamma none | number; coef0 number
+DualDetails: reduction_path list; n_reweightings none | {COUNT}
+DualPart: columns wholes * >=0 <k; rows none | wholes * >=0 <n distinct some; kernel {KERNELS} d;
+    C number >0
+DualMemory: X rows n d; Y floats y k; parts list * of DualPart n k d; weight none | floats * >0;
+    labels none | wholes * >=0 <c; bias bool; reduction none | text; held none | scores t k;
+    held_rows none | wholes t >=0
+FixedDetails: n_prototypes {COUNT}; moments list * of Moments m; map none | NystromMap m;
+    selection none | Selection; used none | mask m k; no_update none | text;
+    paths tuple * of SparsityPath; peak_memory none | {COUNT}
+Moments: gram doubles m m; border doubles m; cross doubles m q; target doubles q;
+    squares doubles q; weight number >=0; n whole >=0; shift none | doubles m
+NystromMap: eigenvalues doubles r; T doubles m r; cut number
+FixedMemory: sample none | CalibrationSample d k c
+CalibrationSample: keys keys t sorted; Y floats t k; weight none | floats t >=0;
+    X none | floats t d; held none | scores t k; labels none | wholes t >=0 <c; behind bool
+GreedyDetails: paths tuple p of GreedyPath; places tuple p of wholes * >=0 <m;
+    ridges tuple p of floats * >=0; centre floats k; gram none | floats m m;
+    C_scores none | scores *; best_score none | score
 GreedyPath: support wholes s >=0; objective scores *; error scores *; held_out scores *;
     status text; coef floats s; intercept number; targets floats s; offsets none | floats s;
     mean number; bordered bool; factor none | floats s s; left_out none
+GreedyMemory: left_out none | OutOfFold k c
+OutOfFold: scores scores t k; labels wholes t >=0 <c; weight none | floats t >=0
 Isotonic: knots floats j rising some; values floats j sorted >=0 <=1
 Sigmoid: slope number >=0; offset number
 Probabilities: code Code; decoding none | text; maps list * of Isotonic/Sigmoid;
     threshold floats t sorted; weight floats t >=0
 Residuals: values list k of floats * sorted; weight list k of floats * >=0
+SeriesFit: regressor Model; layout Layout l x e h w; ends tuple s of Series h e; listed bool;
+    horizon whole =o >=1 <={MOST}; seed {COUNT}; plan none | Plan l x e o w; tuning none | Tuning;
+    calibration none | Calibration w; stored text
 Series: values floats h; inputs none | floats h e
 Layout: lags whole =l >=1 <={MOST}; exog_lags whole =x >=0 <={MOST};
     differencing whole >=0 <={MOST}; mean number; scale number >0;
     inputs_mean none | floats e; inputs_scale none | floats e >0
-Plan: rows floats n w; targets floats n; sizes list * of whole >=0; layout Layout l x;
+Plan: rows floats n w; targets floats n; sizes list * of whole >=0; layout Layout l x e;
     horizon whole =o; n_origins whole >=1 <={MOST}; rolling bool
 SeriesResiduals: values floats n some; rows floats n w; index wholes n >=0
 Calibration: residuals SeriesResiduals w; mean_spread floats o some; ratios floats * o some
@@ -75,64 +126,92 @@ class Model:
         Those of the constructor, nested estimators as records.
     left_out : list of str
         Parameters that are not stored.
-    fitted : dict or None
-        Attributes that a fit has set; None where the estimator is not fitted.
+    n_features : int or None
+        Columns that rows have.
+    feature_names : array of str or None
     preparation : dict or None
         From raw columns to features.
+    record : Fit, SeriesFit or None
+        None where the estimator is not fitted. The regressor of a `SeriesFit` is a `Model`.
+    calibration : Probabilities, Residuals or None
+        What was computed from rows that the file does not hold.
     """
 
     kind: str
     parameters: dict[str, Any]
     left_out: list[str]
-    fitted: dict[str, Any] | None = None
+    n_features: int | None = None
+    feature_names: NDArray[Any] | None = None
     preparation: dict[str, Any] | None = None
+    record: record.Fit | series.SeriesFit | None = None
+    calibration: uncertainty.Probabilities | uncertainty.Residuals | None = None
 
 
-def _check_dual(memory: Any, lengths: Lengths) -> None:
-    k, n = lengths["k"], lengths["n"]
+def _check_classes(task: tasks.Classes, lengths: Lengths) -> None:
+    labels: Any = task.classes
+    need(isinstance(labels, np.ndarray) and labels.dtype.kind in "biufUO", "classes are no labels")
+    need(labels.ndim == 1 and 2 <= len(labels) <= MAX_CLASSES, "classes have another shape")
+    need(labels.dtype.kind != "f" or np.all(np.isfinite(labels)), "classes are not finite")
+    need(len({type(label) for label in labels.tolist()}) == 1, "classes are of several kinds")
+    need(np.all(labels[:-1] < labels[1:]), "classes are not in order")
+    type(task).of(
+        labels,
+        multiclass=task.code,
+        decoding=task.decoding,
+        targets=task.targets,
+        class_weight=task.class_weight,
+    )
+
+
+def _check_dual(memory: dual_memory.DualMemory, lengths: Lengths) -> None:
     columns = [j for part in memory.parts for j in part.columns.tolist()]
-    need(not columns or sorted(columns) == list(range(k)), "the parts do not serve every output")
-    whole = memory.weight is None or not memory.parts or len(memory.weight) == n
-    need(whole and bool(columns) == bool(memory.parts), "the parts do not fit")
-    need((memory.held is None) == (memory.held_rows is None), "the scores do not fit")
+    whole = not columns or sorted(columns) == list(range(lengths["k"]))
+    need(whole and bool(columns) == bool(memory.parts), "the parts do not serve every output")
+    rows = lengths["y"] if memory.labels is None else len(memory.labels)
+    held = memory.held_rows
+    need((memory.held is None) == (held is None), "the scores do not fit")
+    need(held is None or np.all(held < rows), "scores are of rows that are not there")
+    need(memory.weight is None or len(memory.weight) == rows, "the weights do not fit")
+    need(not columns or lengths["n"] == lengths["y"] == rows, "the rows do not fit")
 
 
-def _check_sample(sample: Any, lengths: Lengths) -> None:
+def _check_sample(sample: fixed_memory.CalibrationSample, lengths: Lengths) -> None:
     need(sample.X is not None or sample.held is not None, "the sample has neither rows nor scores")
 
 
-def _check_residuals(residuals: Any, lengths: Lengths) -> None:
+def _check_residuals(residuals: uncertainty.Residuals, lengths: Lengths) -> None:
     pairs = zip(residuals.values, residuals.weight, strict=True)
     need(all(len(a) == len(b) for a, b in pairs), "the weights of the residuals do not fit")
 
 
-def _check_inputs(record: Any, lengths: Lengths) -> None:
-    """Check that there are inputs where a series has columns of them (e), and only there."""
-    values = record.inputs_mean if hasattr(record, "inputs_mean") else record.inputs
-    need(values is None or lengths.get("e", 1) > 0, "there are inputs of no columns")
-    need(values is not None or lengths.get("e", 0) == 0, "the inputs are missing")
-    if hasattr(record, "inputs_mean"):
-        need((values is None) == (record.inputs_scale is None), "the units do not fit")
+def _check_series(one: series_data.Series, lengths: Lengths) -> None:
+    width = 0 if one.inputs is None else one.inputs.shape[1]
+    need(lengths.get("e", width) == width, "the inputs of a series do not fit")
 
 
-def _check_plan(plan: Any, lengths: Lengths) -> None:
+def _check_layout(layout: series_data.Layout, lengths: Lengths) -> None:
+    """Check the units of the inputs; e, h and w are their columns, the history, and a row's."""
+    need((layout.inputs_mean is None) == (layout.inputs_scale is None), "the units do not fit")
+    e = layout.n_exog
+    need(layout.inputs_mean is None or e > 0, "there are inputs of no columns")
+    need(lengths.setdefault("e", e) == e, "the inputs do not fit")
+    lengths |= {"h": layout.history, "w": layout.lags + e * (layout.exog_lags + 1)}
+
+
+def _check_plan(plan: series_data.Plan, lengths: Lengths) -> None:
     need(sum(plan.sizes) == lengths["n"], "the sizes of the series do not fit")
-
-
-def _check_code(code: Any, lengths: Lengths) -> None:
-    need(isinstance(code.name, str), "the name of a code is no text")
 
 
 BOOK = Book(
     RULES,
     {
+        "Classes": _check_classes,
         "DualMemory": _check_dual,
-        "Sample": _check_sample,
+        "CalibrationSample": _check_sample,
         "Residuals": _check_residuals,
-        "Layout": _check_inputs,
-        "Series": _check_inputs,
+        "Series": _check_series,
+        "Layout": _check_layout,
         "Plan": _check_plan,
-        "Code": _check_code,
     },
 )
 """The rules and checks of all records."""
@@ -155,46 +234,29 @@ def known() -> Registry:
     >>> known()["RBF"].kind(2.0)
     RBF(gamma=2.0)
     """
-    from lssvm import (
-        codes,
-        features,
-        kernels,
-        moments,
-        prototypes,
-        reductions,
-        solvers,
-        tuning,
-        uncertainty,
-    )
-    from lssvm.estimators import (
-        _uncertain_dual,
-        _uncertain_fixed,
-        narx_fitting,
-        narx_intervals,
-        narx_series,
-    )
-    from lssvm.reductions import l0, pruning
-
+    searches = "CirculantSearch/CoupledAnnealing/GridSearch/PathSearch/ShrinkingGridSearch"
     listed: list[tuple[Any, str]] = [
         (kernels, f"{KERNELS}/Precomputed"),
         (codes, "Code"),
+        (tasks, "Classes/Numbers"),
         (prototypes, "KMeans/RenyiEntropy/RPCholesky/Uniform/Selection/Bandwidth"),
-        (reductions, "L0/FixedSizeL0/Prune/GreedyPath/SparsityPath"),
-        (l0, "Reduced"),
-        (pruning, "Pruned/PruneStep"),
-        (solvers, "PCG/SMO/Cholesky/CirculantSolver/ConjugateGradient/DualSystem"),
-        (tuning, "CirculantSearch/CoupledAnnealing/GridSearch/PathSearch/ShrinkingGridSearch"),
-        (tuning, "PositionFolds/PositionHoldout/TuningResult"),
-        (moments, "Moments"),
-        (features, "NystromMap"),
+        (reductions, "L0/FixedSizeL0/Prune/SparsityPath/Reduced/Pruned/PruneStep"),
+        (greedy, "GreedyPath"),
+        (solvers, "PCG/SMO/Cholesky/CirculantSolver/ConjugateGradient"),
+        (tuning, f"{searches}/PositionFolds/PositionHoldout/TuningResult"),
+        (moments, "Moments/NystromMap"),
         (uncertainty, "Isotonic/Sigmoid/OutOfFold/Probabilities/Residuals"),
-        (_uncertain_fixed, "Sample"),
-        (_uncertain_dual, "DualMemory/DualPart"),
-        (narx_series, "Series/Layout"),
-        (narx_fitting, "Plan"),
-        (narx_intervals, "SeriesResiduals/Calibration"),
+        (record, "Fit/Machine/Tuning"),
+        (dual_memory, "DualDetails/DualMemory/DualPart"),
+        (fixed_record, "FixedDetails"),
+        (fixed_memory, "FixedMemory/CalibrationSample"),
+        (greedy_recipe, "GreedyDetails/GreedyMemory"),
+        (series, "SeriesFit"),
+        (series_data, "Series/Layout/Plan"),
+        (series_intervals, "SeriesResiduals/Calibration"),
     ]
-    left_out = {"DualSystem": {"budget", "threads"}, "TuningResult": {"point"}}
+    left_out = {"TuningResult": {"point"}, "FixedDetails": {"kept"}}
+    left_out |= {name: {"checkpoint"} for name in searches.split("/")}
     kinds = {name: getattr(module, name) for module, names in listed for name in names.split("/")}
     kinds["Model"] = Model
 
@@ -204,7 +266,7 @@ def known() -> Registry:
             lambda record: BOOK.check_record(record, name),
             frozenset(left_out.get(name, ())),
             _cost_of_code if name == "Code" else None,
-            frozenset({"parameters", "fitted"} if name == "Model" else ()),
+            frozenset({"parameters", "record"} if name == "Model" else ()),
         )
 
     return {name: entry(name) for name in kinds}

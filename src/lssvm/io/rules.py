@@ -11,10 +11,11 @@ A rule is a kind, the lengths of the axes, and conditions; ``|`` separates alter
 
 A letter stands for the same length wherever it is; its first use says which.
 
-Kinds: ``none bool text whole number``, arrays ``floats`` (finite), ``scores`` (floats, with NaN),
-``wholes``, ``keys`` (uint64), ``mask``, ``rows`` (dense floats or sparse), ``list``, ``tuple``,
-``dict``, ``any``, and names of records. Conditions: ``>= > <= <`` and a number or a letter (one
-that nothing has said yet compares with nothing), ``sorted rising distinct some``.
+Kinds: ``none bool text whole number``, ``score`` (a number, or NaN or infinite), arrays ``floats``
+(finite), ``doubles`` (float64 alone), ``scores`` (floats, with NaN), ``wholes``, ``keys``
+(uint64), ``mask``, ``rows`` (dense floats or sparse), ``list``, ``tuple``, ``dict``, ``any``, and
+names of records. Conditions: ``>= > <= <`` and a number or a letter (one that nothing has said yet
+compares with nothing), ``sorted rising distinct some``.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ Lengths = dict[str, int]
 Check = Callable[[Any, Lengths], None]
 """Checks a record, whose letters it may use."""
 
-_ARRAYS = {"floats": "f", "scores": "f", "wholes": "iu", "keys": "u", "mask": "b", "rows": "f"}
+_ARRAYS = {"floats": "f", "doubles": "f", "scores": "f", "rows": "f"}
+_ARRAYS |= {"wholes": "iu", "keys": "u", "mask": "b"}
+_EXACT = {"doubles": np.float64, "keys": np.uint64}
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     ">=": operator.ge,
     ">": operator.gt,
@@ -174,7 +177,7 @@ class Book:
             return fits and value.dtype.kind in _ARRAYS[kind]
         plain: dict[str, Any] = {"bool": bool, "text": str, "whole": int, "list": list}
         plain |= {"dict": dict, "tuple": tuple, "none": type(None)}
-        if kind == "number":
+        if kind in ("number", "score"):
             return type(value) in (int, float)
         if kind in plain:
             return type(value) is plain[kind]
@@ -193,7 +196,7 @@ class Book:
                     return f"is not {lengths[condition[1:]]}"
                 if not named and not _holds(value, condition, lengths):
                     return f"is not {condition}"
-        elif kind == "list":
+        elif kind in ("list", "tuple"):
             if rule.axes and not _bind(rule.axes, (len(value),), lengths):
                 return f"has {len(value)} entries"
             for part in value if rule.each else []:
@@ -211,10 +214,10 @@ class Book:
             wanted = ", ".join(str(lengths.get(axis, axis)) for axis in rule.axes)
             return f"has shape {value.shape}, not ({wanted})"
         numbers: Any = value.data if isinstance(value, (csr_array, csr_matrix)) else value
-        if rule.kind in ("floats", "rows") and not np.all(np.isfinite(numbers)):
+        if rule.kind in ("floats", "doubles", "rows") and not np.all(np.isfinite(numbers)):
             return "holds NaN or infinity"
-        if rule.kind == "keys" and value.dtype != np.uint64:
-            return "is no array of keys"
+        if value.dtype != _EXACT.get(rule.kind, value.dtype):
+            return f"is no array of {rule.kind}"
         for condition in rule.conditions:
             holds = _ORDER.get(condition, lambda a, c=condition: np.all(_holds(a, c, lengths)))
             if not holds(numbers):

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from lssvm._core.atomic import replacing
 from lssvm._core.errors import InvalidInputError
 from lssvm.estimators import NARX
-from lssvm.estimators._anywhere import host_model
+from lssvm.estimators.base import KernelEstimator
 from lssvm.onnx.column_nodes import add_preparation, column_inputs
 from lssvm.onnx.graph import (
     ML,
@@ -24,7 +24,7 @@ from lssvm.onnx.graph import (
     element_type,
     need_onnx,
 )
-from lssvm.onnx.model_nodes import add_outputs, is_ours
+from lssvm.onnx.model_nodes import add_outputs
 from lssvm.onnx.pipelines import convert_whole, final_model, open_transformers, split_pipeline
 from lssvm.onnx.series_nodes import add_step, series_inputs
 from lssvm.onnx.table_nodes import open_table
@@ -108,7 +108,7 @@ def to_onnx(
         raise InvalidInputError(f"dtype={dtype!r} is not known: choose one of {_DTYPES}.")
     model = final_model(model)
     transformers, last = split_pipeline(model)
-    if not is_ours(last) and not isinstance(last, NARX):
+    if not isinstance(last, (KernelEstimator, NARX)):
         _check_contains_ours(model)
         if probabilities is not None or interval is not None:
             raise InvalidInputError(
@@ -119,7 +119,6 @@ def to_onnx(
         _describe(proto, model, {})
         return proto
     check_is_fitted(last)
-    last = host_model(last)
     if isinstance(last, NARX) or transformers is None:
         if X is not None:
             raise InvalidInputError("X= is for pipelines of scikit-learn: leave it out.")
@@ -214,7 +213,7 @@ def export(
 
 
 def _own_graph(
-    model: Any,
+    model: KernelEstimator | NARX,
     dtype: np.dtype[Any],
     probabilities: bool | None,
     interval: float | None,
@@ -227,9 +226,9 @@ def _own_graph(
                 "NARX has no probabilities and its intervals are simulated, which ONNX cannot do: "
                 "leave probabilities and interval out."
             )
-        inputs = series_inputs(model, dtype)
+        inputs = series_inputs(model.record_, dtype)
         graph = ModelGraph(dtype, taken=[value.name for value in inputs])
-        return graph, inputs, add_step(graph, model)
+        return graph, inputs, add_step(graph, model.record_)
     ready = getattr(model, "preparation_", None)
     if ready is None:
         inputs = [Value("X", element_type(dtype), (int(model.n_features_in_),))]
@@ -267,7 +266,7 @@ def _check_contains_ours(model: Any) -> None:
         if id(one) in seen:
             continue
         seen.add(id(one))
-        if is_ours(one):
+        if isinstance(one, KernelEstimator):
             return
         if isinstance(one, (list, tuple)):
             todo += list(one)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.linalg import solve_triangular
 
 from lssvm._core.errors import InvalidInputError
+from lssvm.estimators.base import KernelRegressor
 from lssvm.kernels import Kernel, Linear, Polynomial
 from lssvm.onnx.graph import Graph
 from lssvm.onnx.kernel_nodes import add_kernel, check_kernel, dense
@@ -15,7 +14,7 @@ from lssvm.uncertainty import DualPosterior, FixedPosterior, check_coverage
 
 
 def add_interval(
-    graph: Graph, model: Any, X: str, prediction: str, coverage: float
+    graph: Graph, model: KernelRegressor, X: str, prediction: str, coverage: float
 ) -> tuple[str, str]:
     """Add `predict_interval`: lower and upper ends, both (n, k).
 
@@ -36,7 +35,10 @@ def add_interval(
     coverage = check_coverage(coverage)
     parts, order = [], []
     for columns, posterior in model._posteriors():
-        variance = _add_variance(graph, posterior, X)
+        if isinstance(posterior, FixedPosterior):
+            variance = _fixed_variance(graph, posterior, X)
+        else:
+            variance = _dual_variance(graph, posterior, X)
         prior = graph.real(np.asarray(posterior.prior_variance)[None, :])
         noise = graph.real(np.asarray(posterior.noise_variance)[None, :])
         parts.append(graph.node("Add", graph.node("Mul", variance, prior), noise))
@@ -44,9 +46,7 @@ def add_interval(
     variance = parts[0] if len(parts) == 1 else graph.node("Concat", *parts, axis=1)
     if order != sorted(order):
         variance = graph.columns(variance, np.argsort(order))
-    if "residuals" not in model._cache:
-        model._cache["residuals"] = model._make_residuals()
-    residuals = model._cache["residuals"]
+    residuals = model._residuals()
     factors = np.array([residuals.factor(coverage, j) for j in range(len(order))])
     if not np.all(np.isfinite(factors)):
         raise InvalidInputError(
@@ -59,20 +59,10 @@ def add_interval(
     return low, high
 
 
-def _add_variance(graph: Graph, posterior: Any, X: str) -> str:
-    """Add the variance (n, 1) of the function in units of the prior variance."""
-    if isinstance(posterior, FixedPosterior):
-        return _fixed_variance(graph, posterior, X)
-    if isinstance(posterior, DualPosterior):
-        return _dual_variance(graph, posterior, X)
-    raise InvalidInputError(
-        f"Error bars of the kind {type(posterior).__name__} cannot be exported: leave interval out."
-    )
-
-
 def _fixed_variance(graph: Graph, posterior: FixedPosterior, X: str) -> str:
+    """Add the variance (n, 1) of the function in units of the prior variance."""
     check_kernel(posterior.kernel)
-    P, mean, _, _ = posterior._solved
+    P, mean, _, _ = posterior.solved
     K = add_kernel(graph, X, posterior.kernel, dense(posterior.Z))
     features = _squares(graph, graph.node("MatMul", K, graph.real(posterior.map.T)))
     missing = graph.node("Sub", _diagonal(graph, posterior.kernel, X), features)
@@ -85,12 +75,13 @@ def _fixed_variance(graph: Graph, posterior: FixedPosterior, X: str) -> str:
 
 
 def _dual_variance(graph: Graph, posterior: DualPosterior, X: str) -> str:
+    """Add the same for a dual model."""
     system = posterior.system
     check_kernel(system.kernel)
-    eta, s, _, _ = posterior._solved
+    eta, s, _, _ = posterior.solved
     u = np.asarray(system.u, dtype=np.float64)
     K = add_kernel(graph, X, system.kernel, dense(system.basis))
-    lower = np.tril(posterior._state.array)
+    lower = np.tril(posterior.state.array)
     inverse = solve_triangular(lower, np.eye(len(u)), lower=True, check_finite=False)
     half = graph.node("MatMul", K, graph.real(u[:, None] * inverse.T))
     variance = graph.node("Sub", _diagonal(graph, system.kernel, X), _squares(graph, half))

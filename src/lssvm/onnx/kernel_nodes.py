@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.namespace import is_sparse
 from lssvm.kernels import RBF, Kernel, Laplacian, Linear, Matern, NonStationary, Polynomial
 from lssvm.onnx.graph import Graph, ModelGraph, loop_body
+from lssvm.recipes.record import Fit
 
 
 def check_kernel(kernel: Kernel) -> None:
@@ -36,35 +35,14 @@ def dense(rows: Any) -> FloatArray:
     return np.asarray(rows.toarray() if is_sparse(rows) else rows, dtype=np.float64)
 
 
-def add_expansion(
-    graph: Graph,
-    X: str,
-    machines: Sequence[tuple[Kernel, Any]],
-    basis: Any,
-    coef: NDArray[Any],
-    intercept: NDArray[Any],
-) -> str:
-    """Add sum_j coef_j K(x, z_j) + b and return its value (n, k).
-
-    Parameters
-    ----------
-    graph : Graph
-    X : str
-        Rows (n, d).
-    machines : sequence of (Kernel, columns)
-        The kernel of some columns of ``coef``; together they are all columns.
-    basis : array or sparse matrix of shape (m, d)
-    coef : array of shape (m, k)
-    intercept : array of shape (k,)
-    """
-    Z = dense(basis)
-    coef = np.asarray(coef, dtype=np.float64)
-    parts, order = [], []
-    for kernel, columns in machines:
+def add_expansion(graph: Graph, X: str, fit: Fit) -> str:
+    """Add sum_j coef_j K(x, z_j) + b for rows ``X`` (n, d) and return its value (n, k)."""
+    Z, parts, order = dense(fit.basis), [], []
+    for columns, kernel, coef, _ in fit.expansions():
         check_kernel(kernel)
-        used = np.any(coef[:, columns] != 0.0, axis=1)  # the others add nothing
+        used = np.any(coef != 0.0, axis=1)  # the others add nothing
         used[0] |= not used.any()
-        part, weights = Z[used], coef[np.ix_(used, columns)]
+        part, weights = Z[used], np.asarray(coef[used], dtype=np.float64)
         if type(kernel) is Linear:  # x^T (sum_j coef_j z_j)
             parts.append(graph.node("MatMul", X, graph.real(part.T @ weights)))
         else:
@@ -74,7 +52,7 @@ def add_expansion(
     together = parts[0] if len(parts) == 1 else graph.node("Concat", *parts, axis=1)
     if order != sorted(order):
         together = graph.columns(together, np.argsort(order))
-    return graph.node("Add", together, graph.real(np.asarray(intercept)[None, :]))
+    return graph.node("Add", together, graph.real(fit.intercept[None, :]))
 
 
 def add_kernel(graph: Graph, X: str, kernel: Kernel, Z: FloatArray) -> str:

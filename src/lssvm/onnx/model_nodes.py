@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import is_classifier
-from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.codes import Code
 from lssvm.estimators import (
     LSSVC,
     LSSVR,
@@ -21,62 +13,25 @@ from lssvm.estimators import (
     GreedyLSSVC,
     GreedyLSSVR,
 )
-from lssvm.kernels import Kernel
+from lssvm.estimators.base import KernelClassifier, KernelEstimator, KernelRegressor
 from lssvm.onnx.decision_nodes import add_class_scores, add_decision, class_labels
 from lssvm.onnx.graph import Graph, Value, element_type
 from lssvm.onnx.interval_nodes import add_interval
 from lssvm.onnx.kernel_nodes import add_expansion
 from lssvm.onnx.probability_nodes import add_probabilities
+from lssvm.tasks import Classes
 from lssvm.uncertainty import Probabilities
 
 CLASSIFIERS = (LSSVC, FixedSizeLSSVC, GreedyLSSVC)
 REGRESSORS = (LSSVR, FixedSizeLSSVR, GreedyLSSVR)
 
 
-def is_ours(model: Any) -> bool:
-    """Say whether a model is one of this package's classifiers and regressors."""
-    return isinstance(model, CLASSIFIERS + REGRESSORS)
-
-
-@dataclass(frozen=True, eq=False)
-class Expansion:
-    """What a fitted model computes: sum_j coef_j K(x, z_j) + b.
-
-    Attributes
-    ----------
-    machines : sequence of (Kernel, columns)
-    basis : array of shape (m, d)
-    coef : array of shape (m, k)
-    intercept : array of shape (k,)
-    """
-
-    machines: Sequence[tuple[Kernel, Any]]
-    basis: Any
-    coef: NDArray[Any]
-    intercept: NDArray[Any]
-
-    @classmethod
-    def of(cls, model: Any) -> Expansion:
-        """Return the expansion of a fitted model."""
-        check_is_fitted(model)
-        coef, intercept = model.dual_coef_, model.intercept_
-        if isinstance(model, (LSSVC, LSSVR)):
-            return cls(model._machines, model._basis, coef, intercept)
-        everything = [(model._kernel, np.arange(coef.shape[1]))]
-        fixed = isinstance(model, (FixedSizeLSSVC, FixedSizeLSSVR))
-        return cls(everything, model.prototypes_ if fixed else model._basis, coef, intercept)
-
-    def add(self, graph: Graph, X: str) -> str:
-        """Add the outputs (n, k) for rows ``X`` (n, d)."""
-        return add_expansion(graph, X, self.machines, self.basis, self.coef, self.intercept)
-
-
-def probabilities_of(model: Any, wanted: bool | None) -> Probabilities | None:
+def probabilities_of(model: KernelClassifier, wanted: bool | None) -> Probabilities | None:
     """Return the calibrated maps of a classifier.
 
     Parameters
     ----------
-    model : classifier
+    model : KernelClassifier
     wanted : bool or None
         None: None is returned where there are no maps; True: that is an error.
     """
@@ -90,12 +45,11 @@ def probabilities_of(model: Any, wanted: bool | None) -> Probabilities | None:
             )
         return None
     try:
-        found: Probabilities = model._probabilities()
+        return model._probabilities()
     except InvalidInputError:  # too few rows to calibrate on, or a model cut short
         if wanted:
             raise
         return None
-    return found
 
 
 @dataclass(frozen=True)
@@ -107,21 +61,22 @@ class Decision:
     probabilities: str | None
 
     @classmethod
-    def add(cls, graph: Graph, model: Any, X: str, wanted: bool | None) -> Decision:
+    def add(cls, graph: Graph, model: KernelClassifier, X: str, wanted: bool | None) -> Decision:
         """Add a classifier for rows ``X`` (n, d)."""
         found = probabilities_of(model, wanted)
-        raw = Expansion.of(model).add(graph, X)
-        code: Code = model.code_
-        scores, index = add_decision(graph, code, model.decoding, raw)
+        raw, task = add_expansion(graph, X, model.record_), model.record_.task
+        assert isinstance(task, Classes)
+        code, decoding = task.code, task.decoding
+        scores, index = add_decision(graph, code, decoding, raw)
         if found is None:
             return cls(scores, index, None)
         by_class = scores
         if code.n_classes == 2:
-            by_class = add_class_scores(graph, code, model.decoding, raw)
+            by_class = add_class_scores(graph, code, decoding, raw)
         return cls(scores, index, add_probabilities(graph, found, raw, by_class, index))
 
 
-def _no_interval(model: Any) -> InvalidInputError:
+def _no_interval(model: KernelEstimator) -> InvalidInputError:
     return InvalidInputError(
         f"interval= is for LSSVR and FixedSizeLSSVR; {type(model).__name__} has no prediction "
         "intervals in ONNX: leave it out."
@@ -129,7 +84,7 @@ def _no_interval(model: Any) -> InvalidInputError:
 
 
 def add_outputs(
-    graph: Graph, model: Any, X: str, wanted: bool | None, interval: float | None
+    graph: Graph, model: KernelEstimator, X: str, wanted: bool | None, interval: float | None
 ) -> dict[str, Value]:
     """Add a model for rows ``X`` (n, d); return its outputs by their usual names.
 
@@ -144,17 +99,16 @@ def add_outputs(
         Coverage of a regressor's intervals, where it is to have some.
     """
     kind = element_type(graph.dtype)
-    if not is_classifier(model):
+    if not isinstance(model, KernelClassifier):
         if wanted:
             raise InvalidInputError(
                 "probabilities=True but the model is a regressor: leave it out."
             )
-        expansion = Expansion.of(model)
-        tail = (expansion.coef.shape[1],)
-        prediction = expansion.add(graph, X)
+        tail = (model.record_.coef.shape[1],)
+        prediction = add_expansion(graph, X, model.record_)
         values = {"prediction": prediction}
         if interval is not None:
-            if not hasattr(model, "predict_interval"):
+            if not isinstance(model, KernelRegressor) or not hasattr(model, "predict_interval"):
                 raise _no_interval(model)
             values["lower"], values["upper"] = add_interval(graph, model, X, prediction, interval)
         return {name: Value(value, kind, tail) for name, value in values.items()}

@@ -11,7 +11,8 @@ from sklearn.base import is_classifier
 from lssvm._core.errors import InvalidInputError
 from lssvm.onnx.decision_nodes import class_labels
 from lssvm.onnx.graph import Graph, element_type, need_skl2onnx, tensor
-from lssvm.onnx.model_nodes import CLASSIFIERS, REGRESSORS, Decision, Expansion
+from lssvm.onnx.kernel_nodes import add_expansion
+from lssvm.onnx.model_nodes import CLASSIFIERS, REGRESSORS, Decision
 
 _OLDEST = 13  # version of the operators from which ReduceSum takes its axes as an input
 _OPTIONS = {
@@ -169,7 +170,7 @@ def _classifier_shapes(operator: Any) -> None:
 def _regressor_shapes(operator: Any) -> None:
     _check_input(operator)
     n = operator.inputs[0].get_first_dimension()
-    width = operator.raw_operator.dual_coef_.shape[1]
+    width = operator.raw_operator.record_.coef.shape[1]
     operator.outputs[0].set_type(_real_type(operator)([n, width]))
 
 
@@ -185,7 +186,7 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     X = parts[0] if len(parts) == 1 else graph.node("Concat", *parts, axis=1)
     outputs = operator.outputs
     if not is_classifier(model):
-        value = Expansion.of(model).add(graph, X)
+        value = add_expansion(graph, X, model.record_)
         _finish(graph, operator, value, outputs[0])
         return
     raw_scores = container.get_options(model, {"raw_scores": False})["raw_scores"]

@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.special import comb
 
 from lssvm._core.errors import InvalidInputError
+from lssvm.estimators.base import KernelEstimator
 from lssvm.onnx.graph import Graph, Value, element_type
-from lssvm.onnx.model_nodes import Expansion, is_ours
+from lssvm.onnx.kernel_nodes import add_expansion
+from lssvm.recipes.series import SeriesFit
 
 
-def series_inputs(model: Any, dtype: Any) -> list[Value]:
+def series_inputs(record: SeriesFit, dtype: np.dtype[np.floating]) -> list[Value]:
     """Return the inputs of a step: the latest values, and the exogenous inputs where there are."""
-    layout, kind = model.record_.layout, element_type(dtype)
+    layout, kind = record.layout, element_type(dtype)
     inputs = [Value("history", kind, (layout.lags + layout.differencing,))]
-    if model.n_exog_:
-        inputs.append(Value("inputs", kind, (layout.exog_lags + 1, model.n_exog_)))
+    if layout.n_exog:
+        inputs.append(Value("inputs", kind, (layout.exog_lags + 1, layout.n_exog)))
     return inputs
 
 
-def add_step(graph: Graph, model: Any) -> dict[str, Value]:
+def add_step(graph: Graph, record: SeriesFit) -> dict[str, Value]:
     """Add the prediction of the next value from what `series_inputs` declares.
 
     ``history`` holds the latest values, the newest last; ``inputs`` those of the times up to and
     including the one that is predicted, the newest last.
     """
-    if not is_ours(model.estimator_):
+    inner, layout = record.regressor, record.layout
+    if not isinstance(inner, KernelEstimator):
         raise InvalidInputError(
-            f"The estimator of NARX is a {type(model.estimator_).__name__}, which cannot be "
+            f"The estimator of NARX is a {type(inner).__name__}, which cannot be "
             "exported: use one of this package, such as LSSVR or FixedSizeLSSVR."
         )
-    layout = model.record_.layout
     lags, order = layout.lags, layout.differencing
     z = "history"
     for level in range(order):
@@ -41,14 +41,14 @@ def add_step(graph: Graph, model: Any) -> dict[str, Value]:
         z = graph.node("Sub", later, graph.columns(z, np.arange(width - 1)))
     z = graph.node("Div", graph.node("Sub", z, graph.real(layout.mean)), graph.real(layout.scale))
     row = graph.columns(z, np.arange(lags)[::-1])
-    if model.n_exog_:
+    if layout.n_exog:
         u = graph.columns("inputs", np.arange(layout.exog_lags + 1)[::-1])
         u = graph.node("Sub", u, graph.real(layout.inputs_mean))
         u = graph.node("Div", u, graph.real(layout.inputs_scale))
-        width = (layout.exog_lags + 1) * model.n_exog_
+        width = (layout.exog_lags + 1) * layout.n_exog
         u = graph.node("Reshape", u, graph.integers([-1, width]))
         row = graph.node("Concat", row, u, axis=1)
-    out = Expansion.of(model.estimator_).add(graph, row)
+    out = add_expansion(graph, row, inner.record_)
     out = graph.node("Mul", out, graph.real(layout.scale))
     out = graph.node("Add", out, graph.real(layout.mean))
     for j in range(1, order + 1):

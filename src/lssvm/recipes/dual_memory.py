@@ -202,9 +202,8 @@ class DualMemory:
         return scaled_residuals(self.Y[rows] - self.held, scale[rows], weight)
 
     def reduced(self, form: str, fit: Fit) -> DualMemory:
-        """Return what a file of this form keeps."""
-        numbers = self.labels is None and not self.parts
-        if form == "all" or (form == "prediction" and not numbers):
+        """Return what a file of this form keeps; maps are stored in the place of scores."""
+        if form == "all" or (form == "prediction" and self.parts):
             return self
         none = self._without_rows(None)
         labels = None if self.labels is None else self.labels[:0]

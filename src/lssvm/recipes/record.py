@@ -46,7 +46,8 @@ class Tuning:
     Attributes
     ----------
     results : tuple of TuningResult
-        One, or one for each binary problem that was tuned on its own.
+        One, or one for each binary problem that was tuned on its own; none where a file left them
+        out.
     best_score : float
         Cross-validated score of the chosen parameters.
     n_evaluations : int
@@ -66,18 +67,21 @@ class Tuning:
     @property
     def cv_results(self) -> Any:
         """Parameters and scores of all evaluations, a list of them for several results."""
-        tables = [result.cv_results for result in self.results]
-        return tables[0] if len(tables) == 1 else tables
+        return _one_or_all([result.cv_results for result in self.results])
 
     @property
     def result(self) -> Any:
         """The result, or the list of them."""
-        return self.results[0] if len(self.results) == 1 else list(self.results)
+        return _one_or_all(list(self.results))
 
     def light(self) -> Tuning:
-        """Return it without the tables of evaluations."""
-        light = tuple(replace(r, cv_results={}, point=None) for r in self.results)
-        return replace(self, results=light, sizes=None, sample=None)
+        """Return it without what was evaluated."""
+        return replace(self, results=(), sizes=None, sample=None)
+
+
+def _one_or_all(values: list[Any]) -> Any:
+    """Return what is alone by itself, and None for nothing."""
+    return values if len(values) > 1 else next(iter(values), None)
 
 
 class Memory(Protocol):

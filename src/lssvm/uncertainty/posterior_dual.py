@@ -17,6 +17,7 @@ from lssvm._core.namespace import Array
 from lssvm._core.threads import run_blocks, slices
 from lssvm.solvers import Cholesky, DualSystem
 from lssvm.solvers.base import eliminate_bias
+from lssvm.solvers.cholesky import CholeskyState
 
 
 @dataclass(eq=False)
@@ -76,28 +77,29 @@ class DualPosterior:
         return {"system": self.system, "Y": self.Y}
 
     @cached_property
-    def _state(self) -> Any:
+    def state(self) -> CholeskyState:
+        """The factorised system."""
         return Cholesky().factorise(self.system)
 
     @cached_property
-    def _solved(self) -> tuple[FloatArray, float, FloatArray, FloatArray]:
+    def solved(self) -> tuple[FloatArray, float, FloatArray, FloatArray]:
         """H^-1 u (n,), u^T H^-1 u, beta = G R Y (n, k) and the bias (k,)."""
         u = np.asarray(self.system.u, dtype=np.float64)
         RY = u[:, None] * np.asarray(self.Y, dtype=np.float64)
-        solved = self._state.solve(np.asfortranarray(np.column_stack([u, RY])))
+        solved = self.state.solve(np.asfortranarray(np.column_stack([u, RY])))
         eta, nu = solved[:, 0], solved[:, 1:]
         beta, b = eliminate_bias(eta, nu, u, self.system.bias)
         return eta, float(u @ eta), beta, b
 
     def expansion(self) -> tuple[FloatArray, FloatArray]:
         """Return the support values (n, k) and the bias (k,) of the model itself."""
-        return self.system.u[:, None] * self._solved[2], self._solved[3]
+        return self.system.u[:, None] * self.solved[2], self.solved[3]
 
     @cached_property
     def prior_variance(self) -> FloatArray:
         """The estimated scale sigma_f^2 of each output, shape (k,)."""
         u = np.asarray(self.system.u, dtype=np.float64)
-        quadratic = np.einsum("nk,nk->k", u[:, None] * self.Y, self._solved[2])
+        quadratic = np.einsum("nk,nk->k", u[:, None] * self.Y, self.solved[2])
         total = float(u @ u)
         return np.asarray(np.maximum(quadratic, 0.0) / degrees_of_freedom(total, self.system.bias))
 
@@ -112,7 +114,7 @@ class DualPosterior:
         In units of `prior_variance`. Cost: n^2 + n d operations a row, in blocks.
         """
         system = self.system
-        eta, s, _, _ = self._solved
+        eta, s, _, _ = self.solved
         X = _as_double(X)
         out = np.asarray(system.kernel.diag(X), dtype=np.float64).copy()
         size = 24 * system.n * system.threads
@@ -132,7 +134,7 @@ class DualPosterior:
 
         In units of `prior_variance`. Cost: n^2 t + n t^2 operations, (n + t) t numbers.
         """
-        eta, s, _, _ = self._solved
+        eta, s, _, _ = self.solved
         X = _as_double(X)
         t = X.shape[0]
         require(
@@ -152,7 +154,7 @@ class DualPosterior:
         """Return theta (t, n) and L^-1 theta^T (n, t), where H = L L^T."""
         system = self.system
         theta = np.asarray(system.kernel(X, system.basis), dtype=np.float64) * system.u
-        lower = self._state.array  # in C order: its lower triangle is the factor L
+        lower = self.state.array  # in C order: its lower triangle is the factor L
         return theta, solve_triangular(lower, theta.T, lower=True, check_finite=False)
 
     def leave_out(self, folds: Sequence[IntArray]) -> tuple[FloatArray, FloatArray]:
@@ -178,7 +180,7 @@ class DualPosterior:
         another 2 n^3/3 operations.
         """
         system = self.system
-        eta, s, beta, _ = self._solved
+        eta, s, beta, _ = self.solved
         G = self._inverse()
         u = np.asarray(system.u, dtype=np.float64)
         if system.bias:
@@ -206,7 +208,7 @@ class DualPosterior:
             "memory_budget.",
         )
         # The transpose is in Fortran order, with the factor in its upper triangle.
-        inverse, _ = dpotri(np.array(self._state.array.T, order="F"), lower=0, overwrite_c=1)
+        inverse, _ = dpotri(np.array(self.state.array.T, order="F"), lower=0, overwrite_c=1)
         upper = np.triu(inverse)
         return np.asarray(upper + np.triu(inverse, 1).T)
 

@@ -86,7 +86,7 @@ class FixedPosterior:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     @cached_property
-    def _solved(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    def solved(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """P (m, r) with P^T k~ = L^-1 phi~, the mean (m,), B^T w (k,), and coefficients (m, k)."""
         with small_problem(self.moments.size):
             system = primal_system(self.moments, self.map)
@@ -114,7 +114,7 @@ class FixedPosterior:
         """The estimated noise variance sigma^2 of each output, shape (k,)."""
         moments = self.moments
         centred = moments.squares - moments.target**2 / moments.weight
-        left = np.maximum(centred - self._solved[2], 0.0)
+        left = np.maximum(centred - self.solved[2], 0.0)
         return np.asarray(left / degrees_of_freedom(moments.weight, True))
 
     @property
@@ -143,7 +143,7 @@ class FixedPosterior:
             what=f"The covariance between {t:,} rows",
             advice="Ask for fewer rows at once, for return_std=True, or raise memory_budget.",
         )
-        P, mean, _, _ = self._solved
+        P, mean, _, _ = self.solved
         K = np.asarray(self.kernel(X, self.Z))
         half, features = (K - mean) @ P, K @ self.map.T
         learned = half @ half.T + 1.0 / self.moments.weight
@@ -190,7 +190,7 @@ class FixedPosterior:
 
     def _pass(self, X: NDArray[Any]) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return h (t,), K(x, x) - phi^T phi (t,) and the fitted values (t, k)."""
-        P, mean, _, coef = self._solved
+        P, mean, _, coef = self.solved
         Z = np.asarray(self.Z, dtype=np.float64)
         t, m = len(X), len(Z)
         learned, missing = np.empty(t), np.empty(t)
