@@ -205,11 +205,8 @@ def test_passes_are_reported(capsys, small_sample):
 
 
 def test_a_stopped_search_on_a_stream_is_continued(tmp_path, small_sample):
-    options = {
-        "selection": Z,
-        "random_state": 0,
-        "search": PathSearch(checkpoint=tmp_path / "c.jsonl"),
-    }
+    search = PathSearch(checkpoint=tmp_path / "c.jsonl")
+    options = {"selection": Z, "random_state": 0, "search": search}
     data = scan(X, target=y, standardise=False)
     whole = FixedSizeLSSVR(selection=Z, random_state=0).fit(data)
     first = FixedSizeLSSVR(**options).fit(data)
