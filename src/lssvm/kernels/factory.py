@@ -15,9 +15,18 @@ from lssvm.kernels.base import Kernel
 from lssvm.kernels.dot import Linear, Polynomial
 from lssvm.kernels.given import FunctionKernel, Precomputed
 from lssvm.kernels.nonstationary import NonStationary
-from lssvm.kernels.radial import RBF, Laplacian, Matern
+from lssvm.kernels.radial import RBF, Exponential, Laplacian, Matern
 
-KERNEL_NAMES = ("laplacian", "linear", "matern", "nonstationary", "poly", "precomputed", "rbf")
+KERNEL_NAMES = (
+    "exponential",
+    "laplacian",
+    "linear",
+    "matern",
+    "nonstationary",
+    "poly",
+    "precomputed",
+    "rbf",
+)
 """The kernels that have a name."""
 
 _ENTRIES = 2**17  # numbers that are looked at at a time
@@ -32,7 +41,7 @@ def has_gamma(kernel: str | Kernel | Callable[..., Any]) -> bool:
     >>> has_gamma("rbf"), has_gamma("linear")
     (True, False)
     """
-    named = ("laplacian", "matern", "nonstationary", "poly", "rbf")
+    named = ("exponential", "laplacian", "matern", "nonstationary", "poly", "rbf")
     return isinstance(kernel, str) and kernel in named
 
 
@@ -71,6 +80,7 @@ def make_kernel(
         "rbf": lambda: RBF(gamma),
         "linear": Linear,
         "poly": lambda: Polynomial(degree, gamma, coef0),
+        "exponential": lambda: Exponential(gamma),
         "laplacian": lambda: Laplacian(gamma),
         "matern": lambda: Matern(gamma, nu),
         "nonstationary": lambda: NonStationary(gamma),
