@@ -21,6 +21,8 @@ LAYERS = (
     "tuning",
     "reductions",
     "uncertainty",
+    "parts",
+    "recipes",
     "estimators",
     "io",
     "onnx",

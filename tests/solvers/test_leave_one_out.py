@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from tests.oracles.local import dense_solution
 
 from lssvm._core.errors import NotPositiveDefiniteError
 from lssvm.solvers import ALONE, ExactPath, Repeats, solve_exact
-from tests.oracles.local import dense_solution
 
 rng = np.random.default_rng(0)
 

@@ -81,10 +81,11 @@ class Repeats:
     @classmethod
     def of(cls, labels: NDArray[np.generic]) -> Repeats:
         """Return the groups of rows (n,) with the same label."""
+        if not len(labels):
+            return cls()
         order = np.argsort(labels, kind="stable").astype(np.intp)
-        ordered = labels[order]
-        starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]]) if len(labels) else []
-        groups = np.split(order, starts[1:]) if len(labels) else []
+        changes = np.flatnonzero(labels[order][1:] != labels[order][:-1]) + 1
+        groups = np.split(order, changes)
         return cls(tuple(group for group in groups if len(group) > 1))
 
     @classmethod

@@ -1,0 +1,17 @@
+"""Exact models of parts of the rows: a tree of cuts with a dual model in every leaf."""
+
+from lssvm.parts.leaf import Leaf, Rows, Setting, fit_leaf
+from lssvm.parts.model import Cut, PartsModel, fit_parts
+from lssvm.parts.tree import Tree, grow_tree
+
+__all__ = [
+    "Cut",
+    "Leaf",
+    "PartsModel",
+    "Rows",
+    "Setting",
+    "Tree",
+    "fit_leaf",
+    "fit_parts",
+    "grow_tree",
+]
