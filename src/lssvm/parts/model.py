@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -44,7 +44,7 @@ class Cut:
     members: tuple[IntArray, ...] = ()
 
     def left_out(self, n: int) -> FloatArray:
-        """Return the leave-one-out outputs of the training rows, shape (n, k); NaN where unknown."""
+        """Return the leave-one-out outputs of the training rows, (n, k); NaN where unknown."""
         out = np.full((n, self.leaves[0].fit.coef.shape[1]), np.nan)
         for leaf, rows in zip(self.leaves, self.members, strict=True):
             out[rows] = leaf.fit.left_out
@@ -255,29 +255,98 @@ def fit_parts(
     >>> model.left_out(100).shape
     (100, 1)
     """
+    job = PartsJob(rows, distance, start, part_size, n_trees)
+    return fit_many([job], tries=tries, random=random, stop=stop, threads=threads)[0]
+
+
+@dataclass(frozen=True, eq=False)
+class PartsJob:
+    """What `fit_parts` is asked for, so that several can be computed side by side.
+
+    Attributes
+    ----------
+    rows : Rows
+    distance : {"sqeuclidean", "euclidean", "cityblock"}
+    start : Setting
+    part_size : int
+    n_trees : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.parts import PartsJob, Rows, Setting
+    >>> PartsJob(Rows(np.ones((2, 1)), np.ones((2, 1)), np.ones(2)), "euclidean",
+    ...          Setting(1.0, 1.0), 10).n_trees
+    1
+    """
+
+    rows: Rows
+    distance: Distance
+    start: Setting
+    part_size: int
+    n_trees: int = 1
+
+
+def fit_many(
+    jobs: Sequence[PartsJob],
+    *,
+    tries: int = 1,
+    random: np.random.Generator | None = None,
+    stop: Callable[[], bool] = lambda: False,
+    threads: int = 1,
+) -> list[PartsModel]:
+    """Fit several models in parts, all their parts side by side; see `fit_parts`.
+
+    Parameters
+    ----------
+    jobs : sequence of PartsJob
+    tries, random, stop, threads
+        As for `fit_parts`.
+
+    Returns
+    -------
+    list of PartsModel
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.parts import PartsJob, Rows, Setting, fit_many
+    >>> rows = Rows(np.arange(9.0)[:, None], np.ones((9, 1)), np.ones(9))
+    >>> len(fit_many([PartsJob(rows, "euclidean", Setting(1.0, 1.0), 5)] * 2))
+    2
+    """
     random = np.random.default_rng(0) if random is None else random
-    cuts = []
-    for t in range(n_trees):
-        if t and stop():
-            break
-        tree = grow_tree(rows.X, part_size, random=random if t else None)
-        members = [_limited(m, _LARGEST * part_size, random) for m in tree.members(rows.X)]
+    planned: list[tuple[int, Tree, list[IntArray]]] = []
+    for number, job in enumerate(jobs):
+        for t in range(job.n_trees):
+            tree = grow_tree(job.rows.X, job.part_size, random=random if t else None)
+            members = tree.members(job.rows.X)
+            most = _LARGEST * job.part_size
+            planned.append((number, tree, [_limited(m, most, random) for m in members]))
+            if tree.n_parts == 1:
+                break
+    todo = [(number, part) for number, _, members in planned for part in members]
 
-        def work(part: IntArray) -> Leaf:
-            return fit_leaf(
-                rows.take(part),
-                distance,
-                start,
-                tries=tries,
-                stop=stop,
-                threads=threads if len(members) == 1 else 1,
-            )
+    def work(item: tuple[int, IntArray]) -> Leaf:
+        job = jobs[item[0]]
+        return fit_leaf(
+            job.rows.take(item[1]),
+            job.distance,
+            job.start,
+            tries=tries,
+            stop=stop,
+            threads=threads if len(todo) == 1 else 1,
+        )
 
-        leaves = run_blocks(work, members, threads)
-        cuts.append(Cut(tree, tuple(leaves), tuple(members)))
-        if tree.n_parts == 1:
-            break
-    return PartsModel(distance, tuple(cuts), part_size)
+    leaves = iter(run_blocks(work, todo, threads))
+    cuts: list[list[Cut]] = [[] for _ in jobs]
+    for number, tree, members in planned:
+        own = tuple(next(leaves) for _ in members)
+        cuts[number].append(Cut(tree, own, tuple(members)))
+    return [
+        PartsModel(job.distance, tuple(own), job.part_size)
+        for job, own in zip(jobs, cuts, strict=True)
+    ]
 
 
 def _limited(rows: IntArray, size: int, random: np.random.Generator) -> IntArray:

@@ -1,0 +1,28 @@
+"""Whole fits, each an algorithm that one can read from top to bottom."""
+
+from lssvm.recipes.configurations import INPUTS, KERNELS, Configuration, Member
+from lssvm.recipes.stacking import combine, cross_stack, stack_weights
+from lssvm.recipes.table import (
+    PRESETS,
+    Problem,
+    TableFit,
+    TableSettings,
+    Trial,
+    fit_table,
+)
+
+__all__ = [
+    "INPUTS",
+    "KERNELS",
+    "PRESETS",
+    "Configuration",
+    "Member",
+    "Problem",
+    "TableFit",
+    "TableSettings",
+    "Trial",
+    "combine",
+    "cross_stack",
+    "fit_table",
+    "stack_weights",
+]
