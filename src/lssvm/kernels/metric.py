@@ -58,7 +58,7 @@ class Metric:
         A matrix of zeros (nothing changes the output) leaves the inputs as they are.
         """
         diagonal = M if M.ndim == 1 else M.diagonal()
-        mean = float(diagonal.mean())
+        mean = float(diagonal.mean()) if len(diagonal) else 0.0
         if not mean > 0.0 or not np.isfinite(mean):
             return cls()
         if M.ndim == 1:

@@ -398,11 +398,29 @@ class Laplacian(Kernel):
             out[:, :, few] = pull(K, X[:, few], Z[:, few], coef) / gap[few]
         total, signed = K @ coef, np.empty_like(K)
         for i in np.flatnonzero(~few):
-            # sign = 1 - 2 [x < z] - [x = z]
-            x, z = X[:, i][:, None], Z[:, i]
-            np.multiply(K, np.greater_equal(x, z), out=signed)
-            out[:, :, i] = 2.0 * (signed @ coef) - total
-            if np.isin(X[:, i], Z[:, i]).any():
-                np.multiply(K, np.equal(x, z), out=signed)
-                out[:, :, i] -= signed @ coef
+            # sign = 2 [x >= z] - 1 - [x = z]
+            x, z = X[:, i], Z[:, i]
+            np.multiply(K, np.greater_equal(x[:, None], z), out=signed)
+            out[:, :, i] = 2.0 * (signed @ coef) - total - _where_equal(K, x, z, coef)
         return -factors * out
+
+
+def _where_equal(
+    K: NDArray[np.float64],
+    x: NDArray[np.float64],
+    z: NDArray[np.float64],
+    coef: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return sum_j K_ij [x_i = z_j] coef_j, shape (n, k); few such pairs are looked up."""
+    order = np.argsort(z, kind="stable")
+    first = np.searchsorted(z[order], x, "left")
+    counts = np.searchsorted(z[order], x, "right") - first
+    pairs = int(counts.sum())
+    if pairs > K.size // 16:
+        return np.asarray((K * np.equal(x[:, None], z)) @ coef)
+    i = np.repeat(np.arange(len(x)), counts)
+    within = np.arange(pairs) - np.repeat(np.cumsum(counts) - counts, counts)
+    j = order[np.repeat(first, counts) + within]
+    out = np.zeros((len(x), coef.shape[1]))
+    np.add.at(out, i, K[i, j][:, None] * coef[j])
+    return out

@@ -117,7 +117,7 @@ class PartsModel:
         return replace(self, cuts=cuts)
 
     def forget(self, gone: Rows, *, threads: int = 1) -> PartsModel:
-        """Return the model without some of its rows (found by inputs, targets and weight)."""
+        """Return the model without some of its rows (found by inputs and targets)."""
         cuts = tuple(self._without(cut, gone, threads) for cut in self.cuts)
         return replace(self, cuts=cuts)
 
@@ -168,39 +168,41 @@ class PartsModel:
 
         def work(job: tuple[int, IntArray]) -> Leaf:
             p, rows = job
-            kept = _remaining(leaves[p].rows, gone.take(rows))
-            return leaves[p].solved_again(leaves[p].rows.take(kept), self.distance)
+            return leaves[p].solved_again(
+                _remaining(leaves[p].rows, gone.take(rows)), self.distance
+            )
 
         for (p, _), leaf in zip(jobs, run_blocks(work, jobs, threads), strict=True):
             leaves[p] = leaf
         return Cut(cut.tree, tuple(leaves))
 
 
-def _remaining(rows: Rows, gone: Rows) -> IntArray:
-    """Return the numbers of the rows that are left when each of ``gone`` is taken away once."""
+def _remaining(rows: Rows, gone: Rows) -> Rows:
+    """Return the rows that are left when the weight of each of ``gone`` is taken away."""
 
     def keys(part: Rows) -> list[bytes]:
-        table = np.ascontiguousarray(np.column_stack([part.X, part.Y, part.weight]) + 0.0)
+        table = np.ascontiguousarray(np.column_stack([part.X, part.Y]) + 0.0)
         return [row.tobytes() for row in table]
 
     places: dict[bytes, list[int]] = {}
     for i, key in enumerate(keys(rows)):
         places.setdefault(key, []).append(i)
-    taken = []
-    for key in keys(gone):
-        if not places.get(key):
+    weight = rows.weight.copy()
+    for key, lost in zip(keys(gone), gone.weight, strict=True):
+        enough = [i for i in places.get(key, []) if weight[i] >= lost * (1.0 - 1e-9)]
+        if not enough:
             raise InvalidInputError(
                 "A row that should be forgotten is not among the rows of the model: give rows with "
                 "the inputs, targets and weights that they were learned with."
             )
-        taken.append(places[key].pop())
-    kept = np.setdiff1d(np.arange(len(rows.X), dtype=np.intp), taken)
+        weight[enough[0]] -= lost
+    kept = np.flatnonzero(weight > 1e-9 * rows.weight)
     if not len(kept):
         raise InvalidInputError(
             "Forgetting these rows would leave a part without any row: keep at least one row of "
             "every part, or fit anew."
         )
-    return kept
+    return replace(rows, weight=weight).take(kept)
 
 
 def fit_parts(

@@ -15,7 +15,10 @@ _SHARED = 1e-3  # pull towards the mean model, as a share of the mean square of 
 
 
 def stack_weights(
-    outputs: Sequence[FloatArray], Y: FloatArray, weight: FloatArray | None = None
+    outputs: Sequence[FloatArray],
+    Y: FloatArray,
+    weight: FloatArray | None = None,
+    plain: NDArray[np.bool_] | None = None,
 ) -> FloatArray:
     """Return the non-negative weights whose combination of outputs is closest to the targets.
 
@@ -25,6 +28,9 @@ def stack_weights(
         Outputs for rows that the models had not seen; rows with a NaN are left out.
     Y : array of shape (n, k)
     weight : array of shape (n,), optional
+    plain : bool array of shape (q,), optional
+        Models to fall back on: the result is the mean of the weights of all models and of those of
+        these alone, which halves the damage where the others look better by chance.
 
     Returns
     -------
@@ -44,6 +50,11 @@ def stack_weights(
     >>> stack_weights([y, -y], y).round(3)
     array([1., 0.])
     """
+    if plain is not None and plain.any() and not plain.all():
+        safe = np.zeros(len(outputs))
+        chosen = [F for F, p in zip(outputs, plain, strict=True) if p]
+        safe[plain] = stack_weights(chosen, Y, weight)
+        return (safe + stack_weights(outputs, Y, weight)) / 2.0
     good = np.all([np.isfinite(F).all(axis=1) for F in outputs], axis=0)
     w = np.ones(len(Y)) if weight is None else weight
     root = np.sqrt(w[good])[:, None]
@@ -87,6 +98,7 @@ def cross_stack(
     Y: FloatArray,
     weight: FloatArray | None,
     folds: IntArray,
+    plain: NDArray[np.bool_] | None = None,
 ) -> FloatArray:
     """Return stacked outputs whose weights have not seen the row's target, shape (n, k).
 
@@ -97,6 +109,8 @@ def cross_stack(
     weight : array of shape (n,) or None
     folds : int array of shape (n,)
         The weights for the rows of a fold are made from the other folds.
+    plain : bool array of shape (q,), optional
+        See `stack_weights`.
 
     Returns
     -------
@@ -114,6 +128,6 @@ def cross_stack(
     for v in np.unique(folds):
         inside, outside = folds == v, folds != v
         w = None if weight is None else weight[outside]
-        weights = stack_weights([F[outside] for F in outputs], Y[outside], w)
+        weights = stack_weights([F[outside] for F in outputs], Y[outside], w, plain)
         out[inside] = combine([F[inside] for F in outputs], weights)
     return out

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from lssvm._core.threads import run_blocks
 from lssvm.kernels import IDENTITY, Metric, distances, fill_distances
-from lssvm.parts import Leaf, PartsJob, PartsModel, Rows, Setting, fit_leaf, fit_many
+from lssvm.parts import PartsJob, PartsModel, Rows, Setting, fit_leaf, fit_many, fit_parts
 from lssvm.parts.leaf import weighted_error
 from lssvm.recipes.clock import Clock
 from lssvm.recipes.configurations import INPUTS, KERNELS, Configuration, Inputs, Member
-from lssvm.recipes.stacking import combine, cross_stack, stack_weights
+from lssvm.recipes.stacking import cross_stack, stack_weights
 from lssvm.solvers import ExactPath
 
 FloatArray = NDArray[np.float64]
@@ -40,13 +40,18 @@ class TableSettings:
     kept : int
         Configurations that are fitted to all rows.
     learned_on : int
-        Rows that a metric is learned on at most, and judged on as many others.
+        Rows that a metric is learned on at most, in parts of ``learned_part`` rows.
+    learned_part : int
+    judged_on : int
+        Other rows that judge its rounds, at most.
     rounds : int
         Of the metric, at most; 0 for none.
     operations : float
         What the exact models of all rows may cost; it decides how large parts are.
     part_size : int or None
         Rows of a part at most; None: by ``operations``.
+    largest : int
+        Rows of a part at most, whatever else is said: what memory allows.
     n_trees : int
     tries : int
         Settings of C and gamma that a part tries.
@@ -65,10 +70,13 @@ class TableSettings:
     )
     screened: int = 700
     kept: int = 3
-    learned_on: int = 2500
-    rounds: int = 3
+    learned_on: int = 16_000
+    learned_part: int = 1000
+    judged_on: int = 2500
+    rounds: int = 4
     operations: float = 2e12
     part_size: int | None = None
+    largest: int = 20_000
     n_trees: int = 1
     tries: int = 3
     threads: int = 1
@@ -81,10 +89,19 @@ class TableSettings:
 
 
 PRESETS: dict[str, dict[str, Any]] = {
-    "fast": dict(screened=500, kept=2, learned_on=1000, rounds=1, operations=1e11, tries=2),
+    "fast": dict(
+        screened=500, kept=2, learned_on=4000, learned_part=500, rounds=2, operations=1e11, tries=2
+    ),
     "balanced": dict(),
     "best": dict(
-        screened=1500, kept=6, learned_on=4000, rounds=4, operations=4e13, n_trees=2, tries=6
+        screened=1500,
+        kept=6,
+        learned_on=32_000,
+        learned_part=2000,
+        rounds=6,
+        operations=4e13,
+        n_trees=2,
+        tries=6,
     ),
 }
 """What the word for a preset stands for."""
@@ -95,6 +112,9 @@ SMALL = 2500
 _FOLDS = 5
 _CS = tuple(10.0 ** np.arange(-2.0, 4.51, 0.5))
 _WIDTHS = (0.0625, 0.25, 1.0, 4.0)  # times the inverse median distance
+_GRADIENTS = 6000  # rows at which gradients are taken
+_FEW = 1000  # rows below which a metric has to be much better
+_ENOUGH = 50  # rows below which no metric is tried
 _PATH_ROWS = 400  # up to as many rows one eigendecomposition gives all C
 
 
@@ -140,6 +160,23 @@ class Problem:
         labels = None if self.labels is None else self.labels[at]
         X = metric.apply(self.inputs[inputs][at])
         return Rows(X, self.Y[at], self.weight[at], labels)
+
+    def merged(self) -> Problem:
+        """Return the problem with copies of a row as one row of their weight, in a fixed order.
+
+        So a weight of 2 is the row twice, and the order of the rows changes nothing. Copies have
+        equal inputs and targets. Where rows of equal inputs have different targets and fewer than
+        half of the rows differ (a few categories), repeats are observations of their own and stay.
+        """
+        own = [self.Y] if self.labels is None else [self.Y, self.labels[:, None]]
+        inputs = row_numbers(np.column_stack(list(self.inputs.values())))
+        place = row_numbers(np.column_stack([inputs[:, None], *own]))
+        first = np.unique(place, return_index=True)[1]
+        n_inputs, n_pairs = int(inputs.max()) + 1, len(first)
+        if 2 * n_inputs < self.n and n_pairs > n_inputs:
+            order = np.argsort(place, kind="stable").astype(np.intp)
+            return subset(self, order)
+        return replace(subset(self, first.astype(np.intp)), weight=np.bincount(place, self.weight))
 
 
 @dataclass(frozen=True)
@@ -225,19 +262,12 @@ class Candidate:
 
     configuration: Configuration
     setting: Setting
-    median: float  # distance of the rows that the setting was found on
     error: float
     seconds: float
     metric: Metric = IDENTITY
     rounds: int = 0
     judged: FloatArray | None = None  # outputs for rows that made no gradient
     stage: str = "screening"
-
-    def moved(self, median: float) -> Setting:
-        """Return the setting for inputs of another median distance: the same relative width."""
-        if not (self.median > 0 and median > 0):
-            return self.setting
-        return Setting(self.setting.C, self.setting.gamma * self.median / median)
 
 
 def fit_table(problem: Problem, ask: TableSettings, clock: Clock, tell: Tell) -> TableFit:
@@ -326,9 +356,8 @@ def tune(rows: Rows, configuration: Configuration, ask: TableSettings, clock: Cl
     else:
         start = Setting(10.0, 0.5 / median)
         leaf = fit_leaf(rows, configuration.distance, start, tries=14, D=D)
-        clock.measured(0.0, 0.0)
         best = leaf.setting, leaf.error
-    return Candidate(configuration, best[0], median, best[1], 0.0)
+    return Candidate(configuration, best[0], best[1], 0.0)
 
 
 def by_paths(rows: Rows, D: FloatArray, median: float) -> tuple[Setting, float]:
@@ -415,7 +444,7 @@ def fit_small(
     outputs = [model.left_out(problem.n) for _, model in fitted]
     folds = deal(problem, _FOLDS, random)
     rest = [c for c in found if not any(c is r for r in refined)]
-    if ask.rounds and not clock.over(0.3):
+    if ask.rounds and problem.n >= _ENOUGH and not clock.over(0.3):
         best = sorted((c for c, _ in fitted), key=lambda c: c.error)[: ask.kept]
 
         def rounds(candidate: Candidate) -> Candidate | None:
@@ -460,14 +489,13 @@ def learn_in_folds(
         for v in range(_FOLDS):
             inside, outside = np.flatnonzero(folds == v), np.flatnonzero(folds != v)
             metric, setting = state[v]
-            leaf = one_round(
-                problem, candidate, metric, setting, outside, tries=1 if not done else 3
-            )
+            tries = 1 if not done else 3
+            model = one_round(problem, candidate, metric, setting, outside, tries)
             new = problem.rows(candidate.configuration.inputs, metric, inside)
-            held[inside] = leaf.outputs(new.X, candidate.configuration.distance)
+            held[inside] = model.outputs(new.X)
             if done < ask.rounds:
-                learned = candidate.configuration.learn_metric(leaf, metric, None, 1)
-                state[v] = learned, rescaled(problem, candidate, leaf, learned, outside)
+                learned = candidate.configuration.learn_metric(model, metric, at_most=_GRADIENTS)
+                state[v] = learned, rescaled(problem, candidate, model, metric, learned, outside)
         outputs.append(held)
         losses.append(((problem.Y - held) ** 2).sum(axis=1) * problem.weight)
         if done and losses[-1].mean() > losses[-2].mean():
@@ -476,15 +504,18 @@ def learn_in_folds(
             break
     best = int(np.argmin([loss.mean() for loss in losses]))
     gain = losses[0] - losses[best]
-    wanted = (2.0 if problem.n < 1000 else 1.0) * gain.std() / np.sqrt(len(gain))
-    if not best or gain.mean() <= wanted:
+    wanted = (2.5 if problem.n < _FEW else 1.0) * gain.std() / np.sqrt(problem.n)
+    least = 2.0 / np.sqrt(problem.n) * losses[0].mean() if problem.n < _FEW else 0.0
+    if not best or gain.mean() <= max(wanted, least):
         return None
     every = np.arange(problem.n, dtype=np.intp)
     metric, setting = candidate.metric, candidate.setting
     for done in range(best):
-        leaf = one_round(problem, candidate, metric, setting, every, tries=1 if not done else 3)
-        learned = candidate.configuration.learn_metric(leaf, metric, None, 1)
-        setting, metric = rescaled(problem, candidate, leaf, learned, every), learned
+        tries = 1 if not done else 3
+        model = one_round(problem, candidate, metric, setting, every, tries)
+        learned = candidate.configuration.learn_metric(model, metric, at_most=_GRADIENTS)
+        setting = rescaled(problem, candidate, model, metric, learned, every)
+        metric = learned
     return replace(
         candidate,
         metric=metric,
@@ -504,23 +535,42 @@ def one_round(
     setting: Setting,
     chosen: IntArray,
     tries: int,
-) -> Leaf:
-    """Fit the exact model of some rows under a metric."""
+    part_size: int | None = None,
+) -> PartsModel:
+    """Fit the models of some rows under a metric; without a part size one exact model."""
     rows = problem.rows(candidate.configuration.inputs, metric, chosen)
-    return fit_leaf(rows, candidate.configuration.distance, setting, tries=tries)
+    size = len(chosen) if part_size is None else part_size
+    return fit_parts(rows, candidate.configuration.distance, setting, part_size=size, tries=tries)
 
 
 def rescaled(
-    problem: Problem, candidate: Candidate, leaf: Leaf, learned: Metric, chosen: IntArray
+    problem: Problem,
+    candidate: Candidate,
+    model: PartsModel,
+    metric: Metric,
+    learned: Metric,
+    chosen: IntArray,
 ) -> Setting:
-    """Return a leaf's setting for the same rows under a new metric: the same relative width."""
+    """Return the mean setting of a model's parts for a new metric: the same relative width."""
     some = chosen[:: max(1, len(chosen) // 300)]
     kind = candidate.configuration.distance
-    step = max(1, len(chosen) // 300)
-    before = median_of(distances(leaf.rows.X[::step], leaf.rows.X[::step], kind))
-    X = problem.rows(candidate.configuration.inputs, learned, some).X
-    after = median_of(distances(X, X, kind))
-    return Setting(leaf.setting.C, leaf.setting.gamma * before / after)
+    medians = []
+    for m in (metric, learned):
+        X = problem.rows(candidate.configuration.inputs, m, some).X
+        medians.append(median_of(distances(X, X, kind)))
+    middle = middle_setting(model)
+    return Setting(middle.C, middle.gamma * medians[0] / medians[1])
+
+
+def middle_setting(model: PartsModel) -> Setting:
+    """Return the geometric mean of the settings of a model's parts."""
+    logs = [
+        [np.log(leaf.setting.C), np.log(leaf.setting.gamma)]
+        for cut in model.cuts
+        for leaf in cut.leaves
+    ]
+    C, gamma = np.exp(np.mean(logs, axis=0))
+    return Setting(float(C), float(gamma))
 
 
 # --- large data ----------------------------------------------------------------------------------
@@ -535,10 +585,10 @@ def fit_large(
     random: np.random.Generator,
 ) -> TableFit:
     """Learn metrics on some rows, judge them on others, fit what the stack needs to all rows."""
-    size = min(ask.learned_on, problem.n // 2)
-    both = sample_rows(problem, 2 * size, random)
-    first = sample_rows(subset(problem, both), size, random)
-    learn, judge = both[first], np.delete(both, first)
+    count = min(ask.judged_on, problem.n // 4)
+    judge = sample_rows(problem, count, random)
+    rest = np.setdiff1d(np.arange(problem.n, dtype=np.intp), judge)
+    learn = rest[sample_rows(subset(problem, rest), min(ask.learned_on, len(rest)), random)]
     kept = one_of_every_kernel(found, ask.kept + 1)
     dropped = [c for c in found if not any(c is k for k in kept)]
     if clock.over(0.3):
@@ -597,6 +647,15 @@ def subset(problem: Problem, rows: IntArray) -> Problem:
     )
 
 
+def row_numbers(table: FloatArray) -> IntArray:
+    """Return a number for every row (n,): equal rows share it, others are in a fixed order."""
+    flat = np.ascontiguousarray(table + 0.0)  # -0 is 0
+    if not flat.shape[1]:
+        return np.zeros(len(flat), dtype=np.intp)
+    keys = flat.view(np.dtype((np.void, flat.dtype.itemsize * flat.shape[1]))).ravel()
+    return np.unique(keys, return_inverse=True)[1].ravel().astype(np.intp)
+
+
 def one_of_every_kernel(found: list[Candidate], size: int) -> list[Candidate]:
     """Return the best candidate of every kernel and then the best of the rest.
 
@@ -623,37 +682,34 @@ def learn_on_rows(
     """Learn a metric on some rows in rounds; keep the round that is best for the others."""
     begin = clock.now()
     configuration = candidate.configuration
-    best = candidate
-    metric, rounds = IDENTITY, 0
-    setting, error = candidate.setting, np.inf
+    best, error = candidate, np.inf
+    metric, setting = IDENTITY, candidate.setting
     for rounds in range(ask.rounds + 1):
-        leaf = one_round(problem, candidate, metric, setting, learn, tries=ask.tries + 1)
+        model = one_round(
+            problem, candidate, metric, setting, learn, 6 if not rounds else 3, ask.learned_part
+        )
         new = problem.rows(configuration.inputs, metric, judge)
-        values = leaf.outputs(new.X, configuration.distance)
+        values = model.outputs(new.X)
         now = weighted_error(new.Y, values, new.weight)
-        if now >= error:
+        if now < error:
+            best = replace(
+                candidate,
+                setting=middle_setting(model),
+                error=now,
+                metric=metric,
+                rounds=rounds,
+                judged=values,
+                stage="metric",
+            )
+        cost = len(learn) * min(ask.learned_part, len(learn)) ** 2 * 2.0
+        clock.measured(cost, (clock.now() - begin) / (rounds + 1) / ask.threads)
+        last = now > 0.995 * error or rounds == ask.rounds
+        error = min(now, error)
+        if last or clock.over(0.5):
             break
-        step = max(1, len(learn) // 300)
-        median = median_of(
-            distances(leaf.rows.X[::step], leaf.rows.X[::step], configuration.distance)
-        )
-        best = replace(
-            candidate,
-            setting=leaf.setting,
-            median=median,
-            error=now,
-            metric=metric,
-            rounds=rounds,
-            judged=values,
-            stage="metric",
-        )
-        small_gain = now > 0.99 * error
-        error = now
-        if rounds == ask.rounds or small_gain or clock.over(0.5):
-            break
-        metric_next = configuration.learn_metric(leaf, metric, None, 1)
-        setting = rescaled(problem, candidate, leaf, metric_next, learn)
-        metric = metric_next
+        learned = configuration.learn_metric(model, metric, at_most=_GRADIENTS)
+        setting = rescaled(problem, candidate, model, metric, learned, learn)
+        metric = learned
     return replace(best, seconds=candidate.seconds + clock.now() - begin)
 
 
@@ -674,10 +730,12 @@ def choose_part_size(
 ) -> int:
     """Return how many rows a part may have: n L^2 (2/3) operations for every try."""
     if ask.part_size is not None:
-        return ask.part_size
-    operations = clock.affordable(ask.operations, 0.7)
+        return min(ask.part_size, ask.largest)
+    # More outputs are worth more time: their peers build trees for every class.
+    wanted = ask.operations * min(np.sqrt(problem.Y.shape[1]), 4.0)
+    operations = clock.affordable(float(wanted), 0.7)
     each = problem.n * (2.0 / 3.0) * ask.tries * ask.n_trees * max(n_configurations, 1)
-    return int(np.clip(np.sqrt(operations / each), 500, 20_000))
+    return int(min(max(np.sqrt(operations / each), 500.0), ask.largest))
 
 
 # --- the stack -----------------------------------------------------------------------------------
@@ -694,8 +752,9 @@ def assemble(
     tell: Tell,
 ) -> TableFit:
     """Weigh the fitted configurations by their outputs for rows that they had not seen."""
-    weights = stack_weights(outputs, problem.Y, problem.weight)
-    held_out = cross_stack(outputs, problem.Y, problem.weight, folds)
+    plain = np.array([c.rounds == 0 for c, _ in fitted]) if problem.n < _FEW else None
+    weights = stack_weights(outputs, problem.Y, problem.weight, plain)
+    held_out = cross_stack(outputs, problem.Y, problem.weight, folds, plain)
     members = [
         Member(c.configuration, model, c.metric, c.rounds, float(w))
         for (c, model), w in zip(fitted, weights, strict=True)
