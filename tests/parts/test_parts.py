@@ -32,7 +32,7 @@ class TestTree:
     def test_first_cut_is_the_median_of_most_variance(self):
         X = some(1001).X
         tree = grow_tree(X, 600)
-        values, vectors = np.linalg.eigh(np.cov(X.T))
+        _, vectors = np.linalg.eigh(np.cov(X.T))
         assert abs(vectors[:, -1] @ tree.directions[0]) == pytest.approx(1.0)
         assert sorted(len(m) for m in tree.members(X)) == [500, 501]
 

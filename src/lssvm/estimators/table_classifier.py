@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
+from sklearn.utils import assert_all_finite
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
@@ -149,6 +150,8 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
                 "requires y to be passed, but the target y is None: give one class per row."
             )
         y = column_or_1d(y, warn=True)
+        if y.dtype.kind == "f":
+            assert_all_finite(y, input_name="y")
         check_classification_targets(y)
         if len(y) != len(weight):
             raise InvalidInputError(
@@ -288,5 +291,5 @@ def _numbers(classes: NDArray[Any], y: NDArray[Any]) -> IntArray:
 def _decide(outputs: FloatArray) -> IntArray:
     """Return class numbers: the sign of one output, the largest of several."""
     if outputs.shape[1] == 1:
-        return (outputs[:, 0] > 0).astype(np.intp)
-    return outputs.argmax(axis=1).astype(np.intp)
+        return np.asarray(outputs[:, 0] > 0, dtype=np.intp)
+    return np.asarray(outputs.argmax(axis=1), dtype=np.intp)

@@ -120,6 +120,8 @@ class LSSVMRegressor(RegressorMixin, TableModel):
             raise InvalidInputError(
                 "requires y to be passed, but the target y is None: give one number per row."
             )
+        if np.iscomplexobj(np.asarray(y)):
+            raise InvalidInputError("Complex data not supported: y has to hold real numbers.")
         try:
             values = np.asarray(y, dtype=np.float64)
         except (TypeError, ValueError) as error:

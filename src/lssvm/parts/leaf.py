@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,8 +76,9 @@ class Rows:
 
     def joined(self, other: Rows) -> Rows:
         """Return these rows and then the others; labels of both are kept where both have them."""
-        both = self.labels is not None and other.labels is not None
-        labels = np.concatenate([self.labels, other.labels]) if both else None  # type: ignore[list-item]
+        labels = None
+        if self.labels is not None and other.labels is not None:
+            labels = np.concatenate([self.labels, other.labels])
         return Rows(
             np.vstack([self.X, other.X]),
             np.vstack([self.Y, other.Y]),
@@ -130,7 +131,7 @@ class Leaf:
 
     def solved_again(self, rows: Rows, distance: Distance) -> Leaf:
         """Return the model of other rows at the same setting."""
-        return replace(fit_leaf(rows, distance, self.setting))
+        return fit_leaf(rows, distance, self.setting)
 
 
 def fit_leaf(

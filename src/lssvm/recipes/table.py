@@ -176,7 +176,8 @@ class Problem:
         if 2 * n_inputs < self.n and n_pairs > n_inputs:
             order = np.argsort(place, kind="stable").astype(np.intp)
             return subset(self, order)
-        return replace(subset(self, first.astype(np.intp)), weight=np.bincount(place, self.weight))
+        weight = np.asarray(np.bincount(place, self.weight), dtype=np.float64)
+        return replace(subset(self, first.astype(np.intp)), weight=weight)
 
 
 @dataclass(frozen=True)
@@ -663,7 +664,8 @@ def one_of_every_kernel(found: list[Candidate], size: int) -> list[Candidate]:
     """
     ordered = sorted(found, key=lambda c: c.error)
     seen: set[str] = set()
-    first, rest = [], []
+    first: list[Candidate] = []
+    rest: list[Candidate] = []
     for candidate in ordered:
         new = candidate.configuration.kernel not in seen
         (first if new else rest).append(candidate)
