@@ -112,6 +112,7 @@ SMALL = 2500
 _FOLDS = 5
 _CS = tuple(10.0 ** np.arange(-2.0, 4.51, 0.5))
 _WIDTHS = (0.0625, 0.25, 1.0, 4.0)  # times the inverse median distance
+_FIRST = 4000  # rows of the first round of a metric
 _GRADIENTS = 6000  # rows at which gradients are taken
 _FEW = 1000  # rows below which a metric has to be much better
 _ENOUGH = 50  # rows below which no metric is tried
@@ -499,7 +500,7 @@ def learn_in_folds(
                 state[v] = learned, rescaled(problem, candidate, model, metric, learned, outside)
         outputs.append(held)
         losses.append(((problem.Y - held) ** 2).sum(axis=1) * problem.weight)
-        if done and losses[-1].mean() > losses[-2].mean():
+        if done and losses[-1].mean() > 0.99 * losses[-2].mean():
             break
         if clock.over(0.6):
             break
@@ -590,15 +591,23 @@ def fit_large(
     judge = sample_rows(problem, count, random)
     rest = np.setdiff1d(np.arange(problem.n, dtype=np.intp), judge)
     learn = rest[sample_rows(subset(problem, rest), min(ask.learned_on, len(rest)), random)]
-    kept = one_of_every_kernel(found, ask.kept + 1)
-    dropped = [c for c in found if not any(c is k for k in kept)]
-    if clock.over(0.3):
-        dropped, kept = dropped + kept[1:], kept[:1]
-
-    def rounds(candidate: Candidate) -> Candidate:
-        return learn_on_rows(problem, candidate, learn, judge, ask, clock)
-
-    judged = sorted(run_blocks(rounds, kept, ask.threads), key=lambda c: c.error)
+    # Screening saw few rows and no metric: all configurations get one round on some of the rows,
+    # the best of them further rounds on all that may be learned on.
+    first = learn[:: -(-len(learn) // _FIRST)]
+    tried = found[:1] if clock.over(0.3) else found
+    dropped = [c for c in found if not any(c is t for t in tried)]
+    few = replace(ask, rounds=min(ask.rounds, 1))
+    looked = run_blocks(
+        lambda c: learn_on_rows(problem, c, first, judge, few, clock), tried, ask.threads
+    )
+    say(tell, clock, "metric", looked)
+    kept = one_of_every_kernel(looked, ask.kept + 1)
+    dropped += [c for c in looked if not any(c is k for k in kept)]
+    if not clock.over(0.4):
+        kept = run_blocks(
+            lambda c: learn_on_rows(problem, c, learn, judge, ask, clock), kept, ask.threads
+        )
+    judged = sorted(kept, key=lambda c: c.error)
     say(tell, clock, "metric", judged)
     chosen = needed(problem, judged, judge, ask.kept)
     dropped += [c for c in judged if not any(c is k for k in chosen)]
@@ -681,15 +690,17 @@ def learn_on_rows(
     ask: TableSettings,
     clock: Clock,
 ) -> Candidate:
-    """Learn a metric on some rows in rounds; keep the round that is best for the others."""
+    """Learn a metric on some rows in rounds; keep the round that is best for the others.
+
+    Begins at the round that the candidate has reached.
+    """
     begin = clock.now()
     configuration = candidate.configuration
     best, error = candidate, np.inf
-    metric, setting = IDENTITY, candidate.setting
-    for rounds in range(ask.rounds + 1):
-        model = one_round(
-            problem, candidate, metric, setting, learn, 6 if not rounds else 3, ask.learned_part
-        )
+    metric, setting = candidate.metric, candidate.setting
+    for rounds in range(candidate.rounds, ask.rounds + 1):
+        tries = 6 if candidate.stage == "screening" and not rounds else 3
+        model = one_round(problem, candidate, metric, setting, learn, tries, ask.learned_part)
         new = problem.rows(configuration.inputs, metric, judge)
         values = model.outputs(new.X)
         now = weighted_error(new.Y, values, new.weight)
@@ -704,7 +715,8 @@ def learn_on_rows(
                 stage="metric",
             )
         cost = len(learn) * min(ask.learned_part, len(learn)) ** 2 * 2.0
-        clock.measured(cost, (clock.now() - begin) / (rounds + 1) / ask.threads)
+        took = (clock.now() - begin) / (rounds - candidate.rounds + 1)
+        clock.measured(cost, took / ask.threads)
         last = now > 0.995 * error or rounds == ask.rounds
         error = min(now, error)
         if last or clock.over(0.5):
