@@ -97,12 +97,13 @@ def timed(work: Callable[[], Any]) -> tuple[Any, float, float]:
 def measure(folder: Path, name: str, method: str, seed: int) -> dict[str, Any]:
     table, y = load(folder, name)
     regression = name in REGRESSION
-    stratify = None if regression else y
-    a, b, ya, yb = train_test_split(table, y, test_size=1 / 3, random_state=seed, stratify=stratify)
+    # Classes numbered in the order in which they appear: the split depends on it.
+    codes = None if regression else pd.factorize(y)[0]
+    a, b, ya, yb = train_test_split(table, y, test_size=1 / 3, random_state=seed, stratify=codes)
     frames = method.startswith("table") and "numeric" not in method
     A, B = (a, b) if frames else numeric(a, b)
     if not regression and not frames:
-        classes, y_all = np.unique(y, return_inverse=True)
+        classes = np.unique(y)
         ya, yb = np.searchsorted(classes, ya), np.searchsorted(classes, yb)
     model = peer(method, regression, seed)
     _, wall, cpu = timed(lambda: model.fit(A, ya))
@@ -142,14 +143,12 @@ def main() -> None:
                     record = measure(asked.data, name, method, seed)
                 with asked.out.open("a") as out:
                     out.write(json.dumps(record) + "\n")
-                shown = {k: v for k, v in record.items() if k != "summary"}
-                print(
-                    " ".join(
-                        f"{k}={v:.4g}" if isinstance(v, float) else f"{k}={v}"
-                        for k, v in shown.items()
-                    ),
-                    flush=True,
-                )
+                shown = [
+                    f"{k}={v:.4g}" if isinstance(v, float) else f"{k}={v}"
+                    for k, v in record.items()
+                    if k != "summary"
+                ]
+                print(" ".join(shown), flush=True)
 
 
 if __name__ == "__main__":
