@@ -111,7 +111,7 @@ SMALL = 2500
 
 _FOLDS = 5
 _CS = tuple(10.0 ** np.arange(-2.0, 4.51, 0.5))
-_WIDTHS = (0.0625, 0.25, 1.0, 4.0)  # times the inverse median distance
+_WIDTHS = (0.0625, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # times the inverse median distance
 _FIRST = 4000  # rows of the first round of a metric
 _GRADIENTS = 6000  # rows at which gradients are taken
 _FEW = 1000  # rows below which a metric has to be much better
@@ -269,6 +269,7 @@ class Candidate:
     metric: Metric = IDENTITY
     rounds: int = 0
     judged: FloatArray | None = None  # outputs for rows that made no gradient
+    crossed: FloatArray | None = None  # leave-one-out outputs, settings chosen by other folds
     stage: str = "screening"
 
 
@@ -309,17 +310,23 @@ def fit_table(problem: Problem, ask: TableSettings, clock: Clock, tell: Tell) ->
     True
     """
     random = np.random.default_rng(ask.seed)
-    found = screen(problem, ask, clock, tell, random)
+    folds = deal(problem, _FOLDS, random)
+    found = screen(problem, folds, ask, clock, tell, random)
     if problem.n < SMALL:
-        return fit_small(problem, found, ask, clock, tell, random)
-    return fit_large(problem, found, ask, clock, tell, random)
+        return fit_small(problem, found, folds, ask, clock, tell)
+    return fit_large(problem, found, folds, ask, clock, tell, random)
 
 
 # --- screening -----------------------------------------------------------------------------------
 
 
 def screen(
-    problem: Problem, ask: TableSettings, clock: Clock, tell: Tell, random: np.random.Generator
+    problem: Problem,
+    folds: IntArray,
+    ask: TableSettings,
+    clock: Clock,
+    tell: Tell,
+    random: np.random.Generator,
 ) -> list[Candidate]:
     """Return all configurations with the setting that leave-one-out on some rows prefers."""
     chosen = sample_rows(problem, min(ask.screened, problem.n), random)
@@ -328,7 +335,7 @@ def screen(
     def work(configuration: Configuration) -> Candidate:
         begin = clock.now()
         rows = problem.rows(configuration.inputs, chosen=chosen)
-        candidate = tune(rows, configuration, ask, clock)
+        candidate = tune(rows, configuration, folds[chosen])
         return replace(candidate, seconds=clock.now() - begin)
 
     found = run_blocks(work, sets, ask.threads)
@@ -348,31 +355,43 @@ def distinct(
     return tuple(c for c in configurations if c.inputs in problem.inputs)
 
 
-def tune(rows: Rows, configuration: Configuration, ask: TableSettings, clock: Clock) -> Candidate:
+def tune(rows: Rows, configuration: Configuration, folds: IntArray) -> Candidate:
     """Return C and gamma of the smallest leave-one-out error of an exact model."""
     n = len(rows.X)
     D = fill_distances(rows.X, configuration.distance, np.empty((n, n)))
     median = median_of(D)
     if n <= _PATH_ROWS:
-        best = by_paths(rows, D, median)
-    else:
-        start = Setting(10.0, 0.5 / median)
-        leaf = fit_leaf(rows, configuration.distance, start, tries=14, D=D)
-        best = leaf.setting, leaf.error
-    return Candidate(configuration, best[0], best[1], 0.0)
+        setting, error, crossed = by_paths(rows, D, median, folds)
+        return Candidate(configuration, setting, error, 0.0, crossed=crossed)
+    start = Setting(10.0, 0.5 / median)
+    leaf = fit_leaf(rows, configuration.distance, start, tries=14, D=D)
+    return Candidate(configuration, leaf.setting, leaf.error, 0.0)
 
 
-def by_paths(rows: Rows, D: FloatArray, median: float) -> tuple[Setting, float]:
-    """Return the best setting of a grid: one eigendecomposition for every width."""
-    best, error = Setting(1.0, 1.0 / median), np.inf
+def by_paths(
+    rows: Rows, D: FloatArray, median: float, folds: IntArray
+) -> tuple[Setting, float, FloatArray]:
+    """Return the best setting of a grid: one eigendecomposition for every width.
+
+    Also its error, and leave-one-out outputs whose setting was chosen without the row's fold: the
+    smallest of many errors is too small, these are not.
+    """
+    settings: list[Setting] = []
+    outputs: list[FloatArray] = []
     repeats = rows.repeats()
     for width in _WIDTHS:
         path = ExactPath.of(np.exp(-width / median * D), rows.Y, rows.weight, repeats)
         for C in _CS:
-            tried = weighted_error(rows.Y, path.at(C).left_out, rows.weight)
-            if tried < error:
-                best, error = Setting(float(C), width / median), tried
-    return best, error
+            settings.append(Setting(float(C), width / median))
+            outputs.append(path.at(C).left_out)
+    losses = np.array([((rows.Y - F) ** 2).sum(axis=1) * rows.weight for F in outputs])
+    crossed = np.empty(rows.Y.shape)
+    for v in np.unique(folds):
+        inside = folds == v
+        chosen = int(np.argmin(losses[:, ~inside].sum(axis=1)))
+        crossed[inside] = outputs[chosen][inside]
+    best = int(np.argmin(losses.sum(axis=1)))
+    return settings[best], float(losses[best].sum() / rows.weight.sum()), crossed
 
 
 def median_of(D: FloatArray) -> float:
@@ -413,10 +432,10 @@ def say(tell: Tell, clock: Clock, stage: str, found: list[Candidate]) -> None:
 def fit_small(
     problem: Problem,
     found: list[Candidate],
+    folds: IntArray,
     ask: TableSettings,
     clock: Clock,
     tell: Tell,
-    random: np.random.Generator,
 ) -> TableFit:
     """Fit all configurations exactly; add those with a metric where folds say that it pays."""
     refined = [found[0]] if clock.over(0.5) else found
@@ -444,7 +463,6 @@ def fit_small(
 
     fitted = whole(refined)
     outputs = [model.left_out(problem.n) for _, model in fitted]
-    folds = deal(problem, _FOLDS, random)
     rest = [c for c in found if not any(c is r for r in refined)]
     if ask.rounds and problem.n >= _ENOUGH and not clock.over(0.3):
         best = sorted((c for c, _ in fitted), key=lambda c: c.error)[: ask.kept]
@@ -581,6 +599,7 @@ def middle_setting(model: PartsModel) -> Setting:
 def fit_large(
     problem: Problem,
     found: list[Candidate],
+    folds: IntArray,
     ask: TableSettings,
     clock: Clock,
     tell: Tell,
@@ -641,9 +660,7 @@ def fit_large(
     if any(c.rounds for c, _ in fitted):  # rows that made a metric are no judges of it
         for values in outputs:
             values[learn] = np.nan
-    return assemble(
-        problem, fitted, outputs, dropped, deal(problem, _FOLDS, random), part_size, clock, tell
-    )
+    return assemble(problem, fitted, outputs, dropped, folds, part_size, clock, tell)
 
 
 def subset(problem: Problem, rows: IntArray) -> Problem:
@@ -768,7 +785,12 @@ def assemble(
     """Weigh the fitted configurations by their outputs for rows that they had not seen."""
     plain = np.array([c.rounds == 0 for c, _ in fitted]) if problem.n < _FEW else None
     weights = stack_weights(outputs, problem.Y, problem.weight, plain)
-    held_out = cross_stack(outputs, problem.Y, problem.weight, folds, plain)
+    whole = [c.crossed is not None and len(c.crossed) == problem.n for c, _ in fitted]
+    honest = [
+        c.crossed if full and not c.rounds and c.crossed is not None else F
+        for (c, _), F, full in zip(fitted, outputs, whole, strict=True)
+    ]
+    held_out = cross_stack(honest, problem.Y, problem.weight, folds, plain)
     members = [
         Member(c.configuration, model, c.metric, c.rounds, float(w))
         for (c, model), w in zip(fitted, weights, strict=True)
