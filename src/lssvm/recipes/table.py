@@ -522,12 +522,14 @@ def learn_in_folds(
             break
         if clock.over(0.6):
             break
-    best = int(np.argmin([loss.mean() for loss in losses]))
-    gain = losses[0] - losses[best]
-    wanted = (2.5 if problem.n < _FEW else 1.0) * gain.std() / np.sqrt(problem.n)
-    least = 2.0 / np.sqrt(problem.n) * losses[0].mean() if problem.n < _FEW else 0.0
-    if not best or gain.mean() <= max(wanted, least):
+    table = np.array(losses)
+    best = clearly_best(table)
+    if not best:
         return None
+    crossed = np.empty(problem.Y.shape)
+    for v in range(_FOLDS):
+        inside = folds == v
+        crossed[inside] = outputs[clearly_best(table[:, ~inside])][inside]
     every = np.arange(problem.n, dtype=np.intp)
     metric, setting = candidate.metric, candidate.setting
     for done in range(best):
@@ -543,9 +545,26 @@ def learn_in_folds(
         rounds=best,
         error=float(losses[best].sum() / problem.weight.sum()),
         judged=outputs[best],
+        crossed=crossed,
         seconds=candidate.seconds + clock.now() - begin,
         stage="metric",
     )
+
+
+def clearly_best(losses: FloatArray) -> int:
+    """Return the round of the smallest loss, or 0 where its gain over no metric is not clear.
+
+    Parameters
+    ----------
+    losses : array of shape (rounds + 1, n)
+        Of every row after every round.
+    """
+    n = losses.shape[1]
+    best = int(np.argmin(losses.mean(axis=1)))
+    gain = losses[0] - losses[best]
+    wanted = (2.5 if n < _FEW else 1.0) * gain.std() / np.sqrt(n)
+    least = 2.0 / np.sqrt(n) * losses[0].mean() if n < _FEW else 0.0
+    return best if gain.mean() > max(wanted, least) else 0
 
 
 def one_round(
@@ -785,10 +804,9 @@ def assemble(
     """Weigh the fitted configurations by their outputs for rows that they had not seen."""
     plain = np.array([c.rounds == 0 for c, _ in fitted]) if problem.n < _FEW else None
     weights = stack_weights(outputs, problem.Y, problem.weight, plain)
-    whole = [c.crossed is not None and len(c.crossed) == problem.n for c, _ in fitted]
     honest = [
-        c.crossed if full and not c.rounds and c.crossed is not None else F
-        for (c, _), F, full in zip(fitted, outputs, whole, strict=True)
+        F if c.crossed is None or len(c.crossed) < problem.n else c.crossed
+        for (c, _), F in zip(fitted, outputs, strict=True)
     ]
     held_out = cross_stack(honest, problem.Y, problem.weight, folds, plain)
     members = [
