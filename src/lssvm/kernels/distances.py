@@ -67,9 +67,11 @@ def _squares(X: FloatArray, Z: FloatArray) -> FloatArray:
     D = X @ (-2.0 * Z.T)
     D += xx[:, None]
     D += zz
-    near = D < _CLOSE * (xx[:, None] + zz)
-    if near.any():
-        i, j = np.nonzero(near)
+    if D.size:
+        near = np.flatnonzero(D < _CLOSE * (xx.max() + zz.max()))
+        i, j = np.divmod(near, D.shape[1])
+        close = D[i, j] < _CLOSE * (xx[i] + zz[j])
+        i, j = i[close], j[close]
         for part in slices(len(i), 2**16):
             gap = X[i[part]] - Z[j[part]]
             D[i[part], j[part]] = np.einsum("ij,ij->i", gap, gap)
