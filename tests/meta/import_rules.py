@@ -21,6 +21,7 @@ LAYERS = (
     "tuning",
     "reductions",
     "uncertainty",
+    "preparation",
     "parts",
     "recipes",
     "estimators",

@@ -7,7 +7,8 @@ from lssvm.kernels import IDENTITY
 from lssvm.parts import Rows, fit_leaf
 from lssvm.recipes import Configuration, Problem, TableSettings, fit_table
 from lssvm.recipes.clock import Clock
-from lssvm.recipes.table import choose_part_size, deal, sample_rows
+from lssvm.recipes.problem import deal, sample_rows
+from lssvm.recipes.table import choose_part_size
 
 
 def quiet(event):

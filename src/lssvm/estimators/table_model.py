@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.memory import as_bytes
@@ -244,7 +244,7 @@ def check_weight(X: Any, sample_weight: Any) -> FloatArray:
     >>> check_weight(np.ones((3, 1)), None)
     array([1., 1., 1.])
     """
-    n = _num_samples(X)
+    n = _n_rows(X)
     if sample_weight is None:
         return np.ones(n)
     weight = np.asarray(sample_weight, dtype=np.float64)
@@ -261,6 +261,21 @@ def check_weight(X: Any, sample_weight: Any) -> FloatArray:
             "finite, >= 0, and positive for some row."
         )
     return weight
+
+
+def _n_rows(X: Any) -> int:
+    """Return the number of rows of a table, whatever it is."""
+    if isinstance(X, Mapping):
+        return max((len(column) for column in X.values()), default=0)
+    shape = getattr(X, "shape", None)
+    if shape is not None and len(shape):
+        return int(shape[0])
+    if not hasattr(X, "__len__"):
+        raise InvalidInputError(
+            f"X is a {type(X).__name__}: give a data frame, an Arrow table, a mapping of columns "
+            "or an array of shape (n, d)."
+        )
+    return len(X)
 
 
 def _one_of(name: str, given: Any, known: tuple[Any, ...]) -> tuple[Any, ...]:

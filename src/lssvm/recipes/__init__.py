@@ -1,15 +1,10 @@
 """Whole fits, each an algorithm that one can read from top to bottom."""
 
 from lssvm.recipes.configurations import INPUTS, KERNELS, Configuration, Member
+from lssvm.recipes.problem import Problem
+from lssvm.recipes.screening import PRESETS, TableSettings
 from lssvm.recipes.stacking import combine, cross_stack, stack_weights
-from lssvm.recipes.table import (
-    PRESETS,
-    Problem,
-    TableFit,
-    TableSettings,
-    Trial,
-    fit_table,
-)
+from lssvm.recipes.table import TableFit, Trial, fit_table
 
 __all__ = [
     "INPUTS",

@@ -6,179 +6,30 @@ only: one matrix for each way of preparing the inputs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lssvm._core.threads import run_blocks
-from lssvm.kernels import IDENTITY, Metric, distances, fill_distances
-from lssvm.parts import PartsJob, PartsModel, Rows, Setting, fit_leaf, fit_many, fit_parts
+from lssvm.parts import PartsJob, PartsModel, fit_many
 from lssvm.parts.leaf import weighted_error
 from lssvm.recipes.clock import Clock
-from lssvm.recipes.configurations import INPUTS, KERNELS, Configuration, Inputs, Member
+from lssvm.recipes.configurations import Configuration, Inputs, Member
+from lssvm.recipes.metric_rounds import FEW, N_FOLDS, learn_in_folds, learn_on_rows
+from lssvm.recipes.problem import Problem, deal, sample_rows, subset
+from lssvm.recipes.screening import Candidate, TableSettings, Tell, say, screen
 from lssvm.recipes.stacking import cross_stack, stack_weights
-from lssvm.solvers import ExactPath
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
-Tell = Callable[[dict[str, Any]], None]
-
-
-@dataclass(frozen=True)
-class TableSettings:
-    """How much is tried; a preset is a set of these values.
-
-    Attributes
-    ----------
-    configurations : tuple of Configuration
-        What is screened.
-    screened : int
-        Rows of the first screening.
-    kept : int
-        Configurations that are fitted to all rows.
-    learned_on : int
-        Rows that a metric is learned on at most, in parts of ``learned_part`` rows.
-    learned_part : int
-    judged_on : int
-        Other rows that judge its rounds, at most.
-    rounds : int
-        Of the metric, at most; 0 for none.
-    operations : float
-        What the exact models of all rows may cost; it decides how large parts are.
-    part_size : int or None
-        Rows of a part at most; None: by ``operations``.
-    largest : int
-        Rows of a part at most, whatever else is said: what memory allows.
-    n_trees : int
-    tries : int
-        Settings of C and gamma that a part tries.
-    threads : int
-    seed : int
-
-    Examples
-    --------
-    >>> from lssvm.recipes import TableSettings
-    >>> TableSettings.preset("fast").kept
-    2
-    """
-
-    configurations: tuple[Configuration, ...] = tuple(
-        Configuration(inputs, kernel) for kernel in KERNELS for inputs in INPUTS
-    )
-    screened: int = 700
-    kept: int = 3
-    learned_on: int = 16_000
-    learned_part: int = 1000
-    judged_on: int = 2500
-    rounds: int = 4
-    operations: float = 2e12
-    part_size: int | None = None
-    largest: int = 20_000
-    n_trees: int = 1
-    tries: int = 3
-    threads: int = 1
-    seed: int = 0
-
-    @classmethod
-    def preset(cls, name: str, **others: Any) -> TableSettings:
-        """Return the values of "fast", "balanced" or "best"."""
-        return cls(**(PRESETS[name] | others))
-
-
-PRESETS: dict[str, dict[str, Any]] = {
-    "fast": dict(
-        screened=500, kept=2, learned_on=4000, learned_part=500, rounds=2, operations=1e11, tries=2
-    ),
-    "balanced": dict(),
-    "best": dict(
-        screened=1500,
-        kept=6,
-        learned_on=32_000,
-        learned_part=2000,
-        rounds=6,
-        operations=4e13,
-        n_trees=2,
-        tries=6,
-    ),
-}
-"""What the word for a preset stands for."""
 
 SMALL = 2500
 """Below as many rows outputs of metrics come from folds, above from other rows."""
 
-_FOLDS = 5
-_CS = tuple(10.0 ** np.arange(-2.0, 4.51, 0.5))
-_WIDTHS = (0.0625, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # times the inverse median distance
 _FIRST = 4000  # rows of the first round of a metric
-_GRADIENTS = 6000  # rows at which gradients are taken
-_FEW = 1000  # rows below which a metric has to be much better
 _ENOUGH = 50  # rows below which no metric is tried
-_PATH_ROWS = 400  # up to as many rows one eigendecomposition gives all C
-
-
-@dataclass(frozen=True, eq=False)
-class Problem:
-    """Numbers to learn from.
-
-    Attributes
-    ----------
-    inputs : mapping from "standardised", "quantiles" to arrays of shape (n, d)
-    Y : array of shape (n, k)
-        Targets: -1 and 1 for every class, or centred numbers of variance 1.
-    weight : array of shape (n,)
-    labels : int array of shape (n,) or None
-        Rows of one label are left out together.
-    classes : int array of shape (n,) or None
-        Class numbers, so that samples are stratified.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.recipes import Problem
-    >>> Problem({"standardised": np.ones((4, 1))}, np.ones((4, 1)), np.ones(4)).n
-    4
-    """
-
-    inputs: Mapping[Inputs, FloatArray]
-    Y: FloatArray
-    weight: FloatArray
-    labels: IntArray | None = None
-    classes: IntArray | None = None
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return len(self.Y)
-
-    def rows(
-        self, inputs: Inputs, metric: Metric = IDENTITY, chosen: IntArray | None = None
-    ) -> Rows:
-        """Return (some of) the rows mapped by a metric."""
-        at: Any = slice(None) if chosen is None else chosen
-        labels = None if self.labels is None else self.labels[at]
-        X = metric.apply(self.inputs[inputs][at])
-        return Rows(X, self.Y[at], self.weight[at], labels)
-
-    def merged(self) -> Problem:
-        """Return the problem with copies of a row as one row of their weight, in a fixed order.
-
-        So a weight of 2 is the row twice, and the order of the rows changes nothing. Copies have
-        equal inputs and targets. Where rows of equal inputs have different targets and fewer than
-        half of the rows differ (a few categories), repeats are observations of their own and stay.
-        """
-        own = [self.Y] if self.labels is None else [self.Y, self.labels[:, None]]
-        inputs = row_numbers(np.column_stack(list(self.inputs.values())))
-        place = row_numbers(np.column_stack([inputs[:, None], *own]))
-        first = np.unique(place, return_index=True)[1]
-        n_inputs, n_pairs = int(inputs.max()) + 1, len(first)
-        if 2 * n_inputs < self.n and n_pairs > n_inputs:
-            order = np.argsort(place, kind="stable").astype(np.intp)
-            return subset(self, order)
-        weight = np.asarray(np.bincount(place, self.weight), dtype=np.float64)
-        return replace(subset(self, first.astype(np.intp)), weight=weight)
 
 
 @dataclass(frozen=True)
@@ -258,21 +109,6 @@ class TableFit:
         return np.average(errors, axis=0, weights=weights)
 
 
-@dataclass(frozen=True, eq=False)
-class Candidate:
-    """A configuration on its way through the stages."""
-
-    configuration: Configuration
-    setting: Setting
-    error: float
-    seconds: float
-    metric: Metric = IDENTITY
-    rounds: int = 0
-    judged: FloatArray | None = None  # outputs for rows that made no gradient
-    crossed: FloatArray | None = None  # leave-one-out outputs, settings chosen by other folds
-    stage: str = "screening"
-
-
 def fit_table(problem: Problem, ask: TableSettings, clock: Clock, tell: Tell) -> TableFit:
     """Fit the model for tables.
 
@@ -310,123 +146,11 @@ def fit_table(problem: Problem, ask: TableSettings, clock: Clock, tell: Tell) ->
     True
     """
     random = np.random.default_rng(ask.seed)
-    folds = deal(problem, _FOLDS, random)
+    folds = deal(problem, N_FOLDS, random)
     found = screen(problem, folds, ask, clock, tell, random)
     if problem.n < SMALL:
         return fit_small(problem, found, folds, ask, clock, tell)
     return fit_large(problem, found, folds, ask, clock, tell, random)
-
-
-# --- screening -----------------------------------------------------------------------------------
-
-
-def screen(
-    problem: Problem,
-    folds: IntArray,
-    ask: TableSettings,
-    clock: Clock,
-    tell: Tell,
-    random: np.random.Generator,
-) -> list[Candidate]:
-    """Return all configurations with the setting that leave-one-out on some rows prefers."""
-    chosen = sample_rows(problem, min(ask.screened, problem.n), random)
-    sets = distinct(problem, ask.configurations)
-
-    def work(configuration: Configuration) -> Candidate:
-        begin = clock.now()
-        rows = problem.rows(configuration.inputs, chosen=chosen)
-        candidate = tune(rows, configuration, folds[chosen])
-        return replace(candidate, seconds=clock.now() - begin)
-
-    found = run_blocks(work, sets, ask.threads)
-    found.sort(key=lambda c: c.error)
-    say(tell, clock, "screening", found)
-    return found
-
-
-def distinct(
-    problem: Problem, configurations: tuple[Configuration, ...]
-) -> tuple[Configuration, ...]:
-    """Return the configurations without those whose inputs are equal to ones before them."""
-    if set(problem.inputs) >= set(INPUTS):
-        same = np.array_equal(problem.inputs["standardised"], problem.inputs["quantiles"])
-        if same and any(c.inputs == "standardised" for c in configurations):
-            return tuple(c for c in configurations if c.inputs == "standardised")
-    return tuple(c for c in configurations if c.inputs in problem.inputs)
-
-
-def tune(rows: Rows, configuration: Configuration, folds: IntArray) -> Candidate:
-    """Return C and gamma of the smallest leave-one-out error of an exact model."""
-    n = len(rows.X)
-    D = fill_distances(rows.X, configuration.distance, np.empty((n, n)))
-    median = median_of(D)
-    if n <= _PATH_ROWS:
-        setting, error, crossed = by_paths(rows, D, median, folds)
-        return Candidate(configuration, setting, error, 0.0, crossed=crossed)
-    start = Setting(10.0, 0.5 / median)
-    leaf = fit_leaf(rows, configuration.distance, start, tries=14, D=D)
-    return Candidate(configuration, leaf.setting, leaf.error, 0.0)
-
-
-def by_paths(
-    rows: Rows, D: FloatArray, median: float, folds: IntArray
-) -> tuple[Setting, float, FloatArray]:
-    """Return the best setting of a grid: one eigendecomposition for every width.
-
-    Also its error, and leave-one-out outputs whose setting was chosen without the row's fold: the
-    smallest of many errors is too small, these are not.
-    """
-    settings: list[Setting] = []
-    outputs: list[FloatArray] = []
-    repeats = rows.repeats()
-    for width in _WIDTHS:
-        path = ExactPath.of(np.exp(-width / median * D), rows.Y, rows.weight, repeats)
-        for C in _CS:
-            settings.append(Setting(float(C), width / median))
-            outputs.append(path.at(C).left_out)
-    losses = np.array([((rows.Y - F) ** 2).sum(axis=1) * rows.weight for F in outputs])
-    crossed = np.empty(rows.Y.shape)
-    for v in np.unique(folds):
-        inside = folds == v
-        chosen = int(np.argmin(losses[:, ~inside].sum(axis=1)))
-        crossed[inside] = outputs[chosen][inside]
-    best = int(np.argmin(losses.sum(axis=1)))
-    return settings[best], float(losses[best].sum() / rows.weight.sum()), crossed
-
-
-def median_of(D: FloatArray) -> float:
-    """Return the median distance between different rows (1 where all are equal)."""
-    n = len(D)
-    step = max(1, n // 300)
-    some = D[::step, ::step]
-    some = some[some > 0]
-    return float(np.median(some)) if len(some) else 1.0
-
-
-def sample_rows(problem: Problem, size: int, random: np.random.Generator) -> IntArray:
-    """Return sorted numbers of ``size`` rows, classes in proportion."""
-    n = problem.n
-    if size >= n:
-        return np.arange(n, dtype=np.intp)
-    order = random.permutation(n)
-    if problem.classes is not None:
-        # Every class in turn: its j-th row of N_c comes at the place (j + u) / N_c.
-        place = np.empty(n)
-        for c in np.unique(problem.classes):
-            members = order[problem.classes[order] == c]
-            place[members] = (np.arange(len(members)) + random.uniform()) / len(members)
-        order = np.argsort(place, kind="stable")
-    return np.sort(order[:size]).astype(np.intp)
-
-
-def say(tell: Tell, clock: Clock, stage: str, found: list[Candidate]) -> None:
-    """Report the best candidate so far."""
-    best = min(found, key=lambda c: c.error)
-    text = f"{stage}: {best.configuration} is best of {len(found)}, error {best.error:.4g}"
-    tell({"stage": stage, "text": f"{text}, {clock.spent():.1f} s", "best_loss": best.error})
-
-
-# --- small data ----------------------------------------------------------------------------------
 
 
 def fit_small(
@@ -477,142 +201,6 @@ def fit_small(
             fitted.append((replace(candidate, stage="all rows"), model))
             outputs.append(candidate.judged)
     return assemble(problem, fitted, outputs, rest, folds, problem.n, clock, tell)
-
-
-def deal(problem: Problem, n_folds: int, random: np.random.Generator) -> IntArray:
-    """Return the fold of every row: classes in proportion, rows that belong together share one."""
-    first = next(iter(problem.inputs))
-    repeats = problem.rows(first).repeats()
-    folds = np.empty(problem.n, dtype=np.intp)
-    order = random.permutation(problem.n)
-    if problem.classes is not None:
-        order = order[np.argsort(problem.classes[order], kind="stable")]
-    folds[order] = np.arange(problem.n) % n_folds
-    for group in repeats.members:
-        folds[group] = folds[group[0]]
-    return folds
-
-
-def learn_in_folds(
-    problem: Problem, candidate: Candidate, folds: IntArray, ask: TableSettings, clock: Clock
-) -> Candidate | None:
-    """Return the candidate with a metric, or None where folds with their own do not gain clearly.
-
-    Every fold's outputs come from a metric and a model that have not seen its rows.
-    """
-    begin = clock.now()
-    losses: list[FloatArray] = []  # of every round, by row
-    outputs: list[FloatArray] = []
-    state = [(candidate.metric, candidate.setting)] * _FOLDS
-    for done in range(ask.rounds + 1):
-        held = np.empty(problem.Y.shape)
-        for v in range(_FOLDS):
-            inside, outside = np.flatnonzero(folds == v), np.flatnonzero(folds != v)
-            metric, setting = state[v]
-            tries = 1 if not done else 3
-            model = one_round(problem, candidate, metric, setting, outside, tries)
-            new = problem.rows(candidate.configuration.inputs, metric, inside)
-            held[inside] = model.outputs(new.X)
-            if done < ask.rounds:
-                learned = candidate.configuration.learn_metric(model, metric, at_most=_GRADIENTS)
-                state[v] = learned, rescaled(problem, candidate, model, metric, learned, outside)
-        outputs.append(held)
-        losses.append(((problem.Y - held) ** 2).sum(axis=1) * problem.weight)
-        if done and losses[-1].mean() > 0.99 * losses[-2].mean():
-            break
-        if clock.over(0.6):
-            break
-    table = np.array(losses)
-    best = clearly_best(table)
-    if not best:
-        return None
-    crossed = np.empty(problem.Y.shape)
-    for v in range(_FOLDS):
-        inside = folds == v
-        crossed[inside] = outputs[clearly_best(table[:, ~inside])][inside]
-    every = np.arange(problem.n, dtype=np.intp)
-    metric, setting = candidate.metric, candidate.setting
-    for done in range(best):
-        tries = 1 if not done else 3
-        model = one_round(problem, candidate, metric, setting, every, tries)
-        learned = candidate.configuration.learn_metric(model, metric, at_most=_GRADIENTS)
-        setting = rescaled(problem, candidate, model, metric, learned, every)
-        metric = learned
-    return replace(
-        candidate,
-        metric=metric,
-        setting=setting,
-        rounds=best,
-        error=float(losses[best].sum() / problem.weight.sum()),
-        judged=outputs[best],
-        crossed=crossed,
-        seconds=candidate.seconds + clock.now() - begin,
-        stage="metric",
-    )
-
-
-def clearly_best(losses: FloatArray) -> int:
-    """Return the round of the smallest loss, or 0 where its gain over no metric is not clear.
-
-    Parameters
-    ----------
-    losses : array of shape (rounds + 1, n)
-        Of every row after every round.
-    """
-    n = losses.shape[1]
-    best = int(np.argmin(losses.mean(axis=1)))
-    gain = losses[0] - losses[best]
-    wanted = (2.5 if n < _FEW else 1.0) * gain.std() / np.sqrt(n)
-    least = 2.0 / np.sqrt(n) * losses[0].mean() if n < _FEW else 0.0
-    return best if gain.mean() > max(wanted, least) else 0
-
-
-def one_round(
-    problem: Problem,
-    candidate: Candidate,
-    metric: Metric,
-    setting: Setting,
-    chosen: IntArray,
-    tries: int,
-    part_size: int | None = None,
-) -> PartsModel:
-    """Fit the models of some rows under a metric; without a part size one exact model."""
-    rows = problem.rows(candidate.configuration.inputs, metric, chosen)
-    size = len(chosen) if part_size is None else part_size
-    return fit_parts(rows, candidate.configuration.distance, setting, part_size=size, tries=tries)
-
-
-def rescaled(
-    problem: Problem,
-    candidate: Candidate,
-    model: PartsModel,
-    metric: Metric,
-    learned: Metric,
-    chosen: IntArray,
-) -> Setting:
-    """Return the mean setting of a model's parts for a new metric: the same relative width."""
-    some = chosen[:: max(1, len(chosen) // 300)]
-    kind = candidate.configuration.distance
-    medians = []
-    for m in (metric, learned):
-        X = problem.rows(candidate.configuration.inputs, m, some).X
-        medians.append(median_of(distances(X, X, kind)))
-    middle = middle_setting(model)
-    return Setting(middle.C, middle.gamma * medians[0] / medians[1])
-
-
-def middle_setting(model: PartsModel) -> Setting:
-    """Return the geometric mean of the settings of a model's parts."""
-    logs = [
-        [np.log(leaf.setting.C), np.log(leaf.setting.gamma)]
-        for cut in model.cuts
-        for leaf in cut.leaves
-    ]
-    C, gamma = np.exp(np.mean(logs, axis=0))
-    return Setting(float(C), float(gamma))
-
-
-# --- large data ----------------------------------------------------------------------------------
 
 
 def fit_large(
@@ -682,26 +270,6 @@ def fit_large(
     return assemble(problem, fitted, outputs, dropped, folds, part_size, clock, tell)
 
 
-def subset(problem: Problem, rows: IntArray) -> Problem:
-    """Return the problem of some rows."""
-    return Problem(
-        {name: X[rows] for name, X in problem.inputs.items()},
-        problem.Y[rows],
-        problem.weight[rows],
-        None if problem.labels is None else problem.labels[rows],
-        None if problem.classes is None else problem.classes[rows],
-    )
-
-
-def row_numbers(table: FloatArray) -> IntArray:
-    """Return a number for every row (n,): equal rows share it, others are in a fixed order."""
-    flat = np.ascontiguousarray(table + 0.0)  # -0 is 0
-    if not flat.shape[1]:
-        return np.zeros(len(flat), dtype=np.intp)
-    keys = flat.view(np.dtype((np.void, flat.dtype.itemsize * flat.shape[1]))).ravel()
-    return np.unique(keys, return_inverse=True)[1].ravel().astype(np.intp)
-
-
 def one_of_every_kernel(found: list[Candidate], size: int) -> list[Candidate]:
     """Return the best candidate of every kernel and then the best of the rest.
 
@@ -716,51 +284,6 @@ def one_of_every_kernel(found: list[Candidate], size: int) -> list[Candidate]:
         (first if new else rest).append(candidate)
         seen.add(candidate.configuration.kernel)
     return (first + rest)[:size]
-
-
-def learn_on_rows(
-    problem: Problem,
-    candidate: Candidate,
-    learn: IntArray,
-    judge: IntArray,
-    ask: TableSettings,
-    clock: Clock,
-) -> Candidate:
-    """Learn a metric on some rows in rounds; keep the round that is best for the others.
-
-    Begins at the round that the candidate has reached.
-    """
-    begin = clock.now()
-    configuration = candidate.configuration
-    best, error = candidate, np.inf
-    metric, setting = candidate.metric, candidate.setting
-    for rounds in range(candidate.rounds, ask.rounds + 1):
-        tries = 6 if candidate.stage == "screening" and not rounds else 3
-        model = one_round(problem, candidate, metric, setting, learn, tries, ask.learned_part)
-        new = problem.rows(configuration.inputs, metric, judge)
-        values = model.outputs(new.X)
-        now = weighted_error(new.Y, values, new.weight)
-        if now < error:
-            best = replace(
-                candidate,
-                setting=middle_setting(model),
-                error=now,
-                metric=metric,
-                rounds=rounds,
-                judged=values,
-                stage="metric",
-            )
-        cost = len(learn) * min(ask.learned_part, len(learn)) ** 2 * 2.0
-        took = (clock.now() - begin) / (rounds - candidate.rounds + 1)
-        clock.measured(cost, took / ask.threads)
-        last = now > 0.995 * error or rounds == ask.rounds
-        error = min(now, error)
-        if last or clock.over(0.5):
-            break
-        learned = configuration.learn_metric(model, metric, at_most=_GRADIENTS)
-        setting = rescaled(problem, candidate, model, metric, learned, learn)
-        metric = learned
-    return replace(best, seconds=candidate.seconds + clock.now() - begin)
 
 
 def needed(
@@ -788,9 +311,6 @@ def choose_part_size(
     return int(min(max(np.sqrt(operations / each), 500.0), ask.largest))
 
 
-# --- the stack -----------------------------------------------------------------------------------
-
-
 def assemble(
     problem: Problem,
     fitted: list[tuple[Candidate, PartsModel]],
@@ -802,7 +322,7 @@ def assemble(
     tell: Tell,
 ) -> TableFit:
     """Weigh the fitted configurations by their outputs for rows that they had not seen."""
-    plain = np.array([c.rounds == 0 for c, _ in fitted]) if problem.n < _FEW else None
+    plain = np.array([c.rounds == 0 for c, _ in fitted]) if problem.n < FEW else None
     weights = stack_weights(outputs, problem.Y, problem.weight, plain)
     honest = [
         F if c.crossed is None or len(c.crossed) < problem.n else c.crossed
