@@ -53,11 +53,10 @@ class TestRegressor:
         with pytest.raises(InvalidInputError, match="coverage"):
             regressor.predict_interval(new, 1.5)
 
-    def test_intervals_follow_the_noise(self):
+    def test_intervals_of_one_part_have_one_width(self):
         A = rng.uniform(-1, 1, (900, 1))
         t = np.where(A[:, 0] > 0, 1.0, 0.1) * rng.normal(size=900)
         model = LSSVMRegressor("fast", part_size=300, metric=None, n_jobs=1).fit(A, t)
-        # Below 2,500 rows there is one part: the same width everywhere.
         widths = np.ptp(model.predict_interval(np.array([[-0.9], [0.9]])), axis=1)
         assert widths[0] == pytest.approx(widths[1])
 
