@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -118,7 +119,16 @@ def learn_on_rows(
     metric, setting = candidate.metric, candidate.setting
     for rounds in range(candidate.rounds, ask.rounds + 1):
         tries = 6 if candidate.stage == "screening" and not rounds else 3
-        model = one_round(problem, candidate, metric, setting, learn, tries, ask.learned_part)
+        model = one_round(
+            problem,
+            candidate,
+            metric,
+            setting,
+            learn,
+            tries,
+            ask.learned_part,
+            stop=lambda: clock.over(0.4),
+        )
         new = problem.rows(configuration.inputs, metric, judge)
         values = model.outputs(new.X)
         now = weighted_error(new.Y, values, new.weight)
@@ -153,11 +163,13 @@ def one_round(
     chosen: IntArray,
     tries: int,
     part_size: int | None = None,
+    stop: Callable[[], bool] = lambda: False,
 ) -> PartsModel:
     """Fit the models of some rows under a metric; without a part size one exact model."""
     rows = problem.rows(candidate.configuration.inputs, metric, chosen)
     size = len(chosen) if part_size is None else part_size
-    return fit_parts(rows, candidate.configuration.distance, setting, part_size=size, tries=tries)
+    distance = candidate.configuration.distance
+    return fit_parts(rows, distance, setting, part_size=size, tries=tries, stop=stop)
 
 
 def rescaled(

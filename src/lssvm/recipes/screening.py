@@ -130,16 +130,21 @@ def screen(
     random: np.random.Generator,
 ) -> list[Candidate]:
     """Return all configurations with the setting that leave-one-out on some rows prefers."""
-    chosen = sample_rows(problem, min(ask.screened, problem.n), random)
+    size = ask.screened if clock.limit is None else min(ask.screened, int(100 + 60 * clock.limit))
+    chosen = sample_rows(problem, min(size, problem.n), random)
     sets = distinct(problem, ask.configurations)
+    done: list[Configuration] = []
 
-    def work(configuration: Configuration) -> Candidate:
+    def work(configuration: Configuration) -> Candidate | None:
+        if done and clock.over(0.25):
+            return None
         begin = clock.now()
         rows = problem.rows(configuration.inputs, chosen=chosen)
         candidate = tune(rows, configuration, folds[chosen])
+        done.append(configuration)
         return replace(candidate, seconds=clock.now() - begin)
 
-    found = run_blocks(work, sets, ask.threads)
+    found = [c for c in run_blocks(work, sets, ask.threads) if c is not None]
     found.sort(key=lambda c: c.error)
     say(tell, clock, "screening", found)
     return found
