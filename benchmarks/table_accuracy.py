@@ -1,10 +1,15 @@
-"""Error and time of the model for tables and of its peers, default settings, one split per seed.
+r"""Error and time of the model for tables and of its peers, default settings, one split per seed.
 
 Every record is one line of JSON: set, method, seed, error in per cent (regression: 100 (1 - R2)),
 seconds of wall clock and of processor time for fit and predict. Records that the output file
 already has are not computed again, so that a run can be broken off and taken up.
 
+<<<<<<< HEAD
     python benchmarks/table_accuracy.py --data DIR --out results.jsonl --methods table catboost
+=======
+    python benchmarks/table_accuracy.py --data DIR --out results.jsonl --sets spa let \
+        --methods table catboost
+>>>>>>> tables
 """
 
 from __future__ import annotations
