@@ -4,12 +4,8 @@ Every record is one line of JSON: set, method, seed, error in per cent (regressi
 seconds of wall clock and of processor time for fit and predict. Records that the output file
 already has are not computed again, so that a run can be broken off and taken up.
 
-<<<<<<< HEAD
-    python benchmarks/table_accuracy.py --data DIR --out results.jsonl --methods table catboost
-=======
     python benchmarks/table_accuracy.py --data DIR --out results.jsonl --sets spa let \
         --methods table catboost
->>>>>>> tables
 """
 
 from __future__ import annotations
