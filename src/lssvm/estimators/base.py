@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Self
 
@@ -104,13 +105,13 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         self.record_ = fit  # last: from here on the model is fitted
         return self
 
-    def _new_rows(self, X: Any) -> NewRows:
-        """Return rows that something is asked for, checked, with the verbs of their kind."""
+    def _new_rows(self, X: Any, method: str = "predict") -> NewRows:
+        """Return rows that a method is asked for, checked, with the verbs of their kind."""
         check_is_fitted(self)
         return HostNewRows(check_new_host_rows(self, X), self._resources())
 
-    def _outputs(self, X: Any) -> tuple[NewRows, FloatArray]:
-        rows = self._new_rows(X)
+    def _outputs(self, X: Any, method: str) -> tuple[NewRows, FloatArray]:
+        rows = self._new_rows(X, method)
         return rows, np.asarray(rows.outputs(self.record_), dtype=np.float64)
 
 
@@ -148,7 +149,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         array of shape (n,) for two classes, else (n, n_classes)
             For two classes positive on the side of the second; else the higher the likelier.
         """
-        rows, task = self._new_rows(X), self._task
+        rows, task = self._new_rows(X, "decision_function"), self._task
         empty = np.empty((0, task.n_classes) if task.n_classes > 2 else 0)
         return rows.apply(self.record_, task.scores, empty, "decision_function")
 
@@ -191,17 +192,17 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         than two classes are put together from pairs [Wu2004]_ or normalised. The class that
         `predict` names is always the most probable one.
         """
-        rows = self._new_rows(X)
-        probabilities = self._probabilities()
-        work = partial(_class_probabilities, probabilities, self._task)
-        empty = np.empty((0, self._task.n_classes))
-        return rows.apply(self.record_, work, empty, "predict_proba")
+        return self._probability_rows(X, _class_probabilities, "predict_proba")
 
     @available_if(_calibrates)
-    def predict_log_proba(self, X: Any) -> FloatArray:
+    def predict_log_proba(self, X: Any) -> Any:
         """Return logarithms of `predict_proba`, shape (n, n_classes)."""
-        p = self.predict_proba(X)
-        return np.asarray(np.log(np.maximum(p, np.finfo(np.float64).tiny)))
+        return self._probability_rows(X, _log_probabilities, "predict_log_proba")
+
+    def _probability_rows(self, X: Any, work: Callable[..., FloatArray], method: str) -> Any:
+        rows = self._new_rows(X, method)
+        work = partial(work, self._probabilities(), self._task)
+        return rows.apply(self.record_, work, np.empty((0, self._task.n_classes)), method)
 
     @available_if(_calibrates)
     def predict_set(self, X: Any, coverage: float = 0.9) -> Any:
@@ -220,7 +221,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         """
         coverage = check_coverage(coverage)
         self.record_.need("prediction", "Prediction sets")
-        rows = self._new_rows(X)
+        rows = self._new_rows(X, "predict_set")
         work = partial(_class_sets, self._probabilities(), self._task, coverage)
         empty = np.empty((0, self._task.n_classes), dtype=bool)
         return rows.apply(self.record_, work, empty, "predict_set")
@@ -242,6 +243,11 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
 
 def _class_probabilities(found: Probabilities, task: Classes, raw: FloatArray) -> FloatArray:
     return found.of(np.asarray(raw, dtype=np.float64), task.decide(raw))
+
+
+def _log_probabilities(found: Probabilities, task: Classes, raw: FloatArray) -> FloatArray:
+    p = _class_probabilities(found, task, raw)
+    return np.asarray(np.log(np.maximum(p, np.finfo(np.float64).tiny)))
 
 
 def _class_sets(found: Probabilities, task: Classes, coverage: float, raw: FloatArray) -> BoolArray:
@@ -378,7 +384,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         ``predict(X, return_std=True)`` costs.
         """
         coverage = check_coverage(coverage)
-        rows, raw = self._outputs(X)
+        rows, raw = self._outputs(X, "predict_interval")
         scale = np.sqrt(self._variance(rows.features(self.record_), noise=True))
         residuals = self._residuals()
         out = np.empty((*raw.shape, 2))

@@ -400,5 +400,5 @@ class FixedSizeLSSVC(KernelClassifier):
         self.sparsity_paths_ = paths
         return paths[0] if len(paths) == 1 else list(paths)
 
-    def _new_rows(self, X: Any) -> NewRows:
-        return open_new_rows(self, X)
+    def _new_rows(self, X: Any, method: str = "predict") -> NewRows:
+        return open_new_rows(self, X, method)

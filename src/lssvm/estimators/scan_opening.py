@@ -97,7 +97,7 @@ def open_class_rows(
     """
     place = Place.of(estimator, X, y, sample_weight)
     if task is not None:
-        _check_namespace(estimator, place, X)
+        _check_namespace(estimator, place, X, "partial_fit")
     if not place.reads_blocks and not _prepares(estimator, task):
         host, task = open_classes(
             estimator, *place.on_host(X, y, sample_weight), task=task, by_class=True
@@ -148,7 +148,7 @@ def open_number_rows(
     """Open the rows of a regressor; the parameters are those of `open_class_rows`."""
     place = Place.of(estimator, X, y, sample_weight)
     if task is not None:
-        _check_namespace(estimator, place, X)
+        _check_namespace(estimator, place, X, "partial_fit")
     if not place.reads_blocks and not _prepares(estimator, task):
         host, task = open_numbers(estimator, *place.on_host(X, y, sample_weight), task=task)
         return place.placed(host), task
@@ -354,7 +354,7 @@ def _check_readable(value: Any) -> None:
 # -- rows that predictions are asked for -----------------------------------------------------------
 
 
-def open_new_rows(estimator: FixedEstimator, X: Any) -> NewRows:
+def open_new_rows(estimator: FixedEstimator, X: Any, method: str = "predict") -> NewRows:
     """Return rows that something is asked for, whatever they are."""
     check_is_fitted(estimator)
     place = Place.of(estimator, X)
@@ -365,7 +365,7 @@ def open_new_rows(estimator: FixedEstimator, X: Any) -> NewRows:
         if not is_dask(X):
             return rows
         return DaskNewRows(X, partial(open_new_rows, light_copy(estimator)), rows)
-    _check_namespace(estimator, place, X)
+    _check_namespace(estimator, place, X, method)
     if place.device is None:
         return HostNewRows(_host_features(estimator, *place.on_host(X)), resources)
     if place.X is None:
@@ -406,7 +406,7 @@ def columns_of_model(estimator: FixedEstimator, data: Scan) -> Scan:
     return data
 
 
-def _check_namespace(estimator: FixedEstimator, place: Place, X: Any) -> None:
+def _check_namespace(estimator: FixedEstimator, place: Place, X: Any, method: str) -> None:
     """Refuse another library than that of the fit, as scikit-learn's dispatch asks for."""
     if place.reads_blocks or not get_config()["array_api_dispatch"]:
         return
@@ -417,7 +417,7 @@ def _check_namespace(estimator: FixedEstimator, place: Place, X: Any) -> None:
         if get_namespace(mine) is get_namespace(X) and device(mine) == device(X):
             return
     raise InvalidInputError(
-        f"Inputs passed to {type(estimator).__name__} must use the same namespace and the same "
-        "device as those passed to fit(), as everywhere in scikit-learn with array_api_dispatch: "
-        "convert X, or fit again."
+        f"Inputs passed to {type(estimator).__name__}.{method}() must use the same namespace and "
+        "the same device as those passed to fit(), as everywhere in scikit-learn with "
+        "array_api_dispatch: convert X, or fit again."
     )
