@@ -23,7 +23,7 @@ import numpy as np
 from distributed import Client, LocalCluster, wait
 
 from lssvm import scan
-from lssvm.criteria.fixed_stream import StreamRows
+from lssvm.engines.scan import Blocks, ScanRows
 from lssvm.kernels import RBF
 from lssvm.tuning import PositionFolds
 
@@ -43,10 +43,11 @@ def encode(block: Any) -> tuple[Any, Any]:
 
 def timed_pass(data: Any, Z: Any, repeats: int) -> tuple[float, Any]:
     """Return the shortest time of a pass on one thread (per worker), and the moments."""
-    rows, kernel, times = StreamRows(data, None, encode, 1), RBF(1.0 / FEATURES), []
+    rows = ScanRows(Blocks(data, None, encode, 1), budget=2**33)
+    kernel, times = RBF(1.0 / FEATURES), list[float]()
     for _ in range(repeats):
         began = time.perf_counter()
-        found = rows.moments(kernel, Z, PositionFolds(FOLDS), 0, budget=2**33, threads=1)
+        found = rows.moments(kernel, Z, PositionFolds(FOLDS)).cells
         times.append(time.perf_counter() - began)
     return min(times), found
 

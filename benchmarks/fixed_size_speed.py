@@ -25,6 +25,7 @@ from sklearn.pipeline import make_pipeline
 from lssvm._core.threads import n_threads, run_blocks, slices
 from lssvm.criteria.fixed_size import FixedSizeObjective
 from lssvm.data import ArraySource
+from lssvm.engines.host import HostRows
 from lssvm.kernels import RBF
 from lssvm.moments import accumulate, nystrom_map
 from lssvm.moments.cells import make_cells
@@ -73,7 +74,7 @@ def bare_blas(X: Any, Z: Any, threads: int) -> None:
 
 def moments_case(n: int, d: int, m: int, repeats: int, threads: int) -> dict[str, Any]:
     X, Y = make_data(n, d)
-    Z, layout = X[:m], make_cells(ten_folds(n), n, None)
+    Z, layout = X[:m], make_cells(ten_folds(n), n)
     source, kernel = ArraySource(X, Y, None, layout.order), RBF(1.0 / d)
     ours, blas = best_of(
         repeats,
@@ -93,14 +94,15 @@ def path_case(n: int, d: int, m: int, repeats: int, threads: int, limit: float) 
         solve_primal(moments, nystrom_map(kernel, Z), 1.0)
 
     def cross_validate(criterion: Any) -> None:
-        objective = FixedSizeObjective(RBF, X, Y, Z, folds, criterion, threads=threads)
+        rows = HostRows(X, Y, threads=threads)
+        objective = FixedSizeObjective(RBF, rows, Z, folds, criterion)
         objective.at(1.0 / d).losses(C_PATH)
 
     fit, squared, predicted = best_of(
         repeats,
         plain,
-        lambda: cross_validate(SquaredError(Y)),
-        lambda: cross_validate(AbsoluteError(Y)),
+        lambda: cross_validate(SquaredError()),
+        lambda: cross_validate(AbsoluteError()),
     )
     return {
         "fit": fit,
@@ -128,9 +130,9 @@ def grid_search_case(n: int, d: int, m: int, repeats: int, threads: int) -> dict
     )
 
     def ours() -> None:
-        FixedSizeObjective(RBF, X, Y, X[:m], folds, SquaredError(Y), threads=threads).at(
-            1.0 / d
-        ).losses(C_PATH)
+        rows = HostRows(X, Y, threads=threads)
+        objective = FixedSizeObjective(RBF, rows, X[:m], folds, SquaredError())
+        objective.at(1.0 / d).losses(C_PATH)
 
     mine = best_of(repeats, ours)[0]
     (theirs,) = best_of(1, lambda: peer.fit(X, Y[:, 0]))

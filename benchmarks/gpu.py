@@ -26,7 +26,6 @@ os.environ.setdefault("SCIPY_ARRAY_API", "1")  # scikit-learn dispatches with it
 
 import numpy as np
 import torch
-from lssvm.criteria.fixed_device import DeviceObjective
 from sklearn import config_context
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import RidgeClassifierCV
@@ -35,10 +34,13 @@ from sklearn.pipeline import make_pipeline
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR
 from lssvm._core.device import Device
 from lssvm._core.namespace import get_namespace, to_numpy
+from lssvm.criteria.fixed_size import FixedSizeObjective
 from lssvm.engines import device_blocks as device_rows
+from lssvm.engines.device import DeviceRows
 from lssvm.engines.device_blocks import DeviceBlocks
 from lssvm.engines.device_expansion import block_size
 from lssvm.engines.device_moments import accumulate_on_device
+from lssvm.engines.host import HostRows
 from lssvm.kernels import RBF
 from lssvm.moments.cells import make_cells
 from lssvm.search.listed import ListedPathSearch
@@ -96,7 +98,7 @@ def moments_case(bench: Bench) -> dict[str, Any]:
     X, y = bench.data(n)
     Z = to_numpy(X[:m])
     order = np.random.default_rng(1).permutation(n).astype(np.int32)
-    layout = make_cells(Folds([np.sort(part) for part in np.array_split(order, 10)]), n, None)
+    layout = make_cells(Folds([np.sort(part) for part in np.array_split(order, 10)]), n)
     rows = DeviceBlocks(bench.engine, X, {"Y": to_numpy(y)[:, None]})
     kernel, block = RBF(1.0 / FEATURES), block_size(bench.engine, m)
     _ = rows.kept
@@ -212,7 +214,7 @@ def stream_case(bench: Bench) -> dict[str, Any]:
     host, y = to_numpy(X), to_numpy(f)[:, None]
     del X
     order = np.random.default_rng(1).permutation(n).astype(np.int32)
-    layout = make_cells(Folds([np.sort(part) for part in np.array_split(order, 10)]), n, None)
+    layout = make_cells(Folds([np.sort(part) for part in np.array_split(order, 10)]), n)
     kernel, Z = RBF(1.0 / FEATURES), host[:m]
 
     def run(rows: DeviceBlocks) -> Callable[[], Any]:
@@ -275,7 +277,7 @@ def relevant_scales(bench: Bench, X: Any, y: Any, m: int, limit: float) -> tuple
     held = np.sort(rng.choice(n, n // 10, replace=False))
     Z = X[np.setdiff1d(rng.choice(n, m, replace=False), held)]
     Y = np.where(y[:, None] == 1, 1.0, -1.0)
-    rows = DeviceBlocks(bench.engine, X, {"Y": Y, "labels": y.astype(np.int16)})
+    rows = DeviceRows(HostRows(X, Y, labels=y.astype(np.int16)), bench.engine)
     groups = [np.array([j]) for j in range(10)] + [np.arange(10, 14), np.arange(14, 54)]
     C, log = np.geomspace(3.0, 3000.0, 4), []
 
@@ -283,8 +285,8 @@ def relevant_scales(bench: Bench, X: Any, y: Any, m: int, limit: float) -> tuple
         return (raw[:, 0] > 0).to(torch.int64)
 
     def loss(gamma: Any) -> float:
-        objective = DeviceObjective(
-            lambda _: RBF(gamma), X, Y, Z, Folds([held]), Misclassification(y, decide), rows=rows
+        objective = FixedSizeObjective(
+            lambda _: RBF(gamma), rows, Z, Folds([held]), Misclassification(decide)
         )
         found = objective.at(None).losses(C)
         log.append([float(-found.mean.min()), time.perf_counter() - began])

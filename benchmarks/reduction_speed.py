@@ -21,6 +21,7 @@ from typing import Any
 from benchmarks.fixed_size_speed import make_data
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR
 from lssvm._core.threads import n_threads
+from lssvm.reductions import FixedSizeL0
 
 OUTPUT = Path("benchmarks/results/reduction_speed.json")
 
@@ -74,7 +75,9 @@ def predict_case(n: int, d: int, m: int, repeats: int, threads: int) -> dict[str
     whole = FixedSizeLSSVR(m, **settings).fit(train, target)
     out = []
     for part in (m // 2, m // 5, m // 10):
-        small = FixedSizeLSSVR(m, reduction="spfs", n_support=part, **settings).fit(train, target)
+        small = FixedSizeLSSVR(m, reduction=FixedSizeL0("spfs", size=part), **settings).fit(
+            train, target
+        )
         wall, processor = best_of(repeats, lambda: whole.predict(X), lambda s=small: s.predict(X))
         out.append(
             {

@@ -29,6 +29,7 @@ from benchmarks.study import records
 from benchmarks.study.data_2010 import standardised
 from benchmarks.study.printed_2014 import PRINTED, SETS, SetSpec
 from lssvm import LSSVC, LSSVR, FixedSizeLSSVC, FixedSizeLSSVR
+from lssvm.reductions import FixedSizeL0
 
 OUTPUT = Path("benchmarks/results/sparse2014.jsonl")
 AT_HAND = tuple(name for name, spec in SETS.items() if spec.openml is None)
@@ -88,6 +89,11 @@ def split(
     return X_train, y_train, X_test, y_test
 
 
+def sized(reduction: str | None, n_support: int | None) -> Any:
+    """Return a reduction, to a given number of support vectors."""
+    return reduction if n_support is None else FixedSizeL0(str(reduction), size=n_support)
+
+
 class Study:
     """One randomisation of one set; the tuned fixed-size model is shared by what starts from it."""
 
@@ -110,12 +116,12 @@ class Study:
 
     def primal(self, reduction: str | None = None, n_support: int | None = None) -> Any:
         """Fit the fixed-size model at the tuned gamma, and reduce it."""
-        model = self.fixed(gamma=self.gamma(), reduction=reduction, n_support=n_support)
+        model = self.fixed(gamma=self.gamma(), reduction=sized(reduction, n_support))
         return model.fit(self.X, self.y)
 
     def dual(self, reduction: str, n_support: int | None = None) -> Any:
         """Fit what starts from the dual model on the prototypes."""
-        return self.fixed(reduction=reduction, n_support=n_support).fit(self.X, self.y)
+        return self.fixed(reduction=sized(reduction, n_support)).fit(self.X, self.y)
 
     def lopez(self) -> Any:
         """Reduce the full dual model."""

@@ -27,12 +27,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import lssvm.estimators.fixed_stream as fixed_stream
+import lssvm.estimators.scan_opening as scan_opening
 from lssvm import FixedSizeLSSVC, scan
 from lssvm._core.threads import n_threads
-from lssvm.criteria.fixed_stream import StreamRows
 from lssvm.data import ArraySource
 from lssvm.data.survey import survey
+from lssvm.engines.scan import Blocks, ScanRows
 from lssvm.kernels import RBF
 from lssvm.moments import accumulate
 from lssvm.moments.cells import make_cells
@@ -96,14 +96,15 @@ def throughput_case(folder: str, prototypes: int, repeats: int, threads: int) ->
     def encode(block: Any) -> tuple[Any, Any]:
         return block.target[:, None].astype(float), np.zeros(len(block), dtype=np.intp)
 
-    rows = StreamRows(data, ready, encode, 1)
-    pieces = list(rows.pieces())
+    blocks = Blocks(data, ready, encode, 1)
+    rows = ScanRows(blocks, threads=threads)
+    pieces = list(blocks.pieces())
     X = np.concatenate([piece.X for piece in pieces])
     Y = np.concatenate([piece.Y for piece in pieces])
     del pieces
     folds, kernel, Z = PositionFolds(10), RBF(1.0 / FEATURES), X[:prototypes].copy()
     fold = folds.assign(np.arange(len(X)))
-    layout = make_cells(Folds([np.flatnonzero(fold == v) for v in range(10)]), len(X), None)
+    layout = make_cells(Folds([np.flatnonzero(fold == v) for v in range(10)]), len(X))
     source = ArraySource(X, Y, None, layout.order)
     times: dict[str, list[float]] = {"memory": [], "parquet": []}
     for _ in range(repeats):
@@ -111,7 +112,7 @@ def throughput_case(folder: str, prototypes: int, repeats: int, threads: int) ->
         inside = accumulate(kernel, source, Z, layout.cells, threads=threads)
         times["memory"].append(time.perf_counter() - start)
         start = time.perf_counter()
-        streamed = rows.moments(kernel, Z, folds, 0, budget=2**32, threads=threads)
+        streamed = rows.moments(kernel, Z, folds).cells
         times["parquet"].append(time.perf_counter() - start)
     difference = max(
         float(np.abs(a.gram - b.gram).max() / np.abs(a.gram).max())
@@ -159,7 +160,7 @@ def sets_case(folder: Path, prototypes: int, threads: int) -> list[dict[str, Any
         frame = frame.iloc[np.random.default_rng(0).permutation(len(frame))[:40_000]]
         n = int(0.7 * len(frame))
         train, test = frame.iloc[:n].reset_index(drop=True), frame.iloc[n:]
-        fixed_stream.SAMPLE_ROWS = n // 8
+        scan_opening.SAMPLE_ROWS = n // 8
         model = FixedSizeLSSVC(prototypes, n_jobs=threads, random_state=0)
         start = time.perf_counter()
         model.fit(scan(train, target="target", missing="impute"))

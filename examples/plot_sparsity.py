@@ -14,6 +14,7 @@ import matplotlib.pyplot as plt
 from lssvm import FixedSizeLSSVC
 from lssvm.datasets import load_ripley
 from lssvm.plots import BoundaryDisplay, SparsityDisplay
+from lssvm.reductions import FixedSizeL0
 
 ripley = load_ripley()
 X, y = ripley.data[ripley.train], ripley.target[ripley.train]
@@ -28,9 +29,9 @@ for reduction in ("spfs", "ssd"):
 # %%
 # A size can be asked for, too. It is the model to deploy: prediction touches these rows only.
 
-small = FixedSizeLSSVC(60, reduction="ssd", n_support=8).fit(X, y)
+small = FixedSizeLSSVC(60, reduction=FixedSizeL0("ssd", size=8)).fit(X, y)
 _, ax = plt.subplots(figsize=(5.2, 4.2), layout="constrained")
 BoundaryDisplay.from_estimator(small, X, y, ax=ax)
 accuracy = 100 * small.score(X_test, y_test)
-ax.set_title(f"n_support=8: {accuracy:.1f} % of the test rows")
+ax.set_title(f"8 support vectors: {accuracy:.1f} % of the test rows")
 plt.show()

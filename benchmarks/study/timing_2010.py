@@ -43,10 +43,10 @@ def fast_cv(
     """Return the same number from the moments of the folds, one thread."""
     from lssvm.criteria.fixed_size import FixedSizeObjective
     from lssvm.kernels import RBF
-    from lssvm.tuning import Folds, SquaredError
+    from lssvm.tuning import Folds, HostRows, SquaredError
 
     Y = y[:, None]
-    objective = FixedSizeObjective(RBF, X, Y, Z, Folds(folds), SquaredError(Y))
+    objective = FixedSizeObjective(RBF, HostRows(X, Y), Z, Folds(folds), SquaredError())
     return float(objective.at(gamma).losses(np.array([C])).mean[0])
 
 

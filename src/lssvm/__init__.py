@@ -15,6 +15,8 @@ __all__ = [
     "FixedSizeLSSVR",
     "GreedyLSSVC",
     "GreedyLSSVR",
+    "LSSVMClassifier",
+    "LSSVMRegressor",
     "ModelFileError",
     "__version__",
     "load",
@@ -33,6 +35,8 @@ if typing.TYPE_CHECKING:
         FixedSizeLSSVR,
         GreedyLSSVC,
         GreedyLSSVR,
+        LSSVMClassifier,
+        LSSVMRegressor,
     )
     from lssvm.io import load, save
 else:

@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from tests.oracles import circulant as oracle
 from tests.oracles.dual import rbf
 
 from lssvm import LSSVC, LSSVR, FixedSizeLSSVR
-from lssvm._core.errors import InvalidInputError, MemoryBudgetError, NumericalWarning
+from lssvm._core.errors import InvalidInputError, MemoryBudgetError, NumericalWarning, Stopped
 from lssvm.criteria.direct import leave_out_direct
 from lssvm.kernels import RBF
 from lssvm.solvers import CirculantSolver, DualSystem, first_row, lay_rows
@@ -188,7 +189,7 @@ class TestSearch:
     def test_an_interruption_gives_the_best_approximate_pair_so_far(self):
         def stop(event):
             if event["n_evaluations"] == 6:
-                raise KeyboardInterrupt
+                raise Stopped
 
         exact = objective(content_folds(X, 5))
         result = CirculantSearch(self.grid).run(exact, Space(), on_event=stop)
@@ -203,15 +204,15 @@ class TestSearch:
         def stop(event):
             refining = event["stage"] == "refine" and event["n_evaluations"] == 5
             if event["n_evaluations"] >= stop_at or refining:
-                raise KeyboardInterrupt
+                raise Stopped
 
         exact = objective(content_folds(X, 5))
         # powers of 4: the refinement asks for the very numbers of the grid
         search = CirculantSearch(GridSearch(C=[0.25, 1.0, 4.0], gamma=[1.0]), refine=8)
-        file = tmp_path / "search.jsonl"
         whole = search.run(exact, Space())
-        assert search.run(exact, Space(), on_event=stop, checkpoint=file).interrupted
-        resumed = search.run(exact, Space(), checkpoint=file)
+        search = replace(search, checkpoint=tmp_path / "search.jsonl")
+        assert search.run(exact, Space(), on_event=stop).interrupted
+        resumed = search.run(exact, Space())
         for name in ("param_C", "param_gamma", "mean_test_score"):
             np.testing.assert_array_equal(resumed.cv_results[name], whole.cv_results[name])
 

@@ -122,7 +122,7 @@ def test_a_search_that_needs_more_than_it_planned_goes_on():
     listener = Listener()
     model = LSSVR("cv").set_callbacks(listener)
     context = model._init_callback_context(max_subtasks=None)
-    teller = callbacks.Told(model, context, X, y)
+    teller = callbacks._CallbackListener(model, context, X, y)
     for count in (2, 5):
         teller({"stage": "path", "n_evaluations": count, "planned": 3})
     teller({"stage": "done", "n_evaluations": 5, "planned": 5})

@@ -17,7 +17,7 @@ from lssvm.data import Block
 from lssvm.data.survey import survey
 from lssvm.kernels import RBF
 from lssvm.reductions import FixedSizeL0
-from lssvm.tuning import PositionFolds, PositionHoldout
+from lssvm.tuning import PathSearch, PositionFolds, PositionHoldout
 
 N = 2500
 rng = np.random.default_rng(0)
@@ -205,7 +205,8 @@ def test_passes_are_reported(capsys, small_sample):
 
 
 def test_a_stopped_search_on_a_stream_is_continued(tmp_path, small_sample):
-    options = {"selection": Z, "random_state": 0, "checkpoint": tmp_path / "c.jsonl"}
+    search = PathSearch(checkpoint=tmp_path / "c.jsonl")
+    options = {"selection": Z, "random_state": 0, "search": search}
     data = scan(X, target=y, standardise=False)
     whole = FixedSizeLSSVR(selection=Z, random_state=0).fit(data)
     first = FixedSizeLSSVR(**options).fit(data)
@@ -333,9 +334,9 @@ def test_probabilities_and_error_bars_from_a_stream(small_sample):
 def test_forgotten_rows_leave_the_calibration_sample(small_sample):
     data = scan(X, target=y, standardise=False)
     model = FixedSizeLSSVR(selection=Z, C=10.0, gamma=0.3).fit(data)
-    before = len(model._sample.keys)
+    before = len(model.record_.memory.sample.keys)
     model.forget(scan(X[:1250], target=y[:1250], standardise=False))
-    assert 0.3 * before < len(model._sample.keys) < 0.7 * before
+    assert 0.3 * before < len(model.record_.memory.sample.keys) < 0.7 * before
 
 
 # -- updating, predicting to files -----------------------------------------------------------

@@ -5,12 +5,14 @@ import tracemalloc
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.spatial.distance import cdist
 from sklearn.gaussian_process.kernels import Matern as GPMatern
 from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_kernel
 
 from lssvm._core.errors import InvalidInputError
 from lssvm.kernels import (
     RBF,
+    Exponential,
     FunctionKernel,
     Laplacian,
     Linear,
@@ -52,6 +54,8 @@ TABLE = [
     (RBF(gammas), lambda A, B: rbf_kernel(A * np.sqrt(gammas), B * np.sqrt(gammas), gamma=1.0)),
     (Laplacian(0.3), lambda A, B: laplacian_kernel(A, B, gamma=0.3)),
     (Laplacian(gammas), lambda A, B: laplacian_kernel(A * gammas, B * gammas, gamma=1.0)),
+    (Exponential(0.3), lambda A, B: np.exp(-0.3 * cdist(A, B))),
+    (Exponential(gammas), lambda A, B: np.exp(-cdist(A * gammas, B * gammas))),
     (Linear(), lambda A, B: A @ B.T),
     (Polynomial(3, 0.2, 1.5), lambda A, B: polynomial_kernel(A, B, 3, 0.2, 1.5)),
     (Matern(0.3, 0.5), lambda A, B: GPMatern(1 / np.sqrt(0.6), nu=0.5)(A, B)),

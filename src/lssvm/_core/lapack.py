@@ -174,3 +174,18 @@ def add_outer(A: FloatArray, B: FloatArray, factor: float = 1.0) -> None:
     """Add factor B B^T to the lower triangle of A (r, r), for B (r, q) (BLAS's dsyrk)."""
     r, q = B.shape
     _call("dsyrk", "L", "N", r, q, factor, B, _leading(B), 1.0, A, _leading(A))
+
+
+def invert_triangle(A: FloatArray, *, lower: bool) -> bool:
+    """Invert a triangle in place (LAPACK's dtrtri); say whether no diagonal entry was zero.
+
+    Parameters
+    ----------
+    A : array of shape (r, r), contiguous columns
+        One triangle is read and becomes its inverse; the other is left alone.
+    lower : bool
+        Which.
+    """
+    info = np.zeros(1, dtype=np.intc)
+    _call("dtrtri", "L" if lower else "U", "N", A.shape[0], A, _leading(A), info)
+    return int(info[0]) == 0

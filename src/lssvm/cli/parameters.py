@@ -40,10 +40,10 @@ def estimator_parameters(given: Fitting, classes: bool, seed: int) -> dict[str, 
     if other in words:
         name = other.replace("_", "-")
         raise InvalidInputError(f"--{name} is for {task}, which this is not: leave it out.")
-    if given.support is not None:
-        words.setdefault("reduction", "spfs")
     if given.memory is not None:
         as_bytes(given.memory)
+    if given.support is not None:
+        words["reduction"] = sized_reduction(words.get("reduction", "spfs"), given.support)
     return {
         **words,
         "n_prototypes": number_or("prototypes", given.prototypes, ("auto", "cv"), int),
@@ -51,11 +51,17 @@ def estimator_parameters(given: Fitting, classes: bool, seed: int) -> dict[str, 
         "gamma": number_or("gamma", given.gamma, ("cv", "ard", "scale", "auto"), float),
         "cv": _folds(given.cv),
         "scoring": _scoring(given.scoring),
-        "n_support": given.support,
         "memory_budget": given.memory,
         "n_jobs": given.jobs,
         "random_state": seed,
     }
+
+
+def sized_reduction(method: Any, support: int) -> Any:
+    """Return a reduction to a given number of support vectors."""
+    from lssvm.reductions import FixedSizeL0
+
+    return FixedSizeL0(method, size=support)
 
 
 def make_estimator(given: Fitting, classes: bool, seed: int) -> Any:

@@ -8,6 +8,7 @@ import sys
 import time
 from typing import Any
 
+from lssvm._core.errors import Stopped
 from lssvm.cli.console import Output
 
 _LINE_EVERY = 5.0  # seconds between two lines where there is no terminal
@@ -83,7 +84,7 @@ class FitProgress:
         done, planned = event.get("n_evaluations", 0), event.get("planned") or None
         self._show(done, planned, "solving" if over else f"tuning ({stage})", self._error(best))
         if self.stopped and not over:
-            raise KeyboardInterrupt
+            raise Stopped
 
     def _error(self, loss: float | None) -> str:
         if loss is None or not math.isfinite(loss):
@@ -112,8 +113,10 @@ class FitProgress:
 
     def _interrupt(self, *_: Any) -> None:
         again, self.stopped = self.stopped, True
-        if again or self._searching or not self.has_model:
+        if again or not self.has_model:
             raise KeyboardInterrupt
+        if self._searching:
+            raise Stopped  # the search ends with what is best so far
         self.output.note("lssvm: solving with the best parameters so far; Ctrl-C again gives up")
 
 

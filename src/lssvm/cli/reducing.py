@@ -10,6 +10,7 @@ import typer
 from lssvm._core.errors import InvalidInputError
 from lssvm.cli.option_groups import INTERRUPTED
 from lssvm.cli.options import DataFile, General, ModelFile, Reading
+from lssvm.cli.parameters import sized_reduction
 
 if TYPE_CHECKING:
     from lssvm.cli.model_rows import Model
@@ -66,8 +67,7 @@ def reduce(
     small = clone(large).set_params(
         n_prototypes=int(large.n_prototypes_),
         gamma=large.gamma_ if large.gamma_ is not None else large.gamma,
-        reduction=method,
-        n_support=support,
+        reduction=method if support is None else sized_reduction(method, support),
     )
     output = general.output
     with FitProgress(output, is_classifier(large), small.scoring) as progress:

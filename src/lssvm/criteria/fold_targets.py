@@ -59,6 +59,17 @@ class FoldTargets:
     times a small table. So the indicators are solved for, once for all folds, and each fold's
     predictions are multiplied by its own table. Weights are not linear: folds whose class weights
     differ need factorisations of their own.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.tasks import Classes
+    >>> from lssvm.tuning import Folds, FoldTargets
+    >>> task = Classes.of(np.arange(2), multiclass="auto", targets="fisher")
+    >>> folds = Folds([np.array([2, 3]), np.array([0])])
+    >>> targets = FoldTargets.of(task, np.array([0, 0, 1, 1, 1, 1]), None, folds)
+    >>> [table.targets.ravel().tolist() for table in targets.tables]
+    [[-2.0, 2.0], [-5.0, 1.25]]
     """
 
     tables: list[ClassTable]

@@ -7,6 +7,8 @@ from lssvm.estimators.fixed_regressor import FixedSizeLSSVR
 from lssvm.estimators.greedy_classifier import GreedyLSSVC
 from lssvm.estimators.greedy_regressor import GreedyLSSVR
 from lssvm.estimators.narx import NARX
+from lssvm.estimators.table_classifier import LSSVMClassifier
+from lssvm.estimators.table_regressor import LSSVMRegressor
 
 __all__ = [
     "LSSVC",
@@ -16,4 +18,6 @@ __all__ = [
     "FixedSizeLSSVR",
     "GreedyLSSVC",
     "GreedyLSSVR",
+    "LSSVMClassifier",
+    "LSSVMRegressor",
 ]

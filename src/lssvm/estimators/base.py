@@ -187,7 +187,8 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         -----
         Scores of rows that the model had not seen when it scored them are turned into
         probabilities by a sigmoid [Platt2000]_ or a monotone function: the scores of
-        cross-validation where C or gamma were tuned, else leave-one-out scores in closed form. More than two classes are put together from pairs [Wu2004]_ or normalised. The class that
+        cross-validation where C or gamma were tuned, else leave-one-out scores in closed form. More
+        than two classes are put together from pairs [Wu2004]_ or normalised. The class that
         `predict` names is always the most probable one.
         """
         rows = self._new_rows(X)

@@ -96,6 +96,8 @@ def open_class_rows(
     task : Classes
     """
     place = Place.of(estimator, X, y, sample_weight)
+    if task is not None:
+        _check_namespace(estimator, place, X)
     if not place.reads_blocks and not _prepares(estimator, task):
         host, task = open_classes(
             estimator, *place.on_host(X, y, sample_weight), task=task, by_class=True
@@ -145,6 +147,8 @@ def open_number_rows(
 ) -> tuple[Rows, Numbers]:
     """Open the rows of a regressor; the parameters are those of `open_class_rows`."""
     place = Place.of(estimator, X, y, sample_weight)
+    if task is not None:
+        _check_namespace(estimator, place, X)
     if not place.reads_blocks and not _prepares(estimator, task):
         host, task = open_numbers(estimator, *place.on_host(X, y, sample_weight), task=task)
         return place.placed(host), task
@@ -361,7 +365,7 @@ def open_new_rows(estimator: FixedEstimator, X: Any) -> NewRows:
         if not is_dask(X):
             return rows
         return DaskNewRows(X, partial(open_new_rows, light_copy(estimator)), rows)
-    _check_namespace(estimator, X)
+    _check_namespace(estimator, place, X)
     if place.device is None:
         return HostNewRows(_host_features(estimator, *place.on_host(X)), resources)
     if place.X is None:
@@ -402,9 +406,9 @@ def columns_of_model(estimator: FixedEstimator, data: Scan) -> Scan:
     return data
 
 
-def _check_namespace(estimator: FixedEstimator, X: Any) -> None:
+def _check_namespace(estimator: FixedEstimator, place: Place, X: Any) -> None:
     """Refuse another library than that of the fit, as scikit-learn's dispatch asks for."""
-    if not get_config()["array_api_dispatch"]:
+    if place.reads_blocks or not get_config()["array_api_dispatch"]:
         return
     mine: Any = estimator.dual_coef_
     if is_foreign(mine) == is_foreign(X):

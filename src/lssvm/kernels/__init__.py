@@ -1,27 +1,36 @@
 """Kernels K(x, z) between blocks of rows and prototypes."""
 
 from lssvm.kernels.base import Kernel, fill_gram
+from lssvm.kernels.distances import DISTANCES, distances, fill_distances
 from lssvm.kernels.dot import Linear, Polynomial
 from lssvm.kernels.expansion import evaluate_expansion
 from lssvm.kernels.factory import KERNEL_NAMES, has_gamma, make_kernel, resolve_gamma
 from lssvm.kernels.given import FunctionKernel, Precomputed
+from lssvm.kernels.metric import IDENTITY, Metric, mean_outer_product
 from lssvm.kernels.nonstationary import NonStationary
-from lssvm.kernels.radial import RBF, Laplacian, Matern
+from lssvm.kernels.radial import RBF, Exponential, Laplacian, Matern
 
 __all__ = [
+    "DISTANCES",
+    "IDENTITY",
     "KERNEL_NAMES",
     "RBF",
+    "Exponential",
     "FunctionKernel",
     "Kernel",
     "Laplacian",
     "Linear",
     "Matern",
+    "Metric",
     "NonStationary",
     "Polynomial",
     "Precomputed",
+    "distances",
     "evaluate_expansion",
+    "fill_distances",
     "fill_gram",
     "has_gamma",
     "make_kernel",
+    "mean_outer_product",
     "resolve_gamma",
 ]

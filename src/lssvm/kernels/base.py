@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from lssvm._core.errors import InvalidInputError
 from lssvm._core.namespace import Array
 from lssvm._core.threads import run_blocks, slices
 
@@ -78,6 +79,28 @@ class Kernel(ABC):
     def diag(self, X: Array) -> Array:
         """Return K(x, x) for every row of ``X`` (n, d), as an array of shape (n,)."""
 
+    def gradient(
+        self, X: NDArray[np.float64], Z: NDArray[np.float64], coef: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return the gradients of the expansions sum_j coef_j K(x, z_j) with respect to x.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+        Z : array of shape (m, d)
+        coef : array of shape (m, k)
+
+        Returns
+        -------
+        array of shape (n, k, d)
+            Where a kernel has a kink (x = z for the Laplacian and the exponential kernel) the
+            term of that pair is zero, the mean of the slopes on both sides.
+        """
+        raise InvalidInputError(
+            f"{type(self).__name__} has no gradient in closed form: choose a kernel by its name, "
+            "or a metric of None."
+        )
+
 
 def fill_gram(kernel: Kernel, X: Array, Z: Array, out: NDArray[Any], *, threads: int) -> None:
     """Write the symmetric Gram matrix of a training set into ``out`` on several threads.
@@ -118,3 +141,37 @@ def fill_gram(kernel: Kernel, X: Array, Z: Array, out: NDArray[Any], *, threads:
         out[: block.start, block] = view[:, : block.start].T
 
     run_blocks(fill, slices(n, rows), threads if n >= 512 else 1)
+
+
+def pull(
+    W: NDArray[np.float64],
+    X: NDArray[np.float64],
+    Z: NDArray[np.float64],
+    coef: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return sum_j W_ij coef_jk (x_i - z_j), shape (n, k, d), by two matrix products.
+
+    Parameters
+    ----------
+    W : array of shape (n, m)
+    X : array of shape (n, d)
+    Z : array of shape (m, d)
+    coef : array of shape (m, k)
+
+    Notes
+    -----
+    2 n m k (d + 1) operations, no temporary of n m d numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.kernels.base import pull
+    >>> pull(np.ones((1, 2)), np.array([[1.0]]), np.array([[0.0], [3.0]]), np.ones((2, 1)))
+    array([[[-1.]]])
+    """
+    (m, k), d = coef.shape, Z.shape[1]
+    centre = Z.mean(axis=0)  # a common offset costs no digits
+    X, Z = X - centre, Z - centre
+    moved = W @ (coef[:, :, None] * Z[:, None, :]).reshape(m, k * d)
+    total = W @ coef
+    return np.asarray(total[:, :, None] * X[:, None, :] - moved.reshape(len(X), k, d))

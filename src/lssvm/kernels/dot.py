@@ -52,6 +52,12 @@ class Linear(Kernel):
         """Return x^T x, shape (n,)."""
         return _squares(X)
 
+    def gradient(
+        self, X: NDArray[np.float64], Z: NDArray[np.float64], coef: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return coef^T Z for every row, shape (n, k, d)."""
+        return np.repeat((coef.T @ Z)[None], len(X), axis=0)
+
 
 @dataclass(frozen=True, eq=False)
 class Polynomial(Kernel):
@@ -115,3 +121,12 @@ class Polynomial(Kernel):
     def diag(self, X: Array) -> Array:
         """Return (gamma x^T x + coef0)^degree, shape (n,)."""
         return (self.gamma * _squares(X) + self.coef0) ** int(self.degree)
+
+    def gradient(
+        self, X: NDArray[np.float64], Z: NDArray[np.float64], coef: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return degree gamma sum_j coef_j (gamma x^T z_j + coef0)^(degree - 1) z_j, (n, k, d)."""
+        (m, k), d = coef.shape, Z.shape[1]
+        slope = (self.gamma * (X @ Z.T) + self.coef0) ** (int(self.degree) - 1)
+        products = slope @ (coef[:, :, None] * Z[:, None, :]).reshape(m, k * d)
+        return np.asarray(int(self.degree) * self.gamma * products.reshape(len(X), k, d))

@@ -16,9 +16,18 @@ from lssvm.kernels.base import Kernel
 from lssvm.kernels.dot import Linear, Polynomial
 from lssvm.kernels.given import FunctionKernel, Precomputed
 from lssvm.kernels.nonstationary import NonStationary
-from lssvm.kernels.radial import RBF, Laplacian, Matern
+from lssvm.kernels.radial import RBF, Exponential, Laplacian, Matern
 
-KERNEL_NAMES = ("laplacian", "linear", "matern", "nonstationary", "poly", "precomputed", "rbf")
+KERNEL_NAMES = (
+    "exponential",
+    "laplacian",
+    "linear",
+    "matern",
+    "nonstationary",
+    "poly",
+    "precomputed",
+    "rbf",
+)
 """The kernels that have a name."""
 
 _ENTRIES = 2**17  # numbers that are looked at at a time
@@ -35,7 +44,7 @@ def has_gamma(kernel: str | Kernel | Callable[..., Any]) -> bool:
     """
     if isinstance(kernel, Kernel):
         return getattr(kernel, "gamma", 1.0) is None
-    named = ("laplacian", "matern", "nonstationary", "poly", "rbf")
+    named = ("exponential", "laplacian", "matern", "nonstationary", "poly", "rbf")
     return isinstance(kernel, str) and kernel in named
 
 
@@ -73,6 +82,7 @@ def make_kernel(
         "rbf": lambda: RBF(gamma),
         "linear": Linear,
         "poly": lambda: Polynomial(degree, gamma, coef0),
+        "exponential": lambda: Exponential(gamma),
         "laplacian": lambda: Laplacian(gamma),
         "matern": lambda: Matern(gamma),
         "nonstationary": lambda: NonStationary(gamma),

@@ -110,3 +110,30 @@ class NonStationary(Kernel):
         """Return ones, shape (n,)."""
         xp = get_namespace(X)
         return xp.ones(X.shape[0], dtype=X.dtype, device=device(X))
+
+    def gradient(
+        self, X: NDArray[np.float64], Z: NDArray[np.float64], coef: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        r"""Return the gradients for the default length scales, shape (n, k, d).
+
+        With :math:`s = \sigma_i(x)`, :math:`t = \sigma_i(z)`, :math:`\delta = x_i - z_i` the
+        logarithm of the kernel has the slope
+        :math:`s' (1 / (2 s) - s / (s^2 + t^2) + 2 s \delta^2 / (s^2 + t^2)^2) - 2 \delta /
+        (s^2 + t^2)`.
+        """
+        if self.lengths is not None:
+            raise InvalidInputError(
+                "A non-stationary kernel with its own lengths has no gradient in closed form: "
+                "leave lengths at None, or choose a metric of None."
+            )
+        K = np.asarray(self(X, Z))
+        S, T = self._lengths(X), self._lengths(Z)
+        rise = np.sign(X) / np.sqrt(2.0 * np.asarray(self.gamma))  # of 1 + |x|
+        out = np.empty((len(X), coef.shape[1], X.shape[1]))
+        for i in range(X.shape[1]):
+            s, gap = S[:, i][:, None], X[:, i][:, None] - Z[:, i]
+            square = s * s + T[:, i] ** 2
+            slope = rise[:, i][:, None] * (0.5 / s - s / square + 2.0 * s * (gap / square) ** 2)
+            slope -= 2.0 * gap / square
+            out[:, :, i] = (K * slope) @ coef
+        return out

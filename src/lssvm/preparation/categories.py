@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.preparation.encodings import HALF, LevelEncoding
 from lssvm.preparation.tables import RawColumn, is_missing
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.intp]
 
 FEW_CLASSES = 50
 """Whole numbers with at most so many different values are classes, unless told otherwise."""

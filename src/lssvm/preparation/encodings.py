@@ -9,9 +9,8 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from lssvm._core.arrays import FloatArray
 from lssvm.preparation.tables import RawColumn
-
-FloatArray = NDArray[np.float64]
 
 HALF = float(np.sqrt(0.5))
 """Half the distance of two levels that share one column: they are sqrt(2) apart."""

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.random import mix_bits
 from lssvm.preparation.tables import RawColumn
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.intp]
 Hashes = NDArray[np.uint64]
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.preparation.categories import (
     LevelWeights,
@@ -41,8 +42,6 @@ from lssvm.preparation.numbers import Distinct, learn_normal_scores, learn_stand
 from lssvm.preparation.record import PreparedColumn, PreparedTable, check_finite
 from lssvm.preparation.tables import RawColumn, RawTable
 from lssvm.preparation.text_dates import ORDERS, date_order
-
-FloatArray = NDArray[np.float64]
 
 FEW_ROWS = 20
 """Text that is different in each of fewer rows than these may still be a category."""

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
+from lssvm._core.arrays import FloatArray
 from lssvm.preparation.encodings import NumberEncoding
-
-FloatArray = NDArray[np.float64]
 
 CLIP = 3.0
 """Normal scores are no larger than this."""

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.preparation.encodings import DateEncoding, Encoding, LevelEncoding, NumberEncoding
 from lssvm.preparation.tables import PLURALS, RawColumn, RawTable, column_names, read_table
 from lssvm.preparation.text_dates import ORDERS, parse_dates
-
-FloatArray = NDArray[np.float64]
 
 FORMAT = 1
 

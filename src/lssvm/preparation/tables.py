@@ -17,12 +17,10 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.namespace import is_sparse
 from lssvm.preparation.text_dates import parse_dates
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.intp]
 
 KINDS = ("number", "boolean", "category", "date", "duration", "empty")
 """What a column can hold; "empty" is a column of missing values, which fits every kind."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from lssvm.report.predictions import (
     predict_numbers,
 )
 from lssvm.report.sample import SampledRows
+from lssvm.search.base import Search
 
 FOLDS = 5
 FOLD_ROWS = 3000  # rows that take part in the folds
@@ -72,7 +73,7 @@ def tuned_copy(estimator: Estimator, n: int, *, calibrate: bool = True) -> Any:
     """
     model = fitted_model(estimator)
     params = clone(model).get_params(deep=False)
-    changes: dict[str, Any] = {"verbose": 0, "checkpoint": None, "threshold": "zero"}
+    changes: dict[str, Any] = {"verbose": 0, "threshold": "zero"}
     C, gamma = getattr(model, "C_", None), getattr(model, "gamma_", None)
     if C is not None:
         changes["C"] = float(np.median(C))
@@ -87,7 +88,9 @@ def tuned_copy(estimator: Estimator, n: int, *, calibrate: bool = True) -> Any:
             changes |= {"n_prototypes": "auto", "selection": kept[1]}
         elif not isinstance(params["selection"], str):
             changes["selection"] = "random"
-    changes |= {"reduction": None, "n_support": None}
+    changes["reduction"] = None
+    if isinstance(params.get("search"), Search):
+        changes["search"] = replace(params["search"], checkpoint=None)
     if not calibrate or n_systems(model) > MANY:
         changes["calibration"] = None
     small = clone(model).set_params(**{k: v for k, v in changes.items() if k in params})

@@ -7,6 +7,7 @@ from lssvm.solvers.cholesky import Cholesky
 from lssvm.solvers.circulant import Circulant, CirculantSolver, first_row
 from lssvm.solvers.circulant_lattice import Lattice, lattice_shape, lay_rows
 from lssvm.solvers.eigen import EigenState, eigen_state
+from lssvm.solvers.leave_one_out import ALONE, ExactFit, ExactPath, Repeats, solve_exact
 from lssvm.solvers.pcg import (
     PCG,
     PCGSolution,
@@ -21,6 +22,7 @@ from lssvm.solvers.reweighting import robust_weights, solve_reweighted
 from lssvm.solvers.smo import SMO
 
 __all__ = [
+    "ALONE",
     "PCG",
     "SMO",
     "SOLVER_NAMES",
@@ -30,6 +32,8 @@ __all__ = [
     "ConjugateGradient",
     "DualSystem",
     "EigenState",
+    "ExactFit",
+    "ExactPath",
     "FeatureSpace",
     "KernelProducts",
     "Lattice",
@@ -37,6 +41,7 @@ __all__ = [
     "PCGSolution",
     "PreconditionerRows",
     "PrimalSystem",
+    "Repeats",
     "RowBlock",
     "Solution",
     "Solver",
@@ -54,6 +59,7 @@ __all__ = [
     "preconditioner_rows",
     "primal_system",
     "robust_weights",
+    "solve_exact",
     "solve_pcg",
     "solve_primal",
     "solve_reweighted",

@@ -1,0 +1,151 @@
+r"""The metric of the inputs: a linear map A, so that a kernel sees :math:`(x A, z A)`.
+
+A is learned from gradients of a fitted model f: features, or directions, along which f does not
+change are shortened, those along which it does are stretched. With the average outer product of
+gradients
+
+.. math::
+
+    M = \frac{1}{n} \sum_i \sum_j \nabla f_j(x_i) \nabla f_j(x_i)^T
+
+and :math:`A A^T = M` the distance becomes :math:`(x - z)^T M (x - z)` (recursive feature machines,
+[Radhakrishnan2024]_).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from lssvm._core.arrays import FloatArray
+from lssvm._core.errors import InvalidInputError
+from lssvm._core.threads import run_blocks, slices
+from lssvm.kernels.base import Kernel
+
+Shape: TypeAlias = Literal["diagonal", "full"]
+
+_ENTRIES = 2**22  # numbers of a block of gradients
+
+
+@dataclass(frozen=True, eq=False)
+class Metric:
+    """A linear map of the inputs.
+
+    Attributes
+    ----------
+    map : array of shape (d, d), (d,) or None
+        A, or its diagonal; None leaves the inputs as they are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.kernels import Metric
+    >>> Metric(np.array([1.0, 0.0])).apply(np.array([[3.0, 4.0]]))
+    array([[3., 0.]])
+    >>> Metric().apply(np.ones((1, 2)))
+    array([[1., 1.]])
+    """
+
+    map: FloatArray | None = None
+
+    @classmethod
+    def of(cls, M: FloatArray) -> Metric:
+        """Return the map of a matrix M (d, d) or of its diagonal (d,), scaled to mean diagonal 1.
+
+        A matrix of zeros (nothing changes the output) leaves the inputs as they are.
+        """
+        diagonal = M if M.ndim == 1 else M.diagonal()
+        mean = float(diagonal.mean()) if len(diagonal) else 0.0
+        if not mean > 0.0 or not np.isfinite(mean):
+            return cls()
+        if M.ndim == 1:
+            return cls(np.sqrt(np.maximum(M / mean, 0.0)))
+        values, vectors = np.linalg.eigh(M / mean)
+        root = np.sqrt(np.maximum(values, 0.0))
+        return cls(np.asarray((vectors * root) @ vectors.T))
+
+    def apply(self, X: FloatArray) -> FloatArray:
+        """Return x A for every row of X (n, d)."""
+        if self.map is None:
+            return X
+        return np.asarray(X * self.map if self.map.ndim == 1 else X @ self.map)
+
+    def back(self, gradients: FloatArray) -> FloatArray:
+        """Return gradients with respect to x from those with respect to x A, shape (..., d)."""
+        if self.map is None:
+            return gradients
+        return np.asarray(gradients * self.map if self.map.ndim == 1 else gradients @ self.map.T)
+
+    def matrix(self, d: int) -> FloatArray:
+        """Return M = A A^T, shape (d, d)."""
+        if self.map is None:
+            return np.eye(d)
+        return np.diag(self.map**2) if self.map.ndim == 1 else np.asarray(self.map @ self.map.T)
+
+
+IDENTITY = Metric()
+"""The inputs as they are."""
+
+
+def mean_outer_product(
+    kernel: Kernel,
+    X: FloatArray,
+    Z: FloatArray,
+    coef: FloatArray,
+    *,
+    metric: Metric = IDENTITY,
+    shape: Shape = "full",
+    weight: FloatArray | None = None,
+    threads: int = 1,
+) -> FloatArray:
+    """Return the average outer product of the gradients of an expansion.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : array of shape (n, d)
+        Where gradients are taken, after ``metric``.
+    Z : array of shape (m, d)
+        Points of the expansion sum_j coef_j K(x, z_j), after ``metric``.
+    coef : array of shape (m, k)
+    metric : Metric, default=IDENTITY
+        The map that made X and Z of the inputs: gradients are with respect to the inputs.
+    shape : {"full", "diagonal"}, default="full"
+    weight : array of shape (n,), optional
+        Weights of the rows of X.
+    threads : int, default=1
+
+    Returns
+    -------
+    array of shape (d, d) or (d,)
+        Summed over the k outputs.
+
+    Notes
+    -----
+    2 n m k d operations for the gradients and n k d^2 for their products, in blocks of rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.kernels import Linear, mean_outer_product
+    >>> mean_outer_product(Linear(), np.zeros((3, 2)), np.eye(2), np.array([[2.0], [0.0]]))
+    array([[4., 0.],
+           [0., 0.]])
+    """
+    if shape not in ("full", "diagonal"):
+        raise InvalidInputError(f"metric={shape!r} is not known: choose 'full' or 'diagonal'.")
+    n, d = X.shape
+    k = coef.shape[1]
+    share = np.full(n, 1.0 / n) if weight is None else weight / weight.sum()
+    rows = int(np.clip(_ENTRIES // max(k * d, len(Z)), 1, 512))
+
+    def block(part: slice) -> FloatArray:
+        slopes = kernel.gradient(X[part], Z, coef) * np.sqrt(share[part])[:, None, None]
+        flat = metric.back(slopes).reshape(-1, d)
+        if shape == "diagonal":
+            return np.asarray(np.einsum("ij,ij->j", flat, flat))
+        return np.asarray(flat.T @ flat)
+
+    return np.asarray(np.sum(run_blocks(block, slices(n, rows), threads), axis=0))

@@ -1,0 +1,19 @@
+"""Exact models of parts of the rows: a tree of cuts with a dual model in every leaf."""
+
+from lssvm.parts.leaf import Leaf, Rows, Setting, fit_leaf
+from lssvm.parts.model import Cut, PartsJob, PartsModel, fit_many, fit_parts
+from lssvm.parts.tree import Tree, grow_tree
+
+__all__ = [
+    "Cut",
+    "Leaf",
+    "PartsJob",
+    "PartsModel",
+    "Rows",
+    "Setting",
+    "Tree",
+    "fit_leaf",
+    "fit_many",
+    "fit_parts",
+    "grow_tree",
+]

@@ -1,0 +1,355 @@
+"""Exact models in the parts of one or more trees, averaged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.errors import InvalidInputError
+from lssvm._core.threads import run_blocks, slices
+from lssvm.kernels.distances import Distance
+from lssvm.parts.leaf import Leaf, Rows, Setting, fit_leaf
+from lssvm.parts.tree import Tree, grow_tree
+
+_GROWN = 1.5  # a part this many times its size is split
+_LARGEST = 2  # equal rows that no cut separates: at most so many times the part size are used
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """A tree with the exact models of its parts.
+
+    Attributes
+    ----------
+    tree : Tree
+    leaves : tuple of Leaf
+    members : tuple of int arrays
+        Row numbers of the training data in every part; empty after an update.
+
+    Examples
+    --------
+    >>> from lssvm.parts import Cut
+    >>> [field for field in Cut.__dataclass_fields__]
+    ['tree', 'leaves', 'members']
+    """
+
+    tree: Tree
+    leaves: tuple[Leaf, ...]
+    members: tuple[IntArray, ...] = ()
+
+    def left_out(self, n: int) -> FloatArray:
+        """Return the leave-one-out outputs of the training rows, (n, k); NaN where unknown."""
+        out = np.full((n, self.leaves[0].fit.coef.shape[1]), np.nan)
+        for leaf, rows in zip(self.leaves, self.members, strict=True):
+            out[rows] = leaf.fit.left_out
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class PartsModel:
+    """Exact dual models in parts.
+
+    Attributes
+    ----------
+    distance : {"sqeuclidean", "euclidean", "cityblock"}
+    cuts : tuple of Cut
+        Outputs are their mean.
+    part_size : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.parts import Rows, Setting, fit_parts
+    >>> X = np.linspace(0, 6, 200)[:, None]
+    >>> rows = Rows(X, np.sin(X), np.ones(200))
+    >>> model = fit_parts(rows, "euclidean", Setting(100.0, 0.5), part_size=50)
+    >>> len(model.cuts[0].leaves), bool(np.abs(model.outputs(X) - np.sin(X)).max() < 0.1)
+    (4, True)
+    """
+
+    distance: Distance
+    cuts: tuple[Cut, ...]
+    part_size: int
+
+    def outputs(self, X: FloatArray, *, threads: int = 1) -> FloatArray:
+        """Return the outputs (n, k) for mapped rows X (n, d)."""
+        k = self.cuts[0].leaves[0].fit.coef.shape[1]
+        out = np.zeros((len(X), k))
+        for cut in self.cuts:
+            jobs = [
+                (leaf, rows[block])
+                for leaf, rows in zip(cut.leaves, cut.tree.members(X), strict=True)
+                for block in slices(len(rows), 1024)
+            ]
+
+            def work(job: tuple[Leaf, IntArray]) -> tuple[IntArray, FloatArray]:
+                leaf, rows = job
+                return rows, leaf.outputs(X[rows], self.distance)
+
+            for rows, values in run_blocks(work, jobs, threads):
+                out[rows] += values / len(self.cuts)
+        return out
+
+    def left_out(self, n: int) -> FloatArray:
+        """Return the leave-one-out outputs of the training rows, shape (n, k), trees averaged."""
+        return np.asarray(np.mean([cut.left_out(n) for cut in self.cuts], axis=0))
+
+    def local_error(self, X: FloatArray) -> FloatArray:
+        """Return the root mean squared leave-one-out error of the part of every row, shape (n,)."""
+        total = np.zeros(len(X))
+        for cut in self.cuts:
+            errors = np.array([leaf.error for leaf in cut.leaves])
+            total += errors[cut.tree.route(X)] / len(self.cuts)
+        return np.sqrt(total)
+
+    def learn(self, new: Rows, *, threads: int = 1) -> PartsModel:
+        """Return the model with more rows: parts that got some are solved again.
+
+        C, gamma and the tree stay; a part that grew past one and a half times its size is split.
+        """
+        cuts = tuple(self._with(cut, new, threads) for cut in self.cuts)
+        return replace(self, cuts=cuts)
+
+    def forget(self, gone: Rows, *, threads: int = 1) -> PartsModel:
+        """Return the model without some of its rows (found by inputs and targets)."""
+        cuts = tuple(self._without(cut, gone, threads) for cut in self.cuts)
+        return replace(self, cuts=cuts)
+
+    def _with(self, cut: Cut, new: Rows, threads: int) -> Cut:
+        tree, leaves = cut.tree, list(cut.leaves)
+        jobs = [(p, rows) for p, rows in enumerate(tree.members(new.X)) if len(rows)]
+
+        def work(job: tuple[int, IntArray]) -> Leaf:
+            p, rows = job
+            return leaves[p].solved_again(leaves[p].rows.joined(new.take(rows)), self.distance)
+
+        for (p, _), leaf in zip(jobs, run_blocks(work, jobs, threads), strict=True):
+            leaves[p] = leaf
+        for p in range(len(leaves)):
+            if len(leaves[p].rows.X) > _GROWN * self.part_size:
+                tree, leaves = self._split(tree, leaves, p, threads)
+        return Cut(tree, tuple(leaves))
+
+    def _split(
+        self, tree: Tree, leaves: list[Leaf], part: int, threads: int
+    ) -> tuple[Tree, list[Leaf]]:
+        """Replace a part by the parts of a tree of its own."""
+        rows, setting = leaves[part].rows, leaves[part].setting
+        below = grow_tree(rows.X, self.part_size)
+        if below.n_parts == 1:
+            return tree, leaves
+        shift, first = len(tree.thresholds), len(leaves)
+        # Its first part takes the number of the part it replaces, the others come at the end.
+        number = {0: part} | {p: first + p - 1 for p in range(1, below.n_parts)}
+        inner = np.where(below.children >= 0, below.children + shift, 0)
+        inner = np.where(
+            below.children >= 0, inner, -1 - np.vectorize(number.get)(-1 - below.children, 0)
+        )
+        children = np.where(tree.children == -1 - part, shift, tree.children)
+        new = [fit_leaf(rows.take(m), self.distance, setting) for m in below.members(rows.X)]
+        leaves = leaves.copy()
+        leaves[part] = new[0]
+        return Tree(
+            np.vstack([tree.directions.reshape(-1, rows.X.shape[1]), below.directions]),
+            np.concatenate([tree.thresholds, below.thresholds]),
+            np.vstack([children.reshape(-1, 2), inner]).astype(np.intp),
+            tree.n_parts + below.n_parts - 1,
+        ), leaves + new[1:]
+
+    def _without(self, cut: Cut, gone: Rows, threads: int) -> Cut:
+        leaves = list(cut.leaves)
+        jobs = [(p, rows) for p, rows in enumerate(cut.tree.members(gone.X)) if len(rows)]
+
+        def work(job: tuple[int, IntArray]) -> Leaf:
+            p, rows = job
+            return leaves[p].solved_again(
+                _remaining(leaves[p].rows, gone.take(rows)), self.distance
+            )
+
+        for (p, _), leaf in zip(jobs, run_blocks(work, jobs, threads), strict=True):
+            leaves[p] = leaf
+        return Cut(cut.tree, tuple(leaves))
+
+
+def _remaining(rows: Rows, gone: Rows) -> Rows:
+    """Return the rows that are left when the weight of each of ``gone`` is taken away."""
+
+    def keys(part: Rows) -> list[bytes]:
+        table = np.ascontiguousarray(np.column_stack([part.X, part.Y]) + 0.0)
+        return [row.tobytes() for row in table]
+
+    places: dict[bytes, list[int]] = {}
+    for i, key in enumerate(keys(rows)):
+        places.setdefault(key, []).append(i)
+    weight = rows.weight.copy()
+    for key, lost in zip(keys(gone), gone.weight, strict=True):
+        enough = [i for i in places.get(key, []) if weight[i] >= lost * (1.0 - 1e-9)]
+        if not enough:
+            raise InvalidInputError(
+                "A row that should be forgotten is not among the rows of the model: give rows with "
+                "the inputs, targets and weights that they were learned with."
+            )
+        weight[enough[0]] -= lost
+    kept = np.flatnonzero(weight > 1e-9 * rows.weight)
+    if not len(kept):
+        raise InvalidInputError(
+            "Forgetting these rows would leave a part without any row: keep at least one row of "
+            "every part, or fit anew."
+        )
+    return replace(rows, weight=weight).take(kept)
+
+
+def fit_parts(
+    rows: Rows,
+    distance: Distance,
+    start: Setting,
+    *,
+    part_size: int,
+    n_trees: int = 1,
+    tries: int = 1,
+    random: np.random.Generator | None = None,
+    stop: Callable[[], bool] = lambda: False,
+    threads: int = 1,
+) -> PartsModel:
+    """Fit exact models in parts, each with its own C and width.
+
+    Parameters
+    ----------
+    rows : Rows
+        Inputs mapped by the metric.
+    distance : {"sqeuclidean", "euclidean", "cityblock"}
+    start : Setting
+        Where the search of every part starts.
+    part_size : int
+        Up to as many rows there is one part: the exact model.
+    n_trees : int, default=1
+        More than one are cut differently and averaged (one where there is one part).
+    tries : int, default=1
+        Settings that a part tries, see `fit_leaf`.
+    random : Generator, optional
+        For the cuts of further trees.
+    stop : callable, optional
+        Asked during the search; True leaves the remaining parts at the start.
+    threads : int, default=1
+        Parts side by side with one BLAS thread each; one part keeps BLAS's own threads.
+
+    Returns
+    -------
+    PartsModel
+
+    Notes
+    -----
+    n L^2 / 3 multiplications and additions per try for parts of L rows, 2 L^2 numbers per thread.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.parts import Rows, Setting, fit_parts
+    >>> X = np.linspace(0, 6, 100)[:, None]
+    >>> model = fit_parts(Rows(X, np.sin(X), np.ones(100)), "euclidean", Setting(10.0, 0.5),
+    ...                   part_size=60, n_trees=2, random=np.random.default_rng(0))
+    >>> model.left_out(100).shape
+    (100, 1)
+    """
+    job = PartsJob(rows, distance, start, part_size, n_trees)
+    return fit_many([job], tries=tries, random=random, stop=stop, threads=threads)[0]
+
+
+@dataclass(frozen=True, eq=False)
+class PartsJob:
+    """What `fit_parts` is asked for, so that several can be computed side by side.
+
+    Attributes
+    ----------
+    rows : Rows
+    distance : {"sqeuclidean", "euclidean", "cityblock"}
+    start : Setting
+    part_size : int
+    n_trees : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.parts import PartsJob, Rows, Setting
+    >>> PartsJob(Rows(np.ones((2, 1)), np.ones((2, 1)), np.ones(2)), "euclidean",
+    ...          Setting(1.0, 1.0), 10).n_trees
+    1
+    """
+
+    rows: Rows
+    distance: Distance
+    start: Setting
+    part_size: int
+    n_trees: int = 1
+
+
+def fit_many(
+    jobs: Sequence[PartsJob],
+    *,
+    tries: int = 1,
+    random: np.random.Generator | None = None,
+    stop: Callable[[], bool] = lambda: False,
+    threads: int = 1,
+) -> list[PartsModel]:
+    """Fit several models in parts, all their parts side by side; see `fit_parts`.
+
+    Parameters
+    ----------
+    jobs : sequence of PartsJob
+    tries, random, stop, threads
+        As for `fit_parts`.
+
+    Returns
+    -------
+    list of PartsModel
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.parts import PartsJob, Rows, Setting, fit_many
+    >>> rows = Rows(np.arange(9.0)[:, None], np.ones((9, 1)), np.ones(9))
+    >>> len(fit_many([PartsJob(rows, "euclidean", Setting(1.0, 1.0), 5)] * 2))
+    2
+    """
+    random = np.random.default_rng(0) if random is None else random
+    planned: list[tuple[int, Tree, list[IntArray]]] = []
+    for number, job in enumerate(jobs):
+        for t in range(job.n_trees):
+            tree = grow_tree(job.rows.X, job.part_size, random=random if t else None)
+            members = tree.members(job.rows.X)
+            most = _LARGEST * job.part_size
+            planned.append((number, tree, [_limited(m, most, random) for m in members]))
+            if tree.n_parts == 1:
+                break
+    todo = [(number, part) for number, _, members in planned for part in members]
+
+    def work(item: tuple[int, IntArray]) -> Leaf:
+        job = jobs[item[0]]
+        return fit_leaf(
+            job.rows.take(item[1]),
+            job.distance,
+            job.start,
+            tries=tries,
+            stop=stop,
+            threads=threads if len(todo) == 1 else 1,
+        )
+
+    leaves = iter(run_blocks(work, todo, threads))
+    cuts: list[list[Cut]] = [[] for _ in jobs]
+    for number, tree, members in planned:
+        own = tuple(next(leaves) for _ in members)
+        cuts[number].append(Cut(tree, own, tuple(members)))
+    return [
+        PartsModel(job.distance, tuple(own), job.part_size)
+        for job, own in zip(jobs, cuts, strict=True)
+    ]
+
+
+def _limited(rows: IntArray, size: int, random: np.random.Generator) -> IntArray:
+    """Return some of the rows where no cut could make a part small enough."""
+    if len(rows) <= size:
+        return rows
+    return np.sort(random.choice(rows, size, replace=False))

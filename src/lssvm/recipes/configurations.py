@@ -1,0 +1,144 @@
+"""What the model for tables chooses among: inputs, kernels, metrics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from lssvm._core.arrays import FloatArray
+from lssvm._core.threads import run_blocks
+from lssvm.kernels import IDENTITY, RBF, Exponential, Kernel, Laplacian, Metric, mean_outer_product
+from lssvm.kernels.distances import Distance
+from lssvm.kernels.metric import Shape
+from lssvm.parts import Leaf, PartsModel
+
+Inputs: TypeAlias = Literal["standardised", "quantiles"]
+KernelName: TypeAlias = Literal["gaussian", "exponential", "laplacian"]
+
+INPUTS: tuple[Inputs, ...] = ("standardised", "quantiles")
+"""Numbers as they are, standardised; or their normal scores."""
+
+KERNELS: tuple[KernelName, ...] = ("gaussian", "exponential", "laplacian")
+"""All are exp(-gamma distance), each with a distance of its own."""
+
+DISTANCE: dict[KernelName, Distance] = {
+    "gaussian": "sqeuclidean",
+    "exponential": "euclidean",
+    "laplacian": "cityblock",
+}
+SHAPE: dict[KernelName, Shape] = {
+    "gaussian": "full",
+    "exponential": "full",
+    "laplacian": "diagonal",
+}
+MAKE: dict[KernelName, type[RBF] | type[Exponential] | type[Laplacian]] = {
+    "gaussian": RBF,
+    "exponential": Exponential,
+    "laplacian": Laplacian,
+}
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """Inputs and a kernel.
+
+    Attributes
+    ----------
+    inputs : {"standardised", "quantiles"}
+    kernel : {"gaussian", "exponential", "laplacian"}
+
+    Examples
+    --------
+    >>> from lssvm.recipes import Configuration
+    >>> str(Configuration("quantiles", "laplacian"))
+    'laplacian on quantiles'
+    """
+
+    inputs: Inputs
+    kernel: KernelName
+
+    def __str__(self) -> str:
+        return f"{self.kernel} on {self.inputs}"
+
+    @property
+    def distance(self) -> Distance:
+        """What the kernel is an exponential of."""
+        return DISTANCE[self.kernel]
+
+    @property
+    def shape(self) -> Shape:
+        """Whether its metric is full or diagonal."""
+        return SHAPE[self.kernel]
+
+    def make_kernel(self, gamma: float) -> Kernel:
+        """Return the kernel of a width."""
+        return MAKE[self.kernel](gamma)
+
+    def learn_metric(
+        self, model: PartsModel, metric: Metric, *, at_most: int, threads: int = 1
+    ) -> Metric:
+        """Return the metric of the gradients of a model at its own rows.
+
+        Parameters
+        ----------
+        model : PartsModel
+            Of this configuration, fitted to inputs mapped by ``metric``.
+        metric : Metric
+        at_most : int
+            Rows at which gradients are taken, spread over all parts.
+        threads : int, default=1
+
+        Returns
+        -------
+        Metric
+            Of the average over parts: local models show the directions that matter as well as one
+            large model does, at a fraction of its cost.
+        """
+        leaves = model.cuts[0].leaves
+        total = sum(len(leaf.rows.X) for leaf in leaves)
+        step = max(1, -(-total // at_most))
+
+        def work(leaf: Leaf) -> FloatArray:
+            Z, weight = leaf.rows.X, leaf.rows.weight
+            M = mean_outer_product(
+                self.make_kernel(leaf.setting.gamma),
+                Z[::step],
+                Z,
+                leaf.fit.coef,
+                metric=metric,
+                shape=self.shape,
+                weight=weight[::step],
+            )
+            return np.asarray(weight.sum() * M)
+
+        return Metric.of(np.asarray(np.sum(run_blocks(work, leaves, threads), axis=0)))
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """A fitted configuration of the stack.
+
+    Attributes
+    ----------
+    configuration : Configuration
+    metric : Metric
+    rounds : int
+        Rounds in which the metric was learned.
+    model : PartsModel
+    weight : float
+        In the stack.
+
+    Examples
+    --------
+    >>> from lssvm.recipes import Member
+    >>> list(Member.__dataclass_fields__)
+    ['configuration', 'model', 'metric', 'rounds', 'weight']
+    """
+
+    configuration: Configuration
+    model: PartsModel
+    metric: Metric = IDENTITY
+    rounds: int = 0
+    weight: float = 1.0

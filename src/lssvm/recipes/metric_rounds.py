@@ -1,0 +1,199 @@
+"""Rounds of a metric, judged on rows that made no gradient: in folds, or on other rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from lssvm._core.arrays import FloatArray, IntArray
+from lssvm.kernels import Metric, distances
+from lssvm.parts import PartsModel, Setting, fit_parts
+from lssvm.parts.leaf import weighted_error
+from lssvm.recipes.clock import Clock
+from lssvm.recipes.problem import Problem
+from lssvm.recipes.screening import Candidate, TableSettings, median_of
+
+N_FOLDS = 5
+"""Folds of small data, each with a metric of its own."""
+
+FEW = 1000
+"""Rows below which a metric has to be much better than none."""
+
+_GRADIENTS = 6000  # rows at which gradients are taken
+
+
+def learn_in_folds(
+    problem: Problem, candidate: Candidate, folds: IntArray, ask: TableSettings, clock: Clock
+) -> Candidate | None:
+    """Return the candidate with a metric, or None where folds with their own do not gain clearly.
+
+    Every fold's outputs come from a metric and a model that have not seen its rows.
+    """
+    begin = clock.now()
+    losses: list[FloatArray] = []  # of every round, by row
+    outputs: list[FloatArray] = []
+    state = [(candidate.metric, candidate.setting)] * N_FOLDS
+    for done in range(ask.rounds + 1):
+        held = np.empty(problem.Y.shape)
+        for v in range(N_FOLDS):
+            inside, outside = np.flatnonzero(folds == v), np.flatnonzero(folds != v)
+            metric, setting = state[v]
+            tries = 1 if not done else 3
+            model = one_round(problem, candidate, metric, setting, outside, tries)
+            new = problem.rows(candidate.configuration.inputs, metric, inside)
+            held[inside] = model.outputs(new.X)
+            if done < ask.rounds:
+                learned = candidate.configuration.learn_metric(model, metric, at_most=_GRADIENTS)
+                state[v] = learned, rescaled(problem, candidate, model, metric, learned, outside)
+        outputs.append(held)
+        losses.append(((problem.Y - held) ** 2).sum(axis=1) * problem.weight)
+        if done and losses[-1].mean() > 0.99 * losses[-2].mean():
+            break
+        if clock.over(0.6):
+            break
+    table = np.array(losses)
+    best = clearly_best(table)
+    if not best:
+        return None
+    crossed = np.empty(problem.Y.shape)
+    for v in range(N_FOLDS):
+        inside = folds == v
+        crossed[inside] = outputs[clearly_best(table[:, ~inside])][inside]
+    every = np.arange(problem.n, dtype=np.intp)
+    metric, setting = candidate.metric, candidate.setting
+    for done in range(best):
+        tries = 1 if not done else 3
+        model = one_round(problem, candidate, metric, setting, every, tries)
+        learned = candidate.configuration.learn_metric(model, metric, at_most=_GRADIENTS)
+        setting = rescaled(problem, candidate, model, metric, learned, every)
+        metric = learned
+    return replace(
+        candidate,
+        metric=metric,
+        setting=setting,
+        rounds=best,
+        error=float(losses[best].sum() / problem.weight.sum()),
+        judged=outputs[best],
+        crossed=crossed,
+        seconds=candidate.seconds + clock.now() - begin,
+        stage="metric",
+    )
+
+
+def clearly_best(losses: FloatArray) -> int:
+    """Return the round of the smallest loss, or 0 where its gain over no metric is not clear.
+
+    Parameters
+    ----------
+    losses : array of shape (rounds + 1, n)
+        Of every row after every round.
+    """
+    n = losses.shape[1]
+    best = int(np.argmin(losses.mean(axis=1)))
+    gain = losses[0] - losses[best]
+    wanted = (2.5 if n < FEW else 1.0) * gain.std() / np.sqrt(n)
+    least = 2.0 / np.sqrt(n) * losses[0].mean() if n < FEW else 0.0
+    return best if gain.mean() > max(wanted, least) else 0
+
+
+def learn_on_rows(
+    problem: Problem,
+    candidate: Candidate,
+    learn: IntArray,
+    judge: IntArray,
+    ask: TableSettings,
+    clock: Clock,
+) -> Candidate:
+    """Learn a metric on some rows in rounds; keep the round that is best for the others.
+
+    Begins at the round that the candidate has reached.
+    """
+    begin = clock.now()
+    configuration = candidate.configuration
+    best, error = candidate, np.inf
+    metric, setting = candidate.metric, candidate.setting
+    for rounds in range(candidate.rounds, ask.rounds + 1):
+        tries = 6 if candidate.stage == "screening" and not rounds else 3
+        model = one_round(
+            problem,
+            candidate,
+            metric,
+            setting,
+            learn,
+            tries,
+            ask.learned_part,
+            stop=lambda: clock.over(0.4),
+        )
+        new = problem.rows(configuration.inputs, metric, judge)
+        values = model.outputs(new.X)
+        now = weighted_error(new.Y, values, new.weight)
+        if now < error:
+            best = replace(
+                candidate,
+                setting=middle_setting(model),
+                error=now,
+                metric=metric,
+                rounds=rounds,
+                judged=values,
+                stage="metric",
+            )
+        cost = len(learn) * min(ask.learned_part, len(learn)) ** 2 * 2.0
+        took = (clock.now() - begin) / (rounds - candidate.rounds + 1)
+        clock.measured(cost, took / ask.threads)
+        last = now > 0.995 * error or rounds == ask.rounds
+        error = min(now, error)
+        if last or clock.over(0.5):
+            break
+        learned = configuration.learn_metric(model, metric, at_most=_GRADIENTS)
+        setting = rescaled(problem, candidate, model, metric, learned, learn)
+        metric = learned
+    return replace(best, seconds=candidate.seconds + clock.now() - begin)
+
+
+def one_round(
+    problem: Problem,
+    candidate: Candidate,
+    metric: Metric,
+    setting: Setting,
+    chosen: IntArray,
+    tries: int,
+    part_size: int | None = None,
+    stop: Callable[[], bool] = lambda: False,
+) -> PartsModel:
+    """Fit the models of some rows under a metric; without a part size one exact model."""
+    rows = problem.rows(candidate.configuration.inputs, metric, chosen)
+    size = len(chosen) if part_size is None else part_size
+    distance = candidate.configuration.distance
+    return fit_parts(rows, distance, setting, part_size=size, tries=tries, stop=stop)
+
+
+def rescaled(
+    problem: Problem,
+    candidate: Candidate,
+    model: PartsModel,
+    metric: Metric,
+    learned: Metric,
+    chosen: IntArray,
+) -> Setting:
+    """Return the mean setting of a model's parts for a new metric: the same relative width."""
+    some = chosen[:: max(1, len(chosen) // 300)]
+    kind = candidate.configuration.distance
+    medians = []
+    for m in (metric, learned):
+        X = problem.rows(candidate.configuration.inputs, m, some).X
+        medians.append(median_of(distances(X, X, kind)))
+    middle = middle_setting(model)
+    return Setting(middle.C, middle.gamma * medians[0] / medians[1])
+
+
+def middle_setting(model: PartsModel) -> Setting:
+    """Return the geometric mean of the settings of a model's parts."""
+    logs = [
+        [np.log(leaf.setting.C), np.log(leaf.setting.gamma)]
+        for cut in model.cuts
+        for leaf in cut.leaves
+    ]
+    C, gamma = np.exp(np.mean(logs, axis=0))
+    return Setting(float(C), float(gamma))

@@ -1,0 +1,305 @@
+r"""The exact dual model and its leave-one-out outputs, for one C or a path of them.
+
+With :math:`A = K + \operatorname{diag}(1 / (C s))` the model solves
+
+.. math::
+
+    \begin{bmatrix} 0 & 1^T \\ 1 & A \end{bmatrix}
+    \begin{bmatrix} b \\ \alpha \end{bmatrix} = \begin{bmatrix} 0 \\ y \end{bmatrix}
+
+([Suykens2002]_, eq. (3.5)). With :math:`\nu = A^{-1} 1` and
+:math:`P = A^{-1} - \nu \nu^T / 1^T \nu` one has :math:`\alpha = P y`, and leaving out the rows of a
+group G changes its residuals to :math:`P_{GG}^{-1} \alpha_G`; for one row
+:math:`\alpha_i / P_{ii}` ([Cawley2004]_). Neither needs a refit.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.errors import NotPositiveDefiniteError, NumericalWarning
+from lssvm._core.lapack import factorise_triangle, invert_triangle
+
+BlockOfInverse = Callable[[IntArray], FloatArray]
+
+_JITTER = (0.0, 1e-10, 1e-8, 1e-6)  # shares of the mean diagonal
+_NOTHING_LEFT = 1e-12  # P_ii this far below the inverse's own diagonal: no row remains
+
+
+@dataclass(frozen=True, eq=False)
+class ExactFit:
+    """An exact model with the outputs of its rows by models that had not seen them.
+
+    Attributes
+    ----------
+    coef : array of shape (n, k)
+        alpha.
+    intercept : array of shape (k,)
+    left_out : array of shape (n, k)
+        Output for every row of the model fitted without it (or without its group).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.solvers import solve_exact
+    >>> fit = solve_exact(np.eye(3), np.array([[1.0], [2.0], [3.0]]), np.ones(3))
+    >>> fit.intercept, fit.left_out.ravel()
+    (array([2.]), array([2.5, 2. , 1.5]))
+    """
+
+    coef: FloatArray
+    intercept: FloatArray
+    left_out: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Repeats:
+    """Which rows are left out together.
+
+    Attributes
+    ----------
+    members : tuple of int arrays
+        Row numbers of every group of two rows or more; other rows are left out one by one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.solvers import Repeats
+    >>> [group.tolist() for group in Repeats.of(np.array([3, 1, 3, 2])).members]
+    [[0, 2]]
+    """
+
+    members: tuple[IntArray, ...] = ()
+
+    @classmethod
+    def of(cls, labels: NDArray[np.generic]) -> Repeats:
+        """Return the groups of rows (n,) with the same label."""
+        if not len(labels):
+            return cls()
+        order = np.argsort(labels, kind="stable").astype(np.intp)
+        changes = np.flatnonzero(labels[order][1:] != labels[order][:-1]) + 1
+        groups = np.split(order, changes)
+        return cls(tuple(group for group in groups if len(group) > 1))
+
+    @classmethod
+    def among(cls, X: FloatArray) -> Repeats:
+        """Return the groups of equal rows of X (n, d), unless fewer than half of the rows differ.
+
+        Where most rows have a twin (a few categories) a repeat is an observation of its own, not a
+        copy, and is left out alone.
+        """
+        if not len(X):
+            return cls()
+        flat = np.ascontiguousarray(X + 0.0)  # -0 is 0
+        keys = flat.view(np.dtype((np.void, flat.dtype.itemsize * flat.shape[1]))).ravel()
+        different, place = np.unique(keys, return_inverse=True)
+        if 2 * len(different) < len(X):
+            return cls()
+        return cls.of(place.ravel())
+
+
+ALONE = Repeats()
+"""Every row is left out alone."""
+
+
+def solve_exact(
+    K: FloatArray, Y: FloatArray, noise: FloatArray, repeats: Repeats = ALONE
+) -> ExactFit:
+    """Solve the dual system by one Cholesky factorisation, with leave-one-out outputs.
+
+    Parameters
+    ----------
+    K : array of shape (n, n), contiguous
+        The kernel matrix; overwritten.
+    Y : array of shape (n, k)
+    noise : array of shape (n,)
+        1 / (C s_i), larger than 0.
+    repeats : Repeats, default=ALONE
+
+    Returns
+    -------
+    ExactFit
+
+    Notes
+    -----
+    n^3 / 3 multiplications and additions in all: half for the factor, half for its inverse, whose
+    columns hold the diagonal of the inverse; plus n^2 k. No memory beyond ``K``. A matrix that is
+    not positive definite to working precision gets a scaled jitter and a warning.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.solvers import solve_exact
+    >>> solve_exact(np.eye(2), np.array([[1.0], [-1.0]]), np.ones(2)).coef.ravel()
+    array([ 0.5, -0.5])
+    """
+    n = len(K)
+    A = K.T if K.flags.c_contiguous else K  # columns contiguous; K is symmetric
+    diagonal = A.diagonal() + noise
+    # The factor takes the lower triangle; the upper one keeps K for another attempt.
+    for share in _JITTER:
+        if share:
+            A[np.tril_indices(n, -1)] = A.T[np.tril_indices(n, -1)]
+        A.flat[:: n + 1] = diagonal + share * diagonal.mean()
+        if factorise_triangle(A, lower=True):
+            break
+    else:
+        raise NotPositiveDefiniteError(
+            f"The kernel matrix of {n} rows plus 1/C is not positive definite: use a smaller C, or "
+            "a kernel that is positive definite."
+        )
+    if share:
+        warnings.warn(
+            f"The kernel matrix plus 1/C was not positive definite to working precision; {share:g} "
+            "of its diagonal was added. A smaller C avoids it.",
+            NumericalWarning,
+            stacklevel=2,
+        )
+    invert_triangle(A, lower=True)
+    return _from_inverse_factor(A, Y, repeats)
+
+
+def _from_inverse_factor(L: FloatArray, Y: FloatArray, repeats: Repeats) -> ExactFit:
+    """Finish from the inverse of the lower factor (its upper triangle is not read)."""
+    n = len(L)
+    right = np.column_stack([np.ones(n), Y])
+    half = _times_lower(L, right)
+    eta = _times_lower_transposed(L, half)
+    nu, eta = eta[:, 0], eta[:, 1:]
+    total = float(nu.sum())
+    intercept = eta.sum(axis=0) / total
+    coef = eta - nu[:, None] * intercept
+    whole = _squared_columns(L)
+
+    def block(group: IntArray) -> FloatArray:
+        columns = L[:, group].copy()
+        columns[np.arange(n)[:, None] < group] = 0.0
+        return np.asarray(columns.T @ columns)
+
+    return ExactFit(coef, intercept, _left_out(Y, coef, nu, whole, block, repeats))
+
+
+def _left_out(
+    Y: FloatArray,
+    coef: FloatArray,
+    nu: FloatArray,
+    whole: FloatArray,
+    block: BlockOfInverse,
+    repeats: Repeats,
+) -> FloatArray:
+    """Return the outputs (n, k) of models without the row: y_G - P_GG^{-1} alpha_G.
+
+    Zero where nothing would be left to fit a model to.
+    """
+    total = float(nu.sum())
+    P = whole - nu * nu / total
+    left = P > _NOTHING_LEFT * whole
+    out = np.where(left[:, None], Y - coef / np.where(left, P, 1.0)[:, None], 0.0)
+    for group in repeats.members:
+        inside = block(group) - np.outer(nu[group], nu[group]) / total
+        out[group] = Y[group] - np.linalg.lstsq(inside, coef[group], rcond=1e-12)[0]
+        if len(group) == len(Y):
+            out[group] = 0.0
+    return np.asarray(out)
+
+
+@dataclass(frozen=True, eq=False)
+class ExactPath:
+    r"""The eigendecomposition from which the exact model of every C follows in n^2 operations.
+
+    Attributes
+    ----------
+    values : array of shape (n,)
+        Eigenvalues of :math:`S^{1/2} K S^{1/2}`, not negative.
+    vectors : array of shape (n, n)
+    root : array of shape (n,)
+        Roots of the weights.
+    Y : array of shape (n, k)
+    repeats : Repeats
+
+    Notes
+    -----
+    About 9 n^3 operations once, where a factorisation with its inverse takes 2 n^3 / 3 for every
+    C, at a higher rate: it pays for small n or long paths.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.solvers import ExactPath, solve_exact
+    >>> K, Y = np.array([[1.0, 0.5], [0.5, 1.0]]), np.array([[1.0], [-1.0]])
+    >>> path = ExactPath.of(K, Y, np.ones(2))
+    >>> bool(np.allclose(path.at(10.0).coef, solve_exact(K, Y, np.full(2, 0.1)).coef))
+    True
+    """
+
+    values: FloatArray
+    vectors: FloatArray
+    root: FloatArray
+    Y: FloatArray
+    repeats: Repeats = ALONE
+
+    @classmethod
+    def of(
+        cls, K: FloatArray, Y: FloatArray, weight: FloatArray, repeats: Repeats = ALONE
+    ) -> ExactPath:
+        """Decompose the kernel matrix K (n, n) of rows with targets Y (n, k), weights (n,)."""
+        root = np.sqrt(weight)
+        values, vectors = np.linalg.eigh(root[:, None] * K * root)
+        return cls(np.maximum(values, 0.0), vectors, root, Y, repeats)
+
+    def at(self, C: float) -> ExactFit:
+        """Return the model of one C."""
+        shrunk = 1.0 / (self.values + 1.0 / C)
+        V, root = self.vectors, self.root
+        right = np.column_stack([root, root[:, None] * self.Y])
+        eta = root[:, None] * (V @ (shrunk[:, None] * (V.T @ right)))
+        nu, eta = eta[:, 0], eta[:, 1:]
+        intercept = eta.sum(axis=0) / float(nu.sum())
+        coef = eta - nu[:, None] * intercept
+        whole = root**2 * np.einsum("ij,ij,j->i", V, V, shrunk, optimize=True)
+
+        def block(group: IntArray) -> FloatArray:
+            inner = (V[group] * shrunk) @ V[group].T
+            return np.asarray(root[group][:, None] * inner * root[group])
+
+        return ExactFit(coef, intercept, _left_out(self.Y, coef, nu, whole, block, self.repeats))
+
+
+_PANEL = 256
+
+
+def _times_lower(L: FloatArray, B: FloatArray) -> FloatArray:
+    """Return tril(L) B without touching the upper triangle."""
+    out = np.empty_like(B)
+    for start in range(0, len(L), _PANEL):
+        stop = min(start + _PANEL, len(L))
+        out[start:stop] = L[start:stop, :start] @ B[:start]
+        out[start:stop] += np.tril(L[start:stop, start:stop]) @ B[start:stop]
+    return out
+
+
+def _times_lower_transposed(L: FloatArray, B: FloatArray) -> FloatArray:
+    """Return tril(L)^T B."""
+    out = np.empty_like(B)
+    for start in range(0, len(L), _PANEL):
+        stop = min(start + _PANEL, len(L))
+        out[start:stop] = L[stop:, start:stop].T @ B[stop:]
+        out[start:stop] += np.tril(L[start:stop, start:stop]).T @ B[start:stop]
+    return out
+
+
+def _squared_columns(L: FloatArray) -> FloatArray:
+    """Return the squared norms of the columns of tril(L): the diagonal of L^T L."""
+    out = np.empty(len(L))
+    for start in range(0, len(L), _PANEL):
+        stop = min(start + _PANEL, len(L))
+        below, corner = L[stop:, start:stop], np.tril(L[start:stop, start:stop])
+        out[start:stop] = np.einsum("ij,ij->j", below, below)
+        out[start:stop] += np.einsum("ij,ij->j", corner, corner)
+    return out

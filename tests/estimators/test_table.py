@@ -1,0 +1,190 @@
+"""The estimators for tables: frames as they come, scikit-learn's rules, honest scores, updates."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from lssvm._core.errors import InvalidInputError
+from lssvm.estimators.table_classifier import LSSVMClassifier
+from lssvm.estimators.table_regressor import LSSVMRegressor
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(160, 3))
+y = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=160)
+labels = np.array(["low", "middle", "high"])[np.digitize(y, [-0.4, 0.4])]
+new = rng.normal(size=(300, 3))
+
+
+@parametrize_with_checks([LSSVMClassifier("fast", n_jobs=1), LSSVMRegressor("fast", n_jobs=1)])
+def test_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def regressor():
+    return LSSVMRegressor(n_jobs=1).fit(X, y)
+
+
+@pytest.fixture(scope="module")
+def classifier():
+    return LSSVMClassifier(n_jobs=1).fit(X, labels)
+
+
+class TestRegressor:
+    def test_predictions_and_score(self, regressor):
+        truth = np.sin(2 * new[:, 0])
+        r2 = 1 - np.mean((regressor.predict(new) - truth) ** 2) / truth.var()
+        assert r2 > 0.9 and abs(regressor.best_score_ - r2) < 0.08
+
+    def test_what_it_says(self, regressor):
+        assert regressor.feature_importances_.argmax() == 0
+        assert regressor.feature_importances_.sum() == pytest.approx(1.0)
+        table = regressor.configurations_
+        assert len(table["kernel"]) >= 6 and sum(w > 0 for w in table["weight"]) >= 1
+        assert "out-of-sample error" in regressor.summary_
+        assert regressor.metric_.shape == (3, 3)
+
+    def test_intervals_cover(self, regressor):
+        observed = np.sin(2 * new[:, 0]) + 0.1 * rng.normal(size=300)
+        low, high = regressor.predict_interval(new, 0.9).T
+        assert 0.82 < np.mean((low <= observed) & (observed <= high)) < 0.97
+        with pytest.raises(InvalidInputError, match="coverage"):
+            regressor.predict_interval(new, 1.5)
+
+    def test_intervals_of_one_part_have_one_width(self):
+        A = rng.uniform(-1, 1, (900, 1))
+        t = np.where(A[:, 0] > 0, 1.0, 0.1) * rng.normal(size=900)
+        model = LSSVMRegressor("fast", part_size=300, metric=None, n_jobs=1).fit(A, t)
+        widths = np.ptp(model.predict_interval(np.array([[-0.9], [0.9]])), axis=1)
+        assert widths[0] == pytest.approx(widths[1])
+
+    def test_several_targets(self):
+        model = LSSVMRegressor("fast", n_jobs=1).fit(X, np.column_stack([y, 5 + 3 * y]))
+        out = model.predict(new)
+        assert out.shape == (300, 2)
+        np.testing.assert_allclose(out[:, 1], 5 + 3 * out[:, 0], atol=0.2)
+        assert model.predict_interval(new[:4]).shape == (4, 2, 2)
+
+    def test_shift_and_scale_of_the_target(self):
+        a = LSSVMRegressor("fast", n_jobs=1).fit(X, y).predict(new)
+        b = LSSVMRegressor("fast", n_jobs=1).fit(X, 1e6 * y + 1e7).predict(new)
+        np.testing.assert_allclose((b - 1e7) / 1e6, a, atol=1e-6)
+
+    def test_scoring(self):
+        score = LSSVMRegressor("fast", scoring="neg_mean_absolute_error", n_jobs=1).fit(X, y)
+        assert -0.3 < score.best_score_ < 0
+
+
+class TestClassifier:
+    def test_predictions_and_score(self, classifier):
+        truth = np.array(["low", "middle", "high"])[
+            np.digitize(np.sin(2 * new[:, 0]) + 0.1 * rng.normal(size=300), [-0.4, 0.4])
+        ]
+        accuracy = np.mean(classifier.predict(new) == truth)
+        assert accuracy > 0.75 and abs(accuracy - classifier.best_score_) < 0.12
+
+    def test_probabilities(self, classifier):
+        p = classifier.predict_proba(new)
+        np.testing.assert_allclose(p.sum(axis=1), 1.0)
+        np.testing.assert_array_equal(
+            classifier.classes_[p.argmax(axis=1)], classifier.predict(new)
+        )
+        sets = classifier.predict_set(new, 0.95)
+        assert sets.shape == p.shape and sets.any(axis=1).all()
+        assert classifier.decision_function(new).shape == (300, 3)
+
+    def test_class_weight(self):
+        rare = np.where(X[:, 0] + 0.8 * rng.normal(size=160) > 1.2, "rare", "common")
+        plain = LSSVMClassifier("fast", n_jobs=1).fit(X, rare)
+        heavy = LSSVMClassifier("fast", class_weight={"rare": 8.0}, n_jobs=1).fit(X, rare)
+        given = LSSVMClassifier("fast", n_jobs=1).fit(
+            X, rare, sample_weight=np.where(rare == "rare", 8.0, 1.0)
+        )
+        assert np.mean(heavy.predict(new) == "rare") > np.mean(plain.predict(new) == "rare")
+        np.testing.assert_allclose(heavy.decision_function(new), given.decision_function(new))
+
+    def test_scoring_by_probabilities(self):
+        two = np.where(y > 0, "yes", "no")
+        model = LSSVMClassifier("fast", scoring="roc_auc", n_jobs=1).fit(X, two)
+        assert 0.9 < model.best_score_ <= 1.0
+        loss = LSSVMClassifier("fast", scoring="neg_log_loss", n_jobs=1).fit(X, two)
+        assert -0.7 < loss.best_score_ < 0
+
+    def test_one_class_is_refused(self):
+        with pytest.raises(InvalidInputError, match="at least two classes"):
+            LSSVMClassifier("fast").fit(X, ["a"] * 160)
+
+
+def test_frames_as_they_come():
+    pandas = pytest.importorskip("pandas")
+    n = 240
+    town = rng.choice(["Delft", "Gent", "Leuven"], n)
+    size = rng.normal(size=n)
+    frame = pandas.DataFrame(
+        {
+            "town": town,
+            "size": np.where(rng.uniform(size=n) < 0.1, np.nan, size),
+            "when": pandas.Timestamp("2020-01-01") + pandas.to_timedelta(np.arange(n), unit="D"),
+            "open": rng.uniform(size=n) > 0.5,
+            "same": 1,
+        }
+    )
+    t = np.where(town == "Gent", 2.0, 0.0) + size
+    model = LSSVMRegressor("fast", n_jobs=1).fit(frame, t)
+    assert model.best_score_ > 0.8
+    assert set(model.feature_names_in_) == set(frame.columns)
+    assert set(np.argsort(model.feature_importances_)[-2:]) == {0, 1}
+    shuffled = frame[["open", "same", "size", "when", "town"]]
+    np.testing.assert_allclose(model.predict(shuffled), model.predict(frame))
+    with pytest.raises(ValueError, match="town"):
+        model.predict(frame.drop(columns="town"))
+
+
+def test_groups_are_left_out_together():
+    """Copies with a little noise leak unless they are said to belong together."""
+    base = np.repeat(rng.normal(size=(60, 3)), 4, axis=0)
+    A = base + 1e-3 * rng.normal(size=base.shape)
+    t = np.repeat(rng.normal(size=60), 4)
+    leaking = LSSVMRegressor("fast", n_jobs=1).fit(A, t)
+    honest = LSSVMRegressor("fast", n_jobs=1).fit(A, t, groups=np.repeat(np.arange(60), 4))
+    assert leaking.best_score_ > 0.8 and honest.best_score_ < 0.2
+
+
+def test_updates():
+    model = LSSVMRegressor("fast", n_jobs=1).fit(X[:140], y[:140])
+    before = model.predict(new)
+    model.partial_fit(X[140:], y[140:])
+    assert np.abs(model.predict(new) - before).max() > 1e-6
+    model.forget(X[140:], y[140:])
+    np.testing.assert_allclose(model.predict(new), before, atol=1e-7)
+    with pytest.raises(InvalidInputError, match="not among"):
+        model.forget(X[140:], y[140:])
+    classes = LSSVMClassifier("fast", n_jobs=1).fit(X[:140], labels[:140])
+    classes.partial_fit(X[140:], labels[140:]).forget(X[:3], labels[:3])
+    with pytest.raises(InvalidInputError, match="not met"):
+        classes.partial_fit(X[:1], ["strange"])
+
+
+def test_parameters_are_checked():
+    for wrong in (
+        {"preset": "slow"},
+        {"inputs": "ranks"},
+        {"kernel": []},
+        {"metric": "round"},
+        {"part_size": 0},
+        {"time_limit": -1},
+    ):
+        with pytest.raises(InvalidInputError, match=next(iter(wrong))):
+            LSSVMRegressor(**{"preset": "fast", **wrong}).fit(X, y)
+
+
+def test_chosen_ingredients_and_clone():
+    model = LSSVMRegressor("fast", inputs="standardised", kernel="gaussian", metric=None, n_jobs=1)
+    model = clone(model).fit(X, y)
+    assert set(model.configurations_["kernel"]) == {"gaussian"}
+    assert set(model.configurations_["inputs"]) == {"standardised"}
+    assert list(model.preparations_) == ["standardised"]
+    np.testing.assert_array_equal(model.metric_, np.eye(3))
+    assert cross_val_score(model, X, y, cv=3).mean() > 0.7

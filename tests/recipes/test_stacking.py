@@ -1,0 +1,53 @@
+"""Weights of a stack against brute force, and outputs that have not seen a row's target."""
+
+import numpy as np
+from scipy.optimize import nnls
+
+from lssvm.recipes import combine, cross_stack, stack_weights
+
+rng = np.random.default_rng(0)
+Y = rng.normal(size=(80, 2))
+F = [Y + 0.5 * rng.normal(size=Y.shape), 0.5 * Y + rng.normal(size=Y.shape), -Y]
+
+
+def test_weights_are_non_negative_least_squares():
+    weight = rng.uniform(0.5, 2, 80)
+    root = np.sqrt(np.repeat(weight, 2))
+    A = np.column_stack([root * G.ravel() for G in F])
+    expected = nnls(A, root * Y.ravel())[0]
+    np.testing.assert_allclose(stack_weights(F, Y, weight), expected, atol=2e-3)
+    assert stack_weights(F, Y, weight)[2] == 0.0
+
+
+def test_rows_without_output_are_left_out():
+    G = [f.copy() for f in F]
+    G[1][:40] = np.nan
+    expected = stack_weights([f[40:] for f in F], Y[40:])
+    np.testing.assert_allclose(stack_weights(G, Y), expected, atol=1e-12)
+
+
+def test_equal_models_share():
+    w = stack_weights([F[0], F[0].copy()], Y)
+    assert w[0] > 0.1 and abs(w[0] - w[1]) < 1e-6
+    np.testing.assert_array_equal(
+        stack_weights([np.zeros((5, 1))] * 2, np.ones((5, 1))), [0.5, 0.5]
+    )
+
+
+def test_plain_models_are_a_safe_half():
+    plain = np.array([False, True, True])
+    safe = np.r_[0.0, stack_weights(F[1:], Y)]
+    expected = (safe + stack_weights(F, Y)) / 2
+    np.testing.assert_allclose(stack_weights(F, Y, None, plain), expected)
+
+
+def test_crossed_weights_have_not_seen_the_fold():
+    folds = np.arange(80) % 4
+    before = cross_stack(F, Y, None, folds)
+    changed = Y.copy()
+    changed[folds == 1] += 100.0
+    after = cross_stack(F, changed, None, folds)
+    np.testing.assert_array_equal(after[folds == 1], before[folds == 1])
+    assert np.abs(after[folds == 2] - before[folds == 2]).max() > 1e-3
+    weights = stack_weights([f[folds != 1] for f in F], Y[folds != 1])
+    np.testing.assert_allclose(before[folds == 1], combine(F, weights)[folds == 1])

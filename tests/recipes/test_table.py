@@ -1,0 +1,155 @@
+"""The recipe of the model for tables: honest, reproducible, within its limits."""
+
+import numpy as np
+import pytest
+
+from lssvm.kernels import IDENTITY
+from lssvm.parts import Rows, fit_leaf
+from lssvm.recipes import Configuration, Problem, TableSettings, fit_table
+from lssvm.recipes.clock import Clock
+from lssvm.recipes.problem import deal, sample_rows
+from lssvm.recipes.table import choose_part_size
+
+
+def quiet(event):
+    return None
+
+
+def problem(n, seed=0, d=4, noise=0.1, classes=False):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    f = np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] ** 2
+    if classes:
+        labels = (f + noise * rng.normal(size=n) > 0.3).astype(int)
+        return Problem(both(X), np.where(labels > 0, 1.0, -1.0)[:, None], np.ones(n), None, labels)
+    y = f + noise * rng.normal(size=n)
+    return Problem(both(X), ((y - y.mean()) / y.std())[:, None], np.ones(n))
+
+
+def both(X):
+    return {"standardised": X, "quantiles": np.tanh(X)}
+
+
+SMALL = TableSettings.preset("balanced", screened=120)
+LARGE = TableSettings.preset(
+    "balanced",
+    screened=150,
+    learned_on=600,
+    learned_part=200,
+    judged_on=300,
+    part_size=300,
+    rounds=2,
+)
+
+
+def relative_error(fit, p, new):
+    return np.mean((fit.outputs(new.inputs) - new.Y) ** 2) / new.Y.var()
+
+
+def test_small_data_are_learned_and_judged_honestly():
+    train, test = problem(220), problem(400, seed=0)
+    rng = np.random.default_rng(9)
+    X = rng.normal(size=(500, 4))
+    fit = fit_table(train, SMALL, Clock(), quiet)
+    f = np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] ** 2
+    shown = fit.outputs(both(X))[:, 0]
+    assert np.corrcoef(shown, f)[0, 1] > 0.95
+    held = np.mean((fit.held_out - train.Y) ** 2)
+    assert 0.005 < held < 0.3
+    assert len(fit.trials) >= 6 and test.n == 400
+
+
+def test_large_data_go_into_parts():
+    train = problem(2600, classes=True)
+    fit = fit_table(train, LARGE, Clock(), quiet)
+    assert fit.part_size == 300
+    for member in fit.members:
+        assert len(member.model.cuts[0].leaves) >= 9
+    known = np.isfinite(fit.held_out).all(axis=1)
+    assert 300 <= known.sum() <= 2600
+    wrong = np.mean(np.sign(fit.held_out[known]) != train.Y[known])
+    assert wrong < 0.12
+    fresh = problem(1000, seed=5, classes=True)
+    error = np.mean(np.sign(fit.outputs(fresh.inputs)) != fresh.Y)
+    assert abs(error - wrong) < 0.05
+
+
+def test_noise_is_reported_as_noise():
+    """No row's own target reaches its held-out output: on noise the score is that of the mean."""
+    ratios = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        y = rng.normal(size=(120, 1))
+        p = Problem(both(rng.normal(size=(120, 3))), y, np.ones(120))
+        fit = fit_table(p, SMALL, Clock(), quiet)
+        ratios.append(np.mean((fit.held_out - y) ** 2) / y.var())
+    assert np.mean(ratios) > 0.95 and max(ratios) < 1.3
+
+
+def test_every_ingredient_off_is_the_exact_model():
+    train = problem(150)
+    ask = TableSettings.preset(
+        "balanced", configurations=(Configuration("standardised", "gaussian"),), rounds=0
+    )
+    fit = fit_table(train, ask, Clock(), quiet)
+    (member,) = fit.members
+    assert member.metric is IDENTITY
+    rows = Rows(train.inputs["standardised"], train.Y, train.weight)
+    setting = member.model.cuts[0].leaves[0].setting
+    exact = fit_leaf(rows, "sqeuclidean", setting).outputs(rows.X, "sqeuclidean")
+    np.testing.assert_allclose(fit.outputs(train.inputs), member.weight * exact, atol=1e-10)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_same_seed_same_model(threads):
+    train = problem(2600)
+    ask = TableSettings(**{**LARGE.__dict__, "threads": threads, "rounds": 1})
+    a, b = (fit_table(train, ask, Clock(), quiet).outputs(train.inputs) for _ in range(2))
+    np.testing.assert_array_equal(a, b)
+
+
+def test_a_time_limit_leaves_a_usable_model():
+    train = problem(2600)
+    said = []
+    fit = fit_table(train, LARGE, Clock(1e-3), said.append)
+    assert len(fit.members) == 1 and np.isfinite(fit.outputs(train.inputs)).all()
+    assert said[-1]["stage"] == "done"
+    small = fit_table(problem(120), SMALL, Clock(1e-3), quiet)
+    assert len(small.members) == 1 and small.members[0].rounds == 0
+
+
+def test_part_size_follows_costs_and_limits():
+    train = problem(2600)
+    sizes = [
+        choose_part_size(train, 3, TableSettings(operations=o, largest=4000), Clock())
+        for o in (1e9, 1e11, 1e12, 1e15)
+    ]
+    assert sizes == sorted(sizes) and sizes[0] == 500 and sizes[-1] == 4000
+    assert choose_part_size(train, 3, TableSettings(part_size=77), Clock()) == 77
+
+
+def test_samples_and_folds_keep_classes_and_groups():
+    labels = np.r_[np.zeros(900), np.ones(100)].astype(int)
+    rng = np.random.default_rng(0)
+    groups = rng.integers(0, 500, 1000)
+    p = Problem(both(rng.normal(size=(1000, 2))), np.ones((1000, 1)), np.ones(1000), groups, labels)
+    chosen = sample_rows(p, 200, rng)
+    assert len(set(chosen)) == 200 and labels[chosen].sum() in (19, 20, 21)
+    folds = deal(p, 5, rng)
+    for g in np.unique(groups):
+        assert len(set(folds[groups == g])) == 1
+
+
+def test_merged_rows_are_weights():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 2)), rng.normal(size=(30, 1))
+    again = np.repeat(np.arange(30), rng.integers(1, 5, 30))
+    again = again[rng.permutation(len(again))]
+    merged = Problem(both(X[again]), y[again], np.ones(len(again))).merged()
+    other = Problem(both(X), y, np.bincount(again).astype(float)).merged()
+    for name in ("standardised", "quantiles"):
+        np.testing.assert_array_equal(merged.inputs[name], other.inputs[name])
+    np.testing.assert_array_equal(merged.weight, other.weight)
+    np.testing.assert_array_equal(merged.Y, other.Y)
+    few = Problem(both(np.zeros((10, 1))), np.arange(10.0)[:, None] % 2, np.ones(10)).merged()
+    assert few.n == 10  # repeats with different targets are observations

@@ -1,0 +1,109 @@
+"""Exact models and their leave-one-out outputs against dense solves and refits."""
+
+import numpy as np
+import pytest
+from tests.oracles.local import dense_solution
+
+from lssvm._core.errors import NotPositiveDefiniteError
+from lssvm.solvers import ALONE, ExactPath, Repeats, solve_exact
+
+rng = np.random.default_rng(0)
+
+
+def problem(n=40, k=2):
+    X = rng.normal(size=(n, 3))
+    K = np.exp(-0.3 * np.sqrt(((X[:, None] - X) ** 2).sum(-1)))
+    return K, rng.normal(size=(n, k)), rng.uniform(0.3, 3.0, n)
+
+
+def refit_without(K, Y, noise, group):
+    keep = np.setdiff1d(np.arange(len(K)), group)
+    coef, intercept = dense_solution(K[np.ix_(keep, keep)], Y[keep], noise[keep])
+    return K[np.ix_(group, keep)] @ coef + intercept
+
+
+@pytest.mark.parametrize("n", [2, 5, 40, 300])
+def test_solution(n):
+    K, Y, weight = problem(n)
+    noise = 1 / (7.0 * weight)
+    coef, intercept = dense_solution(K, Y, noise)
+    for fit in (solve_exact(K.copy(), Y, noise), ExactPath.of(K, Y, weight).at(7.0)):
+        np.testing.assert_allclose(fit.coef, coef, atol=1e-10)
+        np.testing.assert_allclose(fit.intercept, intercept, atol=1e-10)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_left_out_rows(order):
+    K, Y, weight = problem()
+    noise = 1 / (50.0 * weight)
+    expected = np.vstack([refit_without(K, Y, noise, np.array([i])) for i in range(len(K))])
+    fit = solve_exact(np.array(K, order=order), Y, noise)
+    np.testing.assert_allclose(fit.left_out, expected, atol=1e-9)
+    np.testing.assert_allclose(ExactPath.of(K, Y, weight).at(50.0).left_out, expected, atol=1e-9)
+
+
+def test_left_out_groups():
+    K, Y, weight = problem()
+    labels = np.r_[np.zeros(3), np.ones(4), np.arange(2, 35)][rng.permutation(40)]
+    repeats = Repeats.of(labels)
+    assert sorted(len(group) for group in repeats.members) == [3, 4]
+    noise = 1 / (5.0 * weight)
+    expected = np.empty_like(Y)
+    for label in np.unique(labels):
+        group = np.flatnonzero(labels == label)
+        expected[group] = refit_without(K, Y, noise, group)
+    np.testing.assert_allclose(
+        solve_exact(K.copy(), Y, noise, repeats).left_out, expected, atol=1e-9
+    )
+    path = ExactPath.of(K, Y, weight, repeats)
+    np.testing.assert_allclose(path.at(5.0).left_out, expected, atol=1e-9)
+
+
+def test_equal_rows_do_not_leak():
+    """The output of a row whose copy stays in the model knows its target; together they do not."""
+    X = np.repeat(rng.normal(size=(30, 2)), 2, axis=0)[:45]
+    X = np.vstack([X, rng.normal(size=(30, 2))])
+    y = np.repeat(rng.normal(size=30), 2)[:45]
+    y = np.r_[y, rng.normal(size=30)][:, None]
+    K = np.exp(-((X[:, None] - X) ** 2).sum(-1) * 5)
+    leaking = solve_exact(K.copy(), y, np.full(75, 1e-3)).left_out
+    honest = solve_exact(K.copy(), y, np.full(75, 1e-3), Repeats.among(X)).left_out
+    twins = slice(0, 44)
+    assert np.mean((leaking[twins] - y[twins]) ** 2) < 0.1
+    assert np.mean((honest[twins] - y[twins]) ** 2) > 0.5
+
+
+def test_equal_rows_are_observations_where_most_have_a_twin():
+    X = rng.integers(0, 2, (50, 2)).astype(float)
+    assert Repeats.among(X) is not ALONE and Repeats.among(X).members == ()
+    assert len(Repeats.among(np.vstack([rng.normal(size=(9, 2)), np.zeros((2, 2))])).members) == 1
+    minus = np.array([[0.0], [-0.0], [1.0], [2.0]])
+    assert [group.tolist() for group in Repeats.among(minus).members] == [[0, 1]]
+
+
+def test_weights_are_repeats():
+    """A weight of two is the row twice, left out together."""
+    K, Y, _ = problem(12, 1)
+    twice = np.r_[np.arange(12), [3, 3, 7]]
+    weight = np.ones(12)
+    weight[3], weight[7] = 3, 2
+    weighted = solve_exact(K.copy(), Y, 1 / (4.0 * weight))
+    repeated = solve_exact(
+        K[np.ix_(twice, twice)].copy(), Y[twice], np.full(15, 0.25), Repeats.of(twice)
+    )
+    np.testing.assert_allclose(repeated.left_out[:12], weighted.left_out, atol=1e-9)
+    np.testing.assert_allclose(repeated.intercept, weighted.intercept, atol=1e-10)
+
+
+def test_one_row_and_constant_targets():
+    fit = solve_exact(np.ones((1, 1)), np.array([[3.0]]), np.ones(1))
+    assert fit.intercept[0] == pytest.approx(3.0) and fit.left_out[0, 0] == 0.0
+    K, _, _ = problem(20)
+    constant = solve_exact(K, np.full((20, 1), -1.0), np.ones(20))
+    np.testing.assert_allclose(constant.left_out, -1.0)
+    np.testing.assert_allclose(constant.coef, 0.0, atol=1e-12)
+
+
+def test_indefinite():
+    with pytest.raises(NotPositiveDefiniteError, match="smaller C"):
+        solve_exact(np.array([[1.0, 5.0], [5.0, 1.0]]), np.ones((2, 1)), np.full(2, 1e-3))
