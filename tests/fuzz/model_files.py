@@ -22,7 +22,8 @@ from typing import Any
 
 import numpy as np
 from safetensors.numpy import save as to_bytes
-from tests.io.cases import CASES, fitted, new_rows
+from tests.io.cases import CASES, fitted
+from tests.io.test_round_trip import answers, updated
 
 from lssvm import ModelFileError, load, save
 from lssvm._core.errors import LSSVMError
@@ -238,17 +239,14 @@ def tries(path: str, data: bytes) -> Any:
         json.dumps(read_header(path))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # numbers that were changed overflow
-        try:
-            if hasattr(model, "forecast"):
-                model.forecast(2)
-            else:
-                model.predict(new_rows(model))
-                if hasattr(model, "predict_proba"):
-                    model.predict_proba(new_rows(model))
-                elif hasattr(model, "predict_interval"):
-                    model.predict_interval(new_rows(model))
-        except (LSSVMError, np.linalg.LinAlgError):
-            pass  # a model of other numbers, such as a gram that is not positive definite
+        calls = [lambda: model.forecast(2) if hasattr(model, "forecast") else answers(model)]
+        if hasattr(model, "partial_fit"):
+            calls += [lambda: updated(model, 1), lambda: updated(model, -1)]
+        if hasattr(model, "truncate"):
+            calls.append(lambda: model.truncate(3))
+        for call in calls:  # models of other numbers: a gram may not be positive definite
+            with suppress(LSSVMError, np.linalg.LinAlgError):
+                call()
     return model
 
 

@@ -103,6 +103,9 @@ CLASSIFIERS: dict[str, Callable[[], Any]] = {
     "fixed sd": lambda: FixedSizeLSSVC(20, cv=3, search=FAST, reduction="sd").fit(X, TWO),
     "fixed sv-l0": lambda: FixedSizeLSSVC(20, cv=3, search=FAST, reduction="sv-l0").fit(X, TWO),
     "fixed pcg": lambda: FixedSizeLSSVC(12, cv=3, search=FAST, solver="pcg").fit(X, THREE),
+    "fixed exponential": lambda: FixedSizeLSSVC(12, C=5.0, gamma=0.3, kernel="exponential").fit(
+        X, TWO
+    ),
     "fixed linear": lambda: FixedSizeLSSVC(kernel="linear", C=1.0).fit(X, TWO),
     "fixed scanned": lambda: FixedSizeLSSVC(12, cv=PositionFolds(3), gamma=0.2).fit(_scan(THREE)),
     "greedy": lambda: GreedyLSSVC(C=10.0).fit(X, TWO),

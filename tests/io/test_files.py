@@ -16,7 +16,7 @@ from tests.io import cases
 from tests.io.cases import fitted
 
 import lssvm
-from lssvm import LSSVC, LSSVR, NARX, FixedSizeLSSVC, GreedyLSSVR, load, save
+from lssvm import LSSVC, LSSVR, NARX, FixedSizeLSSVC, GreedyLSSVR, LSSVMRegressor, load, save
 from lssvm._core.errors import InvalidInputError
 from lssvm.io import read_header
 from lssvm.io.container import read_container
@@ -126,6 +126,8 @@ def test_a_regressor_of_another_library_cannot_be_stored(tmp_path):
 
     with pytest.raises(InvalidInputError, match=r"estimator=Ridge\(\) cannot be stored"):
         save(NARX(Ridge(), lags=3).fit(cases.SERIES), tmp_path / "m")
+    with pytest.raises(InvalidInputError, match="LSSVMRegressor cannot be saved"):
+        save(LSSVMRegressor(), tmp_path / "m")
     with pytest.raises(InvalidInputError, match="Ridge cannot be saved: give a fitted model of"):
         save(Ridge().fit(cases.X, cases.Y), tmp_path / "m")
 

@@ -28,6 +28,7 @@ KERNELS = [
     {"kernel": "linear"},
     {"kernel": "poly", "gamma": 0.3, "degree": 3, "coef0": 0.5},
     {"kernel": "poly", "gamma": 0.3, "degree": 1, "coef0": 0.0},
+    {"kernel": "exponential", "gamma": np.array([0.4, 1.0, 0.1])},
     {"kernel": "laplacian", "gamma": 0.4},
     {"kernel": "laplacian", "gamma": np.array([0.4, 1.0, 0.1])},
     {"kernel": Matern(nu=0.5), "gamma": 0.4},

@@ -28,7 +28,6 @@ from lssvm.tasks import Classes
 from lssvm.uncertainty import Probabilities, Residuals
 from lssvm.uncertainty.probabilities import by_problem
 
-_THREADS = 4096
 _PREPARATION = table(
     """
 preparation: names list n of text; kinds list n of text; mean list a of number;
@@ -82,8 +81,8 @@ def check_fit(
     need(same, "the record is one of another estimator")
     need(fit.stored in FORMS, "how much is stored is not known")
 
+    BOOK.check(vars(model), {"n_jobs": "none | whole >=-4096 <=4096", "verbose": "bool | whole"})
     model._resources()
-    need(model.n_jobs is None or abs(model.n_jobs) <= _THREADS, "there are too many threads")
     if isinstance(model, KernelClassifier):
         model._check_calibration()
     kernels = [machine.kernel for machine in fit.machines]

@@ -40,7 +40,7 @@ MAX_CLASSES = 4096
 MOST = 10**6
 """Paths, origins, steps and lags: what a later call would loop over."""
 
-KERNELS = "RBF/Laplacian/Linear/Matern/NonStationary/Polynomial"
+KERNELS = "RBF/Exponential/Laplacian/Linear/Matern/NonStationary/Polynomial"
 """The kernels of rows, for rules."""
 
 COUNT = "whole >=0 <9223372036854775808"
@@ -66,6 +66,7 @@ Classes: classes any; code Code c k; decoding none | text
 Numbers: n_outputs whole =k >=1 <={MOST}; single bool
 Code: matrix wholes c k; name text
 RBF: gamma none | number >=0 | floats d >=0
+Exponential: gamma none | number >=0 | floats d >=0
 Laplacian: gamma none | number >=0 | floats d >=0
 Matern: gamma none | number >=0 | floats d >=0
 NonStationary: gamma none | number >=0 | floats d >=0; lengths none

@@ -36,7 +36,8 @@ OF_THE_ROWS = frozenset({"cv", "selection"})
 @cache
 def models() -> dict[str, Callable[..., Estimator]]:
     """Return the estimators that a file may hold, by name."""
-    return {name: getattr(estimators, name) for name in estimators.__all__}
+    listed = {name: getattr(estimators, name) for name in estimators.__all__}
+    return {name: kind for name, kind in listed.items() if issubclass(kind, Estimator)}
 
 
 def is_storable(value: object) -> bool:

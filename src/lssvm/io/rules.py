@@ -12,10 +12,10 @@ A rule is a kind, the lengths of the axes, and conditions; ``|`` separates alter
 A letter stands for the same length wherever it is; its first use says which.
 
 Kinds: ``none bool text whole number``, ``score`` (a number, or NaN or infinite), arrays ``floats``
-(finite), ``doubles`` (float64 alone), ``scores`` (floats, with NaN), ``wholes``, ``keys``
-(uint64), ``mask``, ``rows`` (dense floats or sparse), ``list``, ``tuple``, ``dict``, ``any``, and
-names of records. Conditions: ``>= > <= <`` and a number or a letter (one that nothing has said yet
-compares with nothing), ``sorted rising distinct some``.
+(finite), ``doubles`` (float64 alone), ``scores`` (floats, with NaN), ``wholes`` (signed),
+``keys`` (uint64), ``mask``, ``rows`` (dense floats or sparse), ``list``, ``tuple``, ``dict``,
+``any``, and names of records. Conditions: ``>= > <= <`` and a number or a letter (one that nothing
+has said yet compares with nothing), ``sorted rising distinct some``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Check = Callable[[Any, Lengths], None]
 """Checks a record, whose letters it may use."""
 
 _ARRAYS = {"floats": "f", "doubles": "f", "scores": "f", "rows": "f"}
-_ARRAYS |= {"wholes": "iu", "keys": "u", "mask": "b"}
+_ARRAYS |= {"wholes": "i", "keys": "u", "mask": "b"}
 _EXACT = {"doubles": np.float64, "keys": np.uint64}
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     ">=": operator.ge,

@@ -10,9 +10,20 @@ import numpy as np
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.namespace import is_sparse
-from lssvm.kernels import RBF, Kernel, Laplacian, Linear, Matern, NonStationary, Polynomial
+from lssvm.kernels import (
+    RBF,
+    Exponential,
+    Kernel,
+    Laplacian,
+    Linear,
+    Matern,
+    NonStationary,
+    Polynomial,
+)
 from lssvm.onnx.graph import Graph, ModelGraph, loop_body
 from lssvm.recipes.record import Fit
+
+_KERNELS = (RBF, Linear, Polynomial, Exponential, Laplacian, Matern, NonStationary)
 
 
 def check_kernel(kernel: Kernel) -> None:
@@ -22,11 +33,11 @@ def check_kernel(kernel: Kernel) -> None:
             "The kernel has length scales that a Python function gives, which ONNX cannot hold: "
             "fit with NonStationary(gamma) and its own length scales, or another kernel."
         )
-    if type(kernel) not in (RBF, Linear, Polynomial, Laplacian, Matern, NonStationary):
+    if type(kernel) not in _KERNELS:
         raise InvalidInputError(
             f"The kernel {kernel.name!r} ({type(kernel).__name__}) cannot be exported: ONNX has "
             "no way to hold a Python function or a kernel matrix. Fit with kernel='rbf', "
-            "'linear', 'poly', 'laplacian', 'matern' or 'nonstationary'."
+            "'linear', 'poly', 'exponential', 'laplacian', 'matern' or 'nonstationary'."
         )
 
 
@@ -67,10 +78,13 @@ def add_kernel(graph: Graph, X: str, kernel: Kernel, Z: FloatArray) -> str:
         return value
     if isinstance(kernel, RBF):
         return graph.node("Exp", _exponents(graph, X, kernel.gamma, Z))
-    if isinstance(kernel, Laplacian):
+    if isinstance(kernel, (Exponential, Laplacian)):
         factors = np.broadcast_to(np.asarray(kernel.gamma, dtype=float), (Z.shape[1],))
-        total = _differences(graph, _scaled(graph, X, factors), Z * factors, "Abs")
-        return graph.node("Exp", graph.node("Neg", total))
+        euclidean = isinstance(kernel, Exponential)
+        scaled, of = _scaled(graph, X, factors), "Square" if euclidean else "Abs"
+        total = _differences(graph, scaled, Z * factors, of)
+        distance = graph.node("Sqrt", total) if euclidean else total
+        return graph.node("Exp", graph.node("Neg", distance))
     if isinstance(kernel, Matern):
         return _matern(graph, X, kernel, Z)
     assert isinstance(kernel, NonStationary)
