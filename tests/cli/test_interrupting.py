@@ -45,16 +45,16 @@ def test_a_report_is_not_written_any_more_and_a_line_says_where_the_model_is(her
 
 @pytest.mark.parametrize("times", [1, 2])
 def test_after_the_search_the_model_is_solved_unless_asked_twice(here, monkeypatch, times):
-    from lssvm.estimators import FixedSizeLSSVC
+    import lssvm.recipes.fixed_size as recipe
 
-    real = FixedSizeLSSVC._solve
+    real = recipe.solve_moments
 
     def solve(*arguments):
         for _ in range(times):
             signal.raise_signal(signal.SIGINT)
         return real(*arguments)
 
-    monkeypatch.setattr(FixedSizeLSSVC, "_solve", solve)
+    monkeypatch.setattr(recipe, "solve_moments", solve)
     answer = lssvm(*TRAIN, "-o", "new.lssvm")
     assert answer.code == 130
     assert "solving with the best parameters so far" in answer.err
@@ -63,15 +63,15 @@ def test_after_the_search_the_model_is_solved_unless_asked_twice(here, monkeypat
 
 
 def test_before_there_is_a_model_nothing_is_written(here, monkeypatch):
-    import lssvm.estimators._stream_classifier as module
+    import lssvm.estimators.scan_opening as module
 
-    real = module.first_pass
+    real = module.survey
 
-    def first_pass(*arguments, **options):
+    def survey(*arguments, **options):
         signal.raise_signal(signal.SIGINT)
         return real(*arguments, **options)
 
-    monkeypatch.setattr(module, "first_pass", first_pass)
+    monkeypatch.setattr(module, "survey", survey)
     before = sorted(here.iterdir())
     answer = lssvm(*TRAIN, "-o", "new.lssvm")
     assert answer.code == 130

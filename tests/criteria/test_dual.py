@@ -8,6 +8,7 @@ from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit, TimeSeries
 from tests.oracles.dual import kkt_regression, rbf, refit_predictions
 
 from lssvm.codes import groups, make_code, targets
+from lssvm.criteria.fold_targets import FoldTargets
 from lssvm.kernels import RBF, Precomputed
 from lssvm.solvers import DualSystem
 from lssvm.tasks import Classes, Numbers, ScorerLoss

@@ -7,7 +7,6 @@ import warnings
 
 import numpy as np
 import pytest
-from lssvm.io.values import Reader, Writer
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
@@ -15,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
 from lssvm._core.errors import InvalidInputError
+from lssvm.io.records import decode, encode
 from lssvm.preparation import PreparedTable, TablePreparation
 
 ISO = "datetime64[m]"
@@ -95,9 +95,9 @@ def test_a_record_is_plain_and_gives_the_same_numbers():
     assert again.report_ == preparation.report_
     assert again.unseen(new) == preparation.unseen(new)
     # As model files store values: JSON and arrays.
-    writer = Writer()
-    stored = json.loads(json.dumps(writer.write(record, "preparation")))
-    read = PreparedTable.from_record(Reader(writer.arrays).read(stored))
+    tree, arrays = encode(record, {})
+    stored = json.loads(json.dumps(tree))
+    read = PreparedTable.from_record(decode(stored, arrays, {}, 10**6))
     np.testing.assert_array_equal(read.transform(new), expected)
 
 

@@ -31,6 +31,7 @@ from lssvm.recipes import (
 )
 from lssvm.recipes.clock import Clock
 from lssvm.recipes.configurations import Inputs, Member
+from lssvm.tasks.weights import check_weight as check_row_weight
 
 _LOOKED_AT = 600  # rows whose gradients the importances are made of
 
@@ -242,37 +243,25 @@ def check_weight(X: Any, sample_weight: Any) -> FloatArray:
     array([1., 1., 1.])
     """
     n = _n_rows(X)
-    if sample_weight is None:
-        return np.ones(n)
-    weight = np.asarray(sample_weight, dtype=np.float64)
-    if weight.ndim == 0:
-        weight = np.full(n, float(weight))
-    if weight.shape != (n,):
-        raise InvalidInputError(
-            f"sample_weight has shape {weight.shape} but X has {n} rows: give one weight per row. "
-            "(Sample weights must be 1D array or scalar.)"
-        )
-    if not np.all(np.isfinite(weight)) or np.any(weight < 0) or not np.any(weight > 0):
-        raise InvalidInputError(
-            "sample_weight has negative, NaN or infinite values, or only zeros: weights must be "
-            "finite, >= 0, and positive for some row."
-        )
-    return weight
+    weight = check_row_weight(sample_weight, n)
+    return np.ones(n) if weight is None else weight
 
 
 def _n_rows(X: Any) -> int:
     """Return the number of rows of a table, whatever it is."""
-    if isinstance(X, Mapping):
-        return max((len(column) for column in X.values()), default=0)
     shape = getattr(X, "shape", None)
     if shape is not None and len(shape):
         return int(shape[0])
-    if not hasattr(X, "__len__"):
-        raise InvalidInputError(
-            f"X is a {type(X).__name__}: give a data frame, an Arrow table, a mapping of columns "
-            "or an array of shape (n, d)."
-        )
-    return len(X)
+    if isinstance(X, Mapping):
+        return max((len(column) for column in X.values()), default=0)
+    if hasattr(X, "__len__"):
+        return len(X)
+    if hasattr(X, "__array__"):
+        return len(np.asarray(X))
+    raise InvalidInputError(
+        f"X is a {type(X).__name__}: give a data frame, an Arrow table, a mapping of columns or an "
+        "array of shape (n, d)."
+    )
 
 
 def _one_of(name: str, given: Any, known: tuple[Any, ...]) -> tuple[Any, ...]:
