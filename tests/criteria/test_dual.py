@@ -15,7 +15,6 @@ from lssvm.tasks import Classes, Numbers, ScorerLoss
 from lssvm.tuning import (
     AbsoluteError,
     DualObjective,
-    FoldTargets,
     Group,
     Misclassification,
     SquaredError,
