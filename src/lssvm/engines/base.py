@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from lssvm._core.arrays import BoolArray, FloatArray, IntArray
+from lssvm._core.device import Device
 from lssvm._core.namespace import Array
 from lssvm.folds.content import Folds
 from lssvm.folds.positions import PositionFolds, PositionHoldout
@@ -60,6 +61,15 @@ class Rows(Protocol):
     @property
     def on_device(self) -> bool:
         """Whether arrays other than NumPy's are computed with."""
+
+    def check(self, loss: str, criterion: str | None) -> None:
+        """Refuse a loss, or a criterion without folds, that is not available for these rows."""
+
+    def selector(self, size: int) -> Device | None:
+        """Return the device that so many prototypes are worth selecting on; None: the host."""
+
+    def usable_folds(self, folds: PositionFolds | PositionHoldout) -> AnyFolds:
+        """Return folds by position as the other verbs take them."""
 
     def gamma_scale(self) -> float:
         """Return gamma="scale" of all rows."""

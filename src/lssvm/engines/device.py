@@ -19,11 +19,15 @@ from lssvm.engines.device_expansion import check_device_kernel, expand_on_device
 from lssvm.engines.device_moments import accumulate_on_device
 from lssvm.engines.host import HostRows, count_distinct
 from lssvm.folds.content import Folds, hash_rows
+from lssvm.folds.positions import PositionFolds, PositionHoldout
 from lssvm.kernels import Kernel
 from lssvm.moments import NystromMap, nystrom_map
 from lssvm.moments.cells import FoldMoments, make_cells
 from lssvm.solvers.pcg_rows import KernelProducts, RowBlock
 from lssvm.tasks import Classes, RowLoss, Truth
+
+SELECTED_ON_HOST = 2000
+"""Prototypes up to which copies to and from a device take longer than their entropies on a host."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +93,22 @@ class DeviceRows:
     def on_device(self) -> bool:
         """Another library than NumPy computes."""
         return True
+
+    def check(self, loss: str, criterion: str | None) -> None:
+        """Refuse other losses than the squares, and criteria without folds."""
+        if loss != "squared" or criterion is not None:
+            raise InvalidInputError(
+                f"loss={loss!r} with scoring={criterion!r} is not available on a device: give "
+                "loss='squared' and scoring=None or a scorer, or device=None."
+            )
+
+    def selector(self, size: int) -> Device | None:
+        """Return the device for many prototypes: copies of few take longer than their entropies."""
+        return self.device if size > SELECTED_ON_HOST else None
+
+    def usable_folds(self, folds: PositionFolds | PositionHoldout) -> Folds:
+        """Return the folds by position of these rows that can be trained on and tested."""
+        return self.host.usable_folds(folds)
 
     def gamma_scale(self) -> float:
         """Return gamma="scale" of the rows."""

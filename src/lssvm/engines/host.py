@@ -16,6 +16,7 @@ from lssvm._core.threads import run_blocks, slices
 from lssvm.data.source import ArraySource, LookedUp
 from lssvm.engines.base import AnyFolds, Expansion
 from lssvm.folds.content import Folds, hash_rows
+from lssvm.folds.positions import PositionFolds, PositionHoldout
 from lssvm.kernels import Kernel, evaluate_expansion, resolve_gamma
 from lssvm.moments import Moments, NystromMap, accumulate, nystrom_map
 from lssvm.moments.cells import FoldMoments, make_cells
@@ -118,6 +119,19 @@ class HostRows:
     def row_numbers(self) -> IntArray:
         """Rows of the caller's data that these are."""
         return np.arange(self.n_rows) if self.positions is None else self.positions
+
+    def check(self, loss: str, criterion: str | None) -> None:
+        """Take every loss and criterion."""
+
+    def selector(self, size: int) -> None:
+        """Return None: the host selects prototypes."""
+        return None
+
+    def usable_folds(self, folds: PositionFolds | PositionHoldout) -> Folds:
+        """Return the folds by position of these rows that can be trained on and tested."""
+        part = folds.assign(self.row_numbers)
+        tests = [np.flatnonzero(part == v) for v in range(folds.n_test)]
+        return Folds([test for test in tests if 0 < len(test) < len(part)])
 
     def gamma_scale(self) -> float:
         """Return gamma="scale" of the rows."""

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from lssvm._core.arrays import BoolArray, FloatArray, IntArray, OnEvent
+from lssvm._core.errors import InvalidInputError
 from lssvm._core.memory import require
 from lssvm._core.threads import slices
 from lssvm.data.prepare import Preparation
@@ -86,19 +87,41 @@ class Blocks:
 
     def reduce(self, work: Callable[[Blocks], Any], combine: Callable[[Any, Any], Any]) -> Any:
         """Apply ``work`` to all blocks, or to the parts that workers have, and combine."""
-        if not self.data.distributed:
-            return work(self)
-        if self.on_event is not None:
-            self.on_event({"text": f"pass over {self.data.n_rows:,} rows on the cluster"})
-        light = replace(self, data=None, on_event=None)  # type: ignore[arg-type]
-        return self.data.reduce(partial(_on_part, light, work), combine)
+        return work(self)
 
     def stream(self, work: Callable[[Blocks], Iterator[Any]]) -> Iterator[Any]:
         """Yield what ``work`` yields for all blocks, in their order."""
-        if not self.data.distributed:
-            return work(self)
-        light = replace(self, data=None, on_event=None)  # type: ignore[arg-type]
-        return chain.from_iterable(self.data.stream(partial(_listed, light, work)))
+        return work(self)
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterBlocks(Blocks):
+    """Blocks that the workers of a cluster have: sums are added up, answers gathered."""
+
+    def reduce(self, work: Callable[[Blocks], Any], combine: Callable[[Any, Any], Any]) -> Any:
+        """Apply ``work`` to the parts that workers have, and combine."""
+        if self.on_event is not None:
+            self.on_event({"text": f"pass over {self.data.n_rows:,} rows on the cluster"})
+        return self.data.reduce(partial(_on_part, self._light(), work), combine)
+
+    def stream(self, work: Callable[[Blocks], Iterator[Any]]) -> Iterator[Any]:
+        """Yield what ``work`` yields for the parts that workers have, in their order."""
+        return chain.from_iterable(self.data.stream(partial(_listed, self._light(), work)))
+
+    def _light(self) -> Blocks:
+        """Return what travels: everything but the data."""
+        return Blocks(
+            None,  # type: ignore[arg-type]
+            self.preparation,
+            self.encode,
+            self.n_targets,
+            self.factors,
+        )
+
+
+def blocks_of(data: Scan, *rest: Any, **options: Any) -> Blocks:
+    """Return the blocks of a scan: of a file, or of the workers of a cluster."""
+    return (ClusterBlocks if data.distributed else Blocks)(data, *rest, **options)
 
 
 def _on_part(blocks: Blocks, work: Callable[[Blocks], Any], part: Scan) -> Any:
@@ -156,6 +179,22 @@ class ScanRows:
     def _share(self) -> dict[str, Any]:
         budget, threads = self.blocks.data.resources(self.budget, self.threads)
         return {"budget": budget, "threads": threads}
+
+    def check(self, loss: str, criterion: str | None) -> None:
+        """Refuse criteria without folds."""
+        if criterion is not None:
+            raise InvalidInputError(
+                f"scoring={criterion!r} is not available for rows that are read in blocks: use "
+                "cross-validation (scoring=None or a scorer)."
+            )
+
+    def selector(self, size: int) -> None:
+        """Return None: the host selects prototypes."""
+        return None
+
+    def usable_folds(self, folds: PositionFolds | PositionHoldout) -> AnyFolds:
+        """Return the folds themselves."""
+        return folds
 
     def gamma_scale(self) -> float:
         """Return gamma="scale" of all rows."""

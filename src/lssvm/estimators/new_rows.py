@@ -157,36 +157,16 @@ class ScanNewRows:
         return run_stream(work, self.data.blocks(), self.resources.threads)
 
     def stream(self, fit: Fit) -> Iterator[FloatArray]:
-        """Yield the outputs (b, k), block by block, wherever they are computed."""
-        if not self.data.distributed:
-            return (outputs for _, outputs in self.blocks(fit))
-        light = replace(self, data=None, resources=replace(self.resources, threads=1))  # type: ignore[arg-type]
-        work = partial(_outputs_of_part, light, light_record(fit))
-        return chain.from_iterable(self.data.stream(work))
+        """Yield the outputs (b, k), block by block."""
+        return (outputs for _, outputs in self.blocks(fit))
 
     def reduce(self, fit: Fit, work: Callable[..., Any], combine: Callable[..., Any]) -> Any:
-        """Combine what ``work(blocks)`` returns for the rows, or for the parts of workers."""
-        if not self.data.distributed:
-            return work(self.blocks(fit))
-        light = replace(self, data=None, resources=replace(self.resources, threads=1))  # type: ignore[arg-type]
-        return self.data.reduce(partial(_on_part, light, light_record(fit), work), combine)
+        """Return what ``work(blocks)`` returns for the rows."""
+        return work(self.blocks(fit))
 
     def apply(self, fit: Fit, finish: Finish, empty: NDArray[Any], method: str) -> Any:
-        """Return ``finish`` of the outputs: an array, or a Dask array of rows on a cluster."""
-        if not self.data.distributed:
-            return finish(self.outputs(fit))
-        import dask.array as da
-
-        reader: Any = self.data.reader
-        light = replace(self, data=None, resources=replace(self.resources, threads=1))  # type: ignore[arg-type]
-        work = partial(_finished_part, light, light_record(fit), finish)
-        found = reader.delayed(self.data, work)
-        sizes = [part.rows for part in reader.parts]
-        chunks = [
-            da.from_delayed(value, (size, *empty.shape[1:]), dtype=empty.dtype, meta=empty)
-            for value, size in zip(found, sizes, strict=True)
-        ]
-        return da.concatenate(chunks)
+        """Return ``finish`` of the outputs."""
+        return finish(self.outputs(fit))
 
     def outputs(self, fit: Fit) -> FloatArray:
         """Return the outputs (n, k)."""
@@ -210,6 +190,48 @@ class ScanNewRows:
     def write(self, fit: Fit, finish: Finish, out: Any) -> str:
         """Predict block by block into a file."""
         return _write(self.stream(fit), finish, out)
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterNewRows(ScanNewRows):
+    """Rows that the workers of a cluster read; what is asked for is computed there."""
+
+    def _light(self) -> ScanNewRows:
+        """Return what travels: everything but the data, for one thread."""
+        one = replace(self.resources, threads=1)
+        return ScanNewRows(None, self.preparation, one)  # type: ignore[arg-type]
+
+    def stream(self, fit: Fit) -> Iterator[FloatArray]:
+        """Yield the outputs (b, k), block by block."""
+        work = partial(_outputs_of_part, self._light(), light_record(fit))
+        return chain.from_iterable(self.data.stream(work))
+
+    def reduce(self, fit: Fit, work: Callable[..., Any], combine: Callable[..., Any]) -> Any:
+        """Combine what ``work(blocks)`` returns for the parts of workers."""
+        part = partial(_on_part, self._light(), light_record(fit), work)
+        return self.data.reduce(part, combine)
+
+    def apply(self, fit: Fit, finish: Finish, empty: NDArray[Any], method: str) -> Any:
+        """Return ``finish`` of the outputs as a lazy Dask array."""
+        import dask.array as da
+
+        reader: Any = self.data.reader
+        work = partial(_finished_part, self._light(), light_record(fit), finish)
+        parts = reader.delayed(self.data, work)
+        sizes = [part.rows for part in reader.parts]
+        chunks = [
+            da.from_delayed(value, (size, *empty.shape[1:]), dtype=empty.dtype, meta=empty)
+            for value, size in zip(parts, sizes, strict=True)
+        ]
+        return da.concatenate(chunks)
+
+
+def scan_new_rows(
+    data: Scan, preparation: Any, resources: Resources, place: Device | None
+) -> ScanNewRows:
+    """Return rows of a scan: of a file, or of the workers of a cluster."""
+    kind = ClusterNewRows if data.distributed else ScanNewRows
+    return kind(data, preparation, resources, place)
 
 
 def _outputs_of_part(rows: ScanNewRows, fit: Fit, part: Scan) -> list[FloatArray]:

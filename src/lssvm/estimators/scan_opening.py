@@ -27,7 +27,7 @@ from lssvm.data.survey import Survey, survey
 from lssvm.engines.base import Rows
 from lssvm.engines.device import DeviceRows
 from lssvm.engines.host import HostRows
-from lssvm.engines.scan import Blocks, ScanRows
+from lssvm.engines.scan import Blocks, ScanRows, blocks_of
 from lssvm.estimators.new_rows import (
     DaskNewRows,
     DeviceNewRows,
@@ -38,6 +38,7 @@ from lssvm.estimators.new_rows import (
     check_new_device_rows,
     check_new_host_rows,
     light_copy,
+    scan_new_rows,
 )
 from lssvm.estimators.opening import (
     Classifier,
@@ -133,7 +134,7 @@ def _class_blocks(
     table = task.table(counts)
     factors = table.factors if np.any(table.factors != 1.0) and not task.per_class else None
     encode = EncodeClasses(task, table.targets)
-    blocks = Blocks(data, preparation, encode, task.n_outputs, factors, tell.on_event)
+    blocks = blocks_of(data, preparation, encode, task.n_outputs, factors, tell.on_event)
     return blocks, table if task.per_class else None
 
 
@@ -155,7 +156,7 @@ def open_number_rows(
     if task is not None:
         data, preparation = _further_rows(estimator, place, X, y, sample_weight)
         encode = partial(encode_numbers, task=task)
-        blocks = Blocks(data, preparation, encode, task.n_outputs, on_event=tell.on_event)
+        blocks = blocks_of(data, preparation, encode, task.n_outputs, on_event=tell.on_event)
         return ScanRows(blocks, budget=as_bytes(estimator.memory_budget)), task
     data, found = _first_pass(estimator, place, X, y, sample_weight, classes=False)
     features, target, weight = _sample_of(found)
@@ -163,7 +164,7 @@ def open_number_rows(
     task = Numbers(Y.shape[1], target.ndim == 1)
     sample = number_rows(features, Y, weight, resources_of(estimator))
     encode = partial(encode_numbers, task=task)
-    blocks = Blocks(data, found.preparation, encode, task.n_outputs, on_event=tell.on_event)
+    blocks = blocks_of(data, found.preparation, encode, task.n_outputs, on_event=tell.on_event)
     return _from_survey(place, found, sample, blocks, target), task
 
 
@@ -361,7 +362,9 @@ def open_new_rows(estimator: FixedEstimator, X: Any, method: str = "predict") ->
     resources = resources_of(estimator)
     if place.reads_blocks:
         data = columns_of_model(estimator, as_scan(X))
-        rows = ScanNewRows(data, getattr(estimator, "preparation_", None), resources, place.device)
+        rows = scan_new_rows(
+            data, getattr(estimator, "preparation_", None), resources, place.device
+        )
         if not is_dask(X):
             return rows
         return DaskNewRows(X, partial(open_new_rows, light_copy(estimator)), rows)
@@ -380,7 +383,7 @@ def open_scored_rows(
     check_is_fitted(estimator)
     data = columns_of_model(estimator, _with_target(as_scan(X, y, sample_weight)))
     preparation = getattr(estimator, "preparation_", None)
-    return ScanNewRows(data, preparation, resources_of(estimator), place.device)
+    return scan_new_rows(data, preparation, resources_of(estimator), place.device)
 
 
 def _host_features(estimator: FixedEstimator, X: Any) -> Any:

@@ -71,7 +71,7 @@ def fit_fixed_size(rows: Rows, task: Task, ask: FixedSettings, tell: Listener) -
     4. Another loss than the squares is met by reweighting. 5. A reduction drops prototypes.
     6. Rows that calibrate probabilities and intervals are kept.
     """
-    _check_engine(rows, ask)
+    rows.check(ask.loss, ask.criterion)
     sample = rows.sample
     gamma = ask.choice.fixed_gamma(sample.X, sample.weight, rows.gamma_scale())
     chosen = choose_prototypes(rows, ask, gamma)
@@ -120,19 +120,6 @@ def fit_fixed_size(rows: Rows, task: Task, ask: FixedSettings, tell: Listener) -
     fit = _reduced(replace(fit, details=details), rows, task, ask, chosen, moments, start)
     point = tuned if ask.reduction is None else replace(tuned, point=None)
     return _finished(fit, rows, ask, point, fit.basis, chosen)
-
-
-def _check_engine(rows: Rows, ask: FixedSettings) -> None:
-    if rows.on_device and (ask.loss != "squared" or ask.criterion is not None):
-        raise InvalidInputError(
-            f"loss={ask.loss!r} with scoring={ask.scoring!r} is not available on a device: give "
-            "loss='squared' and scoring=None or a scorer, or device=None."
-        )
-    if not rows.rereads and ask.criterion is not None:
-        raise InvalidInputError(
-            f"scoring={ask.scoring!r} is not available for rows that are read in blocks: use "
-            "cross-validation (scoring=None or a scorer)."
-        )
 
 
 def _tuned(

@@ -79,8 +79,13 @@ def folds_of(rows: Rows, ask: FixedSettings) -> AnyFolds:
     """Return the folds that ``cv`` asks for, by content or, of rows read in blocks, by position."""
     sample: HostRows = rows.sample
     if sample.by_position:
-        folds = position_folds(ask.cv, ask.seed)
-        return _usable(folds, sample, ask) if rows.rereads else folds
+        folds = rows.usable_folds(position_folds(ask.cv, ask.seed))
+        if isinstance(folds, Folds) and len(folds) == 0 and ask.tunes:
+            raise InvalidInputError(
+                f"No fold has rows to train on and rows to test on (n_samples={sample.n_rows}): "
+                "give more rows, or fixed numbers for C, gamma and n_prototypes."
+            )
+        return folds
     cv, n = ask.cv, sample.n_rows
     content = getattr(rows, "content", sample.X)
     if is_int(cv) and n <= 10_000:
@@ -109,18 +114,6 @@ def position_folds(cv: Any, seed: int) -> PositionFolds | PositionHoldout:
         f"cv={cv!r} is not usable with rows that are read in blocks: give a number of folds, a "
         "share between 0 and 1 to hold out, PositionFolds or PositionHoldout."
     )
-
-
-def _usable(folds: PositionFolds | PositionHoldout, sample: HostRows, ask: FixedSettings) -> Folds:
-    part = folds.assign(sample.row_numbers)
-    tests = [np.flatnonzero(part == v) for v in range(folds.n_test)]
-    usable = [test for test in tests if 0 < len(test) < len(part)]
-    if not usable and ask.tunes:
-        raise InvalidInputError(
-            f"No fold has rows to train on and rows to test on (n_samples={sample.n_rows}): give "
-            "more rows, or fixed numbers for C, gamma and n_prototypes."
-        )
-    return Folds(usable)
 
 
 def tune_fixed_size(

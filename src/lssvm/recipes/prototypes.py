@@ -22,8 +22,6 @@ from lssvm.recipes.settings import is_int
 
 SELECTED_FROM = 100_000
 """About so many rows, drawn by their positions, are what prototypes are selected from."""
-SELECTED_ON_HOST = 2000
-"""Prototypes up to which copies to and from a device take longer than their entropies on a host."""
 _CHUNK = 65_536  # rows looked at at a time
 RARE = 1000  # a class of fewer rows takes part with all of them
 
@@ -78,7 +76,6 @@ def choose_prototypes(rows: Rows, ask: FixedSettings, gamma: Any) -> Prototypes:
         some = _some_rows(sample, size, ask.seed) if isinstance(rule, str) else slice(None)
         if given and sample.given is not None:  # given indices count rows of weight zero
             X = sample.given[0]
-        on_device = rows.on_device and size > SELECTED_ON_HOST
         with warnings.catch_warnings():
             if not is_int(ask.n_prototypes):
                 warnings.simplefilter("ignore", NumericalWarning)  # the size was ours
@@ -89,7 +86,7 @@ def choose_prototypes(rows: Rows, ask: FixedSettings, gamma: Any) -> Prototypes:
                 y=None if given or sample.labels is None else sample.labels[some],
                 sample_weight=None if given or sample.weight is None else sample.weight[some],
                 kernel=ask.choice.at(gamma),
-                engine=getattr(rows, "device", None) if on_device else None,
+                engine=rows.selector(size),
                 random_state=ask.seed,
             )
         if not isinstance(some, slice):
