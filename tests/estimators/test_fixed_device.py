@@ -12,9 +12,9 @@ from lssvm import FixedSizeLSSVC, FixedSizeLSSVR, load, save, scan
 from lssvm._core.device import Device
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError
 from lssvm._core.namespace import get_namespace
+from lssvm.engines import device as choosing
 from lssvm.engines import device_blocks as device_rows
 from lssvm.prototypes import working_set
-from lssvm.engines import device as choosing
 from lssvm.reductions import FixedSizeL0
 from lssvm.solvers import PCG
 from lssvm.tuning import hash_rows, smallest_hashes
