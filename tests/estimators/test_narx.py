@@ -430,7 +430,7 @@ def test_forms_keep_what_their_forecasts_need():
     for record in (fresh, whole):
         model.record_ = record.in_form("support")
         assert model.record_.plan is None and model.record_.calibration is None
-        assert model.record_.tuning.cv_results == {}
+        assert model.record_.tuning.cv_results is None
         assert model.record_.tuning.best_score == model.best_score_
         np.testing.assert_array_equal(model.forecast(5), values)
         with pytest.raises(InvalidInputError, match="keep='support'"):

@@ -83,10 +83,10 @@ class FixedCriterionObjective:
     >>> import numpy as np
     >>> from lssvm.kernels import RBF
     >>> from lssvm.tuning import FixedCriterionObjective, FixedSizeObjective, SquaredError
-    >>> from lssvm.tuning import content_folds
+    >>> from lssvm.tuning import HostRows, content_folds
     >>> X = np.linspace(0, 6, 100)[:, None]
-    >>> Y = np.sin(X)
-    >>> plain = FixedSizeObjective(RBF, X, Y, X[::10], content_folds(X, 5), SquaredError(Y))
+    >>> rows, folds = HostRows(X, np.sin(X)), content_folds(X, 5)
+    >>> plain = FixedSizeObjective(RBF, rows, X[::10], folds, SquaredError())
     >>> losses = FixedCriterionObjective("gcv", plain).at(1.0).losses(np.array([1e-3, 1e3]))
     >>> bool(losses.mean[1] < losses.mean[0])
     True

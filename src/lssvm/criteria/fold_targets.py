@@ -64,7 +64,8 @@ class FoldTargets:
     --------
     >>> import numpy as np
     >>> from lssvm.tasks import Classes
-    >>> from lssvm.tuning import Folds, FoldTargets
+    >>> from lssvm.criteria.fold_targets import FoldTargets
+    >>> from lssvm.tuning import Folds
     >>> task = Classes.of(np.arange(2), multiclass="auto", targets="fisher")
     >>> folds = Folds([np.array([2, 3]), np.array([0])])
     >>> targets = FoldTargets.of(task, np.array([0, 0, 1, 1, 1, 1]), None, folds)

@@ -63,7 +63,7 @@ class HostRows:
     >>> from lssvm.engines.host import HostRows
     >>> from lssvm.kernels import Linear
     >>> X = np.arange(4.0)[:, None]
-    >>> HostRows(X, 2 * X).moments(Linear(), np.eye(1), None, None).whole[0].cross
+    >>> HostRows(X, 2 * X).moments(Linear(), np.eye(1), None, None).whole[0].plain().cross
     array([[28.]])
     """
 

@@ -331,10 +331,10 @@ def cross_validate_sizes(
     >>> import numpy as np
     >>> from lssvm.kernels import RBF
     >>> from lssvm.reductions import PrototypeBasis, cross_validate_sizes
-    >>> from lssvm.tuning import FixedSizeObjective, SquaredError, content_folds
+    >>> from lssvm.tuning import FixedSizeObjective, HostRows, SquaredError, content_folds
     >>> X = np.linspace(0, 6, 200)[:, None]
-    >>> Y, Z = np.sin(X), X[::10]
-    >>> objective = FixedSizeObjective(RBF, X, Y, Z, content_folds(X, 5), SquaredError(Y))
+    >>> rows, Z, folds = HostRows(X, np.sin(X)), X[::10], content_folds(X, 5)
+    >>> objective = FixedSizeObjective(RBF, rows, Z, folds, SquaredError())
     >>> basis = PrototypeBasis(RBF(1.0), Z, objective.at(1.0).moments, np.array([100.0]))
     >>> path = cross_validate_sizes(basis, np.array([0]))
     >>> path.sizes[:3], bool(path.mean[0] > 100 * path.mean[-1])
@@ -379,10 +379,10 @@ def reduce_as_printed(basis: PrototypeBasis, columns: IntArray, settings: L0) ->
     >>> import numpy as np
     >>> from lssvm.kernels import RBF
     >>> from lssvm.reductions import L0, PrototypeBasis, reduce_as_printed
-    >>> from lssvm.tuning import FixedSizeObjective, SquaredError, content_folds
+    >>> from lssvm.tuning import FixedSizeObjective, HostRows, SquaredError, content_folds
     >>> X = np.linspace(0, 6, 200)[:, None]
-    >>> Y, Z = np.sin(X), X[::10]
-    >>> objective = FixedSizeObjective(RBF, X, Y, Z, content_folds(X, 5), SquaredError(Y))
+    >>> rows, Z, folds = HostRows(X, np.sin(X)), X[::10], content_folds(X, 5)
+    >>> objective = FixedSizeObjective(RBF, rows, Z, folds, SquaredError())
     >>> basis = PrototypeBasis(RBF(1.0), Z, objective.at(1.0).moments, np.array([100.0]))
     >>> len(reduce_as_printed(basis, np.array([0]), L0()).support) < 20
     True

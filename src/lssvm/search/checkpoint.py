@@ -98,7 +98,7 @@ class Checkpoint:
     --------
     >>> import os, tempfile
     >>> import numpy as np
-    >>> from lssvm.search.space import Losses
+    >>> from lssvm.tuning import Losses
     >>> from lssvm.search.checkpoint import Batch, Checkpoint
     >>> C, one = np.array([0.1]), np.ones(1)
     >>> batch = Batch("grid", 0.5, C, Losses(np.array([[0.3]]), one, one), seconds=2.0)

@@ -180,12 +180,12 @@ def solve_pcg(
     --------
     >>> import numpy as np
     >>> from lssvm.kernels import RBF
-    >>> from lssvm.solvers import Group, KernelProducts, array_rows, make_space, solve_pcg
+    >>> from lssvm.solvers import PreconditionerRows, KernelProducts, array_rows, make_space, solve_pcg
     >>> X = np.linspace(0, 6, 200)[:, None]
     >>> Z, C = X[::20], np.array([100.0])
     >>> rows = KernelProducts(RBF(1.0), array_rows(X, np.sin(X)), Z, 1)
     >>> space = make_space(RBF(1.0), Z)
-    >>> space.add(Group(np.arange(1), 100.0, X[::5], np.full(40, 4.0), 1.0))
+    >>> space.add(PreconditionerRows(np.arange(1), 100.0, X[::5], np.full(40, 4.0), 1.0))
     >>> solution = solve_pcg(rows, space, C)
     >>> solution.status.name, solution.residual < 1e-6
     ('SOLVED', True)

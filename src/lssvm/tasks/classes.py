@@ -79,7 +79,7 @@ class Classes:
     >>> from lssvm.tasks import Classes
     >>> task = Classes.of(np.array(["a", "b"]), multiclass="auto")
     >>> task.predict(np.array([[0.3], [-0.2]])).tolist()
-    ['a', 'b']
+    ['b', 'a']
     """
 
     classes: NDArray[Any]
