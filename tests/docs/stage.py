@@ -103,6 +103,7 @@ NEEDS = {
     "report": ("pandas",),
     "scaling": ("pyarrow",),
     "streaming": ("pyarrow",),
+    "tables": ("pandas",),
 }
 """Libraries without which a page cannot run."""
 
@@ -122,5 +123,11 @@ def _onnx(names: dict[str, Any], folder: Path) -> None:
     assert abs(names["past"][-1] - names["narx"].forecast(10)[-1]) < 1e-9
 
 
-CHECKS: dict[str, Callable[[dict[str, Any], Path], None]] = {"onnx": _onnx}
+def _tables(names: dict[str, Any], folder: Path) -> None:
+    assert abs(names["model"].best_score_ - 0.75) < 0.05
+    assert names["strength"].best_score_ > 0.85
+    assert 0.84 < names["inside"] < 0.96
+
+
+CHECKS: dict[str, Callable[[dict[str, Any], Path], None]] = {"onnx": _onnx, "tables": _tables}
 """What has to be so when a page has run."""

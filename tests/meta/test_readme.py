@@ -30,9 +30,11 @@ def test_the_example_runs(capsys, tmp_path, monkeypatch):
     assert len([line for line in code.splitlines() if line.strip()]) <= 15
     exec(compile(code, "README.md", "exec"), {})
     printed = capsys.readouterr().out
-    assert float(re.findall(r"test accuracy ([0-9.]+)", printed)[0]) > 0.88
-    assert int(re.findall(r"(\d+) of 250 support vectors", printed)[0]) < 50
-    assert (tmp_path / "ripley.lssvm").stat().st_size < 10_000
+    test = float(re.findall(r"test accuracy ([0-9.]+)", printed)[0])
+    expected = float(re.findall(r"expected accuracy ([0-9.]+)", printed)[0])
+    assert test > 0.73  # always "good" is right for 0.70
+    assert abs(test - expected) < 0.06  # two standard errors of a share of 334 rows, and a bit
+    assert re.search(r"\d configurations for 666 rows", printed)
 
 
 def test_the_two_commands_are_named():
