@@ -17,7 +17,10 @@ labels = np.array(["low", "middle", "high"])[np.digitize(y, [-0.4, 0.4])]
 new = rng.normal(size=(300, 3))
 
 
-@parametrize_with_checks([LSSVMClassifier("fast", n_jobs=1), LSSVMRegressor("fast", n_jobs=1)])
+ONE = {"inputs": "standardised", "kernel": "gaussian", "metric": None, "n_jobs": 1}
+
+
+@parametrize_with_checks([LSSVMClassifier("fast", **ONE), LSSVMRegressor("fast", **ONE)])
 def test_scikit_learn(estimator, check):
     check(estimator)
 

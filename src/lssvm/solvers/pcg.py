@@ -180,7 +180,8 @@ def solve_pcg(
     --------
     >>> import numpy as np
     >>> from lssvm.kernels import RBF
-    >>> from lssvm.solvers import PreconditionerRows, KernelProducts, array_rows, make_space, solve_pcg
+    >>> from lssvm.solvers import KernelProducts, PreconditionerRows
+    >>> from lssvm.solvers import array_rows, make_space, solve_pcg
     >>> X = np.linspace(0, 6, 200)[:, None]
     >>> Z, C = X[::20], np.array([100.0])
     >>> rows = KernelProducts(RBF(1.0), array_rows(X, np.sin(X)), Z, 1)
