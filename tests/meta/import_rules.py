@@ -119,6 +119,8 @@ def _private(parts: list[str]) -> bool:
 def _own_violation(here: str, layer: str | None, item: Import) -> str | None:
     """Check one import of lssvm itself."""
     parts = item.target.split(".")
+    if any(part.startswith("_") and part not in ("_core", "__version__") for part in parts):
+        return f"imports a private name of another module: {item.target}"
     if layer is None:  # the public face imports whatever it shows
         return None
     if len(parts) == 1:

@@ -159,6 +159,7 @@ def test_the_fresh_interpreter_would_notice_a_library_and_a_thread():
         ("lssvm.estimators.svc", "from sklearn.base import _fit_context", "private name"),
         ("lssvm.estimators.svc", "import sklearn\nsklearn.utils._x.f()", "private name"),
         ("lssvm.solvers.cg", "import jax", "unknown library"),
+        ("lssvm.solvers.cg", "from lssvm.kernels.base import _name", "private name of another"),
         ("lssvm", "import torch", "optional library at module level"),
     ],
 )

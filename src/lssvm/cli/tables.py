@@ -97,7 +97,7 @@ class Table:
         csv = replace(self.csv, null_values=nulls, types=dict.fromkeys(names, "text"))
         reader = ArrowReader(files, FORMATS[ending(files[0])], (), None, None, csv)
         for file in files:
-            for batch in reader._open(file).batches(list(names), 65_536):
+            for batch in reader.open_file(file).batches(list(names), 65_536):
                 if batch.num_rows:
                     yield batch
 
@@ -129,7 +129,7 @@ def open_table(path: str, reading: Reading) -> Table:
         expected.
     """
     from lssvm.data import CsvOptions
-    from lssvm.data.arrow import FORMATS, ArrowReader, _kind
+    from lssvm.data.arrow import FORMATS, ArrowReader, kind_of_type
     from lssvm.data.csv_files import CsvFile
     from lssvm.data.opening import ending, find_files
 
@@ -144,7 +144,7 @@ def open_table(path: str, reading: Reading) -> Table:
     csv = CsvOptions(reading.separator, tuple(reading.missing))
     if FORMATS[kind] == "csv":
         _check_delimiter(files[0], csv.delimiter or ("\t" if kind == ".tsv" else ","))
-    first = ArrowReader(files, FORMATS[kind], (), None, None, csv)._open(files[0])
+    first = ArrowReader(files, FORMATS[kind], (), None, None, csv).open_file(files[0])
     kinds: dict[str, str] = {}
     for column in first.schema:
         if column.name in kinds:
@@ -152,7 +152,7 @@ def open_table(path: str, reading: Reading) -> Table:
                 f"{files[0]} has two columns of the name {column.name!r}: rename one of them."
             )
         try:
-            kinds[column.name] = _kind(column.name, column.type, path)
+            kinds[column.name] = kind_of_type(column.name, column.type, path)
         except InvalidInputError:
             kinds[column.name] = str(column.type)
     integers = first.integers if isinstance(first, CsvFile) else ()

@@ -67,12 +67,12 @@ class ArrowReader:
     @cached_property
     def schema(self) -> Schema:
         """The columns of features, as the first file has them."""
-        return self._schema(self._open(self.files[0]), self.files[0], self.columns)
+        return self._schema(self.open_file(self.files[0]), self.files[0], self.columns)
 
     @cached_property
     def _outcome(self) -> Schema:
         """The columns of target and weight, as the first file has them."""
-        return self._schema(self._open(self.files[0]), self.files[0], self._others)
+        return self._schema(self.open_file(self.files[0]), self.files[0], self._others)
 
     def expecting(self, columns: tuple[str, ...], kinds: tuple[str, ...]) -> ArrowReader:
         """Return a reader of these columns, which CSV files are to hold numbers or text in."""
@@ -94,7 +94,7 @@ class ArrowReader:
         return sum(self._count(file) for file in self.files)
 
     def _count(self, file: str) -> int:
-        data = self._open(file)
+        data = self.open_file(file)
         self._check(data, file)
         if self.skip and self.target:
             batches = data.batches(list(self.target), 65_536)
@@ -111,7 +111,7 @@ class ArrowReader:
         """Yield the rows of all files in order."""
         start = 0
         for file in self.files:
-            data = self._open(file)
+            data = self.open_file(file)
             self._check(data, file)
             inside = 0
             for batch in self._batches(data, file, batch_rows):
@@ -128,7 +128,8 @@ class ArrowReader:
 
     # -- one file --------------------------------------------------------------------------------
 
-    def _open(self, file: str) -> Any:
+    def open_file(self, file: str) -> Any:
+        """Return what reads one file in batches."""
         need_pyarrow()
         if self.kind == "csv":
             return self._guard(file, lambda: CsvFile(file, self.csv))
@@ -161,7 +162,7 @@ class ArrowReader:
         if not columns:
             raise InvalidInputError(f"{file} has no columns of features: {sorted(found)}.")
         said = self.csv.types
-        kinds = [_kind(name, found[name], file) for name in columns]
+        kinds = [kind_of_type(name, found[name], file) for name in columns]
         texts = [said.get(name) == "text" for name in columns]
         return Schema(columns, tuple("text" if t else k for t, k in zip(texts, kinds, strict=True)))
 
@@ -207,7 +208,7 @@ class ArrowReader:
         ]
         weight = None
         if self.weight is not None:
-            weight = _numbers(batch.column(self.weight))
+            weight = column_numbers(batch.column(self.weight))
         return RawBlock(
             *_features(batch, self.schema),
             None if not target else target[0] if len(target) == 1 else np.column_stack(target),  # type: ignore[arg-type]
@@ -276,17 +277,17 @@ _TITLE = {"parquet": "Parquet", "ipc": "an Arrow file", "csv": "CSV"}
 def _features(batch: Any, schema: Schema) -> tuple[NDArray[np.float64], tuple[TextColumn, ...]]:
     numbers = np.empty((batch.num_rows, len(schema.numbers)))
     for j, name in enumerate(schema.numbers):
-        numbers[:, j] = _numbers(batch.column(name))
-    return numbers, tuple(_text(batch.column(name)) for name in schema.texts)
+        numbers[:, j] = column_numbers(batch.column(name))
+    return numbers, tuple(column_text(batch.column(name)) for name in schema.texts)
 
 
-def _kind(name: str, type: Any, where: str) -> str:
+def kind_of_type(name: str, type: Any, where: str) -> str:
     """Say whether a column holds numbers or text."""
     import pyarrow as pa
 
     t = pa.types
     if t.is_dictionary(type):
-        return _kind(name, type.value_type, where)
+        return kind_of_type(name, type.value_type, where)
     if t.is_string(type) or t.is_large_string(type) or t.is_string_view(type):
         return "text"
     if t.is_integer(type) or t.is_floating(type) or t.is_boolean(type) or t.is_decimal(type):
@@ -299,7 +300,8 @@ def _kind(name: str, type: Any, where: str) -> str:
     )
 
 
-def _numbers(column: Any) -> NDArray[np.float64]:
+def column_numbers(column: Any) -> NDArray[np.float64]:
+    """Return the numbers of an Arrow column; NaN where there is none."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(column.type):
@@ -309,14 +311,15 @@ def _numbers(column: Any) -> NDArray[np.float64]:
     return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
-def _text(column: Any) -> TextColumn:
+def column_text(column: Any) -> TextColumn:
+    """Return the texts of an Arrow column."""
     import pyarrow as pa
 
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
-    if _kind("", column.type, "") == "number":  # numbers that are names
+    if kind_of_type("", column.type, "") == "number":  # numbers that are names
         column = pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(pa.string()))
     codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.intp)
     levels = tuple(column.dictionary.to_pylist())
@@ -331,8 +334,8 @@ def _target(column: Any, name: str, file: str, inside: int) -> NDArray[Any]:
         raise InvalidInputError(
             f"The target {name!r} is missing in row {row} of {file}: remove such rows."
         )
-    if _kind(name, column.type, file) == "text":
-        text = _text(column)
+    if kind_of_type(name, column.type, file) == "text":
+        text = column_text(column)
         return np.array(text.levels)[text.codes]
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()

@@ -15,7 +15,7 @@ from lssvm._core.errors import InvalidInputError
 from lssvm.data.arrow import ArrowReader
 from lssvm.data.cluster import Combine, active_client, delayed_parts, map_in_order, map_reduce
 from lssvm.data.dask_parts import ArrayParts, FileParts, FrameParts, Opener, is_wide
-from lssvm.data.frames import _kind
+from lssvm.data.frames import kind_of_values
 from lssvm.data.placement import Part, has_futures, need_dask
 from lssvm.data.plain import LibsvmReader
 from lssvm.data.raw import RawBlock, Schema
@@ -230,7 +230,7 @@ def frame_reader(
     if target is not None:
         _check_beside("y", target, X)
         found = target._meta
-        beside = _kind(found[found.columns[0]] if is_wide(found) else found)
+        beside = kind_of_values(found[found.columns[0]] if is_wide(found) else found)
     if weight is not None:
         _check_beside("sample_weight", weight, X)
     lists = [

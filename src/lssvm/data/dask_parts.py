@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.threads import slices
 from lssvm.data.arrow import ArrowReader
-from lssvm.data.frames import FrameReader, _kind, _numbers, _target, raw_block
+from lssvm.data.frames import FrameReader, frame_numbers, frame_target, kind_of_values, raw_block
 from lssvm.data.placement import Part
 from lssvm.data.plain import ArrayReader
 from lssvm.data.raw import RawBlock, Schema
@@ -111,12 +111,13 @@ class FrameParts:
             weight = frame[self.weight]
         for what, given in (*(("target", y) for y in targets), ("weight", weight)):
             _same_length(what, given, len(frame))
-        kinds: list[str | None] = [_kind(self.meta[n]) for n in self.target]
+        kinds: list[str | None] = [kind_of_values(self.meta[n]) for n in self.target]
         kinds = kinds or [self.beside] * len(targets)
         for kind, y in zip(kinds, targets, strict=True):
-            if len(y) and _kind(y) != kind:
+            if len(y) and kind_of_values(y) != kind:
                 raise InvalidInputError(
-                    f"the target holds {_kind(y)}s, but {kind}s were expected: make it of one type."
+                    f"the target holds {kind_of_values(y)}s, but {kind}s were expected: make it "
+                    "of one type."
                 )
         return _TableRows(frame, targets, weight, schema)
 
@@ -147,11 +148,13 @@ class _TableRows:
         for part in slices(len(self.frame), batch_rows):
             raw = raw_block(self.frame.iloc[part], self.schema)
             found: list[NDArray[Any]] = [
-                _target(str(getattr(y, "name", "y")), _cut(y, part), part.start)
+                frame_target(str(getattr(y, "name", "y")), _cut(y, part), part.start)
                 for y in self.targets
             ]
             target = None if not found else found[0] if len(found) == 1 else np.column_stack(found)
-            weight = None if self.weight is None else _numbers("weight", _cut(self.weight, part))
+            weight = (
+                None if self.weight is None else frame_numbers("weight", _cut(self.weight, part))
+            )
             yield replace(raw, target=target, weight=weight)
 
 

@@ -29,22 +29,23 @@ def frame_columns(data: Any) -> dict[str, Any]:
     return {str(name): data[name] for name in data.columns}
 
 
-def _kind(values: Any) -> str:
+def kind_of_values(values: Any) -> str:
+    """Return whether a column holds numbers or text."""
     kind = getattr(getattr(values, "dtype", None), "kind", None)
     if kind is None:  # an Arrow column
-        from lssvm.data.arrow import _kind as arrow_kind
+        from lssvm.data.arrow import kind_of_type
 
-        return arrow_kind("", values.type, "the table")
+        return kind_of_type("", values.type, "the table")
     return "number" if kind in "biuf" else "text"
 
 
-def _numbers(name: str, values: Any) -> NDArray[np.float64]:
+def frame_numbers(name: str, values: Any) -> NDArray[np.float64]:
+    """Return the numbers of a column of a data frame."""
     if not hasattr(values, "dtype"):
-        from lssvm.data.arrow import _kind as arrow_kind
-        from lssvm.data.arrow import _numbers as arrow_numbers
+        from lssvm.data.arrow import column_numbers, kind_of_type
 
-        if arrow_kind(name, values.type, "the table") == "number":
-            return arrow_numbers(values)
+        if kind_of_type(name, values.type, "the table") == "number":
+            return column_numbers(values)
     elif hasattr(values, "to_numpy") and getattr(values.dtype, "kind", "O") in "biuf":
         return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
     try:
@@ -58,9 +59,9 @@ def _numbers(name: str, values: Any) -> NDArray[np.float64]:
 
 def _text(values: Any) -> TextColumn:
     if not hasattr(values, "dtype"):
-        from lssvm.data.arrow import _text as arrow_text
+        from lssvm.data.arrow import column_text
 
-        return arrow_text(values)
+        return column_text(values)
     if hasattr(values, "cat"):  # categories are few: no string is looked at twice
         levels = tuple(str(level) for level in values.cat.categories)
         return TextColumn(np.asarray(values.cat.codes, dtype=np.intp), levels)
@@ -104,7 +105,7 @@ def raw_block(data: Any, schema: Schema) -> RawBlock:
                 f"{array.shape[1] if array.ndim == 2 else 1} features.)"
             )
         columns = {name: array[:, j] for j, name in enumerate(schema.names)}
-    numbers = [_numbers(name, columns[name]) for name in schema.numbers]
+    numbers = [frame_numbers(name, columns[name]) for name in schema.numbers]
     texts = tuple(_text(columns[name]) for name in schema.texts)
     n = len(numbers[0]) if numbers else len(texts[0].codes)
     stacked = np.column_stack(numbers) if numbers else np.empty((n, 0))
@@ -145,7 +146,7 @@ class FrameReader:
             raise InvalidInputError(
                 f"The table has no columns {missing}; it has {sorted(found)}. Name some of these."
             )
-        return Schema(names, tuple(_kind(found[name]) for name in names))
+        return Schema(names, tuple(kind_of_values(found[name]) for name in names))
 
     def count(self) -> int:
         """Return the number of rows."""
@@ -155,8 +156,10 @@ class FrameReader:
         """Yield the rows in order."""
         raw = raw_block(self._found, self.schema) if isinstance(self.data, Mapping) else None
         raw = raw_block(self.data, self.schema) if raw is None else raw
-        target = [_target(name, self._found[name]) for name in self.target]
-        weight = None if self.weight is None else _numbers(self.weight, self._found[self.weight])
+        target = [frame_target(name, self._found[name]) for name in self.target]
+        weight = (
+            None if self.weight is None else frame_numbers(self.weight, self._found[self.weight])
+        )
         whole = RawBlock(
             raw.numbers,
             raw.texts,
@@ -169,10 +172,11 @@ class FrameReader:
             yield whole.cut(part.start, part.stop)
 
 
-def _target(name: str, values: Any, first: int = 0) -> NDArray[Any]:
-    if _kind(values) == "number":
+def frame_target(name: str, values: Any, first: int = 0) -> NDArray[Any]:
+    """Return the targets of a column of a data frame, which may not be missing."""
+    if kind_of_values(values) == "number":
         array = np.asarray(values)
-        missing = np.isnan(_numbers(name, values)) if array.dtype.kind not in "biu" else None
+        missing = np.isnan(frame_numbers(name, values)) if array.dtype.kind not in "biu" else None
     else:
         text = _text(values)
         array, missing = np.array([*text.levels, ""])[text.codes], text.codes < 0

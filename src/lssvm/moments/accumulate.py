@@ -19,7 +19,7 @@ from lssvm.kernels import Kernel
 from lssvm.kernels.base import Evaluate
 from lssvm.moments.moments import Moments
 
-_BLOCK = 1024  # rows whose kernel values are still near when the product reads them
+BLOCK = 1024  # rows whose kernel values are still near when the product reads them
 _CHUNK = 8192  # rows added up before they are added to their cell; few: threads end together
 
 
@@ -86,8 +86,8 @@ def accumulate(
         what=f"The moments of {m} prototypes in {len(cells)} cells (folds and classes)",
         advice="Lower n_prototypes, use fewer folds or multiclass='ova', or raise memory_budget.",
     )
-    rows = block_rows(8 * 2 * m * threads, budget, n_rows=_BLOCK, at_most=_BLOCK)
-    shift = _shift(kernel, Z)
+    rows = block_rows(8 * 2 * m * threads, budget, n_rows=BLOCK, at_most=BLOCK)
+    shift = kernel_shift(kernel, Z)
     store = _Store([None for _ in cells])
     local, values = threading.local(), kernel.against(Z)
 
@@ -95,7 +95,7 @@ def accumulate(
         if not hasattr(local, "buffer"):
             local.buffer = np.empty((rows, m))
         sums = store.room(m, k)
-        _sum_rows(sums, values, source, shift, chunk.rows, local.buffer)
+        add_rows(sums, values, source, shift, chunk.rows, local.buffer)
         store.put(chunk, sums)
 
     run_blocks(work, store.chunks(cells), threads)
@@ -106,7 +106,7 @@ def accumulate(
 
 
 @dataclass(frozen=True, eq=False)
-class _Sums:
+class RowSums:
     """Sums over rows of K^T K, K^T [Y, 1] and [Y, 1]^T [Y, 1]."""
 
     gram: FloatArray  # (m, m), its upper triangle
@@ -114,16 +114,19 @@ class _Sums:
     corner: FloatArray  # (k + 1, k + 1)
 
     @classmethod
-    def room(cls, m: int, k: int) -> _Sums:
+    def room(cls, m: int, k: int) -> RowSums:
+        """Return room for sums; only the gram is zero."""
         return cls(np.zeros((m, m)), np.empty((m, k + 1)), np.empty((k + 1, k + 1)))
 
-    def add(self, other: _Sums) -> None:
+    def add(self, other: RowSums) -> None:
+        """Add other sums to these."""
         for mine, theirs in zip(
             (self.gram, self.side, self.corner), (other.gram, other.side, other.corner), strict=True
         ):
             mine += theirs
 
     def moments(self, n: int, shift: FloatArray | None) -> Moments:
+        """Return the moments that n rows have given."""
         return Moments(
             mirror(self.gram),
             self.side[:, -1].copy(),
@@ -147,11 +150,11 @@ class _Chunk:
 class _Store:
     """Adds what chunks give to their cells, always in the order of the chunks."""
 
-    cells: list[_Sums | None]
+    cells: list[RowSums | None]
     lock: threading.Lock = field(default_factory=threading.Lock)
     due: dict[int, int] = field(default_factory=dict)
-    waiting: dict[tuple[int, int], _Sums] = field(default_factory=dict)
-    spares: list[_Sums] = field(default_factory=list)
+    waiting: dict[tuple[int, int], RowSums] = field(default_factory=dict)
+    spares: list[RowSums] = field(default_factory=list)
 
     def chunks(self, cells: Sequence[slice]) -> list[_Chunk]:
         found = []
@@ -161,14 +164,14 @@ class _Store:
                 found.append(_Chunk(i, j, rows))
         return found
 
-    def room(self, m: int, k: int) -> _Sums:
+    def room(self, m: int, k: int) -> RowSums:
         """Return room for a chunk, used before where there is some: fresh pages cost time."""
         try:
             return self.spares.pop()
         except IndexError:
-            return _Sums.room(m, k)
+            return RowSums.room(m, k)
 
-    def put(self, chunk: _Chunk, part: _Sums) -> None:
+    def put(self, chunk: _Chunk, part: RowSums) -> None:
         with self.lock:
             self.waiting[chunk.cell, chunk.number] = part
             number = self.due.get(chunk.cell, 0)
@@ -195,15 +198,15 @@ def _even(n: int, most: int) -> list[slice]:
     return slices(n, min(most, -(-rows // 32) * 32))
 
 
-def _shift(kernel: Kernel, Z: FloatArray) -> FloatArray | None:
+def kernel_shift(kernel: Kernel, Z: FloatArray) -> FloatArray | None:
     """Return what is subtracted from the kernel values; it depends on kernel and prototypes."""
     K = np.asarray(kernel(Z, Z), dtype=np.float64)
     mean = K.mean(axis=0)
     return mean if float(mean.mean()) > 0.25 * float(np.trace(K)) / len(K) else None
 
 
-def _sum_rows(
-    sums: _Sums,
+def add_rows(
+    sums: RowSums,
     values: Evaluate,
     source: Any,
     shift: FloatArray | None,

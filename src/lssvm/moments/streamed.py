@@ -16,7 +16,7 @@ from lssvm._core.memory import block_rows, require
 from lssvm._core.threads import run_stream
 from lssvm.data import ArraySource, RowSource
 from lssvm.kernels import Kernel
-from lssvm.moments.accumulate import _BLOCK, _shift, _sum_rows, _Sums
+from lssvm.moments.accumulate import BLOCK, RowSums, add_rows, kernel_shift
 from lssvm.moments.moments import Moments
 
 Result = TypeVar("Result")
@@ -174,20 +174,20 @@ def accumulate_stream(
         what=f"The moments of {m} prototypes in {n_cells} cells (folds and classes)",
         advice="Lower n_prototypes, use fewer folds or multiclass='ova', or raise memory_budget.",
     )
-    rows = block_rows(8 * 2 * m * threads, budget, n_rows=_BLOCK, at_most=_BLOCK)
-    shift = _shift(kernel, Z)
-    cells: list[_Sums | None] = [None] * n_cells
-    count, spares = [0] * n_cells, list[_Sums]()
+    rows = block_rows(8 * 2 * m * threads, budget, n_rows=BLOCK, at_most=BLOCK)
+    shift = kernel_shift(kernel, Z)
+    cells: list[RowSums | None] = [None] * n_cells
+    count, spares = [0] * n_cells, list[RowSums]()
     local, values = threading.local(), kernel.against(Z)
 
-    def work(packet: Packet) -> tuple[int, int, _Sums]:
+    def work(packet: Packet) -> tuple[int, int, RowSums]:
         if not hasattr(local, "buffer"):
             local.buffer = np.empty((rows, m))
-        sums = spares.pop() if spares else _Sums.room(m, n_targets)
+        sums = spares.pop() if spares else RowSums.room(m, n_targets)
         part = packet.rows
         n = len(part.X)
         read = ArraySource(part.X, part.Y, part.weight) if source is None else source(part)
-        _sum_rows(sums, values, read, shift, slice(0, n), local.buffer)
+        add_rows(sums, values, read, shift, slice(0, n), local.buffer)
         return packet.number, n, sums
 
     for c, n, part in run_stream(work, route(pieces, n_cells), threads):
@@ -257,9 +257,9 @@ def map_outputs(
     def work(packet: Packet) -> list[tuple[int, Result]]:
         coef, b = flat[packet.number]
         found = []
-        for begin in range(0, len(packet.rows.X), _BLOCK):
+        for begin in range(0, len(packet.rows.X), BLOCK):
             part = Piece(
-                *(None if a is None else a[begin : begin + _BLOCK] for a in packet.rows)  # type: ignore[arg-type]
+                *(None if a is None else a[begin : begin + BLOCK] for a in packet.rows)  # type: ignore[arg-type]
             )
             values = (np.asarray(kernel_values(part.X)) @ coef).reshape(-1, *b.shape)
             outputs = np.ascontiguousarray(np.moveaxis(values, 1, 0)) + b[:, None, :]
