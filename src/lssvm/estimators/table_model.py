@@ -230,7 +230,7 @@ class TableModel(BaseEstimator):
         """Send rows to their parts and solve those again."""
         check_is_fitted(self, "record_")
         fit: TableFit = self.record_
-        fit.need("all", "Another model with rows added or removed")
+        fit.need("all", "Adding or removing rows")
         prepared = self._prepare(X)
         threads = n_threads(self.n_jobs)
         members = []
@@ -297,9 +297,7 @@ def _one_of(name: str, given: Any, known: tuple[Any, ...]) -> tuple[Any, ...]:
     return wanted
 
 
-def _preparation_parameters(
-    inputs: Inputs, task: Classes | Numbers, seed: int
-) -> dict[str, Any]:
+def _preparation_parameters(inputs: Inputs, task: Classes | Numbers, seed: int) -> dict[str, Any]:
     """Return the parameters of the preparation of one kind of inputs."""
     target = "classes" if isinstance(task, Classes) else "numbers"
     return {"numbers": inputs, "target": target, "random_state": seed % 2**31}

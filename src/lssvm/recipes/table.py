@@ -19,8 +19,8 @@ from lssvm.recipes.clock import Clock
 from lssvm.recipes.configurations import Configuration, Inputs, Member
 from lssvm.recipes.metric_rounds import FEW, N_FOLDS, learn_in_folds, learn_on_rows
 from lssvm.recipes.problem import Problem, deal, sample_rows, subset
-from lssvm.recipes.screening import Candidate, TableSettings, Tell, say, screen
 from lssvm.recipes.record import check_form
+from lssvm.recipes.screening import Candidate, TableSettings, Tell, say, screen
 from lssvm.recipes.stacking import cross_stack, stack_weights
 from lssvm.recipes.table_context import TableContext
 
