@@ -312,6 +312,9 @@ def _check_dates(encoding: preparation.DateEncoding, lengths: Lengths) -> None:
     need(is_zone(encoding.zone), "the time zone is not known here")
 
 
+_HOURS = r"UTC|(UTC)?[+-]([01]\d|2[0-3]):[0-5]\d"
+
+
 def is_zone(zone: str | None) -> bool:
     """Say whether a time zone can be stored: by its name, or by its hours from UTC.
 
@@ -321,7 +324,7 @@ def is_zone(zone: str | None) -> bool:
     >>> is_zone("UTC+01:00"), is_zone("dateutil//etc/localtime")
     (True, False)
     """
-    if zone is None or re.fullmatch(r"UTC([+-]\d\d:\d\d)?", zone):
+    if zone is None or re.fullmatch(_HOURS, zone):
         return True
     try:
         return bool(ZoneInfo(zone).key)
