@@ -77,7 +77,8 @@ VALUES: list[Any] = [
     {"dict": [[1, 2]]}, {"dict": [[[], 2]]}, {"dict": [1]}, {"objects": ["a", None, 1]},
     {"objects": [[1]]}, {"texts": "coef", "ends": "coef"},
     {"dtype": "<f8"}, {"dtype": "<U9999999"}, {"dtype": {}},
-    {"record": "Code", "fields": {"matrix": [[1], [-1]], "name": "x"}},
+    {"record": "Code", "fields": {"matrix": [[1], [-1]], "name": "x"}}, {"tuple": []},
+    {"record": "Metric", "fields": {"map": None}}, "laplacian", "quantiles", "Europe/Brussels",
     {"record": "Model", "fields": {"kind": "LSSVC", "parameters": {"dict": []}, "left_out": []}},
 ]  # fmt: skip
 

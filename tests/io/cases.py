@@ -17,6 +17,8 @@ from lssvm import (
     FixedSizeLSSVR,
     GreedyLSSVC,
     GreedyLSSVR,
+    LSSVMClassifier,
+    LSSVMRegressor,
     scan,
 )
 from lssvm.kernels import RBF, Matern
@@ -44,6 +46,29 @@ TABLE = {
     "pay": X[:, 1],
 }
 NEW_TABLE = {"age": [30.0, 50.0], "job": ["smith", "unknown"], "pay": [0.1, -0.3]}
+
+MIXED: dict[str, Any] = {
+    "age": np.where(rng.random(70) < 0.1, np.nan, X[:, 0]),
+    "job": [None if i % 9 == 0 else ("cook", "smith", "clerk")[i % 3] for i in range(70)],
+    "pay": X[:, 1],
+    "town": [f"town {i % 23}" for i in range(70)],
+    "member": [None if i % 11 == 0 else bool(X[i, 2] > 0) for i in range(70)],
+    "when": np.datetime64("2023-11-01") + rng.integers(400, size=70).astype("timedelta64[D]"),
+    "one": [1.0] * 70,
+}
+NEW_MIXED: dict[str, Any] = {
+    "when": np.array(["2024-02-29", "NaT", "2031-01-01"], dtype="datetime64[D]"),
+    "age": [0.3, np.nan, 50.0],
+    "job": ["smith", "unknown", None],
+    "pay": [0.1, -0.3, np.nan],
+    "town": ["town 3", None, "nowhere"],
+    "member": [True, None, False],
+}
+
+
+def rows_of(table: dict[str, Any], rows: slice) -> dict[str, Any]:
+    """Return some rows of a mapping of columns."""
+    return {name: values[rows] for name, values in table.items()}
 
 
 def _scan(target: Any) -> Any:
@@ -165,7 +190,24 @@ SERIES_MODELS: dict[str, Callable[[], Any]] = {
     ).fit(SERIES),
 }
 
-CASES = {**CLASSIFIERS, **REGRESSORS, **SERIES_MODELS}
+TABLE_MODELS: dict[str, Callable[[], Any]] = {
+    "table": lambda: LSSVMClassifier("fast", n_jobs=1).fit(X, TWO),
+    "table mixed": lambda: LSSVMClassifier("fast", n_jobs=1).fit(MIXED, THREE, WEIGHT),
+    "table parts": lambda: (
+        LSSVMClassifier("fast", n_jobs=1).fit(X[:40], THREE[:40]).partial_fit(X[40:], THREE[40:])
+    ),
+    "table regressor": lambda: LSSVMRegressor("fast", n_jobs=1).fit(X, Y),
+    "table regressor parts": lambda: (
+        LSSVMRegressor("fast", n_jobs=1, n_trees=2)
+        .fit(rows_of(MIXED, slice(40)), Y[:40])
+        .partial_fit(rows_of(MIXED, slice(40, 70)), Y[40:])
+    ),
+    "table regressor of two": lambda: LSSVMRegressor(
+        "balanced", kernel=["gaussian", "laplacian"], random_state=np.random.default_rng(2)
+    ).fit(MIXED, PAIR, groups=np.arange(70) // 2),
+}
+
+CASES = {**CLASSIFIERS, **REGRESSORS, **SERIES_MODELS, **TABLE_MODELS}
 
 
 @cache
@@ -174,8 +216,15 @@ def fitted(name: str) -> Any:
     return CASES[name]()
 
 
+def takes_mixed(model: Any) -> bool:
+    """Say whether a model for tables was fitted to the mixed columns."""
+    return bool(model.n_features_in_ == len(MIXED))
+
+
 def new_rows(model: Any) -> Any:
     """Return rows that the model can be asked about."""
+    if hasattr(model, "preparations_"):
+        return NEW_MIXED if takes_mixed(model) else NEW
     if hasattr(model, "preparation_"):
         return NEW_TABLE
     if getattr(model, "kernel", None) == "precomputed":

@@ -23,7 +23,8 @@ from lssvm.io import read_header
 from lssvm.io.container import MAX_HEADER, write_container
 
 NAMES = ["fixed", "dual l0", "fixed regressor spfs", "series greedy", "greedy kmp"]
-MUTATIONS = 1000  # for each of five models
+NAMES += ["table parts", "table regressor of two"]
+MUTATIONS = 1000  # for each of seven models
 
 
 def stored(name, path, keep="prediction"):

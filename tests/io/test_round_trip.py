@@ -8,7 +8,15 @@ import os
 import numpy as np
 import pytest
 from tests.io import cases
-from tests.io.cases import CASES, CLASSIFIERS, REGRESSORS, SERIES_MODELS, fitted, new_rows
+from tests.io.cases import (
+    CASES,
+    CLASSIFIERS,
+    REGRESSORS,
+    SERIES_MODELS,
+    TABLE_MODELS,
+    fitted,
+    new_rows,
+)
 
 from lssvm import load, save
 from lssvm._core.errors import InvalidInputError
@@ -40,6 +48,7 @@ def answers(model, *, sure=True):
         found["proba"] = answer(lambda: model.predict_proba(rows))
     elif sure and hasattr(model, "predict_interval"):
         found["interval"] = answer(lambda: model.predict_interval(rows, 0.8))
+    if "interval" in found and not hasattr(model, "preparations_"):
         found["std"] = answer(lambda: model.predict(rows, return_std=True)[1])
         found["cov"] = answer(lambda: model.predict(rows, return_cov=True)[1])
         found["noise"] = answer(lambda: model.noise_variance_)
@@ -79,16 +88,20 @@ def updated(model, sign):
     model = copy.deepcopy(model)
     data = (cases.X, cases.THREE if len(getattr(model, "classes_", ())) == 3 else cases.TWO)
     if not hasattr(model, "classes_"):
-        data = (cases.X, cases.PAIR if model.dual_coef_.shape[1] == 2 else cases.Y)
+        table = hasattr(model, "preparations_")
+        k = len(model.shift_) if table else model.dual_coef_.shape[1]
+        data = (cases.X, cases.PAIR if k == 2 else cases.Y)
     rows = slice(10, 20)
     X, y = data[0][rows], data[1][rows]
     if hasattr(model, "preparation_"):
-        X = {name: values[rows] for name, values in cases.TABLE.items()}
+        X = cases.rows_of(cases.TABLE, rows)
+    if hasattr(model, "preparations_") and cases.takes_mixed(model):
+        X = cases.rows_of(cases.MIXED, rows)
     (model.partial_fit if sign > 0 else model.forget)(X, y)
     return answers(model)
 
 
-@pytest.mark.parametrize("name", [*CLASSIFIERS, *REGRESSORS])
+@pytest.mark.parametrize("name", [*CLASSIFIERS, *REGRESSORS, *TABLE_MODELS])
 @pytest.mark.parametrize("keep", ["all", "prediction"])
 def test_everything_about_new_rows_is_the_same(name, keep, tmp_path):
     model = fitted(name)
@@ -103,16 +116,18 @@ def test_the_answers_are_numbers_where_there_are_some():
     assert type(answers(fitted("dual regressor tuned"))["interval"]) is np.ndarray
     assert type(answers(fitted("fixed regressor spfs"))["cov"]) is np.ndarray
     assert type(updated(fitted("fixed scanned"), -1)["proba"]) is np.ndarray
+    assert type(updated(fitted("table parts"), -1)["set"]) is np.ndarray
+    assert type(updated(fitted("table regressor of two"), 1)["interval"]) is np.ndarray
 
 
-@pytest.mark.parametrize("name", [*CLASSIFIERS, *REGRESSORS])
+@pytest.mark.parametrize("name", [*CLASSIFIERS, *REGRESSORS, *TABLE_MODELS])
 def test_predictions_and_probabilities_of_the_smallest_form_are_the_same(name, tmp_path):
     model = fitted(name)
     loaded = again(model, tmp_path, "support")
     assert_same(answers(loaded, sure=False), answers(model, sure=False))
 
 
-@pytest.mark.parametrize("name", [n for n in CASES if n.startswith("fixed")])
+@pytest.mark.parametrize("name", [n for n in CASES if n.startswith(("fixed", "table"))])
 @pytest.mark.parametrize("sign", [1, -1])
 def test_rows_can_be_added_and_removed_after_loading(name, sign, tmp_path):
     model = fitted(name)
@@ -191,6 +206,7 @@ def test_public_attributes_are_the_same(name, tmp_path):
         "fixed regressor given",  # a list of rows
         "dual isotonic",  # a kernel object is another one
         "dual annealed",
+        "table regressor of two",  # a generator
     )
     for n in ("dual_coef_", "intercept_", "C_", "support_"):
         if hasattr(model, n):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,10 @@ from sklearn.utils.validation import column_or_1d
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.codes import make_code
 from lssvm.estimators.table_model import TableModel, check_weight, held_out_scorer
-from lssvm.recipes import Problem, TableFit
-from lssvm.uncertainty import OutOfFold, calibrate, check_coverage
+from lssvm.recipes import Problem, TableContext, TableFit
+from lssvm.tasks import Classes
+from lssvm.uncertainty import OutOfFold, Probabilities, calibrate, check_coverage
 
 
 class LSSVMClassifier(ClassifierMixin, TableModel):
@@ -156,41 +157,52 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
                 f"y has {len(y)} classes but X has {len(weight)} rows: give one for each row. "
                 "(inconsistent numbers of samples)"
             )
-        self.classes_ = np.unique(y[weight > 0])
-        if len(self.classes_) < 2:
+        classes = np.unique(y[weight > 0])
+        if len(classes) < 2:
             raise InvalidInputError(
-                f"The data have 1 class, {self.classes_.tolist()}, after rows of weight 0 were "
+                f"The data have 1 class, {classes.tolist()}, after rows of weight 0 were "
                 "left out: a classifier needs at least two classes."
             )
         if self.class_weight is not None:
             weight = weight * compute_sample_weight(self.class_weight, y)
-        labels = _numbers(self.classes_, y)
-        self.code_ = make_code("ova", len(self.classes_))
-        Y = np.asarray(self.code_.matrix[labels], dtype=np.float64)
-        problem = self._fit_numbers(X, y, Y, labels, weight, groups, "classes")
-        self._judge(problem)
+        labels = _numbers(classes, y)
+        task = Classes.of(classes, multiclass="ova")
+        Y = np.asarray(task.code.matrix[labels], dtype=np.float64)
+        k = Y.shape[1]
+        self._fit_numbers(X, y, Y, labels, weight, groups, task, np.zeros(k), np.ones(k))
         return self
 
-    def _judge(self, problem: Problem) -> None:
+    def _publish(self, fit: TableFit) -> TableContext:
+        """Keep the record, and set what follows from it as attributes."""
+        context = super()._publish(fit)
+        assert isinstance(context.task, Classes)
+        assert isinstance(context.calibration, Probabilities)
+        self.classes_, self.code_ = context.task.classes, context.task.code
+        self.probabilities_ = context.calibration
+        return context
+
+    def _judge(self, problem: Problem, fit: TableFit, context: TableContext) -> TableContext:
         """Calibrate and score the held-out outputs."""
-        fit: TableFit = self.record_
+        task = context.task
+        assert isinstance(task, Classes)
         assert problem.classes is not None
         good = np.isfinite(fit.held_out).all(axis=1)
         outputs, labels = fit.held_out[good], problem.classes[good]
         weight = problem.weight[good]
-        self.probabilities_ = calibrate(OutOfFold(outputs, labels, weight), self.code_)
+        probabilities = calibrate(OutOfFold(outputs, labels, weight), task.code)
         decided = _decide(outputs)
-        predicted, truth = self.classes_[decided], self.classes_[labels]
+        predicted, truth = task.classes[decided], task.classes[labels]
         if self.scoring is None:
-            self.best_score_ = float(accuracy_score(truth, predicted, sample_weight=weight))
+            score = float(accuracy_score(truth, predicted, sample_weight=weight))
         else:
             said = {
                 "predict": predicted,
-                "predict_proba": self.probabilities_.of(outputs, decided),
+                "predict_proba": probabilities.of(outputs, decided),
                 "decision_function": outputs[:, 0] if outputs.shape[1] == 1 else outputs,
-                "classes": self.classes_,
+                "classes": task.classes,
             }
-            self.best_score_ = held_out_scorer(self.scoring, said, truth, weight)
+            score = held_out_scorer(self.scoring, said, truth, weight)
+        return replace(context, best_score=score, calibration=probabilities)
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return the outputs: (n,) for two classes (positive: the second), else (n, n_classes)."""
@@ -230,6 +242,7 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
         """
         coverage = check_coverage(coverage)
         outputs = self._outputs(X)
+        self.record_.need("prediction", "Prediction sets")
         return np.asarray(self.probabilities_.sets(outputs, _decide(outputs), coverage))
 
     def partial_fit(

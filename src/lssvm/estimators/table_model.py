@@ -18,19 +18,21 @@ from lssvm._core.random import as_generator
 from lssvm._core.threads import n_threads
 from lssvm.kernels import mean_outer_product
 from lssvm.parts import Rows
-from lssvm.preparation import TablePreparation
+from lssvm.preparation import PreparedTable, TablePreparation
 from lssvm.recipes import (
     INPUTS,
     KERNELS,
     PRESETS,
     Configuration,
     Problem,
+    TableContext,
     TableFit,
     TableSettings,
     fit_table,
 )
 from lssvm.recipes.clock import Clock
 from lssvm.recipes.configurations import Inputs, Member
+from lssvm.tasks import Classes, Numbers
 from lssvm.tasks.weights import check_weight as check_row_weight
 
 _LOOKED_AT = 600  # rows whose gradients the importances are made of
@@ -113,9 +115,11 @@ class TableModel(BaseEstimator):
         classes: IntArray | None,
         weight: FloatArray,
         groups: Any,
-        target: str,
-    ) -> Problem:
-        """Prepare the rows of positive weight and run the recipe; return what it learned from."""
+        task: Classes | Numbers,
+        shift: FloatArray,
+        scale: FloatArray,
+    ) -> None:
+        """Prepare the rows of positive weight, run the recipe, judge and publish its record."""
         limit = self.time_limit
         if limit is not None and not (isinstance(limit, (int, float)) and limit > 0):
             raise InvalidInputError(
@@ -131,20 +135,12 @@ class TableModel(BaseEstimator):
                     f"groups has {len(labels)} entries but X has {len(Y)} rows: give one per row."
                 )
         needed = sorted({c.inputs for c in ask.configurations}, key=INPUTS.index)
-        self.preparations_ = {}
+        prepared: dict[Inputs, PreparedTable] = {}
         tables: dict[Inputs, FloatArray] = {}
         for name in needed:
-            preparation = TablePreparation(
-                numbers=name, target=target, random_state=ask.seed % 2**31
-            )
+            preparation = TablePreparation(**_preparation_parameters(name, task, ask.seed))
             tables[name] = preparation.fit_transform(X, y, sample_weight=weight, groups=groups)
-            self.preparations_[name] = preparation
-        first = self.preparations_[needed[0]]
-        self.n_features_in_ = first.n_features_in_
-        if hasattr(first, "feature_names_in_"):
-            self.feature_names_in_ = first.feature_names_in_
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+            prepared[name] = preparation.prepared_
         used = np.flatnonzero(weight > 0)
         problem = Problem(
             {name: table[used] for name, table in tables.items()},
@@ -154,14 +150,45 @@ class TableModel(BaseEstimator):
             None if classes is None else classes[used],
         ).merged()
         # C counts rows of mean weight.
-        self.weight_scale_ = float(problem.weight.mean())
-        scaled = replace(problem, weight=problem.weight / self.weight_scale_)
-        self.record_ = fit_table(scaled, ask, clock, Progress(self.verbose))
-        self._publish(problem, self.record_)
-        return problem
+        weight_scale = float(problem.weight.mean())
+        scaled = replace(problem, weight=problem.weight / weight_scale)
+        fit = fit_table(scaled, ask, clock, Progress(self.verbose))
+        context = TableContext(
+            prepared,
+            hasattr(preparation, "feature_names_in_"),
+            task,
+            shift,
+            scale,
+            weight_scale,
+            ask.seed,
+            problem.n,
+            _importances(fit, prepared),
+        )
+        self._publish(replace(fit, context=self._judge(problem, fit, context)))
 
-    def _publish(self, problem: Problem, fit: TableFit) -> None:
-        """Set the attributes that say what was chosen."""
+    def _judge(self, problem: Problem, fit: TableFit, context: TableContext) -> TableContext:
+        """Score and calibrate the held-out outputs."""
+        raise NotImplementedError
+
+    def _publish(self, fit: TableFit) -> TableContext:
+        """Keep the record, and set what follows from it as attributes."""
+        context = fit.context
+        assert context is not None
+        self.record_ = fit
+        self.preparations_ = {
+            name: TablePreparation.of(
+                prepared,
+                texts=context.texts,
+                **_preparation_parameters(name, context.task, context.seed),
+            )
+            for name, prepared in context.prepared.items()
+        }
+        self.n_features_in_ = context.n_columns
+        if context.texts:
+            self.feature_names_in_ = np.array(context.any_prepared.names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self.weight_scale_ = context.weight_scale
         self.configurations_ = {
             "inputs": [t.configuration.inputs for t in fit.trials],
             "kernel": [t.configuration.kernel for t in fit.trials],
@@ -171,25 +198,19 @@ class TableModel(BaseEstimator):
             "seconds": [t.seconds for t in fit.trials],
             "stage": [t.stage for t in fit.trials],
         }
-        best = max(fit.members, key=lambda m: m.weight)
-        d = problem.inputs[best.configuration.inputs].shape[1]
-        self.metric_ = best.metric.matrix(d)
         self.part_size_ = fit.part_size
-        self.feature_importances_ = self._importances(fit)
-        self.summary_ = _summary(fit, problem)
+        self.feature_importances_ = context.importances
+        self.best_score_ = context.best_score
+        self.summary_ = _summary(fit, context.n_rows)
+        return context
 
-    def _importances(self, fit: TableFit) -> FloatArray:
-        """Return how much the output changes along every column, summing to 1."""
-        total = np.zeros(self.n_features_in_)
-        for member in fit.members:
-            slopes = _mean_squared_slopes(member)
-            sources = np.asarray(
-                self.preparations_[member.configuration.inputs].prepared_.sources, dtype=np.intp
-            )
-            if slopes.sum() > 0:
-                share = member.weight * slopes / slopes.sum()
-                total += np.bincount(sources, share, minlength=self.n_features_in_)
-        return total / total.sum() if total.sum() > 0 else total
+    @property
+    def metric_(self) -> FloatArray:
+        """The metric of the configuration with the largest weight, shape (d, d)."""
+        check_is_fitted(self, "record_")
+        fit: TableFit = self.record_
+        best = max(fit.members, key=lambda m: m.weight)
+        return best.metric.matrix(best.model.cuts[0].leaves[0].rows.X.shape[1])
 
     # --- prediction ------------------------------------------------------------------------------
 
@@ -207,8 +228,10 @@ class TableModel(BaseEstimator):
 
     def _update(self, X: Any, Y: FloatArray, weight: FloatArray, *, forget: bool) -> None:
         """Send rows to their parts and solve those again."""
-        prepared = self._prepare(X)
+        check_is_fitted(self, "record_")
         fit: TableFit = self.record_
+        fit.need("all", "Adding or removing rows")
+        prepared = self._prepare(X)
         threads = n_threads(self.n_jobs)
         members = []
         for member in fit.members:
@@ -219,10 +242,8 @@ class TableModel(BaseEstimator):
                 if forget
                 else member.model.learn(rows, threads=threads)
             )
-            members.append(
-                Member(member.configuration, model, member.metric, member.rounds, member.weight)
-            )
-        self.record_ = TableFit(tuple(members), fit.trials, fit.held_out, fit.part_size)
+            members.append(replace(member, model=model))
+        self._publish(replace(fit, members=tuple(members)))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -276,6 +297,24 @@ def _one_of(name: str, given: Any, known: tuple[Any, ...]) -> tuple[Any, ...]:
     return wanted
 
 
+def _preparation_parameters(inputs: Inputs, task: Classes | Numbers, seed: int) -> dict[str, Any]:
+    """Return the parameters of the preparation of one kind of inputs."""
+    target = "classes" if isinstance(task, Classes) else "numbers"
+    return {"numbers": inputs, "target": target, "random_state": seed % 2**31}
+
+
+def _importances(fit: TableFit, prepared: Mapping[Inputs, PreparedTable]) -> FloatArray:
+    """Return how much the output changes along every column, summing to 1."""
+    n = len(next(iter(prepared.values())).columns)
+    total = np.zeros(n)
+    for member in fit.members:
+        slopes = _mean_squared_slopes(member)
+        sources = np.asarray(prepared[member.configuration.inputs].sources, dtype=np.intp)
+        if slopes.sum() > 0:
+            total += np.bincount(sources, member.weight * slopes / slopes.sum(), minlength=n)
+    return total / total.sum() if total.sum() > 0 else total
+
+
 def _mean_squared_slopes(member: Member) -> FloatArray:
     """Return the mean squared slope of a member along every prepared feature, shape (d,)."""
     leaves = member.model.cuts[0].leaves
@@ -291,7 +330,7 @@ def _mean_squared_slopes(member: Member) -> FloatArray:
     return total
 
 
-def _summary(fit: TableFit, problem: Problem) -> str:
+def _summary(fit: TableFit, n_rows: int) -> str:
     """Return what was chosen, and why, in words."""
     parts = [len(member.model.cuts[0].leaves) for member in fit.members]
     how = (
@@ -299,7 +338,7 @@ def _summary(fit: TableFit, problem: Problem) -> str:
         if max(parts) == 1
         else f"each in {max(parts)} parts of at most {fit.part_size} rows"
     )
-    lines = [f"{len(fit.members)} configurations for {problem.n} rows, {how}."]
+    lines = [f"{len(fit.members)} configurations for {n_rows} rows, {how}."]
     for trial in fit.trials:
         name = str(trial.configuration)
         if trial.rounds:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,9 @@ from sklearn.metrics import r2_score
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.estimators.table_model import TableModel, check_weight, held_out_scorer
-from lssvm.recipes import Problem, TableFit
-from lssvm.uncertainty import check_coverage, scaled_residuals
+from lssvm.recipes import Problem, TableContext, TableFit
+from lssvm.tasks import Numbers
+from lssvm.uncertainty import Probabilities, check_coverage, scaled_residuals
 
 
 class LSSVMRegressor(RegressorMixin, TableModel):
@@ -101,17 +103,23 @@ class LSSVMRegressor(RegressorMixin, TableModel):
         weight = check_weight(X, sample_weight)
         targets = self._targets(y, len(weight))
         used = weight > 0
-        self.shift_ = np.average(targets[used], axis=0, weights=weight[used])
-        spread = np.sqrt(
-            np.average((targets[used] - self.shift_) ** 2, axis=0, weights=weight[used])
-        )
-        tiny = np.finfo(np.float64).eps * np.maximum(np.abs(self.shift_), 1.0)
-        self.scale_ = np.where(spread > tiny, spread, 1.0)
-        self.single_ = np.asarray(y).ndim == 1
-        Y = (targets - self.shift_) / self.scale_
-        problem = self._fit_numbers(X, targets, Y, None, weight, groups, "numbers")
-        self._judge(problem)
+        shift = np.average(targets[used], axis=0, weights=weight[used])
+        spread = np.sqrt(np.average((targets[used] - shift) ** 2, axis=0, weights=weight[used]))
+        tiny = np.finfo(np.float64).eps * np.maximum(np.abs(shift), 1.0)
+        scale = np.where(spread > tiny, spread, 1.0)
+        task = Numbers(targets.shape[1], np.asarray(y).ndim == 1)
+        Y = (targets - shift) / scale
+        self._fit_numbers(X, targets, Y, None, weight, groups, task, shift, scale)
         return self
+
+    def _publish(self, fit: TableFit) -> TableContext:
+        """Keep the record, and set what follows from it as attributes."""
+        context = super()._publish(fit)
+        assert isinstance(context.task, Numbers)
+        assert not isinstance(context.calibration, Probabilities)
+        self.shift_, self.scale_ = context.shift, context.scale
+        self.single_, self.residuals_ = context.task.single, context.calibration
+        return context
 
     def _targets(self, y: Any, n: int) -> FloatArray:
         if y is None:
@@ -138,21 +146,23 @@ class LSSVMRegressor(RegressorMixin, TableModel):
             )
         return values.reshape(n, -1)
 
-    def _judge(self, problem: Problem) -> None:
+    def _judge(self, problem: Problem, fit: TableFit, context: TableContext) -> TableContext:
         """Score the held-out outputs and keep their residuals for intervals."""
-        fit: TableFit = self.record_
+        task, shift, scale = context.task, context.shift, context.scale
+        assert isinstance(task, Numbers)
         good = np.isfinite(fit.held_out).all(axis=1)
-        predicted = fit.held_out[good] * self.scale_ + self.shift_
-        truth, w = problem.Y[good] * self.scale_ + self.shift_, problem.weight[good]
-        shown = (truth[:, 0], predicted[:, 0]) if self.single_ else (truth, predicted)
+        predicted = fit.held_out[good] * scale + shift
+        truth, w = problem.Y[good] * scale + shift, problem.weight[good]
+        shown = (truth[:, 0], predicted[:, 0]) if task.single else (truth, predicted)
         if len(truth) < 2:
-            self.best_score_ = float("nan")
+            score = float("nan")
         elif self.scoring is None:
-            self.best_score_ = float(r2_score(*shown, sample_weight=w))
+            score = float(r2_score(*shown, sample_weight=w))
         else:
-            self.best_score_ = held_out_scorer(self.scoring, {"predict": shown[1]}, shown[0], w)
-        local = fit.local_error(problem.inputs)[good][:, None] * self.scale_
-        self.residuals_ = scaled_residuals(truth - predicted, local, w)
+            score = held_out_scorer(self.scoring, {"predict": shown[1]}, shown[0], w)
+        local = fit.local_error(problem.inputs)[good][:, None] * scale
+        residuals = scaled_residuals(truth - predicted, local, w)
+        return replace(context, best_score=score, calibration=residuals)
 
     def predict(self, X: Any) -> FloatArray:
         """Return the predictions for a table, shape (n,) or (n, k)."""
@@ -179,12 +189,15 @@ class LSSVMRegressor(RegressorMixin, TableModel):
         """
         coverage = check_coverage(coverage)
         prepared = self._prepare(X)
-        fit = self.record_
+        fit: TableFit = self.record_
+        fit.need("prediction", "Intervals")
+        residuals = self.residuals_
+        assert residuals is not None
         values = fit.outputs(prepared) * self.scale_ + self.shift_
         local = fit.local_error(prepared)[:, None] * self.scale_
         ends = [
             np.stack(
-                [values[:, j] + local[:, j] * end for end in self.residuals_.factor(coverage, j)],
+                [values[:, j] + local[:, j] * end for end in residuals.factor(coverage, j)],
                 axis=-1,
             )
             for j in range(values.shape[1])

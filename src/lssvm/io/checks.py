@@ -12,9 +12,19 @@ from typing import Any
 import numpy as np
 
 from lssvm._core.namespace import is_sparse
+from lssvm._core.threads import n_threads
+from lssvm.codes import make_code
 from lssvm.data import Preparation
-from lssvm.estimators import LSSVR, NARX, FixedSizeLSSVR, GreedyLSSVR
+from lssvm.estimators import (
+    LSSVR,
+    NARX,
+    FixedSizeLSSVR,
+    GreedyLSSVR,
+    LSSVMClassifier,
+    LSSVMRegressor,
+)
 from lssvm.estimators.base import KernelClassifier, KernelEstimator
+from lssvm.estimators.table_model import TableModel
 from lssvm.io.known import BOOK, MOST, Model
 from lssvm.io.rules import Lengths, need, table
 from lssvm.kernels import has_gamma
@@ -24,6 +34,7 @@ from lssvm.recipes.fixed_record import FixedDetails
 from lssvm.recipes.greedy import GreedyDetails
 from lssvm.recipes.record import FORMS, Fit
 from lssvm.recipes.series import SeriesFit
+from lssvm.recipes.table import TableFit
 from lssvm.tasks import Classes
 from lssvm.uncertainty import Probabilities, Residuals
 from lssvm.uncertainty.probabilities import by_problem
@@ -81,7 +92,7 @@ def check_fit(
     need(same, "the record is one of another estimator")
     need(fit.stored in FORMS, "how much is stored is not known")
 
-    BOOK.check(vars(model), {"n_jobs": "none | whole >=-4096 <=4096", "verbose": "bool | whole"})
+    _check_resources(model)
     model._resources()
     if isinstance(model, KernelClassifier):
         model._check_calibration()
@@ -123,15 +134,62 @@ def check_fit(
 
     if isinstance(calibration, Probabilities):
         assert isinstance(task, Classes)
-        same = np.array_equal(calibration.code.matrix, task.code.matrix)
-        need(same and calibration.decoding == task.decoding, "the probabilities have another code")
-        count = task.n_outputs if by_problem(task.code) else task.n_classes
-        need(len(calibration.maps) == count, "maps are missing")
-        quantiles = fit.stored == "support" or len(calibration.threshold)
-        need(quantiles, "the quantiles of the sets are missing")
+        _check_probabilities(calibration, task, fit.stored)
     if isinstance(calibration, Residuals):
         BOOK.value(calibration, "Residuals k", lengths, "the residuals")
     need(calibration is None or isinstance(calibration, Probabilities) == classes, "calibration")
+
+
+def check_table(model: TableModel, fit: TableFit, stored: Model) -> None:
+    """Raise a `ModelFileError` where the parts of a model for tables do not fit together."""
+    context = fit.context
+    assert context is not None  # by its rule
+    lengths = BOOK.check_record(fit, "TableFit")
+    task, calibration, columns = context.task, context.calibration, context.any_prepared.columns
+    wanted = LSSVMClassifier if isinstance(task, Classes) else LSSVMRegressor
+    need(type(model) is wanted, "the record is one of another estimator")
+    need(fit.stored in FORMS, "how much is stored is not known")
+    _check_resources(model)
+    names = stored.feature_names
+    named = names is not None and [c.name for c in columns] == list(names)
+    need(check_columns(stored, None) == len(columns), "the columns do not fit")
+    need(named if context.texts else names is None, "the names of columns do not fit")
+    need(stored.preparation is None and stored.calibration is None, "there are parts too many")
+
+    need(fit.members and "k" in lengths, "there is no configuration")
+    rows, all_kept = lengths["t"], fit.stored == "all"
+    need(all_kept or not rows, "there are outputs that were not to be kept")
+    for member in fit.members:
+        ready = context.prepared.get(member.configuration.inputs)
+        d = -1 if ready is None else ready.n_features
+        for cut in member.model.cuts:
+            need(cut.tree.directions.shape[1] == d, "a configuration has other inputs")
+            kept = all(len(leaf.rows.Y) == all_kept * len(leaf.rows.X) for leaf in cut.leaves)
+            need(kept, "the targets of the parts do not fit")
+            need(all(np.all(part < rows) for part in cut.members), "rows are not there")
+    if isinstance(task, Classes):
+        assert lengths["k"] == task.n_outputs
+        code = make_code("ova", task.n_classes)
+        need(np.array_equal(task.code.matrix, code.matrix), "the classes have another code")
+        need(task.decoding is None, "the classes are decoded otherwise")
+        need(isinstance(calibration, Probabilities), "the probabilities are missing")
+        assert isinstance(calibration, Probabilities)
+        _check_probabilities(calibration, task, fit.stored)
+    elif calibration is not None or fit.stored != "support":
+        BOOK.value(calibration, "Residuals k", lengths, "the residuals")
+
+
+def _check_resources(model: KernelEstimator | TableModel) -> None:
+    BOOK.check(vars(model), {"n_jobs": "none | whole >=-4096 <=4096", "verbose": "bool | whole"})
+    n_threads(model.n_jobs)
+
+
+def _check_probabilities(found: Probabilities, task: Classes, stored: str) -> None:
+    same = np.array_equal(found.code.matrix, task.code.matrix)
+    need(same and found.decoding == task.decoding, "the probabilities have another code")
+    count = task.n_outputs if by_problem(task.code) else task.n_classes
+    need(len(found.maps) == count, "maps are missing")
+    need(stored == "support" or len(found.threshold), "the quantiles of the sets are missing")
 
 
 def check_series(model: NARX, fit: SeriesFit) -> None:

@@ -30,8 +30,9 @@ def save(
 
     Parameters
     ----------
-    model : LSSVC, LSSVR, FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, GreedyLSSVR or NARX
-        Fitted.
+    model : estimator
+        Fitted: `LSSVMClassifier`, `LSSVMRegressor`, `LSSVC`, `LSSVR`, `FixedSizeLSSVC`,
+        `FixedSizeLSSVR`, `GreedyLSSVC`, `GreedyLSSVR` or `NARX`.
     path : str or path
         The file appears, or takes the place of an older one, when it is complete. A new one is for
         its owner alone (mode 0600), since support vectors and prototypes are rows of the training
@@ -50,7 +51,7 @@ def save(
     ------
     InvalidInputError
         Where the model holds what a file cannot: a kernel that is a function, or in `NARX` a
-        regressor of another library.
+        regressor of another library or a model for tables.
 
     Notes
     -----
@@ -65,7 +66,9 @@ def save(
 
     In form "prediction" the maps to probabilities and the residuals of intervals are computed
     before saving where that is cheap, and stored in place of the rows that they came from. A dual
-    model without a reduction holds all training rows as support vectors. A fixed-size regressor
+    model without a reduction holds all training rows as support vectors, and so does every
+    configuration of a model for tables (equal arrays are stored once); its targets, weights and
+    held-out outputs come with "all" only. A fixed-size regressor
     keeps its moments (m^2 numbers), which error bars need; a classifier does not. Time and memory
     are those of writing the arrays and of one copy of them.
 
@@ -220,7 +223,9 @@ def _facts(model: Any) -> dict[str, Any]:
 
 def _described(found: Container, fetch: Callable[[str], Any]) -> dict[str, Any]:
     header, model = found.header, found.header["model"]["fields"]
-    task = model["record"]["fields"].get("task", {"fields": {}})["fields"]
+    context = model["record"]["fields"].get("context", {"fields": {}})["fields"]
+    record = context or model["record"]["fields"]
+    task = record.get("task", {"fields": {}})["fields"]
     return {
         "format": header["format"],
         "version": header["lssvm"],
@@ -232,7 +237,7 @@ def _described(found: Container, fetch: Callable[[str], Any]) -> dict[str, Any]:
         "n_features": model["n_features"],
         "feature_names": _labels(model["feature_names"], fetch),
         "classes": _labels(task.get("classes"), fetch),
-        "preparation": describe(model["preparation"]),
+        "preparation": describe(context.get("prepared", model["preparation"])),
         "metrics": dict(header["metrics"]),
         "schema_sha256": header["schema_sha256"],
         "arrays": found.arrays,
@@ -275,7 +280,13 @@ def describe(stored: Any) -> Any:
 def _schema(stored: Model) -> str:
     """Return a hash of what rows have to look like: columns, their kinds and categories, labels."""
     names, ready = stored.feature_names, stored.preparation or {}
-    classes = getattr(getattr(stored.record, "task", None), "classes", None)
+    context = getattr(stored.record, "context", None)
+    task = getattr(context or stored.record, "task", None)
+    classes = getattr(task, "classes", None)
+    if context is not None:
+        columns = context.any_prepared.columns
+        levels = [getattr(column.encoding, "levels", None) for column in columns]
+        ready = {"kinds": [column.kind for column in columns], "categories": levels}
     parts = {
         "n": stored.n_features,
         "names": None if names is None else names.tolist(),

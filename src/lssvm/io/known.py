@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +16,8 @@ from lssvm import (
     greedy,
     kernels,
     moments,
+    parts,
+    preparation,
     prototypes,
     reductions,
     solvers,
@@ -23,7 +27,11 @@ from lssvm import (
 )
 from lssvm.io.records import Known, Registry
 from lssvm.io.rules import Book, Lengths, need, table
+from lssvm.preparation.encodings import CYCLES
+from lssvm.preparation.tables import KINDS
+from lssvm.preparation.text_dates import ORDERS
 from lssvm.recipes import (
+    configurations,
     dual_memory,
     fixed_memory,
     fixed_record,
@@ -31,8 +39,10 @@ from lssvm.recipes import (
     series,
     series_data,
     series_intervals,
+    table_context,
 )
 from lssvm.recipes import greedy as greedy_recipe
+from lssvm.recipes import table as table_recipe
 
 MAX_CLASSES = 4096
 """Classes that a stored model may have: the check of an output code takes their square in bytes."""
@@ -49,7 +59,8 @@ COUNT = "whole >=0 <9223372036854775808"
 RULES = table(
     f"""
 Model: kind text; parameters dict; left_out list * of text; n_features none | whole >=1;
-    preparation none | dict; record none | Fit/SeriesFit; calibration none | Probabilities/Residuals
+    preparation none | dict; record none | Fit/SeriesFit/TableFit;
+    calibration none | Probabilities/Residuals
 Fit: task Classes/Numbers k c; machines tuple * of Machine k d; basis rows m d | wholes m >=0 <d;
     coef floats m k some; intercept floats k some; C floats k >0;
     gamma none | number >=0 | floats >=0 | floats * >=0 | floats * * >=0; support wholes * >=-1;
@@ -110,6 +121,32 @@ Plan: rows floats n w; targets floats n; sizes list * of whole >=0; layout Layou
     horizon whole =o; n_origins whole >=1 <={MOST}; rolling bool
 SeriesResiduals: values floats n some; rows floats n w; index wholes n >=0
 Calibration: residuals SeriesResiduals w; mean_spread floats o some; ratios floats * o some
+TableFit: members tuple * of Member k; trials tuple * of Trial; held_out scores t k;
+    part_size whole >=1; context TableContext k; stored text
+TableContext: prepared dict; texts bool; task Classes/Numbers k c; shift doubles k;
+    scale doubles k >0; weight_scale number >0; seed {COUNT}; n_rows {COUNT}; importances scores f;
+    best_score score; calibration none | Probabilities/Residuals
+Trial: configuration Configuration; rounds {COUNT}; error score; weight score; seconds score;
+    stage text
+Member: configuration Configuration; model PartsModel k d; metric Metric d; rounds {COUNT};
+    weight number >=0
+Configuration: inputs text; kernel text
+Metric: map none | doubles d d | doubles d
+PartsModel: distance text; cuts tuple * of Cut k d; part_size whole >=1
+Cut: tree Tree p d; leaves tuple p of Leaf k d; members tuple * of wholes * >=0
+Tree: directions doubles q d; thresholds doubles q; children wholes q 2; n_parts whole =p >=1
+Leaf: rows Rows n d k y; setting Setting; fit ExactFit n k y; error number >=0
+Rows: X doubles n d some; Y doubles y k; weight doubles y >0; labels none | wholes y
+Setting: C number >0; gamma number >=0
+ExactFit: coef doubles n k; intercept doubles k; left_out doubles y k
+PreparedTable: columns tuple * of PreparedColumn; named bool
+PreparedColumn: name text; kind text; encoding none | NumberEncoding/LevelEncoding/DateEncoding;
+    done text; why text
+NumberEncoding: fill number; mean number; scale number >0; grid doubles g sorted;
+    scores doubles g sorted; indicator number >=0
+LevelEncoding: levels tuple l of text; values doubles l w; missing doubles w; unseen doubles w;
+    suffixes tuple w of text
+DateEncoding: position NumberEncoding; cycles tuple * of text; zone none | text; order text
 """
 )
 """For every class what its fields are; see `lssvm.io.rules`."""
@@ -132,7 +169,7 @@ class Model:
     feature_names : array of str or None
     preparation : dict or None
         From raw columns to features.
-    record : Fit, SeriesFit or None
+    record : Fit, SeriesFit, TableFit or None
         None where the estimator is not fitted. The regressor of a `SeriesFit` is a `Model`.
     calibration : Probabilities, Residuals or None
         What was computed from rows that the file does not hold.
@@ -144,7 +181,7 @@ class Model:
     n_features: int | None = None
     feature_names: NDArray[Any] | None = None
     preparation: dict[str, Any] | None = None
-    record: record.Fit | series.SeriesFit | None = None
+    record: record.Fit | series.SeriesFit | table_recipe.TableFit | None = None
     calibration: uncertainty.Probabilities | uncertainty.Residuals | None = None
 
 
@@ -203,6 +240,98 @@ def _check_plan(plan: series_data.Plan, lengths: Lengths) -> None:
     need(sum(plan.sizes) == lengths["n"], "the sizes of the series do not fit")
 
 
+def _check_configuration(one: configurations.Configuration, lengths: Lengths) -> None:
+    known = one.inputs in configurations.INPUTS and one.kernel in configurations.KERNELS
+    need(known, "a configuration is not known")
+
+
+def _check_member(member: configurations.Member, lengths: Lengths) -> None:
+    model = member.model
+    need(model.cuts, "a configuration has no parts")
+    need(model.distance == member.configuration.distance, "the distance is not the kernel's")
+
+
+def _check_cut(cut: parts.Cut, lengths: Lengths) -> None:
+    sizes = [len(leaf.rows.X) for leaf in cut.leaves]
+    fits = not cut.members or [len(rows) for rows in cut.members] == sizes
+    need(fits, "the rows of the parts do not fit")
+
+
+def _check_tree(tree: parts.Tree, lengths: Lengths) -> None:
+    """Check that every node but the root is below one earlier node, and every part below one."""
+    q, p = lengths["q"], lengths["p"]
+    below = np.sort(tree.children.ravel())
+    whole = p == q + 1 and np.array_equal(below, [*range(-p, 0), *range(1, q)] if q else [])
+    need(whole, "the tree does not lead to every part once")
+    inner = tree.children >= 0
+    need(np.all((tree.children > np.arange(q)[:, None])[inner]), "the tree has a circle")
+
+
+def _check_rows(rows: parts.Rows, lengths: Lengths) -> None:
+    need(lengths["y"] in (0, lengths["n"]), "the targets do not fit their rows")
+
+
+def _check_context(context: table_context.TableContext, lengths: Lengths) -> None:
+    tables = list(context.prepared.values())
+    known = tables and set(context.prepared) <= set(configurations.INPUTS)
+    need(known, "the inputs are not known")
+    need(all(isinstance(one, preparation.PreparedTable) for one in tables), "no preparation")
+    columns = [[(c.name, c.kind) for c in one.columns] for one in tables]
+    same = all(one == columns[0] for one in columns) and len({one.named for one in tables}) == 1
+    need(same and len(columns[0]) == lengths["f"], "the preparations are of other columns")
+    need(tables[0].named or not context.texts, "columns without names have names")
+
+
+def _check_prepared(table: preparation.PreparedTable, lengths: Lengths) -> None:
+    need(len(set(table.names)) == len(table.columns) > 0, "columns have no names of their own")
+
+
+_ENCODING = {"number": "Number", "duration": "Number", "date": "Date"}
+_ENCODING |= {"category": "Level", "boolean": "Level"}
+
+
+def _check_column(column: preparation.PreparedColumn, lengths: Lengths) -> None:
+    need(column.kind in KINDS, "a column has an unknown kind")
+    way = None if column.encoding is None else type(column.encoding).__name__
+    own = _ENCODING.get(column.kind)
+    need(way is None or way == f"{own}Encoding", "a column is not of the kind that is encoded")
+    if column.kind == "boolean" and isinstance(column.encoding, preparation.LevelEncoding):
+        need(len(column.encoding.levels) == 2, "a column of booleans has other levels than two")
+
+
+def _check_levels(encoding: preparation.LevelEncoding, lengths: Lengths) -> None:
+    for names in (encoding.levels, encoding.suffixes):
+        need(len(set(names)) == len(names), "two levels of a column have the same name")
+    need(lengths["w"], "a column has no features")
+
+
+def _check_dates(encoding: preparation.DateEncoding, lengths: Lengths) -> None:
+    cycles = encoding.cycles
+    need(set(cycles) <= set(CYCLES) and len(set(cycles)) == len(cycles), "cycles are not known")
+    need(encoding.order in ("", *ORDERS), "the order of dates is not known")
+    need(is_zone(encoding.zone), "the time zone is not known here")
+
+
+_HOURS = r"UTC|(UTC)?[+-]([01]\d|2[0-3]):[0-5]\d"
+
+
+def is_zone(zone: str | None) -> bool:
+    """Say whether a time zone can be stored: by its name, or by its hours from UTC.
+
+    Examples
+    --------
+    >>> from lssvm.io.known import is_zone
+    >>> is_zone("UTC+01:00"), is_zone("dateutil//etc/localtime")
+    (True, False)
+    """
+    if zone is None or re.fullmatch(_HOURS, zone):
+        return True
+    try:
+        return bool(ZoneInfo(zone).key)
+    except (OSError, LookupError, ValueError):
+        return False
+
+
 BOOK = Book(
     RULES,
     {
@@ -213,6 +342,16 @@ BOOK = Book(
         "Series": _check_series,
         "Layout": _check_layout,
         "Plan": _check_plan,
+        "Configuration": _check_configuration,
+        "Member": _check_member,
+        "Cut": _check_cut,
+        "Tree": _check_tree,
+        "Rows": _check_rows,
+        "TableContext": _check_context,
+        "PreparedTable": _check_prepared,
+        "PreparedColumn": _check_column,
+        "LevelEncoding": _check_levels,
+        "DateEncoding": _check_dates,
     },
 )
 """The rules and checks of all records."""
@@ -255,6 +394,13 @@ def known() -> Registry:
         (series, "SeriesFit"),
         (series_data, "Series/Layout/Plan"),
         (series_intervals, "SeriesResiduals/Calibration"),
+        (kernels, "Metric"),
+        (solvers, "ExactFit"),
+        (parts, "Cut/Leaf/PartsModel/Rows/Setting/Tree"),
+        (preparation, "DateEncoding/LevelEncoding/NumberEncoding/PreparedColumn/PreparedTable"),
+        (configurations, "Configuration/Member"),
+        (table_recipe, "TableFit/Trial"),
+        (table_context, "TableContext"),
     ]
     left_out = {"TuningResult": {"point"}, "FixedDetails": {"kept"}}
     left_out |= {name: {"checkpoint"} for name in searches.split("/")}

@@ -16,15 +16,18 @@ from lssvm._core.errors import InvalidInputError, MemoryBudgetError, ModelFileEr
 from lssvm._core.text import printable
 from lssvm.estimators import NARX
 from lssvm.estimators.base import KernelClassifier, KernelEstimator, KernelRegressor
-from lssvm.io.checks import check_columns, check_fit, check_series, read_preparation
-from lssvm.io.known import MAX_CLASSES, Model, known
+from lssvm.estimators.table_model import TableModel
+from lssvm.io.checks import check_columns, check_fit, check_series, check_table, read_preparation
+from lssvm.io.known import MAX_CLASSES, Model, is_zone, known
 from lssvm.io.records import NotStorable, encode
 from lssvm.io.rules import need
+from lssvm.preparation import DateEncoding
 from lssvm.recipes.record import FORMS, Fit
 from lssvm.recipes.series import SeriesFit
+from lssvm.recipes.table import TableFit
 from lssvm.uncertainty import Probabilities, Residuals
 
-Estimator: TypeAlias = KernelEstimator | NARX
+Estimator: TypeAlias = KernelEstimator | NARX | TableModel
 
 OF_THE_MACHINE = frozenset({"device"})
 """Parameters that say something about a machine and are never stored."""
@@ -84,6 +87,13 @@ def write_model(model: Estimator, keep: str) -> Model:
         assert isinstance(inner, KernelEstimator)  # as `estimator` was
         regressor: Any = write_model(inner, keep)
         return replace(stored, record=replace(series, regressor=regressor))
+    if isinstance(model, TableModel):
+        return replace(
+            stored,
+            n_features=int(model.n_features_in_),
+            feature_names=getattr(model, "feature_names_in_", None),
+            record=_table_record(model, keep),
+        )
     ready, fit = getattr(model, "preparation_", None), model.record_.in_form(keep)
     return replace(
         stored,
@@ -95,6 +105,21 @@ def write_model(model: Estimator, keep: str) -> Model:
     )
 
 
+def _table_record(model: TableModel, keep: str) -> TableFit:
+    """Return what is kept of a model for tables, after a look at what no file can hold."""
+    fit: TableFit = model.record_
+    assert fit.context is not None
+    for column in fit.context.any_prepared.columns:
+        encoding = column.encoding
+        if isinstance(encoding, DateEncoding) and not is_zone(encoding.zone):
+            raise InvalidInputError(
+                f"The dates of column {printable(column.name)} have the time zone "
+                f"{printable(encoding.zone)}, which a model file cannot hold: give them a zone "
+                "with a name, such as 'Europe/Brussels', or hours from UTC, such as 'UTC+01:00'."
+            )
+    return fit.in_form(keep)
+
+
 def _parameters(model: Estimator, keep: str) -> tuple[dict[str, Any], list[str]]:
     """Return the parameters, and the names of those that are not stored."""
     parameters: dict[str, Any] = {}
@@ -104,7 +129,8 @@ def _parameters(model: Estimator, keep: str) -> tuple[dict[str, Any], list[str]]
         if name in OF_THE_MACHINE or rows:
             left_out += [name] if value is not None else []
             continue
-        plain = write_model(value, keep) if is_storable(value) else value
+        nested = is_storable(value) and isinstance(value, KernelEstimator)
+        plain = write_model(value, keep) if nested else value
         try:
             encode(plain, known())
         except NotStorable as error:
@@ -154,6 +180,9 @@ def read_model(stored: Model) -> Estimator:
         regressor: Any = read_model(inner)
         record = replace(record, regressor=regressor)
         check_series(model, record)
+        model._publish(record)
+    elif isinstance(model, TableModel) and isinstance(record, TableFit):
+        check_table(model, record, stored)
         model._publish(record)
     elif isinstance(model, KernelEstimator) and isinstance(record, Fit):
         ready = None if stored.preparation is None else read_preparation(stored.preparation)

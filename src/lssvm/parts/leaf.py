@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,6 +127,11 @@ class Leaf:
             np.matmul(K, self.fit.coef, out=out[block])
         out += self.fit.intercept
         return out
+
+    def light(self) -> Leaf:
+        """Return what prediction needs: without targets, weights and leave-one-out outputs."""
+        rows = Rows(self.rows.X, self.rows.Y[:0], self.rows.weight[:0])
+        return replace(self, rows=rows, fit=replace(self.fit, left_out=self.fit.left_out[:0]))
 
     def solved_again(self, rows: Rows, distance: Distance) -> Leaf:
         """Return the model of other rows at the same setting."""

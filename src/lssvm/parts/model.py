@@ -105,6 +105,11 @@ class PartsModel:
             total += errors[cut.tree.route(X)] / len(self.cuts)
         return np.sqrt(total)
 
+    def light(self) -> PartsModel:
+        """Return what prediction needs: without targets, weights and leave-one-out outputs."""
+        cuts = tuple(Cut(cut.tree, tuple(leaf.light() for leaf in cut.leaves)) for cut in self.cuts)
+        return replace(self, cuts=cuts)
+
     def learn(self, new: Rows, *, threads: int = 1) -> PartsModel:
         """Return the model with more rows: parts that got some are solved again.
 

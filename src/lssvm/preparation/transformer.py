@@ -289,8 +289,31 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         >>> TablePreparation.from_record(record).transform({"age": [40], "member": [None]}).tolist()
         [[0.0, 0.0]]
         """
-        new = cls()
-        new._publish(PreparedTable.from_record(record))
+        return cls.of(PreparedTable.from_record(record))
+
+    @classmethod
+    def of(
+        cls, prepared: PreparedTable, *, texts: bool = True, **parameters: Any
+    ) -> TablePreparation:
+        """Return a fitted preparation from what was learned.
+
+        Parameters
+        ----------
+        prepared : PreparedTable
+        texts : bool, default=True
+            Whether names of columns are published as ``feature_names_in_``.
+        **parameters
+            Those of the constructor.
+
+        Examples
+        --------
+        >>> from lssvm.preparation import TablePreparation
+        >>> learned = TablePreparation("quantiles").fit({"age": [20, 40, 60]}).prepared_
+        >>> TablePreparation.of(learned, numbers="quantiles").transform({"age": [40]}).tolist()
+        [[0.0]]
+        """
+        new = cls(**parameters)
+        new._publish(prepared, texts)
         return new
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> tuple[RawTable, Learned]:

@@ -5,6 +5,7 @@ from lssvm.recipes.problem import Problem
 from lssvm.recipes.screening import PRESETS, TableSettings
 from lssvm.recipes.stacking import combine, cross_stack, stack_weights
 from lssvm.recipes.table import TableFit, Trial, fit_table
+from lssvm.recipes.table_context import TableContext
 
 __all__ = [
     "INPUTS",
@@ -13,6 +14,7 @@ __all__ = [
     "Configuration",
     "Member",
     "Problem",
+    "TableContext",
     "TableFit",
     "TableSettings",
     "Trial",

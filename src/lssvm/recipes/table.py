@@ -19,8 +19,10 @@ from lssvm.recipes.clock import Clock
 from lssvm.recipes.configurations import Configuration, Inputs, Member
 from lssvm.recipes.metric_rounds import FEW, N_FOLDS, learn_in_folds, learn_on_rows
 from lssvm.recipes.problem import Problem, deal, sample_rows, subset
+from lssvm.recipes.record import check_form
 from lssvm.recipes.screening import Candidate, TableSettings, Tell, say, screen
 from lssvm.recipes.stacking import cross_stack, stack_weights
+from lssvm.recipes.table_context import TableContext
 
 SMALL = 2500
 """Below as many rows outputs of metrics come from folds, above from other rows."""
@@ -73,18 +75,40 @@ class TableFit:
     held_out : array of shape (n, k)
         Stacked outputs of rows by models that had not seen them; NaN where there is none.
     part_size : int
+    context : TableContext or None
+        From raw tables to inputs and from outputs to answers; None where the recipe was used alone.
+    stored : str
+        "all", or the form of the file that the model was loaded from.
 
     Examples
     --------
     >>> from lssvm.recipes import TableFit
     >>> list(TableFit.__dataclass_fields__)
-    ['members', 'trials', 'held_out', 'part_size']
+    ['members', 'trials', 'held_out', 'part_size', 'context', 'stored']
     """
 
     members: tuple[Member, ...]
     trials: tuple[Trial, ...]
     held_out: FloatArray
     part_size: int
+    context: TableContext | None = None
+    stored: str = "all"
+
+    def need(self, form: str, what: str) -> None:
+        """Raise where the file that the model was loaded from left out what is asked for."""
+        check_form(self.stored, form, what)
+
+    def in_form(self, form: str) -> TableFit:
+        """Return what a file of this form keeps."""
+        if form == "all":
+            return self
+        return replace(
+            self,
+            members=tuple(replace(m, model=m.model.light()) for m in self.members),
+            held_out=self.held_out[:0],
+            context=None if self.context is None else self.context.in_form(form),
+            stored=form,
+        )
 
     def outputs(self, inputs: Mapping[Inputs, FloatArray], *, threads: int = 1) -> FloatArray:
         """Return the stacked outputs (n, k) for prepared inputs."""
