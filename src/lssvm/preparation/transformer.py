@@ -309,8 +309,9 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         --------
         >>> from lssvm.preparation import TablePreparation
         >>> learned = TablePreparation("quantiles").fit({"age": [20, 40, 60]}).prepared_
-        >>> TablePreparation.of(learned, numbers="quantiles").transform({"age": [40]}).tolist()
-        [[0.0]]
+        >>> same = TablePreparation.of(learned, numbers="quantiles")
+        >>> same.transform({"age": [20, 60]}).round(3).tolist()
+        [[-1.225], [1.225]]
         """
         new = cls(**parameters)
         new._publish(prepared, texts)
