@@ -30,7 +30,8 @@ from lssvm.kernels import RBF
 from lssvm.moments import accumulate, nystrom_map
 from lssvm.moments.cells import make_cells
 from lssvm.solvers.primal import solve_primal
-from lssvm.tuning import AbsoluteError, Folds, SquaredError
+from lssvm.tasks import AbsoluteError, SquaredError
+from lssvm.tuning import Folds
 
 C_PATH = np.geomspace(1e-3, 1e6, 60)
 

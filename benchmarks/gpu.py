@@ -44,7 +44,8 @@ from lssvm.engines.host import HostRows
 from lssvm.kernels import RBF
 from lssvm.moments.cells import make_cells
 from lssvm.search.listed import ListedPathSearch
-from lssvm.tuning import Folds, Misclassification, PathSearch
+from lssvm.tasks import Misclassification
+from lssvm.tuning import Folds, PathSearch
 
 FEATURES = 28
 TEST_ROWS = 50_000

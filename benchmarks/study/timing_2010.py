@@ -43,7 +43,8 @@ def fast_cv(
     """Return the same number from the moments of the folds, one thread."""
     from lssvm.criteria.fixed_size import FixedSizeObjective
     from lssvm.kernels import RBF
-    from lssvm.tuning import Folds, HostRows, SquaredError
+    from lssvm.tasks import SquaredError
+    from lssvm.tuning import Folds, HostRows
 
     Y = y[:, None]
     objective = FixedSizeObjective(RBF, HostRows(X, Y), Z, Folds(folds), SquaredError())

@@ -14,6 +14,7 @@ from lssvm._core.errors import InvalidInputError, MemoryBudgetError, NumericalWa
 from lssvm.criteria.direct import leave_out_direct
 from lssvm.kernels import RBF
 from lssvm.solvers import CirculantSolver, DualSystem, first_row, lay_rows
+from lssvm.tasks import SquaredError, Truth
 from lssvm.tuning import (
     CirculantObjective,
     CirculantSearch,
@@ -22,8 +23,6 @@ from lssvm.tuning import (
     Group,
     PathSearch,
     Space,
-    SquaredError,
-    Truth,
     content_folds,
     splitter_folds,
 )

@@ -11,17 +11,16 @@ from lssvm.codes import groups, make_code, targets
 from lssvm.criteria.fold_targets import FoldTargets
 from lssvm.kernels import RBF, Precomputed
 from lssvm.solvers import DualSystem
-from lssvm.tasks import Classes, Numbers, ScorerLoss
-from lssvm.tuning import (
+from lssvm.tasks import (
     AbsoluteError,
-    DualObjective,
-    Group,
+    Classes,
     Misclassification,
+    Numbers,
+    ScorerLoss,
     SquaredError,
     Truth,
-    content_folds,
-    splitter_folds,
 )
+from lssvm.tuning import DualObjective, Group, content_folds, splitter_folds
 
 rng = np.random.default_rng(0)
 n = 60

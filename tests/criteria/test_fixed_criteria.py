@@ -8,12 +8,12 @@ from lssvm import FixedSizeLSSVC, FixedSizeLSSVR
 from lssvm._core.errors import InvalidInputError
 from lssvm.kernels import RBF
 from lssvm.solvers import DualSystem
+from lssvm.tasks import SquaredError
 from lssvm.tuning import (
     FixedCriterionObjective,
     FixedSizeObjective,
     Group,
     HostRows,
-    SquaredError,
     content_folds,
     criterion_objective,
 )

@@ -7,16 +7,8 @@ from lssvm.criteria.fixed_size import FixedSizeObjective
 from lssvm.kernels import RBF
 from lssvm.moments.cells import make_cells
 from lssvm.solvers import solve_primal
-from lssvm.tasks import Classes
-from lssvm.tuning import (
-    AbsoluteError,
-    Folds,
-    HostRows,
-    Misclassification,
-    SquaredError,
-    Truth,
-    content_folds,
-)
+from lssvm.tasks import AbsoluteError, Classes, Misclassification, SquaredError, Truth
+from lssvm.tuning import Folds, HostRows, content_folds
 
 C = np.array([1e-2, 1.0, 30.0, 1e2, 3e2, 1e3, 2e3])
 

@@ -36,7 +36,7 @@ def pools(loss: Loss, sizes: IntArray) -> bool:
     --------
     >>> import numpy as np
     >>> from lssvm.criteria.base import pools
-    >>> from lssvm.tuning import SquaredError
+    >>> from lssvm.tasks import SquaredError
     >>> pools(SquaredError(), np.full(51, 9)), pools(lambda outputs, truth: outputs, np.full(51, 9))
     (True, False)
     """

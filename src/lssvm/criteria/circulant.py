@@ -64,7 +64,8 @@ class CirculantObjective:
     >>> import numpy as np
     >>> from lssvm.kernels import RBF
     >>> from lssvm.solvers import DualSystem
-    >>> from lssvm.tuning import CirculantObjective, DualObjective, Group, SquaredError, Truth
+    >>> from lssvm.tasks import SquaredError, Truth
+    >>> from lssvm.tuning import CirculantObjective, DualObjective, Group
     >>> from lssvm.tuning import content_folds
     >>> X = np.linspace(0, 6, 100)[:, None]
     >>> exact = DualObjective(RBF, DualSystem(RBF(), X, X, C=1.0), Truth(np.sin(X)),
@@ -130,7 +131,8 @@ class CirculantPoint:
     >>> import numpy as np
     >>> from lssvm.kernels import RBF
     >>> from lssvm.solvers import DualSystem
-    >>> from lssvm.tuning import CirculantObjective, DualObjective, Group, SquaredError, Truth
+    >>> from lssvm.tasks import SquaredError, Truth
+    >>> from lssvm.tuning import CirculantObjective, DualObjective, Group
     >>> from lssvm.tuning import content_folds
     >>> X = np.linspace(0, 6, 100)[:, None]
     >>> exact = DualObjective(RBF, DualSystem(RBF(), X, X, C=1.0), Truth(X),

@@ -72,7 +72,8 @@ class DualObjective:
     >>> import numpy as np
     >>> from lssvm.kernels import RBF
     >>> from lssvm.solvers import DualSystem
-    >>> from lssvm.tuning import DualObjective, Group, SquaredError, Truth, content_folds
+    >>> from lssvm.tasks import SquaredError, Truth
+    >>> from lssvm.tuning import DualObjective, Group, content_folds
     >>> X = np.linspace(0, 6, 30)[:, None]
     >>> objective = DualObjective(RBF, DualSystem(RBF(), X, X, C=1.0), Truth(np.sin(X)),
     ...                           content_folds(X, 5), SquaredError(), [Group(np.array([0]))])
@@ -159,7 +160,8 @@ class DualPoint:
     >>> import numpy as np
     >>> from lssvm.kernels import RBF
     >>> from lssvm.solvers import DualSystem
-    >>> from lssvm.tuning import DualObjective, Group, SquaredError, Truth, content_folds
+    >>> from lssvm.tasks import SquaredError, Truth
+    >>> from lssvm.tuning import DualObjective, Group, content_folds
     >>> X = np.linspace(0, 6, 30)[:, None]
     >>> point = DualObjective(RBF, DualSystem(RBF(), X, X, C=1.0), Truth(np.sin(X)),
     ...                       content_folds(X, 5), SquaredError(), [Group(np.array([0]))]).at(1.0)

@@ -55,7 +55,8 @@ class FixedSizeObjective:
     --------
     >>> import numpy as np
     >>> from lssvm.kernels import RBF
-    >>> from lssvm.tuning import FixedSizeObjective, HostRows, SquaredError, content_folds
+    >>> from lssvm.tasks import SquaredError
+    >>> from lssvm.tuning import FixedSizeObjective, HostRows, content_folds
     >>> X = np.linspace(0, 6, 100)[:, None]
     >>> rows = HostRows(X, np.sin(X))
     >>> objective = FixedSizeObjective(RBF, rows, X[::10], content_folds(X, 5), SquaredError())

@@ -82,7 +82,8 @@ class FixedCriterionObjective:
     --------
     >>> import numpy as np
     >>> from lssvm.kernels import RBF
-    >>> from lssvm.tuning import FixedCriterionObjective, FixedSizeObjective, SquaredError
+    >>> from lssvm.tasks import SquaredError
+    >>> from lssvm.tuning import FixedCriterionObjective, FixedSizeObjective
     >>> from lssvm.tuning import HostRows, content_folds
     >>> X = np.linspace(0, 6, 100)[:, None]
     >>> rows, folds = HostRows(X, np.sin(X)), content_folds(X, 5)

@@ -73,7 +73,7 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
         have not seen their classes.
     metric_ : array of shape (d, d)
         Of the configuration with the largest weight, for the prepared features.
-    feature_importances_ : array of shape (n_features_in_,)
+    feature_importances_ : array of shape (n_columns,)
         Mean squared slope of the model along the columns, summing to 1.
     record_ : TableFit
         The frozen record.

@@ -65,7 +65,7 @@ class LSSVMRegressor(RegressorMixin, TableModel):
         not seen their targets.
     metric_ : array of shape (d, d)
         Of the configuration with the largest weight, for the prepared features.
-    feature_importances_ : array of shape (n_features_in_,)
+    feature_importances_ : array of shape (n_columns,)
         Mean squared slope of the model along the columns, summing to 1.
     record_ : TableFit
         The frozen record.

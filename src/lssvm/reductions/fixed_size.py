@@ -331,7 +331,8 @@ def cross_validate_sizes(
     >>> import numpy as np
     >>> from lssvm.kernels import RBF
     >>> from lssvm.reductions import PrototypeBasis, cross_validate_sizes
-    >>> from lssvm.tuning import FixedSizeObjective, HostRows, SquaredError, content_folds
+    >>> from lssvm.tasks import SquaredError
+    >>> from lssvm.tuning import FixedSizeObjective, HostRows, content_folds
     >>> X = np.linspace(0, 6, 200)[:, None]
     >>> rows, Z, folds = HostRows(X, np.sin(X)), X[::10], content_folds(X, 5)
     >>> objective = FixedSizeObjective(RBF, rows, Z, folds, SquaredError())
@@ -379,7 +380,8 @@ def reduce_as_printed(basis: PrototypeBasis, columns: IntArray, settings: L0) ->
     >>> import numpy as np
     >>> from lssvm.kernels import RBF
     >>> from lssvm.reductions import L0, PrototypeBasis, reduce_as_printed
-    >>> from lssvm.tuning import FixedSizeObjective, HostRows, SquaredError, content_folds
+    >>> from lssvm.tasks import SquaredError
+    >>> from lssvm.tuning import FixedSizeObjective, HostRows, content_folds
     >>> X = np.linspace(0, 6, 200)[:, None]
     >>> rows, Z, folds = HostRows(X, np.sin(X)), X[::10], content_folds(X, 5)
     >>> objective = FixedSizeObjective(RBF, rows, Z, folds, SquaredError())

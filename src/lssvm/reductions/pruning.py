@@ -64,7 +64,7 @@ class WrongSides:
     --------
     >>> import numpy as np
     >>> from lssvm.reductions import WrongSides
-    >>> from lssvm.tuning import Truth
+    >>> from lssvm.tasks import Truth
     >>> WrongSides()(np.array([[[0.5], [-0.1]]]), Truth(np.array([[1.0], [1.0]])))
     array([0.5])
     """
@@ -142,7 +142,7 @@ def prune(
         Of all rows; a fold's model is trained on the rows that are left outside the fold and
         tested on all rows of the fold.
     loss : RowLoss
-        What the performance is the mean of, such as `WrongSides` or `lssvm.tuning.SquaredError`.
+        What the performance is the mean of, such as `WrongSides` or `lssvm.tasks.SquaredError`.
     alpha : array of shape (n, k)
         Support values of the full model.
     solve : callable

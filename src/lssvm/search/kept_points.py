@@ -30,7 +30,8 @@ class KeptPoints:
     --------
     >>> import numpy as np
     >>> from lssvm.kernels import RBF
-    >>> from lssvm.tuning import FixedSizeObjective, HostRows, SquaredError, content_folds
+    >>> from lssvm.tasks import SquaredError
+    >>> from lssvm.tuning import FixedSizeObjective, HostRows, content_folds
     >>> from lssvm.search.kept_points import KeptPoints
     >>> X = np.linspace(0, 6, 100)[:, None]
     >>> rows, folds = HostRows(X, np.sin(X)), content_folds(X, 5)

@@ -39,7 +39,7 @@ class Truth:
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.tuning import Truth
+    >>> from lssvm.tasks import Truth
     >>> Truth(np.array([[1.0], [2.0], [3.0]])).take(np.array([0, 2])).Y.ravel()
     array([1., 3.])
     """
@@ -67,7 +67,7 @@ class Loss(Protocol):
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.tuning import Truth
+    >>> from lssvm.tasks import Truth
     >>> def largest(outputs, truth):
     ...     return np.abs(outputs - truth.Y).max(axis=(1, 2))
     >>> largest(np.zeros((1, 2, 1)), Truth(np.array([[1.0], [-3.0]])))
@@ -112,7 +112,7 @@ class SquaredError:
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.tuning import SquaredError, Truth
+    >>> from lssvm.tasks import SquaredError, Truth
     >>> SquaredError()(np.zeros((1, 2, 1)), Truth(np.array([[1.0], [3.0]])))
     array([5.])
     """
@@ -138,7 +138,7 @@ class AbsoluteError:
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.tuning import AbsoluteError, Truth
+    >>> from lssvm.tasks import AbsoluteError, Truth
     >>> AbsoluteError()(np.zeros((1, 2, 1)), Truth(np.array([[1.0], [-3.0]])))
     array([2.])
     """
@@ -169,7 +169,7 @@ class Misclassification:
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.tuning import Misclassification, Truth
+    >>> from lssvm.tasks import Misclassification, Truth
     >>> wrong = Misclassification(lambda raw: (raw[:, 0] > 0).astype(int))
     >>> truth = Truth(np.zeros((2, 1)), labels=np.array([1, 1]))
     >>> wrong(np.array([[[0.5], [-0.5]]]), truth)
@@ -251,7 +251,7 @@ class ScorerLoss:
     --------
     >>> import numpy as np
     >>> from lssvm.tasks import Numbers, ScorerLoss
-    >>> from lssvm.tuning import Truth
+    >>> from lssvm.tasks import Truth
     >>> loss = ScorerLoss("neg_mean_absolute_error", Numbers(1))
     >>> loss(np.zeros((1, 2, 1)), Truth(np.array([[1.0], [3.0]]), X=np.zeros((2, 1))))
     array([2.])

@@ -33,12 +33,10 @@ from lssvm.search.grid import GridSearch
 from lssvm.search.path import PathSearch
 from lssvm.search.shrinking import ShrinkingGridSearch
 from lssvm.search.space import Space, TuningResult
-from lssvm.tasks import AbsoluteError, Loss, Misclassification, RowLoss, SquaredError, Truth
 
 __all__ = [
     "CRITERIA",
     "SPECTRAL",
-    "AbsoluteError",
     "C_range",
     "CirculantObjective",
     "CirculantPoint",
@@ -56,9 +54,7 @@ __all__ = [
     "GridSearch",
     "Group",
     "HostRows",
-    "Loss",
     "Losses",
-    "Misclassification",
     "Objective",
     "PathSearch",
     "Point",
@@ -66,15 +62,12 @@ __all__ = [
     "PositionHoldout",
     "Relevance",
     "RelevanceEvidence",
-    "RowLoss",
     "Search",
     "ShrinkingGridSearch",
     "Space",
     "SpectralObjective",
     "Spectrum",
-    "SquaredError",
     "Stretch",
-    "Truth",
     "TuningResult",
     "best_threshold",
     "content_folds",
