@@ -273,7 +273,7 @@ def test_a_scan_is_read_into_memory_for_a_device(monkeypatch):
     assert len(passes) >= 2
     tuned = FixedSizeLSSVR(20, cv=3, random_state=0)
     assert clone(tuned).set_params(device=place).fit(data).gamma_ == tuned.fit(data).gamma_
-    with pytest.raises(InvalidInputError, match="memory map"):
+    with pytest.raises(InvalidInputError, match="rows that are added from a scan"):
         there.partial_fit(data)
     with pytest.raises(MemoryBudgetError, match="device=None"):
         clone(there).set_params(memory_budget=3000).fit(data)
