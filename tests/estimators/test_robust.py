@@ -141,3 +141,27 @@ def test_relevance_is_not_bent_by_outliers():
     wide = np.column_stack([noise, X])
     model = LSSVR("cv", gamma="ard", loss="weighted", cv=4).fit(wide, SPOILED)
     assert set(np.argsort(model.feature_relevance_)[-2:]) == {3, 4}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("scoring", ["gcv", "evidence", "press"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **options: FixedSizeLSSVR(20, gamma=0.3, **options),
+        lambda **options: LSSVR("cv", gamma=0.3, **options),
+    ],
+    ids=["fixed", "dual"],
+)
+def test_criteria_without_folds_go_with_robust_losses(make, scoring, weighted):
+    generator = np.random.default_rng(5)
+    X = generator.uniform(-2, 2, (120, 1))
+    truth = np.sin(X[:, 0])
+    y = truth + 0.05 * generator.normal(size=120)
+    y[::12] += 20.0
+    weight = generator.uniform(0.5, 2.0, 120) if weighted else None
+    errors = {
+        loss: np.mean((make(loss=loss, scoring=scoring).fit(X, y, weight).predict(X) - truth) ** 2)
+        for loss in ("squared", "huber", "weighted")
+    }
+    assert max(errors["huber"], errors["weighted"]) < 0.1 * errors["squared"]

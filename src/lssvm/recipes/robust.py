@@ -68,6 +68,9 @@ def lower_weights(
     factors = np.ones(len(Y))
     known = np.flatnonzero(np.isfinite(predictions).all(axis=1))
     own = None if weight is None else weight[known]
+    if len(known) == 0:  # a criterion without folds: the rows keep what the rough fit gave them
+        ones = np.ones(len(Y)) if weight is None else weight
+        return np.asarray(ones if before is None else before, dtype=np.float64)
     for y, values in zip(Y[known].T, predictions[known].T, strict=True):
         scale = residual_scale(y - values, own)
         if scale > 0:
