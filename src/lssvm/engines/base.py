@@ -7,10 +7,10 @@ workers). They give the same numbers; nothing else asks where rows are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from lssvm._core.arrays import BoolArray, FloatArray, IntArray
+from lssvm._core.arrays import BoolArray, FloatArray
 from lssvm._core.device import Device
 from lssvm._core.namespace import Array
 from lssvm.folds.content import Folds
@@ -152,7 +152,3 @@ class Rows(Protocol):
 
     def holds(self, keys: Any, seed: int) -> BoolArray:
         """Return which of some hashes of rows are among the rows."""
-
-
-Passes: TypeAlias = Callable[[], Iterator[Any]]
-Positions: TypeAlias = IntArray

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -166,9 +167,9 @@ class TableModel(BaseEstimator):
         )
         self._publish(replace(fit, context=self._judge(problem, fit, context)))
 
+    @abstractmethod
     def _judge(self, problem: Problem, fit: TableFit, context: TableContext) -> TableContext:
         """Score and calibrate the held-out outputs."""
-        raise NotImplementedError
 
     def _publish(self, fit: TableFit) -> TableContext:
         """Keep the record, and set what follows from it as attributes."""

@@ -17,6 +17,7 @@ from lssvm.preparation.learning import Learned, PreparationSettings, learn
 from lssvm.preparation.record import PreparedTable
 from lssvm.preparation.report import PreparationReport
 from lssvm.preparation.tables import RawTable, column_names, read_table
+from lssvm.tasks.weights import check_weight
 
 METHODS = ("standardised", "quantiles")
 TARGETS = ("auto", "classes", "numbers")
@@ -330,7 +331,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
                 f"y has {len(np.asarray(y))} targets but X has {table.n_rows} rows: give one for "
                 "each row."
             )
-        weight = _check_weight(sample_weight, table.n_rows)
+        weight = check_weight(sample_weight, table.n_rows)
         learned = learn(table, y, weight, groups, settings)
         texts = table.named and all(isinstance(name, str) for name in getattr(X, "columns", ()))
         self._publish(learned.prepared, texts)
@@ -416,25 +417,3 @@ def _check_number(name: str, value: Any, least: float, needed: str, whole: bool 
     usable = usable and np.isfinite(value) and value >= least
     if not usable or (whole and value != int(value)):
         raise InvalidInputError(f"{name}={value!r} is not usable: give {needed}.")
-
-
-def _check_weight(sample_weight: Any, n_rows: int) -> FloatArray | None:
-    if sample_weight is None:
-        return None
-    weight = np.asarray(sample_weight, dtype=np.float64)
-    if weight.ndim == 0:
-        weight = np.full(n_rows, float(weight))
-    if weight.shape != (n_rows,):
-        raise InvalidInputError(
-            f"sample_weight has shape {weight.shape} but X has {n_rows} rows: give one weight per "
-            "row. (Sample weights must be 1D array or scalar.)"
-        )
-    if not np.all(np.isfinite(weight)) or np.any(weight < 0):
-        raise InvalidInputError(
-            "sample_weight has negative, NaN or infinite values: weights must be finite and >= 0."
-        )
-    if not np.any(weight > 0):
-        raise InvalidInputError(
-            "sample_weight is zero for every row: at least one row must have a positive weight."
-        )
-    return None if np.all(weight == 1.0) else weight

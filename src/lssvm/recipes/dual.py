@@ -15,6 +15,7 @@ from lssvm.criteria.closed_form import is_criterion, press_folds, press_loss
 from lssvm.criteria.fold_targets import FoldTargets, Group
 from lssvm.engines.host import HostRows
 from lssvm.kernels import Precomputed
+from lssvm.kernels.given import check_kernel_matrix
 from lssvm.recipes.ard import shares
 from lssvm.recipes.dual_memory import DualDetails, DualMemory, DualPart
 from lssvm.recipes.dual_settings import DualSettings
@@ -66,7 +67,7 @@ def fit_dual(rows: HostRows, task: Task, ask: DualSettings, tell: Listener) -> F
 def _open(rows: HostRows, task: Task, ask: DualSettings) -> DualProblem:
     choice, given = ask.choice, (rows.X, None) if rows.given is None else rows.given
     if choice.precomputed:
-        _check_kernel_matrix(given[0])
+        check_kernel_matrix(given[0])
     gamma = choice.fixed_gamma(rows.X, rows.weight)
     system = DualSystem(
         choice.at(gamma),
@@ -105,20 +106,6 @@ def _open(rows: HostRows, task: Task, ask: DualSettings) -> DualProblem:
         per_fold = FoldTargets.of(task, rows.labels, rows.sample_weight, folds)
     truth = Truth(Y, rows.labels, rows.weight, rows.sample_weight, rows.X)
     return DualProblem(system, truth, task, groups, gamma, loss, cv, folds, per_fold)
-
-
-def _check_kernel_matrix(X: Any) -> None:
-    if X.shape[0] != X.shape[1]:
-        raise InvalidInputError(
-            f"kernel='precomputed' needs a square kernel matrix of the training rows but X has "
-            f"shape {X.shape}."
-        )
-    scale = float(np.max(np.abs(X), initial=0.0))
-    if not np.allclose(X, X.T, rtol=1e-7, atol=1e-10 * scale):
-        raise InvalidInputError(
-            "kernel='precomputed' needs a symmetric kernel matrix but X differs from its "
-            "transpose: pass K with K[i, j] = K[j, i], for example (K + K.T) / 2."
-        )
 
 
 def _record(

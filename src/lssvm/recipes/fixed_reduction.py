@@ -268,7 +268,6 @@ def worth_keeping(basis: PrototypeBasis, budget: int) -> PrototypeBasis | None:
 def reduce_model(
     basis: PrototypeBasis,
     reduction: FixedSizeL0,
-    start: DualStart | None,
     C_grid: FloatArray | None,
 ) -> Reduced:
     """Drop prototypes [Mall2014, algorithms 3 and 4]."""

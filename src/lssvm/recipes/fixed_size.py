@@ -227,7 +227,7 @@ def _reduced(
     if ask.reduction is None:
         kept = worth_keeping(basis, rows.sample.budget)
         return replace(fit, details=replace(details, kept=kept))
-    left = reduce_model(basis, ask.reduction, start, ask.reduced_C_grid())
+    left = reduce_model(basis, ask.reduction, ask.reduced_C_grid())
     Z = chosen.Z[left.support]
     return replace(
         fit,
