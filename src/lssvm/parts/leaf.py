@@ -197,58 +197,74 @@ def fit_leaf(
         fit = solve_exact(K, rows.Y, 1.0 / (setting.C * rows.weight), repeats)
         return Leaf(rows, setting, fit, weighted_error(rows.Y, fit.left_out, rows.weight))
 
-    return walk(attempt, start, tries, stop)
+    walk = Walk(start, tries)
+    while (setting := walk.next(stop)) is not None:
+        leaf = attempt(setting)
+        if walk.tell(leaf.error):
+            best = leaf
+    return best
 
 
 STEPS = ((4.0, 1.0), (0.25, 1.0), (1.0, 0.5), (1.0, 2.0))
 """Factors of (C, gamma) that a walk tries in turn."""
 
 
-def walk(
-    attempt: Callable[[Setting], Leaf],
-    start: Setting,
-    tries: int,
-    stop: Callable[[], bool] = lambda: False,
-) -> Leaf:
-    """Walk from setting to setting while the leave-one-out error falls.
+class Walk:
+    """A walk from setting to setting while the leave-one-out error falls.
 
     Parameters
     ----------
-    attempt : callable
-        From a setting to a fitted leaf.
     start : Setting
     tries : int
-    stop : callable, optional
+        Settings that may be tried.
 
-    Returns
-    -------
-    Leaf
-        The best one.
+    Attributes
+    ----------
+    best : Setting
+    error : float
+        Its leave-one-out error.
 
     Examples
     --------
-    >>> from lssvm.parts.leaf import Leaf, Setting, walk
-    >>> bowl = lambda s: Leaf(None, s, None, (s.C - 16.0) ** 2 + 1.0)
-    >>> walk(bowl, Setting(1.0, 1.0), tries=9).setting.C
+    >>> from lssvm.parts.leaf import Setting, Walk
+    >>> walk = Walk(Setting(1.0, 1.0), tries=9)
+    >>> while (setting := walk.next()) is not None:
+    ...     better = walk.tell((setting.C - 16.0) ** 2 + 1.0)
+    >>> walk.best.C
     16.0
     """
-    best = attempt(start)
-    done, seen = 1, {start}
-    steps = list(STEPS)
-    while steps and done < tries and best.error > 0.0:
-        step = steps.pop(0)
-        new = best.setting.times(*step)
-        if new in seen or stop():
-            continue
-        tried = attempt(new)
-        done += 1
-        seen.add(new)
-        if tried.error < (1.0 - _CLEAR) * best.error:
-            best = tried
+
+    def __init__(self, start: Setting, tries: int) -> None:
+        self.best, self.error = start, np.inf
+        self._tries, self._seen = tries, {start}
+        self._steps = list(STEPS)
+        self._asked: tuple[Setting, tuple[float, float] | None] = (start, None)
+        self._told = 0
+
+    def next(self, stop: Callable[[], bool] = lambda: False) -> Setting | None:
+        """Return the setting to try next, or None at the end; ``stop`` ends the walk early."""
+        if not self._told:
+            return self._asked[0]
+        while self._steps and self._told < self._tries and self.error > 0.0 and not stop():
+            step = self._steps.pop(0)
+            new = self.best.times(*step)
+            if new not in self._seen:
+                self._seen.add(new)
+                self._asked = new, step
+                return new
+        return None
+
+    def tell(self, error: float) -> bool:
+        """Take the error of the setting that `next` gave; return whether it is the best so far."""
+        setting, step = self._asked
+        self._told += 1
+        if step is not None and not error < (1.0 - _CLEAR) * self.error:
+            return False
+        self.best, self.error = setting, error
+        if step is not None:
             # On in the same direction, then along the other axis, never straight back.
-            others = [s for s in STEPS if (s[0] == 1.0) != (step[0] == 1.0)]
-            steps = [step, *others]
-    return best
+            self._steps = [step, *(s for s in STEPS if (s[0] == 1.0) != (step[0] == 1.0))]
+        return True
 
 
 def weighted_error(Y: FloatArray, outputs: FloatArray, weight: FloatArray) -> float:
