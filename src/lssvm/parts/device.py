@@ -102,13 +102,14 @@ def _cityblock(X: Array, Z: Array) -> Array:
     few &= ((Z == low) | (Z == high)).all(dim=1).all(dim=0)
     D = torch.zeros(X.shape[0], X.shape[1], Z.shape[1], dtype=X.dtype, device=X.device)
     if bool(few.any()):
-        gap = torch.where(high > low, high - low, torch.ones_like(low))[few]
-        # Whole numbers 0 and 1 multiply exactly: |x - z| = gap (x + z - 2 x z).
-        A, B = ((X[:, :, few] - low[few]) / gap).round(), ((Z[:, :, few] - low[few]) / gap).round()
-        D += (A @ gap)[:, :, None] + (B @ gap)[:, None, :]
-        D.baddbmm_(A * gap, B.transpose(1, 2), alpha=-2.0)
-    if not bool(few.all()):
-        D += torch.cdist(X[:, :, ~few].contiguous(), Z[:, :, ~few].contiguous(), p=1.0)
+        width = torch.where(high > low, high - low, torch.ones_like(low))[few]
+        # Whole numbers 0 and 1 multiply exactly: |x - z| = width (x + z - 2 x z).
+        A, B = ((X[:, :, few] - low[few]) / width).round(), ((Z[:, :, few] - low[few]) / width).round()
+        D += (A @ width)[:, :, None] + (B @ width)[:, None, :]
+        D.baddbmm_(A * width, B.transpose(1, 2), alpha=-2.0)
+    gap = torch.empty_like(D)  # torch.cdist takes seven times as long on a GPU
+    for i in torch.nonzero(~few).ravel().tolist():
+        D += torch.sub(X[:, :, None, i], Z[:, None, :, i], out=gap).abs_()
     return D
 
 
