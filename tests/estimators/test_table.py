@@ -17,7 +17,7 @@ labels = np.array(["low", "middle", "high"])[np.digitize(y, [-0.4, 0.4])]
 new = rng.normal(size=(300, 3))
 
 
-ONE = {"inputs": "standardised", "kernel": "gaussian", "metric": None, "n_jobs": 1}
+ONE = {"inputs": "standardised", "kernel": "rbf", "metric": None, "n_jobs": 1}
 
 
 @parametrize_with_checks([LSSVMClassifier("fast", **ONE), LSSVMRegressor("fast", **ONE)])
@@ -184,9 +184,9 @@ def test_parameters_are_checked():
 
 
 def test_chosen_ingredients_and_clone():
-    model = LSSVMRegressor("fast", inputs="standardised", kernel="gaussian", metric=None, n_jobs=1)
+    model = LSSVMRegressor("fast", inputs="standardised", kernel="rbf", metric=None, n_jobs=1)
     model = clone(model).fit(X, y)
-    assert set(model.configurations_["kernel"]) == {"gaussian"}
+    assert set(model.configurations_["kernel"]) == {"rbf"}
     assert set(model.configurations_["inputs"]) == {"standardised"}
     assert list(model.preparations_) == ["standardised"]
     np.testing.assert_array_equal(model.metric_, np.eye(3))

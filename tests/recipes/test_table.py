@@ -89,7 +89,7 @@ def test_noise_is_reported_as_noise():
 def test_every_ingredient_off_is_the_exact_model():
     train = problem(150)
     ask = TableSettings.preset(
-        "balanced", configurations=(Configuration("standardised", "gaussian"),), rounds=0
+        "balanced", configurations=(Configuration("standardised", "rbf"),), rounds=0
     )
     fit = fit_table(train, ask, Clock(), quiet)
     (member,) = fit.members

@@ -37,7 +37,7 @@ class LSSVMRegressor(RegressorMixin, TableModel):
         model, which minimises squared errors.
     inputs : "auto", {"standardised", "quantiles"} or a list of them, default="auto"
         Scales that are tried.
-    kernel : "auto", {"gaussian", "exponential", "laplacian"} or a list of them, default="auto"
+    kernel : "auto", {"rbf", "exponential", "laplacian"} or a list of them, default="auto"
         Kernels that are tried.
     metric : "auto" or None, default="auto"
         "auto" learns a metric of the inputs where held-out rows say that it helps.

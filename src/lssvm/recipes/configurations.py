@@ -15,26 +15,26 @@ from lssvm.kernels.metric import Shape
 from lssvm.parts import Leaf, PartsModel
 
 Inputs: TypeAlias = Literal["standardised", "quantiles"]
-KernelName: TypeAlias = Literal["gaussian", "exponential", "laplacian"]
+KernelName: TypeAlias = Literal["rbf", "exponential", "laplacian"]
 
 INPUTS: tuple[Inputs, ...] = ("standardised", "quantiles")
 """Numbers as they are, standardised; or their normal scores."""
 
-KERNELS: tuple[KernelName, ...] = ("gaussian", "exponential", "laplacian")
+KERNELS: tuple[KernelName, ...] = ("rbf", "exponential", "laplacian")
 """All are exp(-gamma distance), each with a distance of its own."""
 
 DISTANCE: dict[KernelName, Distance] = {
-    "gaussian": "sqeuclidean",
+    "rbf": "sqeuclidean",
     "exponential": "euclidean",
     "laplacian": "cityblock",
 }
 SHAPE: dict[KernelName, Shape] = {
-    "gaussian": "full",
+    "rbf": "full",
     "exponential": "full",
     "laplacian": "diagonal",
 }
 MAKE: dict[KernelName, type[RBF] | type[Exponential] | type[Laplacian]] = {
-    "gaussian": RBF,
+    "rbf": RBF,
     "exponential": Exponential,
     "laplacian": Laplacian,
 }
@@ -47,7 +47,7 @@ class Configuration:
     Attributes
     ----------
     inputs : {"standardised", "quantiles"}
-    kernel : {"gaussian", "exponential", "laplacian"}
+    kernel : {"rbf", "exponential", "laplacian"}
 
     Examples
     --------
