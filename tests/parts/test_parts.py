@@ -6,7 +6,7 @@ from scipy.spatial.distance import cdist
 from tests.oracles.local import dense_solution
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.parts import Rows, Setting, fit_leaf, fit_parts, grow_tree
+from lssvm.parts import HostParts, Rows, Setting, fit_leaf, fit_parts, grow_tree
 
 rng = np.random.default_rng(0)
 START = Setting(20.0, 0.4)
@@ -99,13 +99,15 @@ class TestParts:
     @pytest.mark.parametrize("threads", [1, 3])
     def test_every_row_by_the_model_of_its_part(self, threads):
         rows, new = some(300), some(2100).X
-        model = fit_parts(rows, "cityblock", START, part_size=80, tries=3, threads=threads)
+        model = fit_parts(
+            rows, "cityblock", START, part_size=80, tries=3, engine=HostParts(threads)
+        )
         cut = model.cuts[0]
         place = cut.tree.route(new)
         assert set(place) == {0, 1, 2, 3}
         for p, leaf in enumerate(cut.leaves):
             expected = leaf.outputs(new[place == p], "cityblock")
-            got = model.outputs(new, threads=threads)[place == p]
+            got = model.outputs(new, engine=HostParts(threads))[place == p]
             np.testing.assert_allclose(got, expected, atol=1e-12)
 
     def test_trees_are_averaged(self):
@@ -152,7 +154,7 @@ class TestUpdates:
     def test_learning_is_fitting_with_the_same_tree(self):
         first, more = some(200), some(60)
         model = fit_parts(first, "euclidean", START, part_size=100)
-        learned = model.learn(more, threads=2)
+        learned = model.learn(more, engine=HostParts(2))
         both = first.joined(more)
         for p, leaf in enumerate(learned.cuts[0].leaves):
             rows = both.take(np.flatnonzero(model.cuts[0].tree.route(both.X) == p))

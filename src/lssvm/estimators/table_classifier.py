@@ -52,6 +52,9 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
         Rows that share an exact model; "auto" decides by cost.
     n_trees : "auto" or int, default="auto"
         Differently cut trees of parts that are averaged.
+    device : None, "cpu", "cuda", "cuda:1", ... or torch.device, default=None
+        Where exact models, gradients and outputs are computed; None: on this machine's cores. The
+        same numbers up to rounding; by default parts are larger on a GPU, which is faster.
     memory_budget : int, str or None, default=None
         Bytes, or a string such as "2 GB"; limits the size of parts.
     n_jobs : int, default=None
@@ -106,6 +109,7 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
         metric: Any = "auto",
         part_size: Any = "auto",
         n_trees: Any = "auto",
+        device: Any = None,
         memory_budget: Any = None,
         n_jobs: int | None = None,
         random_state: Any = 0,
@@ -120,6 +124,7 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
             metric=metric,
             part_size=part_size,
             n_trees=n_trees,
+            device=device,
             memory_budget=memory_budget,
             n_jobs=n_jobs,
             random_state=random_state,

@@ -12,13 +12,14 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.device import find_device
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.memory import as_bytes
 from lssvm._core.progress import Progress
 from lssvm._core.random import as_generator
 from lssvm._core.threads import n_threads
 from lssvm.kernels import mean_outer_product
-from lssvm.parts import Rows
+from lssvm.parts import DeviceParts, HostParts, PartsEngine, Rows
 from lssvm.preparation import PreparedTable, TablePreparation
 from lssvm.recipes import (
     INPUTS,
@@ -53,6 +54,7 @@ class TableModel(BaseEstimator):
         metric: Any = "auto",
         part_size: Any = "auto",
         n_trees: Any = "auto",
+        device: Any = None,
         memory_budget: Any = None,
         n_jobs: int | None = None,
         random_state: Any = 0,
@@ -66,6 +68,7 @@ class TableModel(BaseEstimator):
         self.metric = metric
         self.part_size = part_size
         self.n_trees = n_trees
+        self.device = device
         self.memory_budget = memory_budget
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -83,7 +86,7 @@ class TableModel(BaseEstimator):
         kernels = _one_of("kernel", self.kernel, KERNELS)
         values: dict[str, Any] = {
             "configurations": tuple(Configuration(i, k) for k in kernels for i in inputs),
-            "threads": n_threads(self.n_jobs),
+            "engine": self._engine(),
             "seed": int(as_generator(self.random_state).integers(2**31)),
         }
         if self.metric not in ("auto", None):
@@ -103,10 +106,16 @@ class TableModel(BaseEstimator):
                 )
             values[name] = int(given)
         ask = TableSettings.preset(self.preset, **values)
-        budget = as_bytes(self.memory_budget)
-        # A part takes two arrays of L^2 numbers on every thread.
-        ask_most = int(np.sqrt(budget / 2 / (16.0 * ask.threads)))
-        return TableSettings(**{**ask.__dict__, "largest": max(ask_most, 100)})
+        largest = ask.engine.largest_part(as_bytes(self.memory_budget))
+        return replace(ask, largest=max(min(ask.largest, largest), 100))
+
+    def _engine(self) -> PartsEngine:
+        """Return who computes: threads, or a device."""
+        place = find_device(self.device, None, dispatch=False)
+        if place is None:
+            return HostParts(n_threads(self.n_jobs))
+        limit = None if self.memory_budget is None else as_bytes(self.memory_budget)
+        return DeviceParts(replace(place, limit=limit))
 
     def _fit_numbers(
         self,
@@ -223,7 +232,7 @@ class TableModel(BaseEstimator):
         """Return the stacked outputs of raw rows, shape (n, k)."""
         prepared = self._prepare(X)
         fit: TableFit = self.record_
-        return fit.outputs(prepared, threads=n_threads(self.n_jobs))
+        return fit.outputs(prepared, engine=self._engine())
 
     # --- updates ---------------------------------------------------------------------------------
 
@@ -233,15 +242,15 @@ class TableModel(BaseEstimator):
         fit: TableFit = self.record_
         fit.need("all", "Adding or removing rows")
         prepared = self._prepare(X)
-        threads = n_threads(self.n_jobs)
+        engine = self._engine()
         members = []
         for member in fit.members:
             mapped = member.metric.apply(prepared[member.configuration.inputs])
             rows = Rows(mapped, Y, weight / self.weight_scale_)
             model = (
-                member.model.forget(rows, threads=threads)
+                member.model.forget(rows, engine=engine)
                 if forget
-                else member.model.learn(rows, threads=threads)
+                else member.model.learn(rows, engine=engine)
             )
             members.append(replace(member, model=model))
         self._publish(replace(fit, members=tuple(members)))

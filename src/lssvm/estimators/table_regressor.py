@@ -45,6 +45,9 @@ class LSSVMRegressor(RegressorMixin, TableModel):
         Rows that share an exact model; "auto" decides by cost.
     n_trees : "auto" or int, default="auto"
         Differently cut trees of parts that are averaged.
+    device : None, "cpu", "cuda", "cuda:1", ... or torch.device, default=None
+        Where exact models, gradients and outputs are computed; None: on this machine's cores. The
+        same numbers up to rounding; by default parts are larger on a GPU, which is faster.
     memory_budget : int, str or None, default=None
         Bytes, or a string such as "2 GB"; limits the size of parts.
     n_jobs : int, default=None

@@ -1,12 +1,18 @@
 """Exact models of parts of the rows: a tree of cuts with a dual model in every leaf."""
 
+from lssvm.parts.device import DeviceParts
+from lssvm.parts.engine import HostParts, LeafTask, PartsEngine
 from lssvm.parts.leaf import Leaf, Rows, Setting, fit_leaf
 from lssvm.parts.model import Cut, PartsJob, PartsModel, fit_many, fit_parts
 from lssvm.parts.tree import Tree, grow_tree
 
 __all__ = [
     "Cut",
+    "DeviceParts",
+    "HostParts",
     "Leaf",
+    "LeafTask",
+    "PartsEngine",
     "PartsJob",
     "PartsModel",
     "Rows",

@@ -20,6 +20,7 @@ from lssvm._core.errors import MemoryBudgetError, NotPositiveDefiniteError, Nume
 from lssvm._core.namespace import Array, to_numpy
 from lssvm.kernels.distances import Distance
 from lssvm.kernels.metric import Metric, Shape
+from lssvm.parts.engine import LeafTask
 from lssvm.parts.leaf import Leaf, Rows, Setting, Walk
 from lssvm.parts.tree import Tree
 from lssvm.solvers import ExactFit
@@ -104,7 +105,10 @@ def _cityblock(X: Array, Z: Array) -> Array:
     if bool(few.any()):
         width = torch.where(high > low, high - low, torch.ones_like(low))[few]
         # Whole numbers 0 and 1 multiply exactly: |x - z| = width (x + z - 2 x z).
-        A, B = ((X[:, :, few] - low[few]) / width).round(), ((Z[:, :, few] - low[few]) / width).round()
+        A, B = (
+            ((X[:, :, few] - low[few]) / width).round(),
+            ((Z[:, :, few] - low[few]) / width).round(),
+        )
         D += (A @ width)[:, :, None] + (B @ width)[:, None, :]
         D.baddbmm_(A * width, B.transpose(1, 2), alpha=-2.0)
     gap = torch.empty_like(D)  # torch.cdist takes seven times as long on a GPU
@@ -219,9 +223,27 @@ class DeviceParts:
 
     place: Device
 
+    @property
+    def side_by_side(self) -> int:
+        """Return 1: a device is filled by the parts of one configuration."""
+        return 1
+
+    @property
+    def speed(self) -> float:
+        """Return the ratio that was measured between an H200 and two cores, rounded down."""
+        return 200.0 if self.place.is_cuda else 1.0
+
+    def largest_part(self, budget: int) -> int:
+        """Return the rows of the largest part that the device holds, at most 10,000."""
+        return min(10_000, int(np.sqrt(_SHARE * self.place.free_bytes() / (8 * _MATRICES))))
+
+    def alone(self) -> DeviceParts:
+        """Return this engine."""
+        return self
+
     def fit(
         self,
-        todo: Sequence[tuple[Rows, Distance, Setting]],
+        tasks: Sequence[LeafTask],
         *,
         tries: int = 1,
         stop: Callable[[], bool] = lambda: False,
@@ -230,7 +252,7 @@ class DeviceParts:
 
         Parameters
         ----------
-        todo : list of (Rows, distance, Setting)
+        tasks : list of LeafTask
         tries : int
             Settings that a part may try.
         stop : callable
@@ -241,21 +263,25 @@ class DeviceParts:
         list of Leaf
             On the host, equal to those of `fit_leaf` up to rounding.
         """
-        leaves: list[Leaf | None] = [None] * len(todo)
-        for batch in self._batches(todo):
-            self._fit_batch(todo, batch, leaves, tries, stop)
+        leaves: list[Leaf | None] = [None] * len(tasks)
+        for batch in self._batches(tasks):
+            self._fit_batch(tasks, batch, leaves, tries, stop)
         return [leaf for leaf in leaves if leaf is not None]
 
-    def _batches(self, todo: Sequence[tuple[Rows, Distance, Setting]]) -> Iterator[list[int]]:
+    def _batches(self, tasks: Sequence[LeafTask]) -> Iterator[list[int]]:
         """Deal out parts of one distance and about one size in batches that fit into memory."""
-        order = sorted(range(len(todo)), key=lambda i: (todo[i][1], -len(todo[i][0].X)))
+        order = sorted(range(len(tasks)), key=lambda i: (tasks[i].distance, -len(tasks[i].rows.X)))
         batch: list[int] = []
         for i in order:
             if batch:
-                (first, distance, _), (rows, own, _) = todo[batch[0]], todo[i]
-                n = len(first.X)
+                first, own = tasks[batch[0]], tasks[i]
+                n = len(first.rows.X)
                 most = max(1, int(_SHARE * self.place.free_bytes()) // (8 * _MATRICES * n * n))
-                if own != distance or len(rows.X) < _LIKE * n or len(batch) >= most:
+                if (
+                    own.distance != first.distance
+                    or len(own.rows.X) < _LIKE * n
+                    or len(batch) >= most
+                ):
                     yield batch
                     batch = []
             batch.append(i)
@@ -264,7 +290,7 @@ class DeviceParts:
 
     def _fit_batch(
         self,
-        todo: Sequence[tuple[Rows, Distance, Setting]],
+        tasks: Sequence[LeafTask],
         batch: list[int],
         leaves: list[Leaf | None],
         tries: int,
@@ -272,7 +298,7 @@ class DeviceParts:
     ) -> None:
         """Fit a batch; halve it where the device has no memory for it."""
         try:
-            for i, leaf in zip(batch, self._together(todo, batch, tries, stop), strict=True):
+            for i, leaf in zip(batch, self._together(tasks, batch, tries, stop), strict=True):
                 leaves[i] = leaf
         except Exception as error:
             if not out_of_memory(error):
@@ -280,26 +306,26 @@ class DeviceParts:
             self.place.release()
             if len(batch) == 1:
                 raise MemoryBudgetError(
-                    f"The device has no memory for a part of {len(todo[batch[0]][0].X)} rows: "
+                    f"The device has no memory for a part of {len(tasks[batch[0]].rows.X)} rows: "
                     "give a smaller part_size, or device=None."
                 ) from error
             half = len(batch) // 2
-            self._fit_batch(todo, batch[:half], leaves, tries, stop)
-            self._fit_batch(todo, batch[half:], leaves, tries, stop)
+            self._fit_batch(tasks, batch[:half], leaves, tries, stop)
+            self._fit_batch(tasks, batch[half:], leaves, tries, stop)
 
     def _together(
         self,
-        todo: Sequence[tuple[Rows, Distance, Setting]],
+        tasks: Sequence[LeafTask],
         batch: list[int],
         tries: int,
         stop: Callable[[], bool],
     ) -> list[Leaf]:
         import torch
 
-        parts = [todo[i][0] for i in batch]
-        stack = _Stack.of(self.place, parts, todo[batch[0]][1])
+        parts = [tasks[i].rows for i in batch]
+        stack = _Stack.of(self.place, parts, tasks[batch[0]].distance)
         repeats = [_grouped(self.place, rows) for rows in parts]
-        walks = [Walk(todo[i][2], tries) for i in batch]
+        walks = [Walk(tasks[i].start, tries) for i in batch]
         best: _Solved | None = None
         while True:
             asked = [walk.next(stop) for walk in walks]
@@ -337,9 +363,12 @@ class DeviceParts:
         ]
 
     def outputs(
-        self, leaf: Leaf, X: FloatArray, distance: Distance
-    ) -> FloatArray:
-        """Return the outputs of a part for rows, shape (n, k)."""
+        self, jobs: Sequence[tuple[Leaf, FloatArray]], distance: Distance
+    ) -> list[FloatArray]:
+        """Return the outputs of every part for its own rows."""
+        return [self._outputs(leaf, X, distance) for leaf, X in jobs]
+
+    def _outputs(self, leaf: Leaf, X: FloatArray, distance: Distance) -> FloatArray:
         put, out = self.place.put, np.empty((len(X), leaf.fit.coef.shape[1]))
         Z, coef = put(leaf.rows.X)[None], put(leaf.fit.coef)
         rows = max(1, _ENTRIES // len(leaf.rows.X))
@@ -373,25 +402,18 @@ class DeviceParts:
         return out
 
     def outer_product(
+        self, leaves: Sequence[Leaf], distance: Distance, metric: Metric, shape: Shape, step: int
+    ) -> FloatArray:
+        """Return the sum over parts of their weight times the mean outer product of gradients."""
+        total = sum(
+            leaf.rows.weight.sum() * self._outer_product(leaf, distance, metric, shape, step)
+            for leaf in leaves
+        )
+        return np.asarray(total)
+
+    def _outer_product(
         self, leaf: Leaf, distance: Distance, metric: Metric, shape: Shape, step: int
     ) -> FloatArray:
-        """Return the weighted mean outer product of the gradients of a part's outputs.
-
-        Parameters
-        ----------
-        leaf : Leaf
-        distance : {"sqeuclidean", "euclidean", "cityblock"}
-        metric : Metric
-            Gradients are pulled back through it.
-        shape : {"full", "diagonal"}
-        step : int
-            Every so many rows of the part are looked at.
-
-        Returns
-        -------
-        array of shape (d, d) or (d,)
-            As that of `mean_outer_product` on the host.
-        """
         import torch
 
         put = self.place.put

@@ -133,10 +133,6 @@ class Leaf:
         rows = Rows(self.rows.X, self.rows.Y[:0], self.rows.weight[:0])
         return replace(self, rows=rows, fit=replace(self.fit, left_out=self.fit.left_out[:0]))
 
-    def solved_again(self, rows: Rows, distance: Distance) -> Leaf:
-        """Return the model of other rows at the same setting."""
-        return fit_leaf(rows, distance, self.setting)
-
 
 def fit_leaf(
     rows: Rows,

@@ -9,9 +9,9 @@ import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
-from lssvm._core.threads import run_blocks, slices
 from lssvm.kernels.distances import Distance
-from lssvm.parts.leaf import Leaf, Rows, Setting, fit_leaf
+from lssvm.parts.engine import ONE_THREAD, LeafTask, PartsEngine
+from lssvm.parts.leaf import Leaf, Rows, Setting
 from lssvm.parts.tree import Tree, grow_tree
 
 _GROWN = 1.5  # a part this many times its size is split
@@ -74,22 +74,14 @@ class PartsModel:
     cuts: tuple[Cut, ...]
     part_size: int
 
-    def outputs(self, X: FloatArray, *, threads: int = 1) -> FloatArray:
+    def outputs(self, X: FloatArray, *, engine: PartsEngine = ONE_THREAD) -> FloatArray:
         """Return the outputs (n, k) for mapped rows X (n, d)."""
         k = self.cuts[0].leaves[0].fit.coef.shape[1]
         out = np.zeros((len(X), k))
         for cut in self.cuts:
-            jobs = [
-                (leaf, rows[block])
-                for leaf, rows in zip(cut.leaves, cut.tree.members(X), strict=True)
-                for block in slices(len(rows), 1024)
-            ]
-
-            def work(job: tuple[Leaf, IntArray]) -> tuple[IntArray, FloatArray]:
-                leaf, rows = job
-                return rows, leaf.outputs(X[rows], self.distance)
-
-            for rows, values in run_blocks(work, jobs, threads):
+            members = cut.tree.split(engine.route(cut.tree, X))
+            jobs = [(leaf, X[rows]) for leaf, rows in zip(cut.leaves, members, strict=True)]
+            for rows, values in zip(members, engine.outputs(jobs, self.distance), strict=True):
                 out[rows] += values / len(self.cuts)
         return out
 
@@ -110,36 +102,42 @@ class PartsModel:
         cuts = tuple(Cut(cut.tree, tuple(leaf.light() for leaf in cut.leaves)) for cut in self.cuts)
         return replace(self, cuts=cuts)
 
-    def learn(self, new: Rows, *, threads: int = 1) -> PartsModel:
+    def learn(self, new: Rows, *, engine: PartsEngine = ONE_THREAD) -> PartsModel:
         """Return the model with more rows: parts that got some are solved again.
 
         C, gamma and the tree stay; a part that grew past one and a half times its size is split.
         """
-        cuts = tuple(self._with(cut, new, threads) for cut in self.cuts)
+        cuts = tuple(self._with(cut, new, engine) for cut in self.cuts)
         return replace(self, cuts=cuts)
 
-    def forget(self, gone: Rows, *, threads: int = 1) -> PartsModel:
+    def forget(self, gone: Rows, *, engine: PartsEngine = ONE_THREAD) -> PartsModel:
         """Return the model without some of its rows (found by inputs and targets)."""
-        cuts = tuple(self._without(cut, gone, threads) for cut in self.cuts)
+        cuts = tuple(self._without(cut, gone, engine) for cut in self.cuts)
         return replace(self, cuts=cuts)
 
-    def _with(self, cut: Cut, new: Rows, threads: int) -> Cut:
-        tree, leaves = cut.tree, list(cut.leaves)
-        jobs = [(p, rows) for p, rows in enumerate(tree.members(new.X)) if len(rows)]
-
-        def work(job: tuple[int, IntArray]) -> Leaf:
-            p, rows = job
-            return leaves[p].solved_again(leaves[p].rows.joined(new.take(rows)), self.distance)
-
-        for (p, _), leaf in zip(jobs, run_blocks(work, jobs, threads), strict=True):
+    def _solved_again(
+        self, cut: Cut, rows: Rows, change: Callable[[Rows, Rows], Rows], engine: PartsEngine
+    ) -> list[Leaf]:
+        """Return the parts of a cut, those that rows fall into solved with changed rows."""
+        leaves = list(cut.leaves)
+        own = [(p, m) for p, m in enumerate(cut.tree.members(rows.X)) if len(m)]
+        tasks = [
+            LeafTask(change(leaves[p].rows, rows.take(m)), self.distance, leaves[p].setting)
+            for p, m in own
+        ]
+        for (p, _), leaf in zip(own, engine.fit(tasks), strict=True):
             leaves[p] = leaf
+        return leaves
+
+    def _with(self, cut: Cut, new: Rows, engine: PartsEngine) -> Cut:
+        tree, leaves = cut.tree, self._solved_again(cut, new, Rows.joined, engine)
         for p in range(len(leaves)):
             if len(leaves[p].rows.X) > _GROWN * self.part_size:
-                tree, leaves = self._split(tree, leaves, p, threads)
+                tree, leaves = self._split(tree, leaves, p, engine)
         return Cut(tree, tuple(leaves))
 
     def _split(
-        self, tree: Tree, leaves: list[Leaf], part: int, threads: int
+        self, tree: Tree, leaves: list[Leaf], part: int, engine: PartsEngine
     ) -> tuple[Tree, list[Leaf]]:
         """Replace a part by the parts of a tree of its own."""
         rows, setting = leaves[part].rows, leaves[part].setting
@@ -154,7 +152,9 @@ class PartsModel:
             below.children >= 0, inner, -1 - np.vectorize(number.get)(-1 - below.children, 0)
         )
         children = np.where(tree.children == -1 - part, shift, tree.children)
-        new = [fit_leaf(rows.take(m), self.distance, setting) for m in below.members(rows.X)]
+        new = engine.fit(
+            [LeafTask(rows.take(m), self.distance, setting) for m in below.members(rows.X)]
+        )
         leaves = leaves.copy()
         leaves[part] = new[0]
         return Tree(
@@ -164,19 +164,8 @@ class PartsModel:
             tree.n_parts + below.n_parts - 1,
         ), leaves + new[1:]
 
-    def _without(self, cut: Cut, gone: Rows, threads: int) -> Cut:
-        leaves = list(cut.leaves)
-        jobs = [(p, rows) for p, rows in enumerate(cut.tree.members(gone.X)) if len(rows)]
-
-        def work(job: tuple[int, IntArray]) -> Leaf:
-            p, rows = job
-            return leaves[p].solved_again(
-                _remaining(leaves[p].rows, gone.take(rows)), self.distance
-            )
-
-        for (p, _), leaf in zip(jobs, run_blocks(work, jobs, threads), strict=True):
-            leaves[p] = leaf
-        return Cut(cut.tree, tuple(leaves))
+    def _without(self, cut: Cut, gone: Rows, engine: PartsEngine) -> Cut:
+        return Cut(cut.tree, tuple(self._solved_again(cut, gone, _remaining, engine)))
 
 
 def _remaining(rows: Rows, gone: Rows) -> Rows:
@@ -217,7 +206,7 @@ def fit_parts(
     tries: int = 1,
     random: np.random.Generator | None = None,
     stop: Callable[[], bool] = lambda: False,
-    threads: int = 1,
+    engine: PartsEngine = ONE_THREAD,
 ) -> PartsModel:
     """Fit exact models in parts, each with its own C and width.
 
@@ -238,8 +227,8 @@ def fit_parts(
         For the cuts of further trees.
     stop : callable, optional
         Asked during the search; True leaves the remaining parts at the start.
-    threads : int, default=1
-        Parts side by side with one BLAS thread each; one part keeps BLAS's own threads.
+    engine : PartsEngine
+        Who computes: `HostParts` (threads) or `DeviceParts` (a GPU).
 
     Returns
     -------
@@ -260,7 +249,7 @@ def fit_parts(
     (100, 1)
     """
     job = PartsJob(rows, distance, start, part_size, n_trees)
-    return fit_many([job], tries=tries, random=random, stop=stop, threads=threads)[0]
+    return fit_many([job], tries=tries, random=random, stop=stop, engine=engine)[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,14 +286,14 @@ def fit_many(
     tries: int = 1,
     random: np.random.Generator | None = None,
     stop: Callable[[], bool] = lambda: False,
-    threads: int = 1,
+    engine: PartsEngine = ONE_THREAD,
 ) -> list[PartsModel]:
     """Fit several models in parts, all their parts side by side; see `fit_parts`.
 
     Parameters
     ----------
     jobs : sequence of PartsJob
-    tries, random, stop, threads
+    tries, random, stop, engine
         As for `fit_parts`.
 
     Returns
@@ -324,25 +313,17 @@ def fit_many(
     for number, job in enumerate(jobs):
         for t in range(job.n_trees):
             tree = grow_tree(job.rows.X, job.part_size, random=random if t else None)
-            members = tree.members(job.rows.X)
+            members = tree.split(engine.route(tree, job.rows.X))
             most = _LARGEST * job.part_size
             planned.append((number, tree, [_limited(m, most, random) for m in members]))
             if tree.n_parts == 1:
                 break
-    todo = [(number, part) for number, _, members in planned for part in members]
-
-    def work(item: tuple[int, IntArray]) -> Leaf:
-        job = jobs[item[0]]
-        return fit_leaf(
-            job.rows.take(item[1]),
-            job.distance,
-            job.start,
-            tries=tries,
-            stop=stop,
-            threads=threads if len(todo) == 1 else 1,
-        )
-
-    leaves = iter(run_blocks(work, todo, threads))
+    tasks = [
+        LeafTask(jobs[number].rows.take(rows), jobs[number].distance, jobs[number].start)
+        for number, _, members in planned
+        for rows in members
+    ]
+    leaves = iter(engine.fit(tasks, tries=tries, stop=stop))
     cuts: list[list[Cut]] = [[] for _ in jobs]
     for number, tree, members in planned:
         own = tuple(next(leaves) for _ in members)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from lssvm._core.arrays import FloatArray, IntArray
 
+_SAMPLED = 250_000  # rows that a tree is grown from
 _LOOKED_AT = 20_000  # rows from which a direction is computed
 
 
@@ -58,7 +59,10 @@ class Tree:
 
     def members(self, X: FloatArray) -> list[IntArray]:
         """Return the row numbers of every part."""
-        part = self.route(X)
+        return self.split(self.route(X))
+
+    def split(self, part: IntArray) -> list[IntArray]:
+        """Return the row numbers of every part, from the part of every row."""
         order = np.argsort(part, kind="stable").astype(np.intp)
         counts = np.bincount(part, minlength=self.n_parts)
         return np.split(order, np.cumsum(counts)[:-1])
@@ -84,7 +88,8 @@ def grow_tree(X: FloatArray, part_size: int, *, random: np.random.Generator | No
     -----
     A node of n rows holds q = ceil(n / part_size) parts, q // 2 of them on its left: the cut is
     the median where q is even. Equal rows are never separated; a part of equal rows only may
-    therefore stay larger than ``part_size``.
+    therefore stay larger than ``part_size``. Of more than 250,000 rows every q-th is looked at:
+    parts then vary a little in size.
 
     O(n d^2 log(n / part_size)) time.
 
@@ -96,6 +101,9 @@ def grow_tree(X: FloatArray, part_size: int, *, random: np.random.Generator | No
     >>> [len(rows) for rows in grow_tree(X, 300).members(X)]
     [300, 300, 300]
     """
+    if len(X) > _SAMPLED:
+        step = -(-len(X) // _SAMPLED)
+        part_size, X = max(1, part_size // step), X[::step]
     directions: list[FloatArray] = []
     thresholds: list[float] = []
     children: list[list[int]] = []

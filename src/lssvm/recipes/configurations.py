@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-import numpy as np
-
-from lssvm._core.arrays import FloatArray
-from lssvm._core.threads import run_blocks
-from lssvm.kernels import IDENTITY, RBF, Exponential, Kernel, Laplacian, Metric, mean_outer_product
+from lssvm.kernels import IDENTITY, Kernel, Metric
 from lssvm.kernels.distances import Distance
 from lssvm.kernels.metric import Shape
-from lssvm.parts import Leaf, PartsModel
+from lssvm.parts import PartsEngine, PartsModel
+from lssvm.parts.engine import KERNEL_OF
 
 Inputs: TypeAlias = Literal["standardised", "quantiles"]
 KernelName: TypeAlias = Literal["rbf", "exponential", "laplacian"]
@@ -32,11 +29,6 @@ SHAPE: dict[KernelName, Shape] = {
     "rbf": "full",
     "exponential": "full",
     "laplacian": "diagonal",
-}
-MAKE: dict[KernelName, type[RBF] | type[Exponential] | type[Laplacian]] = {
-    "rbf": RBF,
-    "exponential": Exponential,
-    "laplacian": Laplacian,
 }
 
 
@@ -74,10 +66,10 @@ class Configuration:
 
     def make_kernel(self, gamma: float) -> Kernel:
         """Return the kernel of a width."""
-        return MAKE[self.kernel](gamma)
+        return KERNEL_OF[self.distance](gamma)
 
     def learn_metric(
-        self, model: PartsModel, metric: Metric, *, at_most: int, threads: int = 1
+        self, model: PartsModel, metric: Metric, engine: PartsEngine, *, at_most: int
     ) -> Metric:
         """Return the metric of the gradients of a model at its own rows.
 
@@ -86,9 +78,9 @@ class Configuration:
         model : PartsModel
             Of this configuration, fitted to inputs mapped by ``metric``.
         metric : Metric
+        engine : PartsEngine
         at_most : int
             Rows at which gradients are taken, spread over all parts.
-        threads : int, default=1
 
         Returns
         -------
@@ -99,21 +91,7 @@ class Configuration:
         leaves = model.cuts[0].leaves
         total = sum(len(leaf.rows.X) for leaf in leaves)
         step = max(1, -(-total // at_most))
-
-        def work(leaf: Leaf) -> FloatArray:
-            Z, weight = leaf.rows.X, leaf.rows.weight
-            M = mean_outer_product(
-                self.make_kernel(leaf.setting.gamma),
-                Z[::step],
-                Z,
-                leaf.fit.coef,
-                metric=metric,
-                shape=self.shape,
-                weight=weight[::step],
-            )
-            return np.asarray(weight.sum() * M)
-
-        return Metric.of(np.asarray(np.sum(run_blocks(work, leaves, threads), axis=0)))
+        return Metric.of(engine.outer_product(leaves, self.distance, metric, self.shape, step))
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm.kernels import Metric, distances
-from lssvm.parts import PartsModel, Setting, fit_parts
+from lssvm.parts import PartsEngine, PartsModel, Setting, fit_parts
 from lssvm.parts.leaf import weighted_error
 from lssvm.recipes.clock import Clock
 from lssvm.recipes.problem import Problem
@@ -31,7 +31,7 @@ def learn_in_folds(
 
     Every fold's outputs come from a metric and a model that have not seen its rows.
     """
-    begin = clock.now()
+    begin, engine = clock.now(), ask.engine.alone()
     losses: list[FloatArray] = []  # of every round, by row
     outputs: list[FloatArray] = []
     state = [(candidate.metric, candidate.setting)] * N_FOLDS
@@ -41,11 +41,13 @@ def learn_in_folds(
             inside, outside = np.flatnonzero(folds == v), np.flatnonzero(folds != v)
             metric, setting = state[v]
             tries = 1 if not done else 3
-            model = one_round(problem, candidate, metric, setting, outside, tries)
+            model = one_round(problem, candidate, metric, setting, outside, tries, engine)
             new = problem.rows(candidate.configuration.inputs, metric, inside)
-            held[inside] = model.outputs(new.X)
+            held[inside] = model.outputs(new.X, engine=engine)
             if done < ask.rounds:
-                learned = candidate.configuration.learn_metric(model, metric, at_most=_GRADIENTS)
+                learned = candidate.configuration.learn_metric(
+                    model, metric, engine, at_most=_GRADIENTS
+                )
                 state[v] = learned, rescaled(problem, candidate, model, metric, learned, outside)
         outputs.append(held)
         losses.append(((problem.Y - held) ** 2).sum(axis=1) * problem.weight)
@@ -65,8 +67,8 @@ def learn_in_folds(
     metric, setting = candidate.metric, candidate.setting
     for done in range(best):
         tries = 1 if not done else 3
-        model = one_round(problem, candidate, metric, setting, every, tries)
-        learned = candidate.configuration.learn_metric(model, metric, at_most=_GRADIENTS)
+        model = one_round(problem, candidate, metric, setting, every, tries, engine)
+        learned = candidate.configuration.learn_metric(model, metric, engine, at_most=_GRADIENTS)
         setting = rescaled(problem, candidate, model, metric, learned, every)
         metric = learned
     return replace(
@@ -110,7 +112,7 @@ def learn_on_rows(
 
     Begins at the round that the candidate has reached.
     """
-    begin = clock.now()
+    begin, engine = clock.now(), ask.engine.alone()
     configuration = candidate.configuration
     best, error = candidate, np.inf
     metric, setting = candidate.metric, candidate.setting
@@ -123,11 +125,12 @@ def learn_on_rows(
             setting,
             learn,
             tries,
+            engine,
             ask.learned_part,
             stop=lambda: clock.over(0.4),
         )
         new = problem.rows(configuration.inputs, metric, judge)
-        values = model.outputs(new.X)
+        values = model.outputs(new.X, engine=engine)
         now = weighted_error(new.Y, values, new.weight)
         if now < error:
             best = replace(
@@ -141,12 +144,12 @@ def learn_on_rows(
             )
         cost = len(learn) * min(ask.learned_part, len(learn)) ** 2 * 2.0
         took = (clock.now() - begin) / (rounds - candidate.rounds + 1)
-        clock.measured(cost, took / ask.threads)
+        clock.measured(cost, took / ask.engine.side_by_side)
         last = now > 0.995 * error or rounds == ask.rounds
         error = min(now, error)
         if last or clock.over(0.5):
             break
-        learned = configuration.learn_metric(model, metric, at_most=_GRADIENTS)
+        learned = configuration.learn_metric(model, metric, engine, at_most=_GRADIENTS)
         setting = rescaled(problem, candidate, model, metric, learned, learn)
         metric = learned
     return replace(best, seconds=candidate.seconds + clock.now() - begin)
@@ -159,6 +162,7 @@ def one_round(
     setting: Setting,
     chosen: IntArray,
     tries: int,
+    engine: PartsEngine,
     part_size: int | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> PartsModel:
@@ -166,7 +170,7 @@ def one_round(
     rows = problem.rows(candidate.configuration.inputs, metric, chosen)
     size = len(chosen) if part_size is None else part_size
     distance = candidate.configuration.distance
-    return fit_parts(rows, distance, setting, part_size=size, tries=tries, stop=stop)
+    return fit_parts(rows, distance, setting, part_size=size, tries=tries, stop=stop, engine=engine)
 
 
 def rescaled(

@@ -11,7 +11,8 @@ import numpy as np
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.threads import run_blocks
 from lssvm.kernels import IDENTITY, Metric, fill_distances
-from lssvm.parts import Rows, Setting, fit_leaf
+from lssvm.parts import PartsEngine, Rows, Setting, fit_leaf
+from lssvm.parts.engine import ONE_THREAD
 from lssvm.recipes.clock import Clock
 from lssvm.recipes.configurations import INPUTS, KERNELS, Configuration
 from lssvm.recipes.problem import Problem, sample_rows
@@ -52,7 +53,8 @@ class TableSettings:
     n_trees : int
     tries : int
         Settings of C and gamma that a part tries.
-    threads : int
+    engine : PartsEngine
+        Who computes.
     seed : int
 
     Examples
@@ -76,7 +78,7 @@ class TableSettings:
     largest: int = 20_000
     n_trees: int = 1
     tries: int = 3
-    threads: int = 1
+    engine: PartsEngine = ONE_THREAD
     seed: int = 0
 
     @classmethod
@@ -142,7 +144,7 @@ def screen(
         done.append(configuration)
         return replace(candidate, seconds=clock.now() - begin)
 
-    found = [c for c in run_blocks(work, sets, ask.threads) if c is not None]
+    found = [c for c in run_blocks(work, sets, ask.engine.side_by_side) if c is not None]
     found.sort(key=lambda c: c.error)
     say(tell, clock, "screening", found)
     return found

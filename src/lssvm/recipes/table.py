@@ -13,7 +13,8 @@ import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.threads import run_blocks
-from lssvm.parts import PartsJob, PartsModel, fit_many
+from lssvm.parts import PartsEngine, PartsJob, PartsModel, fit_many
+from lssvm.parts.engine import ONE_THREAD
 from lssvm.parts.leaf import weighted_error
 from lssvm.recipes.clock import Clock
 from lssvm.recipes.configurations import Configuration, Inputs, Member
@@ -110,12 +111,14 @@ class TableFit:
             stored=form,
         )
 
-    def outputs(self, inputs: Mapping[Inputs, FloatArray], *, threads: int = 1) -> FloatArray:
+    def outputs(
+        self, inputs: Mapping[Inputs, FloatArray], *, engine: PartsEngine = ONE_THREAD
+    ) -> FloatArray:
         """Return the stacked outputs (n, k) for prepared inputs."""
         total: FloatArray | None = None
         for member in self.members:
             X = member.metric.apply(inputs[member.configuration.inputs])
-            values = member.weight * member.model.outputs(X, threads=threads)
+            values = member.weight * member.model.outputs(X, engine=engine)
             total = values if total is None else total + values
         assert total is not None
         return total
@@ -197,7 +200,7 @@ def fit_small(
             for c in candidates
         ]
         tries = ask.tries if problem.n > ask.screened else 1
-        models = fit_many(jobs, tries=tries, threads=ask.threads)
+        models = fit_many(jobs, tries=tries, engine=ask.engine)
         took = (clock.now() - begin) / max(len(candidates), 1)
         done = []
         for c, model in zip(candidates, models, strict=True):
@@ -215,7 +218,7 @@ def fit_small(
         def rounds(candidate: Candidate) -> Candidate | None:
             return learn_in_folds(problem, candidate, folds, ask, clock)
 
-        better = [c for c in run_blocks(rounds, best, ask.threads) if c is not None]
+        better = [c for c in run_blocks(rounds, best, ask.engine.side_by_side) if c is not None]
         say(tell, clock, "metric", [c for c, _ in fitted] + better)
         for candidate, (_, model) in zip(better, whole(better), strict=True):
             assert candidate.judged is not None
@@ -245,14 +248,18 @@ def fit_large(
     dropped = [c for c in found if not any(c is t for t in tried)]
     few = replace(ask, rounds=min(ask.rounds, 1))
     looked = run_blocks(
-        lambda c: learn_on_rows(problem, c, first, judge, few, clock), tried, ask.threads
+        lambda c: learn_on_rows(problem, c, first, judge, few, clock),
+        tried,
+        ask.engine.side_by_side,
     )
     say(tell, clock, "metric", looked)
     kept = one_of_every_kernel(looked, ask.kept + 1)
     dropped += [c for c in looked if not any(c is k for k in kept)]
     if not clock.over(0.4):
         kept = run_blocks(
-            lambda c: learn_on_rows(problem, c, learn, judge, ask, clock), kept, ask.threads
+            lambda c: learn_on_rows(problem, c, learn, judge, ask, clock),
+            kept,
+            ask.engine.side_by_side,
         )
     judged = sorted(kept, key=lambda c: c.error)
     say(tell, clock, "metric", judged)
@@ -277,7 +284,7 @@ def fit_large(
         tries=ask.tries,
         random=random,
         stop=lambda: clock.over(0.9),
-        threads=ask.threads,
+        engine=ask.engine,
     )
     took = (clock.now() - begin) / len(chosen)
     fitted = [
@@ -326,7 +333,7 @@ def choose_part_size(
     if ask.part_size is not None:
         return min(ask.part_size, ask.largest)
     # More outputs are worth more time: their peers build trees for every class.
-    wanted = ask.operations * min(np.sqrt(problem.Y.shape[1]), 4.0)
+    wanted = ask.operations * ask.engine.speed * min(np.sqrt(problem.Y.shape[1]), 4.0)
     operations = clock.affordable(float(wanted), 0.7)
     each = problem.n * (2.0 / 3.0) * ask.tries * ask.n_trees * max(n_configurations, 1)
     return int(min(max(np.sqrt(operations / each), 500.0), ask.largest))
