@@ -164,7 +164,7 @@ class TestUpdates:
     def test_forgetting_undoes_learning(self):
         first, more = some(200), some(10)
         model = fit_parts(first, "cityblock", START, part_size=60)
-        back = model.learn(more).forget(more, threads=2)
+        back = model.learn(more).forget(more, engine=HostParts(2))
         new = some(30).X
         np.testing.assert_allclose(back.outputs(new), model.outputs(new), atol=1e-9)
         with pytest.raises(InvalidInputError, match="not among"):
