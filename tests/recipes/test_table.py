@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lssvm.kernels import IDENTITY
-from lssvm.parts import Rows, fit_leaf
+from lssvm.parts import HostParts, Rows, fit_leaf
 from lssvm.recipes import Configuration, Problem, TableSettings, fit_table
 from lssvm.recipes.clock import Clock
 from lssvm.recipes.problem import deal, sample_rows
@@ -103,7 +103,7 @@ def test_every_ingredient_off_is_the_exact_model():
 @pytest.mark.parametrize("threads", [1, 2])
 def test_same_seed_same_model(threads):
     train = problem(2600)
-    ask = TableSettings(**{**LARGE.__dict__, "threads": threads, "rounds": 1})
+    ask = TableSettings(**{**LARGE.__dict__, "engine": HostParts(threads), "rounds": 1})
     a, b = (fit_table(train, ask, Clock(), quiet).outputs(train.inputs) for _ in range(2))
     np.testing.assert_array_equal(a, b)
 
