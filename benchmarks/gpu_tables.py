@@ -3,7 +3,7 @@
 Needs a CUDA device and torch; the package need not be installed::
 
     PYTHONPATH=src python3 -m benchmarks.gpu_tables covertype --data folder --out gpu_tables.jsonl
-    PYTHONPATH=src python3 -m benchmarks.gpu_tables smooth --rows 50000 10000000 --out gpu_tables.jsonl
+    PYTHONPATH=src python3 -m benchmarks.gpu_tables smooth --rows 50000 10000000
 
 ``--device none`` computes the same with NumPy; ``--profile`` prints where the time goes.
 """

@@ -230,8 +230,8 @@ class DeviceParts:
 
     @property
     def speed(self) -> float:
-        """Return the ratio that was measured between an H200 and two cores, rounded down."""
-        return 200.0 if self.place.is_cuda else 1.0
+        """Return 20 for a GPU: an H200 is 40 to 90 times as fast as two cores, many are slower."""
+        return 20.0 if self.place.is_cuda else 1.0
 
     def largest_part(self, budget: int) -> int:
         """Return the rows of the largest part that the device holds, at most 10,000."""

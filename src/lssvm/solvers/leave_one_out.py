@@ -83,9 +83,10 @@ class Repeats:
         if not len(labels):
             return cls()
         order = np.argsort(labels, kind="stable").astype(np.intp)
-        changes = np.flatnonzero(labels[order][1:] != labels[order][:-1]) + 1
-        groups = np.split(order, changes)
-        return cls(tuple(group for group in groups if len(group) > 1))
+        same = np.concatenate([[False], labels[order][1:] == labels[order][:-1], [False]])
+        begin = np.flatnonzero(~same[:-1] & same[1:])
+        end = np.flatnonzero(same[:-1] & ~same[1:]) + 1
+        return cls(tuple(order[b:e] for b, e in zip(begin, end, strict=True)))
 
     @classmethod
     def among(cls, X: FloatArray) -> Repeats:
