@@ -7,7 +7,8 @@
     │   └── NotPositiveDefiniteError                       a kernel matrix is indefinite
     ├── MemoryBudgetError        (MemoryError, ValueError) refused before anything is allocated
     ├── MissingDependencyError   (ImportError)             an extra is not installed
-    └── ModelFileError           (ValueError)              a model file is not usable
+    ├── ModelFileError           (ValueError)              a model file is not usable
+    └── ScratchError             (OSError)                 no room for rows on their way to parts
 
     NumericalWarning      (UserWarning)   the answer is right for a slightly changed problem
     ConvergenceWarning    (UserWarning)   an iteration stopped before its tolerance
@@ -40,6 +41,10 @@ class MissingDependencyError(LSSVMError, ImportError):
 
 class ModelFileError(LSSVMError, ValueError):
     """A model file that is corrupt, hostile or of an unknown format."""
+
+
+class ScratchError(LSSVMError, OSError):
+    """A scratch folder that cannot hold the rows of a data set."""
 
 
 class Stopped(Exception):

@@ -4,6 +4,7 @@ from lssvm.parts.device import DeviceParts
 from lssvm.parts.engine import HostParts, LeafTask, PartsEngine
 from lssvm.parts.leaf import Leaf, Rows, Setting, fit_leaf
 from lssvm.parts.model import Cut, PartsJob, PartsModel, fit_many, fit_parts
+from lssvm.parts.store import PartStore
 from lssvm.parts.tree import Tree, grow_tree
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "HostParts",
     "Leaf",
     "LeafTask",
+    "PartStore",
     "PartsEngine",
     "PartsJob",
     "PartsModel",

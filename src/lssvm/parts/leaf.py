@@ -48,7 +48,8 @@ class Rows:
     Attributes
     ----------
     X : array of shape (n, d)
-        Mapped by the metric.
+        Mapped by the metric. float64, or float32 where there are very many rows; computed with in
+        float64.
     Y : array of shape (n, k)
     weight : array of shape (n,)
         Larger than 0.
@@ -120,8 +121,9 @@ class Leaf:
     def outputs(self, X: FloatArray, distance: Distance) -> FloatArray:
         """Return the outputs (n, k) for mapped rows X (n, d), in blocks."""
         out = np.empty((len(X), self.fit.coef.shape[1]))
+        Z = np.asarray(self.rows.X, dtype=np.float64)
         for block in slices(len(X), max(1, _ENTRIES // len(self.rows.X))):
-            K = distances(X[block], self.rows.X, distance)
+            K = distances(X[block], Z, distance)
             K *= -self.setting.gamma
             np.exp(K, out=K)
             np.matmul(K, self.fit.coef, out=out[block])
@@ -183,7 +185,8 @@ def fit_leaf(
     """
     n = len(rows.X)
     if D is None:
-        D = fill_distances(rows.X, distance, np.empty((n, n)), threads=threads)
+        X = np.asarray(rows.X, dtype=np.float64)
+        D = fill_distances(X, distance, np.empty((n, n)), threads=threads)
     repeats = rows.repeats() if n > 1 else ALONE
     K = np.empty((n, n))
 
