@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from threading import Lock
 
 import numpy as np
 
@@ -298,6 +300,8 @@ def fit_many(
     random: np.random.Generator | None = None,
     stop: Callable[[], bool] = lambda: False,
     threads: int = 1,
+    finished: Callable[[int, PartsModel], None] = lambda number, model: None,
+    on_error: Callable[[], None] | None = None,
 ) -> list[PartsModel]:
     """Fit several models in parts, all their parts side by side; see `fit_parts`.
 
@@ -306,6 +310,11 @@ def fit_many(
     jobs : sequence of PartsJob
     tries, random, stop, threads
         As for `fit_parts`.
+    finished : callable, optional
+        Called with the number of a job and its model as soon as it is there: what is known when
+        later ones are interrupted.
+    on_error : callable, optional
+        Called at the first error, Ctrl-C among them, before parts that have begun are waited for.
 
     Returns
     -------
@@ -329,28 +338,41 @@ def fit_many(
             planned.append((number, tree, [_limited(m, most, random) for m in members]))
             if tree.n_parts == 1:
                 break
-    todo = [(number, part) for number, _, members in planned for part in members]
+    todo = [(t, part) for t, (_, _, members) in enumerate(planned) for part in range(len(members))]
+    leaves: dict[tuple[int, int], Leaf] = {}
+    waiting = Counter(planned[t][0] for t, _ in todo)
+    models: dict[int, PartsModel] = {}
+    lock = Lock()
 
-    def work(item: tuple[int, IntArray]) -> Leaf:
-        job = jobs[item[0]]
-        return fit_leaf(
-            job.rows.take(item[1]),
+    def model_of(number: int) -> PartsModel:
+        cuts = tuple(
+            Cut(tree, tuple(leaves[t, part] for part in range(len(members))), tuple(members))
+            for t, (of, tree, members) in enumerate(planned)
+            if of == number
+        )
+        return PartsModel(jobs[number].distance, cuts, jobs[number].part_size)
+
+    def work(item: tuple[int, int]) -> None:
+        number, _, members = planned[item[0]]
+        job = jobs[number]
+        leaf = fit_leaf(
+            job.rows.take(members[item[1]]),
             job.distance,
             job.start,
-            tries=tries,
+            tries=1 if stop() else tries,
             stop=stop,
             threads=threads if len(todo) == 1 else 1,
         )
+        with lock:
+            leaves[item] = leaf
+            waiting[number] -= 1
+            last = not waiting[number]
+        if last:
+            models[number] = model_of(number)
+            finished(number, models[number])
 
-    leaves = iter(run_blocks(work, todo, threads))
-    cuts: list[list[Cut]] = [[] for _ in jobs]
-    for number, tree, members in planned:
-        own = tuple(next(leaves) for _ in members)
-        cuts[number].append(Cut(tree, own, tuple(members)))
-    return [
-        PartsModel(job.distance, tuple(own), job.part_size)
-        for job, own in zip(jobs, cuts, strict=True)
-    ]
+    run_blocks(work, todo, threads, on_error=on_error)
+    return [models[number] for number in range(len(jobs))]
 
 
 def _limited(rows: IntArray, size: int, random: np.random.Generator) -> IntArray:
