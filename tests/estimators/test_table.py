@@ -6,7 +6,8 @@ from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from lssvm._core.errors import InvalidInputError
+from lssvm._core.errors import InvalidInputError, Stopped
+from lssvm._core.progress import listening
 from lssvm.estimators.table_classifier import LSSVMClassifier
 from lssvm.estimators.table_regressor import LSSVMRegressor
 
@@ -191,3 +192,85 @@ def test_chosen_ingredients_and_clone():
     assert list(model.preparations_) == ["standardised"]
     np.testing.assert_array_equal(model.metric_, np.eye(3))
     assert cross_val_score(model, X, y, cv=3).mean() > 0.7
+
+
+class TestInterruption:
+    """Ctrl-C and who listens, at every step of a fit from raw columns."""
+
+    @staticmethod
+    def steps(make):
+        events = []
+        with listening(events.append):
+            make().fit(X, labels)
+        return [event["stage"] for event in events]
+
+    @staticmethod
+    def make():
+        return LSSVMClassifier("fast", kernel=["rbf", "laplacian"], n_jobs=1)
+
+    @staticmethod
+    def at(step, error):
+        count = iter(range(1, 1000))
+
+        def listener(event):
+            if next(count) == step:
+                raise error
+
+        return listening(listener)
+
+    def test_ctrl_c(self):
+        stages = self.steps(self.make)
+        assert stages[:2] == ["preparation"] * 2 and stages[-1] == "done"
+        usable = []
+        for step in range(1, len(stages) + 1):
+            model = self.make()
+            with self.at(step, KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
+                model.fit(X, labels)
+            usable.append(hasattr(model, "record_"))
+            if usable[-1]:
+                assert set(model.predict(new)) <= set(labels) and "interrupted" in model.summary_
+                assert model.best_score_ > 0.5 and len(model.predict_proba(new)) == 300
+            else:
+                assert not [name for name in vars(model) if name.endswith("_")]
+        # From the first model of all rows on there is one.
+        assert usable == sorted(usable) and not usable[stages.index("screening")] and usable[-1]
+
+    def test_an_earlier_model_stays(self):
+        model = LSSVMClassifier("fast", kernel="rbf", n_jobs=1).fit(X[:80], labels[:80])
+        before = model.predict(new)
+        with self.at(3, KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
+            model.fit(X, labels)
+        np.testing.assert_array_equal(model.predict(new), before)
+
+    def test_a_stop_gives_a_model(self):
+        for step in range(1, len(self.steps(self.make))):
+            model = self.make()
+            with self.at(step, Stopped):
+                model.fit(X, labels)
+            assert model.record_.interrupted and set(model.predict(new)) <= set(labels)
+
+    def test_a_tiny_time_limit_gives_a_model(self):
+        model = LSSVMClassifier(time_limit=1e-9, n_jobs=1).fit(X, labels)
+        assert list(model.preparations_) == ["standardised"]
+        assert np.mean(model.predict(X) == labels) > 0.6
+
+    def test_progress_says_what_is_tried(self, capsys):
+        LSSVMRegressor("fast", verbose=2, n_jobs=1).fit(X, y)
+        shown = capsys.readouterr().err
+        for words in ("preparation: quantiles, 2 of 2", "laplacian on quantiles", "best loss so"):
+            assert words in shown
+
+
+def test_scoring_chooses():
+    """A score that wants the worst gets another model than squared errors."""
+
+    def worst(model, A, t):
+        return float(np.mean(np.abs(model.predict(A) - t)))
+
+    plain, odd = (LSSVMRegressor("fast", scoring=s, n_jobs=1).fit(X, y) for s in (None, worst))
+    used = [np.array(m.configurations_["weight"]) > 0 for m in (plain, odd)]
+    error = [m.configurations_["error"][0] for m in (plain, odd)]
+    assert used[1].sum() <= 2 and error[1] > 1.5 * error[0]
+    assert odd.best_score_ > 0.05
+    with pytest.raises(InvalidInputError, match="scoring"):
+        LSSVMRegressor("fast", scoring="beauty").fit(X, y)

@@ -1,11 +1,14 @@
 """The recipe of the model for tables: honest, reproducible, within its limits."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from lssvm._core.errors import Stopped
 from lssvm.kernels import IDENTITY
 from lssvm.parts import HostParts, Rows, fit_leaf
-from lssvm.recipes import Configuration, Problem, TableSettings, fit_table
+from lssvm.recipes import Configuration, Interrupted, Problem, TableSettings, fit_table
 from lssvm.recipes.clock import Clock
 from lssvm.recipes.problem import deal, sample_rows
 from lssvm.recipes.table import choose_part_size
@@ -116,6 +119,152 @@ def test_a_time_limit_leaves_a_usable_model():
     assert said[-1]["stage"] == "done"
     small = fit_table(problem(120), SMALL, Clock(1e-3), quiet)
     assert len(small.members) == 1 and small.members[0].rounds == 0
+
+
+class Ticking:
+    """A clock of calls: every question costs a second, and one may end in Ctrl-C."""
+
+    def __init__(self, interrupt=None):
+        self.calls, self.interrupt = 0, interrupt
+
+    def __call__(self):
+        self.calls += 1
+        if self.calls == self.interrupt:
+            raise KeyboardInterrupt
+        return float(self.calls)
+
+
+QUICK = {
+    "small": (problem(90), TableSettings.preset("fast", screened=60, rounds=1)),
+    "large": (
+        problem(2500),
+        TableSettings.preset(
+            "fast",
+            configurations=tuple(
+                Configuration("standardised", kernel) for kernel in ("rbf", "laplacian")
+            ),
+            screened=60,
+            learned_on=300,
+            learned_part=100,
+            judged_on=100,
+            part_size=150,
+            rounds=1,
+            tries=2,
+        ),
+    ),
+}
+
+
+def assert_valid(fit, p):
+    assert fit.members and np.isfinite(fit.outputs(p.inputs)).all()
+    assert fit.held_out.shape == p.Y.shape and np.isfinite(fit.held_out).any()
+    assert {t.stage for t in fit.trials} <= {"screening", "metric", "all rows"}
+    names = [(t.configuration, t.rounds) for t in fit.trials]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("size", QUICK)
+def test_a_time_limit_at_every_stage_leaves_a_valid_model(size):
+    p, ask = QUICK[size]
+    ticking = Ticking()
+    whole = fit_table(p, ask, Clock(1e12, ticking), quiet)
+    assert_valid(whole, p)
+    seen = set()
+    for limit in np.unique(np.geomspace(1, 5 * ticking.calls, 14).astype(int)):
+        fit = fit_table(p, ask, Clock(float(limit), Ticking()), quiet)
+        assert_valid(fit, p)
+        seen.add((len(fit.trials), max(t.rounds for t in fit.trials)))
+    assert len(seen) > 2  # some stages were cut
+
+
+@pytest.mark.parametrize("size", QUICK)
+def test_an_interrupt_at_every_stage_leaves_a_valid_model_or_none(size):
+    p, ask = QUICK[size]
+    ticking = Ticking()
+    fit_table(p, ask, Clock(1e12, ticking), quiet)
+    kept = 0
+    for call in np.unique(np.linspace(2, ticking.calls, 14).astype(int)):
+        with pytest.raises(KeyboardInterrupt) as caught:
+            fit_table(p, ask, Clock(1e12, Ticking(call)), quiet)
+        if isinstance(caught.value, Interrupted):
+            kept += 1
+            assert_valid(caught.value.fit, p)
+            assert caught.value.fit.interrupted
+    assert 0 < kept < 14
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("size", QUICK)
+def test_who_listens_may_stop_at_every_step(size, threads):
+    p, ask = QUICK[size]
+    ask = replace(ask, engine=HostParts(threads))
+    events = []
+    whole = fit_table(p, ask, Clock(), events.append)
+    assert not whole.interrupted and events[-1]["stage"] == "done"
+    assert {e["stage"] for e in events} == {"screening", "metric", "all rows", "done"}
+    losses = [e["best_loss"] for e in events if e["best_loss"] is not None]
+    assert losses == sorted(losses, reverse=True) and len(losses) > 3
+    for step in range(1, len(events) - 1):
+        said = []
+
+        def stopping(event, step=step, said=said):
+            said.append(event)
+            if len(said) == step:
+                raise Stopped
+
+        fit = fit_table(p, ask, Clock(), stopping)
+        assert fit.interrupted and said[-1]["stage"] == "interrupted"
+        assert_valid(fit, p)
+
+
+def test_rows_that_made_a_metric_do_not_judge_an_interrupted_fit():
+    p, ask = QUICK["large"]
+    ticking = Ticking()
+    fit_table(p, ask, Clock(1e12, ticking), quiet)
+    for call in range(ticking.calls, 0, -8):
+        try:
+            fit_table(p, ask, Clock(1e12, Ticking(call)), quiet)
+        except Interrupted as caught:
+            fit = caught.fit
+            if any(m.rounds for m in fit.members):
+                assert np.isnan(fit.held_out).any()
+        except KeyboardInterrupt:
+            break
+
+
+class ByAbsoluteErrors:
+    decides = True
+
+    def __init__(self, p):
+        self.p = p
+
+    def loss(self, outputs, rows):
+        return float(np.mean(np.abs(self.p.Y[rows] - outputs)))
+
+
+def test_a_judge_decides_what_is_stacked():
+    """One configuration is best by the judge alone: only it is kept."""
+
+    class Contrary(ByAbsoluteErrors):
+        def loss(self, outputs, rows):  # the worst model wins
+            return -super().loss(outputs, rows)
+
+    p = problem(150)
+    ask = TableSettings.preset("fast", rounds=0)
+    best, worst = (
+        fit_table(p, ask, Clock(), quiet, judge(p)) for judge in (ByAbsoluteErrors, Contrary)
+    )
+    error = [np.mean(np.abs(f.held_out - p.Y)) for f in (best, worst)]
+    assert error[0] < 0.8 * error[1]
+    assert len(worst.members) <= 2 and len(best.members) <= 2
+
+
+def test_fast_fits_at_most_two_configurations():
+    for n in (90, 700):
+        p = problem(n)
+        ask = TableSettings.preset("fast", screened=200, rounds=0)
+        fit = fit_table(p, ask, Clock(), quiet)
+        assert sum(t.stage == "all rows" for t in fit.trials) <= 2 and len(fit.trials) == 6
 
 
 def test_part_size_follows_costs_and_limits():

@@ -45,17 +45,30 @@ def n_threads(n_jobs: int | None) -> int:
     return int(n_jobs) if n_jobs > 0 else max(1, usable + 1 + int(n_jobs))
 
 
-def run_blocks(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -> list[Result]:
+def run_blocks(
+    work: Callable[[Item], Result],
+    items: Iterable[Item],
+    threads: int,
+    *,
+    on_error: Callable[[], None] | None = None,
+) -> list[Result]:
     """Apply ``work`` to every item, in order, on ``threads`` threads with one BLAS thread each.
 
     Several threads of Python share the work because NumPy and BLAS release the lock. With one
-    thread, or one item, nothing is started and BLAS keeps its own threads.
+    thread, or one item, nothing is started and BLAS keeps its own threads. ``on_error`` is called
+    at the first error, Ctrl-C among them, before the work that has begun is waited for: it may ask
+    that work to end.
     """
     todo = list(items)
     if threads <= 1 or len(todo) <= 1:
         return [work(item) for item in todo]
     with _controller().limit(limits=1, user_api="blas"), ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(work, todo))
+        try:
+            return list(pool.map(work, todo))
+        except BaseException:
+            if on_error is not None:
+                on_error()
+            raise
 
 
 def run_stream(

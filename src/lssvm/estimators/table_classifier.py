@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.metrics import accuracy_score
 from sklearn.utils import assert_all_finite
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
@@ -16,12 +15,15 @@ from sklearn.utils.validation import column_or_1d
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.estimators.table_model import TableModel, check_weight, held_out_scorer
+from lssvm.codes import Code
+from lssvm.estimators.table_judging import ClassJudge, NumberJudge, decide
+from lssvm.estimators.table_model import TableModel, check_weight, share_documentation
 from lssvm.recipes import Problem, TableContext, TableFit
-from lssvm.tasks import Classes
-from lssvm.uncertainty import OutOfFold, Probabilities, calibrate, check_coverage
+from lssvm.tasks import Classes, Numbers
+from lssvm.uncertainty import Probabilities, check_coverage
 
 
+@share_documentation("the accuracy")
 class LSSVMClassifier(ClassifierMixin, TableModel):
     """The model for tables: classes from a data frame as it is.
 
@@ -31,59 +33,18 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
 
     Parameters
     ----------
-    preset : {"balanced", "fast", "best"}, default="balanced"
-        How much is tried. "fast": two configurations in small parts; "best": all six, more rounds,
-        two trees of large parts.
-    time_limit : float, default=None
-        Seconds that ``fit`` should stay below: stages are shortened or left out. Without it nothing
-        depends on the speed of the machine.
-    scoring : str or callable, default=None
-        Scorer for ``best_score_``, by held-out predictions; None is the accuracy. It does not
-        change the model, which minimises squared errors.
+    %(parameters)s
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes; they multiply ``sample_weight``.
-    inputs : "auto", {"standardised", "quantiles"} or a list of them, default="auto"
-        Scales that are tried.
-    kernel : "auto", {"rbf", "exponential", "laplacian"} or a list of them, default="auto"
-        Kernels that are tried.
-    metric : "auto" or None, default="auto"
-        "auto" learns a metric of the inputs where held-out rows say that it helps.
-    part_size : "auto" or int, default="auto"
-        Rows that share an exact model; "auto" decides by cost.
-    n_trees : "auto" or int, default="auto"
-        Differently cut trees of parts that are averaged.
-    device : None, "cpu", "cuda", "cuda:1", ... or torch.device, default=None
-        Where exact models, gradients and outputs are computed; None: on this machine's cores. The
-        same numbers up to rounding; by default parts are larger on a GPU, which is faster.
-    memory_budget : int, str or None, default=None
-        Bytes, or a string such as "2 GB"; limits the size of parts.
-    n_jobs : int, default=None
-        Threads; None for all cores.
-    random_state : int, Generator, RandomState or None, default=0
-        For samples of rows and folds.
-    verbose : int, default=0
 
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
-    configurations_ : dict of lists
-        What was tried: inputs, kernel, rounds of the metric, out-of-sample error (of the variance),
-        weight in the stack, seconds, the stage it reached. ``pandas.DataFrame`` takes it.
-    summary_ : str
-        What was chosen, and why.
-    best_score_ : float
-        Accuracy (or ``scoring``) of held-out predictions: rows by models, metrics and weights that
-        have not seen their classes.
-    metric_ : array of shape (d, d)
-        Of the configuration with the largest weight, for the prepared features.
-    feature_importances_ : array of shape (n_columns,)
-        Mean squared slope of the model along the columns, summing to 1.
-    record_ : TableFit
-        The frozen record.
-    preparations_ : dict from inputs to TablePreparation
-    part_size_ : int
-    n_features_in_ : int
-    feature_names_in_ : array of str
+    %(attributes)s
+
+    Notes
+    -----
+    %(notes)s
 
     Examples
     --------
@@ -96,6 +57,10 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
     >>> bool(model.best_score_ > 0.85), model.predict(np.array([[1.0, 1.0]])).tolist()
     (True, ['same'])
     """
+
+    classes_: NDArray[Any]
+    code_: Code
+    probabilities_: Probabilities
 
     def __init__(
         self,
@@ -177,37 +142,37 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
         self._fit_numbers(X, y, Y, labels, weight, groups, task, np.zeros(k), np.ones(k))
         return self
 
-    def _publish(self, fit: TableFit) -> TableContext:
-        """Keep the record, and set what follows from it as attributes."""
-        context = super()._publish(fit)
+    def _attributes(self, fit: TableFit, context: TableContext) -> dict[str, Any]:
+        """Return the fitted attributes of a record."""
         assert isinstance(context.task, Classes)
         assert isinstance(context.calibration, Probabilities)
-        self.classes_, self.code_ = context.task.classes, context.task.code
-        self.probabilities_ = context.calibration
-        return context
+        return super()._attributes(fit, context) | {
+            "classes_": context.task.classes,
+            "code_": context.task.code,
+            "probabilities_": context.calibration,
+        }
 
-    def _judge(self, problem: Problem, fit: TableFit, context: TableContext) -> TableContext:
-        """Calibrate and score the held-out outputs."""
-        task = context.task
+    def _judge(
+        self, problem: Problem, task: Classes | Numbers, shift: FloatArray, scale: FloatArray
+    ) -> ClassJudge:
+        """Return what scores held-out outputs of a problem."""
         assert isinstance(task, Classes)
         assert problem.classes is not None
-        good = np.isfinite(fit.held_out).all(axis=1)
-        outputs, labels = fit.held_out[good], problem.classes[good]
-        weight = problem.weight[good]
-        probabilities = calibrate(OutOfFold(outputs, labels, weight), task.code)
-        decided = _decide(outputs)
-        predicted, truth = task.classes[decided], task.classes[labels]
-        if self.scoring is None:
-            score = float(accuracy_score(truth, predicted, sample_weight=weight))
-        else:
-            said = {
-                "predict": predicted,
-                "predict_proba": probabilities.of(outputs, decided),
-                "decision_function": outputs[:, 0] if outputs.shape[1] == 1 else outputs,
-                "classes": task.classes,
-            }
-            score = held_out_scorer(self.scoring, said, truth, weight)
-        return replace(context, best_score=score, calibration=probabilities)
+        return ClassJudge(task, problem.classes, problem.weight, self.scoring)
+
+    def _calibrated(
+        self,
+        problem: Problem,
+        fit: TableFit,
+        context: TableContext,
+        judge: ClassJudge | NumberJudge,
+    ) -> TableContext:
+        """Return the context with the score and the probabilities of the held-out outputs."""
+        assert isinstance(judge, ClassJudge)
+        good = np.flatnonzero(np.isfinite(fit.held_out).all(axis=1))
+        outputs = fit.held_out[good]
+        score = judge.score(outputs, good)
+        return replace(context, best_score=score, calibration=judge.calibrated(outputs, good))
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return the outputs: (n,) for two classes (positive: the second), else (n, n_classes)."""
@@ -216,7 +181,7 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the classes of a table, shape (n,)."""
-        decided = _decide(self._outputs(X))
+        decided = decide(self._outputs(X))
         return np.asarray(self.classes_[decided])
 
     def predict_proba(self, X: Any) -> FloatArray:
@@ -231,7 +196,7 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
         array of shape (n, n_classes)
         """
         outputs = self._outputs(X)
-        return np.asarray(self.probabilities_.of(outputs, _decide(outputs)))
+        return np.asarray(self.probabilities_.of(outputs, decide(outputs)))
 
     def predict_set(self, X: Any, coverage: float = 0.9) -> NDArray[np.bool_]:
         """Return which classes belong to a set that holds the true one with a given probability.
@@ -248,7 +213,7 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
         coverage = check_coverage(coverage)
         outputs = self._outputs(X)
         self.record_.need("prediction", "Prediction sets")
-        return np.asarray(self.probabilities_.sets(outputs, _decide(outputs), coverage))
+        return np.asarray(self.probabilities_.sets(outputs, decide(outputs), coverage))
 
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
@@ -302,10 +267,3 @@ def _numbers(classes: NDArray[Any], y: NDArray[Any]) -> IntArray:
     """Return class numbers; labels that are no class (of rows without weight) get 0."""
     place = np.searchsorted(classes, y).clip(0, len(classes) - 1)
     return np.where(classes[place] == y, place, 0).astype(np.intp)
-
-
-def _decide(outputs: FloatArray) -> IntArray:
-    """Return class numbers: the sign of one output, the largest of several."""
-    if outputs.shape[1] == 1:
-        return np.asarray(outputs[:, 0] > 0, dtype=np.intp)
-    return np.asarray(outputs.argmax(axis=1), dtype=np.intp)

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.device import find_device
-from lssvm._core.errors import InvalidInputError
+from lssvm._core.errors import InvalidInputError, Stopped
 from lssvm._core.memory import as_bytes
 from lssvm._core.progress import Progress
 from lssvm._core.random import as_generator
 from lssvm._core.threads import n_threads
+from lssvm.estimators.table_judging import ClassJudge, NumberJudge, read_scorer
 from lssvm.kernels import mean_outer_product
 from lssvm.parts import DeviceParts, HostParts, PartsEngine, Rows
 from lssvm.preparation import PreparedTable, TablePreparation
@@ -26,6 +28,7 @@ from lssvm.recipes import (
     KERNELS,
     PRESETS,
     Configuration,
+    Interrupted,
     Problem,
     TableContext,
     TableFit,
@@ -40,8 +43,100 @@ from lssvm.tasks.weights import check_weight as check_row_weight
 _LOOKED_AT = 600  # rows whose gradients the importances are made of
 
 
+_PARAMETERS = """preset : {"balanced", "fast", "best"}, default="balanced"
+        How much is tried. "fast": at most two configurations, in small parts; "best": all six, more
+        rounds, two trees of large parts.
+    time_limit : float, default=None
+        Seconds that ``fit`` should stay below: stages are shortened or left out. Without it nothing
+        depends on the speed of the machine.
+    scoring : str or callable, default=None
+        A scorer of scikit-learn: configurations and stacks are chosen by it, and ``best_score_`` is
+        its value for held-out predictions. None is %(score)s, with choices by squared errors. C,
+        gamma, metrics and weights are always those of the smallest squared errors.
+    inputs : "auto", {"standardised", "quantiles"} or a list of them, default="auto"
+        Scales that are tried.
+    kernel : "auto", {"rbf", "exponential", "laplacian"} or a list of them, default="auto"
+        Kernels that are tried.
+    metric : "auto" or None, default="auto"
+        "auto" learns a metric of the inputs where held-out rows say that it helps.
+    part_size : "auto" or int, default="auto"
+        Rows that share an exact model; "auto" decides by cost.
+    n_trees : "auto" or int, default="auto"
+        Differently cut trees of parts that are averaged.
+    device : None, "cpu", "cuda", "cuda:1", ... or torch.device, default=None
+        Where exact models, gradients and outputs are computed; None: on this machine's cores. The
+        same numbers up to rounding; by default parts are larger on a GPU, which is faster.
+    memory_budget : int, str or None, default=None
+        Bytes, or a string such as "2 GB"; limits the size of parts.
+    n_jobs : int, default=None
+        Threads; None for all cores.
+    random_state : int, Generator, RandomState or None, default=0
+        For samples of rows and folds.
+    verbose : int, default=0
+        1 shows what is tried and the best loss so far, 2 every step."""
+
+_ATTRIBUTES = """configurations_ : dict of lists
+        What was tried: inputs, kernel, rounds of the metric, out-of-sample error (of the variance),
+        weight in the stack, seconds, the stage it reached. ``pandas.DataFrame`` takes it.
+    summary_ : str
+        What was chosen, and why.
+    best_score_ : float
+        %(Score)s (or ``scoring``) of held-out predictions: rows by models, metrics and weights that
+        have not seen their targets.
+    metric_ : array of shape (d, d)
+        Of the configuration with the largest weight, for the prepared features.
+    feature_importances_ : array of shape (n_columns,)
+        Mean squared slope of the model along the columns, summing to 1.
+    record_ : TableFit
+        The frozen record.
+    preparations_ : dict from inputs to TablePreparation
+    part_size_ : int
+    n_features_in_ : int
+    feature_names_in_ : array of str"""
+
+_NOTES = """Ctrl-C during ``fit`` raises KeyboardInterrupt. Where a configuration was fitted to all
+    rows by then, the model of what was finished is kept, else the estimator is what it was before.
+    """
+
+Kind = TypeVar("Kind", bound=type)
+
+
+def share_documentation(score: str) -> Callable[[Kind], Kind]:
+    """Fill in what the estimators for tables share: %(parameters)s, %(attributes)s, %(notes)s.
+
+    Parameters
+    ----------
+    score : str
+        What is reported without ``scoring``.
+    """
+
+    def fill(kind: Kind) -> Kind:
+        assert kind.__doc__ is not None
+        words = {"score": score, "Score": score[0].upper() + score[1:]}
+        words |= {
+            "parameters": _PARAMETERS % words,
+            "attributes": _ATTRIBUTES % words,
+            "notes": _NOTES.rstrip(),
+        }
+        kind.__doc__ %= words
+        return kind
+
+    return fill
+
+
 class TableModel(BaseEstimator):
     """Parameters and fitted attributes of the models for tables."""
+
+    record_: TableFit
+    preparations_: dict[Inputs, TablePreparation]
+    n_features_in_: int
+    feature_names_in_: NDArray[Any]
+    weight_scale_: float
+    configurations_: dict[str, list[Any]]
+    part_size_: int
+    feature_importances_: FloatArray
+    best_score_: float
+    summary_: str
 
     def __init__(
         self,
@@ -136,6 +231,7 @@ class TableModel(BaseEstimator):
                 f"time_limit={limit!r} is not usable: give a number of seconds > 0, or None."
             )
         clock = Clock(None if limit is None else float(limit))
+        read_scorer(self.scoring)
         ask = self._settings(len(Y))
         labels = None
         if groups is not None:
@@ -144,10 +240,18 @@ class TableModel(BaseEstimator):
                 raise InvalidInputError(
                     f"groups has {len(labels)} entries but X has {len(Y)} rows: give one per row."
                 )
+        tell = Progress(self.verbose)
         needed = sorted({c.inputs for c in ask.configurations}, key=INPUTS.index)
         prepared: dict[Inputs, PreparedTable] = {}
         tables: dict[Inputs, FloatArray] = {}
-        for name in needed:
+        for number, name in enumerate(needed):
+            if prepared and (clock.stopped or clock.over(0.3)):
+                break  # without time for the other inputs
+            text = f"preparation: {name}, {number + 1} of {len(needed)}, {clock.spent():.1f} s"
+            try:
+                tell({"stage": "preparation", "text": text})
+            except Stopped:  # who listens wants whatever model there can be
+                clock.stop()
             preparation = TablePreparation(**_preparation_parameters(name, task, ask.seed))
             tables[name] = preparation.fit_transform(X, y, sample_weight=weight, groups=groups)
             prepared[name] = preparation.prepared_
@@ -162,63 +266,90 @@ class TableModel(BaseEstimator):
         # C counts rows of mean weight.
         weight_scale = float(problem.weight.mean())
         scaled = replace(problem, weight=problem.weight / weight_scale)
-        fit = fit_table(scaled, ask, clock, Progress(self.verbose))
-        context = TableContext(
-            prepared,
-            hasattr(preparation, "feature_names_in_"),
-            task,
-            shift,
-            scale,
-            weight_scale,
-            ask.seed,
-            problem.n,
-            _importances(fit, prepared),
-        )
-        self._publish(replace(fit, context=self._judge(problem, fit, context)))
+        judge = self._judge(problem, task, shift, scale)
+
+        def finish(fit: TableFit) -> None:
+            context = TableContext(
+                prepared,
+                hasattr(preparation, "feature_names_in_"),
+                task,
+                shift,
+                scale,
+                weight_scale,
+                ask.seed,
+                problem.n,
+                _importances(fit, prepared),
+            )
+            self._publish(replace(fit, context=self._calibrated(problem, fit, context, judge)))
+
+        try:
+            finish(fit_table(scaled, ask, clock, tell, judge))
+        except Interrupted as interrupted:
+            finish(interrupted.fit)
+            raise KeyboardInterrupt("The fit was interrupted; its best model is kept.") from None
 
     @abstractmethod
-    def _judge(self, problem: Problem, fit: TableFit, context: TableContext) -> TableContext:
-        """Score and calibrate the held-out outputs."""
+    def _judge(
+        self, problem: Problem, task: Classes | Numbers, shift: FloatArray, scale: FloatArray
+    ) -> ClassJudge | NumberJudge:
+        """Return what scores held-out outputs of a problem."""
 
-    def _publish(self, fit: TableFit) -> TableContext:
-        """Keep the record, and set what follows from it as attributes."""
-        context = fit.context
-        assert context is not None
-        self.record_ = fit
-        self.preparations_ = {
-            name: TablePreparation.of(
-                prepared,
-                texts=context.texts,
-                **_preparation_parameters(name, context.task, context.seed),
-            )
-            for name, prepared in context.prepared.items()
+    @abstractmethod
+    def _calibrated(
+        self,
+        problem: Problem,
+        fit: TableFit,
+        context: TableContext,
+        judge: ClassJudge | NumberJudge,
+    ) -> TableContext:
+        """Return the context with the score and the calibration of the held-out outputs."""
+
+    def _publish(self, fit: TableFit) -> None:
+        """Keep the record, and set what follows from it as attributes, all at once."""
+        assert fit.context is not None
+        found = self._attributes(fit, fit.context)
+        stale = set() if fit.context.texts else {"feature_names_in_"}
+        for name in stale & set(vars(self)):
+            delattr(self, name)
+        vars(self).update(found)
+
+    def _attributes(self, fit: TableFit, context: TableContext) -> dict[str, Any]:
+        """Return the fitted attributes of a record."""
+        found: dict[str, Any] = {
+            "record_": fit,
+            "preparations_": {
+                name: TablePreparation.of(
+                    prepared,
+                    texts=context.texts,
+                    **_preparation_parameters(name, context.task, context.seed),
+                )
+                for name, prepared in context.prepared.items()
+            },
+            "n_features_in_": context.n_columns,
+            "weight_scale_": context.weight_scale,
+            "configurations_": {
+                "inputs": [t.configuration.inputs for t in fit.trials],
+                "kernel": [t.configuration.kernel for t in fit.trials],
+                "rounds": [t.rounds for t in fit.trials],
+                "error": [t.error for t in fit.trials],
+                "weight": [t.weight for t in fit.trials],
+                "seconds": [t.seconds for t in fit.trials],
+                "stage": [t.stage for t in fit.trials],
+            },
+            "part_size_": fit.part_size,
+            "feature_importances_": context.importances,
+            "best_score_": context.best_score,
+            "summary_": _summary(fit, context.n_rows),
         }
-        self.n_features_in_ = context.n_columns
         if context.texts:
-            self.feature_names_in_ = np.array(context.any_prepared.names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        self.weight_scale_ = context.weight_scale
-        self.configurations_ = {
-            "inputs": [t.configuration.inputs for t in fit.trials],
-            "kernel": [t.configuration.kernel for t in fit.trials],
-            "rounds": [t.rounds for t in fit.trials],
-            "error": [t.error for t in fit.trials],
-            "weight": [t.weight for t in fit.trials],
-            "seconds": [t.seconds for t in fit.trials],
-            "stage": [t.stage for t in fit.trials],
-        }
-        self.part_size_ = fit.part_size
-        self.feature_importances_ = context.importances
-        self.best_score_ = context.best_score
-        self.summary_ = _summary(fit, context.n_rows)
-        return context
+            found["feature_names_in_"] = np.array(context.any_prepared.names, dtype=object)
+        return found
 
     @property
     def metric_(self) -> FloatArray:
         """The metric of the configuration with the largest weight, shape (d, d)."""
         check_is_fitted(self, "record_")
-        fit: TableFit = self.record_
+        fit = self.record_
         best = max(fit.members, key=lambda m: m.weight)
         return best.metric.matrix(best.model.cuts[0].leaves[0].rows.X.shape[1])
 
@@ -231,7 +362,7 @@ class TableModel(BaseEstimator):
     def _outputs(self, X: Any) -> FloatArray:
         """Return the stacked outputs of raw rows, shape (n, k)."""
         prepared = self._prepare(X)
-        fit: TableFit = self.record_
+        fit = self.record_
         return fit.outputs(prepared, engine=self._engine())
 
     # --- updates ---------------------------------------------------------------------------------
@@ -239,7 +370,7 @@ class TableModel(BaseEstimator):
     def _update(self, X: Any, Y: FloatArray, weight: FloatArray, *, forget: bool) -> None:
         """Send rows to their parts and solve those again."""
         check_is_fitted(self, "record_")
-        fit: TableFit = self.record_
+        fit = self.record_
         fit.need("all", "Adding or removing rows")
         prepared = self._prepare(X)
         engine = self._engine()
@@ -349,6 +480,8 @@ def _summary(fit: TableFit, n_rows: int) -> str:
         else f"each in {max(parts)} parts of at most {fit.part_size} rows"
     )
     lines = [f"{len(fit.members)} configurations for {n_rows} rows, {how}."]
+    if fit.interrupted:
+        lines.append("The fit was interrupted: this is what was finished.")
     for trial in fit.trials:
         name = str(trial.configuration)
         if trial.rounds:
@@ -358,68 +491,3 @@ def _summary(fit: TableFit, n_rows: int) -> str:
         )
         lines.append(f"- {name}: {share}, out-of-sample error {trial.error:.4g} of the variance.")
     return "\n".join(lines)
-
-
-def held_out_scorer(
-    scoring: Any, predictions: Mapping[str, Any], y: Any, weight: FloatArray
-) -> float:
-    """Return the score of held-out predictions by a scorer of scikit-learn.
-
-    Parameters
-    ----------
-    scoring : str or callable
-    predictions : mapping from methods ("predict", "predict_proba", ...) to their results
-    y : array of shape (n,)
-    weight : array of shape (n,)
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.estimators.table_model import held_out_scorer
-    >>> held_out_scorer("accuracy", {"predict": np.array([0, 1])}, np.array([0, 0]), np.ones(2))
-    0.5
-    """
-    from sklearn.metrics import get_scorer
-
-    scorer = get_scorer(scoring) if isinstance(scoring, str) else scoring
-    stand_in = HeldOut(predictions)
-    rows = np.zeros((len(y), 1))
-    return float(scorer(stand_in, rows, y, sample_weight=weight))
-
-
-class HeldOut(BaseEstimator):
-    """A stand-in whose predictions are known: what scorers see of the held-out rows."""
-
-    def __init__(self, predictions: Mapping[str, Any]) -> None:
-        self.predictions = predictions
-        classes = predictions.get("classes")
-        if classes is not None:
-            self.classes_ = classes
-            self._estimator_type = "classifier"
-
-    def predict(self, X: Any) -> Any:
-        """Return the held-out predictions."""
-        return self.predictions["predict"]
-
-    def predict_proba(self, X: Any) -> Any:
-        """Return the held-out probabilities."""
-        return self.predictions["predict_proba"]
-
-    def decision_function(self, X: Any) -> Any:
-        """Return the held-out decision values."""
-        return self.predictions["decision_function"]
-
-    def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import ClassifierTags
-
-        tags = super().__sklearn_tags__()
-        if "classes" in self.predictions:
-            tags.estimator_type = "classifier"
-            tags.classifier_tags = ClassifierTags()
-        else:
-            tags.estimator_type = "regressor"
-        return tags

@@ -7,16 +7,17 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.metrics import r2_score
 
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.estimators.table_model import TableModel, check_weight, held_out_scorer
+from lssvm.estimators.table_judging import ClassJudge, NumberJudge
+from lssvm.estimators.table_model import TableModel, check_weight, share_documentation
 from lssvm.recipes import Problem, TableContext, TableFit
-from lssvm.tasks import Numbers
-from lssvm.uncertainty import Probabilities, check_coverage, scaled_residuals
+from lssvm.tasks import Classes, Numbers
+from lssvm.uncertainty import Probabilities, Residuals, check_coverage, scaled_residuals
 
 
+@share_documentation("R2")
 class LSSVMRegressor(RegressorMixin, TableModel):
     """The model for tables: numbers from a data frame as it is.
 
@@ -26,56 +27,15 @@ class LSSVMRegressor(RegressorMixin, TableModel):
 
     Parameters
     ----------
-    preset : {"balanced", "fast", "best"}, default="balanced"
-        How much is tried. "fast": two configurations in small parts; "best": all six, more rounds,
-        two trees of large parts.
-    time_limit : float, default=None
-        Seconds that ``fit`` should stay below: stages are shortened or left out. Without it nothing
-        depends on the speed of the machine.
-    scoring : str or callable, default=None
-        Scorer for ``best_score_``, by held-out predictions; None is R2. It does not change the
-        model, which minimises squared errors.
-    inputs : "auto", {"standardised", "quantiles"} or a list of them, default="auto"
-        Scales that are tried.
-    kernel : "auto", {"rbf", "exponential", "laplacian"} or a list of them, default="auto"
-        Kernels that are tried.
-    metric : "auto" or None, default="auto"
-        "auto" learns a metric of the inputs where held-out rows say that it helps.
-    part_size : "auto" or int, default="auto"
-        Rows that share an exact model; "auto" decides by cost.
-    n_trees : "auto" or int, default="auto"
-        Differently cut trees of parts that are averaged.
-    device : None, "cpu", "cuda", "cuda:1", ... or torch.device, default=None
-        Where exact models, gradients and outputs are computed; None: on this machine's cores. The
-        same numbers up to rounding; by default parts are larger on a GPU, which is faster.
-    memory_budget : int, str or None, default=None
-        Bytes, or a string such as "2 GB"; limits the size of parts.
-    n_jobs : int, default=None
-        Threads; None for all cores.
-    random_state : int, Generator, RandomState or None, default=0
-        For samples of rows and folds.
-    verbose : int, default=0
+    %(parameters)s
 
     Attributes
     ----------
-    configurations_ : dict of lists
-        What was tried: inputs, kernel, rounds of the metric, out-of-sample error (of the variance),
-        weight in the stack, seconds, the stage it reached. ``pandas.DataFrame`` takes it.
-    summary_ : str
-        What was chosen, and why.
-    best_score_ : float
-        R2 (or ``scoring``) of held-out predictions: rows by models, metrics and weights that have
-        not seen their targets.
-    metric_ : array of shape (d, d)
-        Of the configuration with the largest weight, for the prepared features.
-    feature_importances_ : array of shape (n_columns,)
-        Mean squared slope of the model along the columns, summing to 1.
-    record_ : TableFit
-        The frozen record.
-    preparations_ : dict from inputs to TablePreparation
-    part_size_ : int
-    n_features_in_ : int
-    feature_names_in_ : array of str
+    %(attributes)s
+
+    Notes
+    -----
+    %(notes)s
 
     Examples
     --------
@@ -87,6 +47,11 @@ class LSSVMRegressor(RegressorMixin, TableModel):
     >>> bool(model.best_score_ > 0.9), bool(model.feature_importances_[0] > 0.9)
     (True, True)
     """
+
+    shift_: FloatArray
+    scale_: FloatArray
+    single_: bool
+    residuals_: Residuals | None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> LSSVMRegressor:
         """Fit the model.
@@ -115,14 +80,16 @@ class LSSVMRegressor(RegressorMixin, TableModel):
         self._fit_numbers(X, targets, Y, None, weight, groups, task, shift, scale)
         return self
 
-    def _publish(self, fit: TableFit) -> TableContext:
-        """Keep the record, and set what follows from it as attributes."""
-        context = super()._publish(fit)
+    def _attributes(self, fit: TableFit, context: TableContext) -> dict[str, Any]:
+        """Return the fitted attributes of a record."""
         assert isinstance(context.task, Numbers)
         assert not isinstance(context.calibration, Probabilities)
-        self.shift_, self.scale_ = context.shift, context.scale
-        self.single_, self.residuals_ = context.task.single, context.calibration
-        return context
+        return super()._attributes(fit, context) | {
+            "shift_": context.shift,
+            "scale_": context.scale,
+            "single_": context.task.single,
+            "residuals_": context.calibration,
+        }
 
     def _targets(self, y: Any, n: int) -> FloatArray:
         if y is None:
@@ -149,23 +116,29 @@ class LSSVMRegressor(RegressorMixin, TableModel):
             )
         return values.reshape(n, -1)
 
-    def _judge(self, problem: Problem, fit: TableFit, context: TableContext) -> TableContext:
-        """Score the held-out outputs and keep their residuals for intervals."""
-        task, shift, scale = context.task, context.shift, context.scale
+    def _judge(
+        self, problem: Problem, task: Classes | Numbers, shift: FloatArray, scale: FloatArray
+    ) -> NumberJudge:
+        """Return what scores held-out outputs of a problem."""
         assert isinstance(task, Numbers)
-        good = np.isfinite(fit.held_out).all(axis=1)
-        predicted = fit.held_out[good] * scale + shift
-        truth, w = problem.Y[good] * scale + shift, problem.weight[good]
-        shown = (truth[:, 0], predicted[:, 0]) if task.single else (truth, predicted)
-        if len(truth) < 2:
-            score = float("nan")
-        elif self.scoring is None:
-            score = float(r2_score(*shown, sample_weight=w))
-        else:
-            score = held_out_scorer(self.scoring, {"predict": shown[1]}, shown[0], w)
-        local = fit.local_error(problem.inputs)[good][:, None] * scale
-        residuals = scaled_residuals(truth - predicted, local, w)
-        return replace(context, best_score=score, calibration=residuals)
+        targets = problem.Y * scale + shift
+        return NumberJudge(targets, shift, scale, problem.weight, task.single, self.scoring)
+
+    def _calibrated(
+        self,
+        problem: Problem,
+        fit: TableFit,
+        context: TableContext,
+        judge: ClassJudge | NumberJudge,
+    ) -> TableContext:
+        """Return the context with the score and the residuals of the held-out outputs."""
+        assert isinstance(judge, NumberJudge)
+        good = np.flatnonzero(np.isfinite(fit.held_out).all(axis=1))
+        outputs = fit.held_out[good]
+        local = fit.local_error(problem.inputs)[good][:, None] * context.scale
+        gap = judge.targets[good] - judge.predicted(outputs)
+        residuals = scaled_residuals(gap, local, problem.weight[good])
+        return replace(context, best_score=judge.score(outputs, good), calibration=residuals)
 
     def predict(self, X: Any) -> FloatArray:
         """Return the predictions for a table, shape (n,) or (n, k)."""
@@ -192,7 +165,7 @@ class LSSVMRegressor(RegressorMixin, TableModel):
         """
         coverage = check_coverage(coverage)
         prepared = self._prepare(X)
-        fit: TableFit = self.record_
+        fit = self.record_
         fit.need("prediction", "Intervals")
         residuals = self.residuals_
         assert residuals is not None

@@ -122,7 +122,7 @@ Plan: rows floats n w; targets floats n; sizes list * of whole >=0; layout Layou
 SeriesResiduals: values floats n some; rows floats n w; index wholes n >=0
 Calibration: residuals SeriesResiduals w; mean_spread floats o some; ratios floats * o some
 TableFit: members tuple * of Member k; trials tuple * of Trial; held_out scores t k;
-    part_size whole >=1; context TableContext k; stored text
+    part_size whole >=1; context TableContext k; stored text; interrupted bool
 TableContext: prepared dict; texts bool; task Classes/Numbers k c; shift doubles k;
     scale doubles k >0; weight_scale number >0; seed {COUNT}; n_rows {COUNT}; importances scores f;
     best_score score; calibration none | Probabilities/Residuals

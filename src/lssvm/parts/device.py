@@ -247,6 +247,8 @@ class DeviceParts:
         *,
         tries: int = 1,
         stop: Callable[[], bool] = lambda: False,
+        finished: Callable[[int, Leaf], None] = lambda number, leaf: None,
+        on_error: Callable[[], None] | None = None,
     ) -> list[Leaf]:
         """Fit an exact model to each of several sets of rows, walking to better settings.
 
@@ -257,6 +259,8 @@ class DeviceParts:
             Settings that a part may try.
         stop : callable
             Asked before each further setting.
+        finished, on_error : callable
+            See `PartsEngine`; nothing runs on after an error here.
 
         Returns
         -------
@@ -265,7 +269,11 @@ class DeviceParts:
         """
         leaves: list[Leaf | None] = [None] * len(tasks)
         for batch in self._batches(tasks):
-            self._fit_batch(tasks, batch, leaves, tries, stop)
+            self._fit_batch(tasks, batch, leaves, 1 if stop() else tries, stop)
+            for i in batch:
+                leaf = leaves[i]
+                assert leaf is not None
+                finished(i, leaf)
         return [leaf for leaf in leaves if leaf is not None]
 
     def _batches(self, tasks: Sequence[LeafTask]) -> Iterator[list[int]]:

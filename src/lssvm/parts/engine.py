@@ -67,8 +67,14 @@ class PartsEngine(Protocol):
         *,
         tries: int = 1,
         stop: Callable[[], bool] = lambda: False,
+        finished: Callable[[int, Leaf], None] = lambda number, leaf: None,
+        on_error: Callable[[], None] | None = None,
     ) -> list[Leaf]:
-        """Fit exact models, each with at most ``tries`` settings."""
+        """Fit exact models, each with at most ``tries`` settings.
+
+        ``finished`` is told of every model as soon as it is there; ``on_error`` is called at the
+        first error, Ctrl-C among them, before work that has begun is waited for.
+        """
 
     def outputs(
         self, jobs: Sequence[tuple[Leaf, FloatArray]], distance: Distance
@@ -136,16 +142,26 @@ class HostParts:
         *,
         tries: int = 1,
         stop: Callable[[], bool] = lambda: False,
+        finished: Callable[[int, Leaf], None] = lambda number, leaf: None,
+        on_error: Callable[[], None] | None = None,
     ) -> list[Leaf]:
         """Fit exact models; see `fit_leaf`."""
         inside = self.threads if len(tasks) == 1 else 1
 
-        def work(task: LeafTask) -> Leaf:
-            return fit_leaf(
-                task.rows, task.distance, task.start, tries=tries, stop=stop, threads=inside
+        def work(item: tuple[int, LeafTask]) -> Leaf:
+            number, task = item
+            leaf = fit_leaf(
+                task.rows,
+                task.distance,
+                task.start,
+                tries=1 if stop() else tries,
+                stop=stop,
+                threads=inside,
             )
+            finished(number, leaf)
+            return leaf
 
-        return run_blocks(work, tasks, self.threads)
+        return run_blocks(work, enumerate(tasks), self.threads, on_error=on_error)
 
     def outputs(
         self, jobs: Sequence[tuple[Leaf, FloatArray]], distance: Distance

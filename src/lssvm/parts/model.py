@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from threading import Lock
 
 import numpy as np
 
@@ -287,6 +289,8 @@ def fit_many(
     random: np.random.Generator | None = None,
     stop: Callable[[], bool] = lambda: False,
     engine: PartsEngine = ONE_THREAD,
+    finished: Callable[[int, PartsModel], None] = lambda number, model: None,
+    on_error: Callable[[], None] | None = None,
 ) -> list[PartsModel]:
     """Fit several models in parts, all their parts side by side; see `fit_parts`.
 
@@ -295,6 +299,11 @@ def fit_many(
     jobs : sequence of PartsJob
     tries, random, stop, engine
         As for `fit_parts`.
+    finished : callable, optional
+        Called with the number of a job and its model as soon as it is there: what is known when
+        later ones are interrupted.
+    on_error : callable, optional
+        Called at the first error, Ctrl-C among them, before parts that have begun are waited for.
 
     Returns
     -------
@@ -318,20 +327,37 @@ def fit_many(
             planned.append((number, tree, [_limited(m, most, random) for m in members]))
             if tree.n_parts == 1:
                 break
+    owners = [(t, p) for t, (_, _, members) in enumerate(planned) for p in range(len(members))]
     tasks = [
-        LeafTask(jobs[number].rows.take(rows), jobs[number].distance, jobs[number].start)
-        for number, _, members in planned
-        for rows in members
+        LeafTask(job.rows.take(planned[t][2][p]), job.distance, job.start)
+        for t, p in owners
+        for job in [jobs[planned[t][0]]]
     ]
-    leaves = iter(engine.fit(tasks, tries=tries, stop=stop))
-    cuts: list[list[Cut]] = [[] for _ in jobs]
-    for number, tree, members in planned:
-        own = tuple(next(leaves) for _ in members)
-        cuts[number].append(Cut(tree, own, tuple(members)))
-    return [
-        PartsModel(job.distance, tuple(own), job.part_size)
-        for job, own in zip(jobs, cuts, strict=True)
-    ]
+    leaves: dict[tuple[int, int], Leaf] = {}
+    waiting = Counter(planned[t][0] for t, _ in owners)
+    models: dict[int, PartsModel] = {}
+    lock = Lock()
+
+    def model_of(number: int) -> PartsModel:
+        cuts = tuple(
+            Cut(tree, tuple(leaves[t, p] for p in range(len(members))), tuple(members))
+            for t, (of, tree, members) in enumerate(planned)
+            if of == number
+        )
+        return PartsModel(jobs[number].distance, cuts, jobs[number].part_size)
+
+    def take(place: int, leaf: Leaf) -> None:
+        number = planned[owners[place][0]][0]
+        with lock:
+            leaves[owners[place]] = leaf
+            waiting[number] -= 1
+            last = not waiting[number]
+        if last:
+            models[number] = model_of(number)
+            finished(number, models[number])
+
+    engine.fit(tasks, tries=tries, stop=stop, finished=take, on_error=on_error)
+    return [models[number] for number in range(len(jobs))]
 
 
 def _limited(rows: IntArray, size: int, random: np.random.Generator) -> IntArray:

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from lssvm._core.errors import Stopped
+
 
 @dataclass
 class Clock:
@@ -29,6 +31,7 @@ class Clock:
     started: float = field(init=False)
     operations: float = 0.0
     seconds: float = 0.0
+    stopped: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         self.started = self.now()
@@ -38,8 +41,24 @@ class Clock:
         return self.now() - self.started
 
     def over(self, share: float) -> bool:
-        """Say whether that share of the limit is spent."""
+        """Say whether that share of the limit is spent.
+
+        Raises
+        ------
+        Stopped
+            After `stop`: who works on another thread is to end.
+        """
+        if self.stopped:
+            raise Stopped
         return self.limit is not None and self.spent() >= share * self.limit
+
+    def stop(self) -> None:
+        """Have everyone who asks for the time end."""
+        self.stopped = True
+
+    def go_on(self) -> None:
+        """Take `stop` back, for who finishes what was begun."""
+        self.stopped = False
 
     def measured(self, operations: float, seconds: float) -> None:
         """Note that so many operations took so many seconds."""

@@ -11,9 +11,9 @@ from lssvm._core.arrays import FloatArray, IntArray
 from lssvm.kernels import Metric, distances
 from lssvm.parts import PartsEngine, PartsModel, Setting, fit_parts
 from lssvm.parts.leaf import weighted_error
-from lssvm.recipes.clock import Clock
 from lssvm.recipes.problem import Problem
-from lssvm.recipes.screening import Candidate, TableSettings, median_of
+from lssvm.recipes.screening import median_of
+from lssvm.recipes.table_run import Candidate, TableRun, TableSettings
 
 N_FOLDS = 5
 """Folds of small data, each with a metric of its own."""
@@ -24,20 +24,24 @@ FEW = 1000
 _GRADIENTS = 6000  # rows at which gradients are taken
 
 
-def learn_in_folds(
-    problem: Problem, candidate: Candidate, folds: IntArray, ask: TableSettings, clock: Clock
-) -> Candidate | None:
+def learn_in_folds(run: TableRun, candidate: Candidate) -> Candidate | None:
     """Return the candidate with a metric, or None where folds with their own do not gain clearly.
 
-    Every fold's outputs come from a metric and a model that have not seen its rows.
+    Every fold's outputs come from a metric and a model that have not seen its rows. Out of time
+    there is no metric.
     """
+    problem, folds, ask, clock = run.problem, run.folds, run.ask, run.clock
     begin, engine = clock.now(), ask.engine.alone()
     losses: list[FloatArray] = []  # of every round, by row
     outputs: list[FloatArray] = []
     state = [(candidate.metric, candidate.setting)] * N_FOLDS
     for done in range(ask.rounds + 1):
+        if done > 1 and clock.over(0.6):
+            break
         held = np.empty(problem.Y.shape)
         for v in range(N_FOLDS):
+            if done <= 1 and clock.over(0.7):
+                return None
             inside, outside = np.flatnonzero(folds == v), np.flatnonzero(folds != v)
             metric, setting = state[v]
             tries = 1 if not done else 3
@@ -53,8 +57,6 @@ def learn_in_folds(
         losses.append(((problem.Y - held) ** 2).sum(axis=1) * problem.weight)
         if done and losses[-1].mean() > 0.99 * losses[-2].mean():
             break
-        if clock.over(0.6):
-            break
     table = np.array(losses)
     best = clearly_best(table)
     if not best:
@@ -66,21 +68,26 @@ def learn_in_folds(
     every = np.arange(problem.n, dtype=np.intp)
     metric, setting = candidate.metric, candidate.setting
     for done in range(best):
+        if clock.over(0.8):
+            return None
         tries = 1 if not done else 3
         model = one_round(problem, candidate, metric, setting, every, tries, engine)
         learned = candidate.configuration.learn_metric(model, metric, engine, at_most=_GRADIENTS)
         setting = rescaled(problem, candidate, model, metric, learned, every)
         metric = learned
-    return replace(
-        candidate,
-        metric=metric,
-        setting=setting,
-        rounds=best,
-        error=float(losses[best].sum() / problem.weight.sum()),
-        judged=outputs[best],
-        crossed=crossed,
-        seconds=candidate.seconds + clock.now() - begin,
-        stage="metric",
+    return run.judged(
+        replace(
+            candidate,
+            metric=metric,
+            setting=setting,
+            rounds=best,
+            error=float(losses[best].sum() / problem.weight.sum()),
+            outputs=outputs[best],
+            rows=every,
+            crossed=crossed,
+            seconds=candidate.seconds + clock.now() - begin,
+            stage="metric",
+        )
     )
 
 
@@ -101,17 +108,13 @@ def clearly_best(losses: FloatArray) -> int:
 
 
 def learn_on_rows(
-    problem: Problem,
-    candidate: Candidate,
-    learn: IntArray,
-    judge: IntArray,
-    ask: TableSettings,
-    clock: Clock,
+    run: TableRun, candidate: Candidate, learn: IntArray, judge: IntArray, ask: TableSettings
 ) -> Candidate:
     """Learn a metric on some rows in rounds; keep the round that is best for the others.
 
     Begins at the round that the candidate has reached.
     """
+    problem, clock = run.problem, run.clock
     begin, engine = clock.now(), ask.engine.alone()
     configuration = candidate.configuration
     best, error = candidate, np.inf
@@ -139,7 +142,9 @@ def learn_on_rows(
                 error=now,
                 metric=metric,
                 rounds=rounds,
-                judged=values,
+                outputs=values,
+                rows=judge,
+                crossed=None,
                 stage="metric",
             )
         cost = len(learn) * min(ask.learned_part, len(learn)) ** 2 * 2.0
@@ -152,7 +157,7 @@ def learn_on_rows(
         learned = configuration.learn_metric(model, metric, engine, at_most=_GRADIENTS)
         setting = rescaled(problem, candidate, model, metric, learned, learn)
         metric = learned
-    return replace(best, seconds=candidate.seconds + clock.now() - begin)
+    return run.judged(replace(best, seconds=candidate.seconds + clock.now() - begin))
 
 
 def one_round(

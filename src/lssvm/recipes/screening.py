@@ -1,153 +1,50 @@
-"""Settings of the recipe for tables, and its first stage: every configuration on some rows."""
+"""The first stage of the recipe for tables: every configuration on some rows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
-from lssvm._core.threads import run_blocks
-from lssvm.kernels import IDENTITY, Metric, fill_distances
-from lssvm.parts import PartsEngine, Rows, Setting, fit_leaf
-from lssvm.parts.engine import ONE_THREAD
-from lssvm.recipes.clock import Clock
-from lssvm.recipes.configurations import INPUTS, KERNELS, Configuration
+from lssvm.kernels import fill_distances
+from lssvm.parts import Rows, Setting, fit_leaf
+from lssvm.recipes.configurations import INPUTS, Configuration
 from lssvm.recipes.problem import Problem, sample_rows
+from lssvm.recipes.table_run import Candidate, TableRun
 from lssvm.solvers import ExactPath
 
-Tell = Callable[[dict[str, Any]], None]
-
 _CS = tuple(10.0 ** np.arange(-2.0, 4.51, 0.5))
-_WIDTHS = (0.0625, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # times the inverse median distance
+_WIDTHS = (0.5, 0.25, 1.0, 0.125, 2.0, 0.0625, 4.0, 8.0)  # times the inverse median distance
 _PATH_ROWS = 400  # up to as many rows one eigendecomposition gives all C
 
 
-@dataclass(frozen=True)
-class TableSettings:
-    """How much is tried; a preset is a set of these values.
-
-    Attributes
-    ----------
-    configurations : tuple of Configuration
-        What is screened.
-    screened : int
-        Rows of the first screening.
-    kept : int
-        Configurations that are fitted to all rows.
-    learned_on : int
-        Rows that a metric is learned on at most, in parts of ``learned_part`` rows.
-    learned_part : int
-    judged_on : int
-        Other rows that judge its rounds, at most.
-    rounds : int
-        Of the metric, at most; 0 for none.
-    operations : float
-        What the exact models of all rows may cost; it decides how large parts are.
-    part_size : int or None
-        Rows of a part at most; None: by ``operations``.
-    largest : int
-        Rows of a part at most, whatever else is said: what memory allows.
-    n_trees : int
-    tries : int
-        Settings of C and gamma that a part tries.
-    engine : PartsEngine
-        Who computes.
-    seed : int
-
-    Examples
-    --------
-    >>> from lssvm.recipes import TableSettings
-    >>> TableSettings.preset("fast").kept
-    2
-    """
-
-    configurations: tuple[Configuration, ...] = tuple(
-        Configuration(inputs, kernel) for kernel in KERNELS for inputs in INPUTS
-    )
-    screened: int = 700
-    kept: int = 3
-    learned_on: int = 16_000
-    learned_part: int = 1000
-    judged_on: int = 2500
-    rounds: int = 4
-    operations: float = 2e12
-    part_size: int | None = None
-    largest: int = 20_000
-    n_trees: int = 1
-    tries: int = 3
-    engine: PartsEngine = ONE_THREAD
-    seed: int = 0
-
-    @classmethod
-    def preset(cls, name: str, **others: Any) -> TableSettings:
-        """Return the values of "fast", "balanced" or "best"."""
-        return cls(**(PRESETS[name] | others))
-
-
-PRESETS: dict[str, dict[str, Any]] = {
-    "fast": dict(
-        screened=500, kept=2, learned_on=4000, learned_part=500, rounds=2, operations=1e11, tries=2
-    ),
-    "balanced": dict(),
-    "best": dict(
-        screened=1500,
-        kept=6,
-        learned_on=32_000,
-        learned_part=2000,
-        rounds=6,
-        operations=4e13,
-        n_trees=2,
-        tries=6,
-    ),
-}
-"""What the word for a preset stands for."""
-
-
-@dataclass(frozen=True, eq=False)
-class Candidate:
-    """A configuration on its way through the stages."""
-
-    configuration: Configuration
-    setting: Setting
-    error: float
-    seconds: float
-    metric: Metric = IDENTITY
-    rounds: int = 0
-    judged: FloatArray | None = None  # outputs for rows that made no gradient
-    crossed: FloatArray | None = None  # leave-one-out outputs, settings chosen by other folds
-    stage: str = "screening"
-
-
-def screen(
-    problem: Problem,
-    folds: IntArray,
-    ask: TableSettings,
-    clock: Clock,
-    tell: Tell,
-    random: np.random.Generator,
-) -> list[Candidate]:
+def screen(run: TableRun) -> list[Candidate]:
     """Return all configurations with the setting that leave-one-out on some rows prefers."""
+    problem, ask, clock = run.problem, run.ask, run.clock
     size = ask.screened if clock.limit is None else min(ask.screened, int(100 + 60 * clock.limit))
-    chosen = sample_rows(problem, min(size, problem.n), random)
+    chosen = sample_rows(problem, min(size, problem.n), run.random)
     sets = distinct(problem, ask.configurations)
     done: list[Configuration] = []
 
     def work(configuration: Configuration) -> Candidate | None:
-        if done and clock.over(0.25):
+        if clock.over(0.25) and done:
             return None
+        run.begin("screening", str(configuration), len(done), len(sets))
         begin = clock.now()
         rows = problem.rows(configuration.inputs, chosen=chosen)
-        candidate = tune(rows, configuration, folds[chosen])
+        candidate = tune(rows, configuration, run.folds[chosen], lambda: clock.over(0.25))
+        took = clock.now() - begin
+        clock.measured(10.0 * len(chosen) ** 3, took / ask.engine.side_by_side)
+        candidate = run.judged(replace(candidate, rows=chosen, seconds=took))
         done.append(configuration)
-        return replace(candidate, seconds=clock.now() - begin)
+        run.found.append(candidate)
+        return candidate
 
-    found = [c for c in run_blocks(work, sets, ask.engine.side_by_side) if c is not None]
-    found.sort(key=lambda c: c.error)
-    say(tell, clock, "screening", found)
-    return found
+    found = [c for c in run.side_by_side(work, sets) if c is not None]
+    run.found = run.ordered(found)
+    return run.found
 
 
 def distinct(
@@ -161,21 +58,26 @@ def distinct(
     return tuple(c for c in configurations if c.inputs in problem.inputs)
 
 
-def tune(rows: Rows, configuration: Configuration, folds: IntArray) -> Candidate:
+def tune(
+    rows: Rows,
+    configuration: Configuration,
+    folds: IntArray,
+    stop: Callable[[], bool] = lambda: False,
+) -> Candidate:
     """Return C and gamma of the smallest leave-one-out error of an exact model."""
     n = len(rows.X)
     D = fill_distances(rows.X, configuration.distance, np.empty((n, n)))
     median = median_of(D)
     if n <= _PATH_ROWS:
-        setting, error, crossed = by_paths(rows, D, median, folds)
-        return Candidate(configuration, setting, error, 0.0, crossed=crossed)
+        setting, error, crossed = by_paths(rows, D, median, folds, stop)
+        return Candidate(configuration, setting, error, 0.0, outputs=crossed, crossed=crossed)
     start = Setting(10.0, 0.5 / median)
-    leaf = fit_leaf(rows, configuration.distance, start, tries=14, D=D)
-    return Candidate(configuration, leaf.setting, leaf.error, 0.0)
+    leaf = fit_leaf(rows, configuration.distance, start, tries=14, stop=stop, D=D)
+    return Candidate(configuration, leaf.setting, leaf.error, 0.0, outputs=leaf.fit.left_out)
 
 
 def by_paths(
-    rows: Rows, D: FloatArray, median: float, folds: IntArray
+    rows: Rows, D: FloatArray, median: float, folds: IntArray, stop: Callable[[], bool]
 ) -> tuple[Setting, float, FloatArray]:
     """Return the best setting of a grid: one eigendecomposition for every width.
 
@@ -186,6 +88,8 @@ def by_paths(
     outputs: list[FloatArray] = []
     repeats = rows.repeats()
     for width in _WIDTHS:
+        if stop() and outputs:
+            break
         path = ExactPath.of(np.exp(-width / median * D), rows.Y, rows.weight, repeats)
         for C in _CS:
             settings.append(Setting(float(C), width / median))
@@ -207,10 +111,3 @@ def median_of(D: FloatArray) -> float:
     some = D[::step, ::step]
     some = some[some > 0]
     return float(np.median(some)) if len(some) else 1.0
-
-
-def say(tell: Tell, clock: Clock, stage: str, found: list[Candidate]) -> None:
-    """Report the best candidate so far."""
-    best = min(found, key=lambda c: c.error)
-    text = f"{stage}: {best.configuration} is best of {len(found)}, error {best.error:.4g}"
-    tell({"stage": stage, "text": f"{text}, {clock.spent():.1f} s", "best_loss": best.error})

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,11 +86,92 @@ def combine(outputs: Sequence[FloatArray], weights: FloatArray) -> FloatArray:
     >>> combine([np.ones((1, 1)), np.zeros((1, 1))], np.array([0.25, 0.75]))
     array([[0.25]])
     """
-    total = weights[0] * outputs[0]
-    for w, F in zip(weights[1:], outputs[1:], strict=True):
+    total = np.zeros(outputs[0].shape)
+    for w, F in zip(weights, outputs, strict=True):
         if w:
-            total = total + w * F
-    return np.asarray(total)
+            total += w * F
+    return total
+
+
+@dataclass(frozen=True, eq=False)
+class StackRule:
+    """How models are chosen and weighed.
+
+    Attributes
+    ----------
+    plain : bool array of shape (q,) or None
+        See `stack_weights`.
+    at_most : int or None
+        Models that may have a weight.
+    loss : callable or None
+        From outputs (m, k) and the numbers of their rows (m,) to a loss that is not the squared
+        error: the models are ordered by it, and of the stacks of the best one, the best two and so
+        on the one with the smallest loss is taken.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.recipes import StackRule
+    >>> y = np.array([[1.0], [-1.0], [2.0]])
+    >>> StackRule(at_most=1).weights([0.9 * y, y + 0.5], y).round(1)
+    array([1.1, 0. ])
+    """
+
+    plain: NDArray[np.bool_] | None = None
+    at_most: int | None = None
+    loss: Callable[[FloatArray, IntArray], float] | None = None
+
+    def weights(
+        self,
+        outputs: Sequence[FloatArray],
+        Y: FloatArray,
+        weight: FloatArray | None = None,
+        rows: IntArray | None = None,
+    ) -> FloatArray:
+        """Return the weights (q,) of q models.
+
+        Parameters
+        ----------
+        outputs : sequence of q arrays of shape (n, k)
+        Y : array of shape (n, k)
+        weight : array of shape (n,), optional
+        rows : int array of shape (n,), optional
+            Row numbers, for ``loss``; 0 to n - 1 where not given.
+        """
+        q = len(outputs)
+        size = q if self.at_most is None else min(self.at_most, q)
+        if self.loss is None:
+            found = self._of(np.arange(q, dtype=np.intp), outputs, Y, weight)
+            if np.count_nonzero(found) <= size:
+                return found
+            chosen = np.sort(np.argsort(-found, kind="stable")[:size])
+            return self._of(chosen.astype(np.intp), outputs, Y, weight)
+        good = np.flatnonzero(np.all([np.isfinite(F).all(axis=1) for F in outputs], axis=0))
+        own = good if rows is None else rows[good]
+        known = [F[good] for F in outputs]
+        order = np.argsort([self._loss(F, own) for F in known], kind="stable").astype(np.intp)
+        tried = [self._of(order[:m], outputs, Y, weight) for m in range(1, size + 1)]
+        losses = [self._loss(combine(known, w), own) for w in tried]
+        # Of equally good stacks the largest: averages vary less.
+        return tried[max(m for m in range(size) if losses[m] <= min(losses))]
+
+    def _of(
+        self,
+        chosen: IntArray,
+        outputs: Sequence[FloatArray],
+        Y: FloatArray,
+        weight: FloatArray | None,
+    ) -> FloatArray:
+        """Return the weights of some models, 0 for the others."""
+        plain = None if self.plain is None else self.plain[chosen]
+        weights = np.zeros(len(outputs))
+        weights[chosen] = stack_weights([outputs[i] for i in chosen], Y, weight, plain)
+        return weights
+
+    def _loss(self, outputs: FloatArray, rows: IntArray) -> float:
+        assert self.loss is not None
+        found = float(self.loss(outputs, rows))
+        return found if np.isfinite(found) else np.inf
 
 
 def cross_stack(
@@ -97,7 +179,7 @@ def cross_stack(
     Y: FloatArray,
     weight: FloatArray | None,
     folds: IntArray,
-    plain: NDArray[np.bool_] | None = None,
+    rule: StackRule | None = None,
 ) -> FloatArray:
     """Return stacked outputs whose weights have not seen the row's target, shape (n, k).
 
@@ -107,9 +189,8 @@ def cross_stack(
     Y : array of shape (n, k)
     weight : array of shape (n,) or None
     folds : int array of shape (n,)
-        The weights for the rows of a fold are made from the other folds.
-    plain : bool array of shape (q,), optional
-        See `stack_weights`.
+        Models are chosen and weighed for the rows of a fold by the other folds.
+    rule : StackRule, optional
 
     Returns
     -------
@@ -123,10 +204,13 @@ def cross_stack(
     >>> cross_stack([y], y, None, np.arange(8) % 2).round(2).ravel()
     array([0., 1., 2., 3., 4., 5., 6., 7.])
     """
+    rule = StackRule() if rule is None else rule
     out = np.full(Y.shape, np.nan)
     for v in np.unique(folds):
-        inside, outside = folds == v, folds != v
+        inside, outside = folds == v, np.flatnonzero(folds != v)
         w = None if weight is None else weight[outside]
-        weights = stack_weights([F[outside] for F in outputs], Y[outside], w, plain)
+        weights = np.full(len(outputs), 1.0 / len(outputs))
+        if len(outside):
+            weights = rule.weights([F[outside] for F in outputs], Y[outside], w, outside)
         out[inside] = combine([F[inside] for F in outputs], weights)
     return out

@@ -12,24 +12,28 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
-from lssvm._core.threads import run_blocks
-from lssvm.parts import PartsEngine, PartsJob, PartsModel, fit_many
+from lssvm._core.errors import Stopped
+from lssvm.kernels import distances
+from lssvm.parts import PartsEngine, PartsJob, PartsModel, Setting, fit_many
 from lssvm.parts.engine import ONE_THREAD
 from lssvm.parts.leaf import weighted_error
 from lssvm.recipes.clock import Clock
 from lssvm.recipes.configurations import Configuration, Inputs, Member
+from lssvm.recipes.judging import Judge, SquaredErrors
 from lssvm.recipes.metric_rounds import FEW, N_FOLDS, learn_in_folds, learn_on_rows
 from lssvm.recipes.problem import Problem, deal, sample_rows, subset
 from lssvm.recipes.record import check_form
-from lssvm.recipes.screening import Candidate, TableSettings, Tell, say, screen
-from lssvm.recipes.stacking import cross_stack, stack_weights
+from lssvm.recipes.screening import distinct, median_of, screen
+from lssvm.recipes.stacking import cross_stack
 from lssvm.recipes.table_context import TableContext
+from lssvm.recipes.table_run import Candidate, TableRun, TableSettings, Tell
 
 SMALL = 2500
 """Below as many rows outputs of metrics come from folds, above from other rows."""
 
 _FIRST = 4000  # rows of the first round of a metric
 _ENOUGH = 50  # rows below which no metric is tried
+_SMALLEST = 500  # rows of a part, where time does not ask for fewer
 
 
 @dataclass(frozen=True)
@@ -80,12 +84,14 @@ class TableFit:
         From raw tables to inputs and from outputs to answers; None where the recipe was used alone.
     stored : str
         "all", or the form of the file that the model was loaded from.
+    interrupted : bool
+        Whether the fit was ended before all stages were through.
 
     Examples
     --------
     >>> from lssvm.recipes import TableFit
     >>> list(TableFit.__dataclass_fields__)
-    ['members', 'trials', 'held_out', 'part_size', 'context', 'stored']
+    ['members', 'trials', 'held_out', 'part_size', 'context', 'stored', 'interrupted']
     """
 
     members: tuple[Member, ...]
@@ -94,6 +100,7 @@ class TableFit:
     part_size: int
     context: TableContext | None = None
     stored: str = "all"
+    interrupted: bool = False
 
     def need(self, form: str, what: str) -> None:
         """Raise where the file that the model was loaded from left out what is asked for."""
@@ -133,7 +140,37 @@ class TableFit:
         return np.average(errors, axis=0, weights=weights)
 
 
-def fit_table(problem: Problem, ask: TableSettings, clock: Clock, tell: Tell) -> TableFit:
+class OutOfTime(Stopped):
+    """The time is over and there is a model."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C in a fit that has a model already.
+
+    Attributes
+    ----------
+    fit : TableFit
+        Of what was finished.
+
+    Examples
+    --------
+    >>> from lssvm.recipes import Interrupted
+    >>> issubclass(Interrupted, KeyboardInterrupt)
+    True
+    """
+
+    def __init__(self, fit: TableFit) -> None:
+        super().__init__()
+        self.fit = fit
+
+
+def fit_table(
+    problem: Problem,
+    ask: TableSettings,
+    clock: Clock,
+    tell: Tell,
+    judge: Judge | None = None,
+) -> TableFit:
     """Fit the model for tables.
 
     Parameters
@@ -142,11 +179,21 @@ def fit_table(problem: Problem, ask: TableSettings, clock: Clock, tell: Tell) ->
     ask : TableSettings
     clock : Clock
     tell : callable
-        Called with a dict for every step: its stage, what is tried, the best error so far.
+        Called with a dict for every step: its stage, what is tried, the best loss so far. It may
+        raise `lssvm._core.errors.Stopped` to end the fit with what is best so far.
+    judge : Judge, optional
+        What losses are reported, and where it says so what configurations and stacks are chosen by;
+        None is squared errors.
 
     Returns
     -------
     TableFit
+
+    Raises
+    ------
+    Interrupted
+        On Ctrl-C where a model of all rows is there, with that model; before it is
+        KeyboardInterrupt.
 
     Notes
     -----
@@ -155,6 +202,9 @@ def fit_table(problem: Problem, ask: TableSettings, clock: Clock, tell: Tell) ->
        rounds is what other rows say. Small data ask folds, and need a clear gain.
     3. Those that the stack of judged outputs uses are fitted to all rows, exactly or in parts.
     4. Weights are non-negative least squares on leave-one-out outputs of rows that made no metric.
+
+    Out of time stages are shortened and left out; the best configuration is always fitted to all
+    rows.
 
     Examples
     --------
@@ -170,140 +220,172 @@ def fit_table(problem: Problem, ask: TableSettings, clock: Clock, tell: Tell) ->
     True
     """
     random = np.random.default_rng(ask.seed)
-    folds = deal(problem, N_FOLDS, random)
-    found = screen(problem, folds, ask, clock, tell, random)
-    if problem.n < SMALL:
-        return fit_small(problem, found, folds, ask, clock, tell)
-    return fit_large(problem, found, folds, ask, clock, tell, random)
+    judge = SquaredErrors(problem) if judge is None else judge
+    run = TableRun(problem, ask, clock, tell, judge, deal(problem, N_FOLDS, random), random)
+    try:
+        screen(run)
+        fit = fit_small(run) if problem.n < SMALL else fit_large(run)
+        report_end(run, fit)
+    except Stopped:
+        clock.go_on()
+        if not run.fitted:
+            fit_at_once(run)
+        fit = replace(assemble(run), interrupted=True)
+        report_end(run, fit)
+    except KeyboardInterrupt as error:
+        clock.go_on()
+        if not run.fitted:
+            raise
+        fit = replace(assemble(run), interrupted=True)
+        raise Interrupted(fit) from error
+    return fit
 
 
-def fit_small(
-    problem: Problem,
-    found: list[Candidate],
-    folds: IntArray,
-    ask: TableSettings,
-    clock: Clock,
-    tell: Tell,
-) -> TableFit:
-    """Fit all configurations exactly; add those with a metric where folds say that it pays."""
-    refined = [found[0]] if clock.over(0.5) else found
-
-    def whole(candidates: list[Candidate]) -> list[tuple[Candidate, PartsModel]]:
-        begin = clock.now()
-        jobs = [
-            PartsJob(
-                problem.rows(c.configuration.inputs, c.metric),
-                c.configuration.distance,
-                c.setting,
-                problem.n,
-            )
-            for c in candidates
-        ]
-        tries = ask.tries if problem.n > ask.screened else 1
-        models = fit_many(jobs, tries=tries, engine=ask.engine)
-        took = (clock.now() - begin) / max(len(candidates), 1)
-        done = []
-        for c, model in zip(candidates, models, strict=True):
-            leaf = model.cuts[0].leaves[0]
-            new = replace(c, setting=leaf.setting, error=leaf.error, seconds=c.seconds + took)
-            done.append((replace(new, stage="all rows"), model))
-        return done
-
-    fitted = whole(refined)
-    outputs = [model.left_out(problem.n) for _, model in fitted]
-    rest = [c for c in found if not any(c is r for r in refined)]
-    if ask.rounds and problem.n >= _ENOUGH and not clock.over(0.3):
-        best = sorted((c for c, _ in fitted), key=lambda c: c.error)[: ask.kept]
-
-        def rounds(candidate: Candidate) -> Candidate | None:
-            return learn_in_folds(problem, candidate, folds, ask, clock)
-
-        better = [c for c in run_blocks(rounds, best, ask.engine.side_by_side) if c is not None]
-        say(tell, clock, "metric", [c for c, _ in fitted] + better)
-        for candidate, (_, model) in zip(better, whole(better), strict=True):
-            assert candidate.judged is not None
-            fitted.append((replace(candidate, stage="all rows"), model))
-            outputs.append(candidate.judged)
-    return assemble(problem, fitted, outputs, rest, folds, problem.n, clock, tell)
+def report_end(run: TableRun, fit: TableFit) -> None:
+    """Report the end of a fit."""
+    what, spent = "interrupted" if fit.interrupted else "done", run.clock.spent()
+    text = f"{what}: {len(fit.members)} configurations, {spent:.1f} s"
+    run.tell({"stage": what, "text": text, "best_loss": run.best, "elapsed": spent})
 
 
-def fit_large(
-    problem: Problem,
-    found: list[Candidate],
-    folds: IntArray,
-    ask: TableSettings,
-    clock: Clock,
-    tell: Tell,
-    random: np.random.Generator,
-) -> TableFit:
-    """Learn metrics on some rows, judge them on others, fit what the stack needs to all rows."""
-    count = min(ask.judged_on, problem.n // 4)
-    judge = sample_rows(problem, count, random)
-    rest = np.setdiff1d(np.arange(problem.n, dtype=np.intp), judge)
-    learn = rest[sample_rows(subset(problem, rest), min(ask.learned_on, len(rest)), random)]
-    # Screening saw few rows and no metric: all configurations get one round on some of the rows,
-    # the best of them further rounds on all that may be learned on.
-    first = learn[:: -(-len(learn) // _FIRST)]
-    tried = found[:1] if clock.over(0.3) else found
-    dropped = [c for c in found if not any(c is t for t in tried)]
-    few = replace(ask, rounds=min(ask.rounds, 1))
-    looked = run_blocks(
-        lambda c: learn_on_rows(problem, c, first, judge, few, clock),
-        tried,
-        ask.engine.side_by_side,
-    )
-    say(tell, clock, "metric", looked)
-    kept = one_of_every_kernel(looked, ask.kept + 1)
-    dropped += [c for c in looked if not any(c is k for k in kept)]
-    if not clock.over(0.4):
-        kept = run_blocks(
-            lambda c: learn_on_rows(problem, c, learn, judge, ask, clock),
-            kept,
-            ask.engine.side_by_side,
-        )
-    judged = sorted(kept, key=lambda c: c.error)
-    say(tell, clock, "metric", judged)
-    chosen = needed(problem, judged, judge, ask.kept)
-    dropped += [c for c in judged if not any(c is k for k in chosen)]
-    part_size = choose_part_size(problem, len(chosen), ask, clock)
-    begin = clock.now()
-    if clock.over(0.8):
-        dropped, chosen = dropped + chosen[1:], chosen[:1]
+def fit_at_once(run: TableRun) -> None:
+    """Fit the best configuration that is known to all rows, in small parts and without a search."""
+    problem = run.problem
+    candidates = run.ordered(run.found)
+    if not candidates:
+        some = sample_rows(problem, min(problem.n, 300), run.random)
+        configuration = distinct(problem, run.ask.configurations)[0]
+        X = problem.rows(configuration.inputs, chosen=some).X
+        setting = Setting(10.0, 0.5 / median_of(distances(X, X, configuration.distance)))
+        candidates = [Candidate(configuration, setting, np.inf, 0.0)]
+    part_size = min(problem.n if problem.n < SMALL else _SMALLEST, run.ask.largest)
+    fit_all_rows(run, candidates[:1], part_size, tries=1, trees=1)
+
+
+def fit_all_rows(
+    run: TableRun, candidates: list[Candidate], part_size: int, *, tries: int, trees: int = 1
+) -> None:
+    """Fit candidates to all rows; each is part of what is known as soon as it is there.
+
+    Out of time those that are not there are left out, unless there would be none.
+    """
+    problem, clock = run.problem, run.clock
+    first, begin = len(run.fitted), clock.now()
     jobs = [
         PartsJob(
             problem.rows(c.configuration.inputs, c.metric),
             c.configuration.distance,
             c.setting,
             part_size,
-            ask.n_trees,
+            trees,
         )
-        for c in chosen
+        for c in candidates
     ]
-    models = fit_many(
-        jobs,
-        tries=ask.tries,
-        random=random,
-        stop=lambda: clock.over(0.9),
-        engine=ask.engine,
-    )
-    took = (clock.now() - begin) / len(chosen)
-    fitted = [
-        (replace(c, seconds=c.seconds + took, stage="all rows"), model)
-        for c, model in zip(chosen, models, strict=True)
-    ]
-    outputs = [model.left_out(problem.n) for _, model in fitted]
-    if any(c.rounds for c, _ in fitted):  # rows that made a metric are no judges of it
-        for values in outputs:
-            values[learn] = np.nan
-    return assemble(problem, fitted, outputs, dropped, folds, part_size, clock, tell)
+    if not jobs:
+        return
+
+    def stop() -> bool:
+        if run.fitted and clock.over(1.0):
+            raise OutOfTime
+        return clock.over(0.9)
+
+    def finished(number: int, model: PartsModel) -> None:
+        c = replace(candidates[number], stage="all rows")
+        outputs = model.left_out(problem.n)
+        if c.rounds and c.rows is not None and problem.n < SMALL:
+            assert c.outputs is not None
+            outputs = c.outputs  # its leave-one-out outputs have met its metric
+        elif part_size >= problem.n:
+            leaf = model.cuts[0].leaves[0]
+            c = replace(c, setting=leaf.setting, error=leaf.error)
+        with run.lock:
+            run.fitted.append((c, model, outputs))
+        run.begin("all rows", str(c.configuration), number, len(jobs))
+
+    try:
+        fit_many(
+            jobs,
+            tries=tries,
+            random=run.random,
+            stop=stop,
+            engine=run.ask.engine,
+            finished=finished,
+            on_error=clock.stop,
+        )
+    except OutOfTime:
+        clock.go_on()
+    took = (clock.now() - begin) / len(jobs)
+    place = {(c.configuration, c.rounds): i for i, c in enumerate(candidates)}
+    new = sorted(run.fitted[first:], key=lambda one: place[one[0].configuration, one[0].rounds])
+    run.fitted[first:] = [(replace(c, seconds=c.seconds + took), m, F) for c, m, F in new]
 
 
-def one_of_every_kernel(found: list[Candidate], size: int) -> list[Candidate]:
-    """Return the best candidate of every kernel and then the best of the rest.
+def fit_small(run: TableRun) -> TableFit:
+    """Fit configurations exactly; add those with a metric where folds say that it pays."""
+    problem, ask, clock = run.problem, run.ask, run.clock
+    tries = ask.tries if problem.n > ask.screened else 1
+    first = run.found
+    if clock.over(0.5):
+        first = run.found[:1]
+    elif ask.small < len(run.found):
+        first = needed(run, run.found, ask.small)
+    fit_all_rows(run, first, min(problem.n, ask.largest), tries=tries)
+    run.dropped = [c for c in run.found if not any(c is f for f in first)]
+    if ask.rounds and problem.n >= _ENOUGH and not clock.over(0.3):
+        best = run.ordered([c for c, _, _ in run.fitted])[: ask.kept]
+
+        def rounds(numbered: tuple[int, Candidate]) -> Candidate | None:
+            run.begin("metric", str(numbered[1].configuration), numbered[0], len(best))
+            return learn_in_folds(run, numbered[1])
+
+        better = [c for c in run.side_by_side(rounds, list(enumerate(best))) if c is not None]
+        fit_all_rows(run, better, min(problem.n, ask.largest), tries=tries)
+    return assemble(run)
+
+
+def fit_large(run: TableRun) -> TableFit:
+    """Learn metrics on some rows, judge them on others, fit what the stack needs to all rows."""
+    problem, ask, clock, random = run.problem, run.ask, run.clock, run.random
+    judge = sample_rows(problem, min(ask.judged_on, problem.n // 4), random)
+    rest = np.setdiff1d(np.arange(problem.n, dtype=np.intp), judge)
+    learn = rest[sample_rows(subset(problem, rest), min(ask.learned_on, len(rest)), random)]
+    # Screening saw few rows and no metric: all configurations get one round on some of the rows,
+    # the best of them further rounds on all that may be learned on.
+    first = learn[:: -(-len(learn) // _FIRST)]
+    few = replace(ask, rounds=min(ask.rounds, 1))
+    run.learned = learn
+
+    def rounds(candidates: list[Candidate], rows: IntArray, most: TableSettings) -> list[Candidate]:
+        def work(numbered: tuple[int, Candidate]) -> Candidate:
+            run.begin("metric", str(numbered[1].configuration), numbered[0], len(candidates))
+            return learn_on_rows(run, numbered[1], rows, judge, most)
+
+        return run.ordered(run.side_by_side(work, list(enumerate(candidates))))
+
+    def keep(chosen: list[Candidate]) -> None:
+        run.dropped += [c for c in run.found if not any(c is k for k in chosen)]
+        run.found = chosen
+
+    if clock.over(0.3):
+        keep(run.found[:1])
+    else:
+        run.found = rounds(run.found, first, few)
+        keep(one_of_every_kernel(run.found, ask.kept + 1))
+        if not clock.over(0.4):
+            run.found = rounds(run.found, learn, ask)
+        keep(needed(run, run.found, ask.kept))
+        if clock.over(0.8):
+            keep(run.found[:1])
+    part_size = choose_part_size(problem, len(run.found), ask, clock)
+    fit_all_rows(run, run.found, part_size, tries=ask.tries, trees=ask.n_trees)
+    return assemble(run)
+
+
+def one_of_every_kernel(ordered: list[Candidate], size: int) -> list[Candidate]:
+    """Return the best candidate of every kernel and then the best of the rest, best first.
 
     Screening sees few rows: it ranks inputs well, kernels less so.
     """
-    ordered = sorted(found, key=lambda c: c.error)
     seen: set[str] = set()
     first: list[Candidate] = []
     rest: list[Candidate] = []
@@ -314,16 +396,16 @@ def one_of_every_kernel(found: list[Candidate], size: int) -> list[Candidate]:
     return (first + rest)[:size]
 
 
-def needed(
-    problem: Problem, judged: list[Candidate], judge: IntArray, size: int
-) -> list[Candidate]:
-    """Return the candidates that the stack of judged outputs uses most, at most ``size``."""
-    outputs = [c.judged for c in judged if c.judged is not None]
-    if len(outputs) < len(judged) or len(judged) == 1:
-        return judged[:size]
-    weights = stack_weights(outputs, problem.Y[judge], problem.weight[judge])
-    order = np.argsort(-weights, kind="stable")[:size]
-    return [judged[i] for i in order if weights[i] > 0.02 * weights.sum()]
+def needed(run: TableRun, candidates: list[Candidate], size: int) -> list[Candidate]:
+    """Return the candidates that the stack of their outputs uses most, at most ``size``."""
+    rows = candidates[0].rows
+    outputs = [c.outputs for c in candidates if c.outputs is not None and c.rows is rows]
+    if rows is None or len(outputs) < len(candidates) or len(candidates) == 1:
+        return candidates[:size]
+    Y, weight = run.problem.Y[rows], run.problem.weight[rows]
+    weights = run.rule(at_most=size).weights(outputs, Y, weight, rows)
+    order = np.argsort(-weights, kind="stable")
+    return [candidates[i] for i in order if weights[i] > 0.02 * weights.sum()]
 
 
 def choose_part_size(
@@ -336,30 +418,28 @@ def choose_part_size(
     wanted = ask.operations * ask.engine.speed * min(np.sqrt(problem.Y.shape[1]), 4.0)
     operations = clock.affordable(float(wanted), 0.7)
     each = problem.n * (2.0 / 3.0) * ask.tries * ask.n_trees * max(n_configurations, 1)
-    return int(min(max(np.sqrt(operations / each), 500.0), ask.largest))
+    least = _SMALLEST if clock.limit is None else _SMALLEST // 4
+    return int(min(max(np.sqrt(operations / each), least), ask.largest))
 
 
-def assemble(
-    problem: Problem,
-    fitted: list[tuple[Candidate, PartsModel]],
-    outputs: list[FloatArray],
-    dropped: list[Candidate],
-    folds: IntArray,
-    part_size: int,
-    clock: Clock,
-    tell: Tell,
-) -> TableFit:
+def assemble(run: TableRun) -> TableFit:
     """Weigh the fitted configurations by their outputs for rows that they had not seen."""
-    plain = np.array([c.rounds == 0 for c, _ in fitted]) if problem.n < FEW else None
-    weights = stack_weights(outputs, problem.Y, problem.weight, plain)
-    honest = [
-        F if c.crossed is None or len(c.crossed) < problem.n else c.crossed
-        for (c, _), F in zip(fitted, outputs, strict=True)
-    ]
-    held_out = cross_stack(honest, problem.Y, problem.weight, folds, plain)
+    problem = run.problem
+    fitted = [c for c, _, _ in run.fitted]
+    outputs = [F for _, _, F in run.fitted]
+    if run.learned is not None and any(c.rounds for c in fitted):
+        outputs = [F.copy() for F in outputs]
+        for F in outputs:  # rows that made a metric are no judges of it
+            F[run.learned] = np.nan
+    plain = np.array([c.rounds == 0 for c in fitted]) if problem.n < FEW else None
+    every = np.arange(problem.n, dtype=np.intp)
+    weights = run.rule(plain=plain).weights(outputs, problem.Y, problem.weight, every)
+    held_out = honest_outputs(run, outputs)
+    names = {(c.configuration, c.rounds) for c in fitted}
+    dropped = [c for c in run.dropped + run.found if (c.configuration, c.rounds) not in names]
     members = [
         Member(c.configuration, model, c.metric, c.rounds, float(w))
-        for (c, model), w in zip(fitted, weights, strict=True)
+        for (c, model, _), w in zip(run.fitted, weights, strict=True)
         if w > 0
     ]
     spread = weighted_error(
@@ -370,14 +450,42 @@ def assemble(
     spread = spread if spread > 0 else 1.0
     trials = [
         Trial(c.configuration, c.rounds, relative(F, problem, spread), float(w), c.seconds, c.stage)
-        for (c, _), F, w in zip(fitted, outputs, weights, strict=True)
+        for c, F, w in zip(fitted, outputs, weights, strict=True)
     ]
     trials += [
-        Trial(c.configuration, c.rounds, c.error / spread, 0.0, c.seconds, c.stage) for c in dropped
+        Trial(c.configuration, c.rounds, c.error / spread, 0.0, c.seconds, c.stage)
+        for c in {(c.configuration, c.rounds): c for c in dropped}.values()
     ]
     trials.sort(key=lambda t: (-t.weight, t.error))
-    tell({"stage": "done", "text": f"done: {len(members)} configurations, {clock.spent():.1f} s"})
+    part_size = max(model.part_size for _, model, _ in run.fitted)
     return TableFit(tuple(members), tuple(trials), held_out, part_size)
+
+
+def honest_outputs(run: TableRun, outputs: list[FloatArray]) -> FloatArray:
+    """Return outputs of rows by stacks whose settings, choices and weights are of other folds.
+
+    Where configurations were left out by what they said about all rows, they stand for election
+    again in every fold.
+    """
+    problem, n = run.problem, run.problem.n
+
+    def known(c: Candidate) -> FloatArray | None:
+        found = c.outputs if c.crossed is None else c.crossed
+        return found if found is not None and len(found) == n else None
+
+    fitted = [c for c, _, _ in run.fitted]
+    crossed = [F if c.crossed is None else known(c) for c, F in zip(fitted, outputs, strict=True)]
+    honest = [F if G is None else G for F, G in zip(outputs, crossed, strict=True)]
+    rounds = [c.rounds for c in fitted]
+    others = [known(c) for c in run.dropped] if n < SMALL else []
+    at_most = None
+    if others and all(F is not None for F in others):
+        at_most = len(fitted)
+        honest += [F for F in others if F is not None]
+        rounds += [0] * len(others)
+    plain = np.array(rounds) == 0 if n < FEW else None
+    rule = run.rule(plain=plain, at_most=at_most)
+    return cross_stack(honest, problem.Y, problem.weight, run.folds, rule)
 
 
 def relative(outputs: FloatArray, problem: Problem, spread: float) -> float:

@@ -1,0 +1,229 @@
+"""Scores of outputs for rows that were not seen: what models for tables report and choose by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.metrics import accuracy_score, get_scorer, r2_score
+from sklearn.utils import ClassifierTags
+
+from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.errors import InvalidInputError
+from lssvm.tasks import Classes
+from lssvm.uncertainty import OutOfFold, Probabilities, calibrate
+
+
+def read_scorer(scoring: Any) -> Callable[..., float] | None:
+    """Return scikit-learn's scorer of a name, a scorer as it is, and None for None.
+
+    Examples
+    --------
+    >>> from lssvm.estimators.table_judging import read_scorer
+    >>> read_scorer(None) is None, callable(read_scorer("roc_auc"))
+    (True, True)
+    """
+    if scoring is None or callable(scoring):
+        return scoring  # type: ignore[no-any-return]
+    try:
+        return get_scorer(scoring)  # type: ignore[no-any-return]
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(
+            f"scoring={scoring!r} is not usable: give the name of a scorer of scikit-learn, a "
+            "scorer, or None."
+        ) from error
+
+
+def decide(outputs: FloatArray) -> IntArray:
+    """Return class numbers: the sign of one output, the largest of several.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.estimators.table_judging import decide
+    >>> decide(np.array([[0.2], [-0.1]])).tolist(), decide(np.array([[0.1, 0.3]])).tolist()
+    ([1, 0], [1])
+    """
+    if outputs.shape[1] == 1:
+        return np.asarray(outputs[:, 0] > 0, dtype=np.intp)
+    return np.asarray(outputs.argmax(axis=1), dtype=np.intp)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassJudge:
+    """Scores of the outputs of a classifier.
+
+    Attributes
+    ----------
+    task : Classes
+    labels : int array of shape (n,)
+        Class numbers of the rows.
+    weight : array of shape (n,)
+    scoring : str, callable or None
+        A scorer of scikit-learn; None is the accuracy.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.estimators.table_judging import ClassJudge
+    >>> from lssvm.tasks import Classes
+    >>> task = Classes.of(np.array(["no", "yes"]), multiclass="ova")
+    >>> judge = ClassJudge(task, np.array([0, 1, 1]), np.ones(3), "recall_macro")
+    >>> judge.score(np.array([[-1.0], [0.5], [-0.5]]), np.arange(3))
+    0.75
+    """
+
+    task: Classes
+    labels: IntArray
+    weight: FloatArray
+    scoring: Any = None
+
+    @property
+    def decides(self) -> bool:
+        """Whether a score was asked for."""
+        return self.scoring is not None
+
+    def loss(self, outputs: FloatArray, rows: IntArray) -> float:
+        """Return the score with a minus sign, infinite where it has no value."""
+        try:
+            return -self.score(outputs, rows)
+        except ValueError:  # a class that these rows have not
+            return np.inf
+
+    def score(self, outputs: FloatArray, rows: IntArray) -> float:
+        """Return the score of outputs (m, k) for some rows (m,)."""
+        labels, weight, classes = self.labels[rows], self.weight[rows], self.task.classes
+        decided = decide(outputs)
+        scorer = read_scorer(self.scoring)
+        if scorer is None:
+            return float(accuracy_score(labels, decided, sample_weight=weight))
+        known = HeldOut(
+            {
+                "predict": lambda: classes[decided],
+                "predict_proba": lambda: self.calibrated(outputs, rows).of(outputs, decided),
+                "decision_function": lambda: outputs[:, 0] if outputs.shape[1] == 1 else outputs,
+            },
+            classes,
+        )
+        return known.score_by(scorer, classes[labels], weight)
+
+    def calibrated(self, outputs: FloatArray, rows: IntArray) -> Probabilities:
+        """Return the maps from outputs of some rows to probabilities."""
+        table = OutOfFold(outputs, self.labels[rows], self.weight[rows])
+        return calibrate(table, self.task.code)
+
+
+@dataclass(frozen=True, eq=False)
+class NumberJudge:
+    """Scores of the outputs of a regressor.
+
+    Attributes
+    ----------
+    targets : array of shape (n, k)
+    shift, scale : arrays of shape (k,)
+        A prediction is scale * output + shift.
+    weight : array of shape (n,)
+    single : bool
+        Whether targets are one column without a second axis.
+    scoring : str, callable or None
+        A scorer of scikit-learn; None is R2, and the mean squared error as a loss.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.estimators.table_judging import NumberJudge
+    >>> judge = NumberJudge(np.array([[1.0], [3.0]]), np.zeros(1), np.ones(1), np.ones(2), True)
+    >>> judge.score(np.array([[1.0], [2.0]]), np.arange(2))
+    0.5
+    """
+
+    targets: FloatArray
+    shift: FloatArray
+    scale: FloatArray
+    weight: FloatArray
+    single: bool
+    scoring: Any = None
+
+    @property
+    def decides(self) -> bool:
+        """Whether a score was asked for."""
+        return self.scoring is not None
+
+    def loss(self, outputs: FloatArray, rows: IntArray) -> float:
+        """Return the mean squared error, or the score that was asked for with a minus sign."""
+        if self.decides:
+            return -self.score(outputs, rows)
+        gap = self.targets[rows] - self.predicted(outputs)
+        return float(np.average((gap**2).mean(axis=1), weights=self.weight[rows]))
+
+    def score(self, outputs: FloatArray, rows: IntArray) -> float:
+        """Return the score of outputs (m, k) for some rows (m,); NaN for fewer than two."""
+        truth, predicted, weight = self.targets[rows], self.predicted(outputs), self.weight[rows]
+        if self.single:
+            truth, predicted = truth[:, 0], predicted[:, 0]
+        if len(truth) < 2:
+            return float("nan")
+        scorer = read_scorer(self.scoring)
+        if scorer is None:
+            return float(r2_score(truth, predicted, sample_weight=weight))
+        return HeldOut({"predict": lambda: predicted}).score_by(scorer, truth, weight)
+
+    def predicted(self, outputs: FloatArray) -> FloatArray:
+        """Return outputs (m, k) in the units of the targets."""
+        return np.asarray(outputs * self.scale + self.shift)
+
+
+class HeldOut(BaseEstimator):
+    """A stand-in whose predictions are known: what scorers see of held-out rows.
+
+    Parameters
+    ----------
+    predictions : mapping from "predict", "predict_proba", ... to functions that return the result
+    classes : array of shape (n_classes,), optional
+        For a classifier.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.metrics import get_scorer
+    >>> from lssvm.estimators.table_judging import HeldOut
+    >>> known = HeldOut({"predict": lambda: np.array([0, 1])}, np.array([0, 1]))
+    >>> known.score_by(get_scorer("accuracy"), np.array([0, 0]), np.ones(2))
+    0.5
+    """
+
+    def __init__(
+        self, predictions: Mapping[str, Callable[[], Any]], classes: NDArray[Any] | None = None
+    ) -> None:
+        self.predictions = predictions
+        self.classes = classes
+        if classes is not None:
+            self.classes_ = classes
+
+    def score_by(self, scorer: Callable[..., float], y: Any, weight: FloatArray) -> float:
+        """Return the score of the known predictions for targets y (n,), weights (n,)."""
+        # Functions of people's own need not know weights where there are none.
+        weights = {"sample_weight": weight} if np.ptp(weight) > 0 else {}
+        return float(scorer(self, np.zeros((len(y), 1)), y, **weights))
+
+    def predict(self, X: Any) -> Any:
+        """Return the held-out predictions."""
+        return self.predictions["predict"]()
+
+    def predict_proba(self, X: Any) -> Any:
+        """Return the held-out probabilities."""
+        return self.predictions["predict_proba"]()
+
+    def decision_function(self, X: Any) -> Any:
+        """Return the held-out decision values."""
+        return self.predictions["decision_function"]()
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "regressor" if self.classes is None else "classifier"
+        tags.classifier_tags = None if self.classes is None else ClassifierTags()
+        return tags
