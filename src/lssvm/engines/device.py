@@ -151,12 +151,7 @@ class DeviceRows:
         raise InvalidInputError("Leaving out single rows is not available on a device.")
 
     def sums(
-        self,
-        kernel: Kernel,
-        Z: FloatArray,
-        models: list[Expansion],
-        folds: AnyFolds,
-        loss: RowLoss,
+        self, kernel: Kernel, Z: FloatArray, models: list[Expansion], folds: AnyFolds, loss: RowLoss
     ) -> FloatArray:
         """Return sums (c, v) of a loss over the test rows of each fold by that fold's models."""
         assert isinstance(folds, Folds)

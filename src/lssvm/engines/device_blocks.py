@@ -117,11 +117,7 @@ class DeviceBlocks:
         return out
 
     def _from_device(
-        self,
-        kept: Named,
-        order: IntArray | None,
-        cells: Sequence[slice],
-        names: Sequence[str],
+        self, kept: Named, order: IntArray | None, cells: Sequence[slice], names: Sequence[str]
     ) -> Iterator[tuple[int, Named]]:
         xp, used = self.engine.xp, ["X", *names]
         index = None if order is None else self.engine.put(order)

@@ -239,12 +239,7 @@ class ScanRows:
         raise AssertionError("rows of a scan are not left out one by one")
 
     def sums(
-        self,
-        kernel: Kernel,
-        Z: FloatArray,
-        models: list[Expansion],
-        folds: AnyFolds,
-        loss: RowLoss,
+        self, kernel: Kernel, Z: FloatArray, models: list[Expansion], folds: AnyFolds, loss: RowLoss
     ) -> FloatArray:
         """Return sums (c, v) of a loss over the test rows of each fold by that fold's models."""
         held = self._held(kernel, Z, models, folds)
@@ -311,12 +306,7 @@ class ScanRows:
                 for part in slices(len(piece.X), _CHUNK):
                     weight = None if piece.weight is None else piece.weight[part]
                     yield row_block(
-                        piece.X[part],
-                        piece.Y[part],
-                        weight,
-                        piece.label[part],
-                        task,
-                        self.table,
+                        piece.X[part], piece.Y[part], weight, piece.label[part], task, self.table
                     )
 
         return KernelProducts(

@@ -12,11 +12,7 @@ from lssvm.solvers import DualSystem
 
 
 def greedy_leave_one_out(
-    system: DualSystem,
-    y: FloatArray,
-    path: GreedyPath,
-    Cs: FloatArray,
-    criterion: str = "fsals",
+    system: DualSystem, y: FloatArray, path: GreedyPath, Cs: FloatArray, criterion: str = "fsals"
 ) -> FloatArray:
     r"""Predict every row by the model that has not seen it, at each of several values of C.
 

@@ -232,11 +232,7 @@ class Solver(Protocol):
         """Do all that needs the matrix only and return it as a state."""
 
     def solve(
-        self,
-        state: Any,
-        Y: FloatArray,
-        *,
-        on_iteration: Callable[[int, float], None] | None = None,
+        self, state: Any, Y: FloatArray, *, on_iteration: Callable[[int, float], None] | None = None
     ) -> Solution:
         """Solve the bordered system for the targets ``Y`` (n, k)."""
 
