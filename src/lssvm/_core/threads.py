@@ -101,6 +101,6 @@ def small_problem(n: int, limit: int = 512) -> Iterator[None]:
         yield
 
 
-def slices(n_rows: int, rows: int) -> list[slice]:
+def slices(n_rows: int, rows: int, start: int = 0) -> list[slice]:
     """Cut ``range(n_rows)`` into consecutive slices of ``rows`` rows (the last may be shorter)."""
-    return [slice(start, min(start + rows, n_rows)) for start in range(0, n_rows, rows)]
+    return [slice(begin, min(begin + rows, n_rows)) for begin in range(start, n_rows, rows)]

@@ -162,17 +162,6 @@ class _Sums:
 
     def moments(self, n: int, shift: Array | None) -> Moments:
         """Return the sums as moments; the gram is mirrored in place."""
-        xp = self.engine.xp
         for part in self.panels:
             self.gram[part.stop :, part] = self.gram[part, part.stop :].T
-        diagonal = xp.stack([self.corner[i, i] for i in range(self.corner.shape[0])])
-        return Moments(
-            self.gram,
-            self.side[:, -1],
-            self.side[:, :-1],
-            self.corner[-1, :-1],
-            diagonal[:-1],
-            float(self.corner[-1, -1]),
-            n,
-            shift,
-        )
+        return Moments.of_sums(self.gram, self.side, self.corner, n, shift)
