@@ -11,17 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lssvm._core.arrays import BoolArray, FloatArray, IntArray
-from lssvm._core.namespace import is_sparse
+from lssvm._core.namespace import get_namespace, is_sparse, take_rows
 from lssvm._core.threads import run_blocks, slices
 from lssvm.data.source import ArraySource, LookedUp
-from lssvm.engines.base import AnyFolds, Expansion
+from lssvm.engines.base import AnyFolds, Expansion, Rows
 from lssvm.folds.content import Folds, hash_rows
 from lssvm.folds.positions import PositionFolds, PositionHoldout
-from lssvm.kernels import Kernel, evaluate_expansion, resolve_gamma
-from lssvm.moments import Moments, NystromMap, accumulate, nystrom_map
+from lssvm.kernels import Kernel, resolve_gamma
+from lssvm.moments import Moments, NystromMap, accumulate
 from lssvm.moments.cells import FoldMoments, make_cells
 from lssvm.solvers.leave_out import leave_out_predictions
-from lssvm.solvers.pcg_rows import KernelProducts, RowBlock
+from lssvm.solvers.pcg_rows import RowBlock
 from lssvm.solvers.reweighting import solve_reweighted
 from lssvm.tasks import Classes, RowLoss, Truth
 from lssvm.tasks.weights import times
@@ -33,7 +33,7 @@ _COUNTED = 200_000  # different rows that are counted one by one
 
 
 @dataclass(frozen=True, eq=False)
-class HostRows:
+class HostRows(Rows):
     """Rows of arrays.
 
     Parameters
@@ -95,16 +95,6 @@ class HostRows:
         return self
 
     @property
-    def rereads(self) -> bool:
-        """Another pass costs its computations alone."""
-        return True
-
-    @property
-    def on_device(self) -> bool:
-        """NumPy computes."""
-        return False
-
-    @property
     def content(self) -> Any:
         """The features, where they can be hashed fastest."""
         return self.X
@@ -119,13 +109,6 @@ class HostRows:
     def row_numbers(self) -> IntArray:
         """Rows of the caller's data that these are."""
         return np.arange(self.n_rows) if self.positions is None else self.positions
-
-    def check(self, loss: str, criterion: str | None) -> None:
-        """Take every loss and criterion."""
-
-    def selector(self, size: int) -> None:
-        """Return None: the host selects prototypes."""
-        return None
 
     def usable_folds(self, folds: PositionFolds | PositionHoldout) -> Folds:
         """Return the folds by position of these rows that can be trained on and tested."""
@@ -157,8 +140,7 @@ class HostRows:
         cells = accumulate(
             kernel, source, Z, layout.cells, budget=self.budget, threads=self.threads
         )
-        layout = replace(layout, order=None)  # 4 bytes a row, of no further use
-        return FoldMoments(layout, cells, task)
+        return FoldMoments(replace(layout, order=None), cells, task)  # 4 bytes a row
 
     def leaves_out(self, folds: AnyFolds) -> bool:
         """Return whether there are many folds, each of one row or of equal ones."""
@@ -181,10 +163,9 @@ class HostRows:
     ) -> FloatArray:
         """Return predictions (c, n, k) for rows by models without their fold."""
         assert isinstance(folds, Folds)
-        Y = np.asarray(self.Y) if targets is None else targets
-        own = times(self.weight, weight)
+        Y, weight = np.asarray(self.Y) if targets is None else targets, times(self.weight, weight)
         return leave_out_predictions(
-            kernel, self.X, Y, Z, folds.test, moments, map, C, own, threads=self.threads
+            kernel, self.X, Y, Z, folds.test, moments, map, C, weight, threads=self.threads
         )
 
     def sums(
@@ -225,35 +206,13 @@ class HostRows:
         each = 3 * 8 * self.n_rows * self.n_outputs
         return int(max(1, min(n_models, 0.25 * self.budget // each)))
 
-    def evaluate(
-        self, kernel: Kernel, X: FloatArray, Z: FloatArray, coef: FloatArray, intercept: FloatArray
-    ) -> FloatArray:
-        """Return the outputs (t, k) of one model."""
-        return evaluate_expansion(
-            kernel, X, Z, coef, intercept, budget=self.budget, threads=self.threads
-        )
-
-    def products(
-        self, kernel: Kernel, Z: FloatArray, task: Classes | None, *, keep: bool
-    ) -> KernelProducts:
-        """Return what conjugate gradients need of the rows."""
-        n = self.n_rows
-
-        def blocks() -> Iterator[RowBlock]:
-            for part in slices(n, int(np.clip(n // 16, 1024, _CHUNK))):
-                weight = None if self.weight is None else self.weight[part]
-                labels = None if self.labels is None else self.labels[part]
-                yield row_block(self.X[part], self.Y[part], weight, labels, task, self.table(task))
-
-        return KernelProducts(
-            kernel,
-            blocks,
-            Z,
-            self.n_outputs,
-            offset=self.target_offset(),
-            keep=keep,
-            threads=self.threads,
-        )
+    def row_blocks(self, task: Classes | None) -> Iterator[RowBlock]:
+        """Yield the rows as conjugate gradients take them, with the targets of classes."""
+        table = self.table(task)
+        for part in slices(self.n_rows, int(np.clip(self.n_rows // 16, 1024, _CHUNK))):
+            weight = None if self.weight is None else self.weight[part]
+            labels = None if self.labels is None else self.labels[part]
+            yield row_block(self.X[part], self.Y[part], weight, labels, task, table)
 
     def table(self, task: Classes | None) -> Any:
         """Return targets and weights of the classes, where moments would be kept per class."""
@@ -280,32 +239,9 @@ class HostRows:
         **options: Any,
     ) -> tuple[FloatArray, FloatArray, int]:
         """Minimise another loss than the squares for one output; also return the steps."""
-        return solve_reweighted(
-            kernel,
-            self.X,
-            self.Y[:, [output]],
-            Z,
-            map,
-            C,
-            loss,
-            start,
-            self.weight,
-            budget=self.budget,
-            threads=self.threads,
-            **options,
-        )
-
-    def map(self, kernel: Kernel, Z: FloatArray) -> NystromMap:
-        """Return the Nystrom map of prototypes."""
-        return nystrom_map(kernel, Z)
-
-    def put(self, array: Any) -> Any:
-        """Return the array itself."""
-        return array
-
-    def has_room(self, n_bytes: int) -> bool:
-        """Return whether so much may be kept: what is needed was asked for before."""
-        return True
+        options |= {"budget": self.budget, "threads": self.threads}
+        y = self.Y[:, [output]]
+        return solve_reweighted(kernel, self.X, y, Z, map, C, loss, start, self.weight, **options)
 
     def tested(self, folds: AnyFolds) -> Folds:
         """Return the folds themselves."""
@@ -334,11 +270,10 @@ def row_block(X: Any, Y: Any, weight: Any, labels: Any, task: Any, table: Any) -
     """Return rows as conjugate gradients take them, with the targets and weights of classes."""
     if task is None:
         return RowBlock(X, Y, weight)
-    factor = table.factors[labels]
+    factor, Y = take_rows(table.factors, labels), take_rows(table.targets, labels)
     weight = factor if weight is None else weight * factor
-    Y = table.targets[labels]
     if len(task.groups()) > 1:
-        weight = weight[:, None] * (Y != 0)
+        weight = weight[:, None] * get_namespace(Y).astype(Y != 0, Y.dtype)
     return RowBlock(X, Y, weight)
 
 

@@ -68,10 +68,10 @@ class NonStationary(Kernel):
             )
             raise not_usable("gamma", self.gamma, needed)
         if self.lengths is not None and not callable(self.lengths):
-            needed = (
-                "give a function from rows (n, d) to positive factors (n, d) or (n, 1), or None."
+            raise InvalidInputError(
+                f"lengths={self.lengths!r} is not usable: give a function from rows (n, d) to "
+                "positive factors (n, d) or (n, 1), or None."
             )
-            raise not_usable("lengths", self.lengths, needed)
 
     def _lengths(self, X: Array) -> Array:
         """Return sigma_i(x) of every row, shape (n, d)."""
