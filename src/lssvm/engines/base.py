@@ -102,7 +102,7 @@ class Rows(Protocol):
         weight: FloatArray | None,
     ) -> FloatArray:
         """Return predictions (c, n, k) for rows by models without their fold."""
-        raise NotImplementedError("asked of rows whose folds are not left out in closed form")
+        raise AssertionError("asked of rows whose folds are not left out in closed form")
 
     def sums(
         self, kernel: Kernel, Z: FloatArray, models: list[Expansion], folds: AnyFolds, loss: RowLoss

@@ -102,20 +102,20 @@ class Moments:
 
     def __sizeof__(self) -> int:
         # Dask, Ray and others ask for it to decide what to move where.
-        shift = 0 if self.shift is None else self.shift.nbytes
-        return 200 + shift + sum(getattr(self, name).nbytes for name in _ARRAYS)
+        arrays = [self.shift, *(getattr(self, name) for name in _ARRAYS)]
+        return 200 + sum(int(array.nbytes) for array in arrays if array is not None)
 
     def __add__(self, other: Any) -> Moments:
-        return self._combined(other, operator.add)
+        return self._combined(other, operator.add)  # type: ignore[no-any-return]
 
     def __radd__(self, other: Any) -> Moments:
         # sum() starts from 0.
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def __sub__(self, other: Any) -> Moments:
-        return self._combined(other, operator.sub)
+        return self._combined(other, operator.sub)  # type: ignore[no-any-return]
 
-    def _combined(self, other: Any, combine: Callable[[Any, Any], Any]) -> Moments:
+    def _combined(self, other: Any, combine: Callable[[Any, Any], Any]) -> Any:
         if not isinstance(other, Moments):
             return NotImplemented
         alike = self.shift is other.shift or np.array_equal(
@@ -219,8 +219,8 @@ class Moments:
         """Return the same as NumPy arrays, where they are on a device."""
         if is_numpy(self.gram):
             return self
-        shift = None if self.shift is None else to_numpy(self.shift)
-        return replace(self, shift=shift, **{x: to_numpy(getattr(self, x)) for x in _ARRAYS})
+        arrays: dict[str, Any] = {name: to_numpy(getattr(self, name)) for name in _ARRAYS}
+        return replace(self, shift=None if self.shift is None else to_numpy(self.shift), **arrays)
 
     def squared_error(self, coef: FloatArray, intercept: FloatArray) -> FloatArray:
         r"""Return the weighted sum of squared errors of candidates, without a pass over the data.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,13 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lssvm._core.arrays import FloatArray
-from lssvm._core.errors import ConvergenceWarning
 from lssvm.data import Block
 from lssvm.kernels import Kernel
 from lssvm.kernels.base import Evaluate
 from lssvm.moments import Moments, NystromMap, Piece, accumulate_stream
 from lssvm.solvers.primal import solve_primal
-from lssvm.solvers.reweighting import MAX_ITER, TOLERANCE, robust_weights
+from lssvm.solvers.reweighting import MAX_ITER, TOLERANCE, robust_weights, warn_unsettled
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,10 +168,5 @@ def solve_reweighted_stream(
             return *model, iteration
         if iteration < max_iter:
             before, model = model, solve_primal(moments, map, C)
-    warnings.warn(
-        f"loss={loss!r}: predictions still changed by {change / scale:.2g} residual scales after "
-        f"{max_iter} reweightings; the model is usable. A smaller C converges faster.",
-        ConvergenceWarning,
-        stacklevel=2,
-    )
+    warn_unsettled(loss, change / scale, max_iter)
     return *model, max_iter
