@@ -13,7 +13,7 @@ from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import NotPositiveDefiniteError
 from lssvm._core.threads import slices
 from lssvm.greedy.columns import KernelColumns
-from lssvm.greedy.path import NOT_DEFINITE, Greedy, OnEvent, Trace, patience_over
+from lssvm.greedy.path import NOT_DEFINITE, Greedy, OnEvent, Trace
 
 _WIDTH = 512  # columns per piece of a store
 _PENDING = 64  # basis functions whose columns are computed together
@@ -280,34 +280,13 @@ class SampledSearch:
             if self.settings.prefit:
                 curvature = problem.curvature(self.H[rows], K[:, problem.slots])
                 best[c] = np.argmax(np.where(free[:, c], size[:, c] ** 2 / curvature, -1.0))
-            self._record(problem, largest[c], R[m:, c])
-            if self._stops(problem, largest[c], some[c]):
+            if problem.factor.size:
+                problem.trace.record(largest[c], R[m:, c], self.held_weight)
+            if problem.trace.stops(self.settings, largest[c], some[c]):
                 continue
             self._add(int(p), problem, rows, parts, int(best[c]))
             left.append(int(p))
         return np.array(left, dtype=np.intp)
-
-    def _record(self, problem: _Problem, error: float, held: FloatArray) -> None:
-        if not problem.factor.size:
-            return
-        problem.trace.error.append(error)
-        if len(held):
-            loss = np.average(held**2, weights=self.held_weight)
-            problem.trace.held_out.append(float(loss))
-
-    def _stops(self, problem: _Problem, error: float, some: bool) -> bool:
-        trace, most = problem.trace, self.settings.max_support
-        if not some:
-            trace.status = "exhausted"
-        elif error <= self.settings.epsilon:  # [Jiao2007, eq. (31)]
-            trace.status = "epsilon"
-        elif most is not None and problem.factor.size >= most:
-            trace.status = "max_support"
-        elif trace.held_out and patience_over(trace.held_out, self.settings.patience):
-            trace.status = "held_out"
-        else:
-            return False
-        return True
 
     def _add(
         self, p: int, problem: _Problem, rows: IntArray, parts: list[FloatArray], j: int
