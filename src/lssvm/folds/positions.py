@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from lssvm._core.arrays import IntArray
-from lssvm._core.errors import InvalidInputError
+from lssvm._core.errors import InvalidInputError, not_usable
 from lssvm._core.random import hash_positions
 
 
@@ -46,7 +46,7 @@ class PositionFolds:
 
     def __post_init__(self) -> None:
         if not isinstance(self.n_folds, (int, np.integer)) or self.n_folds < 2:
-            raise InvalidInputError(f"n_folds={self.n_folds!r} is not usable: give at least 2.")
+            raise not_usable("n_folds", self.n_folds, "give at least 2.")
 
     @property
     def n_cells(self) -> int:
