@@ -21,7 +21,7 @@ from lssvm.engines.host import HostRows, count_distinct, row_block
 from lssvm.folds.content import Folds, hash_rows
 from lssvm.folds.positions import PositionFolds, PositionHoldout
 from lssvm.kernels import Kernel
-from lssvm.moments.cells import FoldMoments, make_cells
+from lssvm.moments.cells import FoldMoments
 from lssvm.solvers.pcg_rows import KernelProducts, RowBlock
 from lssvm.tasks import Classes, RowLoss, Truth
 
@@ -121,10 +121,7 @@ class DeviceRows(Rows):
     ) -> FoldMoments:
         """Return the moments of every fold, on the device."""
         check_device_kernel(kernel)
-        assert folds is None or isinstance(folds, Folds)
-        q = 0 if task is None else task.n_classes
-        labels = None if task is None else self.host.labels
-        layout = make_cells(folds, self.n_rows, labels, q)
+        layout = self.host.layout(folds, task)
         k = self.n_outputs if task is None else 0
         cells = accumulate_on_device(
             kernel, self.blocks, Z, layout.order, layout.cells, n_targets=k

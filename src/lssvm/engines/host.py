@@ -19,7 +19,7 @@ from lssvm.folds.content import Folds, hash_rows
 from lssvm.folds.positions import PositionFolds, PositionHoldout
 from lssvm.kernels import Kernel, resolve_gamma
 from lssvm.moments import Moments, NystromMap, accumulate
-from lssvm.moments.cells import FoldMoments, make_cells
+from lssvm.moments.cells import Cells, FoldMoments, make_cells
 from lssvm.solvers.leave_out import leave_out_predictions
 from lssvm.solvers.pcg_rows import RowBlock
 from lssvm.solvers.reweighting import solve_reweighted
@@ -132,15 +132,20 @@ class HostRows(Rows):
         task: Classes | None = None,
     ) -> FoldMoments:
         """Return the moments of every fold in one pass: n m^2 + 2 n m d operations."""
-        assert folds is None or isinstance(folds, Folds)
-        q = 0 if task is None else task.n_classes
-        layout = make_cells(folds, self.n_rows, None if task is None else self.labels, q)
+        layout = self.layout(folds, task)
         Y = self.Y if task is None else np.zeros((self.n_rows, 0))
         source = ArraySource(self.X, Y, self.weight, layout.order)
         cells = accumulate(
             kernel, source, Z, layout.cells, budget=self.budget, threads=self.threads
         )
         return FoldMoments(replace(layout, order=None), cells, task)  # 4 bytes a row
+
+    def layout(self, folds: AnyFolds | None, task: Classes | None) -> Cells:
+        """Return the cells of a pass: folds, and classes where moments are kept per class."""
+        assert folds is None or isinstance(folds, Folds)
+        if task is None:
+            return make_cells(folds, self.n_rows)
+        return make_cells(folds, self.n_rows, self.labels, task.n_classes)
 
     def leaves_out(self, folds: AnyFolds) -> bool:
         """Return whether there are many folds, each of one row or of equal ones."""

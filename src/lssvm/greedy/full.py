@@ -6,13 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.blas import dtrsm
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import NotPositiveDefiniteError
-from lssvm.greedy.columns import ColumnStore, KernelColumns
-from lssvm.greedy.path import NOT_DEFINITE, Greedy, OnEvent, Trace
+from lssvm.greedy.columns import ColumnStore, Search
+from lssvm.greedy.path import NOT_DEFINITE, Trace
 
 _HOT = 256  # rows among which a block of steps is tried out
 _STEPS = 32  # steps tried out at most before all rows are looked at
@@ -66,35 +65,19 @@ class FullSearch:
     for m steps, memory n m numbers.
     """
 
-    def __init__(
-        self,
-        columns: KernelColumns,
-        y: FloatArray,
-        diagonal: FloatArray,
-        ridge: FloatArray,
-        settings: Greedy,
-        *,
-        bias: bool,
-        usable: NDArray[np.bool_],
-        weight: FloatArray,
-        limit: int,
-        on_event: OnEvent | None = None,
-        number: int = 0,
-    ) -> None:
-        self.on_event, self.number = on_event, number
-        self.columns, self.settings, self.bias = columns, settings, bias
-        self.H: FloatArray = diagonal + ridge
+    def __init__(self, search: Search, y: FloatArray, limit: int, number: int = 0) -> None:
+        self.on_event, self.number = search.on_event, number
+        self.columns, self.settings, self.bias = search.columns, search.settings, search.bias
+        columns, self.H = search.columns, search.H
         self.uniform = bool(np.all(self.H == self.H[0]))  # then the largest error gains most
-        self.least = float(ridge.min())  # no row outside the basis has a smaller curvature
+        self.least = float(search.ridge.min())  # no row outside the basis has a smaller curvature
         self.V = ColumnStore(columns.n, columns.dtype, limit)
         self.y = y
         self.Fy, self.F1 = -y.astype(np.float64), np.full(columns.n, -1.0)
         self.q = np.zeros(columns.n)
-        self.usable, self.active = usable, usable.copy()
-        self.held = np.flatnonzero(~usable)
-        self.held_weight = weight[self.held]
-        self.scalars = _Scalars()
-        self.trace = Trace()
+        self.active, self.held = search.usable.copy(), search.held
+        self.held_weight = search.weight[self.held]
+        self.scalars, self.trace = _Scalars(), Trace()
         self.steps = _STEPS
         self.tie = _TIE if columns.dtype == np.float64 else 1e-5
 

@@ -3,7 +3,6 @@ r"""Greedy approximation: one basis function at a time, until every row is predi
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError, not_known, not_usable
 from lssvm._core.random import RandomState, as_generator
-from lssvm.greedy.columns import KernelColumns
+from lssvm.greedy.columns import KernelColumns, Search
 from lssvm.greedy.full import FullSearch
 from lssvm.greedy.path import (
     Greedy,
@@ -111,24 +110,16 @@ def greedy_paths(
         pursuit = Pursuit(system, settings, usable=usable, weight=weight, on_event=on_event)
         draws = rng.spawn(Y.shape[1])
         return [pursuit.run(y, draws[j], j) for j, y in enumerate(Y.T)]
-    diagonal = system.kernel_diagonal().astype(np.float64)
     ridge = 1.0 / (system.C * weight)  # 1/(2 gamma) of [Jiao2007, eq. (12)]
+    H = system.kernel_diagonal().astype(np.float64) + ridge
     columns = KernelColumns(system, share=0.4 if settings.candidates is None else 0.8)
-    options: dict[str, Any] = {"bias": system.bias, "usable": usable, "weight": weight}
-    options["on_event"] = on_event
+    search = Search(columns, ridge, H, settings, system.bias, usable, weight, on_event)
     if settings.candidates is None:
-        options["limit"] = min(n, max(1, int(0.4 * system.budget / (n * system.dtype.itemsize))))
-        traces = [
-            FullSearch(columns, y, diagonal, ridge, settings, number=j, **options).run()
-            for j, y in enumerate(Y.T)
-        ]
+        limit = min(n, max(1, int(0.4 * system.budget / (n * system.dtype.itemsize))))
+        traces = [FullSearch(search, y, limit, j).run() for j, y in enumerate(Y.T)]
     else:
-        options["want_fitted"] = left_out
-        traces = SampledSearch(columns, Y, diagonal, ridge, settings, rng=rng, **options).run()
-    return [
-        _finish(trace, columns, y, ridge, system.bias, settings.patience, left_out)
-        for trace, y in zip(traces, Y.T, strict=True)
-    ]
+        traces = SampledSearch(search, Y, rng, want_fitted=left_out).run()
+    return [_finish(search, trace, y, left_out) for trace, y in zip(traces, Y.T, strict=True)]
 
 
 def check_settings(settings: Greedy) -> None:
@@ -184,22 +175,14 @@ def change_C(system: DualSystem, path: GreedyPath, C: float, criterion: str) -> 
     return replace(path, coef=coef, intercept=b, factor=factor)
 
 
-def _finish(
-    trace: Trace,
-    columns: KernelColumns,
-    y: FloatArray,
-    ridge: FloatArray,
-    bias: bool,
-    patience: int,
-    left_out: bool,
-) -> GreedyPath:
-    size = best_size(trace, patience)
+def _finish(search: Search, trace: Trace, y: FloatArray, left_out: bool) -> GreedyPath:
+    size, bias = best_size(trace, search.settings.patience), search.bias
     kept = trace.cut(size)
     support = kept["support"]
     coef, intercept, others = np.empty(0), 0.0, None
     if size:
-        K = columns.block(support, support)
-        factor = cholesky(K + np.diag(ridge[support]))
+        K = search.columns.block(support, support)
+        factor = cholesky(K + np.diag(search.ridge[support]))
         coef, intercept = solve_size(factor, y[support], bordered=bias)
         if left_out and size == len(trace.support) and trace.fitted is not None:
             others = trace.fitted
