@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lssvm._core.errors import InvalidInputError
+from lssvm._core.errors import InvalidInputError, not_known
 from lssvm._core.namespace import Array, device, get_namespace
 from lssvm.codes.code import Code
 
@@ -110,15 +110,13 @@ def _choose(code: Code, decoding: str | None, loss: str | None) -> tuple[str, st
     if decoding is None:
         decoding = "loss" if code.shares_rows or loss is not None else "hamming"
     if decoding not in ("hamming", "loss"):
-        raise InvalidInputError(
-            f"decoding={decoding!r} is not known: use 'hamming', 'loss' or None to decide by code."
-        )
+        raise not_known("decoding", decoding, "use 'hamming', 'loss' or None to decide by code.")
     if decoding == "hamming" and loss is not None:
         raise InvalidInputError(
             f"loss={loss!r} has no meaning for decoding='hamming': drop it or use decoding='loss'."
         )
     if loss is not None and loss not in _LOSSES:
-        raise InvalidInputError(f"loss={loss!r} is not known: use one of {sorted(_LOSSES)}.")
+        raise not_known("loss", loss, f"use one of {sorted(_LOSSES)}.")
     return decoding, loss or "linear"
 
 

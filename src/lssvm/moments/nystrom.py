@@ -179,12 +179,11 @@ def _device_map(K: Array, tol: float) -> NystromMap:
     trace = float(xp.linalg.trace(K))
     if m > _FACTORED and hasattr(xp.linalg, "solve_triangular"):
         return _factor_map(K, tol * max(trace, 0.0))
-    found, U = xp.linalg.eigh(K)
-    lam = to_numpy(found)
-    keep, cut = _kept(lam, trace, tol)
+    lam, U = xp.linalg.eigh(K)
+    keep, cut = _kept(to_numpy(lam), trace, tol)
     first = m - len(keep)  # ascending: what is kept comes last
-    U, found = xp.flip(U[:, first:], axis=1), xp.flip(found[first:])
-    return NystromMap(U / xp.sqrt(found)[None, :], found, cut)
+    U, lam = xp.flip(U[:, first:], axis=1), xp.flip(lam[first:])
+    return NystromMap(U / xp.sqrt(lam)[None, :], lam, cut)
 
 
 def _factor_map(K: Array, cut: float) -> NystromMap:

@@ -106,7 +106,7 @@ def _nearest_distinct(task: Task, rows: Indices, centres: Rows, taken: Keys) -> 
         rows = rows[~np.isin(row_keys(task.X[rows]), taken)]
         if rows.size == 0:
             return chosen[chosen >= 0]
-    rest = draw_distinct(task.X, open_.size, task.rng, weight=task.weight, rows=rows, taken=taken)
+    rest = draw_distinct(task.X, open_.size, task.rng, task.weight, rows, taken)
     chosen[open_[: rest.size]] = rest
     return chosen[chosen >= 0]
 

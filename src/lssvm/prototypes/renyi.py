@@ -190,8 +190,9 @@ class RenyiEntropy:
                 raise not_usable("bandwidth", self.bandwidth, needed)
             value = np.broadcast_to(given, d).copy()
             return Bandwidth(value, ("given",) * d, ("",) * d), np.arange(d)
-        options = {"max_rows": _BANDWIDTH_ROWS, "random_state": task.rng}
-        plug_in = plug_in_bandwidth(task.X, sample_weight=task.weight, **options)
+        plug_in = plug_in_bandwidth(
+            task.X, sample_weight=task.weight, max_rows=_BANDWIDTH_ROWS, random_state=task.rng
+        )
         used = np.flatnonzero(~plug_in.constant)
         k = max(used.size, 1)
         rate = task.count ** (1.0 / 5.0 - 1.0 / (k + 4.0))

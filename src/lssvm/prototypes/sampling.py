@@ -66,7 +66,6 @@ def draw_distinct(
     X: Rows,
     size: int,
     rng: np.random.Generator,
-    *,
     weight: Array | None = None,
     rows: Indices | None = None,
     taken: Keys | None = None,

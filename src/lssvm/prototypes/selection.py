@@ -144,7 +144,7 @@ class Task:
         with a warning, if there are not as many distinct ones of positive weight.
         """
         if self.labels is None:
-            drawn = draw_distinct(self.X, self.size, self.rng, weight=self.weight)
+            drawn = draw_distinct(self.X, self.size, self.rng, self.weight)
         else:
             drawn = self._draw_within_classes()
         warn_if_short(self.size, drawn.size, "distinct rows of positive weight")
@@ -158,9 +158,9 @@ class Task:
             taken = np.empty(0, dtype=np.uint64)
             parts = []
             for rows, quota in zip(members, quotas, strict=True):
-                options = {"weight": self.weight, "rows": rows, "taken": taken}
-                parts.append(draw_distinct(self.X, int(quota), self.rng, **options))
-                taken = np.append(taken, row_keys(self.X[parts[-1]]))
+                drawn = draw_distinct(self.X, int(quota), self.rng, self.weight, rows, taken)
+                parts.append(drawn)
+                taken = np.append(taken, row_keys(self.X[drawn]))
             sizes = np.array([part.size for part in parts], dtype=np.intp)
             if (sizes == quotas).all():
                 return interleaved(parts)
