@@ -17,7 +17,6 @@ _LOSSES: dict[str, Callable[[Array, Array], Array]] = {  # L(z) of the margin z 
     "linear": lambda xp, z: -z,
     "squared": lambda xp, z: (1.0 - z) ** 2,
 }
-_LOSS_AT_ZERO = {"exponential": 1.0, "linear": 0.0, "squared": 1.0}
 
 
 def decode(
@@ -103,7 +102,7 @@ def decode(
     evaluate = _LOSSES[loss]
     cost = evaluate(xp, scores) @ from_numpy(code.matrix.T > 0)
     cost = cost + evaluate(xp, -scores) @ from_numpy(code.matrix.T < 0)
-    return -(cost + _LOSS_AT_ZERO[loss] * from_numpy(filled.max() - filled))
+    return -(cost + float(evaluate(np, 0.0)) * from_numpy(filled.max() - filled))
 
 
 def _choose(code: Code, decoding: str | None, loss: str | None) -> tuple[str, str]:

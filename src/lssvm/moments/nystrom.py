@@ -67,10 +67,6 @@ class NystromMap:
         """Return the features (n, r) of rows given by their kernel values ``K`` (n, m)."""
         return np.asarray(K @ self.T)  # [DeBrabanter2010, eq. (5)]
 
-    @property
-    def _transposed(self) -> Array:
-        return get_namespace(self.T).permute_dims(self.T, (1, 0))
-
     def on_host(self) -> NystromMap:
         """Return the same as NumPy arrays, where they are on a device."""
         return NystromMap(to_numpy(self.T), to_numpy(self.eigenvalues), self.cut)
@@ -85,7 +81,8 @@ class NystromMap:
         3 m^3 operations instead of 4. Only the lower triangle is filled.
         """
         if not is_numpy(self.T):
-            return self._transposed @ (gram @ self.T)  # type: ignore[no-any-return]
+            T = get_namespace(self.T).permute_dims(self.T, (1, 0))
+            return T @ (gram @ self.T)  # type: ignore[no-any-return]
         half = np.array(gram, order="F")
         half[np.diag_indices_from(half)] *= 0.5
         return congruence(half, np.asfortranarray(self.T))

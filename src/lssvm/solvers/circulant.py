@@ -17,7 +17,6 @@ from lssvm._core.errors import (
     NumericalWarning,
     not_known,
 )
-from lssvm._core.namespace import Array
 from lssvm.kernels import Kernel, Laplacian
 from lssvm.solvers.base import (
     DualSystem,
@@ -299,7 +298,8 @@ class CirculantSolver:
             text = "A circulant matrix cannot hold sample weights or class weights: fit without "
             error = InvalidInputError(f"{text}weights, or use another solver.")
             return self._give_up(system, error)
-        circulant = self.approximate(system.kernel, system.rows)
+        lattice = lay_rows(system.rows, levels=self.levels, layout=self.layout)
+        circulant = Circulant.of(system.kernel, lattice, self.wrap)
         if not circulant.definite(np.array([1.0 / system.C]))[0]:
             lowest = float(circulant.eigenvalues.min())
             error = NotPositiveDefiniteError(
@@ -310,10 +310,6 @@ class CirculantSolver:
             )
             return self._give_up(system, error)
         return CirculantState(system, circulant)
-
-    def approximate(self, kernel: Kernel, X: Array) -> Circulant:
-        """Return the circulant approximation of the kernel matrix of rows X (n, d)."""
-        return Circulant.of(kernel, lay_rows(X, levels=self.levels, layout=self.layout), self.wrap)
 
     def _give_up(self, system: DualSystem, error: ValueError) -> TakenOver:
         if self.fallback is None:
