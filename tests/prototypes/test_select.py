@@ -114,7 +114,7 @@ def test_functions_get_a_seed_and_return_indices_or_rows(data):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"rule": "best"}, "unknown"),
+        ({"rule": "best"}, "not known"),
         ({"n_prototypes": 0}, "n_prototypes=0"),
         ({"n_prototypes": 2.5}, "positive int"),
         ({"n_prototypes": None}, "n_prototypes=None"),

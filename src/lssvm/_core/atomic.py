@@ -117,10 +117,10 @@ def remove_leftovers(folder: str) -> list[str]:
     list of str
         Of the files that were removed, without their folder.
     """
-    found = []
-    with suppress(OSError), os.scandir(folder) as entries:
-        found = [entry.name for entry in entries if _PATTERN.fullmatch(entry.name)]
-    return [name for name in found if _remove_leftover(os.path.join(folder, name))]
+    with suppress(OSError):
+        names = filter(_PATTERN.fullmatch, os.listdir(folder))
+        return [name for name in names if _remove_leftover(os.path.join(folder, name))]
+    return []
 
 
 def _remove_leftover(path: str) -> bool:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from lssvm._core.errors import InvalidInputError, MemoryBudgetError, MissingDependencyError
+from lssvm._core.errors import (
+    InvalidInputError,
+    MemoryBudgetError,
+    MissingDependencyError,
+    not_usable,
+)
 from lssvm._core.memory import available_memory
 from lssvm._core.namespace import Array, compat, device, get_namespace, to_numpy
 
@@ -63,7 +68,7 @@ class Device:
 
         A NumPy array goes there as it is and changes its type there.
         """
-        if is_foreign(values) and not self._owns(values):
+        if is_foreign(values) and get_namespace(values) is not self.xp:
             values = to_numpy(values)
         if isinstance(values, np.ndarray) and self.is_torch and not values.flags.writeable:
             values = values.copy()  # torch warns of memory that it must not write to
@@ -74,9 +79,6 @@ class Device:
             floats = self.xp.isdtype(array.dtype, "real floating")
             dtype = self.xp.float64 if floats else array.dtype
         return array if array.dtype == dtype else self.xp.astype(array, dtype)
-
-    def _owns(self, array: Array) -> bool:
-        return get_namespace(array) is self.xp
 
     def zeros(self, *shape: int) -> Array:
         """Return an array of zeros on the device."""
@@ -95,9 +97,8 @@ class Device:
         if compat.is_cupy_namespace(self.xp):
             import cupy
 
-            return int(cupy.cuda.runtime.memGetInfo()[0]) + int(
-                cupy.get_default_memory_pool().free_bytes()
-            )
+            cached = cupy.get_default_memory_pool().free_bytes()
+            return int(cupy.cuda.runtime.memGetInfo()[0]) + int(cached)
         return available_memory()
 
     def release(self) -> None:
@@ -131,10 +132,11 @@ def find_device(device_name: Any, X: Any, *, dispatch: bool) -> Device | None:
         if not foreign or not (dispatch or _on_accelerator(X)):
             return None
         return Device(get_namespace(X), device(X))
-    if isinstance(device_name, str) and device_name == "cpu" and not foreign:
+    host = isinstance(device_name, str) and device_name == "cpu"
+    if host and not foreign:
         return None
     if foreign and not compat.is_torch_array(X):
-        if isinstance(device_name, str) and device_name == "cpu" and not _on_accelerator(X):
+        if host and not _on_accelerator(X):
             return Device(get_namespace(X), device(X))
         raise InvalidInputError(
             f"device={device_name!r} cannot be used with arrays of {type(X).__module__}: leave it "
@@ -160,9 +162,8 @@ def _torch_device(name: Any) -> Device:
     try:
         place = torch.device(name)
     except (RuntimeError, TypeError) as error:
-        raise InvalidInputError(
-            f"device={name!r} is not usable: give None, 'cpu', 'cuda', 'cuda:1', or a torch.device."
-        ) from error
+        needed = "give None, 'cpu', 'cuda', 'cuda:1', or a torch.device."
+        raise not_usable("device", name, needed) from error
     if place.type == "cuda":
         count = torch.cuda.device_count() if torch.cuda.is_available() else 0
         if (place.index or 0) >= count:
@@ -173,10 +174,8 @@ def _torch_device(name: Any) -> Device:
         if place.index is None:
             place = torch.device("cuda", torch.cuda.current_device())
     elif place.type != "cpu":
-        raise InvalidInputError(
-            f"device={name!r} is not usable: models are computed in float64, which is supported "
-            "on 'cpu' and 'cuda'."
-        )
+        needed = "models are computed in float64, which is supported on 'cpu' and 'cuda'."
+        raise not_usable("device", name, needed)
     return Device(get_namespace(torch.empty(0)), place)
 
 
@@ -214,7 +213,7 @@ class Halving:
 
     engine: Device
     rows: int
-    halved: int = field(default=0)
+    halved: int = 0
 
     def run(self, work: Callable[[slice], Any], n: int) -> None:
         """Call ``work`` on consecutive slices of ``range(n)``.
@@ -223,9 +222,9 @@ class Halving:
         """
         start = 0
         while start < n:
-            part = slice(start, min(start + self.rows, n))
+            block = slice(start, min(start + self.rows, n))
             try:
-                work(part)
+                work(block)
             except Exception as error:
                 if not out_of_memory(error):
                     raise
@@ -237,4 +236,4 @@ class Halving:
                 self.engine.release()
                 self.rows, self.halved = self.rows // 2, self.halved + 1
                 continue
-            start = part.stop
+            start = block.stop

@@ -27,6 +27,16 @@ class InvalidInputError(LSSVMError, ValueError):
     """Data or a parameter that cannot be used."""
 
 
+def not_usable(name: str, value: object, needed: str) -> InvalidInputError:
+    """Return the error of a parameter with a value that cannot be used."""
+    return InvalidInputError(f"{name}={value!r} is not usable: {needed}")
+
+
+def not_known(name: str, value: object, known: str) -> InvalidInputError:
+    """Return the error of a parameter that has to be one of some words."""
+    return InvalidInputError(f"{name}={value!r} is not known: {known}")
+
+
 class NotPositiveDefiniteError(InvalidInputError):
     """A kernel matrix whose regularised system is not positive definite."""
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 import sys
+from contextlib import suppress
 
-from lssvm._core.errors import InvalidInputError, MemoryBudgetError
+from lssvm._core.errors import MemoryBudgetError, not_usable
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
@@ -25,29 +26,27 @@ def available_memory() -> int:
 
 def peak_memory() -> int | None:
     """Return the most resident memory that the process has had so far, in bytes, where known."""
-    try:  # what getrusage says may be the memory of the process that started this one
-        with open("/proc/self/status", encoding="ascii") as lines:
-            for line in lines:
-                if line.startswith("VmHWM:"):
-                    return int(line.split()[1]) * 1024
-    except OSError:
-        pass
+    # what getrusage says may be the memory of the process that started this one
+    if (peak := _bytes_listed("/proc/self/status", "VmHWM:")) is not None:
+        return peak
     try:
         import resource
     except ImportError:  # not on this system
         return None
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return int(peak) * (1 if sys.platform == "darwin" else 1024)
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return int(most) * (1 if sys.platform == "darwin" else 1024)
+
+
+def _bytes_listed(path: str, name: str) -> int | None:
+    """Return a line of a file of Linux that lists kilobytes, in bytes."""
+    with suppress(OSError), open(path, encoding="ascii") as lines:
+        return next((int(x.split()[1]) * 1024 for x in lines if x.startswith(name)), None)
+    return None
 
 
 def _meminfo_available() -> int | None:
-    try:
-        with open("/proc/meminfo", encoding="ascii") as lines:
-            for line in lines:
-                if line.startswith("MemAvailable:"):
-                    return int(line.split()[1]) * 1024
-    except OSError:
-        pass
+    if (available := _bytes_listed("/proc/meminfo", "MemAvailable:")) is not None:
+        return available
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
     except (AttributeError, OSError, ValueError):
@@ -99,10 +98,8 @@ def as_bytes(memory_budget: int | float | str | None) -> int:
     elif isinstance(memory_budget, (int, float)) and not isinstance(memory_budget, bool):
         if 1 <= memory_budget < float("inf"):
             return int(memory_budget)
-    raise InvalidInputError(
-        f"memory_budget={memory_budget!r} is not usable: give a positive number of bytes, a string "
-        "such as '2 GB' or '800 MiB', or None for 70 % of the available memory."
-    )
+    needed = "give a positive number of bytes, a string such as '2 GB' or '800 MiB', or None for "
+    raise not_usable("memory_budget", memory_budget, f"{needed}70 % of the available memory.")
 
 
 def block_rows(

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lssvm._core.errors import InvalidInputError
+from lssvm._core.errors import not_usable
 
 RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState | None
 
@@ -34,14 +34,10 @@ def as_generator(random_state: RandomState) -> np.random.Generator:
         return random_state
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31 - 1, size=4))
-    if random_state is None:
-        return np.random.default_rng()
-    if isinstance(random_state, (int, np.integer)) and random_state >= 0:
-        return np.random.default_rng(int(random_state))
-    raise InvalidInputError(
-        f"random_state={random_state!r} is not usable: give a non-negative int, a "
-        "numpy.random.Generator, a RandomState or None."
-    )
+    if random_state is None or (isinstance(random_state, (int, np.integer)) and random_state >= 0):
+        return np.random.default_rng(random_state)
+    needed = "give a non-negative int, a numpy.random.Generator, a RandomState or None."
+    raise not_usable("random_state", random_state, needed)
 
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)

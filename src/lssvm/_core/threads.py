@@ -6,13 +6,13 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-from lssvm._core.errors import InvalidInputError
+from lssvm._core.errors import not_usable
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -38,10 +38,8 @@ def n_threads(n_jobs: int | None) -> int:
     if n_jobs is None:
         return usable
     if isinstance(n_jobs, bool) or not hasattr(n_jobs, "__index__") or int(n_jobs) == 0:
-        raise InvalidInputError(
-            f"n_jobs={n_jobs!r} is not usable: give a positive number of threads, a negative one "
-            "to count back from all cores (-1: all), or None for all."
-        )
+        needed = "give a positive number of threads, a negative one to count back from all cores "
+        raise not_usable("n_jobs", n_jobs, f"{needed}(-1: all), or None for all.")
     return int(n_jobs) if n_jobs > 0 else max(1, usable + 1 + int(n_jobs))
 
 
@@ -62,7 +60,7 @@ def run_blocks(
     todo = list(items)
     if threads <= 1 or len(todo) <= 1:
         return [work(item) for item in todo]
-    with _controller().limit(limits=1, user_api="blas"), ThreadPoolExecutor(threads) as pool:
+    with one_blas_thread(), ThreadPoolExecutor(threads) as pool:
         try:
             return list(pool.map(work, todo))
         except BaseException:
@@ -79,7 +77,7 @@ def run_stream(
     Items are drawn by the calling thread, which reads the next ones while the others compute; a
     few more than ``threads`` are held at a time. One BLAS thread each.
     """
-    with _controller().limit(limits=1, user_api="blas"), ThreadPoolExecutor(threads) as pool:
+    with one_blas_thread(), ThreadPoolExecutor(threads) as pool:
         pending: deque[Future[Result]] = deque()
         try:
             for item in items:
@@ -107,13 +105,10 @@ def small_problem(n: int, limit: int = 512) -> Iterator[None]:
     Matrices that small gain nothing from several threads, and on a busy machine threads that wait
     for each other cost a hundred times what they save.
     """
-    if n >= limit:
-        yield
-        return
-    with _controller().limit(limits=1, user_api="blas"):
+    with one_blas_thread() if n < limit else nullcontext():
         yield
 
 
-def slices(n_rows: int, rows: int) -> list[slice]:
+def slices(n_rows: int, rows: int, start: int = 0) -> list[slice]:
     """Cut ``range(n_rows)`` into consecutive slices of ``rows`` rows (the last may be shorter)."""
-    return [slice(start, min(start + rows, n_rows)) for start in range(0, n_rows, rows)]
+    return [slice(begin, min(begin + rows, n_rows)) for begin in range(start, n_rows, rows)]

@@ -175,14 +175,14 @@ def groups(code: Code, labels: ArrayLike) -> list[ProblemGroup]:
     columns_of: dict[bytes, list[int]] = {}
     for column, pattern in enumerate(takes_part.T):
         columns_of.setdefault(pattern.tobytes(), []).append(column)
-    found = []
+    parted = []
     for columns in columns_of.values():
         classes = np.flatnonzero(takes_part[:, columns[0]])
         rows = None
         if len(classes) < code.n_classes:
             rows = np.sort(np.concatenate([members[c] for c in classes]), kind="stable")
-        found.append(ProblemGroup(np.asarray(columns, dtype=np.intp), rows))
-    return found
+        parted.append(ProblemGroup(np.asarray(columns, dtype=np.intp), rows))
+    return parted
 
 
 def _as_labels(code: Code, labels: ArrayLike) -> NDArray[np.intp]:
@@ -247,10 +247,10 @@ def _check_code_words(matrix: NDArray[np.int8]) -> None:
         opposed = positive[rows] @ negative.T + negative[rows] @ positive.T
         together = np.argwhere(opposed == 0) + np.array([start, 0])
         together = together[together[:, 0] < together[:, 1]]
-        if not len(together):
-            continue
-        i, j = together[0]
-        raise InvalidInputError(
-            f"Classes {i} and {j} have opposite signs in no column of the code matrix, so nothing "
-            "tells them apart: add a column with -1 for one of them and +1 for the other."
-        )
+        if len(together):
+            i, j = together[0]
+            raise InvalidInputError(
+                f"Classes {i} and {j} have opposite signs in no column of the code matrix, so "
+                "nothing tells them apart: add a column with -1 for one of them and +1 for the "
+                "other."
+            )

@@ -124,7 +124,7 @@ def minimum_output(k: int) -> Code:
     k = _check_n_classes(k)
     if k == 2:
         return _binary()
-    n_problems = _shortest(k)
+    n_problems = (k - 1).bit_length()  # ceil(log2(k))
     words = _binary_digits(np.arange(2 ** (n_problems - 1)), n_problems)  # those that start with -1
     signs = words.astype(np.float64)
     likeness = np.zeros(len(words))
@@ -193,11 +193,12 @@ def error_correcting(
     most = 2 ** (k - 1) - 1
     if n_problems is None:
         n_problems = most if k <= _EXHAUSTIVE_UP_TO else math.ceil(10 * math.log2(k))
-    if not _is_integer(n_problems) or not _shortest(k) <= n_problems <= most:
+    least = (k - 1).bit_length()  # ceil(log2(k))
+    if not _is_integer(n_problems) or not least <= n_problems <= most:
         raise InvalidInputError(
-            f"n_problems={n_problems!r} is not usable for {k} classes: {_shortest(k)} columns are "
-            f"needed to tell the classes apart and only 2^{k - 1} - 1 different ones exist. "
-            "Give an integer in between, or None."
+            f"n_problems={n_problems!r} is not usable for {k} classes: {least} columns are needed "
+            f"to tell the classes apart and only 2^{k - 1} - 1 different ones exist. Give an "
+            "integer in between, or None."
         )
     if k == 2:
         return _binary()
@@ -272,10 +273,6 @@ def _is_integer(value: object) -> bool:
 
 def _binary() -> Code:
     return Code(np.array([[-1], [1]], dtype=np.int8), "binary")
-
-
-def _shortest(k: int) -> int:
-    return (k - 1).bit_length()  # ceil(log2(k))
 
 
 def _binary_digits(values: NDArray[np.integer[Any]], n_digits: int) -> NDArray[np.int8]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lssvm._core.errors import InvalidInputError
+from lssvm._core.errors import InvalidInputError, not_known
 from lssvm._core.namespace import Array, device, get_namespace
 from lssvm.codes.code import Code
 
@@ -17,7 +17,6 @@ _LOSSES: dict[str, Callable[[Array, Array], Array]] = {  # L(z) of the margin z 
     "linear": lambda xp, z: -z,
     "squared": lambda xp, z: (1.0 - z) ** 2,
 }
-_LOSS_AT_ZERO = {"exponential": 1.0, "linear": 0.0, "squared": 1.0}
 
 
 def decode(
@@ -103,22 +102,20 @@ def decode(
     evaluate = _LOSSES[loss]
     cost = evaluate(xp, scores) @ from_numpy(code.matrix.T > 0)
     cost = cost + evaluate(xp, -scores) @ from_numpy(code.matrix.T < 0)
-    return -(cost + _LOSS_AT_ZERO[loss] * from_numpy(filled.max() - filled))
+    return -(cost + float(evaluate(np, 0.0)) * from_numpy(filled.max() - filled))
 
 
 def _choose(code: Code, decoding: str | None, loss: str | None) -> tuple[str, str]:
     if decoding is None:
         decoding = "loss" if code.shares_rows or loss is not None else "hamming"
     if decoding not in ("hamming", "loss"):
-        raise InvalidInputError(
-            f"decoding={decoding!r} is not known: use 'hamming', 'loss' or None to decide by code."
-        )
+        raise not_known("decoding", decoding, "use 'hamming', 'loss' or None to decide by code.")
     if decoding == "hamming" and loss is not None:
         raise InvalidInputError(
             f"loss={loss!r} has no meaning for decoding='hamming': drop it or use decoding='loss'."
         )
     if loss is not None and loss not in _LOSSES:
-        raise InvalidInputError(f"loss={loss!r} is not known: use one of {sorted(_LOSSES)}.")
+        raise not_known("loss", loss, f"use one of {sorted(_LOSSES)}.")
     return decoding, loss or "linear"
 
 

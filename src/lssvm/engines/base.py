@@ -15,10 +15,10 @@ from lssvm._core.device import Device
 from lssvm._core.namespace import Array
 from lssvm.folds.content import Folds
 from lssvm.folds.positions import PositionFolds, PositionHoldout
-from lssvm.kernels import Kernel
-from lssvm.moments import Moments, NystromMap
+from lssvm.kernels import Kernel, evaluate_expansion
+from lssvm.moments import Moments, NystromMap, nystrom_map
 from lssvm.moments.cells import FoldMoments
-from lssvm.solvers.pcg_rows import KernelProducts
+from lssvm.solvers.pcg_rows import KernelProducts, RowBlock
 from lssvm.tasks import Classes, RowLoss, Truth
 
 AnyFolds: TypeAlias = Folds | PositionFolds | PositionHoldout
@@ -32,7 +32,7 @@ class Expansion(NamedTuple):
 
 
 class Rows(Protocol):
-    """Training rows of one task."""
+    """Training rows of one task; what is written out here holds for arrays of NumPy."""
 
     @property
     def threads(self) -> int:
@@ -57,16 +57,20 @@ class Rows(Protocol):
     @property
     def rereads(self) -> bool:
         """Whether another pass over the rows costs no more than its computations."""
+        return True
 
     @property
     def on_device(self) -> bool:
         """Whether arrays other than NumPy's are computed with."""
+        return False
 
     def check(self, loss: str, criterion: str | None) -> None:
         """Refuse a loss, or a criterion without folds, that is not available for these rows."""
+        return None
 
     def selector(self, size: int) -> Device | None:
         """Return the device that so many prototypes are worth selecting on; None: the host."""
+        return None
 
     def usable_folds(self, folds: PositionFolds | PositionHoldout) -> AnyFolds:
         """Return folds by position as the other verbs take them."""
@@ -84,6 +88,7 @@ class Rows(Protocol):
 
     def leaves_out(self, folds: AnyFolds) -> bool:
         """Return whether folds are left out in closed form rather than by moments."""
+        return False
 
     def leave_out(
         self,
@@ -97,14 +102,10 @@ class Rows(Protocol):
         weight: FloatArray | None,
     ) -> FloatArray:
         """Return predictions (c, n, k) for rows by models without their fold."""
+        raise AssertionError("asked of rows whose folds are not left out in closed form")
 
     def sums(
-        self,
-        kernel: Kernel,
-        Z: FloatArray,
-        models: list[Expansion],
-        folds: AnyFolds,
-        loss: RowLoss,
+        self, kernel: Kernel, Z: FloatArray, models: list[Expansion], folds: AnyFolds, loss: RowLoss
     ) -> FloatArray:
         """Return sums (c, v) of a loss over the test rows of each fold by that fold's models."""
 
@@ -120,11 +121,25 @@ class Rows(Protocol):
         self, kernel: Kernel, X: FloatArray, Z: FloatArray, coef: FloatArray, intercept: FloatArray
     ) -> FloatArray:
         """Return the outputs (t, k) of one model for some rows in main memory."""
+        limits = {"budget": self.budget, "threads": self.threads}
+        return evaluate_expansion(kernel, X, Z, coef, intercept, **limits)
+
+    def row_blocks(self, task: Classes | None) -> Iterator[RowBlock]:
+        """Yield the rows as conjugate gradients take them, with the targets of classes."""
 
     def products(
         self, kernel: Kernel, Z: FloatArray, task: Classes | None, *, keep: bool
     ) -> KernelProducts:
         """Return what conjugate gradients need of the rows."""
+        return KernelProducts(
+            kernel,
+            lambda: self.row_blocks(task),
+            self.put(Z),
+            self.n_outputs,
+            offset=self.put(self.sample.target_offset()),
+            keep=keep,
+            threads=self.threads,
+        )
 
     def reweighted(
         self,
@@ -140,12 +155,15 @@ class Rows(Protocol):
 
     def map(self, kernel: Kernel, Z: FloatArray) -> NystromMap:
         """Return the Nystrom map of prototypes, computed where the rows are."""
+        return nystrom_map(kernel, self.put(Z))
 
     def put(self, array: Any) -> Array:
         """Return an array where the computations are."""
+        return array
 
     def has_room(self, n_bytes: int) -> bool:
         """Return whether so much may be kept where the computations are."""
+        return True
 
     def tested(self, folds: AnyFolds) -> Folds:
         """Return the folds of the rows of the sample."""

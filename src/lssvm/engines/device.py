@@ -13,16 +13,15 @@ from lssvm._core.arrays import BoolArray, FloatArray, IntArray
 from lssvm._core.device import Device
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.namespace import Array, to_numpy
-from lssvm.engines.base import AnyFolds, Expansion
+from lssvm.engines.base import AnyFolds, Expansion, Rows
 from lssvm.engines.device_blocks import DeviceBlocks, Named
 from lssvm.engines.device_expansion import check_device_kernel, expand_on_device, use_outputs
 from lssvm.engines.device_moments import accumulate_on_device
-from lssvm.engines.host import HostRows, count_distinct
+from lssvm.engines.host import HostRows, count_distinct, row_block
 from lssvm.folds.content import Folds, hash_rows
 from lssvm.folds.positions import PositionFolds, PositionHoldout
 from lssvm.kernels import Kernel
-from lssvm.moments import NystromMap, nystrom_map
-from lssvm.moments.cells import FoldMoments, make_cells
+from lssvm.moments.cells import FoldMoments
 from lssvm.solvers.pcg_rows import KernelProducts, RowBlock
 from lssvm.tasks import Classes, RowLoss, Truth
 
@@ -31,7 +30,7 @@ SELECTED_ON_HOST = 2000
 
 
 @dataclass(frozen=True, eq=False)
-class DeviceRows:
+class DeviceRows(Rows):
     """Rows that a device computes with: kept there where they fit, else copied in blocks.
 
     Parameters
@@ -79,15 +78,10 @@ class DeviceRows:
         kept = self.blocks.kept if self.device.is_torch else None
         return self.host.X if kept is None else kept["X"]
 
-    @cached_property
+    @property
     def sample(self) -> HostRows:
         """The rows in main memory."""
         return self.host
-
-    @property
-    def rereads(self) -> bool:
-        """Another pass costs its computations alone."""
-        return True
 
     @property
     def on_device(self) -> bool:
@@ -127,10 +121,7 @@ class DeviceRows:
     ) -> FoldMoments:
         """Return the moments of every fold, on the device."""
         check_device_kernel(kernel)
-        assert folds is None or isinstance(folds, Folds)
-        q = 0 if task is None else task.n_classes
-        labels = None if task is None else self.host.labels
-        layout = make_cells(folds, self.n_rows, labels, q)
+        layout = self.host.layout(folds, task)
         k = self.n_outputs if task is None else 0
         cells = accumulate_on_device(
             kernel, self.blocks, Z, layout.order, layout.cells, n_targets=k
@@ -146,23 +137,12 @@ class DeviceRows:
             )
         return False
 
-    def leave_out(self, *args: Any, **options: Any) -> FloatArray:
-        """Refuse, as `leaves_out` has said."""
-        raise InvalidInputError("Leaving out single rows is not available on a device.")
-
     def sums(
-        self,
-        kernel: Kernel,
-        Z: FloatArray,
-        models: list[Expansion],
-        folds: AnyFolds,
-        loss: RowLoss,
+        self, kernel: Kernel, Z: FloatArray, models: list[Expansion], folds: AnyFolds, loss: RowLoss
     ) -> FloatArray:
         """Return sums (c, v) of a loss over the test rows of each fold by that fold's models."""
         assert isinstance(folds, Folds)
-        xp, names = self.device.xp, ["Y", "labels", "loss_weight"]
-        names = [name for name in names if name in self.blocks.columns]
-        found = []
+        xp, sums = self.device.xp, []
         for model, rows in zip(models, folds.test, strict=True):
             total = np.zeros(int(model.coef.shape[0]))
 
@@ -170,16 +150,14 @@ class DeviceRows:
                 outputs = xp.permute_dims(outputs, (1, 0, 2))
                 truth = Truth(block["Y"], block.get("labels"), block.get("loss_weight"))
                 values = loss.rows(outputs, truth)
-                weight = truth.weight
-                if weight is None:
-                    weight = xp.ones(
-                        outputs.shape[1], dtype=values.dtype, device=self.device.device
-                    )
-                total += to_numpy(xp.matmul(values, weight[:, None]))[:, 0]
+                if truth.weight is not None:
+                    values = xp.matmul(values, truth.weight[:, None])
+                total += to_numpy(xp.sum(values, axis=1))
 
-            self._pass(kernel, Z, model, np.sort(rows), names, use)
-            found.append(total)
-        return np.stack(found, 1)
+            blocks = self.blocks.in_order(np.sort(rows), ["Y", "labels", "loss_weight"])
+            use_outputs(kernel, self.device, blocks, Z, *model, use)
+            sums.append(total)
+        return np.stack(sums, 1)
 
     def outputs(
         self, kernel: Kernel, Z: FloatArray, models: list[Expansion], folds: AnyFolds
@@ -193,24 +171,12 @@ class DeviceRows:
 
             def use(outputs: Array, block: Named, at: IntArray = at, out: FloatArray = out) -> None:
                 nonlocal done
-                part = at[done : done + int(outputs.shape[0])]
-                out[:, part] = np.moveaxis(to_numpy(outputs), 1, 0)
-                done += len(part)
+                some = at[done : done + int(outputs.shape[0])]
+                out[:, some] = np.moveaxis(to_numpy(outputs), 1, 0)
+                done += len(some)
 
-            self._pass(kernel, Z, model, rows[at], [], use)
+            use_outputs(kernel, self.device, self.blocks.in_order(rows[at]), Z, *model, use)
             yield out, self.host.truth.take(rows)
-
-    def _pass(
-        self,
-        kernel: Kernel,
-        Z: FloatArray,
-        model: Expansion,
-        order: IntArray,
-        names: list[str],
-        use: Any,
-    ) -> None:
-        cells = [slice(0, len(order))]
-        use_outputs(kernel, self.blocks, Z, *model, order, cells, names, use)
 
     def outputs_at_once(self, n_models: int) -> int:
         """Return of how many models the outputs of all rows can be held at a time."""
@@ -227,40 +193,22 @@ class DeviceRows:
     ) -> KernelProducts:
         """Return what conjugate gradients need of the rows."""
         check_device_kernel(kernel)
-        return KernelProducts(
-            kernel,
-            lambda: self._row_blocks(task),
-            self.put(Z),
-            self.n_outputs,
-            offset=self.put(self.host.target_offset()),
-            keep=keep,
-            threads=1,
-        )
+        return super().products(kernel, Z, task, keep=keep)
 
-    def _row_blocks(self, task: Classes | None) -> Iterator[RowBlock]:
-        xp, table = self.device.xp, self.host.table(task)
-        cells = [slice(0, self.n_rows)]
-        names = [name for name in ("Y", "weight", "labels") if name in self.blocks.columns]
-        for _, block in self.blocks.blocks(None, cells, names):
-            Y, weight = block["Y"], block.get("weight")
-            if task is not None:
-                labels = xp.astype(block["labels"], xp.int64)
-                own = xp.take(self.put(table.factors), labels, axis=0)
-                weight = own if weight is None else weight * own
-                Y = xp.take(self.put(table.targets), labels, axis=0)
-                if len(task.groups()) > 1:
-                    weight = weight[:, None] * xp.astype(Y != 0, Y.dtype)
-            yield RowBlock(block["X"], Y, weight)
+    def row_blocks(self, task: Classes | None) -> Iterator[RowBlock]:
+        """Yield the rows as conjugate gradients take them, with the targets of classes."""
+        table = self.host.table(task)
+        if task is not None:
+            table = replace(table, targets=self.put(table.targets), factors=self.put(table.factors))
+        for block in self.blocks.in_order(None, ["Y", "weight", "labels"]):
+            weight, labels = block.get("weight"), block.get("labels")
+            yield row_block(block["X"], block["Y"], weight, labels, task, table)
 
     def reweighted(self, *args: Any, **options: Any) -> tuple[FloatArray, FloatArray, int]:
         """Refuse: weights of rows are computed on the host."""
         raise InvalidInputError(
             "Only loss='squared' is available on a device: give it, or device=None."
         )
-
-    def map(self, kernel: Kernel, Z: FloatArray) -> NystromMap:
-        """Return the Nystrom map of prototypes, on the device."""
-        return nystrom_map(kernel, self.put(Z))
 
     def put(self, array: Any) -> Array:
         """Return the numbers on the device."""

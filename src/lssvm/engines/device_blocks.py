@@ -104,40 +104,36 @@ class DeviceBlocks:
             return self._from_device(self.kept, order, cells, names)
         return self._from_host(order, cells, names)
 
-    def _finish(self, part: Named) -> Named:
+    def in_order(self, order: IntArray | None = None, names: Sequence[str] = ()) -> Iterator[Named]:
+        """Yield the rows in an order (None: their own), with those named columns there are."""
+        used = [name for name in names if name in self.columns]
+        cells = [slice(0, self.n_rows if order is None else len(order))]
+        return (block for _, block in self.blocks(order, cells, used))
+
+    def _finish(self, block: Named) -> Named:
         xp = self.engine.xp
-        out = {"X": xp.astype(part["X"], xp.float64, copy=False)}
-        for name in part:
-            if name != "X":
-                column = self.columns[name]
-                out[name] = part[name]
-                if isinstance(column, LookedUp):
-                    table = self.engine.put(column.table)
-                    out[name] = xp.take(table, xp.astype(part[name], xp.int64), axis=0)
-        return out
+        block["X"] = xp.astype(block["X"], xp.float64, copy=False)
+        for name in block:
+            column = self.columns.get(name)
+            if isinstance(column, LookedUp):
+                table = self.engine.put(column.table)
+                block[name] = xp.take(table, xp.astype(block[name], xp.int64), axis=0)
+        return block
 
     def _from_device(
-        self,
-        kept: Named,
-        order: IntArray | None,
-        cells: Sequence[slice],
-        names: Sequence[str],
+        self, kept: Named, order: IntArray | None, cells: Sequence[slice], names: Sequence[str]
     ) -> Iterator[tuple[int, Named]]:
         xp, used = self.engine.xp, ["X", *names]
         index = None if order is None else self.engine.put(order)
         entries = int(self.engine.free_bytes()) // (4 * 8)  # a block and what it is made from
         rows = max(1, min(_ROWS, entries // max(1, int(self.X.shape[1]))))
         for number, cell in enumerate(cells):
-            for part in slices(cell.stop - cell.start, rows):
-                span = slice(cell.start + part.start, cell.start + part.stop)
+            for span in slices(cell.stop, rows, cell.start):
                 if index is None:
-                    yield number, self._finish({name: kept[name][span, ...] for name in used})
+                    block = {name: kept[name][span, ...] for name in used}
                 else:
-                    some = index[span]
-                    yield (
-                        number,
-                        self._finish({name: xp.take(kept[name], some, axis=0) for name in used}),
-                    )
+                    block = {name: xp.take(kept[name], index[span], axis=0) for name in used}
+                yield number, self._finish(block)
 
     # -- rows that do not fit ----------------------------------------------------------------------
 
@@ -167,11 +163,10 @@ class DeviceBlocks:
         cell_of = None if order is None else _cell_of(order, cells, self.n_rows)
         if cell_of is None:  # rows that come as they are, or several times
             for number, cell in enumerate(cells):
-                for part in slices(cell.stop - cell.start, rows):
-                    span: Any = slice(cell.start + part.start, cell.start + part.stop)
-                    span = span if order is None else order[span]
-                    count = part.stop - part.start
-                    yield [(number, count)], {name: array[span] for name, array in stored.items()}
+                for span in slices(cell.stop, rows, cell.start):
+                    some = span if order is None else order[span]
+                    counts = [(number, span.stop - span.start)]
+                    yield counts, {name: array[some] for name, array in stored.items()}
             return
         for part in slices(self.n_rows, rows):  # memory is read forwards, sorted on the device
             own = cell_of[part]
@@ -182,8 +177,7 @@ class DeviceBlocks:
 
 
 def _stored(column: Any) -> NDArray[Any]:
-    found: NDArray[Any] = column.numbers if isinstance(column, LookedUp) else column
-    return found
+    return np.asarray(column.numbers if isinstance(column, LookedUp) else column)
 
 
 def _dtype(engine: Device, X: NDArray[Any]) -> Any:

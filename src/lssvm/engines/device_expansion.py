@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import FloatArray
 from lssvm._core.device import Device, Halving
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.namespace import Array, to_numpy
@@ -44,13 +44,11 @@ def block_size(engine: Device, width: int) -> int:
 
 def use_outputs(
     kernel: Kernel,
-    rows: DeviceBlocks,
+    engine: Device,
+    blocks: Iterable[Named],
     Z: FloatArray,
     coef: Array,
     intercept: Array,
-    order: IntArray | None,
-    cells: Sequence[slice],
-    names: Sequence[str],
     use: Callable[[Array, Named], None],
 ) -> None:
     """Evaluate c expansions on rows, in one pass on a device, and use what they say.
@@ -58,12 +56,12 @@ def use_outputs(
     Parameters
     ----------
     kernel : Kernel
-    rows : DeviceBlocks
+    engine : Device
+    blocks : iterable of dict
+        Rows on the device, see `DeviceBlocks.in_order`.
     Z : array of shape (m, d)
     coef : array of shape (c, m, k)
     intercept : array of shape (c, k)
-    order, cells, names
-        Which rows are read, see `DeviceBlocks.blocks`.
     use : callable
         ``use(outputs, block)`` with outputs of shape (b, c, k) and the columns of those b rows;
         called again with fewer rows where it has no memory, so that it must change nothing then.
@@ -81,29 +79,27 @@ def use_outputs(
     >>> from lssvm.kernels import Linear
     >>> from lssvm.engines.device_expansion import use_outputs
     >>> X = np.arange(4.0).reshape(2, 2)
-    >>> rows, seen = DeviceBlocks(Device(get_namespace(X), "cpu"), X, {}), []
-    >>> use_outputs(Linear(), rows, np.eye(2), np.ones((1, 2, 1)), np.zeros((1, 1)), None,
-    ...             [slice(0, 2)], [], lambda outputs, block: seen.append(outputs.ravel()))
+    >>> engine, seen = Device(get_namespace(X), "cpu"), []
+    >>> blocks = DeviceBlocks(engine, X, {}).in_order()
+    >>> use_outputs(Linear(), engine, blocks, np.eye(2), np.ones((1, 2, 1)), np.zeros((1, 1)),
+    ...             lambda outputs, block: seen.append(outputs.ravel()))
     >>> seen
     [array([1., 5.])]
     """
     check_device_kernel(kernel)
-    engine = rows.engine
-    xp = engine.xp
-    c, m, k = coef.shape
-    columns = xp.permute_dims(engine.put(coef), (1, 0, 2))
-    flat = xp.reshape(columns, (m, c * k))
+    xp, (c, m, k) = engine.xp, coef.shape
+    flat = xp.reshape(xp.permute_dims(engine.put(coef), (1, 0, 2)), (m, c * k))
     threshold = engine.put(intercept)[None, ...]
     values = kernel.against(engine.put(np.asarray(Z, dtype=np.float64)))
-    blocks = Halving(engine, block_size(engine, m + 3 * c * k))
-    for _, block in rows.blocks(order, cells, names):
+    parts = Halving(engine, block_size(engine, m + 3 * c * k))
+    for block in blocks:
 
         def work(part: slice, block: Named = block) -> None:
             outputs = xp.matmul(values(block["X"][part, ...]), flat)
             outputs = xp.reshape(outputs, (-1, c, k)) + threshold
             use(outputs, {name: array[part, ...] for name, array in block.items()})
 
-        blocks.run(work, int(block["X"].shape[0]))
+        parts.run(work, int(block["X"].shape[0]))
 
 
 def expand_on_device(
@@ -138,11 +134,11 @@ def expand_on_device(
     array([[2.],
            [2.]])
     """
-    n, found = int(X.shape[0]), []
+    kept = [np.empty((0, coef.shape[1]))]
 
     def keep(outputs: Array, block: Named) -> None:
-        found.append(to_numpy(outputs[:, 0, :]))
+        kept.append(to_numpy(outputs[:, 0, :]))
 
-    rows = DeviceBlocks(engine, X, {})
-    use_outputs(kernel, rows, Z, coef[None], intercept[None], None, [slice(0, n)], [], keep)
-    return np.concatenate(found) if found else np.empty((0, coef.shape[1]))
+    blocks = DeviceBlocks(engine, X, {}).in_order()
+    use_outputs(kernel, engine, blocks, Z, coef[None], intercept[None], keep)
+    return np.concatenate(kept)

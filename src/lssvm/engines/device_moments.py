@@ -81,9 +81,8 @@ def accumulate_on_device(
         what=f"The moments of {m} prototypes in {len(cells)} cells (folds and classes)",
         advice="Lower n_prototypes, use fewer folds or multiclass='ova', or solver='pcg'.",
     )
-    names = [name for name in ("Y", "weight") if name in rows.columns]
-    if n_targets == 0:
-        names = [name for name in names if name != "Y"]
+    wanted = ("Y", "weight") if n_targets else ("weight",)
+    names = [name for name in wanted if name in rows.columns]
     on_device = engine.put(np.asarray(Z, dtype=np.float64))
     shift, values = device_shift(engine, kernel, on_device), kernel.against(on_device)
     sums = [_Sums(engine, m, n_targets) for _ in cells]
@@ -162,17 +161,6 @@ class _Sums:
 
     def moments(self, n: int, shift: Array | None) -> Moments:
         """Return the sums as moments; the gram is mirrored in place."""
-        xp = self.engine.xp
         for part in self.panels:
             self.gram[part.stop :, part] = self.gram[part, part.stop :].T
-        diagonal = xp.stack([self.corner[i, i] for i in range(self.corner.shape[0])])
-        return Moments(
-            self.gram,
-            self.side[:, -1],
-            self.side[:, :-1],
-            self.corner[-1, :-1],
-            diagonal[:-1],
-            float(self.corner[-1, -1]),
-            n,
-            shift,
-        )
+        return Moments.of_sums(self.gram, self.side, self.corner, n, shift)

@@ -11,17 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lssvm._core.arrays import BoolArray, FloatArray, IntArray
-from lssvm._core.namespace import is_sparse
+from lssvm._core.namespace import get_namespace, is_sparse, take_rows
 from lssvm._core.threads import run_blocks, slices
 from lssvm.data.source import ArraySource, LookedUp
-from lssvm.engines.base import AnyFolds, Expansion
+from lssvm.engines.base import AnyFolds, Expansion, Rows
 from lssvm.folds.content import Folds, hash_rows
 from lssvm.folds.positions import PositionFolds, PositionHoldout
-from lssvm.kernels import Kernel, evaluate_expansion, resolve_gamma
-from lssvm.moments import Moments, NystromMap, accumulate, nystrom_map
-from lssvm.moments.cells import FoldMoments, make_cells
+from lssvm.kernels import Kernel, resolve_gamma
+from lssvm.moments import Moments, NystromMap, accumulate
+from lssvm.moments.cells import Cells, FoldMoments, make_cells
 from lssvm.solvers.leave_out import leave_out_predictions
-from lssvm.solvers.pcg_rows import KernelProducts, RowBlock
+from lssvm.solvers.pcg_rows import RowBlock
 from lssvm.solvers.reweighting import solve_reweighted
 from lssvm.tasks import Classes, RowLoss, Truth
 from lssvm.tasks.weights import times
@@ -33,7 +33,7 @@ _COUNTED = 200_000  # different rows that are counted one by one
 
 
 @dataclass(frozen=True, eq=False)
-class HostRows:
+class HostRows(Rows):
     """Rows of arrays.
 
     Parameters
@@ -95,16 +95,6 @@ class HostRows:
         return self
 
     @property
-    def rereads(self) -> bool:
-        """Another pass costs its computations alone."""
-        return True
-
-    @property
-    def on_device(self) -> bool:
-        """NumPy computes."""
-        return False
-
-    @property
     def content(self) -> Any:
         """The features, where they can be hashed fastest."""
         return self.X
@@ -119,13 +109,6 @@ class HostRows:
     def row_numbers(self) -> IntArray:
         """Rows of the caller's data that these are."""
         return np.arange(self.n_rows) if self.positions is None else self.positions
-
-    def check(self, loss: str, criterion: str | None) -> None:
-        """Take every loss and criterion."""
-
-    def selector(self, size: int) -> None:
-        """Return None: the host selects prototypes."""
-        return None
 
     def usable_folds(self, folds: PositionFolds | PositionHoldout) -> Folds:
         """Return the folds by position of these rows that can be trained on and tested."""
@@ -149,16 +132,20 @@ class HostRows:
         task: Classes | None = None,
     ) -> FoldMoments:
         """Return the moments of every fold in one pass: n m^2 + 2 n m d operations."""
-        assert folds is None or isinstance(folds, Folds)
-        q = 0 if task is None else task.n_classes
-        layout = make_cells(folds, self.n_rows, None if task is None else self.labels, q)
+        layout = self.layout(folds, task)
         Y = self.Y if task is None else np.zeros((self.n_rows, 0))
         source = ArraySource(self.X, Y, self.weight, layout.order)
         cells = accumulate(
             kernel, source, Z, layout.cells, budget=self.budget, threads=self.threads
         )
-        layout = replace(layout, order=None)  # 4 bytes a row, of no further use
-        return FoldMoments(layout, cells, task)
+        return FoldMoments(replace(layout, order=None), cells, task)  # 4 bytes a row
+
+    def layout(self, folds: AnyFolds | None, task: Classes | None) -> Cells:
+        """Return the cells of a pass: folds, and classes where moments are kept per class."""
+        assert folds is None or isinstance(folds, Folds)
+        if task is None:
+            return make_cells(folds, self.n_rows)
+        return make_cells(folds, self.n_rows, self.labels, task.n_classes)
 
     def leaves_out(self, folds: AnyFolds) -> bool:
         """Return whether there are many folds, each of one row or of equal ones."""
@@ -181,19 +168,13 @@ class HostRows:
     ) -> FloatArray:
         """Return predictions (c, n, k) for rows by models without their fold."""
         assert isinstance(folds, Folds)
-        Y = np.asarray(self.Y) if targets is None else targets
-        own = times(self.weight, weight)
+        Y, weight = np.asarray(self.Y) if targets is None else targets, times(self.weight, weight)
         return leave_out_predictions(
-            kernel, self.X, Y, Z, folds.test, moments, map, C, own, threads=self.threads
+            kernel, self.X, Y, Z, folds.test, moments, map, C, weight, threads=self.threads
         )
 
     def sums(
-        self,
-        kernel: Kernel,
-        Z: FloatArray,
-        models: list[Expansion],
-        folds: AnyFolds,
-        loss: RowLoss,
+        self, kernel: Kernel, Z: FloatArray, models: list[Expansion], folds: AnyFolds, loss: RowLoss
     ) -> FloatArray:
         """Return sums (c, v) of a loss over the test rows of each fold by that fold's models."""
         assert isinstance(folds, Folds)
@@ -230,35 +211,13 @@ class HostRows:
         each = 3 * 8 * self.n_rows * self.n_outputs
         return int(max(1, min(n_models, 0.25 * self.budget // each)))
 
-    def evaluate(
-        self, kernel: Kernel, X: FloatArray, Z: FloatArray, coef: FloatArray, intercept: FloatArray
-    ) -> FloatArray:
-        """Return the outputs (t, k) of one model."""
-        return evaluate_expansion(
-            kernel, X, Z, coef, intercept, budget=self.budget, threads=self.threads
-        )
-
-    def products(
-        self, kernel: Kernel, Z: FloatArray, task: Classes | None, *, keep: bool
-    ) -> KernelProducts:
-        """Return what conjugate gradients need of the rows."""
-        n = self.n_rows
-
-        def blocks() -> Iterator[RowBlock]:
-            for part in slices(n, int(np.clip(n // 16, 1024, _CHUNK))):
-                weight = None if self.weight is None else self.weight[part]
-                labels = None if self.labels is None else self.labels[part]
-                yield row_block(self.X[part], self.Y[part], weight, labels, task, self.table(task))
-
-        return KernelProducts(
-            kernel,
-            blocks,
-            Z,
-            self.n_outputs,
-            offset=self.target_offset(),
-            keep=keep,
-            threads=self.threads,
-        )
+    def row_blocks(self, task: Classes | None) -> Iterator[RowBlock]:
+        """Yield the rows as conjugate gradients take them, with the targets of classes."""
+        table = self.table(task)
+        for part in slices(self.n_rows, int(np.clip(self.n_rows // 16, 1024, _CHUNK))):
+            weight = None if self.weight is None else self.weight[part]
+            labels = None if self.labels is None else self.labels[part]
+            yield row_block(self.X[part], self.Y[part], weight, labels, task, table)
 
     def table(self, task: Classes | None) -> Any:
         """Return targets and weights of the classes, where moments would be kept per class."""
@@ -285,32 +244,9 @@ class HostRows:
         **options: Any,
     ) -> tuple[FloatArray, FloatArray, int]:
         """Minimise another loss than the squares for one output; also return the steps."""
-        return solve_reweighted(
-            kernel,
-            self.X,
-            self.Y[:, [output]],
-            Z,
-            map,
-            C,
-            loss,
-            start,
-            self.weight,
-            budget=self.budget,
-            threads=self.threads,
-            **options,
-        )
-
-    def map(self, kernel: Kernel, Z: FloatArray) -> NystromMap:
-        """Return the Nystrom map of prototypes."""
-        return nystrom_map(kernel, Z)
-
-    def put(self, array: Any) -> Any:
-        """Return the array itself."""
-        return array
-
-    def has_room(self, n_bytes: int) -> bool:
-        """Return whether so much may be kept: what is needed was asked for before."""
-        return True
+        options |= {"budget": self.budget, "threads": self.threads}
+        y = self.Y[:, [output]]
+        return solve_reweighted(kernel, self.X, y, Z, map, C, loss, start, self.weight, **options)
 
     def tested(self, folds: AnyFolds) -> Folds:
         """Return the folds themselves."""
@@ -339,11 +275,10 @@ def row_block(X: Any, Y: Any, weight: Any, labels: Any, task: Any, table: Any) -
     """Return rows as conjugate gradients take them, with the targets and weights of classes."""
     if task is None:
         return RowBlock(X, Y, weight)
-    factor = table.factors[labels]
+    factor, Y = take_rows(table.factors, labels), take_rows(table.targets, labels)
     weight = factor if weight is None else weight * factor
-    Y = table.targets[labels]
     if len(task.groups()) > 1:
-        weight = weight[:, None] * (Y != 0)
+        weight = weight[:, None] * get_namespace(Y).astype(Y != 0, Y.dtype)
     return RowBlock(X, Y, weight)
 
 

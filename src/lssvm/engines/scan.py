@@ -18,18 +18,19 @@ from lssvm.data.prepare import Preparation
 from lssvm.data.raw import RawBlock, check_rows, plain_features
 from lssvm.data.scanning import Scan
 from lssvm.data.survey import Survey
-from lssvm.engines.base import AnyFolds, Expansion
+from lssvm.engines.base import AnyFolds, Expansion, Rows
 from lssvm.engines.host import HostRows, row_block
 from lssvm.folds.content import Folds, hash_rows
 from lssvm.folds.positions import PositionFolds, PositionHoldout
-from lssvm.kernels import Kernel, evaluate_expansion
-from lssvm.moments import Moments, NystromMap, Piece, accumulate_stream, nystrom_map
+from lssvm.kernels import Kernel
+from lssvm.moments import Moments, NystromMap, Piece, accumulate_stream
 from lssvm.moments.cells import FoldMoments, stream_cells
 from lssvm.moments.streamed import map_outputs
-from lssvm.solvers.pcg_rows import KernelProducts, RowBlock
-from lssvm.solvers.reweighting import MAX_ITER, TOLERANCE, residual_scale
+from lssvm.solvers.pcg_rows import RowBlock
+from lssvm.solvers.reweighting import residual_scale
 from lssvm.solvers.reweighting_stream import solve_reweighted_stream
 from lssvm.tasks import Classes, ClassTable, RowLoss, Truth
+from lssvm.tasks.weights import times
 
 _CHUNK = 8192  # rows of a part of a pass of conjugate gradients
 _RESCALINGS = 3  # how often a robust loss is solved for, as the scale of its residuals falls
@@ -79,9 +80,7 @@ class Blocks:
             ready = self.preparation
             X = plain_features(block) if ready is None else ready.transform(block)
             Y, label = self.encode(block)
-            weight = block.weight
-            if self.factors is not None:
-                weight = self.factors[label] if weight is None else weight * self.factors[label]
+            weight = times(block.weight, None if self.factors is None else self.factors[label])
             cell = np.zeros(len(X), dtype=np.intp) if assign is None else assign(position, label)
             yield Piece(X, Y, weight, cell, position, label)
 
@@ -110,13 +109,8 @@ class ClusterBlocks(Blocks):
 
     def _light(self) -> Blocks:
         """Return what travels: everything but the data."""
-        return Blocks(
-            None,  # type: ignore[arg-type]
-            self.preparation,
-            self.encode,
-            self.n_targets,
-            self.factors,
-        )
+        nothing: Any = None
+        return Blocks(nothing, self.preparation, self.encode, self.n_targets, self.factors)
 
 
 def blocks_of(data: Scan, *rest: Any, **options: Any) -> Blocks:
@@ -133,7 +127,7 @@ def _listed(blocks: Blocks, work: Callable[[Blocks], Iterator[Any]], part: Scan)
 
 
 @dataclass(frozen=True, eq=False)
-class ScanRows:
+class ScanRows(Rows):
     """Rows of a scan: what is asked of them is computed in passes.
 
     Parameters
@@ -171,11 +165,6 @@ class ScanRows:
         return False
 
     @property
-    def on_device(self) -> bool:
-        """NumPy computes."""
-        return False
-
-    @property
     def _share(self) -> dict[str, Any]:
         budget, threads = self.blocks.data.resources(self.budget, self.threads)
         return {"budget": budget, "threads": threads}
@@ -187,10 +176,6 @@ class ScanRows:
                 f"scoring={criterion!r} is not available for rows that are read in blocks: use "
                 "cross-validation (scoring=None or a scorer)."
             )
-
-    def selector(self, size: int) -> None:
-        """Return None: the host selects prototypes."""
-        return None
 
     def usable_folds(self, folds: PositionFolds | PositionHoldout) -> AnyFolds:
         """Return the folds themselves."""
@@ -215,36 +200,14 @@ class ScanRows:
     ) -> FoldMoments:
         """Return the moments of every fold in one pass."""
         assert not isinstance(folds, Folds)
-        cells = self.blocks.reduce(
-            partial(
-                _moments,
-                kernel=kernel,
-                Z=Z,
-                folds=folds,
-                n_classes=0 if task is None else task.n_classes,
-                **self._share,
-            ),
-            _added,
-        )
-        q = 1 if task is None else task.n_classes
+        q = 0 if task is None else task.n_classes
+        work = partial(_moments, kernel=kernel, Z=Z, folds=folds, n_classes=q, **self._share)
+        cells = self.blocks.reduce(work, _added)
         n_cells, n_test = (1, 0) if folds is None else (folds.n_cells, folds.n_test)
-        return FoldMoments(stream_cells(n_cells, n_test, q), cells, task)
-
-    def leaves_out(self, folds: AnyFolds) -> bool:
-        """Return False: folds of a scan have many rows."""
-        return False
-
-    def leave_out(self, *args: Any, **options: Any) -> FloatArray:
-        """Never asked for, as `leaves_out` has said."""
-        raise AssertionError("rows of a scan are not left out one by one")
+        return FoldMoments(stream_cells(n_cells, n_test, max(q, 1)), cells, task)
 
     def sums(
-        self,
-        kernel: Kernel,
-        Z: FloatArray,
-        models: list[Expansion],
-        folds: AnyFolds,
-        loss: RowLoss,
+        self, kernel: Kernel, Z: FloatArray, models: list[Expansion], folds: AnyFolds, loss: RowLoss
     ) -> FloatArray:
         """Return sums (c, v) of a loss over the test rows of each fold by that fold's models."""
         held = self._held(kernel, Z, models, folds)
@@ -259,16 +222,8 @@ class ScanRows:
         n = self.blocks.data.n_rows
         out, Y = np.empty((c, n, k)), np.zeros((n, k))
         fold, label, weight = np.full(n, -1), np.zeros(n, dtype=np.intp), np.ones(n)
-        for at, outputs, targets, v, labels, weights in self.blocks.stream(
-            partial(_held_outputs, held=held)
-        ):
-            out[:, at], Y[at], fold[at], label[at], weight[at] = (
-                outputs,
-                targets,
-                v,
-                labels,
-                weights,
-            )
+        for at, *values in self.blocks.stream(partial(_held_outputs, held=held)):
+            out[:, at], Y[at], fold[at], label[at], weight[at] = values
         plain = bool(np.all(weight == 1.0))
         everything = Truth(Y, label, None, None if plain else weight)
         for v in range(len(models)):
@@ -293,41 +248,12 @@ class ScanRows:
         factors = None if self.table is None else self.table.factors
         return _HeldOut(kernel, Z, models, folds, factors, self._share["threads"])
 
-    def evaluate(
-        self, kernel: Kernel, X: FloatArray, Z: FloatArray, coef: FloatArray, intercept: FloatArray
-    ) -> FloatArray:
-        """Return the outputs (t, k) of one model for rows in memory."""
-        return evaluate_expansion(
-            kernel, X, Z, coef, intercept, budget=self.budget, threads=self.threads
-        )
-
-    def products(
-        self, kernel: Kernel, Z: FloatArray, task: Classes | None, *, keep: bool
-    ) -> KernelProducts:
-        """Return what conjugate gradients need of the rows."""
-
-        def blocks() -> Iterator[RowBlock]:
-            for piece in self.blocks.pieces():
-                for part in slices(len(piece.X), _CHUNK):
-                    weight = None if piece.weight is None else piece.weight[part]
-                    yield row_block(
-                        piece.X[part],
-                        piece.Y[part],
-                        weight,
-                        piece.label[part],
-                        task,
-                        self.table,
-                    )
-
-        return KernelProducts(
-            kernel,
-            blocks,
-            Z,
-            self.n_outputs,
-            offset=self.sample.target_offset(),
-            keep=keep,
-            threads=self.threads,
-        )
+    def row_blocks(self, task: Classes | None) -> Iterator[RowBlock]:
+        """Yield the rows as conjugate gradients take them, with the targets of classes."""
+        for piece in self.blocks.pieces():
+            for part in slices(len(piece.X), _CHUNK):
+                rows = piece.take(part)
+                yield row_block(rows.X, rows.Y, rows.weight, rows.label, task, self.table)
 
     def reweighted(
         self,
@@ -338,10 +264,8 @@ class ScanRows:
         loss: str,
         start: tuple[FloatArray, FloatArray],
         output: int,
-        **options: Any,
     ) -> tuple[FloatArray, FloatArray, int]:
         """Minimise another loss for one output; the scale of residuals is that of the sample."""
-        tol, max_iter = options.get("tol", TOLERANCE), options.get("max_iter", MAX_ITER)
 
         def passes(work: Any, combine: Any) -> Any:
             return self.blocks.reduce(partial(_one_target, work=work, output=output), combine)
@@ -354,36 +278,14 @@ class ScanRows:
         stages = ("huber", "weighted") if loss == "weighted" else (loss,)
         for stage in stages:
             for _ in range(_RESCALINGS):
-                *model, steps = solve_reweighted_stream(
-                    kernel,
-                    passes,
-                    Z,
-                    map,
-                    C,
-                    stage,
-                    scale,
-                    start,
-                    tol=tol,
-                    max_iter=max_iter,
-                    **self._share,
+                coef, intercept, steps = solve_reweighted_stream(
+                    kernel, passes, Z, map, C, stage, scale, start, **self._share
                 )
-                start, total, before = (model[0], model[1]), total + steps, scale
+                start, total, before = (coef, intercept), total + steps, scale
                 scale = scale_of(start)
                 if stage == "absolute" or scale > 0.95 * before:
                     break
         return start[0], start[1], total
-
-    def map(self, kernel: Kernel, Z: FloatArray) -> NystromMap:
-        """Return the Nystrom map of prototypes."""
-        return nystrom_map(kernel, Z)
-
-    def put(self, array: Any) -> Any:
-        """Return the array itself."""
-        return array
-
-    def has_room(self, n_bytes: int) -> bool:
-        """Return whether so much may be kept: what is needed was asked for before."""
-        return True
 
     def tested(self, folds: AnyFolds) -> Folds:
         """Return the folds of the rows of the sample."""
@@ -409,24 +311,15 @@ def _moments(
     budget: int,
     threads: int,
 ) -> list[Moments]:
-    q = max(n_classes, 1)
+    n_cells = (1 if folds is None else folds.n_cells) * max(n_classes, 1)
+    n_targets = 0 if n_classes else blocks.n_targets
 
     def assign(position: IntArray, label: IntArray) -> IntArray:
-        part = np.zeros(len(position), np.intp) if folds is None else folds.assign(position)
-        return part * q + label if n_classes else part
+        fold = np.zeros(len(position), np.intp) if folds is None else folds.assign(position)
+        return fold * n_classes + label if n_classes else fold
 
-    pieces = blocks.pieces(assign)
-    if n_classes:
-        pieces = (piece._replace(Y=piece.Y[:, :0]) for piece in pieces)
-    return accumulate_stream(
-        kernel,
-        pieces,
-        Z,
-        (1 if folds is None else folds.n_cells) * q,
-        0 if n_classes else blocks.n_targets,
-        budget=budget,
-        threads=threads,
-    )
+    pieces = (piece._replace(Y=piece.Y[:, :n_targets]) for piece in blocks.pieces(assign))
+    return accumulate_stream(kernel, pieces, Z, n_cells, n_targets, budget=budget, threads=threads)
 
 
 @dataclass(frozen=True, eq=False)
@@ -486,7 +379,7 @@ def _one_target(blocks: Blocks, work: Any, output: int) -> Any:
 
 
 def _holds(blocks: Blocks, keys: Any, seed: int) -> BoolArray:
-    found = np.zeros(len(keys), dtype=bool)
+    held = np.zeros(len(keys), dtype=bool)
     for piece in blocks.pieces():
-        found |= np.isin(keys, hash_rows(piece.X, seed))
-    return found
+        held |= np.isin(keys, hash_rows(piece.X, seed))
+    return held

@@ -140,9 +140,9 @@ def content_folds(
     [2, 1, 1]
     """
     if n_folds is not None and X.shape[0] > max(_LARGE, 100 * n_folds) and not is_sparse(X):
-        found = _by_hash(X, n_folds, seed)
-        if min(len(rows) for rows in found.test) > 0:
-            return found
+        folds = _by_hash(X, n_folds, seed)
+        if min(len(rows) for rows in folds.test) > 0:
+            return folds
     order, new = _distinct(X, labels, seed)
     n_distinct = int(new.sum())
     n_folds = n_distinct if n_folds is None else min(n_folds, n_distinct)
@@ -279,9 +279,7 @@ def _distinct(
 ) -> tuple[IntArray, NDArray[np.bool_]]:
     """Return the rows in the order of their hashes, and where another content begins."""
     hashes = hash_rows(X, seed)
-    order = (
-        np.lexsort((labels, hashes)) if labels is not None else np.argsort(hashes, kind="stable")
-    )
+    order = np.lexsort((hashes,) if labels is None else (labels, hashes))
     hashes.sort()  # in place, which hashes[order] is not
     new = np.ones(len(order), dtype=bool)
     np.not_equal(hashes[1:], hashes[:-1], out=new[1:])
@@ -340,12 +338,10 @@ def splitter_folds(splits: Iterable[tuple[Any, Any]], n: int) -> Folds:
     train, test = [], []
     complementary = True
     for split in splits:
-        train_rows, test_rows = _pair(split, n)
-        train.append(train_rows)
-        test.append(test_rows)
-        used = np.zeros(n, dtype=np.intp)
-        np.add.at(used, train[-1], 1)
-        np.add.at(used, test[-1], 1)
+        pair = _pair(split, n)
+        train.append(pair[0])
+        test.append(pair[1])
+        used = np.bincount(np.concatenate(pair) % n, minlength=n)  # rows may count from the end
         complementary &= bool(np.all(used == 1))
     if not test or any(len(rows) == 0 for rows in [*train, *test]):
         raise InvalidInputError(
@@ -379,13 +375,15 @@ def restrict_folds(folds: Folds, rows: IntArray, n: int) -> Folds:
     position[rows] = np.arange(len(rows))
 
     def inside(index: IntArray) -> IntArray:
-        found = position[index]
-        return found[found >= 0]
+        at = position[index]
+        return at[at >= 0]
 
     test = [inside(t) for t in folds.test]
-    train = None if folds.train is None else [inside(t) for t in folds.train]
-    keep = [i for i, t in enumerate(test) if len(t) and (train is None or len(train[i]))]
-    return Folds([test[i] for i in keep], None if train is None else [train[i] for i in keep])
+    if folds.train is None:
+        return Folds([t for t in test if len(t)])
+    pairs = [(t, inside(r)) for t, r in zip(test, folds.train, strict=True)]
+    pairs = [(t, r) for t, r in pairs if len(t) and len(r)]
+    return Folds([t for t, _ in pairs], [r for _, r in pairs])
 
 
 def _pair(split: Any, n: int) -> tuple[IntArray, IntArray]:

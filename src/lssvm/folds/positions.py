@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from lssvm._core.arrays import IntArray
-from lssvm._core.errors import InvalidInputError
+from lssvm._core.errors import InvalidInputError, not_usable
 from lssvm._core.random import hash_positions
 
 
@@ -46,7 +46,7 @@ class PositionFolds:
 
     def __post_init__(self) -> None:
         if not isinstance(self.n_folds, (int, np.integer)) or self.n_folds < 2:
-            raise InvalidInputError(f"n_folds={self.n_folds!r} is not usable: give at least 2.")
+            raise not_usable("n_folds", self.n_folds, "give at least 2.")
 
     @property
     def n_cells(self) -> int:
@@ -101,22 +101,14 @@ class PositionHoldout:
 
     share: float = 0.25
     seed: int = 0
+    n_cells: ClassVar[int] = 2  # held out, and the rest
+    n_test: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         if not 0.0 < self.share < 1.0:
             raise InvalidInputError(
                 f"A held-out share of {self.share!r} is not usable: give a number between 0 and 1."
             )
-
-    @property
-    def n_cells(self) -> int:
-        """Number of parts that rows are assigned to: held out, and the rest."""
-        return 2
-
-    @property
-    def n_test(self) -> int:
-        """Number of parts that are left out in turn."""
-        return 1
 
     def assign(self, positions: IntArray) -> IntArray:
         """Return 0 for the positions held out, 1 for the others."""

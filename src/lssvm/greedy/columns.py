@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import BoolArray, FloatArray, IntArray
 from lssvm._core.namespace import is_sparse
 from lssvm._core.threads import run_blocks, slices
+from lssvm.greedy.path import Greedy, OnEvent
 from lssvm.kernels import RBF
 from lssvm.solvers import DualSystem
 
@@ -92,6 +94,40 @@ class ColumnStore:
         for span, piece in self._used():
             np.matmul(piece, right, out=out[span])
         return out
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """What the problems of a search by algorithm 1 or 2 have in common.
+
+    Attributes
+    ----------
+    columns : KernelColumns
+    ridge : array of shape (n,)
+        1/(C s_i), what is added to the diagonal of the kernel matrix.
+    H : array of shape (n,)
+        The diagonal of the system, K_ii + ridge.
+    settings : Greedy
+    bias : bool
+    usable : bool array of shape (n,)
+        Rows that may be chosen; the others are held out.
+    weight : array of shape (n,)
+    on_event : callable or None
+    """
+
+    columns: KernelColumns
+    ridge: FloatArray
+    H: FloatArray
+    settings: Greedy
+    bias: bool
+    usable: BoolArray
+    weight: FloatArray
+    on_event: OnEvent | None = None
+
+    @property
+    def held(self) -> IntArray:
+        """Rows that are held out."""
+        return np.flatnonzero(~self.usable)
 
 
 class KernelColumns:

@@ -2,17 +2,16 @@ r"""FSALS: the best of all rows joins the basis, one at a time (algorithm 1 of [
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.blas import dtrsm
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import NotPositiveDefiniteError
-from lssvm.greedy.columns import ColumnStore, KernelColumns
-from lssvm.greedy.path import NOT_DEFINITE, Greedy, OnEvent, Trace, patience_over
+from lssvm.greedy.columns import ColumnStore, Search
+from lssvm.greedy.path import NOT_DEFINITE, Trace
 
 _HOT = 256  # rows among which a block of steps is tried out
 _STEPS = 32  # steps tried out at most before all rows are looked at
@@ -66,35 +65,19 @@ class FullSearch:
     for m steps, memory n m numbers.
     """
 
-    def __init__(
-        self,
-        columns: KernelColumns,
-        y: FloatArray,
-        diagonal: FloatArray,
-        ridge: FloatArray,
-        settings: Greedy,
-        *,
-        bias: bool,
-        usable: NDArray[np.bool_],
-        weight: FloatArray,
-        limit: int,
-        on_event: OnEvent | None = None,
-        number: int = 0,
-    ) -> None:
-        self.on_event, self.number = on_event, number
-        self.columns, self.settings, self.bias = columns, settings, bias
-        self.H: FloatArray = diagonal + ridge
+    def __init__(self, search: Search, y: FloatArray, limit: int, number: int = 0) -> None:
+        self.on_event, self.number = search.on_event, number
+        self.columns, self.settings, self.bias = search.columns, search.settings, search.bias
+        columns, self.H = search.columns, search.H
         self.uniform = bool(np.all(self.H == self.H[0]))  # then the largest error gains most
-        self.least = float(ridge.min())  # no row outside the basis has a smaller curvature
+        self.least = float(search.ridge.min())  # no row outside the basis has a smaller curvature
         self.V = ColumnStore(columns.n, columns.dtype, limit)
         self.y = y
         self.Fy, self.F1 = -y.astype(np.float64), np.full(columns.n, -1.0)
         self.q = np.zeros(columns.n)
-        self.usable, self.active = usable, usable.copy()
-        self.held = np.flatnonzero(~usable)
-        self.held_weight = weight[self.held]
-        self.scalars = _Scalars()
-        self.trace = Trace()
+        self.active, self.held = search.usable.copy(), search.held
+        self.held_weight = search.weight[self.held]
+        self.scalars, self.trace = _Scalars(), Trace()
         self.steps = _STEPS
         self.tie = _TIE if columns.dtype == np.float64 else 1e-5
 
@@ -105,17 +88,11 @@ class FullSearch:
             if not trace.support and np.max(np.abs(self.Fy[self.active])) <= self.settings.epsilon:
                 trace.status = "epsilon"
                 break
-            room = self.V.limit - self.V.size
-            if most is not None and most - self.V.size <= room:
-                room = most - self.V.size
-                if room <= 0:
-                    trace.status = "max_support"
-                    break
-            if room <= 0:
-                trace.status = "memory"
+            limit = self.V.limit if most is None else min(most, self.V.limit)
+            if self.V.size >= limit:
+                trace.status = "max_support" if limit == most else "memory"
                 break
-            tried = self._try(min(self.steps, room))
-            if self._accept(*tried):
+            if self._accept(*self._try(min(self.steps, limit - self.V.size))):
                 break
             if self.on_event is not None:
                 self.on_event(trace.event(self.number))
@@ -125,13 +102,10 @@ class FullSearch:
     def _residual(self) -> FloatArray:
         return np.asarray(self.Fy - self.scalars.bias * self.F1 if self.bias else self.Fy)
 
-    def _curvature(self, q: FloatArray, F1: FloatArray, s11: Any) -> FloatArray:
+    def _curvature(self, H: FloatArray, q: FloatArray, F1: FloatArray, s11: Any) -> FloatArray:
         """Return what divides r^2: eq. (30), or (23) with prefitting."""
         if not self.settings.prefit:
-            return self.H
-        return self._schur(self.H, q, F1, s11)
-
-    def _schur(self, H: FloatArray, q: FloatArray, F1: FloatArray, s11: Any) -> FloatArray:
+            return H
         if not self.bias:
             return np.asarray(np.maximum(H - q, self.least))
         if np.ndim(s11) == 0 and s11 == 0.0:
@@ -140,10 +114,9 @@ class FullSearch:
 
     def _hot(self) -> IntArray:
         """Return the rows of largest gain, ascending; of equals the first ones."""
-        gain = self._residual() ** 2 / self._curvature(self.q, self.F1, self.scalars.s11)
+        gain = self._residual() ** 2 / self._curvature(self.H, self.q, self.F1, self.scalars.s11)
         gain[~self.active] = -1.0
-        many = int(self.active.sum())
-        if many <= _HOT:
+        if self.active.sum() <= _HOT:
             return np.flatnonzero(self.active)
         cut = np.partition(gain, len(gain) - _HOT)[len(gain) - _HOT]
         above = np.flatnonzero(gain > cut)
@@ -160,12 +133,12 @@ class FullSearch:
         q = np.einsum("ij,ij->j", V[:size], V[:size])
         column = self.columns.near(hot)
         left = np.ones(len(hot))
-        scalars = _Scalars(self.scalars.yy, self.scalars.y1, self.scalars.s11)
+        scalars = replace(self.scalars)
         picked = np.empty(steps, dtype=np.intp)
         wy, w1 = np.empty(steps), np.empty(steps)
         for t in range(steps):
             r = Fy - scalars.bias * F1 if self.bias else Fy
-            curvature = self._schur(H, q, F1, scalars.s11) if self.settings.prefit else H
+            curvature = self._curvature(H, q, F1, scalars.s11)
             j = int(np.argmax(left * r * r / curvature))  # [Jiao2007, eq. (30)]
             at = size + t
             square = H[j] - q[j]  # 1/lambda of eq. (15), for the definite part
@@ -185,12 +158,12 @@ class FullSearch:
 
     def _accept(self, rows: IntArray, G: FloatArray, wy: FloatArray, w1: FloatArray) -> bool:
         """Keep the steps that algorithm 1 would have taken; say whether to stop."""
-        steps, epsilon = len(rows), self.settings.epsilon
+        steps = len(rows)
         W = self.columns.columns(rows)
         if self.V.size:
             W -= self.V.combine(self.V.rows(rows).T)
         new = dtrsm(1.0, G, W.T, side=1, lower=1, trans_a=1, overwrite_b=1).T  # (steps, n)
-        scalars, states = _Scalars(self.scalars.yy, self.scalars.y1, self.scalars.s11), []
+        scalars, states = replace(self.scalars), []
         for t in range(steps):
             scalars.add(wy[t], w1[t])
             states.append((scalars.bias, scalars.s11, scalars.objective))
@@ -200,68 +173,38 @@ class FullSearch:
         R += self.Fy
         if self.bias:
             R -= b[:, None] * self.F1
-        gain, error = self._gains(rows, R, new, lower, w1, s11)
-        kept, stop = self._judge(rows, gain, error, epsilon)
-        self._record(rows[:kept], R, objective, error)
-        stop = self._held_out_stop() or stop
-        self._advance(rows[:kept], new[:kept], wy[:kept], w1[:kept])
-        self.steps = min(_STEPS, max(2, 2 * kept))
-        return stop
-
-    def _gains(
-        self,
-        rows: IntArray,
-        R: FloatArray,
-        new: FloatArray,
-        lower: FloatArray,
-        w1: FloatArray,
-        s11: FloatArray,
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return the gain of every row after every step (steps, n), and the largest errors."""
-        gain = R * R
+        gain = R * R  # of every row after every step
         gain *= self.active
-        for t in range(len(rows)):
+        for t in range(steps):
             gain[t:, rows[t]] = 0.0
         error = np.sqrt(gain.max(axis=1))
         if self.settings.prefit:
             q = self.q + lower @ (new * new)
             F1 = self.F1 + (lower * w1) @ new
-            gain /= self._schur(self.H, q, F1, s11[:, None])
+            gain /= self._curvature(self.H, q, F1, s11[:, None])
         elif not self.uniform:
             gain /= self.H
-        return gain, error
+        kept, stop = self._judge(rows, gain, error)
+        self.trace.support.extend(rows[:kept].tolist())
+        self.trace.objective.extend(objective[:kept].tolist())
+        for t in range(kept):
+            self.trace.record(error[t], R[t, self.held], self.held_weight)
+        stop = self.trace.out_of_patience(self.settings.patience) or stop
+        self._advance(rows[:kept], new[:kept], wy[:kept], w1[:kept])
+        self.steps = min(_STEPS, max(2, 2 * kept))
+        return stop
 
-    def _judge(
-        self, rows: IntArray, gain: FloatArray, error: FloatArray, epsilon: float
-    ) -> tuple[int, bool]:
+    def _judge(self, rows: IntArray, gain: FloatArray, error: FloatArray) -> tuple[int, bool]:
         """Return how many steps stand, and whether eq. (31) holds after the last of them."""
         best = error**2 if self.uniform and not self.settings.prefit else gain.max(axis=1)
-        left = int(self.active.sum())
-        for t in range(len(rows)):
-            last = t + 1 == len(rows)
-            if error[t] <= epsilon and left > t + 1:  # [Jiao2007, eq. (31)]
+        left, steps = int(self.active.sum()), len(rows)
+        for t in range(steps):
+            if error[t] <= self.settings.epsilon and left > t + 1:  # [Jiao2007, eq. (31)]
                 self.trace.status = "epsilon"
                 return t + 1, True
-            if last or gain[t, rows[t + 1]] < best[t] * (1.0 - self.tie):
+            if t + 1 < steps and gain[t, rows[t + 1]] < best[t] * (1.0 - self.tie):
                 return t + 1, False
-        return 0, False
-
-    def _record(
-        self, rows: IntArray, R: FloatArray, objective: FloatArray, error: FloatArray
-    ) -> None:
-        kept, trace = len(rows), self.trace
-        trace.support.extend(int(row) for row in rows)
-        trace.objective.extend(objective[:kept].tolist())
-        trace.error.extend(error[:kept].tolist())
-        if len(self.held):
-            squares = R[:kept, self.held] ** 2
-            trace.held_out.extend(np.average(squares, axis=1, weights=self.held_weight).tolist())
-
-    def _held_out_stop(self) -> bool:
-        if len(self.held) == 0 or not patience_over(self.trace.held_out, self.settings.patience):
-            return False
-        self.trace.status = "held_out"
-        return True
+        return steps, False
 
     def _advance(self, rows: IntArray, new: FloatArray, wy: FloatArray, w1: FloatArray) -> None:
         self.V.append(new)

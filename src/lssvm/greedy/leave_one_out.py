@@ -6,17 +6,13 @@ import numpy as np
 from scipy.linalg import eigh, solve_triangular
 
 from lssvm._core.arrays import FloatArray
-from lssvm.greedy.path import GreedyPath, cholesky
+from lssvm.greedy.path import GreedyPath, cholesky, support_gram
 from lssvm.kernels import evaluate_expansion
 from lssvm.solvers import DualSystem
 
 
 def greedy_leave_one_out(
-    system: DualSystem,
-    y: FloatArray,
-    path: GreedyPath,
-    Cs: FloatArray,
-    criterion: str = "fsals",
+    system: DualSystem, y: FloatArray, path: GreedyPath, Cs: FloatArray, criterion: str = "fsals"
 ) -> FloatArray:
     r"""Predict every row by the model that has not seen it, at each of several values of C.
 
@@ -68,15 +64,10 @@ def greedy_leave_one_out(
     return _primal(system, y, path, Cs, criterion)
 
 
-def _gram(system: DualSystem, path: GreedyPath) -> FloatArray:
-    rows, basis = system.rows[path.support], system.basis[path.support]
-    return np.asarray(system.kernel(rows, basis), dtype=np.float64)
-
-
 def _dual(system: DualSystem, y: FloatArray, path: GreedyPath, Cs: FloatArray) -> FloatArray:
     P = path.support
     u = np.asarray(system.u, dtype=np.float64)[P]
-    values, Q = eigh(u[:, None] * _gram(system, path) * u, check_finite=False)
+    values, Q = eigh(u[:, None] * support_gram(system, path.support) * u, check_finite=False)
     squares, Qu, Qy = Q * Q, Q.T @ u, Q.T @ (u * y[P])
     coef, b, own = np.empty((len(P), len(Cs))), np.zeros(len(Cs)), np.zeros((len(Cs), len(P)))
     for c, C in enumerate(Cs):
@@ -89,15 +80,8 @@ def _dual(system: DualSystem, y: FloatArray, path: GreedyPath, Cs: FloatArray) -
         coef[:, c] = u * beta
         if len(P) > 1 or not system.bias:  # nothing is left of a basis of one: the model is 0
             own[c] = y[P] - beta / (diagonal * u)
-    out = evaluate_expansion(
-        system.kernel,
-        system.rows,
-        system.basis[P],
-        coef,
-        b,
-        budget=system.budget,
-        threads=system.threads,
-    ).T
+    limits = {"budget": system.budget, "threads": system.threads}
+    out = evaluate_expansion(system.kernel, system.rows, system.basis[P], coef, b, **limits).T
     out[:, P] = own
     return np.asarray(out)
 
@@ -113,7 +97,7 @@ def _primal(
         Phi = Phi - w @ Phi / total
     A = Phi.T @ (w[:, None] * Phi)
     if criterion == "sggp":  # (A + D/C) a = t as an ordinary eigenproblem of L^-1 A L^-T, D = L L^T
-        D = _gram(system, path)
+        D = support_gram(system, path.support)
         L = cholesky(D + np.diag(np.full(len(D), 1e-12 * np.trace(D))))
         A = solve_triangular(L, solve_triangular(L, A, lower=True).T, lower=True)
         Phi = solve_triangular(L, Phi.T, lower=True).T

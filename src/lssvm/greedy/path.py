@@ -12,7 +12,6 @@ from scipy.linalg import cholesky as dense_cholesky
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import NotPositiveDefiniteError
-from lssvm.kernels import Precomputed
 from lssvm.solvers import DualSystem
 
 NOT_DEFINITE = (
@@ -137,20 +136,15 @@ class GreedyPath:
 
     def cut(self, size: int, coef: FloatArray, intercept: float) -> GreedyPath:
         """Return the path of the first ``size`` functions, with the solution of `at`."""
-        return replace(
-            self,
-            support=self.support[:size],
-            objective=self.objective[:size],
-            error=self.error[:size],
-            held_out=self.held_out[:size],
-            status="max_support" if size < len(self.support) else self.status,
-            coef=coef,
-            intercept=intercept,
-            targets=self.targets[:size],
-            offsets=None if self.offsets is None else self.offsets[:size],
-            factor=None if self.factor is None else self.factor[:size, :size],
-            left_out=None,
-        )
+        names = ("support", "objective", "error", "held_out", "targets")
+        changed: dict[str, Any] = {name: getattr(self, name)[:size] for name in names}
+        if self.offsets is not None:
+            changed["offsets"] = self.offsets[:size]
+        if self.factor is not None:
+            changed["factor"] = self.factor[:size, :size]
+        if size < len(self.support):
+            changed["status"] = "max_support"
+        return replace(self, coef=coef, intercept=intercept, left_out=None, **changed)
 
 
 def solve_size(
@@ -205,10 +199,9 @@ def own_errors(factor: FloatArray, coef: FloatArray, bordered: bool, y: FloatArr
 
 def cholesky(matrix: FloatArray) -> FloatArray:
     """Return the lower Cholesky factor (m, m) in float64, m^3/3 operations."""
+    matrix = np.asarray(matrix, dtype=np.float64)
     try:
-        return np.asarray(
-            dense_cholesky(np.asarray(matrix, dtype=np.float64), lower=True, check_finite=False)
-        )
+        return np.asarray(dense_cholesky(matrix, lower=True, check_finite=False))
     except LinAlgError as error:
         raise NotPositiveDefiniteError(NOT_DEFINITE) from error
 
@@ -224,15 +217,44 @@ class Trace:
     status: str = "exhausted"
     fitted: FloatArray | None = None  # (n,), after the last step
 
+    def record(self, error: float, held: FloatArray, weight: FloatArray) -> None:
+        """Record the largest error after a step, and the mean square of the held-out ones."""
+        self.error.append(float(error))
+        if len(held):
+            self.held_out.append(float(np.average(held**2, weights=weight)))
+
+    def stops(self, settings: Greedy, error: float, left: bool) -> bool:
+        """Say whether to stop, and keep why; ``left``: whether there are rows to choose from."""
+        if not left:
+            self.status = "exhausted"
+        elif error <= settings.epsilon:  # [Jiao2007, eq. (31)]
+            self.status = "epsilon"
+        elif settings.max_support is not None and len(self.support) >= settings.max_support:
+            self.status = "max_support"
+        elif not self.out_of_patience(settings.patience):
+            return False
+        return True
+
+    def out_of_patience(self, patience: int) -> bool:
+        """Say whether the smallest held-out loss lies at least ``patience`` steps back."""
+        over = len(self.held_out) - 1 - int(np.argmin(self.held_out or [0.0])) >= patience
+        self.status = "held_out" if over else self.status
+        return over
+
+    def cut(self, size: int) -> dict[str, Any]:
+        """Return the first ``size`` steps, as fields of a `GreedyPath`."""
+        return {
+            "support": np.array(self.support[:size], dtype=np.intp),
+            "objective": np.array(self.objective[:size]),
+            "error": np.array(self.error[:size]),
+            "held_out": np.array(self.held_out[:size]),
+            "status": self.status,
+        }
+
     def event(self, number: int) -> dict[str, Any]:
         """Say how far the problem of that number is, for a progress report."""
         error = f", largest error {self.error[-1]:.4g}" if self.error else ""
         return {"text": f"problem {number + 1}, {len(self.support)} basis functions{error}"}
-
-
-def patience_over(losses: list[float], patience: int) -> bool:
-    """Say whether the smallest loss lies at least ``patience`` steps back."""
-    return len(losses) - 1 - int(np.argmin(losses)) >= patience
 
 
 def best_size(trace: Trace, patience: int) -> int:
@@ -249,8 +271,7 @@ def best_size(trace: Trace, patience: int) -> int:
     return best + 1
 
 
-def kernel_diagonal(system: DualSystem) -> FloatArray:
-    """Return K(x_i, x_i) of every row, without weights and without 1/C, shape (n,)."""
-    if isinstance(system.kernel, Precomputed):
-        return np.asarray(system.rows[np.arange(system.n), system.basis], dtype=np.float64)
-    return np.asarray(system.kernel.diag(system.rows), dtype=np.float64)
+def support_gram(system: DualSystem, support: IntArray) -> FloatArray:
+    """Return the kernel matrix of the support, without weights, shape (m, m), in float64."""
+    K = system.kernel(system.rows[support], system.basis[support])
+    return np.asarray(K, dtype=np.float64)

@@ -3,15 +3,14 @@ r"""Greedy approximation: one basis function at a time, until every row is predi
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lssvm._core.arrays import FloatArray, IntArray
-from lssvm._core.errors import InvalidInputError
+from lssvm._core.errors import InvalidInputError, not_known, not_usable
 from lssvm._core.random import RandomState, as_generator
-from lssvm.greedy.columns import KernelColumns
+from lssvm.greedy.columns import KernelColumns, Search
 from lssvm.greedy.full import FullSearch
 from lssvm.greedy.path import (
     Greedy,
@@ -20,9 +19,9 @@ from lssvm.greedy.path import (
     Trace,
     best_size,
     cholesky,
-    kernel_diagonal,
     own_errors,
     solve_size,
+    support_gram,
 )
 from lssvm.greedy.pursuit import Pursuit
 from lssvm.greedy.sampled import SampledSearch
@@ -111,57 +110,41 @@ def greedy_paths(
         pursuit = Pursuit(system, settings, usable=usable, weight=weight, on_event=on_event)
         draws = rng.spawn(Y.shape[1])
         return [pursuit.run(y, draws[j], j) for j, y in enumerate(Y.T)]
-    diagonal = kernel_diagonal(system)
     ridge = 1.0 / (system.C * weight)  # 1/(2 gamma) of [Jiao2007, eq. (12)]
+    H = system.kernel_diagonal().astype(np.float64) + ridge
     columns = KernelColumns(system, share=0.4 if settings.candidates is None else 0.8)
-    options: dict[str, Any] = {
-        "bias": system.bias,
-        "usable": usable,
-        "weight": weight,
-        "on_event": on_event,
-    }
+    search = Search(columns, ridge, H, settings, system.bias, usable, weight, on_event)
     if settings.candidates is None:
         limit = min(n, max(1, int(0.4 * system.budget / (n * system.dtype.itemsize))))
-        traces = [
-            FullSearch(
-                columns, y, diagonal, ridge, settings, limit=limit, number=j, **options
-            ).run()
-            for j, y in enumerate(Y.T)
-        ]
+        traces = [FullSearch(search, y, limit, j).run() for j, y in enumerate(Y.T)]
     else:
-        options["want_fitted"] = left_out
-        traces = SampledSearch(columns, Y, diagonal, ridge, settings, rng=rng, **options).run()
-    return [
-        _finish(trace, columns, y, ridge, system.bias, settings.patience, left_out)
-        for trace, y in zip(traces, Y.T, strict=True)
-    ]
+        traces = SampledSearch(search, Y, rng, want_fitted=left_out).run()
+    return [_finish(search, trace, y, left_out) for trace, y in zip(traces, Y.T, strict=True)]
 
 
 def check_settings(settings: Greedy) -> None:
     """Raise `InvalidInputError` for settings that cannot be used."""
     if settings.criterion not in _CRITERIA:
-        raise InvalidInputError(
-            f"criterion={settings.criterion!r} is not known: choose one of {_CRITERIA}."
-        )
+        raise not_known("criterion", settings.criterion, f"choose one of {_CRITERIA}.")
     epsilon = settings.epsilon
     number = isinstance(epsilon, (int, float, np.number)) and not isinstance(epsilon, bool)
     if not number or not 0 <= epsilon < np.inf:
-        raise InvalidInputError(f"epsilon={epsilon!r} is not usable: give a finite number >= 0.")
+        raise not_usable("epsilon", epsilon, "give a finite number >= 0.")
     for name in ("candidates", "max_support", "patience"):
-        value = getattr(settings, name)
-        if value is None and name != "patience":
+        value, limit = (
+            getattr(settings, name),
+            "" if name == "patience" else ", or None for no limit",
+        )
+        if value is None and limit:
             continue
         if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
-            raise InvalidInputError(
-                f"{name}={value!r} is not usable: give a whole number >= 1"
-                + (", or None for no limit." if name != "patience" else ".")
-            )
+            raise not_usable(name, value, f"give a whole number >= 1{limit}.")
 
 
 def support_factor(system: DualSystem, support: IntArray) -> FloatArray:
     """Return the lower Cholesky factor of K + 1/(C s) on the support, shape (m, m), in float64."""
-    K = np.asarray(system.kernel(system.rows[support], system.basis[support]), dtype=np.float64)
-    return cholesky(K + np.diag(1.0 / (system.C * np.asarray(system.u)[support] ** 2)))
+    ridge = 1.0 / (system.C * np.asarray(system.u)[support] ** 2)
+    return cholesky(support_gram(system, support) + np.diag(ridge))
 
 
 def change_C(system: DualSystem, path: GreedyPath, C: float, criterion: str) -> GreedyPath:
@@ -185,43 +168,24 @@ def change_C(system: DualSystem, path: GreedyPath, C: float, criterion: str) -> 
     if path.factor is None:
         coef, b = path.at(len(path.support), support_factor(replace(system, C=C), path.support))
         return replace(path, coef=coef, intercept=b, left_out=None)
-    D = np.eye(len(path.support))
-    if criterion == "sggp":
-        rows, basis = system.rows[path.support], system.basis[path.support]
-        D = np.asarray(system.kernel(rows, basis), dtype=np.float64)
+    m = len(path.support)
+    D = support_gram(system, path.support) if criterion == "sggp" else np.eye(m)
     factor = cholesky(path.factor @ path.factor.T + D * (1.0 / C - 1.0 / system.C))
-    coef, b = path.at(len(path.support), factor)
+    coef, b = path.at(m, factor)
     return replace(path, coef=coef, intercept=b, factor=factor)
 
 
-def _finish(
-    trace: Trace,
-    columns: KernelColumns,
-    y: FloatArray,
-    ridge: FloatArray,
-    bias: bool,
-    patience: int,
-    left_out: bool,
-) -> GreedyPath:
-    size = best_size(trace, patience)
-    support = np.array(trace.support[:size], dtype=np.intp)
+def _finish(search: Search, trace: Trace, y: FloatArray, left_out: bool) -> GreedyPath:
+    size, bias = best_size(trace, search.settings.patience), search.bias
+    kept = trace.cut(size)
+    support = kept["support"]
     coef, intercept, others = np.empty(0), 0.0, None
     if size:
-        K = columns.block(support, support)
-        factor = cholesky(K + np.diag(ridge[support]))
+        K = search.columns.block(support, support)
+        factor = cholesky(K + np.diag(search.ridge[support]))
         coef, intercept = solve_size(factor, y[support], bordered=bias)
         if left_out and size == len(trace.support) and trace.fitted is not None:
             others = trace.fitted
             others[support] = y[support] - own_errors(factor, coef, bias, y[support])
-    return GreedyPath(
-        support,
-        np.array(trace.objective[:size]),
-        np.array(trace.error[:size]),
-        np.array(trace.held_out[:size]),
-        trace.status,
-        coef,
-        intercept,
-        y[support],
-        bordered=bias,
-        left_out=others,
-    )
+    solved = {"coef": coef, "intercept": intercept, "targets": y[support], "left_out": others}
+    return GreedyPath(**kept, **solved, bordered=bias)

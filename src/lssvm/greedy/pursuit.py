@@ -9,15 +9,7 @@ from scipy.linalg import solve_triangular
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.threads import slices
 from lssvm.greedy.columns import ColumnStore, KernelColumns
-from lssvm.greedy.path import (
-    Greedy,
-    GreedyPath,
-    OnEvent,
-    Trace,
-    best_size,
-    kernel_diagonal,
-    patience_over,
-)
+from lssvm.greedy.path import Greedy, GreedyPath, OnEvent, Trace, best_size
 from lssvm.greedy.sampled import PackedCholesky
 from lssvm.solvers import DualSystem
 
@@ -63,7 +55,7 @@ class Pursuit:
         self.columns = KernelColumns(system, share=0.2)
         self.penalty = np.ones(self.n)  # the diagonal of D
         if settings.criterion == "sggp":
-            self.penalty = kernel_diagonal(system)
+            self.penalty = system.kernel_diagonal().astype(np.float64)
         self.K: FloatArray | None = None
         self.curvature = np.empty(0)
         if settings.candidates is None:
@@ -133,24 +125,11 @@ class _Run:
         self.trace = Trace()
 
     def stops(self) -> bool:
-        settings, trace = self.parent.settings, self.trace
-        error = np.max(np.abs(self.residual[self.free]), initial=0.0)
+        parent, trace = self.parent, self.trace
+        error = float(np.max(np.abs(self.residual[self.free]), initial=0.0))
         if len(trace.error) < len(trace.support):
-            trace.error.append(float(error))
-            if len(self.parent.held):
-                squares = self.residual[self.parent.held] ** 2
-                trace.held_out.append(float(np.average(squares, weights=self.parent.held_weight)))
-        if not self.free.any():
-            trace.status = "exhausted"
-        elif error <= settings.epsilon:  # [Jiao2007, eq. (31)]
-            trace.status = "epsilon"
-        elif settings.max_support is not None and len(trace.support) >= settings.max_support:
-            trace.status = "max_support"
-        elif trace.held_out and patience_over(trace.held_out, settings.patience):
-            trace.status = "held_out"
-        else:
-            return False
-        return True
+            trace.record(error, self.residual[parent.held], parent.held_weight)
+        return trace.stops(parent.settings, error, bool(self.free.any()))
 
     def step(self, rows: IntArray) -> None:
         """Add the best of ``rows`` to the basis and solve again.
@@ -236,25 +215,18 @@ class _Run:
         self.gone += z * z
 
     def path(self) -> GreedyPath:
-        trace = self.trace
-        size = best_size(trace, self.parent.settings.patience)
-        factor, targets = self.factor.dense()[:size, :size], np.array(self.targets[:size])
-        offsets = np.array(self.offsets[:size])
-        coef = np.empty(0)
+        size = best_size(self.trace, self.parent.settings.patience)
+        factor, offsets = self.factor.dense()[:size, :size], np.array(self.offsets[:size])
+        w_t, coef = np.asarray(self.w_t[:size]), np.empty(0)
         if size:
-            w_t = np.asarray(self.w_t[:size])
             coef = solve_triangular(factor, w_t, lower=True, trans=1)
         return GreedyPath(
-            np.array(trace.support[:size], dtype=np.intp),
-            np.array(trace.objective[:size]),
-            np.array(trace.error[:size]),
-            np.array(trace.held_out[:size]),
-            trace.status,
-            coef,
-            self.mean - float(offsets @ coef),
-            targets,
-            offsets,
-            self.mean,
-            False,
-            factor,
+            **self.trace.cut(size),
+            coef=coef,
+            intercept=self.mean - float(offsets @ coef),
+            targets=np.array(self.targets[:size]),
+            offsets=offsets,
+            mean=self.mean,
+            bordered=False,
+            factor=factor,
         )

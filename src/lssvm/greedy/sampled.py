@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.linalg.blas import dtpsv
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import NotPositiveDefiniteError
 from lssvm._core.threads import slices
-from lssvm.greedy.columns import KernelColumns
-from lssvm.greedy.path import NOT_DEFINITE, Greedy, OnEvent, Trace, patience_over
+from lssvm.greedy.columns import KernelColumns, Search
+from lssvm.greedy.path import NOT_DEFINITE, Trace
 
 _WIDTH = 512  # columns per piece of a store
 _PENDING = 64  # basis functions whose columns are computed together
@@ -186,27 +185,14 @@ class SampledSearch:
     """
 
     def __init__(
-        self,
-        columns: KernelColumns,
-        Y: FloatArray,
-        diagonal: FloatArray,
-        ridge: FloatArray,
-        settings: Greedy,
-        *,
-        bias: bool,
-        usable: NDArray[np.bool_],
-        weight: FloatArray,
-        rng: np.random.Generator,
-        on_event: OnEvent | None = None,
-        want_fitted: bool = False,
+        self, search: Search, Y: FloatArray, rng: np.random.Generator, *, want_fitted: bool
     ) -> None:
-        self.on_event, self.want_fitted = on_event, want_fitted
+        self.on_event, self.want_fitted = search.on_event, want_fitted
+        columns, settings = search.columns, search.settings
         self.columns, self.Y, self.settings, self.rng = columns, Y, settings, rng
-        self.H = diagonal + ridge
-        self.pool = np.flatnonzero(usable)
-        self.held = np.flatnonzero(~usable)
-        self.held_weight = weight[self.held]
-        self.problems = [_Problem(y, bias, settings.prefit) for y in Y.T]
+        self.H, self.pool, self.held = search.H, np.flatnonzero(search.usable), search.held
+        self.held_weight = search.weight[self.held]
+        self.problems = [_Problem(y, search.bias, settings.prefit) for y in Y.T]
         self.in_basis = np.zeros((columns.n, Y.shape[1]), dtype=bool)
         self.slot_of = np.full(columns.n, -1, dtype=np.intp)
         self.order: list[int] = []  # the row of each slot
@@ -215,13 +201,12 @@ class SampledSearch:
 
     def run(self) -> list[Trace]:
         """Take steps until every problem has stopped."""
-        running = np.arange(len(self.problems))
-        first = True
+        running = self._step(self.pool, np.arange(len(self.problems)), first=True)
         while len(running):
-            rows = self.pool if first else self._draw(running)
-            running = self._step(rows, running, first)
-            first = False
-            self._keep_columns()
+            running = self._step(self._draw(running), running)
+            late = self.order[self.store.size :]
+            if len(late) >= _PENDING and self.store.size < self.columns.limit:
+                self.store.append(np.array(late, dtype=np.intp))
             if self.on_event is not None and len(running):
                 p = int(running[0])
                 self.on_event(self.problems[p].trace.event(p))
@@ -254,7 +239,7 @@ class SampledSearch:
                 return rows
             many = min(n, 2 * many)
 
-    def _step(self, rows: IntArray, running: IntArray, first: bool) -> IntArray:
+    def _step(self, rows: IntArray, running: IntArray, *, first: bool = False) -> IntArray:
         looked = rows if len(self.held) == 0 else np.concatenate([rows, self.held])
         parts = self._kernel(looked)
         R = -self.Y[np.ix_(looked, running)]
@@ -280,34 +265,13 @@ class SampledSearch:
             if self.settings.prefit:
                 curvature = problem.curvature(self.H[rows], K[:, problem.slots])
                 best[c] = np.argmax(np.where(free[:, c], size[:, c] ** 2 / curvature, -1.0))
-            self._record(problem, largest[c], R[m:, c])
-            if self._stops(problem, largest[c], some[c]):
+            if problem.factor.size:
+                problem.trace.record(largest[c], R[m:, c], self.held_weight)
+            if problem.trace.stops(self.settings, largest[c], some[c]):
                 continue
             self._add(int(p), problem, rows, parts, int(best[c]))
             left.append(int(p))
         return np.array(left, dtype=np.intp)
-
-    def _record(self, problem: _Problem, error: float, held: FloatArray) -> None:
-        if not problem.factor.size:
-            return
-        problem.trace.error.append(error)
-        if len(held):
-            loss = np.average(held**2, weights=self.held_weight)
-            problem.trace.held_out.append(float(loss))
-
-    def _stops(self, problem: _Problem, error: float, some: bool) -> bool:
-        trace, most = problem.trace, self.settings.max_support
-        if not some:
-            trace.status = "exhausted"
-        elif error <= self.settings.epsilon:  # [Jiao2007, eq. (31)]
-            trace.status = "epsilon"
-        elif most is not None and problem.factor.size >= most:
-            trace.status = "max_support"
-        elif trace.held_out and patience_over(trace.held_out, self.settings.patience):
-            trace.status = "held_out"
-        else:
-            return False
-        return True
 
     def _add(
         self, p: int, problem: _Problem, rows: IntArray, parts: list[FloatArray], j: int
@@ -331,8 +295,3 @@ class SampledSearch:
         if late:
             parts.append(self.columns.block(rows, np.array(late, dtype=np.intp)))
         return parts
-
-    def _keep_columns(self) -> None:
-        late = self.order[self.store.size :]
-        if len(late) >= _PENDING and self.store.size < self.columns.limit:
-            self.store.append(np.array(late, dtype=np.intp))

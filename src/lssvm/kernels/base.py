@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.namespace import Array
 from lssvm._core.threads import run_blocks, slices
@@ -79,9 +80,7 @@ class Kernel(ABC):
     def diag(self, X: Array) -> Array:
         """Return K(x, x) for every row of ``X`` (n, d), as an array of shape (n,)."""
 
-    def gradient(
-        self, X: NDArray[np.float64], Z: NDArray[np.float64], coef: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def gradient(self, X: FloatArray, Z: FloatArray, coef: FloatArray) -> FloatArray:
         """Return the gradients of the expansions sum_j coef_j K(x, z_j) with respect to x.
 
         Parameters
@@ -143,12 +142,7 @@ def fill_gram(kernel: Kernel, X: Array, Z: Array, out: NDArray[Any], *, threads:
     run_blocks(fill, slices(n, rows), threads if n >= 512 else 1)
 
 
-def pull(
-    W: NDArray[np.float64],
-    X: NDArray[np.float64],
-    Z: NDArray[np.float64],
-    coef: NDArray[np.float64],
-) -> NDArray[np.float64]:
+def pull(W: FloatArray, X: FloatArray, Z: FloatArray, coef: FloatArray) -> FloatArray:
     """Return sum_j W_ij coef_jk (x_i - z_j), shape (n, k, d), by two matrix products.
 
     Parameters

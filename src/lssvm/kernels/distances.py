@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from lssvm._core.arrays import FloatArray
-from lssvm._core.errors import InvalidInputError
+from lssvm._core.errors import not_known
 from lssvm._core.threads import run_blocks, slices
 
 Distance: TypeAlias = Literal["sqeuclidean", "euclidean", "cityblock"]
@@ -54,7 +54,7 @@ def distances(X: FloatArray, Z: FloatArray, kind: Distance) -> FloatArray:
     if kind == "cityblock":
         return _cityblock(X, Z)
     if kind not in DISTANCES:
-        raise InvalidInputError(f"distance={kind!r} is not known: choose one of {DISTANCES}.")
+        raise not_known("distance", kind, f"choose one of {DISTANCES}.")
     D = _squares(X, Z)
     return np.sqrt(D, out=D) if kind == "euclidean" else D
 
@@ -103,15 +103,8 @@ def two_valued(X: FloatArray, Z: FloatArray) -> tuple[NDArray[np.bool_], FloatAr
         return np.zeros(d, dtype=bool), np.ones(d)
     low = np.minimum(X.min(axis=0), Z.min(axis=0))
     high = np.maximum(X.max(axis=0), Z.max(axis=0))
-    few = np.array(
-        [
-            bool(np.all((X[:, j] == low[j]) | (X[:, j] == high[j])))
-            and bool(np.all((Z[:, j] == low[j]) | (Z[:, j] == high[j])))
-            for j in range(d)
-        ],
-        dtype=bool,
-    )
-    return few, np.where(high > low, high - low, 1.0)
+    few = [all(np.isin(A[:, j], (low[j], high[j])).all() for A in (X, Z)) for j in range(d)]
+    return np.array(few, dtype=bool), np.where(high > low, high - low, 1.0)
 
 
 def _cityblock(X: FloatArray, Z: FloatArray) -> FloatArray:

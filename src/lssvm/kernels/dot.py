@@ -8,12 +8,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lssvm._core.errors import InvalidInputError
+from lssvm._core.arrays import FloatArray
+from lssvm._core.errors import not_usable
 from lssvm._core.namespace import Array, get_namespace, is_numpy, is_sparse
 from lssvm.kernels.base import Kernel
 
 
-def _products(X: Array, Z: Array, out: NDArray[Any] | None) -> Array:
+def row_products(X: Array, Z: Array, out: NDArray[Any] | None = None) -> Array:
+    """Return x^T z for the rows of ``X`` (n, d) and ``Z`` (m, d), dense, shape (n, m)."""
     if is_sparse(X) or is_sparse(Z):
         product = X @ Z.T
         return product.toarray() if is_sparse(product) else np.asarray(product)
@@ -23,7 +25,8 @@ def _products(X: Array, Z: Array, out: NDArray[Any] | None) -> Array:
     return xp.matmul(X, xp.permute_dims(Z, (1, 0)))
 
 
-def _squares(X: Array) -> Array:
+def row_squares(X: Array) -> Array:
+    """Return x^T x for every row of ``X`` (n, d), shape (n,)."""
     if is_sparse(X):
         return np.asarray(X.multiply(X).sum(axis=1)).ravel()
     return get_namespace(X).sum(X * X, axis=1)
@@ -46,15 +49,13 @@ class Linear(Kernel):
 
     def __call__(self, X: Array, Z: Array, out: NDArray[Any] | None = None) -> Array:
         """Return x^T z, shape (n, m)."""
-        return _products(X, Z, out)
+        return row_products(X, Z, out)
 
     def diag(self, X: Array) -> Array:
         """Return x^T x, shape (n,)."""
-        return _squares(X)
+        return row_squares(X)
 
-    def gradient(
-        self, X: NDArray[np.float64], Z: NDArray[np.float64], coef: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def gradient(self, X: FloatArray, Z: FloatArray, coef: FloatArray) -> FloatArray:
         """Return coef^T Z for every row, shape (n, k, d)."""
         return np.repeat((coef.T @ Z)[None], len(X), axis=0)
 
@@ -89,42 +90,29 @@ class Polynomial(Kernel):
 
     def __post_init__(self) -> None:
         if np.ndim(self.gamma) != 0 or not self.gamma > 0:
-            raise InvalidInputError(
-                f"gamma={self.gamma!r} is not usable: the polynomial kernel needs one value > 0."
-            )
+            raise not_usable("gamma", self.gamma, "the polynomial kernel needs one value > 0.")
         if int(self.degree) != self.degree or self.degree < 1:
-            raise InvalidInputError(
-                f"degree={self.degree!r} is not usable: the polynomial kernel needs an integer "
-                "degree of at least 1."
-            )
+            needed = "the polynomial kernel needs an integer degree of at least 1."
+            raise not_usable("degree", self.degree, needed)
         if not self.coef0 >= 0:
-            raise InvalidInputError(
-                f"coef0={self.coef0!r} is not usable: below 0 the polynomial kernel is not "
-                "positive definite; give a value >= 0."
-            )
+            needed = "below 0 the polynomial kernel is not positive definite; give a value >= 0."
+            raise not_usable("coef0", self.coef0, needed)
 
     def __call__(self, X: Array, Z: Array, out: NDArray[Any] | None = None) -> Array:
         """Return (gamma x^T z + coef0)^degree, shape (n, m)."""
-        product = _products(X, Z, out)
+        product = row_products(X, Z, out)
         product *= self.gamma
         product += self.coef0
-        base = product
-        if is_numpy(product):
-            base = product.copy()
-            for _ in range(int(self.degree) - 1):
-                product *= base
-            return product
+        base = product.copy() if is_numpy(product) else product
         for _ in range(int(self.degree) - 1):
-            product = product * base
+            product = np.multiply(product, base, out=product) if is_numpy(base) else product * base
         return product
 
     def diag(self, X: Array) -> Array:
         """Return (gamma x^T x + coef0)^degree, shape (n,)."""
-        return (self.gamma * _squares(X) + self.coef0) ** int(self.degree)
+        return (self.gamma * row_squares(X) + self.coef0) ** int(self.degree)
 
-    def gradient(
-        self, X: NDArray[np.float64], Z: NDArray[np.float64], coef: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def gradient(self, X: FloatArray, Z: FloatArray, coef: FloatArray) -> FloatArray:
         """Return degree gamma sum_j coef_j (gamma x^T z_j + coef0)^(degree - 1) z_j, (n, k, d)."""
         (m, k), d = coef.shape, Z.shape[1]
         slope = (self.gamma * (X @ Z.T) + self.coef0) ** (int(self.degree) - 1)

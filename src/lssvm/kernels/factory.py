@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lssvm._core.errors import InvalidInputError
-from lssvm._core.namespace import Array, get_namespace, is_sparse
+from lssvm._core.errors import InvalidInputError, not_known, not_usable
+from lssvm._core.namespace import Array, device, get_namespace, is_sparse
 from lssvm._core.threads import slices
 from lssvm.kernels.base import Kernel
 from lssvm.kernels.dot import Linear, Polynomial
@@ -18,16 +18,14 @@ from lssvm.kernels.given import FunctionKernel, Precomputed
 from lssvm.kernels.nonstationary import NonStationary
 from lssvm.kernels.radial import RBF, Exponential, Laplacian, Matern
 
-KERNEL_NAMES = (
-    "exponential",
-    "laplacian",
-    "linear",
-    "matern",
-    "nonstationary",
-    "poly",
-    "precomputed",
-    "rbf",
-)
+_SCALED: dict[str, Callable[[Any], Kernel]] = {
+    "exponential": Exponential,
+    "laplacian": Laplacian,
+    "matern": Matern,
+    "nonstationary": NonStationary,
+    "rbf": RBF,
+}
+KERNEL_NAMES = tuple(sorted([*_SCALED, "linear", "poly", "precomputed"]))
 """The kernels that have a name."""
 
 _ENTRIES = 2**17  # numbers that are looked at at a time
@@ -44,8 +42,7 @@ def has_gamma(kernel: str | Kernel | Callable[..., Any]) -> bool:
     """
     if isinstance(kernel, Kernel):
         return getattr(kernel, "gamma", 1.0) is None
-    named = ("exponential", "laplacian", "matern", "nonstationary", "poly", "rbf")
-    return isinstance(kernel, str) and kernel in named
+    return isinstance(kernel, str) and kernel in {*_SCALED, "poly"}
 
 
 def make_kernel(
@@ -78,22 +75,14 @@ def make_kernel(
         return replace(kernel, gamma=gamma) if has_gamma(kernel) else kernel  # type: ignore[type-var]
     if callable(kernel):
         return FunctionKernel(kernel)
-    builders: dict[str, Callable[[], Kernel]] = {
-        "rbf": lambda: RBF(gamma),
-        "linear": Linear,
-        "poly": lambda: Polynomial(degree, gamma, coef0),
-        "exponential": lambda: Exponential(gamma),
-        "laplacian": lambda: Laplacian(gamma),
-        "matern": lambda: Matern(gamma),
-        "nonstationary": lambda: NonStationary(gamma),
-        "precomputed": Precomputed,
-    }
-    if not isinstance(kernel, str) or kernel not in builders:
-        raise InvalidInputError(
-            f"kernel={kernel!r} is not known: choose one of {', '.join(KERNEL_NAMES)}, or pass a "
-            "callable K(X, Z) that returns a matrix of shape (len(X), len(Z))."
-        )
-    return builders[kernel]()
+    if not isinstance(kernel, str) or kernel not in KERNEL_NAMES:
+        known = f"choose one of {', '.join(KERNEL_NAMES)}, or pass a callable K(X, Z) that returns "
+        raise not_known("kernel", kernel, f"{known}a matrix of shape (len(X), len(Z)).")
+    if kernel == "poly":
+        return Polynomial(degree, gamma, coef0)
+    if kernel in _SCALED:
+        return _SCALED[kernel](gamma)
+    return Linear() if kernel == "linear" else Precomputed()
 
 
 def resolve_gamma(
@@ -127,14 +116,14 @@ def resolve_gamma(
         if gamma == "scale":
             variance = _variance(X, sample_weight)
             return 1.0 / (d * variance) if variance > 0 else 1.0
-        raise InvalidInputError(
-            f"gamma={gamma!r} is not known: give a number > 0, 'scale', 'auto', an array with one "
-            "value per feature, 'cv' to choose it by cross-validation, or 'ard' for one value per "
-            "feature by the evidence."
+        known = "give a number > 0, 'scale', 'auto', an array with one value per feature, 'cv' to "
+        known += (
+            "choose it by cross-validation, or 'ard' for one value per feature by the evidence."
         )
+        raise not_known("gamma", gamma, known)
     values = np.asarray(gamma, dtype=float)
     if values.ndim > 1 or not np.all(np.isfinite(values)) or not np.all(values >= 0):
-        raise InvalidInputError(f"gamma={gamma!r} is not usable: values must be finite and >= 0.")
+        raise not_usable("gamma", gamma, "values must be finite and >= 0.")
     if values.ndim == 1:
         if values.shape[0] != d:
             raise InvalidInputError(
@@ -142,7 +131,7 @@ def resolve_gamma(
             )
         return values
     if not values > 0:
-        raise InvalidInputError(f"gamma={gamma!r} is not usable: give a number > 0.")
+        raise not_usable("gamma", gamma, "give a number > 0.")
     return float(values)
 
 
@@ -154,15 +143,14 @@ def _variance(X: Array, sample_weight: NDArray[Any] | None) -> float:
         mean = float(weight @ np.asarray(X.sum(axis=1)).ravel()) / total
         square = float(weight @ np.asarray(X.multiply(X).sum(axis=1)).ravel()) / total
         return float(max(square - mean**2, 0.0))
-    xp = get_namespace(X)
-    parts = slices(X.shape[0], max(1, _ENTRIES // X.shape[1]))  # no copy of X
-    if sample_weight is None:
-        if len(parts) == 1:
-            return float(xp.var(X))
-        count = X.shape[0] * X.shape[1]
-        mean = sum(float(xp.sum(X[part])) for part in parts) / count
-        return float(sum(float(xp.sum((X[part] - mean) ** 2)) for part in parts) / count)
-    weight = xp.asarray(sample_weight, dtype=X.dtype)[:, None] / float(sample_weight.sum())
-    mean = sum(float(xp.sum(weight[part] * X[part])) for part in parts) / X.shape[1]
+    xp, d = get_namespace(X), X.shape[1]
+    parts = slices(X.shape[0], max(1, _ENTRIES // d))  # no copy of X
+    if sample_weight is None and len(parts) == 1:
+        return float(xp.var(X))
+    count, weight = X.shape[0] * d, xp.ones((X.shape[0], 1), dtype=X.dtype, device=device(X))
+    if sample_weight is not None:
+        count = d
+        weight = xp.asarray(sample_weight, dtype=X.dtype)[:, None] / float(sample_weight.sum())
+    mean = sum(float(xp.sum(weight[part] * X[part])) for part in parts) / count
     squares = (float(xp.sum(weight[part] * (X[part] - mean) ** 2)) for part in parts)
-    return float(sum(squares) / X.shape[1])
+    return float(sum(squares) / count)

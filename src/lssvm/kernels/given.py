@@ -38,20 +38,17 @@ class FunctionKernel(Kernel):
         """Return ``function(X, Z)`` after checking its shape, (n, m)."""
         values = np.asarray(self.function(X, Z))
         if values.shape != (X.shape[0], Z.shape[0]):
-            raise InvalidInputError(
-                f"The kernel function returned an array of shape {values.shape} for {X.shape[0]} "
-                f"and {Z.shape[0]} rows; it must return shape {(X.shape[0], Z.shape[0])}."
+            problem = (
+                f"an array of shape {values.shape} for {X.shape[0]} and {Z.shape[0]} rows; it "
             )
-        if values.dtype.kind not in "biuf":
-            raise InvalidInputError(
-                f"The kernel function returned values of the type {values.dtype}; it must return "
-                "real numbers."
-            )
-        if not np.all(np.isfinite(values)):
-            raise InvalidInputError(
-                "The kernel function returned NaN or infinity; it must return finite numbers."
-            )
-        return values.astype(np.result_type(X.dtype, np.float32), copy=False)
+            problem += f"must return shape {(X.shape[0], Z.shape[0])}"
+        elif values.dtype.kind not in "biuf":
+            problem = f"values of the type {values.dtype}; it must return real numbers"
+        elif not np.all(np.isfinite(values)):
+            problem = "NaN or infinity; it must return finite numbers"
+        else:
+            return values.astype(np.result_type(X.dtype, np.float32), copy=False)
+        raise InvalidInputError(f"The kernel function returned {problem}.")
 
     def diag(self, X: Array) -> Array:
         """Return K(x, x) by evaluating one row at a time, shape (n,)."""

@@ -20,7 +20,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from lssvm._core.arrays import FloatArray
-from lssvm._core.errors import InvalidInputError
+from lssvm._core.errors import not_known
 from lssvm._core.threads import run_blocks, slices
 from lssvm.kernels.base import Kernel
 
@@ -135,7 +135,7 @@ def mean_outer_product(
            [0., 0.]])
     """
     if shape not in ("full", "diagonal"):
-        raise InvalidInputError(f"metric={shape!r} is not known: choose 'full' or 'diagonal'.")
+        raise not_known("metric", shape, "choose 'full' or 'diagonal'.")
     n, d = X.shape
     k = coef.shape[1]
     share = np.full(n, 1.0 / n) if weight is None else weight / weight.sum()

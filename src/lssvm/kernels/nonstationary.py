@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lssvm._core.errors import InvalidInputError
+from lssvm._core.arrays import FloatArray
+from lssvm._core.errors import InvalidInputError, not_usable
 from lssvm._core.namespace import Array, device, get_namespace
 from lssvm.kernels.base import Kernel
 
@@ -62,10 +63,10 @@ class NonStationary(Kernel):
     def __post_init__(self) -> None:
         values = np.asarray(self.gamma, dtype=float)
         if values.ndim > 1 or not np.all(np.isfinite(values)) or not np.all(values > 0):
-            raise InvalidInputError(
-                f"gamma={self.gamma!r} is not usable: the non-stationary kernel needs a finite "
-                "value > 0, or one such value per feature."
+            needed = (
+                "the non-stationary kernel needs a finite value > 0, or one such value per feature."
             )
+            raise not_usable("gamma", self.gamma, needed)
         if self.lengths is not None and not callable(self.lengths):
             raise InvalidInputError(
                 f"lengths={self.lengths!r} is not usable: give a function from rows (n, d) to "
@@ -111,9 +112,7 @@ class NonStationary(Kernel):
         xp = get_namespace(X)
         return xp.ones(X.shape[0], dtype=X.dtype, device=device(X))
 
-    def gradient(
-        self, X: NDArray[np.float64], Z: NDArray[np.float64], coef: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def gradient(self, X: FloatArray, Z: FloatArray, coef: FloatArray) -> FloatArray:
         r"""Return the gradients for the default length scales, shape (n, k, d).
 
         With :math:`s = \sigma_i(x)`, :math:`t = \sigma_i(z)`, :math:`\delta = x_i - z_i` the

@@ -12,23 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from lssvm._core.errors import InvalidInputError
+from lssvm._core.arrays import FloatArray
+from lssvm._core.errors import InvalidInputError, not_usable
 from lssvm._core.namespace import Array, device, get_namespace, is_numpy, is_sparse
 from lssvm.kernels.base import Evaluate, Kernel, pull
 from lssvm.kernels.distances import distances, two_valued
+from lssvm.kernels.dot import row_products, row_squares
 
 _NARROW = 18  # columns
 _NO_DIGITS = 1e-3  # rounding of an exponent above which a product has no digits left
 _EXACT = 1e-13  # rounding of an exponent that does not show
-
-
-def _check_gamma(gamma: Any) -> None:
-    values = np.asarray(gamma)
-    if not (values.ndim <= 1 and np.all(np.isfinite(values)) and np.all(values >= 0)):
-        raise InvalidInputError(
-            f"gamma={gamma!r} is not usable: a kernel needs a finite value >= 0, or one such value "
-            "per feature."
-        )
 
 
 def _scaled(X: Array, factors: Any) -> Array:
@@ -47,12 +40,8 @@ def _by_differences(X: Array, Z: Array, *, squared: bool) -> Array:
     xp = get_namespace(X, Z)
     total = xp.zeros((X.shape[0], Z.shape[0]), dtype=X.dtype, device=device(X))
     for j in range(X.shape[1]):
-        part = X[:, j][:, None] - Z[:, j][None, :]
-        if squared:
-            part *= part
-        else:
-            part = xp.abs(part)
-        total += part
+        gap = X[:, j][:, None] - Z[:, j][None, :]
+        total += gap * gap if squared else xp.abs(gap)
     return total
 
 
@@ -132,29 +121,38 @@ def _minus_scaled_squares(Z: Array, gamma: Any) -> Callable[[Array, NDArray[Any]
         X = X if root is None else _scaled(X, root)
         if dense is not None and not is_sparse(X):
             return dense(X, out)
-        product = X @ Z.T
-        product = product.toarray() if is_sparse(product) else np.asarray(product)
-        xx, zz = _row_squares(X), _row_squares(Z)
-        return np.minimum(gamma * (2.0 * product - xx[:, None] - zz[None, :]), 0.0)
+        squares = row_squares(X)[:, None] + row_squares(Z)[None, :]
+        return np.minimum(gamma * (2.0 * row_products(X, Z) - squares), 0.0)
 
     return evaluate
 
 
-def _row_squares(X: Any) -> NDArray[Any]:
-    if is_sparse(X):
-        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
-    return np.asarray(np.einsum("ij,ij->i", X, X))
+@dataclass(frozen=True, eq=False)
+class _Radial(Kernel):
+    """What kernels of a distance have in common: a scale for all features, or one for each."""
 
+    gamma: Any = 1.0
+    radial: ClassVar[bool] = True
 
-def _ones(X: Array) -> Array:
-    if is_sparse(X):
-        return np.ones(X.shape[0], dtype=X.dtype)
-    xp = get_namespace(X)
-    return xp.ones(X.shape[0], dtype=X.dtype, device=device(X))
+    def __post_init__(self) -> None:
+        values = np.asarray(0.0 if self.gamma is None else self.gamma)
+        if not (values.ndim <= 1 and np.all(np.isfinite(values)) and np.all(values >= 0)):
+            needed = "a kernel needs a finite value >= 0, or one such value per feature."
+            raise not_usable("gamma", self.gamma, needed)
+
+    def diag(self, X: Array) -> Array:
+        """Return ones, shape (n,)."""
+        if is_sparse(X):
+            return np.ones(X.shape[0], dtype=X.dtype)
+        return get_namespace(X).ones(X.shape[0], dtype=X.dtype, device=device(X))
+
+    def _per_feature(self, X: Array) -> FloatArray:
+        """Return gamma for every column of ``X``, shape (d,)."""
+        return np.broadcast_to(np.asarray(self.gamma, dtype=float), (X.shape[1],))
 
 
 @dataclass(frozen=True, eq=False)
-class RBF(Kernel):
+class RBF(_Radial):
     """Gaussian kernel exp(-gamma ||x - z||^2).
 
     Parameters
@@ -176,13 +174,8 @@ class RBF(Kernel):
     array([1.    , 0.1353])
     """
 
-    gamma: Any = 1.0
     name: ClassVar[str] = "rbf"
     accepts_sparse: ClassVar[bool] = True
-    radial: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        _check_gamma(self.gamma)
 
     def __call__(self, X: Array, Z: Array, out: NDArray[Any] | None = None) -> Array:
         """Return exp(-gamma ||x - z||^2), shape (n, m)."""
@@ -200,19 +193,13 @@ class RBF(Kernel):
 
         return evaluate
 
-    def diag(self, X: Array) -> Array:
-        """Return ones, shape (n,)."""
-        return _ones(X)
-
-    def gradient(
-        self, X: NDArray[np.float64], Z: NDArray[np.float64], coef: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def gradient(self, X: FloatArray, Z: FloatArray, coef: FloatArray) -> FloatArray:
         """Return -2 gamma sum_j coef_j K(x, z_j) (x - z_j), shape (n, k, d)."""
         return -2.0 * np.asarray(self.gamma) * pull(self(X, Z), X, Z, coef)
 
 
 @dataclass(frozen=True, eq=False)
-class Matern(Kernel):
+class Matern(_Radial):
     """Matern kernel of order nu = 1/2, 3/2 or 5/2.
 
     Parameters
@@ -234,46 +221,33 @@ class Matern(Kernel):
     nu: float = 1.5
     name: ClassVar[str] = "matern"
     accepts_sparse: ClassVar[bool] = True
-    radial: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.gamma is not None:
-            _check_gamma(self.gamma)
+        super().__post_init__()
         if self.nu not in (0.5, 1.5, 2.5):
-            raise InvalidInputError(
-                f"nu={self.nu!r} is not usable: the Matern kernel has nu = 0.5, 1.5 or 2.5."
-            )
+            raise not_usable("nu", self.nu, "the Matern kernel has nu = 0.5, 1.5 or 2.5.")
 
     def __call__(self, X: Array, Z: Array, out: NDArray[Any] | None = None) -> Array:
         """Return the kernel values, shape (n, m)."""
         if self.gamma is None:
             raise InvalidInputError(f"{self!r} has no gamma yet: give it, or use an estimator's.")
+        root = np.sqrt(self._per_feature(X))
         if is_numpy(X):  # by differences: the root of a rounded square would cost half the digits
-            root = np.broadcast_to(np.sqrt(self.gamma), (X.shape[1],))
             distance = cdist(_scaled(X, root), _scaled(Z, root)).astype(X.dtype, copy=False)
         elif is_sparse(X) or is_sparse(Z):
             distance = np.sqrt(-_minus_scaled_squares(Z, self.gamma)(X, None))
         else:
-            root = np.broadcast_to(np.sqrt(self.gamma), (X.shape[1],))
             square = _by_differences(_scaled(X, root), _scaled(Z, root), squared=True)
             distance = get_namespace(square).sqrt(square)
         xp = get_namespace(distance)
         t = distance * (2.0 * math.sqrt(self.nu))  # sqrt(2 nu) ||x - z|| sqrt(2 gamma)
         if self.nu == 0.5:
             return xp.exp(-t)
-        if self.nu == 1.5:
-            return (1.0 + t) * xp.exp(-t)
-        return (1.0 + t + t * t / 3.0) * xp.exp(-t)
+        return (1.0 + t if self.nu == 1.5 else 1.0 + t + t * t / 3.0) * xp.exp(-t)
 
-    def diag(self, X: Array) -> Array:
-        """Return ones, shape (n,)."""
-        return _ones(X)
-
-    def gradient(
-        self, X: NDArray[np.float64], Z: NDArray[np.float64], coef: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def gradient(self, X: FloatArray, Z: FloatArray, coef: FloatArray) -> FloatArray:
         """Return sum_j coef_j K'(t_j) dt_j/dx with t the scaled distance, shape (n, k, d)."""
-        root = np.broadcast_to(np.sqrt(self.gamma), (X.shape[1],))
+        root = np.sqrt(self._per_feature(X))
         U, V = X * root, Z * root
         c = 2.0 * math.sqrt(self.nu)
         t = c * cdist(U, V)
@@ -286,7 +260,7 @@ class Matern(Kernel):
 
 
 @dataclass(frozen=True, eq=False)
-class Exponential(Kernel):
+class Exponential(_Radial):
     """Exponential kernel exp(-gamma ||x - z||).
 
     Parameters
@@ -311,38 +285,26 @@ class Exponential(Kernel):
     array([[0.3679]])
     """
 
-    gamma: Any = 1.0
     name: ClassVar[str] = "exponential"
-    radial: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        _check_gamma(self.gamma)
 
     def __call__(self, X: Array, Z: Array, out: NDArray[Any] | None = None) -> Array:
         """Return exp(-gamma ||x - z||), shape (n, m)."""
-        factors = np.broadcast_to(np.asarray(self.gamma, dtype=float), (X.shape[1],))
+        factors = self._per_feature(X)
         X, Z = _scaled(X, factors), _scaled(Z, factors)
         if is_numpy(X):
             kind = np.result_type(X.dtype, Z.dtype)
-            D = distances(
-                X.astype(np.float64, copy=False), Z.astype(np.float64, copy=False), "euclidean"
-            )
+            X, Z = np.asarray(X, dtype=np.float64), np.asarray(Z, dtype=np.float64)
+            D = distances(X, Z, "euclidean")
             return np.exp(np.negative(D, out=D), out=D).astype(kind, copy=False)
         xp = get_namespace(X)
         return xp.exp(-xp.sqrt(_by_differences(X, Z, squared=True)))
 
-    def diag(self, X: Array) -> Array:
-        """Return ones, shape (n,)."""
-        return _ones(X)
-
-    def gradient(
-        self, X: NDArray[np.float64], Z: NDArray[np.float64], coef: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def gradient(self, X: FloatArray, Z: FloatArray, coef: FloatArray) -> FloatArray:
         """Return -gamma sum_j coef_j K(x, z_j) (u - v_j) / ||u - v_j||, shape (n, k, d).
 
         u and v are the rows times gamma.
         """
-        factors = np.broadcast_to(np.asarray(self.gamma, dtype=float), (X.shape[1],))
+        factors = self._per_feature(X)
         U, V = X * factors, Z * factors
         r = distances(U, V, "euclidean")
         slope = np.divide(-np.exp(-r), r, out=np.zeros_like(r), where=r > 0)
@@ -350,7 +312,7 @@ class Exponential(Kernel):
 
 
 @dataclass(frozen=True, eq=False)
-class Laplacian(Kernel):
+class Laplacian(_Radial):
     """Laplacian kernel exp(-gamma ||x - z||_1).
 
     Parameters
@@ -365,35 +327,24 @@ class Laplacian(Kernel):
     array([[0.3679]])
     """
 
-    gamma: Any = 1.0
     name: ClassVar[str] = "laplacian"
-    radial: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        _check_gamma(self.gamma)
 
     def __call__(self, X: Array, Z: Array, out: NDArray[Any] | None = None) -> Array:
         """Return exp(-sum_i gamma_i |x_i - z_i|), shape (n, m)."""
-        factors = np.broadcast_to(np.asarray(self.gamma, dtype=float), (X.shape[1],))
+        factors = self._per_feature(X)
         X, Z = _scaled(X, factors), _scaled(Z, factors)
         if is_numpy(X):
             result = np.negative(cdist(X, Z, "cityblock"))
             return np.exp(result, out=result).astype(X.dtype, copy=False)
         return get_namespace(X).exp(-_by_differences(X, Z, squared=False))
 
-    def diag(self, X: Array) -> Array:
-        """Return ones, shape (n,)."""
-        return _ones(X)
-
-    def gradient(
-        self, X: NDArray[np.float64], Z: NDArray[np.float64], coef: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def gradient(self, X: FloatArray, Z: FloatArray, coef: FloatArray) -> FloatArray:
         """Return -gamma_i sum_j coef_j K(x, z_j) sign(x_i - z_ji), shape (n, k, d).
 
         One pass over the kernel block per feature; columns of two values go through matrix
         products, since there the sign is the difference over the gap.
         """
-        factors = np.broadcast_to(np.asarray(self.gamma, dtype=float), (X.shape[1],))
+        factors = self._per_feature(X)
         K = np.exp(-distances(X * factors, Z * factors, "cityblock"))
         out = np.empty((len(X), coef.shape[1], X.shape[1]))
         few, gap = two_valued(X, Z)
@@ -408,12 +359,7 @@ class Laplacian(Kernel):
         return -factors * out
 
 
-def _where_equal(
-    K: NDArray[np.float64],
-    x: NDArray[np.float64],
-    z: NDArray[np.float64],
-    coef: NDArray[np.float64],
-) -> NDArray[np.float64]:
+def _where_equal(K: FloatArray, x: FloatArray, z: FloatArray, coef: FloatArray) -> FloatArray:
     """Return sum_j K_ij [x_i = z_j] coef_j, shape (n, k); few such pairs are looked up."""
     order = np.argsort(z, kind="stable")
     first = np.searchsorted(z[order], x, "left")

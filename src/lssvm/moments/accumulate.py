@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -91,14 +92,16 @@ def accumulate(
     store = _Store([None for _ in cells])
     local, values = threading.local(), kernel.against(Z)
 
-    def work(chunk: _Chunk) -> None:
+    def work(chunk: tuple[int, int, slice]) -> None:
+        cell, number, part = chunk
         if not hasattr(local, "buffer"):
             local.buffer = np.empty((rows, m))
         sums = store.room(m, k)
-        add_rows(sums, values, source, shift, chunk.rows, local.buffer)
-        store.put(chunk, sums)
+        add_rows(sums, values, source, shift, part, local.buffer)
+        store.put(cell, number, sums)
 
-    run_blocks(work, store.chunks(cells), threads)
+    chunks = [(i, j, rows) for i, c in enumerate(cells) for j, rows in enumerate(_even(c, _CHUNK))]
+    run_blocks(work, chunks, threads)
     return [
         Moments.zero(m, k, shift) if sums is None else sums.moments(cell.stop - cell.start, shift)
         for sums, cell in zip(store.cells, cells, strict=True)
@@ -120,30 +123,13 @@ class RowSums:
 
     def add(self, other: RowSums) -> None:
         """Add other sums to these."""
-        for mine, theirs in zip(
-            (self.gram, self.side, self.corner), (other.gram, other.side, other.corner), strict=True
-        ):
-            mine += theirs
+        np.add(self.gram, other.gram, out=self.gram)
+        np.add(self.side, other.side, out=self.side)
+        np.add(self.corner, other.corner, out=self.corner)
 
     def moments(self, n: int, shift: FloatArray | None) -> Moments:
         """Return the moments that n rows have given."""
-        return Moments(
-            mirror(self.gram),
-            self.side[:, -1].copy(),
-            self.side[:, :-1].copy(),
-            self.corner[-1, :-1].copy(),
-            np.diagonal(self.corner)[:-1].copy(),
-            float(self.corner[-1, -1]),
-            n,
-            shift,
-        )
-
-
-@dataclass(frozen=True)
-class _Chunk:
-    cell: int
-    number: int
-    rows: slice
+        return Moments.of_sums(mirror(self.gram), self.side, self.corner, n, shift)
 
 
 @dataclass
@@ -152,17 +138,9 @@ class _Store:
 
     cells: list[RowSums | None]
     lock: threading.Lock = field(default_factory=threading.Lock)
-    due: dict[int, int] = field(default_factory=dict)
+    due: Counter[int] = field(default_factory=Counter)
     waiting: dict[tuple[int, int], RowSums] = field(default_factory=dict)
     spares: list[RowSums] = field(default_factory=list)
-
-    def chunks(self, cells: Sequence[slice]) -> list[_Chunk]:
-        found = []
-        for i, cell in enumerate(cells):
-            for j, part in enumerate(_even(cell.stop - cell.start, _CHUNK)):
-                rows = slice(cell.start + part.start, cell.start + part.stop)
-                found.append(_Chunk(i, j, rows))
-        return found
 
     def room(self, m: int, k: int) -> RowSums:
         """Return room for a chunk, used before where there is some: fresh pages cost time."""
@@ -171,31 +149,28 @@ class _Store:
         except IndexError:
             return RowSums.room(m, k)
 
-    def put(self, chunk: _Chunk, part: RowSums) -> None:
+    def put(self, cell: int, number: int, sums: RowSums) -> None:
+        """Take the sums of chunk ``number`` of a cell and add what is due."""
         with self.lock:
-            self.waiting[chunk.cell, chunk.number] = part
-            number = self.due.get(chunk.cell, 0)
-            while (chunk.cell, number) in self.waiting:
-                ready = self.waiting.pop((chunk.cell, number))
-                total = self.cells[chunk.cell]
+            self.waiting[cell, number] = sums
+            while (ready := self.waiting.pop((cell, self.due[cell]), None)) is not None:
+                total = self.cells[cell]
                 if total is None:
-                    self.cells[chunk.cell] = ready
+                    self.cells[cell] = ready
                 else:
                     total.add(ready)
                     self.spares.append(ready)
-                number += 1
-            self.due[chunk.cell] = number
+                self.due[cell] += 1
 
 
-def _even(n: int, most: int) -> list[slice]:
-    """Cut ``range(n)`` into as few slices of at most ``most`` as there can be, nearly equal.
+def _even(span: slice, most: int) -> list[slice]:
+    """Cut a span into as few slices of at most ``most`` as there can be, nearly equal.
 
     Multiples of 32 rows, where there are many, suit the inner loops of BLAS.
     """
-    if n == 0:
-        return []
-    rows = -(-n // -(-n // most))
-    return slices(n, min(most, -(-rows // 32) * 32))
+    n = span.stop - span.start
+    rows = -(-n // max(1, -(-n // most)))
+    return slices(span.stop, max(1, min(most, -(-rows // 32) * 32)), span.start)
 
 
 def kernel_shift(kernel: Kernel, Z: FloatArray) -> FloatArray | None:
@@ -216,8 +191,8 @@ def add_rows(
     """Sum the rows of one chunk; ``buffer`` (b, m) is room to work in."""
     sums.side.fill(0.0)
     sums.corner.fill(0.0)
-    for i, part in enumerate(_even(rows.stop - rows.start, buffer.shape[0])):
-        block = source.read(slice(rows.start + part.start, rows.start + part.stop))
+    for i, part in enumerate(_even(rows, buffer.shape[0])):
+        block = source.read(part)
         view = buffer[: len(block.X)]
         K = values(block.X, out=view)
         if shift is not None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -104,9 +106,8 @@ def make_cells(
 
     def add(rows: IntArray) -> list[int]:
         rows = rows if np.all(rows[1:] > rows[:-1]) else np.sort(rows)  # memory is read forwards
-        if labels is None:
-            pieces = [rows]
-        else:
+        pieces = [rows]
+        if labels is not None:
             pieces = [rows[labels[rows] == c] for c in range(n_classes)]
         parts.extend(pieces)
         return list(range(len(parts) - len(pieces), len(parts)))
@@ -122,10 +123,8 @@ def make_cells(
     else:
         once = [*test, add(rest)] if len(rest) or not test else test
         whole = [list(column) for column in zip(*once, strict=True)]
-    stops = np.cumsum([len(part) for part in parts])
-    cells = [
-        slice(int(stop) - len(part), int(stop)) for stop, part in zip(stops, parts, strict=True)
-    ]
+    stops = np.cumsum([0, *map(len, parts)]).tolist()
+    cells = [slice(start, stop) for start, stop in itertools.pairwise(stops)]
     return Cells(np.concatenate(parts), cells, test, train, whole)
 
 
@@ -184,10 +183,6 @@ class FoldMoments:
     cells: list[Moments]
     task: Classes | None = None
 
-    def __post_init__(self) -> None:
-        sums = [total(self.cells[i] for i in members) for members in self.layout.whole]
-        object.__setattr__(self, "_whole", sums)
-
     @classmethod
     def without_folds(cls, whole: list[Moments], task: Classes | None) -> FoldMoments:
         """Return the moments of all rows (per class where there is a task), of no folds."""
@@ -196,19 +191,17 @@ class FoldMoments:
 
     def with_whole(self, whole: list[Moments]) -> FoldMoments:
         """Return the same with the moments of all rows, where the cells do not make them up."""
-        layout = self.layout
         added = [[len(self.cells) + i] for i in range(len(whole))]
-        layout = Cells(layout.order, layout.cells, layout.test, layout.train, added)
-        return FoldMoments(layout, [*self.cells, *whole], self.task)
+        return replace(self, layout=replace(self.layout, whole=added), cells=[*self.cells, *whole])
 
     def on_host(self) -> FoldMoments:
         """Return the same as NumPy arrays, where they are on a device."""
-        return FoldMoments(self.layout, [cell.on_host() for cell in self.cells], self.task)
+        return replace(self, cells=[cell.on_host() for cell in self.cells])
 
-    @property
+    @cached_property
     def whole(self) -> list[Moments]:
         """Per class, the moments of all rows."""
-        return self._whole  # type: ignore[attr-defined, no-any-return]
+        return [total(self.cells[i] for i in members) for members in self.layout.whole]
 
     @property
     def n_folds(self) -> int:
@@ -235,19 +228,13 @@ class FoldMoments:
     def test_weight(self) -> FloatArray:
         """Return the weights of the folds' test rows, class weights included, shape (v,)."""
         factors = np.ones(1) if self.task is None else self.task.table(self._counts(None)).factors
-        return np.array(
-            [
-                sum(f * self.cells[i].weight for f, i in zip(factors, members, strict=True))
-                for members in self.layout.test
-            ],
-            dtype=np.float64,
-        )
+        weights = [[self.cells[i].weight for i in members] for members in self.layout.test]
+        return np.asarray(np.reshape(weights, (-1, len(factors))) @ factors, dtype=np.float64)
 
     def test_rows(self) -> IntArray:
         """Return the numbers of the folds' test rows, shape (v,)."""
-        return np.array(
-            [sum(self.cells[i].n for i in members) for members in self.layout.test], dtype=np.intp
-        )
+        counts = [sum(self.cells[i].n for i in members) for members in self.layout.test]
+        return np.array(counts, dtype=np.intp)
 
     def _counts(self, v: int | None) -> FloatArray:
         """Return the weight of each class in the training rows of a fold."""
@@ -256,11 +243,9 @@ class FoldMoments:
         counts = np.array([part.weight for part in self.whole])
         if v is not None:
             counts = counts - np.array([self.cells[i].weight for i in self.layout.test[v]])
-            counts = np.where([self._left(v, c) for c in range(len(counts))], counts, 0.0)
+            pairs = zip(self.whole, self.layout.test[v], strict=True)
+            counts = np.where([whole.n > self.cells[i].n for whole, i in pairs], counts, 0.0)
         return counts
-
-    def _left(self, v: int, c: int) -> bool:
-        return self.whole[c].n > self.cells[self.layout.test[v][c]].n
 
     def _join(self, parts: list[Moments], columns: IntArray, v: int | None) -> Moments:
         if self.task is None:
@@ -269,11 +254,12 @@ class FoldMoments:
 
     def mapped(self, map: NystromMap, threads: int) -> FoldMoments:
         """Return the same for the features of a Nystrom map: 3 m^3 operations per cell."""
-        cells = run_blocks(
-            lambda cell: cell.mapped(map.whiten(cell.gram), map.T), self.cells, threads
-        )
-        return FoldMoments(self.layout, cells, self.task)
+
+        def work(cell: Moments) -> Moments:
+            return cell.mapped(map.whiten(cell.gram), map.T)
+
+        return replace(self, cells=run_blocks(work, self.cells, threads))
 
     def prefix(self, size: int) -> FoldMoments:
         """Return the same for the first ``size`` prototypes."""
-        return FoldMoments(self.layout, [cell.prefix(size) for cell in self.cells], self.task)
+        return replace(self, cells=[cell.prefix(size) for cell in self.cells])

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,8 @@ from lssvm._core.namespace import (
     take_square,
     to_numpy,
 )
+
+_ARRAYS = ("gram", "border", "cross", "target", "squares")
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +87,14 @@ class Moments:
         z = np.zeros
         return cls(z((m, m)), z(m), z((m, k)), z(k), z(k), 0.0, 0, shift)
 
+    @classmethod
+    def of_sums(cls, gram: Array, side: Array, corner: Array, n: int, shift: Array) -> Moments:
+        """Return the moments from sums of K^T K, K^T [Y, 1] and [Y, 1]^T [Y, 1] over n rows."""
+        xp = get_namespace(gram)
+        views = (side[:, -1], side[:, :-1], corner[-1, :-1], xp.linalg.diagonal(corner)[:-1])
+        border, cross, target, squares = (xp.asarray(view, copy=True) for view in views)
+        return cls(gram, border, cross, target, squares, float(corner[-1, -1]), n, shift)
+
     @property
     def size(self) -> int:
         """Number of prototypes m."""
@@ -92,44 +102,22 @@ class Moments:
 
     def __sizeof__(self) -> int:
         # Dask, Ray and others ask for it to decide what to move where.
-        arrays = (self.gram, self.border, self.cross, self.target, self.squares, self.shift)
-        return 200 + sum(array.nbytes for array in arrays if array is not None)
+        arrays = [self.shift, *(getattr(self, name) for name in _ARRAYS)]
+        return 200 + sum(int(array.nbytes) for array in arrays if array is not None)
 
     def __add__(self, other: Any) -> Moments:
-        if not isinstance(other, Moments):
-            return NotImplemented
-        self._match(other)
-        return Moments(
-            self.gram + other.gram,
-            self.border + other.border,
-            self.cross + other.cross,
-            self.target + other.target,
-            self.squares + other.squares,
-            self.weight + other.weight,
-            self.n + other.n,
-            self.shift,
-        )
+        return self._combined(other, operator.add)  # type: ignore[no-any-return]
 
     def __radd__(self, other: Any) -> Moments:
         # sum() starts from 0.
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def __sub__(self, other: Any) -> Moments:
+        return self._combined(other, operator.sub)  # type: ignore[no-any-return]
+
+    def _combined(self, other: Any, combine: Callable[[Any, Any], Any]) -> Any:
         if not isinstance(other, Moments):
             return NotImplemented
-        self._match(other)
-        return Moments(
-            self.gram - other.gram,
-            self.border - other.border,
-            self.cross - other.cross,
-            self.target - other.target,
-            self.squares - other.squares,
-            self.weight - other.weight,
-            self.n - other.n,
-            self.shift,
-        )
-
-    def _match(self, other: Moments) -> None:
         alike = self.shift is other.shift or np.array_equal(
             np.zeros(self.size) if self.shift is None else to_numpy(self.shift),
             np.zeros(self.size) if other.shift is None else to_numpy(other.shift),
@@ -139,49 +127,37 @@ class Moments:
                 f"Moments of shapes {self.cross.shape} and {other.cross.shape} do not add: they "
                 "need the same prototypes and the same targets."
             )
+        names = (*_ARRAYS, "weight", "n")
+        return replace(self, **{x: combine(getattr(self, x), getattr(other, x)) for x in names})
 
     def prefix(self, size: int) -> Moments:
         """Return the moments for the first ``size`` prototypes only."""
-        return self._part(slice(size), (slice(size), slice(size)))
+        return replace(
+            self,
+            gram=self.gram[:size, :size],
+            border=self.border[:size],
+            cross=self.cross[:size, ...],
+            shift=None if self.shift is None else self.shift[:size],
+        )
 
     def subset(self, index: NDArray[np.intp]) -> Moments:
         """Return the moments for some prototypes only, in the order given."""
-        if is_numpy(self.gram):
-            return self._part(index, np.ix_(index, index))
-        return Moments(
-            take_square(self.gram, index),
-            take_rows(self.border, index),
-            take_rows(self.cross, index),
-            self.target,
-            self.squares,
-            self.weight,
-            self.n,
-            None if self.shift is None else take_rows(self.shift, index),
-        )
-
-    def _part(self, rows: Any, square: Any) -> Moments:
-        return Moments(
-            self.gram[square],
-            self.border[rows],
-            self.cross[rows, ...],
-            self.target,
-            self.squares,
-            self.weight,
-            self.n,
-            None if self.shift is None else self.shift[rows],
+        return replace(
+            self,
+            gram=take_square(self.gram, index),
+            border=take_rows(self.border, index),
+            cross=take_rows(self.cross, index),
+            shift=None if self.shift is None else take_rows(self.shift, index),
         )
 
     def outputs(self, columns: NDArray[np.intp]) -> Moments:
         """Return the moments for some targets only."""
-        return Moments(
-            self.gram,
-            self.border,
-            self.cross[:, columns] if is_numpy(self.cross) else take_rows(self.cross.T, columns).T,
-            take_rows(self.target, columns),
-            take_rows(self.squares, columns),
-            self.weight,
-            self.n,
-            self.shift,
+        cross = self.cross
+        return replace(
+            self,
+            cross=cross[:, columns] if is_numpy(cross) else take_rows(cross.T, columns).T,
+            target=take_rows(self.target, columns),
+            squares=take_rows(self.squares, columns),
         )
 
     def shifted(self, shift: FloatArray | None) -> Moments:
@@ -196,16 +172,9 @@ class Moments:
         if not np.any(change):
             return self
         border = self.border + self.weight * change
-        return Moments(
-            self.gram + np.outer(change, self.border) + np.outer(border, change),
-            border,
-            self.cross + np.outer(change, self.target),
-            self.target,
-            self.squares,
-            self.weight,
-            self.n,
-            shift,
-        )
+        gram = self.gram + np.outer(change, self.border) + np.outer(border, change)
+        cross = self.cross + np.outer(change, self.target)
+        return replace(self, gram=gram, border=border, cross=cross, shift=shift)
 
     def plain(self) -> Moments:
         """Return the moments of K(x, Z) itself, the shift undone."""
@@ -222,16 +191,9 @@ class Moments:
         """
         if is_numpy(gram):
             gram = np.tril(gram) + np.tril(gram, -1).T
-        return Moments(
-            gram,
-            T.T @ self.border,
-            T.T @ self.cross,
-            self.target,
-            self.squares,
-            self.weight,
-            self.n,
-            None if self.shift is None else T.T @ self.shift,
-        )
+        shift = None if self.shift is None else T.T @ self.shift
+        border, cross = T.T @ self.border, T.T @ self.cross
+        return replace(self, gram=gram, border=border, cross=cross, shift=shift)
 
     def scaled(self, factor: float, targets: FloatArray | None = None) -> Moments:
         """Return the moments with all weights multiplied by ``factor``.
@@ -242,37 +204,23 @@ class Moments:
         targets : array of shape (k,), optional
             New targets, the same for every row, as those of the rows of one class are.
         """
-        if targets is None:
-            cross, target, squares = self.cross, self.target, self.squares
-        else:
-            own = _alike(targets, self.border)
+        moments = self
+        if targets is not None:
+            own = targets
+            if not is_numpy(self.border):
+                own = get_namespace(self.border).asarray(targets, device=device(self.border))
             cross = self.border[:, None] * own[None, :]
             target, squares = self.weight * own, self.weight * own**2
-        return Moments(
-            factor * self.gram,
-            factor * self.border,
-            factor * cross,
-            factor * target,
-            factor * squares,
-            factor * self.weight,
-            self.n,
-            self.shift,
-        )
+            moments = replace(self, cross=cross, target=target, squares=squares)
+        scaled = {name: factor * getattr(moments, name) for name in (*_ARRAYS, "weight")}
+        return replace(moments, **scaled)
 
     def on_host(self) -> Moments:
         """Return the same as NumPy arrays, where they are on a device."""
         if is_numpy(self.gram):
             return self
-        return Moments(
-            to_numpy(self.gram),
-            to_numpy(self.border),
-            to_numpy(self.cross),
-            to_numpy(self.target),
-            to_numpy(self.squares),
-            self.weight,
-            self.n,
-            None if self.shift is None else to_numpy(self.shift),
-        )
+        arrays: dict[str, Any] = {name: to_numpy(getattr(self, name)) for name in _ARRAYS}
+        return replace(self, shift=None if self.shift is None else to_numpy(self.shift), **arrays)
 
     def squared_error(self, coef: FloatArray, intercept: FloatArray) -> FloatArray:
         r"""Return the weighted sum of squared errors of candidates, without a pass over the data.
@@ -316,27 +264,10 @@ def total(parts: Iterable[Moments]) -> Moments:
     """
     todo = iter(parts)
     first = next(todo)
-    copy = _copier(first.gram)
-    gram, border, cross = copy(first.gram), copy(first.border), copy(first.cross)
-    target, squares, weight, n = copy(first.target), copy(first.squares), first.weight, first.n
-    for part in todo:
-        gram += part.gram
-        border += part.border
-        cross += part.cross
-        target += part.target
-        squares += part.squares
-        weight, n = weight + part.weight, n + part.n
-    return Moments(gram, border, cross, target, squares, weight, n, first.shift)
-
-
-def _copier(like: Array) -> Callable[[Array], Array]:
-    if is_numpy(like):
-        return np.copy
-    return partial(get_namespace(like).asarray, copy=True)
-
-
-def _alike(values: FloatArray, like: Array) -> Array:
-    """Return ``values`` where ``like`` is."""
-    if is_numpy(like):
-        return values
-    return get_namespace(like).asarray(values, device=device(like))
+    xp, weight, n = get_namespace(first.gram), first.weight, first.n
+    sums = {name: xp.asarray(getattr(first, name), copy=True) for name in _ARRAYS}
+    for moments in todo:
+        for name in _ARRAYS:
+            sums[name] += getattr(moments, name)
+        weight, n = weight + moments.weight, n + moments.n
+    return replace(first, weight=weight, n=n, **sums)

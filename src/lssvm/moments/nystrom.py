@@ -67,10 +67,6 @@ class NystromMap:
         """Return the features (n, r) of rows given by their kernel values ``K`` (n, m)."""
         return np.asarray(K @ self.T)  # [DeBrabanter2010, eq. (5)]
 
-    @property
-    def _transposed(self) -> Array:
-        return get_namespace(self.T).permute_dims(self.T, (1, 0))
-
     def on_host(self) -> NystromMap:
         """Return the same as NumPy arrays, where they are on a device."""
         return NystromMap(to_numpy(self.T), to_numpy(self.eigenvalues), self.cut)
@@ -85,7 +81,8 @@ class NystromMap:
         3 m^3 operations instead of 4. Only the lower triangle is filled.
         """
         if not is_numpy(self.T):
-            return self._transposed @ (gram @ self.T)  # type: ignore[no-any-return]
+            T = get_namespace(self.T).permute_dims(self.T, (1, 0))
+            return T @ (gram @ self.T)  # type: ignore[no-any-return]
         half = np.array(gram, order="F")
         half[np.diag_indices_from(half)] *= 0.5
         return congruence(half, np.asfortranarray(self.T))
@@ -179,12 +176,11 @@ def _device_map(K: Array, tol: float) -> NystromMap:
     trace = float(xp.linalg.trace(K))
     if m > _FACTORED and hasattr(xp.linalg, "solve_triangular"):
         return _factor_map(K, tol * max(trace, 0.0))
-    found, U = xp.linalg.eigh(K)
-    lam = to_numpy(found)
-    keep, cut = _kept(lam, trace, tol)
+    lam, U = xp.linalg.eigh(K)
+    keep, cut = _kept(to_numpy(lam), trace, tol)
     first = m - len(keep)  # ascending: what is kept comes last
-    U, found = xp.flip(U[:, first:], axis=1), xp.flip(found[first:])
-    return NystromMap(U / xp.sqrt(found)[None, :], found, cut)
+    U, lam = xp.flip(U[:, first:], axis=1), xp.flip(lam[first:])
+    return NystromMap(U / xp.sqrt(lam)[None, :], lam, cut)
 
 
 def _factor_map(K: Array, cut: float) -> NystromMap:

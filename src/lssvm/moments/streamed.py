@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.memory import block_rows, require
-from lssvm._core.threads import run_stream
+from lssvm._core.threads import run_stream, slices
 from lssvm.data import ArraySource, RowSource
 from lssvm.kernels import Kernel
 from lssvm.moments.accumulate import BLOCK, RowSums, add_rows, kernel_shift
@@ -56,6 +56,10 @@ class Piece(NamedTuple):
     position: IntArray
     label: IntArray
 
+    def take(self, rows: slice) -> Piece:
+        """Return some of the rows."""
+        return Piece(*(None if a is None else a[rows] for a in self))  # type: ignore[arg-type]
+
 
 @dataclass(frozen=True, eq=False)
 class Packet:
@@ -67,8 +71,7 @@ class Packet:
 
 def packet_rows(n_cells: int, n_features: int) -> int:
     """Return the rows of a packet: 8,192, or fewer where many cells or long rows are held."""
-    share = _HELD // max(1, n_cells * n_features)
-    return max(1024, min(_PACKET, share))
+    return max(1024, min(_PACKET, _HELD // max(1, n_cells * n_features)))
 
 
 def route(pieces: Iterable[Piece], n_cells: int) -> Iterator[Packet]:
@@ -104,8 +107,7 @@ def route(pieces: Iterable[Piece], n_cells: int) -> Iterator[Packet]:
                     held[c], filled[c] = None, 0
     for c, rest in enumerate(held):
         if rest is not None:
-            n = filled[c]
-            yield Packet(c, Piece(*(None if part is None else part[:n] for part in rest)))  # type: ignore[arg-type]
+            yield Packet(c, rest.take(slice(filled[c])))
 
 
 def _room(array: Any, size: int) -> Any:
@@ -174,7 +176,7 @@ def accumulate_stream(
         what=f"The moments of {m} prototypes in {n_cells} cells (folds and classes)",
         advice="Lower n_prototypes, use fewer folds or multiclass='ova', or raise memory_budget.",
     )
-    rows = block_rows(8 * 2 * m * threads, budget, n_rows=BLOCK, at_most=BLOCK)
+    size = block_rows(8 * 2 * m * threads, budget, n_rows=BLOCK, at_most=BLOCK)
     shift = kernel_shift(kernel, Z)
     cells: list[RowSums | None] = [None] * n_cells
     count, spares = [0] * n_cells, list[RowSums]()
@@ -182,21 +184,20 @@ def accumulate_stream(
 
     def work(packet: Packet) -> tuple[int, int, RowSums]:
         if not hasattr(local, "buffer"):
-            local.buffer = np.empty((rows, m))
+            local.buffer = np.empty((size, m))
         sums = spares.pop() if spares else RowSums.room(m, n_targets)
-        part = packet.rows
-        n = len(part.X)
-        read = ArraySource(part.X, part.Y, part.weight) if source is None else source(part)
+        rows, n = packet.rows, len(packet.rows.X)
+        read = ArraySource(rows.X, rows.Y, rows.weight) if source is None else source(rows)
         add_rows(sums, values, read, shift, slice(0, n), local.buffer)
         return packet.number, n, sums
 
-    for c, n, part in run_stream(work, route(pieces, n_cells), threads):
+    for c, n, new in run_stream(work, route(pieces, n_cells), threads):
         total, count[c] = cells[c], count[c] + n
         if total is None:
-            cells[c] = part
+            cells[c] = new
         else:
-            total.add(part)
-            spares.append(part)
+            total.add(new)
+            spares.append(new)
     return [
         Moments.zero(m, n_targets, shift) if sums is None else sums.moments(n, shift)
         for sums, n in zip(cells, count, strict=True)
@@ -257,10 +258,8 @@ def map_outputs(
     def work(packet: Packet) -> list[tuple[int, Result]]:
         coef, b = flat[packet.number]
         found = []
-        for begin in range(0, len(packet.rows.X), BLOCK):
-            part = Piece(
-                *(None if a is None else a[begin : begin + BLOCK] for a in packet.rows)  # type: ignore[arg-type]
-            )
+        for span in slices(len(packet.rows.X), BLOCK):
+            part = packet.rows.take(span)
             values = (np.asarray(kernel_values(part.X)) @ coef).reshape(-1, *b.shape)
             outputs = np.ascontiguousarray(np.moveaxis(values, 1, 0)) + b[:, None, :]
             found.append((packet.number, use(packet.number, part, outputs)))

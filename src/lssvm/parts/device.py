@@ -219,6 +219,12 @@ class DeviceParts:
     ----------
     place : Device
         A torch device.
+
+    Examples
+    --------
+    >>> from lssvm import LSSVMRegressor
+    >>> LSSVMRegressor(device="cuda").device  # makes such an engine when it is fitted
+    'cuda'
     """
 
     place: Device

@@ -29,6 +29,14 @@ class LeafTask:
     distance : {"sqeuclidean", "euclidean", "cityblock"}
     start : Setting
         Where the walk to a better setting begins.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.parts import LeafTask, Rows, Setting
+    >>> rows = Rows(np.zeros((3, 1)), np.ones((3, 1)), np.ones(3))
+    >>> LeafTask(rows, "euclidean", Setting(1.0, 0.5)).distance
+    'euclidean'
     """
 
     rows: Rows
@@ -45,6 +53,12 @@ class PartsEngine(Protocol):
         Configurations that may be computed at the same time, each by `alone`.
     speed : float
         Operations that it does in the time in which two cores do one.
+
+    Examples
+    --------
+    >>> from lssvm.parts import HostParts
+    >>> HostParts(4).side_by_side, HostParts(4).alone()
+    (4, HostParts(threads=1))
     """
 
     @property

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lssvm._core.errors import InvalidInputError
+from lssvm._core.errors import InvalidInputError, not_usable
 from lssvm._core.random import RandomState, as_generator
 from lssvm.prototypes.functionals import DensityFunctionals
-from lssvm.prototypes.sampling import Rows, as_rows, as_weights, random_order
+from lssvm.prototypes.sampling import Rows, as_rows, random_order
+from lssvm.tasks.weights import check_weight
 
 Array = npt.NDArray[np.float64]
 
@@ -168,8 +169,8 @@ def plug_in_bandwidth(
     data = as_rows(X)
     n = data.shape[0]
     if not tol > 0.0:
-        raise InvalidInputError(f"tol={tol!r} is not usable: give a positive relative accuracy.")
-    weight = as_weights(sample_weight, n)
+        raise not_usable("tol", tol, "give a positive relative accuracy.")
+    weight = check_weight(sample_weight, n)
     count = float(n) if weight is None else float(weight.sum())
     if max_rows is not None and n > max_rows:
         usable = None if weight is None else (weight > 0.0).astype(np.float64)
@@ -184,21 +185,19 @@ def plug_in_bandwidth(
 
 def _column(column: Rows, weight: Array | None, index: int) -> _Column:
     """Sort a column and merge equal values."""
-    order = np.argsort(column) if weight is not None else None
-    x = np.sort(column).astype(np.float64) if order is None else column[order].astype(np.float64)
+    order = np.argsort(column)
+    x = column[order].astype(np.float64)
     if not (np.isfinite(x[0]) and np.isfinite(x[-1])):
         raise InvalidInputError(
             f"Column {index} of X has values that are not finite; impute or drop those rows."
         )
     first = np.flatnonzero(np.append(True, x[1:] != x[:-1]))
-    if weight is None or order is None:
+    if weight is None:
         counts = np.diff(first, append=x.size).astype(np.float64)
     else:
         counts = np.add.reduceat(weight[order], first)
         first, counts = first[counts > 0.0], counts[counts > 0.0]
     total = float(counts.sum())
-    if not total > 0.0:
-        raise InvalidInputError("All sample weights are zero; at least one row has to count.")
     return _Column(x[first], counts / total, total)
 
 

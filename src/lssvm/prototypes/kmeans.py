@@ -13,7 +13,7 @@ from lssvm.prototypes.sampling import (
     Keys,
     Rows,
     draw_distinct,
-    interleave,
+    interleaved,
     row_keys,
 )
 from lssvm.prototypes.selection import Selection, Task
@@ -57,24 +57,17 @@ class KMeans:
         """Select prototypes, see `select_prototypes`."""
         start = task.draw()  # how many distinct rows each class has to give
         if task.labels is None:
-            groups = [np.arange(task.X.shape[0])]
-            starts = [start]
-            if task.weight is not None:
-                groups = [np.flatnonzero(task.weight > 0.0)]
+            usable = np.ones(len(task.X)) if task.weight is None else task.weight
+            groups, starts = [np.flatnonzero(usable > 0.0)], [start]
         else:
             groups = task.class_rows()[0]
             starts = [start[task.labels[start] == c] for c in range(len(groups))]
         taken = np.empty(0, dtype=np.uint64)
         parts = []
         for rows, own in zip(groups, starts, strict=True):
-            part = self._cluster(task, rows, own.size, taken) if own.size else own
-            taken = np.append(taken, row_keys(task.X[part]))
-            parts.append(part)
-        chosen = np.empty(start.size, dtype=np.intp)
-        sequence = interleave(np.array([own.size for own in starts]))
-        for c, part in enumerate(parts):
-            chosen[sequence == c] = part
-        return Selection(chosen, n_trials=sum(rows.size for rows in groups))
+            parts.append(self._cluster(task, rows, own.size, taken) if own.size else own)
+            taken = np.append(taken, row_keys(task.X[parts[-1]]))
+        return Selection(interleaved(parts), n_trials=sum(rows.size for rows in groups))
 
     def _cluster(self, task: Task, rows: Indices, size: int, taken: Keys) -> Indices:
         """Return so many of the rows, heaviest cluster first."""
@@ -113,7 +106,7 @@ def _nearest_distinct(task: Task, rows: Indices, centres: Rows, taken: Keys) -> 
         rows = rows[~np.isin(row_keys(task.X[rows]), taken)]
         if rows.size == 0:
             return chosen[chosen >= 0]
-    rest = draw_distinct(task.X, open_.size, task.rng, weight=task.weight, rows=rows, taken=taken)
+    rest = draw_distinct(task.X, open_.size, task.rng, task.weight, rows, taken)
     chosen[open_[: rest.size]] = rest
     return chosen[chosen >= 0]
 

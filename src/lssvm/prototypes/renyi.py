@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from lssvm._core.errors import InvalidInputError
+from lssvm._core.errors import InvalidInputError, not_known, not_usable
 from lssvm.prototypes.bandwidth import Bandwidth, plug_in_bandwidth
 from lssvm.prototypes.sampling import Array, Indices, Rows, as_rows, interleave, random_order
 from lssvm.prototypes.selection import Selection, Task
@@ -128,14 +128,12 @@ class RenyiEntropy:
 
     def __post_init__(self) -> None:
         if self.swap not in ("greedy", "random"):
-            raise InvalidInputError(f"swap={self.swap!r} is unknown: give 'greedy' or 'random'.")
+            raise not_known("swap", self.swap, "give 'greedy' or 'random'.")
         if not self.tol > 0.0:
-            raise InvalidInputError(f"tol={self.tol!r} is not usable: give a positive number.")
+            raise not_usable("tol", self.tol, "give a positive number.")
         if self.max_trials is not None and self.max_trials < 0:
-            raise InvalidInputError(
-                f"max_trials={self.max_trials!r} is not usable: give a number of candidates, at "
-                "least 0, or None."
-            )
+            needed = "give a number of candidates, at least 0, or None."
+            raise not_usable("max_trials", self.max_trials, needed)
 
     def select(self, task: Task) -> Selection:
         """Select prototypes, see `select_prototypes`."""
@@ -163,7 +161,8 @@ class RenyiEntropy:
                 if trace[-1] - mark_entropy < 0.1 * self.tol:
                     break
                 mark, mark_entropy = trials, trace[-1]
-        order = members.nested_order(_sequence(labels, rows.size), 0.5 * self.tol)
+        classes = np.zeros(rows.size, dtype=np.intp) if labels is None else labels
+        order = members.nested_order(interleave(np.bincount(classes)), 0.5 * self.tol)
         return Selection(rows[order], np.array(trace), trials, len(trace) - 1, bandwidth)
 
     def _offer(
@@ -187,22 +186,20 @@ class RenyiEntropy:
         if self.bandwidth is not None:
             given = np.asarray(self.bandwidth, dtype=np.float64)
             if given.shape not in ((), (d,)) or not (np.isfinite(given) & (given > 0.0)).all():
-                raise InvalidInputError(
-                    f"bandwidth={self.bandwidth!r} is not usable: give a positive number or "
-                    f"{d} of them, one per column of X."
-                )
+                needed = f"give a positive number or {d} of them, one per column of X."
+                raise not_usable("bandwidth", self.bandwidth, needed)
             value = np.broadcast_to(given, d).copy()
             return Bandwidth(value, ("given",) * d, ("",) * d), np.arange(d)
-        found = plug_in_bandwidth(
+        plug_in = plug_in_bandwidth(
             task.X, sample_weight=task.weight, max_rows=_BANDWIDTH_ROWS, random_state=task.rng
         )
-        used = np.flatnonzero(~found.constant)
+        used = np.flatnonzero(~plug_in.constant)
         k = max(used.size, 1)
         rate = task.count ** (1.0 / 5.0 - 1.0 / (k + 4.0))
         rate *= (4.0 / (k + 2.0)) ** (1.0 / (k + 4.0)) * 0.75**0.2
-        value = found.value.copy()
+        value = plug_in.value.copy()
         value[used] *= rate
-        return Bandwidth(value, found.method, found.reason), used
+        return replace(plug_in, value=value), used
 
     def _candidates(self, task: Task, labels: Indices | None, m: int) -> Iterator[Indices]:
         """Draw batches of candidates, in sweeps that grow as long as the search lasts."""
@@ -234,10 +231,3 @@ def _partners(members: WorkingSet, drawn: Indices, task: Task) -> Indices:
     first = np.searchsorted(members.labels[order], own)
     count = np.searchsorted(members.labels[order], own, side="right") - first
     return order[first + (task.rng.random(drawn.size) * count).astype(np.intp)]
-
-
-def _sequence(labels: Indices | None, m: int) -> Indices:
-    """Return the class of each place in the order of the prototypes."""
-    if labels is None:
-        return np.zeros(m, dtype=np.intp)
-    return interleave(np.bincount(labels))

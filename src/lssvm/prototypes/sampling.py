@@ -28,23 +28,6 @@ def as_rows(X: npt.ArrayLike) -> Rows:
     return rows
 
 
-def as_weights(sample_weight: npt.ArrayLike | None, n: int) -> Array | None:
-    """Return sample weights as float64, checked; None stays None."""
-    if sample_weight is None:
-        return None
-    weight = np.asarray(sample_weight, dtype=np.float64)
-    if weight.shape != (n,):
-        raise InvalidInputError(
-            f"sample_weight has shape {weight.shape}; one weight per row, shape ({n},), is needed."
-        )
-    if not np.isfinite(weight).all() or weight.min() < 0.0 or not weight.any():
-        raise InvalidInputError(
-            "sample_weight has negative or non-finite values or is zero everywhere; give finite "
-            "non-negative weights with at least one positive."
-        )
-    return weight
-
-
 def row_keys(X: Rows) -> Keys:
     """Return a 64-bit key per row that depends on its content only (+0 and -0 are equal).
 
@@ -83,7 +66,6 @@ def draw_distinct(
     X: Rows,
     size: int,
     rng: np.random.Generator,
-    *,
     weight: Array | None = None,
     rows: Indices | None = None,
     taken: Keys | None = None,
@@ -172,6 +154,15 @@ def class_quotas(weights: Array, size: int, limits: Indices) -> Indices:
     remainder = np.where(quotas < limits, shares - quotas, -1.0)
     quotas[np.argsort(-remainder, kind="stable")[: size - int(quotas.sum())]] += 1
     return quotas
+
+
+def interleaved(parts: list[Indices]) -> Indices:
+    """Return the rows of all classes in the order of `interleave`."""
+    sequence = interleave(np.array([part.size for part in parts], dtype=np.intp))
+    rows = np.empty(sequence.size, dtype=np.intp)
+    for c, part in enumerate(parts):
+        rows[sequence == c] = part
+    return rows
 
 
 def interleave(quotas: Indices) -> Indices:

@@ -12,14 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from lssvm._core.device import Device
-from lssvm._core.errors import InvalidInputError, NumericalWarning
+from lssvm._core.errors import InvalidInputError, NumericalWarning, not_known, not_usable
 from lssvm._core.random import RandomState, as_generator
 from lssvm.prototypes.kmeans import KMeans
 from lssvm.prototypes.renyi import RenyiEntropy
 from lssvm.prototypes.rpcholesky import RPCholesky
-from lssvm.prototypes.sampling import Rows, as_rows, as_weights
+from lssvm.prototypes.sampling import Rows, as_rows
 from lssvm.prototypes.selection import Kernel, Rule, Selection, Task, as_labels, warn_if_short
 from lssvm.prototypes.uniform import Uniform
+from lssvm.tasks.weights import check_weight
 
 RuleLike: TypeAlias = str | Rule | Callable[..., Any] | npt.ArrayLike
 
@@ -97,7 +98,7 @@ def select_prototypes(
     rows = as_rows(X)
     if isinstance(rule, str):
         if rule not in RULES:
-            raise InvalidInputError(f"rule={rule!r} is unknown: give one of {sorted(RULES)}.")
+            raise not_known("rule", rule, f"give one of {sorted(RULES)}.")
         rule = RULES[rule]()
     rng = as_generator(random_state)
     if isinstance(rule, Rule):
@@ -111,15 +112,10 @@ def select_prototypes(
 
 def _size(n_prototypes: object) -> int:
     """Check the number of prototypes."""
-    if (
-        isinstance(n_prototypes, bool)
-        or not isinstance(n_prototypes, numbers.Integral)
-        or n_prototypes < 1
-    ):
-        raise InvalidInputError(
-            f"n_prototypes={n_prototypes!r} is not usable: give a positive int."
-        )
-    return int(n_prototypes)
+    whole = isinstance(n_prototypes, numbers.Integral) and not isinstance(n_prototypes, bool)
+    if not whole or int(n_prototypes) < 1:  # type: ignore[call-overload]
+        raise not_usable("n_prototypes", n_prototypes, "give a positive int.")
+    return int(n_prototypes)  # type: ignore[call-overload, no-any-return]
 
 
 def _task(
@@ -132,7 +128,7 @@ def _task(
 ) -> Task:
     """Check the data."""
     n = X.shape[0]
-    weight = as_weights(sample_weight, n)
+    weight = check_weight(sample_weight, n)
     labels = None if y is None else as_labels(y, n)
     usable = n if weight is None else int(np.count_nonzero(weight))
     if labels is not None:

@@ -18,7 +18,7 @@ from lssvm.prototypes.sampling import (
     Rows,
     class_quotas,
     draw_distinct,
-    interleave,
+    interleaved,
     row_keys,
 )
 
@@ -144,7 +144,7 @@ class Task:
         with a warning, if there are not as many distinct ones of positive weight.
         """
         if self.labels is None:
-            drawn = draw_distinct(self.X, self.size, self.rng, weight=self.weight)
+            drawn = draw_distinct(self.X, self.size, self.rng, self.weight)
         else:
             drawn = self._draw_within_classes()
         warn_if_short(self.size, drawn.size, "distinct rows of positive weight")
@@ -158,20 +158,13 @@ class Task:
             taken = np.empty(0, dtype=np.uint64)
             parts = []
             for rows, quota in zip(members, quotas, strict=True):
-                part = draw_distinct(
-                    self.X, int(quota), self.rng, weight=self.weight, rows=rows, taken=taken
-                )
-                parts.append(part)
-                taken = np.append(taken, row_keys(self.X[part]))
-            found = np.array([part.size for part in parts], dtype=np.intp)
-            if (found == quotas).all():
-                break
-            limits = np.where(found < quotas, found, limits)
-        drawn = np.empty(int(found.sum()), dtype=np.intp)
-        sequence = interleave(found)
-        for c, part in enumerate(parts):
-            drawn[sequence == c] = part
-        return drawn
+                drawn = draw_distinct(self.X, int(quota), self.rng, self.weight, rows, taken)
+                parts.append(drawn)
+                taken = np.append(taken, row_keys(self.X[drawn]))
+            sizes = np.array([part.size for part in parts], dtype=np.intp)
+            if (sizes == quotas).all():
+                return interleaved(parts)
+            limits = np.where(sizes < quotas, sizes, limits)
 
 
 @runtime_checkable

@@ -102,11 +102,7 @@ class WorkingSet:
         return np.argsort(loss, kind="stable")[:keep]
 
     def exchange(
-        self,
-        candidates: Array,
-        labels: Indices | None,
-        least_rise: float,
-        partners: Indices | None,
+        self, candidates: Array, labels: Indices | None, least_rise: float, partners: Indices | None
     ) -> list[tuple[int, int, float]]:
         """Offer candidates one after the other; take each that raises the entropy enough.
 

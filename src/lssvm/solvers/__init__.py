@@ -8,13 +8,7 @@ from lssvm.solvers.circulant import Circulant, CirculantSolver, first_row
 from lssvm.solvers.circulant_lattice import Lattice, lattice_shape, lay_rows
 from lssvm.solvers.eigen import EigenState, eigen_state
 from lssvm.solvers.leave_one_out import ALONE, ExactFit, ExactPath, Repeats, solve_exact
-from lssvm.solvers.pcg import (
-    PCG,
-    PCGSolution,
-    choose_primal,
-    preconditioner_rows,
-    solve_pcg,
-)
+from lssvm.solvers.pcg import PCG, PCGSolution, choose_primal, preconditioner_rows, solve_pcg
 from lssvm.solvers.pcg_rows import KernelProducts, NormalProducts, RowBlock, Sums, array_rows
 from lssvm.solvers.pcg_space import FeatureSpace, PreconditionerRows, make_space
 from lssvm.solvers.primal import PrimalSystem, primal_system, solve_primal

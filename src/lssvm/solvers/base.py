@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import enum
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lssvm._core.arrays import FloatArray
+from lssvm._core.errors import ConvergenceWarning, InvalidInputError
 from lssvm._core.memory import block_rows, require
 from lssvm._core.namespace import Array
 from lssvm._core.threads import run_blocks, slices
 from lssvm.kernels import Kernel, Precomputed, fill_gram
+
+OnIteration: TypeAlias = Callable[[int, float], None]
+"""What is told of every iteration: its number and the relative residual."""
 
 
 class Status(enum.Enum):
@@ -155,12 +160,15 @@ class DualSystem:
             out *= self.root_weight[None, index]
         return out
 
+    def kernel_diagonal(self) -> FloatArray:
+        """Return K(x, x) for every row, shape (n,)."""
+        if isinstance(self.kernel, Precomputed):  # the rows may be some of the matrix's rows
+            return np.asarray(self.rows[np.arange(self.n), self.basis])
+        return np.asarray(self.kernel.diag(self.rows), dtype=self.dtype)
+
     def diagonal(self) -> FloatArray:
         """Return the diagonal of H = R K R + I/C, shape (n,)."""
-        if isinstance(self.kernel, Precomputed):  # the rows may be some of the matrix's rows
-            values = np.asarray(self.rows[np.arange(self.n), self.basis])
-        else:
-            values = np.asarray(self.kernel.diag(self.rows), dtype=self.dtype)
+        values = self.kernel_diagonal()
         if self.root_weight is not None:
             values = values * self.root_weight**2
         return values + 1.0 / self.C
@@ -232,11 +240,7 @@ class Solver(Protocol):
         """Do all that needs the matrix only and return it as a state."""
 
     def solve(
-        self,
-        state: Any,
-        Y: FloatArray,
-        *,
-        on_iteration: Callable[[int, float], None] | None = None,
+        self, state: Any, Y: FloatArray, *, on_iteration: OnIteration | None = None
     ) -> Solution:
         """Solve the bordered system for the targets ``Y`` (n, k)."""
 
@@ -273,6 +277,27 @@ def eliminate_bias(
     s = u @ eta  # [Suykens2002, section 3.4.1, step 2]
     b = (u @ nu) / s  # [Suykens2002, section 3.4.1, step 3]
     return nu - eta[:, None] * b, b
+
+
+def check_limits(tol: float, max_iter: int) -> None:
+    """Refuse a tolerance or a number of iterations that an iterative solver cannot use."""
+    if not tol > 0 or max_iter < 1:
+        raise InvalidInputError(
+            f"tol={tol!r} and max_iter={max_iter!r} are not usable: tol must be positive and "
+            "max_iter at least 1."
+        )
+
+
+def warn_unsolved(how: str, residual: float, tol: float, advice: str) -> Status:
+    """Warn where an iteration has stopped before its tolerance, and return its status."""
+    if residual <= tol:
+        return Status.SOLVED
+    warnings.warn(
+        f"{how} at a relative residual of {residual:.1e} where tol={tol:.1e} is needed. {advice}",
+        ConvergenceWarning,
+        stacklevel=3,
+    )
+    return Status.MAX_ITER
 
 
 def relative_residual(

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from lssvm._core.arrays import FloatArray
-from lssvm._core.errors import ConvergenceWarning, InvalidInputError, NotPositiveDefiniteError
+from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError, not_known
 from lssvm._core.random import RandomState
-from lssvm.solvers.base import DualSystem, Solution, Status, eliminate_bias, relative_residual
+from lssvm.solvers.base import (
+    DualSystem,
+    OnIteration,
+    Solution,
+    check_limits,
+    eliminate_bias,
+    relative_residual,
+    warn_unsolved,
+)
 from lssvm.solvers.nystrom import NystromPreconditioner, nystrom_preconditioner
-
-OnIteration = Callable[[int, float], None]
 
 _RESTARTS = 5
 
@@ -139,10 +143,9 @@ class ConjugateGradient:
         CGState
         """
         self._check()
-        gram = None
+        gram = preconditioner = None
         if 8 * system.n**2 <= system.budget // 4:
             gram = system.gram().astype(np.float64, copy=False)
-        preconditioner = None
         if self.preconditioner == "nystrom":
             preconditioner = nystrom_preconditioner(system, self.n_landmarks, self.random_state)
         return CGState(system, gram, preconditioner)
@@ -181,16 +184,13 @@ class ConjugateGradient:
             at.R = rhs - HX
             biased = b != 0
             at.goal[0] = np.min(at.goal[1:][biased] / np.abs(b[biased]), initial=at.goal[0])
-        status = Status.SOLVED if residual <= self.tol else Status.MAX_ITER
-        if status is Status.MAX_ITER:
-            warnings.warn(
-                f"Conjugate gradients stopped after {len(at.history)} passes at a relative "
-                f"residual of {residual:.1e} where tol={self.tol:.1e} is needed. Raise max_iter "
-                f"({self.max_iter}) or tol, lower C, or use preconditioner='nystrom' (more "
-                "n_landmarks if it is used already) or solver='cholesky'.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+        status = warn_unsolved(
+            f"Conjugate gradients stopped after {len(at.history)} passes",
+            residual,
+            self.tol,
+            f"Raise max_iter ({self.max_iter}) or tol, lower C, or use preconditioner='nystrom' "
+            "(more n_landmarks if it is used already) or solver='cholesky'.",
+        )
         alpha = (u[:, None] * beta).astype(system.dtype, copy=False)
         intercept = b.astype(system.dtype, copy=False)
         return Solution(alpha, intercept, status, residual, len(at.history), at.history)
@@ -208,7 +208,12 @@ class ConjugateGradient:
             P = z if P is None else z + P * (rho / rho_before)  # [Suykens2002, section 3.4.1]
             HP = state.product(P)
             curvature = np.einsum("ij,ij->j", P, HP)
-            _require_positive(curvature)
+            if not np.all(curvature > 0):
+                raise NotPositiveDefiniteError(
+                    f"A direction p with p^T H p = {np.min(curvature):.1e} was met, so H = R K R + "
+                    "I/C is not positive definite to rounding; conjugate gradients need that it "
+                    "is. Lower C, use a positive definite kernel, or use solver='cholesky'."
+                )
             step = rho / curvature  # [Suykens2002, section 3.4.1, lambda_i]
             at.X[:, active] += step * P
             r = r - step * HP
@@ -224,25 +229,10 @@ class ConjugateGradient:
             active, P, rho_before = active[left], P[:, left], rho[left]
 
     def _check(self) -> None:
-        if not self.tol > 0 or self.max_iter < 1:
-            raise InvalidInputError(
-                f"tol={self.tol!r} and max_iter={self.max_iter!r} are not usable: tol must be "
-                "positive and max_iter at least 1."
-            )
+        check_limits(self.tol, self.max_iter)
         if self.preconditioner not in (None, "nystrom"):
-            raise InvalidInputError(
-                f"preconditioner={self.preconditioner!r} is not known: give None or 'nystrom'."
-            )
+            raise not_known("preconditioner", self.preconditioner, "give None or 'nystrom'.")
         if self.preconditioner is None and self.n_landmarks is not None:
             raise InvalidInputError(
                 f"n_landmarks={self.n_landmarks} needs preconditioner='nystrom', which is None."
             )
-
-
-def _require_positive(curvature: FloatArray) -> None:
-    if not np.all(curvature > 0):
-        raise NotPositiveDefiniteError(
-            f"A direction p with p^T H p = {np.min(curvature):.1e} was met, so H = R K R + I/C is "
-            "not positive definite to rounding; conjugate gradients need that it is. Lower C, use "
-            "a positive definite kernel, or use solver='cholesky'."
-        )

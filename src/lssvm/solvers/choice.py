@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lssvm._core.arrays import FloatArray
-from lssvm._core.errors import InvalidInputError
+from lssvm._core.errors import not_known, not_usable
 from lssvm.solvers.base import DualSystem, Solution
 from lssvm.solvers.cg import ConjugateGradient
 from lssvm.solvers.cholesky import Cholesky
@@ -69,30 +69,24 @@ def make_solver(
     'cholesky'
     """
     if not isinstance(solver, str):
-        if callable(getattr(solver, "factorise", None)) and callable(
-            getattr(solver, "solve", None)
-        ):
+        if all(callable(getattr(solver, method, None)) for method in ("factorise", "solve")):
             return type(solver).__name__, solver
-        raise InvalidInputError(
-            f"solver={solver!r} is not usable: give one of {', '.join(SOLVER_NAMES)}, or an object "
-            "with the methods factorise(system) and solve(state, Y)."
-        )
-    name = choose_solver(system.n, system.budget, system.dtype.itemsize)
-    name = name if solver == "auto" else solver
+        needed = f"give one of {', '.join(SOLVER_NAMES)}, or an object with the methods "
+        raise not_usable("solver", solver, f"{needed}factorise(system) and solve(state, Y).")
+    name = solver
+    if solver == "auto":
+        name = choose_solver(system.n, system.budget, system.dtype.itemsize)
     limit = {} if max_iter is None else {"max_iter": max_iter}
     if name == "cholesky":
         return name, Cholesky()
     if name == "cg":
-        cg = ConjugateGradient(tol=tol, preconditioner="nystrom", random_state=seed, **limit)
-        return name, cg
+        return name, ConjugateGradient(tol, preconditioner="nystrom", random_state=seed, **limit)
     if name == "circulant":
         _, exact = make_solver("auto", system, tol=tol, max_iter=max_iter, seed=seed)
         return name, CirculantSolver(fallback=exact)
     if name == "smo":
         return name, SMO(tol=tol, **limit)
-    raise InvalidInputError(
-        f"solver={solver!r} is not known: choose one of {', '.join(SOLVER_NAMES)}."
-    )
+    raise not_known("solver", solver, f"choose one of {', '.join(SOLVER_NAMES)}.")
 
 
 def solve_with(

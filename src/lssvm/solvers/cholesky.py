@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +10,14 @@ from scipy.linalg import blas, lapack
 
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import NotPositiveDefiniteError, NumericalWarning
-from lssvm.solvers.base import DualSystem, Solution, Status, eliminate_bias, relative_residual
+from lssvm.solvers.base import (
+    DualSystem,
+    OnIteration,
+    Solution,
+    Status,
+    eliminate_bias,
+    relative_residual,
+)
 
 _POOR = 1e-2  # relative residual
 
@@ -82,14 +88,11 @@ class Cholesky:
             np.fill_diagonal(array, diagonal)
             _, info = potrf(array.T, lower=0, overwrite_a=1, clean=0)
             if info == 0:
-                if jitter:
-                    warnings.warn(
-                        f"{Status.JITTERED.value} (Added: {jitter:.1e}.)",
-                        NumericalWarning,
-                        stacklevel=3,
-                    )
-                status = Status.JITTERED if jitter else Status.SOLVED
-                return CholeskyState(system, array, diagonal, status)
+                if not jitter:
+                    return CholeskyState(system, array, diagonal, Status.SOLVED)
+                text = f"{Status.JITTERED.value} (Added: {jitter:.1e}.)"
+                warnings.warn(text, NumericalWarning, stacklevel=3)
+                return CholeskyState(system, array, diagonal, Status.JITTERED)
         raise NotPositiveDefiniteError(
             f"The regularised kernel matrix is not positive definite, even with {jitter:.1e} added "
             "to its diagonal: the kernel has negative eigenvalues larger than 1/C. Use a positive "
@@ -97,11 +100,7 @@ class Cholesky:
         )
 
     def solve(
-        self,
-        state: CholeskyState,
-        Y: FloatArray,
-        *,
-        on_iteration: Callable[[int, float], None] | None = None,
+        self, state: CholeskyState, Y: FloatArray, *, on_iteration: OnIteration | None = None
     ) -> Solution:
         """Solve for the targets ``Y`` (n, k); nothing iterates, so nothing is reported."""
         u, bias = state.system.u, state.system.bias

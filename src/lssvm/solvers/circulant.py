@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,10 +11,22 @@ from numpy.typing import NDArray
 from scipy import fft
 
 from lssvm._core.arrays import FloatArray
-from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError, NumericalWarning
-from lssvm._core.namespace import Array
+from lssvm._core.errors import (
+    InvalidInputError,
+    NotPositiveDefiniteError,
+    NumericalWarning,
+    not_known,
+)
 from lssvm.kernels import Kernel, Laplacian
-from lssvm.solvers.base import DualSystem, Solution, Solver, Status, eliminate_bias
+from lssvm.solvers.base import (
+    DualSystem,
+    OnIteration,
+    Solution,
+    Solver,
+    Status,
+    eliminate_bias,
+    relative_residual,
+)
 from lssvm.solvers.circulant_lattice import Lattice, check_layout, lay_rows
 
 WRAPS = ("mean", "sum")
@@ -85,7 +96,7 @@ def first_row(kernel: Kernel, lattice: Lattice, wrap: str = "mean") -> FloatArra
 def check_wrap(wrap: str) -> None:
     """Raise where `first_row` does not know a wrap."""
     if wrap not in WRAPS:
-        raise InvalidInputError(f"wrap={wrap!r} is not known: choose one of {WRAPS}.")
+        raise not_known("wrap", wrap, f"choose one of {WRAPS}.")
 
 
 def check_kernel(kernel: Kernel) -> None:
@@ -284,30 +295,21 @@ class CirculantSolver:
         if system.n < self.min_rows and self.fallback is not None:
             return TakenOver(self.fallback, self.fallback.factorise(system))
         if system.root_weight is not None:
-            return self._give_up(
-                system,
-                InvalidInputError(
-                    "A circulant matrix cannot hold sample weights or class weights: fit without "
-                    "weights, or use another solver."
-                ),
-            )
-        circulant = self.approximate(system.kernel, system.rows)
+            text = "A circulant matrix cannot hold sample weights or class weights: fit without "
+            error = InvalidInputError(f"{text}weights, or use another solver.")
+            return self._give_up(system, error)
+        lattice = lay_rows(system.rows, levels=self.levels, layout=self.layout)
+        circulant = Circulant.of(system.kernel, lattice, self.wrap)
         if not circulant.definite(np.array([1.0 / system.C]))[0]:
             lowest = float(circulant.eigenvalues.min())
-            return self._give_up(
-                system,
-                NotPositiveDefiniteError(
-                    f"The circulant approximation of the kernel matrix of {system.n:,} rows has "
-                    f"the eigenvalue {lowest:.2g}, below -1/C = {-1.0 / system.C:.2g}: the kernel "
-                    "is too wide for the lattice. Use wrap='mean', a larger gamma, a smaller C, or "
-                    "another solver."
-                ),
+            error = NotPositiveDefiniteError(
+                f"The circulant approximation of the kernel matrix of {system.n:,} rows has the "
+                f"eigenvalue {lowest:.2g}, below -1/C = {-1.0 / system.C:.2g}: the kernel is too "
+                "wide for the lattice. Use wrap='mean', a larger gamma, a smaller C, or another "
+                "solver."
             )
+            return self._give_up(system, error)
         return CirculantState(system, circulant)
-
-    def approximate(self, kernel: Kernel, X: Array) -> Circulant:
-        """Return the circulant approximation of the kernel matrix of rows X (n, d)."""
-        return Circulant.of(kernel, lay_rows(X, levels=self.levels, layout=self.layout), self.wrap)
 
     def _give_up(self, system: DualSystem, error: ValueError) -> TakenOver:
         if self.fallback is None:
@@ -324,7 +326,7 @@ class CirculantSolver:
         state: CirculantState | TakenOver,
         Y: FloatArray,
         *,
-        on_iteration: Callable[[int, float], None] | None = None,
+        on_iteration: OnIteration | None = None,
     ) -> Solution:
         """Solve for the targets ``Y`` (n, k); nothing iterates, so nothing is reported."""
         if isinstance(state, TakenOver):
@@ -334,17 +336,12 @@ class CirculantSolver:
         right = lattice.spread(np.column_stack([np.ones(system.n), Y]).astype(np.float64))
         places = len(lattice.places)
         solved = circulant.solve(right, np.array([shift])).reshape(places, -1)  # eq. (9)
-        border = np.ones(places)
+        border, targets = np.ones(places), right.reshape(places, -1)[:, 1:]
         # [Ding2011, eq. (10)]
         beta, b = eliminate_bias(solved[:, 0], solved[:, 1:], border, system.bias)
         alpha = lattice.gather(beta.reshape(*lattice.shape, -1))
-        rest = circulant.product(beta.reshape(*lattice.shape, -1)).reshape(places, -1)
-        rest += shift * beta + b - right.reshape(places, -1)[:, 1:]
-        size = np.linalg.norm(right.reshape(places, -1)[:, 1:], axis=0)
-        residual = np.linalg.norm(rest, axis=0) / np.where(size > 0, size, 1.0)
-        return Solution(
-            alpha.astype(system.dtype, copy=False),
-            b.astype(system.dtype, copy=False),
-            Status.SOLVED,
-            float(np.max(residual, initial=0.0)),
-        )
+        H_beta = circulant.product(beta.reshape(*lattice.shape, -1)).reshape(places, -1)
+        H_beta += shift * beta
+        residual = relative_residual(H_beta, beta, b, border, targets, bias=False)
+        alpha, b = alpha.astype(system.dtype, copy=False), b.astype(system.dtype, copy=False)
+        return Solution(alpha, b, Status.SOLVED, residual)

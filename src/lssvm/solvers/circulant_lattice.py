@@ -10,7 +10,7 @@ from scipy.optimize import nnls
 from scipy.sparse.linalg import ArpackError, LinearOperator, svds
 
 from lssvm._core.arrays import FloatArray, IntArray
-from lssvm._core.errors import InvalidInputError
+from lssvm._core.errors import InvalidInputError, not_known, not_usable
 from lssvm._core.namespace import Array, is_sparse, to_numpy
 from lssvm._core.threads import slices
 
@@ -110,9 +110,9 @@ def lattice_shape(n: int, levels: int) -> tuple[int, ...]:
 def check_layout(levels: int, layout: str) -> None:
     """Raise where `lay_rows` does not know a setting."""
     if levels not in (1, 2, 3):
-        raise InvalidInputError(f"levels={levels!r} is not usable: give 1, 2 or 3.")
+        raise not_usable("levels", levels, "give 1, 2 or 3.")
     if layout not in LAYOUTS:
-        raise InvalidInputError(f"layout={layout!r} is not known: choose one of {LAYOUTS}.")
+        raise not_known("layout", layout, f"choose one of {LAYOUTS}.")
 
 
 def lay_rows(X: Array, *, levels: int = 2, layout: str = "sorted") -> Lattice:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -18,28 +17,21 @@ from lssvm.solvers.primal_batch import PrimalBatch, primal_batch, squared_errors
 _FLOOR = 1e-10  # squared errors, relative to the variance of the targets, that count as zero
 
 
-class FoldPaths(Protocol):
-    """Systems of several training sets, reduced so that every further value of C is cheap."""
+@dataclass(frozen=True, eq=False)
+class FoldPaths:
+    """Systems of several training sets, reduced so that every further value of C is cheap.
+
+    They are systems of the host, one each, or a batch on a device.
+    """
+
+    systems: list[PrimalSystem] | PrimalBatch
+    threads: int = 1
 
     def solve(self, C: FloatArray, method: str = "auto") -> list[tuple[Array, Array]]:
         """Return coefficients (c, m, k) and intercepts (c, k) of each training set."""
-
-
-@dataclass(eq=False)
-class _HostPaths:
-    systems: list[PrimalSystem]
-    threads: int
-
-    def solve(self, C: FloatArray, method: str = "auto") -> list[tuple[FloatArray, FloatArray]]:
-        return run_blocks(lambda system: system.solve(C, method), self.systems, self.threads)
-
-
-@dataclass(eq=False)
-class _DevicePaths:
-    batch: PrimalBatch
-
-    def solve(self, C: FloatArray, method: str = "auto") -> list[tuple[Array, Array]]:
-        coef, intercept = self.batch.solve(C, method)
+        if isinstance(self.systems, list):
+            return run_blocks(lambda system: system.solve(C, method), self.systems, self.threads)
+        coef, intercept = self.systems.solve(C, method)
         return [(coef[v, ...], intercept[v, ...]) for v in range(int(coef.shape[0]))]
 
 
@@ -72,8 +64,8 @@ def fold_paths(
     """
     if is_numpy(training[0].gram):
         systems = run_blocks(lambda moments: primal_system(moments, map), training, threads)
-        return _HostPaths(systems, threads)
-    return _DevicePaths(primal_batch(training, map))
+        return FoldPaths(systems, threads)
+    return FoldPaths(primal_batch(training, map))
 
 
 def mean_squared_error(test: Moments, coef: Array, intercept: Array) -> FloatArray:

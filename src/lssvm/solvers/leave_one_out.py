@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.blas import dtrmm
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import NotPositiveDefiniteError, NumericalWarning
@@ -170,8 +171,8 @@ def _from_inverse_factor(L: FloatArray, Y: FloatArray, repeats: Repeats) -> Exac
     """Finish from the inverse of the lower factor (its upper triangle is not read)."""
     n = len(L)
     right = np.column_stack([np.ones(n), Y])
-    half = _times_lower(L, right)
-    eta = _times_lower_transposed(L, half)
+    half = dtrmm(1.0, L, right, lower=1)
+    eta = dtrmm(1.0, L, half, lower=1, trans_a=1)
     nu, eta = eta[:, 0], eta[:, 1:]
     total = float(nu.sum())
     intercept = eta.sum(axis=0) / total
@@ -273,26 +274,6 @@ class ExactPath:
 
 
 _PANEL = 256
-
-
-def _times_lower(L: FloatArray, B: FloatArray) -> FloatArray:
-    """Return tril(L) B without touching the upper triangle."""
-    out = np.empty_like(B)
-    for start in range(0, len(L), _PANEL):
-        stop = min(start + _PANEL, len(L))
-        out[start:stop] = L[start:stop, :start] @ B[:start]
-        out[start:stop] += np.tril(L[start:stop, start:stop]) @ B[start:stop]
-    return out
-
-
-def _times_lower_transposed(L: FloatArray, B: FloatArray) -> FloatArray:
-    """Return tril(L)^T B."""
-    out = np.empty_like(B)
-    for start in range(0, len(L), _PANEL):
-        stop = min(start + _PANEL, len(L))
-        out[start:stop] = L[stop:, start:stop].T @ B[stop:]
-        out[start:stop] += np.tril(L[start:stop, start:stop]).T @ B[start:stop]
-    return out
 
 
 def _squared_columns(L: FloatArray) -> FloatArray:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
 
 from lssvm._core.arrays import FloatArray
-from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError
+from lssvm._core.errors import NotPositiveDefiniteError, not_usable
 from lssvm._core.memory import require
 from lssvm._core.random import RandomState, as_generator
 from lssvm._core.threads import run_blocks, slices
@@ -53,8 +53,7 @@ class NystromPreconditioner:
     def __call__(self, R: FloatArray) -> FloatArray:
         """Return P^{-1} R for R (n, k)."""
         inner = cho_solve((self.factor, True), self.B.T @ R, check_finite=False)
-        solved: FloatArray = (R - self.B @ inner) / self.delta
-        return solved
+        return np.asarray((R - self.B @ inner) / self.delta)
 
 
 def default_landmarks(system: DualSystem) -> int:
@@ -131,9 +130,7 @@ def nystrom_preconditioner(
     n = system.n
     m = default_landmarks(system) if n_landmarks is None else n_landmarks
     if not 1 <= m <= n:
-        raise InvalidInputError(
-            f"n_landmarks={m} is not usable: give a number from 1 to the {n} rows, or None."
-        )
+        raise not_usable("n_landmarks", m, f"give a number from 1 to the {n} rows, or None.")
     require(
         n * m * _bytes_per_entry(system) + 24 * m**2,
         system.budget,
@@ -163,11 +160,9 @@ def _jittered_cholesky(matrix: FloatArray, eps: float) -> FloatArray:
     for _ in range(6):
         matrix.flat[:: len(matrix) + 1] = diagonal + jitter
         try:
-            factor: FloatArray = cholesky(matrix, lower=True, check_finite=False)
+            return np.asarray(cholesky(matrix, lower=True, check_finite=False))
         except LinAlgError:
             jitter *= 100
-        else:
-            return factor
     raise NotPositiveDefiniteError(
         "The kernel matrix of the landmarks is not positive definite even after "
         f"{jitter / 100:.1e} was added to its diagonal. Use a positive definite kernel, or "

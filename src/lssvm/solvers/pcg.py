@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
-from lssvm._core.errors import ConvergenceWarning, InvalidInputError, NotPositiveDefiniteError
+from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError, not_usable
 from lssvm._core.namespace import Array, device, get_namespace, to_numpy
-from lssvm.solvers.base import Status
+from lssvm.solvers.base import OnIteration, Status, warn_unsolved
 from lssvm.solvers.pcg_rows import NormalProducts, Sums
 from lssvm.solvers.pcg_space import FeatureSpace
-
-OnIteration = Callable[[int, float], None]
 
 _RESTARTS = 5
 _TINY = np.finfo(np.float64).tiny
@@ -71,9 +67,7 @@ class PCG:
                 "positive and max_iter a whole number of at least 1."
             )
         if self.n_rows is not None and not _whole(self.n_rows, 0):
-            raise InvalidInputError(
-                f"n_rows={self.n_rows!r} is not usable: give None, or a whole number of 0 or more."
-            )
+            raise not_usable("n_rows", self.n_rows, "give None, or a whole number of 0 or more.")
 
 
 def _whole(value: Any, least: int) -> bool:
@@ -207,20 +201,12 @@ def solve_pcg(
         residual = float(np.max(norms / scale, initial=0.0))
         if residual <= tol or len(history) >= max_iter:
             break
-    status = Status.SOLVED if residual <= tol else Status.MAX_ITER
-    if status is Status.MAX_ITER:
-        advice = (
-            f"Raise max_iter ({max_iter}), tol or the rows of the preconditioner (solver=PCG(...)"
-        )
-        if len(history) < max_iter:
-            advice = "Rounding leaves no more digits: raise tol (solver=PCG(...)"
-        warnings.warn(
-            f"Conjugate gradients stopped after {len(history)} iterations at a relative residual "
-            f"of {residual:.1e} where tol={tol:.1e} is needed. {advice} of lssvm.solvers), lower "
-            "C, or use solver='cholesky'.",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
+    advice = f"Raise max_iter ({max_iter}), tol or the rows of the preconditioner"
+    if len(history) < max_iter:
+        advice = "Rounding leaves no more digits: raise tol"
+    advice += " (solver=PCG(...) of lssvm.solvers), lower C, or use solver='cholesky'."
+    how = f"Conjugate gradients stopped after {len(history)} iterations"
+    status = warn_unsolved(how, residual, tol, advice)
     coef = space.lift(X)
     intercept = centre - xp.sum(mean * coef, axis=0)
     return PCGSolution(coef, intercept, status, residual, len(history), history)
@@ -287,7 +273,7 @@ def _descend(
     """Run the recurrences from zero for the right-hand sides R (m, k); return the solutions."""
     xp, k = system.xp, R.shape[1]
     active, relative = np.arange(k), np.zeros(k)
-    found: dict[int, Array] = {}
+    solved: dict[int, Array] = {}
     x, r, P, before = xp.zeros_like(R), R, None, None
     began = len(history)
     while True:
@@ -299,31 +285,27 @@ def _descend(
                 on_iteration(len(history), history[-1])
         left = relative[active] > tol
         if not left.all():
-            found.update({int(active[i]): x[:, int(i)] for i in np.flatnonzero(~left)})
+            solved.update({int(active[i]): x[:, int(i)] for i in np.flatnonzero(~left)})
             stay, active = np.flatnonzero(left), active[left]
             if not active.size:
                 break
             x, r, z, P, before = (system.take(A, stay) for A in (x, r, z, P, before))
         if len(history) >= max_iter:
-            found.update({int(j): x[:, i] for i, j in enumerate(active)})
+            solved.update({int(j): x[:, i] for i, j in enumerate(active)})
             break
         rho = system.dots(r, z)[None, :]
         P = z if P is None else z + P * (rho / before)
         HP = system.product(P, active)
         curvature = system.dots(P, HP)[None, :]
-        _require_positive(to_numpy(curvature))
+        if not np.all(to_numpy(curvature) > 0):
+            raise NotPositiveDefiniteError(
+                f"A direction p with p^T H p = {np.min(to_numpy(curvature)):.1e} was met: the "
+                "kernel or the targets are not finite. Scale the features (StandardScaler), or "
+                "lower C, degree or gamma."
+            )
         x, r, before = x + rho / curvature * P, r - rho / curvature * HP, rho
         history.append(np.inf)
-    return xp.stack([found[j] for j in range(k)], axis=1)
-
-
-def _require_positive(curvature: FloatArray) -> None:
-    if not np.all(curvature > 0):
-        raise NotPositiveDefiniteError(
-            f"A direction p with p^T H p = {np.min(curvature):.1e} was met: the kernel or the "
-            "targets are not finite. Scale the features (StandardScaler), or lower C, degree or "
-            "gamma."
-        )
+    return xp.stack([solved[j] for j in range(k)], axis=1)
 
 
 def preconditioner_rows(n: int, m: int, d: int, k: int = 1) -> int:

@@ -188,17 +188,13 @@ class KernelProducts:
         """The sums that do not depend on the coefficients: the first pass."""
         xp = self._xp
 
-        def work(part: Iterable[tuple[Array, Array, Array | None]]) -> list[Array]:
-            total: list[Array] = []
-            for K, Y, weight in part:
-                Y = Y - self._offset[None, :]
-                if weight is None:
-                    weight = xp.ones(Y.shape[0], **self._like)
-                S = weight if weight.ndim == 2 else weight[:, None]
-                SY, transposed = S * Y, xp.permute_dims(K, (1, 0))
-                found = [transposed @ SY, transposed @ S, xp.sum(SY, axis=0), xp.sum(S, axis=0)]
-                total = _add(total, found)
-            return total
+        def work(K: Array, Y: Array, weight: Array | None) -> list[Array]:
+            Y = Y - self._offset[None, :]
+            if weight is None:
+                weight = xp.ones(Y.shape[0], **self._like)
+            S = weight if weight.ndim == 2 else weight[:, None]
+            SY, transposed = S * Y, xp.permute_dims(K, (1, 0))
+            return [transposed @ SY, transposed @ S, xp.sum(SY, axis=0), xp.sum(S, axis=0)]
 
         cross, border, target, weight = self._pass(work)
         return Sums(cross, border, target, weight, self._offset)
@@ -207,38 +203,36 @@ class KernelProducts:
         """Return K^T S_j (K v_j + b_j) for the outputs ``columns`` (a,), V (m, a) and b (a,)."""
         xp = self._xp
 
-        def work(part: Iterable[tuple[Array, Array, Array | None]]) -> list[Array]:
-            total: list[Array] = []
-            for K, _, weight in part:
-                F = K @ V + b[None, :]
-                if weight is not None and weight.ndim == 2:
-                    F = F * xp.take(weight, xp.asarray(columns, device=device(weight)), axis=1)
-                elif weight is not None:
-                    F = F * weight[:, None]
-                total = _add(total, [xp.permute_dims(K, (1, 0)) @ F])
-            return total
+        def work(K: Array, Y: Array, weight: Array | None) -> list[Array]:
+            F = K @ V + b[None, :]
+            if weight is not None and weight.ndim == 2:
+                F = F * xp.take(weight, xp.asarray(columns, device=device(weight)), axis=1)
+            elif weight is not None:
+                F = F * weight[:, None]
+            return [xp.permute_dims(K, (1, 0)) @ F]
 
         return self._pass(work)[0]
 
-    def _pass(self, work: Callable[[Any], list[Array]]) -> list[Array]:
+    def _pass(self, work: Callable[[Array, Array, Array | None], list[Array]]) -> list[Array]:
         """Apply ``work`` to the blocks of every part of the rows and add up what it returns."""
         kept, complete = self._kept, self._complete
 
-        def use(item: Any) -> tuple[list[Array], list[Any]]:
-            if complete:
-                return work(item), []
-            if kept is None:
-                return work(self._blocks(item)), []
-            blocks = list(self._blocks(item))
-            return work(blocks), blocks
+        def use(item: Any) -> tuple[list[Array], Any]:
+            blocks = item if complete else self._blocks(item)
+            if kept is not None:
+                blocks = list(blocks)
+            return _sum(work(*block) for block in blocks), blocks
 
         items: Iterable[Any] = kept if complete and kept is not None else self._rows()
         done = run_stream(use, items, self._threads) if self._numpy else map(use, items)
-        total: list[Array] = []
-        for found, blocks in done:
-            total = _add(total, found)
-            if kept is not None and not complete:
-                kept.append(blocks)
+
+        def sums() -> Iterator[list[Array]]:
+            for total, blocks in done:
+                if kept is not None and not complete:
+                    kept.append(blocks)
+                yield total
+
+        total = _sum(sums())
         self._complete = kept is not None
         return total
 
@@ -263,5 +257,8 @@ class KernelProducts:
         return self._local.room[:n]
 
 
-def _add(total: list[Array], found: list[Array]) -> list[Array]:
-    return [a + b for a, b in zip(total, found, strict=True)] if total else found
+def _sum(lists: Iterable[list[Array]]) -> list[Array]:
+    total: list[Array] = []
+    for arrays in lists:
+        total = [a + b for a, b in zip(total, arrays, strict=True)] if total else arrays
+    return total

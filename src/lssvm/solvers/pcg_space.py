@@ -310,14 +310,14 @@ class ArraySpace:
     def precondition(self, R: Array, columns: IntArray) -> Array:
         """Solve with the preconditioners of the outputs ``columns`` (k,), for R (m, k)."""
         xp = self._xp
-        found: dict[int, Array] = {}
+        solved: dict[int, Array] = {}
         for own, L in self._groups:
             at = np.flatnonzero(np.isin(columns, own))
             if len(at):
-                part = xp.take(R, xp.asarray(at, device=device(R)), axis=1)
-                part = L.solve(L.solve(part), transposed=True)
-                found.update({int(j): part[:, i] for i, j in enumerate(at)})
-        return xp.stack([found[j] for j in range(len(columns))], axis=1)
+                some = xp.take(R, xp.asarray(at, device=device(R)), axis=1)
+                some = L.solve(L.solve(some), transposed=True)
+                solved.update({int(j): some[:, i] for i, j in enumerate(at)})
+        return xp.stack([solved[j] for j in range(len(columns))], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -337,11 +337,9 @@ class _Triangle:
         xp = self.xp
         A = self.L if self.inverse is None else self.inverse
         A = xp.permute_dims(A, (1, 0)) if transposed else A
-        return (
-            A @ B
-            if self.inverse is not None
-            else xp.linalg.solve_triangular(A, B, upper=transposed)
-        )
+        if self.inverse is not None:
+            return A @ B
+        return xp.linalg.solve_triangular(A, B, upper=transposed)
 
 
 def _kernel_trace(kernel: Kernel, Z: Array) -> float:

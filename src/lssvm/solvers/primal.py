@@ -12,12 +12,12 @@ from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.linalg.lapack import dptsv
 
 from lssvm._core.arrays import FloatArray
-from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError, NumericalWarning
+from lssvm._core.errors import NotPositiveDefiniteError, NumericalWarning
 from lssvm._core.lapack import reflect, tridiagonalise
 from lssvm._core.namespace import is_numpy
 from lssvm._core.threads import small_problem
 from lssvm.moments import Moments, NystromMap
-from lssvm.solvers.primal_batch import solve_on_device
+from lssvm.solvers.primal_batch import centred, solve_on_device
 
 METHODS = ("auto", "cholesky", "eigen", "tridiagonal")
 """How a path of C is solved."""
@@ -91,20 +91,15 @@ class PrimalSystem:
         coefficients are NaN.
         """
         C = np.asarray(C, dtype=np.float64)
-        r, k = self.B.shape
+        (r, k), few = self.B.shape, len(C) <= _FEW
         if r == 0:
             W = np.zeros((0, len(C), k))
-        elif (
-            method == "cholesky"
-            or r == 1
-            or (method == "auto" and len(C) <= _FEW and self._reduced is None)
-        ):
+        elif method == "cholesky" or r == 1 or (method == "auto" and few and not self._reduced):
             W = np.stack([self._cholesky(value) for value in C], axis=1)
         elif method == "eigen":
             lam, QB, Q = self.spectrum()
-            W = (Q @ (self._inverse(lam, C)[:, :, None] * QB[:, None]).reshape(r, -1)).reshape(
-                r, len(C), k
-            )
+            shrunk = 1.0 / (lam[:, None] + 1.0 / C)  # (r, c)
+            W = (Q @ (shrunk[:, :, None] * QB[:, None]).reshape(r, -1)).reshape(r, len(C), k)
         else:
             W = self._tridiagonal(C)
         coef = W
@@ -119,10 +114,6 @@ class PrimalSystem:
             lam, Q = eigh(self.A, lower=True, driver="evd", check_finite=False, overwrite_a=True)
             self._reduced = (np.maximum(lam, 0.0), Q.T @ self.B, Q)
         return self._reduced  # type: ignore[no-any-return]
-
-    @staticmethod
-    def _inverse(lam: FloatArray, C: FloatArray) -> FloatArray:
-        return np.asarray(1.0 / (lam[:, None] + 1.0 / C[None, :]))
 
     def _cholesky(self, C: float) -> FloatArray:
         H = self.A.copy(order="F")
@@ -190,18 +181,7 @@ def primal_system(moments: Moments, map: NystromMap | None) -> PrimalSystem:
     >>> type(primal_system(moments, None)).__name__
     'PrimalSystem'
     """
-    if not moments.weight > 0:
-        raise InvalidInputError("A training set is empty: use fewer folds or more rows.")
-    mean = moments.border / moments.weight
-    if moments.shift is not None:
-        mean = mean + moments.shift
-    if map is None:
-        A, p, cross = np.array(moments.gram, order="F"), moments.border, moments.cross
-    else:
-        A, p, cross = map.whiten(moments.gram), map.T.T @ moments.border, map.T.T @ moments.cross
-    A -= np.outer(p, p / moments.weight)
-    B = cross - np.outer(p, moments.target / moments.weight)
-    return PrimalSystem(map, A, B, mean, moments.target / moments.weight)
+    return PrimalSystem(map, *centred(moments, map))
 
 
 def solve_primal(moments: Moments, map: NystromMap, C: float) -> tuple[FloatArray, FloatArray]:

@@ -11,7 +11,7 @@ import numpy as np
 from lssvm._core.arrays import FloatArray
 from lssvm._core.device import Device
 from lssvm._core.errors import InvalidInputError
-from lssvm._core.namespace import Array, device, get_namespace, to_numpy
+from lssvm._core.namespace import Array, device, get_namespace, is_numpy, to_numpy
 from lssvm.moments import Moments, NystromMap
 
 METHODS = ("auto", "cholesky", "eigen")
@@ -101,11 +101,8 @@ class PrimalBatch:
         if self._spectrum is None:
             lam, Q = xp.linalg.eigh(self.A)
             zero = xp.zeros((), dtype=lam.dtype, device=device(lam))
-            self._spectrum = (
-                xp.maximum(lam, zero),
-                Q,
-                xp.matmul(xp.linalg.matrix_transpose(Q), self.B),
-            )
+            rotated = xp.matmul(xp.linalg.matrix_transpose(Q), self.B)
+            self._spectrum = xp.maximum(lam, zero), Q, rotated
         lam, Q, rotated = self._spectrum
         scaled = rotated[:, None, :, :] / (lam[:, None, :] + inverse_C[None, :, None])[..., None]
         return xp.matmul(Q[:, None, :, :], scaled)
@@ -113,12 +110,10 @@ class PrimalBatch:
     def _by_factors(self, engine: Device, inverse_C: Array) -> Array:
         """Factorise as many systems at a time as fit."""
         torch = engine.xp
-        v, r, _ = self.B.shape
+        v, r, k = self.B.shape
         room = int(_SHARE * engine.free_bytes() // (3 * 8 * r * r))
         folds, step = max(1, min(v, room)), max(1, room // v)
-        found = torch.empty(
-            (v, len(inverse_C), r, self.B.shape[2]), dtype=self.B.dtype, device=engine.device
-        )
+        solved = torch.empty((v, len(inverse_C), r, k), dtype=self.B.dtype, device=engine.device)
         for f in range(0, v, folds):
             for i in range(0, len(inverse_C), step):
                 span = slice(i, i + step)
@@ -129,8 +124,8 @@ class PrimalBatch:
                 B = self.B[f : f + folds, None].expand(*factor.shape[:2], -1, -1)
                 W = torch.linalg.solve_triangular(factor, B, upper=False)
                 W = torch.linalg.solve_triangular(factor.mT, W, upper=True)
-                found[f : f + folds, span] = W.masked_fill_((info != 0)[..., None, None], np.nan)
-        return found
+                solved[f : f + folds, span] = W.masked_fill_((info != 0)[..., None, None], np.nan)
+        return solved
 
 
 def primal_batch(training: Sequence[Moments], map: NystromMap | None) -> PrimalBatch:
@@ -155,14 +150,14 @@ def primal_batch(training: Sequence[Moments], map: NystromMap | None) -> PrimalB
     >>> primal_batch([Moments.of(np.eye(3), np.ones((3, 1)))] * 2, None).A.shape
     (2, 3, 3)
     """
-    parts = [_centred(moments, map) for moments in training]
+    parts = [centred(moments, map) for moments in training]
     if len(parts) == 1:  # no copy of what may be large
         return PrimalBatch(map, *(array[None, ...] for array in parts[0]))
     xp = get_namespace(parts[0][0])
     return PrimalBatch(map, *(xp.stack(list(column)) for column in zip(*parts, strict=True)))
 
 
-def _centred(moments: Moments, map: NystromMap | None) -> tuple[Array, Array, Array, Array]:
+def centred(moments: Moments, map: NystromMap | None) -> tuple[Array, Array, Array, Array]:
     """Return A, B, the mean of K(x, Z) and that of the targets."""
     if not moments.weight > 0:
         raise InvalidInputError("A training set is empty: use fewer folds or more rows.")
@@ -174,7 +169,10 @@ def _centred(moments: Moments, map: NystromMap | None) -> tuple[Array, Array, Ar
         T = get_namespace(map.T).permute_dims(map.T, (1, 0))
         A, p, cross = map.whiten(A), T @ p, T @ cross
     target_mean = moments.target / moments.weight
-    if map is not None and hasattr(A, "addr_"):  # torch, in place
+    if is_numpy(A):
+        A = A if map is not None else np.array(A, order="F")
+        A -= np.outer(p, p / moments.weight)
+    elif map is not None and hasattr(A, "addr_"):  # torch, in place
         A.addr_(p, p, alpha=-1.0 / moments.weight)
     else:
         A = A - p[:, None] * (p / moments.weight)[None, :]

@@ -151,13 +151,18 @@ def reweight(
         model, fitted, before, _ = _iterate(solve, y, start, "huber", weight, 1e-2, max_iter)
     model, fitted, steps, change = _iterate(solve, y, (model, fitted), loss, weight, tol, max_iter)
     if warn and change > tol:
-        warnings.warn(
-            f"loss={loss!r}: predictions still changed by {change:.2g} residual scales after "
-            f"{max_iter} reweightings; the model is usable. A smaller C converges faster.",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
+        warn_unsettled(loss, change, max_iter)
     return model, fitted, before + steps
+
+
+def warn_unsettled(loss: str, change: float, max_iter: int) -> None:
+    """Warn that predictions still changed, by so many residual scales, in the last step."""
+    warnings.warn(
+        f"loss={loss!r}: predictions still changed by {change:.2g} residual scales after "
+        f"{max_iter} reweightings; the model is usable. A smaller C converges faster.",
+        ConvergenceWarning,
+        stacklevel=3,
+    )
 
 
 def _iterate(
@@ -262,10 +267,10 @@ def solve_reweighted(
 
     def solve(rows: FloatArray) -> tuple[tuple[FloatArray, FloatArray], FloatArray]:
         moments = accumulate(kernel, ArraySource(X, y, rows), Z, budget=budget, threads=threads)[0]
-        with warnings.catch_warnings(record=True) as found:  # of these systems, the last tells
+        with warnings.catch_warnings(record=True) as caught:  # of these systems, the last tells
             warnings.simplefilter("always", NumericalWarning)
             coef, intercept = solve_primal(moments, map, C)
-        repaired[:] = found
+        repaired[:] = caught
         return (coef, intercept), predict(coef, intercept)
 
     more: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "warn": warn}

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -13,29 +12,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lssvm._core.arrays import FloatArray
-from lssvm._core.errors import ConvergenceWarning
 from lssvm.data import Block
 from lssvm.kernels import Kernel
 from lssvm.kernels.base import Evaluate
 from lssvm.moments import Moments, NystromMap, Piece, accumulate_stream
 from lssvm.solvers.primal import solve_primal
-from lssvm.solvers.reweighting import MAX_ITER, TOLERANCE, robust_weights
+from lssvm.solvers.reweighting import MAX_ITER, TOLERANCE, robust_weights, warn_unsettled
 
 
 @dataclass(frozen=True, eq=False)
-class _Pass:
-    """Weights that follow from the residuals of a model, and how far it is from the last one."""
+class _Sweep:
+    """One pass: weights that follow from the residuals of a model, and how far it has moved."""
 
-    values: Evaluate
+    kernel: Kernel
+    Z: FloatArray
     models: FloatArray  # (m, 2): the model and the one before it
     intercepts: FloatArray  # (2,)
     loss: str
     scale: float
-    changes: list[float] = field(default_factory=list)
-    counts: list[int] = field(default_factory=list)
+    limits: dict[str, int]
 
-    def source(self, rows: Piece) -> _Reweighted:
-        return _Reweighted(rows, self)
+    def __call__(self, pieces: Iterable[Piece]) -> tuple[Moments, float, int]:
+        """Return reweighted moments, the squared change of the predictions, and the rows."""
+        source = partial(_Reweighted, sweep=self, values=self.kernel.against(self.Z), moved=[])
+        (moments,) = accumulate_stream(
+            self.kernel, pieces, self.Z, 1, 1, source=source, **self.limits
+        )
+        moved: list[tuple[float, int]] = source.keywords["moved"]
+        return moments, math.fsum(change for change, _ in moved), sum(n for _, n in moved)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +47,9 @@ class _Reweighted:
     """Rows of a stream as a `RowSource` whose weights are robust ones."""
 
     rows: Piece
-    run: _Pass
+    sweep: _Sweep
+    values: Evaluate
+    moved: list[tuple[float, int]]
     n_targets: int = 1
 
     @property
@@ -52,30 +58,10 @@ class _Reweighted:
 
     def read(self, part: slice) -> Block:
         X, Y, weight = self.rows.X[part], self.rows.Y[part], self.rows.weight
-        fitted = np.asarray(self.run.values(X)) @ self.run.models + self.run.intercepts
-        self.run.changes.append(float(np.sum((fitted[:, 0] - fitted[:, 1]) ** 2)))
-        self.run.counts.append(len(X))
-        factors = robust_weights(Y[:, 0] - fitted[:, 0], self.run.loss, self.run.scale)
+        fitted = np.asarray(self.values(X)) @ self.sweep.models + self.sweep.intercepts
+        self.moved.append((float(np.sum((fitted[:, 0] - fitted[:, 1]) ** 2)), len(X)))
+        factors = robust_weights(Y[:, 0] - fitted[:, 0], self.sweep.loss, self.sweep.scale)
         return Block(X, Y, factors if weight is None else factors * weight[part], part.start)
-
-
-def _sweep(
-    pieces: Iterable[Piece],
-    kernel: Kernel,
-    Z: FloatArray,
-    models: FloatArray,
-    intercepts: FloatArray,
-    loss: str,
-    scale: float,
-    budget: int,
-    threads: int,
-) -> tuple[Moments, float, int]:
-    """Return reweighted moments, the squared change of the predictions, and the rows."""
-    run = _Pass(kernel.against(Z), models, intercepts, loss, scale)
-    (moments,) = accumulate_stream(
-        kernel, pieces, Z, 1, 1, budget=budget, threads=threads, source=run.source
-    )
-    return moments, math.fsum(run.changes), sum(run.counts)
 
 
 def _added(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -151,29 +137,16 @@ def solve_reweighted_stream(
     model = before = start
     if scale == 0.0:
         return *start, 0
-    change = np.inf
+    change, limits = np.inf, {"budget": budget, "threads": threads}
     for iteration in range(max_iter + 1):
-        work = partial(
-            _sweep,
-            kernel=kernel,
-            Z=Z,
-            models=np.column_stack([model[0], before[0]]),
-            intercepts=np.concatenate([model[1], before[1]]),
-            loss=loss,
-            scale=scale,
-            budget=budget,
-            threads=threads,
-        )
-        moments, changes, count = reduce(work, _added)
+        models = np.column_stack([model[0], before[0]])
+        intercepts = np.concatenate([model[1], before[1]])
+        sweep = _Sweep(kernel, Z, models, intercepts, loss, scale, limits)
+        moments, changes, count = reduce(sweep, _added)
         change = math.sqrt(changes / max(count, 1))
         if iteration > 0 and change <= tol * scale:
             return *model, iteration
         if iteration < max_iter:
             before, model = model, solve_primal(moments, map, C)
-    warnings.warn(
-        f"loss={loss!r}: predictions still changed by {change / scale:.2g} residual scales after "
-        f"{max_iter} reweightings; the model is usable. A smaller C converges faster.",
-        ConvergenceWarning,
-        stacklevel=2,
-    )
+    warn_unsettled(loss, change / scale, max_iter)
     return *model, max_iter

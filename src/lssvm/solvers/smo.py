@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -12,10 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lssvm._core.arrays import FloatArray
-from lssvm._core.errors import ConvergenceWarning, InvalidInputError, NotPositiveDefiniteError
-from lssvm.solvers.base import DualSystem, Solution, Status, relative_residual
-
-OnIteration = Callable[[int, float], None]
+from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError
+from lssvm.solvers.base import (
+    DualSystem,
+    OnIteration,
+    Solution,
+    check_limits,
+    relative_residual,
+    warn_unsolved,
+)
 
 _RESTARTS = 5
 
@@ -54,18 +58,14 @@ class ColumnCache:
 
     def column(self, i: int) -> FloatArray:
         """Return column ``i``, shape (n,); valid until `capacity` other columns were asked for."""
-        slot = self._slots.get(i)
-        if slot is None:
-            if len(self._slots) < self.capacity:
-                slot = len(self._slots)
-            else:
-                slot = self._slots.popitem(last=False)[1]
+        if i in self._slots:
+            self._slots.move_to_end(i)
+        else:
+            full = len(self._slots) == self.capacity
+            slot = self._slots.popitem(last=False)[1] if full else len(self._slots)
             self._stored[slot] = self._system.columns(np.array([i]))[:, 0]
             self._slots[i] = slot
-        else:
-            self._slots.move_to_end(i)
-        stored: FloatArray = self._stored[slot]
-        return stored
+        return np.asarray(self._stored[self._slots[i]])
 
 
 @dataclass(frozen=True)
@@ -155,11 +155,7 @@ class SMO:
         -------
         SMOState
         """
-        if not self.tol > 0 or self.max_iter < 1:
-            raise InvalidInputError(
-                f"tol={self.tol!r} and max_iter={self.max_iter!r} are not usable: tol must be "
-                "positive and max_iter at least 1."
-            )
+        check_limits(self.tol, self.max_iter)
         if not system.bias:
             raise InvalidInputError(
                 "SMO moves pairs along the constraint that belongs to the bias, but this system "
@@ -222,16 +218,10 @@ class SMO:
             if residual <= self.tol or np.any(updates >= self.max_iter):
                 break
             gradient = (H_beta - RY)[kept] / u[kept, None]
-        status = Status.SOLVED if residual <= self.tol else Status.MAX_ITER
         total = int(updates.sum())
-        if status is Status.MAX_ITER:
-            warnings.warn(
-                f"SMO stopped after {total} pair updates at a relative residual of {residual:.1e} "
-                f"where tol={self.tol:.1e} is needed. Raise max_iter ({self.max_iter}) or tol, "
-                "lower C, or use solver='cg' or solver='cholesky'.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+        advice = f"Raise max_iter ({self.max_iter}) or tol, lower C, or use solver='cg' or "
+        how = f"SMO stopped after {total} pair updates"
+        status = warn_unsolved(how, residual, self.tol, f"{advice}solver='cholesky'.")
         alpha, b = alpha.astype(system.dtype, copy=False), b.astype(system.dtype, copy=False)
         return Solution(alpha, b, status, residual, total, history)
 
