@@ -153,12 +153,7 @@ class Relevance:
 
 
 def find_relevance(
-    evidence: RelevanceEvidence,
-    gamma: float,
-    C: float,
-    *,
-    tune_C: bool = True,
-    max_iter: int = 60,
+    evidence: RelevanceEvidence, gamma: float, C: float, *, tune_C: bool = True, max_iter: int = 60
 ) -> Relevance:
     r"""Find one gamma per feature, and C, that make the data most likely.
 

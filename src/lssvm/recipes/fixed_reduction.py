@@ -266,9 +266,7 @@ def worth_keeping(basis: PrototypeBasis, budget: int) -> PrototypeBasis | None:
 
 
 def reduce_model(
-    basis: PrototypeBasis,
-    reduction: FixedSizeL0,
-    C_grid: FloatArray | None,
+    basis: PrototypeBasis, reduction: FixedSizeL0, C_grid: FloatArray | None
 ) -> Reduced:
     """Drop prototypes [Mall2014, algorithms 3 and 4]."""
     m, k = len(basis.Z), len(basis.C)

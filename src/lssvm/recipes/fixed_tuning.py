@@ -20,12 +20,7 @@ from lssvm.engines.base import AnyFolds, Rows
 from lssvm.engines.host import HostRows
 from lssvm.folds.content import Folds, content_folds, hash_rows
 from lssvm.folds.positions import PositionFolds, PositionHoldout
-from lssvm.recipes.ard import (
-    FIXED_PROTOTYPES,
-    FIXED_ROWS,
-    relevance_sample,
-    spread_gamma,
-)
+from lssvm.recipes.ard import FIXED_PROTOTYPES, FIXED_ROWS, relevance_sample, spread_gamma
 from lssvm.recipes.fixed_settings import N_C, FixedSettings
 from lssvm.recipes.fixed_solution import solve_moments
 from lssvm.recipes.record import Tuning
@@ -216,12 +211,7 @@ class _Tuner:
         return FixedCriterionObjective(ask.criterion, objective)
 
     def _from_sample(
-        self,
-        sample: HostRows,
-        Z: FloatArray,
-        choice: KernelChoice,
-        space: Space,
-        separate: bool,
+        self, sample: HostRows, Z: FloatArray, choice: KernelChoice, space: Space, separate: bool
     ) -> tuple[Search, dict[str, Any]]:
         """Search on the sample; all rows then choose among its best kernel parameters."""
         counted = None if space.counted_rows is None else sample.n_rows

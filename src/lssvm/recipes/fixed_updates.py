@@ -10,13 +10,7 @@ from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError
 from lssvm.engines.base import Rows
 from lssvm.moments import Moments
-from lssvm.recipes.fixed_memory import (
-    SAMPLE,
-    SCORES,
-    CalibrationSample,
-    FixedMemory,
-    draw_sample,
-)
+from lssvm.recipes.fixed_memory import SAMPLE, SCORES, CalibrationSample, FixedMemory, draw_sample
 from lssvm.recipes.fixed_record import FixedDetails
 from lssvm.recipes.fixed_reduction import solve_used
 from lssvm.recipes.fixed_solution import class_counts, solve_moments

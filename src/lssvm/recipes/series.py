@@ -18,14 +18,7 @@ from lssvm.criteria.dual import C_range
 from lssvm.criteria.free_running import FittedRegressors, Models, Predicts
 from lssvm.kernels import Kernel, resolve_gamma
 from lssvm.recipes.record import Fit, Tuning, check_form
-from lssvm.recipes.series_data import (
-    Layout,
-    Plan,
-    Series,
-    check_inputs,
-    check_lengths,
-    open_series,
-)
+from lssvm.recipes.series_data import Layout, Plan, Series, check_inputs, check_lengths, open_series
 from lssvm.recipes.series_intervals import Calibration, FreeRun, calibrate
 from lssvm.recipes.settings import (
     KernelChoice,

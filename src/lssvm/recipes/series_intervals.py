@@ -22,14 +22,7 @@ import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.threads import slices
-from lssvm.criteria.free_running import (
-    RUNAWAY,
-    Models,
-    Noise,
-    free_run,
-    level_errors,
-    stack_exog,
-)
+from lssvm.criteria.free_running import RUNAWAY, Models, Noise, free_run, level_errors, stack_exog
 from lssvm.recipes.series_data import Plan
 
 NEIGHBOURS = 5

@@ -205,14 +205,7 @@ def _exact(value: Any) -> Any:
 
 
 def make_folds(
-    cv: Any,
-    X: Any,
-    y: Any,
-    rows: Any,
-    *,
-    labels: Any,
-    seed: int,
-    positions: bool = False,
+    cv: Any, X: Any, y: Any, rows: Any, *, labels: Any, seed: int, positions: bool = False
 ) -> Folds:
     """Turn ``cv`` into folds of some rows of the caller's data.
 

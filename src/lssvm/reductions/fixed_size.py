@@ -266,12 +266,7 @@ class PrototypeBasis:
         return out
 
     def _device_errors(
-        self,
-        training: Moments,
-        test: Moments,
-        support: IntArray,
-        map: NystromMap,
-        grid: FloatArray,
+        self, training: Moments, test: Moments, support: IntArray, map: NystromMap, grid: FloatArray
     ) -> FloatArray:
         """Return the squared errors (c, q) on a fold whose moments are on a device."""
         if len(support) < len(self.Z):

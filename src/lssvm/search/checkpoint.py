@@ -176,8 +176,5 @@ class Checkpoint:
 
     def _write(self) -> None:
         text = "\n".join([json.dumps(self.settings), *self._lines]) + "\n"
-        with (
-            replacing(self.path, private=True) as name,
-            open(name, "w", encoding="utf-8") as file,
-        ):
+        with replacing(self.path, private=True) as name, open(name, "w", encoding="utf-8") as file:
             file.write(text)

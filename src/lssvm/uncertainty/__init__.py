@@ -1,12 +1,6 @@
 """Error bars, intervals and probabilities from what a fit already has."""
 
-from lssvm.uncertainty.calibration import (
-    Calibrator,
-    Isotonic,
-    Sigmoid,
-    fit_calibrator,
-    fit_sigmoid,
-)
+from lssvm.uncertainty.calibration import Calibrator, Isotonic, Sigmoid, fit_calibrator, fit_sigmoid
 from lssvm.uncertainty.coupling import agree_with, couple_pairs
 from lssvm.uncertainty.evidence import Evidence, evidence_path, log_evidence, log_gamma_slope
 from lssvm.uncertainty.intervals import (
