@@ -11,11 +11,9 @@ from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.criteria.closed_form import is_criterion
 from lssvm.recipes.robust import check_loss
-from lssvm.recipes.settings import KernelChoice, check_C, check_option, is_int, seed_of
+from lssvm.recipes.settings import TunedParameters, TunedSettings, check_option, is_int
 from lssvm.reductions.fixed_size import METHODS as REDUCTIONS
 from lssvm.reductions.fixed_size import FixedSizeL0
-from lssvm.search.base import Search
-from lssvm.search.choice import make_search
 from lssvm.search.space import Space
 from lssvm.solvers import PCG
 from lssvm.solvers.primal import METHODS as PATH_METHODS
@@ -26,36 +24,22 @@ N_REDUCED_C = 20
 """Values of C that a reduced model is tuned over."""
 
 
-class FixedParameters(Protocol):
+class FixedParameters(TunedParameters, Protocol):
     """The parameters of a fixed-size estimator that settings are read from."""
 
     n_prototypes: Any
-    C: Any
-    kernel: Any
-    gamma: Any
-    degree: int
-    coef0: float
     selection: Any
-    reduction: Any
-    cv: Any
-    search: Any
-    scoring: Any
-    solver: Any
-    random_state: Any
-    verbose: int
 
 
-@dataclass(frozen=True, eq=False)
-class FixedSettings:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FixedSettings(TunedSettings):
     """The settings of a fixed-size model, checked.
 
     Attributes
     ----------
-    C : float or None
-        None: to be chosen.
-    choice : KernelChoice
-    loss : str
-        What the coefficients minimise.
+    n_prototypes : int or str
+    selection : str, array or selection object
+    reduction : FixedSizeL0 or None
     threshold : str
         "zero", or "cv" to move the thresholds of a classifier.
     calibrates : bool
@@ -63,47 +47,22 @@ class FixedSettings:
     """
 
     n_prototypes: Any
-    C: float | None
-    choice: KernelChoice
     selection: Any
     reduction: FixedSizeL0 | None
-    cv: Any
-    search: Search
-    scoring: Any
-    solver: Any
-    seed: int
-    verbose: int
-    loss: str = "squared"
     threshold: str = "zero"
     calibrates: bool = True
 
     @classmethod
     def of(cls, estimator: FixedParameters) -> FixedSettings:
         """Read and check the parameters of an estimator."""
-        loss = getattr(estimator, "loss", "squared")
-        check_loss(loss, estimator.reduction)
-        choice = KernelChoice(estimator.kernel, estimator.gamma, estimator.degree, estimator.coef0)
-        if choice.precomputed:
-            raise InvalidInputError(
-                "kernel='precomputed' cannot be used with prototypes, which are rows of features: "
-                "use LSSVC or LSSVR, or pass the kernel as a function."
-            )
-        choice.check_ard()
+        check_loss(getattr(estimator, "loss", "squared"), estimator.reduction)
         ask = cls(
-            estimator.n_prototypes,
-            check_C(estimator.C),
-            choice,
-            estimator.selection,
-            _reduction(estimator.reduction),
-            estimator.cv,
-            make_search(estimator.search),
-            estimator.scoring,
-            estimator.solver,
-            seed_of(estimator.random_state),
-            int(estimator.verbose),
-            loss,
-            getattr(estimator, "threshold", "zero"),
-            getattr(estimator, "calibration", "auto") is not None,
+            **cls.read(estimator),
+            n_prototypes=estimator.n_prototypes,
+            selection=estimator.selection,
+            reduction=_reduction(estimator.reduction),
+            threshold=getattr(estimator, "threshold", "zero"),
+            calibrates=getattr(estimator, "calibration", "auto") is not None,
         )
         ask._check()
         return ask
@@ -152,6 +111,12 @@ class FixedSettings:
         return Space().C_grid(N_REDUCED_C) if self.C is None else None
 
     def _check(self) -> None:
+        if self.choice.precomputed:
+            raise InvalidInputError(
+                "kernel='precomputed' cannot be used with prototypes, which are rows of features: "
+                "use LSSVC or LSSVR, or pass the kernel as a function."
+            )
+        self.choice.check_ard()
         check_option("threshold", self.threshold, ("zero", "cv"))
         if self.threshold == "cv" and not (
             self.tunes and self.reduction is None and self.calibrates and self.criterion is None

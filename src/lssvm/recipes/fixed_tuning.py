@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from lssvm._core.arrays import FloatArray
-from lssvm._core.errors import ConvergenceWarning, InvalidInputError
+from lssvm._core.errors import InvalidInputError
 from lssvm._core.progress import Listener
 from lssvm.criteria.ard_evidence import FixedRelevance
 from lssvm.criteria.closed_form import check_criterion
@@ -25,7 +24,7 @@ from lssvm.recipes.fixed_settings import N_C, FixedSettings
 from lssvm.recipes.fixed_solution import solve_moments
 from lssvm.recipes.record import Tuning
 from lssvm.recipes.robust import ROUGH, lower_weights, rounds
-from lssvm.recipes.settings import KernelChoice, fingerprint, is_int, make_folds
+from lssvm.recipes.settings import KernelChoice, is_int, make_folds
 from lssvm.search.base import Search
 from lssvm.search.kept_points import KeptPoints
 from lssvm.search.listed import ListedPathSearch, best_gammas
@@ -93,8 +92,8 @@ def folds_of(rows: Rows, ask: FixedSettings) -> AnyFolds:
         cv = min(int(cv), distinct) if cv >= 2 else cv
     if is_int(cv) and cv >= 2:
         return content_folds(content, int(cv), labels=sample.labels, seed=ask.seed)
-    X, y = (sample.X, None) if sample.given is None else sample.given
-    return make_folds(cv, X, y, sample.row_numbers, labels=sample.labels, seed=ask.seed)
+    given: tuple[Any, Any] = (sample.X, None) if sample.given is None else sample.given
+    return make_folds(replace(ask, cv=cv), *given, sample.row_numbers, sample.labels)
 
 
 def position_folds(cv: Any, seed: int) -> PositionFolds | PositionHoldout:
@@ -160,20 +159,11 @@ class _Tuner:
         if rows is not rows.sample and not rows.rereads and tunes_gamma:
             search, sample_results = self._from_sample(rows.sample, Z, choice, space, separate)
         memory = KeptPoints(self._objective(rows, Z, choice, separate), rows.budget // 4)
-        result = search.run(
-            memory,
-            space,
-            random_state=ask.seed,
-            on_event=self.tell.on_event,
-            fingerprint=_fingerprint(rows, Z, self.task, ask) if search.checkpoint else "",
-            resume=not again,
-        )
-        if result.interrupted and not self.tell.stopped:
-            warnings.warn(
-                "Tuning was interrupted; the best parameters found so far are used.",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
+        more: dict[str, Any] = {"resume": not again}
+        if search.checkpoint is not None:
+            data = (rows.sample.X, np.asarray(rows.sample.Y), rows.sample.weight, Z)
+            more["fingerprint"] = ask.fingerprint(data, self.task, ask.n_prototypes, rows.n_rows)
+        result = replace(ask, search=search).run_search(memory, space, self.tell, **more)
         point = memory.point(result.gamma)
         if separate and point.C_of is None:
             point.losses(np.ones(1))
@@ -214,21 +204,16 @@ class _Tuner:
         self, sample: HostRows, Z: FloatArray, choice: KernelChoice, space: Space, separate: bool
     ) -> tuple[Search, dict[str, Any]]:
         """Search on the sample; all rows then choose among its best kernel parameters."""
-        counted = None if space.counted_rows is None else sample.n_rows
-        result = self.ask.search.run(
-            self._objective(sample, Z, choice, separate),
-            replace(space, counted_rows=counted),
-            random_state=self.ask.seed,
-            on_event=self.tell.on_event,
-            resume=False,
-        )
-        given = self.ask.search
-        n_C = given.n_C if isinstance(given, PathSearch) else N_C
+        search, on_event = self.ask.search, self.tell.on_event
+        objective = self._objective(sample, Z, choice, separate)
+        space = replace(space, counted_rows=space.counted_rows and sample.n_rows)
+        seed = self.ask.seed
+        result = search.run(objective, space, random_state=seed, on_event=on_event, resume=False)
         listed = ListedPathSearch(
-            n_C=n_C,
+            n_C=search.n_C if isinstance(search, PathSearch) else N_C,
             gammas=best_gammas(result, N_GAMMAS),
-            checkpoint=given.checkpoint,
-            on_interrupt=given.on_interrupt,
+            checkpoint=search.checkpoint,
+            on_interrupt=search.on_interrupt,
         )
         return listed, result.cv_results
 
@@ -241,18 +226,15 @@ def _snap(gamma: float | None) -> float:
 
 def _table(result: TuningResult, *, snapped: bool, separate: bool) -> dict[str, Any]:
     table = dict(result.cv_results)
+    table["params"] = [dict(params) for params in table["params"]]
     if snapped:
         table["param_gamma"] = np.array([_snap(g) for g in table["param_gamma"]])
-        table["params"] = [
-            params | {"gamma": float(value)}
-            for params, value in zip(table["params"], table["param_gamma"], strict=True)
-        ]
+        for params in table["params"]:
+            params["gamma"] = _snap(params["gamma"])
     if separate:  # each problem has its own C, see C_
         table["param_C"] = np.full(len(table["param_C"]), np.nan)
-        table["params"] = [
-            {key: value for key, value in params.items() if key != "C"}
-            for params in table["params"]
-        ]
+        for params in table["params"]:
+            del params["C"]
     return table
 
 
@@ -280,15 +262,6 @@ def _tune_size(
             score = -key[0]
     results = {"n_prototypes": sizes} | {name: np.array(v) for name, v in table.items()}
     return tuned, score, results
-
-
-def _fingerprint(rows: Rows, Z: FloatArray, task: Task, ask: FixedSettings) -> str:
-    sample, choice = rows.sample, ask.choice
-    settings = [ask.C, choice.gamma, choice.kernel, choice.degree, choice.coef0]
-    settings += [ask.cv, ask.scoring, ask.loss, ask.n_prototypes, rows.n_rows, ask.seed]
-    if isinstance(task, Classes):
-        settings += [task.code.name, task.decoding, task.targets, task.class_weight]
-    return fingerprint((sample.X, np.asarray(sample.Y), sample.weight, Z), settings)
 
 
 def _weigh_down(rows: Rows, tuned: Tuned, Z: FloatArray, *, first: bool) -> HostRows:
@@ -324,7 +297,7 @@ def _widths_of_features(
     sample: HostRows = tuned.rows.sample
     X, Y, weight = relevance_sample(sample, sample.truth.weight, FIXED_ROWS, ask.seed)
     evidence = FixedRelevance(ask.choice.at, X, Y, Z[:FIXED_PROTOTYPES], weight)
-    best, evaluations = spread_gamma(
+    return spread_gamma(
         evidence,
         tuned.gamma,
         float(np.exp(np.mean(np.log(tuned.C_of)))),
@@ -332,5 +305,3 @@ def _widths_of_features(
         lambda scales: tune(tuned.rows, Z, ask.choice.scaled(scales), again=True, sizes=False),
         tune_C=ask.C is None,
     )
-    assert best.tuning is not None
-    return replace(best, tuning=replace(best.tuning, n_evaluations=evaluations))
