@@ -62,6 +62,7 @@ class FixedDetails:
 
     def published(self, fit: Fit) -> dict[str, Any]:
         """Return attributes of the estimator."""
+        pcg, tuning = fit.solver == "pcg", fit.tuning
         published: dict[str, Any] = {
             "prototypes_": fit.basis,
             "n_prototypes_": self.n_prototypes,
@@ -69,19 +70,16 @@ class FixedDetails:
             "selection_": self.selection,
             "solver_": fit.solver,
         }
-        if fit.solver == "pcg":
-            published["residual_"] = fit.residual
-        if fit.solver == "pcg" or fit.task.classes is None:
-            published["n_iter_"] = fit.iterations
-        if self.paths:
-            published["sparsity_paths_"] = list(self.paths)
-        if self.peak_memory is not None:
-            published["peak_memory_"] = self.peak_memory
-        if fit.tuning is not None and fit.tuning.sizes is not None:
-            published["size_results_"] = fit.tuning.sizes
-        if fit.tuning is not None and fit.tuning.sample is not None:
-            published["sample_results_"] = fit.tuning.sample
-        return published
+        where_known = {
+            "residual_": fit.residual if pcg else None,
+            "n_iter_": fit.iterations if pcg or fit.task.classes is None else None,
+            "sparsity_paths_": list(self.paths) or None,
+            "peak_memory_": self.peak_memory,
+            "size_results_": None if tuning is None else tuning.sizes,
+            "sample_results_": None if tuning is None else tuning.sample,
+        }
+        known = {name: value for name, value in where_known.items() if value is not None}
+        return published | known
 
     def reduced(self, form: str, fit: Fit) -> FixedDetails:
         """Return what a file of this form keeps."""

@@ -73,6 +73,11 @@ class FixedSettings(TunedSettings):
         return isinstance(self.n_prototypes, str) and self.n_prototypes == "cv"
 
     @property
+    def method(self) -> str | None:
+        """How the model is reduced, if at all."""
+        return None if self.reduction is None else self.reduction.method
+
+    @property
     def tunes(self) -> bool:
         """Whether anything is tuned."""
         return self.C is None or self.choice.tunes_gamma or self.sizes_by_cv

@@ -32,6 +32,7 @@ from lssvm.recipes.fixed_reduction import (
 from lssvm.recipes.fixed_settings import NO_OUTPUTS, FixedSettings
 from lssvm.recipes.fixed_solution import (
     TUNED_PROTOTYPES,
+    Solution,
     choose_pcg,
     class_counts,
     solve_by_gradients,
@@ -42,6 +43,7 @@ from lssvm.recipes.prototypes import Prototypes, choose_prototypes
 from lssvm.recipes.record import Fit, Machine
 from lssvm.recipes.robust import absolute_C, reweights
 from lssvm.tasks import Classes, Task
+from lssvm.tasks.weights import times
 
 NO_MOMENTS = (
     "solver='pcg' keeps no moments, so rows cannot be added or removed: use solver='cholesky'"
@@ -80,44 +82,43 @@ def fit_fixed_size(rows: Rows, task: Task, ask: FixedSettings, tell: Listener) -
 
     start = fit_on_prototypes(rows, task, ask, chosen, gamma, tell)
     tuned = _tuned(rows, task, ask, basis, gamma, start, tell)
-    kernel = tuned.choice.at(tuned.gamma)
-    fit = _unfinished(task, ask, tuned, kernel)
+    kernel, by_class, moments = tuned.choice.at(tuned.gamma), fold_task(task), None
     if pcg is not None:
-        solved = solve_by_gradients(
-            pcg, rows, fold_task(task), kernel, chosen.Z, tuned.C_of, ask.seed, tell
+        solution = solve_by_gradients(
+            pcg, rows, by_class, kernel, chosen.Z, tuned.C_of, ask.seed, tell
         )
-        fit = replace(
-            fit,
-            basis=chosen.Z,
-            support=chosen.support,
-            coef=solved.coef,
-            intercept=solved.intercept,
-            solver="pcg",
-            residual=solved.residual,
-            iterations=solved.iterations,
-            details=FixedDetails(len(chosen.Z), [], no_update=NO_MOMENTS),
-        )
-        return _finished(fit, rows, ask, tuned, basis.Z, chosen)
-
-    chosen = chosen.first(tuned.size)
-    moments = _moments_of_folds(rows, task, ask, tuned, kernel, chosen.Z)
-    map = rows.map(kernel, chosen.Z)
-    if start is not None:
-        coef, intercept = start.coef, start.fit.intercept
+        details = FixedDetails(len(chosen.Z), [], no_update=NO_MOMENTS)
     else:
-        coef, intercept = solve_moments(moments.whole, map, fold_task(task), tuned.C_of)
-    coef, intercept, C_of, steps = _refined(ask, tuned, kernel, chosen.Z, map, coef, intercept)
-    fit = replace(
-        fit,
-        basis=chosen.Z,
-        support=chosen.support,
-        coef=coef,
-        intercept=intercept,
-        C=C_of,
-        iterations=steps,
+        chosen = chosen.first(tuned.size)
+        moments = _moments_of_folds(rows, task, ask, tuned, kernel, chosen.Z)
+        map = rows.map(kernel, chosen.Z)
+        if start is not None:
+            coef, intercept = start.coef, start.fit.intercept
+        else:
+            coef, intercept = solve_moments(moments.whole, map, by_class, tuned.C_of)
+        solution = _refined(ask, tuned, kernel, chosen.Z, map, coef, intercept)
+        details = FixedDetails(len(chosen.Z), moments.whole, map)
+    fit = Fit(
+        task,
+        (Machine(kernel, np.arange(task.n_outputs)),),
+        chosen.Z,
+        solution.coef,
+        solution.intercept,
+        solution.C,
+        tuned.choice.by_feature(tuned.gamma),
+        chosen.support,
+        ask.seed,
+        FixedMemory(),
+        ask.loss,
+        solution.solver,
+        solution.residual,
+        solution.iterations,
+        tuned.tuning,
+        details=details,
     )
-    details = FixedDetails(len(chosen.Z), moments.whole, map, used=None)
-    fit = _reduced(replace(fit, details=details), rows, task, ask, chosen, moments, start)
+    if moments is None:
+        return _finished(fit, rows, ask, tuned, basis.Z, chosen)
+    fit = _reduced(fit, rows, task, ask, chosen, moments, start)
     point = tuned if ask.reduction is None else replace(tuned, point=None)
     return _finished(fit, rows, ask, point, fit.basis, chosen)
 
@@ -142,42 +143,22 @@ def _tuned(
     return Tuned(np.full(k, ask.C), gamma, ask.choice, m, rows)
 
 
-def _unfinished(task: Task, ask: FixedSettings, tuned: Tuned, kernel: Kernel) -> Fit:
-    """Return a record without its solution."""
-    k = task.n_outputs
-    none = np.empty((0, k))
-    return Fit(
-        task,
-        (Machine(kernel, np.arange(k)),),
-        none,
-        none,
-        np.zeros(k),
-        tuned.C_of,
-        tuned.choice.by_feature(tuned.gamma),
-        np.empty(0, dtype=np.intp),
-        ask.seed,
-        FixedMemory(),
-        loss=ask.loss,
-        tuning=tuned.tuning,
-    )
-
-
 def _moments_of_folds(
     rows: Rows, task: Task, ask: FixedSettings, tuned: Tuned, kernel: Kernel, Z: FloatArray
 ) -> FoldMoments:
     """Return the moments of tuning's folds, or of one more pass over the rows."""
-    moments = tuned.point.moments if isinstance(tuned.point, FixedSizePoint) else None
-    whole = [] if tuned.point is None else tuned.point.whole
-    if moments is None:
+    point, by_class = tuned.point, fold_task(task)
+    if isinstance(point, FixedSizePoint):
+        moments: FoldMoments | None = point.moments
+    else:
         moments = moments_to_reduce(rows, task, ask, kernel, Z)
-        whole = whole if moments is None else moments.whole
-    if moments is not None and whole:
+    if moments is not None and moments.whole:
         return moments
-    alone = ask.reduction is not None and ask.reduction.method == "sd"
-    if not whole and not alone:  # not tuned, or on training sets that are not all but a fold
-        whole = tuned.rows.moments(kernel, Z, None, fold_task(task)).whole
+    whole = [] if point is None or moments is not None else point.whole
+    if not whole and ask.method != "sd":  # not tuned, or trained on less than all but a fold
+        whole = tuned.rows.moments(kernel, Z, None, by_class).whole
     if moments is None:
-        return FoldMoments.without_folds(whole, fold_task(task))
+        return FoldMoments.without_folds(whole, by_class)
     return moments.with_whole(whole)
 
 
@@ -189,23 +170,22 @@ def _refined(
     map: NystromMap,
     coef: FloatArray,
     intercept: FloatArray,
-) -> tuple[FloatArray, FloatArray, FloatArray, int]:
+) -> Solution:
     """Minimise another loss than the squares, output by output, from the least squares model."""
     lowered = tuned.point is not None and tuned.rows is tuned.rows.sample
     if not reweights(ask.loss, lowered):
-        return coef, intercept, tuned.C_of, 0
+        return Solution(coef, intercept, tuned.C_of)
     C_of, steps, sample = tuned.C_of.copy(), 0, tuned.rows.sample
     for j in range(len(C_of)):
         first = (coef[:, [j]], intercept[[j]])
         if ask.loss == "absolute" and ask.C is None:
-            fitted = sample.evaluate(kernel, sample.X, Z, *first)
-            residual = sample.Y[:, [j]] - fitted
+            residual = sample.Y[:, [j]] - sample.evaluate(kernel, sample.X, Z, *first)
             C_of[j] = absolute_C(float(C_of[j]), residual, sample.weight)
         coef[:, [j]], intercept[[j]], own = tuned.rows.reweighted(
             kernel, Z, map, float(C_of[j]), ask.loss, first, j
         )
         steps = max(steps, own)
-    return coef, intercept, C_of, steps
+    return Solution(coef, intercept, C_of, iterations=steps)
 
 
 def _reduced(
@@ -218,33 +198,15 @@ def _reduced(
     start: DualStart | None,
 ) -> Fit:
     """Drop prototypes, or keep what `sparsity_path` needs."""
-    details: FixedDetails = fit.details
-    if ask.reduction is not None and ask.reduction.method == "sd":
-        return replace(fit, details=replace(details, no_update=SD_KEEPS_NO_ROWS))
-    if ask.reduction is None and moments.n_folds < 2:
+    if ask.method == "sd":
+        return replace(fit, details=replace(fit.details, no_update=SD_KEEPS_NO_ROWS))
+    if ask.method is None and moments.n_folds < 2:
         return fit
     basis = prototype_basis(rows, task, ask, fit.kernel, chosen, moments, fit.C, start)
     if ask.reduction is None:
         kept = worth_keeping(basis, rows.sample.budget)
-        return replace(fit, details=replace(details, kept=kept))
-    left = reduce_model(basis, ask.reduction, ask.reduced_C_grid())
-    Z = chosen.Z[left.support]
-    return replace(
-        fit,
-        basis=Z,
-        support=chosen.support[left.support] if len(chosen.support) else chosen.support,
-        coef=left.coef,
-        intercept=left.intercept,
-        C=left.C,
-        details=replace(
-            details,
-            moments=left.moments,
-            map=rows.map(fit.kernel, Z),
-            used=left.used,
-            no_update=left.no_update,
-            paths=left.paths,
-        ),
-    )
+        return replace(fit, details=replace(fit.details, kept=kept))
+    return reduce_model(fit, rows, basis, ask.reduction, ask.reduced_C_grid())
 
 
 def _finished(
@@ -260,12 +222,9 @@ def _finished(
         selection=chosen.selection,
         peak_memory=peak_memory() if sample.by_position else None,
     )
-    memory = FixedMemory()
+    memory, by_class = FixedMemory(), fold_task(task)
     if ask.calibrates:
-        by_class = fold_task(task)
-        table = None
-        if fit.solver == "pcg" and by_class is not None:
-            table = sample.table(by_class)
+        table = None if by_class is None or fit.solver != "pcg" else sample.table(by_class)
         memory = remember(rows, tuned.point, fit.kernel, Z, fit.C, ask.seed, table)
     relevance = shares(fit.gamma, sample.X, sample.weight) if ask.choice.asks_ard else None
     fit = replace(fit, details=details, memory=memory, relevance=relevance)
@@ -284,12 +243,8 @@ def _with_thresholds(fit: Fit, task: Classes) -> Fit:
     weight = sample.weight
     if task.per_class and details.moments:  # else the weights are in the rows
         factors = task.table(class_counts(details.moments)).factors[sample.labels]
-        weight = factors if weight is None else weight * factors
-    moved = np.array(
-        [
-            best_threshold(scores, targets, weight)
-            for scores, targets in zip(sample.held.T, sample.Y.T, strict=True)
-        ]
-    )
+        weight = times(weight, factors)
+    outputs = zip(sample.held.T, sample.Y.T, strict=True)
+    moved = np.array([best_threshold(scores, targets, weight) for scores, targets in outputs])
     held = replace(sample, held=sample.held - moved)
     return replace(fit, threshold=moved, intercept=fit.intercept - moved, memory=FixedMemory(held))
