@@ -10,8 +10,7 @@ import numpy as np
 
 from lssvm._core.arrays import FloatArray
 from lssvm._core.namespace import is_sparse
-from lssvm.criteria.ard import find_relevance, sample_rows
-from lssvm.criteria.ard_evidence import DualRelevance, FixedRelevance
+from lssvm.criteria.ard import DualRelevance, FixedRelevance, find_relevance, sample_rows
 from lssvm.engines.host import HostRows
 from lssvm.recipes.record import Tuning
 

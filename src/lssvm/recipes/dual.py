@@ -14,11 +14,11 @@ from lssvm._core.errors import InvalidInputError, MemoryBudgetError
 from lssvm._core.progress import Listener
 from lssvm._core.threads import small_problem
 from lssvm.codes import groups as code_groups
-from lssvm.criteria.ard_evidence import DualRelevance
+from lssvm.criteria.ard import DualRelevance
 from lssvm.criteria.closed_form import check_criterion, is_criterion, press_folds, press_loss
 from lssvm.criteria.dual import C_range, DualObjective, DualPoint
 from lssvm.criteria.fold_targets import FoldTargets, Group
-from lssvm.criteria.spectral_objective import SpectralObjective
+from lssvm.criteria.spectral import SpectralObjective
 from lssvm.engines.host import HostRows, count_distinct
 from lssvm.folds.content import Folds, restrict_folds
 from lssvm.kernels import Kernel, Precomputed, resolve_gamma

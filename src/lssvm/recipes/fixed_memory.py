@@ -102,7 +102,7 @@ def draw_sample(
 
 def remember(
     rows: Rows,
-    point: Any,
+    point: FixedSizePoint | None,
     kernel: Kernel,
     Z: FloatArray,
     C_of: FloatArray,
@@ -114,7 +114,7 @@ def remember(
     ``class_table`` has the weights of the classes where no moments will tell them later.
     """
     models = folds = None
-    if isinstance(point, FixedSizePoint):
+    if point is not None and point.has_folds:
         models, folds = point.fold_models(float(C_of[0])), rows.tested(point.objective.folds)
     classes = rows.sample.labels is not None
     size = SCORES if models is not None and classes else SAMPLE

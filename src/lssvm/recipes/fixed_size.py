@@ -11,7 +11,6 @@ from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.memory import peak_memory
 from lssvm._core.progress import Listener
-from lssvm.criteria.fixed_size import FixedSizePoint
 from lssvm.criteria.threshold import best_threshold
 from lssvm.engines.base import Rows
 from lssvm.kernels import Kernel
@@ -148,7 +147,7 @@ def _moments_of_folds(
 ) -> FoldMoments:
     """Return the moments of tuning's folds, or of one more pass over the rows."""
     point, by_class = tuned.point, fold_task(task)
-    if isinstance(point, FixedSizePoint):
+    if point is not None and point.has_folds:
         moments: FoldMoments | None = point.moments
     else:
         moments = moments_to_reduce(rows, task, ask, kernel, Z)

@@ -11,10 +11,10 @@ import numpy as np
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.progress import Listener
-from lssvm.criteria.ard_evidence import FixedRelevance
+from lssvm.criteria.ard import FixedRelevance
 from lssvm.criteria.closed_form import check_criterion
 from lssvm.criteria.fixed_size import FixedSizeObjective, FixedSizePoint
-from lssvm.criteria.fixed_spectral import FixedCriterionObjective, FixedCriterionPoint
+from lssvm.criteria.fixed_spectral import FixedCriterionObjective
 from lssvm.engines.base import AnyFolds, Rows
 from lssvm.engines.host import HostRows
 from lssvm.folds.content import Folds, content_folds, hash_rows
@@ -50,7 +50,7 @@ class Tuned:
         Number of prototypes.
     rows : Rows
         The rows, with weights as a robust loss has lowered them.
-    point : FixedSizePoint, FixedCriterionPoint or None
+    point : FixedSizePoint or None
         The moments there; None where nothing was tuned.
     tuning : Tuning or None
     """
@@ -60,7 +60,7 @@ class Tuned:
     choice: KernelChoice
     size: int
     rows: Rows
-    point: FixedSizePoint | FixedCriterionPoint | None = None
+    point: FixedSizePoint | None = None
     tuning: Tuning | None = None
 
 
@@ -239,7 +239,7 @@ def _table(result: TuningResult, *, snapped: bool, separate: bool) -> dict[str, 
 
 
 def _tune_size(
-    tuned: Tuned, point: FixedSizePoint | FixedCriterionPoint, C: float | None, score: float
+    tuned: Tuned, point: FixedSizePoint, C: float | None, score: float
 ) -> tuple[Tuned, float, dict[str, Any]]:
     """Choose among nested sets of m, m/2, ... prototypes [DeBrabanter2010, section 5]."""
     m = len(point.Z)
@@ -279,7 +279,7 @@ def _weigh_down(rows: Rows, tuned: Tuned, Z: FloatArray, *, first: bool) -> Host
                 kernel, Z, map, float(C), "huber", start, j, **ROUGH
             )
         predictions[:] = sample.evaluate(kernel, sample.X, Z, coef, b)
-    elif isinstance(tuned.point, FixedSizePoint):
+    elif tuned.point is not None and tuned.point.has_folds:
         models = tuned.point.fold_models(float(tuned.C_of[0]))
         tests = [] if models is None else sample.tested(tuned.point.objective.folds).test
         for (coef, b), test in zip(models or [], tests, strict=True):

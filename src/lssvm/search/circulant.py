@@ -11,7 +11,7 @@ from lssvm._core.errors import InvalidInputError, NumericalWarning, Stopped
 from lssvm.criteria.base import Objective
 from lssvm.criteria.circulant import CirculantObjective
 from lssvm.criteria.dual import DualObjective
-from lssvm.criteria.spectral_objective import SpectralObjective
+from lssvm.criteria.spectral import SpectralObjective
 from lssvm.search.base import Search, whole
 from lssvm.search.grid import GridSearch
 from lssvm.search.recorder import Recorder
