@@ -27,8 +27,7 @@ from lssvm.recipes.robust import ROUGH, lower_weights, rounds
 from lssvm.recipes.settings import KernelChoice, is_int, make_folds
 from lssvm.search.base import Search
 from lssvm.search.kept_points import KeptPoints
-from lssvm.search.listed import ListedPathSearch, best_gammas
-from lssvm.search.path import PathSearch
+from lssvm.search.path import ListedPathSearch, PathSearch, best_gammas
 from lssvm.search.space import Space, TuningResult
 from lssvm.tasks import Classes, Task
 
