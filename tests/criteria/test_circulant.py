@@ -231,8 +231,7 @@ class TestSearch:
         weight = np.linspace(0.5, 1.5, 70)
         with pytest.warns(NumericalWarning, match="search is exact"):
             model = LSSVR("cv", gamma="cv", search="circulant").fit(X, Y[:, 0], weight)
-        grid = CirculantSearch()._inner(Space(gamma_start=1.0 / (3 * X.var())))
-        assert len(model.cv_results_["param_C"]) == len(grid.C) * len(grid.gamma)
+        assert len(model.cv_results_["param_C"]) == 11 * 13  # the default grid
 
     def test_few_rows_are_searched_exactly_without_a_warning(self):
         with warnings.catch_warnings():

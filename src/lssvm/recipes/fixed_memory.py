@@ -16,6 +16,7 @@ from lssvm.engines.base import Rows
 from lssvm.folds.content import Folds, hash_rows, smallest_hashes
 from lssvm.kernels import Kernel
 from lssvm.recipes.fixed_record import FixedDetails
+from lssvm.recipes.fixed_settings import fold_task
 from lssvm.recipes.fixed_solution import class_counts, problems
 from lssvm.recipes.record import Fit, Posteriors, Resources
 from lssvm.tasks import Classes, ClassTable
@@ -180,7 +181,7 @@ class FixedMemory:
         basis, limits = (fit.kernel, fit.basis, details.map), (resources.budget, resources.threads)
         return [
             (columns, FixedPosterior(*basis, moments, C, *limits))
-            for columns, C, moments in problems(details.moments, details.class_task(fit), fit.C)
+            for columns, C, moments in problems(details.moments, fold_task(fit.task), fit.C)
         ]
 
     def residuals(self, fit: Fit, resources: Resources, posteriors: Posteriors) -> Residuals:
@@ -205,7 +206,7 @@ class FixedMemory:
         sample, details, task = self._rows(), fit.details, fit.task
         assert sample.labels is not None and isinstance(task, Classes)
         weight, Y = sample.weight, sample.Y
-        if details.class_task(fit) is not None and details.moments:
+        if fold_task(fit.task) is not None and details.moments:
             table = task.table(class_counts(details.moments))  # as it follows from all rows now
             weight = times(weight, table.factors[sample.labels])
             Y = table.targets[sample.labels]

@@ -10,7 +10,6 @@ from lssvm.moments import Moments, NystromMap
 from lssvm.prototypes import Selection
 from lssvm.recipes.record import Fit
 from lssvm.reductions import PrototypeBasis, SparsityPath
-from lssvm.tasks import Classes
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,11 +53,6 @@ class FixedDetails:
     def is_posterior_of_model(self) -> bool:
         """Whether the model is the mean of the posterior that its moments give."""
         return self.used is None and self.no_update is None
-
-    def class_task(self, fit: Fit) -> Classes | None:
-        """Return the task where moments are kept per class."""
-        task = fit.task
-        return task if isinstance(task, Classes) and task.per_class else None
 
     def published(self, fit: Fit) -> dict[str, Any]:
         """Return attributes of the estimator."""

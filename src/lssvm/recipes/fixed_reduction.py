@@ -21,9 +21,7 @@ from lssvm.moments.cells import FoldMoments
 from lssvm.recipes.dual import fit_dual
 from lssvm.recipes.dual_settings import DualSettings
 from lssvm.recipes.fixed_record import FixedDetails
-from lssvm.recipes.fixed_settings import FixedSettings
-from lssvm.recipes.fixed_solution import groups_of
-from lssvm.recipes.fixed_tuning import fold_task, folds_of
+from lssvm.recipes.fixed_settings import FixedSettings, fold_task, folds_of, groups_of
 from lssvm.recipes.prototypes import Prototypes
 from lssvm.recipes.record import Fit
 from lssvm.reductions import (

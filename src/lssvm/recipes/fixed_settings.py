@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
-from lssvm._core.arrays import FloatArray
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.criteria.closed_form import is_criterion
+from lssvm.engines.base import AnyFolds, Rows
+from lssvm.engines.host import HostRows
+from lssvm.folds.content import Folds, content_folds, hash_rows
+from lssvm.folds.positions import PositionFolds, PositionHoldout
 from lssvm.recipes.robust import check_loss
-from lssvm.recipes.settings import TunedParameters, TunedSettings, check_option, is_int
+from lssvm.recipes.settings import TunedParameters, TunedSettings, check_option, is_int, make_folds
 from lssvm.reductions.fixed_size import METHODS as REDUCTIONS
 from lssvm.reductions.fixed_size import FixedSizeL0
 from lssvm.search.space import Space
 from lssvm.solvers import PCG
 from lssvm.solvers.primal import METHODS as PATH_METHODS
+from lssvm.tasks import Classes, Task
 
 N_C = 60
 """Values of C that each problem of a code chooses among."""
@@ -168,4 +173,55 @@ def number_of_prototypes(asked: Any, n: int) -> int:
     raise InvalidInputError(
         f"n_prototypes={asked!r} is not usable: give a positive int, 'auto' (a rule in the number "
         "of rows), or 'cv' to choose it by cross-validation."
+    )
+
+
+def groups_of(task: Classes | None, k: int) -> list[IntArray]:
+    """Return the outputs that share rows, where a task tells its classes apart."""
+    return [np.arange(k)] if task is None else task.groups()
+
+
+def fold_task(task: Task) -> Classes | None:
+    """Return the task where moments are kept per class, which puts problems together."""
+    return task if isinstance(task, Classes) and task.per_class else None
+
+
+def folds_of(rows: Rows, ask: FixedSettings) -> AnyFolds:
+    """Return the folds that ``cv`` asks for, by content or, of rows read in blocks, by position."""
+    sample: HostRows = rows.sample
+    if sample.by_position:
+        folds = rows.usable_folds(position_folds(ask.cv, ask.seed))
+        if isinstance(folds, Folds) and len(folds) == 0 and ask.tunes:
+            raise InvalidInputError(
+                f"No fold has rows to train on and rows to test on (n_samples={sample.n_rows}): "
+                "give more rows, or fixed numbers for C, gamma and n_prototypes."
+            )
+        return folds
+    cv, n = ask.cv, sample.n_rows
+    content = getattr(rows, "content", sample.X)
+    if is_int(cv) and n <= 10_000:
+        distinct = len(np.unique(hash_rows(content, ask.seed)))
+        if distinct < 2:
+            raise InvalidInputError(
+                f"Tuning needs at least 2 distinct rows but there is only 1 (n_samples={n}): "
+                "give fixed numbers for C, gamma and n_prototypes."
+            )
+        cv = min(int(cv), distinct) if cv >= 2 else cv
+    if is_int(cv) and cv >= 2:
+        return content_folds(content, int(cv), labels=sample.labels, seed=ask.seed)
+    given: tuple[Any, Any] = (sample.X, None) if sample.given is None else sample.given
+    return make_folds(replace(ask, cv=cv), *given, sample.row_numbers, sample.labels)
+
+
+def position_folds(cv: Any, seed: int) -> PositionFolds | PositionHoldout:
+    """Turn ``cv`` into folds by position."""
+    if isinstance(cv, (PositionFolds, PositionHoldout)):
+        return cv
+    if is_int(cv) and cv >= 2:
+        return PositionFolds(int(cv), seed)
+    if isinstance(cv, (float, np.floating)) and 0.0 < cv < 1.0:
+        return PositionHoldout(float(cv), seed)
+    raise InvalidInputError(
+        f"cv={cv!r} is not usable with rows that are read in blocks: give a number of folds, a "
+        "share between 0 and 1 to hold out, PositionFolds or PositionHoldout."
     )

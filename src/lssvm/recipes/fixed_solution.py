@@ -18,7 +18,7 @@ from lssvm.engines.host import HostRows
 from lssvm.kernels import Kernel
 from lssvm.moments import Moments, NystromMap
 from lssvm.moments.cells import assemble
-from lssvm.recipes.fixed_settings import FixedSettings
+from lssvm.recipes.fixed_settings import FixedSettings, groups_of
 from lssvm.solvers import (
     PCG,
     FeatureSpace,
@@ -71,11 +71,6 @@ def problems(
         for C in dict.fromkeys(C_of[columns].tolist()):
             inside = np.flatnonzero(C_of[columns] == C)
             yield columns[inside], C, moments.outputs(inside)
-
-
-def groups_of(task: Classes | None, k: int) -> list[IntArray]:
-    """Return the outputs that share rows, where a task tells its classes apart."""
-    return [np.arange(k)] if task is None else task.groups()
 
 
 def class_counts(whole: list[Moments]) -> FloatArray:

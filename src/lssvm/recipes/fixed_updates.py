@@ -13,6 +13,7 @@ from lssvm.moments import Moments
 from lssvm.recipes.fixed_memory import SAMPLE, SCORES, CalibrationSample, FixedMemory, draw_sample
 from lssvm.recipes.fixed_record import FixedDetails
 from lssvm.recipes.fixed_reduction import solve_used
+from lssvm.recipes.fixed_settings import fold_task
 from lssvm.recipes.fixed_solution import solve_moments
 from lssvm.recipes.record import Fit, Resources
 from lssvm.reductions import SparsityPath, cross_validate_sizes
@@ -33,7 +34,7 @@ def _updated(fit: Fit, rows: Rows, resources: Resources, *, sign: int) -> Fit:
     fit.need("all", "Adding or removing rows")
     if details.no_update is not None:
         raise InvalidInputError(f"{details.no_update}, or fit again.")
-    task = details.class_task(fit)
+    task = fold_task(fit.task)
     change = [part.on_host() for part in rows.moments(fit.kernel, fit.basis, None, task).whole]
     whole = _summed(details.moments, change, sign)
     if task is not None and min(min(part.n, part.weight) for part in whole) <= 0:

@@ -8,7 +8,6 @@ from lssvm.reductions.fixed_size import (
 )
 from lssvm.reductions.l0 import (
     L0,
-    NormalEquations,
     Reduced,
     reduce_dual_l0,
     reduce_l0,
@@ -23,7 +22,6 @@ __all__ = [
     "L0",
     "FixedSizeL0",
     "L0System",
-    "NormalEquations",
     "PrototypeBasis",
     "Prune",
     "PruneStep",

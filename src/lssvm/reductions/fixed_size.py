@@ -28,8 +28,9 @@ from lssvm.reductions.l0 import L0, Reduced, reduce_systems
 from lssvm.reductions.l0_path import l0_order
 from lssvm.reductions.l0_system import L0System
 from lssvm.reductions.sparsity import SparsityPath, path_sizes
-from lssvm.solvers.primal import primal_system, solve_primal
-from lssvm.solvers.primal_batch import primal_batch, squared_errors
+from lssvm.solvers.fold_paths import fold_paths
+from lssvm.solvers.primal import solve_primal
+from lssvm.solvers.primal_batch import squared_errors
 
 METHODS = ("spfs", "ssd", "sv-l0", "sd")
 """The reductions of a fixed-size model."""
@@ -148,8 +149,8 @@ class PrototypeBasis:
     @cached_property
     def gram(self) -> Array:
         """K(Z, Z), where the moments are."""
-        found = self.kernel(self.prototypes, self.prototypes)
-        return np.asarray(found, dtype=np.float64) if is_numpy(found) else found
+        gram = self.kernel(self.prototypes, self.prototypes)
+        return np.asarray(gram, dtype=np.float64) if is_numpy(gram) else gram
 
     @cached_property
     def map(self) -> NystromMap:
@@ -163,8 +164,8 @@ class PrototypeBasis:
 
     def groups(self, columns: IntArray) -> list[IntArray]:
         """Return the outputs among ``columns`` that share their rows, group by group."""
-        found = [np.intersect1d(g, columns) for g in self.moments.groups(len(self.C))]
-        return [group for group in found if len(group)]
+        shared = [np.intersect1d(g, columns) for g in self.moments.groups(len(self.C))]
+        return [group for group in shared if len(group)]
 
     def training(self, v: int | None, group: IntArray) -> Moments:
         """Return the moments of the training rows of a fold (None: all rows)."""
@@ -180,13 +181,11 @@ class PrototypeBasis:
     def systems(self, v: int | None, columns: IntArray) -> list[L0System]:
         """Return the systems of some outputs, their columns numbered within ``columns``."""
         if self.given is not None:
-            return [_restrict(system, columns) for system in self.given if _has(system, columns)]
-        found = [(self.training(v, group), group) for group in self.groups(columns)]
-        return [
-            L0System.of(moments, np.searchsorted(columns, group))
-            for moments, group in found
-            if moments.weight > 0
-        ]
+            systems = [system.outputs(columns) for system in self.given]
+            return [system for system in systems if len(system.columns)]
+        known = [(self.training(v, group), group) for group in self.groups(columns)]
+        places = [(m, np.searchsorted(columns, group)) for m, group in known if m.weight > 0]
+        return [L0System.of(moments, place) for moments, place in places]
 
     def first(self, v: int | None, columns: IntArray) -> FloatArray:
         """Return the coefficients (m, q) to start from."""
@@ -250,30 +249,19 @@ class PrototypeBasis:
             return [np.zeros((len(grid), len(group))) for grid in grids]
         if not training.weight > 0:
             return [np.tile(to_numpy(test.squares), (len(grid), 1)) for grid in grids]
-        if not is_numpy(test.gram):
-            return [
-                self._device_errors(training, test, *job)
-                for job in zip(supports, maps, grids, strict=True)
-            ]
-        floor = _FLOOR * (test.squares - test.target**2 / test.weight)
         out = []
         for support, map, grid in zip(supports, maps, grids, strict=True):
-            whole = len(support) == len(self.Z)
-            system = primal_system(training if whole else training.subset(support), map)
-            part = test if whole else test.subset(support)
-            errors = np.maximum(part.squared_error(*system.solve(grid)), floor)
+            own, left = training, test
+            if len(support) < len(self.Z):
+                own, left = training.subset(support), test.subset(support)
+            model = fold_paths([own], map).solve(grid)[0]
+            if is_numpy(test.gram):
+                floor = _FLOOR * (test.squares - test.target**2 / test.weight)
+                errors = np.maximum(left.squared_error(*model), floor)
+            else:
+                errors = test.weight * to_numpy(squared_errors(left, *model))
             out.append(np.where(np.isfinite(errors), errors, np.inf))
         return out
-
-    def _device_errors(
-        self, training: Moments, test: Moments, support: IntArray, map: NystromMap, grid: FloatArray
-    ) -> FloatArray:
-        """Return the squared errors (c, q) on a fold whose moments are on a device."""
-        if len(support) < len(self.Z):
-            training, test = training.subset(support), test.subset(support)
-        coef, intercept = primal_batch([training], map).solve(grid)
-        errors = test.weight * to_numpy(squared_errors(test, coef[0, ...], intercept[0, ...]))
-        return np.where(np.isfinite(errors), errors, np.inf)
 
     def quick_map(self, support: IntArray) -> NystromMap:
         """Return a map of the same inner products by Cholesky where K is far from singular."""
@@ -340,7 +328,10 @@ def cross_validate_sizes(
     groups = basis.groups(columns)
     n_folds = _judged_folds(basis, groups)
     sizes = path_sizes(m)
-    grids = [[_grid(basis, g, None if s == m else C_grid) for s in sizes] for g in groups]
+    grids = [
+        [np.unique(basis.C[g]) if C_grid is None or s == m else C_grid for s in sizes]
+        for g in groups
+    ]
     _ = basis.map  # once, before threads need it
 
     def order(v: int | None) -> IntArray:
@@ -390,10 +381,6 @@ def reduce_as_printed(basis: PrototypeBasis, columns: IntArray, settings: L0) ->
         )
 
 
-def _grid(basis: PrototypeBasis, group: IntArray, C_grid: FloatArray | None) -> FloatArray:
-    return np.unique(basis.C[group]) if C_grid is None else C_grid
-
-
 def _best_C(
     basis: PrototypeBasis,
     columns: IntArray,
@@ -407,12 +394,12 @@ def _best_C(
     for g, group in enumerate(groups):
         own = basis.C[group]
         for i, grid in enumerate(grids[g]):
-            found = np.stack([fold[g][i] for fold in errors])  # (v, c, q)
+            folds = np.stack([fold[g][i] for fold in errors])  # (v, c, q)
             if len(grid) > 1 and set(grid.tolist()) == set(own.tolist()):
                 pick = np.searchsorted(grid, own)  # fixed, and not the same for all outputs
             else:
-                pick = np.full(len(group), int(np.argmin(found.sum(axis=(0, 2)))))
-            squares[i] += found[:, pick, np.arange(len(group))].sum(axis=1)
+                pick = np.full(len(group), int(np.argmin(folds.sum(axis=(0, 2)))))
+            squares[i] += folds[:, pick, np.arange(len(group))].sum(axis=1)
             C[i, np.searchsorted(columns, group)] = grid[pick]
     return squares, C
 
@@ -436,19 +423,3 @@ def _without_support(
             weight[v] += test.weight * len(group)
             error += float(np.sum(squares - 2 * b * target + test.weight * b * b))
     return weight, error / float(weight.sum())
-
-
-def _has(system: L0System, columns: IntArray) -> bool:
-    return bool(np.isin(system.columns, columns).any())
-
-
-def _restrict(system: L0System, columns: IntArray) -> L0System:
-    """Return the outputs of a system that are among ``columns``, numbered within them."""
-    inside = np.isin(system.columns, columns)
-    return L0System(
-        np.searchsorted(columns, system.columns[inside]),
-        system.A,
-        system.c[:, inside],
-        system.mean,
-        system.target_mean[inside],
-    )

@@ -12,6 +12,7 @@ from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import NumericalWarning
 from lssvm.folds.content import hash_rows
 from lssvm.kernels import Precomputed
+from lssvm.moments import Moments
 from lssvm.reductions.l0_system import L0System, reweighted_step, strongest
 from lssvm.solvers import DualSystem
 
@@ -62,42 +63,7 @@ class Reduced:
     iterations: int
 
 
-@dataclass(frozen=True)
-class NormalEquations:
-    """Moments of a basis Q (n, m) and targets Y (n, k) under row weights.
-
-    Attributes
-    ----------
-    gram : array of shape (m, m)
-        Q^T S Q.
-    cross : array of shape (m, k)
-        Q^T S Y.
-    basis_sum : array of shape (m,)
-        Q^T S 1.
-    target_sum : array of shape (k,)
-        Y^T S 1.
-    total : float
-        Sum of the weights.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.reductions import NormalEquations
-    >>> Q, y = np.eye(3), np.ones((3, 1))
-    >>> NormalEquations(Q.T @ Q, Q.T @ y, Q.sum(0), y.sum(0), 3.0).total
-    3.0
-    """
-
-    gram: FloatArray
-    cross: FloatArray
-    basis_sum: FloatArray
-    target_sum: FloatArray
-    total: float
-
-
-def reduce_l0(
-    equations: NormalEquations, start: FloatArray, C: float, settings: L0 | None = None
-) -> Reduced:
+def reduce_l0(moments: Moments, start: FloatArray, C: float, settings: L0 | None = None) -> Reduced:
     r"""Sparsify an expansion by reweighted ridge systems.
 
     Each step solves, with lambda_j = 1/beta_j^2 of the step before,
@@ -111,7 +77,8 @@ def reduce_l0(
 
     Parameters
     ----------
-    equations : NormalEquations
+    moments : Moments
+        Of the basis Q and the targets.
     start : array of shape (m, k)
         Coefficients to start from; lambda = 1/start^2 (the printed start lambda = beta may be
         negative).
@@ -133,23 +100,16 @@ def reduce_l0(
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.reductions import NormalEquations, reduce_l0
+    >>> from lssvm.moments import Moments
+    >>> from lssvm.reductions import reduce_l0
     >>> Q = np.random.default_rng(0).normal(size=(100, 5))
     >>> y = Q[:, [1]] * 3.0 + 2.0
-    >>> moments = NormalEquations(Q.T @ Q, Q.T @ y, Q.sum(0), y.sum(0), 100.0)
-    >>> reduced = reduce_l0(moments, np.ones((5, 1)), C=10.0)
+    >>> reduced = reduce_l0(Moments.of(Q, y), np.ones((5, 1)), C=10.0)
     >>> reduced.support, reduced.coef.round(2), reduced.intercept.round(2)
     (array([1]), array([[3.]]), array([2.]))
     """
-    mean = equations.basis_sum / equations.total
-    system = L0System(
-        np.arange(start.shape[1]),
-        equations.gram - np.outer(equations.basis_sum, mean),
-        equations.cross - np.outer(mean, equations.target_sum),
-        mean,
-        equations.target_sum / equations.total,
-    )
-    return reduce_systems([system], start, np.full(start.shape[1], C), settings)
+    k = start.shape[1]
+    return reduce_systems([L0System.of(moments, np.arange(k))], start, np.full(k, C), settings)
 
 
 def reduce_systems(
@@ -273,11 +233,11 @@ def reduce_dual_l0(
     >>> len(reduced.support) < 15
     True
     """
-    u = system.u.astype(np.float64)
+    u, k = system.u.astype(np.float64), alpha.shape[1]
     content = system.basis if isinstance(system.kernel, Precomputed) else system.rows
     keys = np.arange(system.n) if content.ndim == 1 else hash_rows(content)
     _, first, member = np.unique(keys, return_index=True, return_inverse=True)
-    start = np.zeros((len(first), alpha.shape[1]))
+    start = np.zeros((len(first), k))
     np.add.at(start, member, alpha)
     K = system.gram(
         copies=3,
@@ -285,15 +245,11 @@ def reduce_dual_l0(
         advice="Do not reduce, or use a fixed-size model (FixedSizeLSSVC, FixedSizeLSSVR), or "
         "raise memory_budget.",
     )
-    Q = K[:, first] / u[None, first]  # R K
-    equations = NormalEquations(
-        Q.T @ Q,
-        Q.T @ (u[:, None] * Y),
-        Q.T @ u if system.bias else np.zeros(len(first)),
-        (u**2) @ Y if system.bias else np.zeros(Y.shape[1]),
-        float(u @ u),
-    )
-    reduced = reduce_l0(equations, start, system.C, settings)
+    Q, RY = K[:, first] / u[None, first], u[:, None] * Y  # R K and R Y
+    border, target = (Q.T @ u, u @ RY) if system.bias else (np.zeros(len(first)), np.zeros(k))
+    squares, mass = (RY**2).sum(axis=0), float(u @ u)
+    moments = Moments(Q.T @ Q, border, Q.T @ RY, target, squares, mass, system.n)
+    reduced = reduce_l0(moments, start, system.C, settings)
     coef = np.zeros_like(alpha, dtype=np.float64)
     coef[first[reduced.support]] = reduced.coef
     return coef, reduced

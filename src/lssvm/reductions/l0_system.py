@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
@@ -70,13 +70,15 @@ class L0System:
 
     def subset(self, index: IntArray) -> L0System:
         """Return the system of some of its basis functions."""
-        return L0System(
-            self.columns,
-            take_square(self.A, index),
-            self.c[index],
-            self.mean[index],
-            self.target_mean,
-        )
+        A, c, mean = take_square(self.A, index), self.c[index], self.mean[index]
+        return replace(self, A=A, c=c, mean=mean)
+
+    def outputs(self, columns: IntArray) -> L0System:
+        """Return the same system for those of its outputs that are among ``columns``."""
+        inside = np.isin(self.columns, columns)
+        place = np.searchsorted(columns, self.columns[inside])
+        c, target_mean = self.c[:, inside], self.target_mean[inside]
+        return replace(self, columns=place, c=c, target_mean=target_mean)
 
     def intercept(self, beta: FloatArray) -> FloatArray:
         """Return the bias (q,) that belongs to coefficients (m, q)."""
@@ -159,32 +161,29 @@ def _diagonal(A: Array) -> FloatArray:
     return to_numpy(get_namespace(A).linalg.diagonal(A))
 
 
-def _device_ridge(A: Array, B: FloatArray, C: float) -> FloatArray | None:
-    """Solve (A + I/C) x = B on the device of A; None where it is not positive definite."""
-    batch = PrimalBatch(
-        None, A[None, ...], get_namespace(A).asarray(B, device=device(A))[None, ...]
-    )
-    found = to_numpy(batch.solve_features(np.array([C])))[0, 0]
-    return found if np.all(np.isfinite(found)) else None
+def _solve_shifted(A: Array, B: FloatArray, shift: float) -> FloatArray | None:
+    """Solve A + shift I; None where it is not positive definite to rounding."""
+    if not is_numpy(A):
+        right = get_namespace(A).asarray(B, device=device(A))[None, ...]
+        batch = PrimalBatch(None, A[None, ...], right)
+        solved = to_numpy(batch.solve_features(np.array([1.0 / shift])))[0, 0]
+        return solved if np.all(np.isfinite(solved)) else None
+    H = A.copy()
+    H[np.diag_indices_from(H)] += shift
+    try:
+        factor = cho_factor(H.T, lower=True, overwrite_a=True, check_finite=False)
+        return np.asarray(cho_solve(factor, B, check_finite=False))
+    except LinAlgError:
+        return None
 
 
 def _ridge(A: Array, B: FloatArray, C: float) -> FloatArray:
-    """Solve (A + I/C) x = B, A positive semidefinite to rounding."""
     eps = float(np.finfo(np.float64).eps)
     rounding = 10.0 * A.shape[0] * eps * float(np.max(_diagonal(A)))
     jitter = 0.0 if C * rounding < 0.01 else rounding  # as large as 1/C: the rest is noise
     for _ in range(4):
-        if not is_numpy(A):
-            found = _device_ridge(A, B, 1.0 / (1.0 / C + jitter))
-            if found is not None:
-                return found
-            jitter = max(100.0 * jitter, rounding)
-            continue
-        H = A.copy()
-        H[np.diag_indices_from(H)] += 1.0 / C + jitter
-        try:
-            factor = cho_factor(H.T, lower=True, overwrite_a=True, check_finite=False)
-            return np.asarray(cho_solve(factor, B, check_finite=False))
-        except LinAlgError:
-            jitter = max(100.0 * jitter, rounding)
+        solved = _solve_shifted(A, B, 1.0 / C + jitter)
+        if solved is not None:
+            return solved
+        jitter = max(100.0 * jitter, rounding)
     raise LinAlgError("The reduced system is not positive definite.")
