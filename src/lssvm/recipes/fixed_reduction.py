@@ -10,7 +10,6 @@ import numpy as np
 
 from lssvm._core.arrays import BoolArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError, NumericalWarning
-from lssvm._core.progress import Listener
 from lssvm.criteria.fixed_size import FixedSizeObjective
 from lssvm.engines.base import Rows
 from lssvm.engines.host import HostRows
@@ -21,7 +20,7 @@ from lssvm.moments.cells import FoldMoments
 from lssvm.recipes.dual import fit_dual
 from lssvm.recipes.dual_settings import DualSettings
 from lssvm.recipes.fixed_record import FixedDetails
-from lssvm.recipes.fixed_settings import FixedSettings, fold_task, folds_of, groups_of
+from lssvm.recipes.fixed_settings import FixedProblem, FixedSettings, fold_task, folds_of, groups_of
 from lssvm.recipes.prototypes import Prototypes
 from lssvm.recipes.record import Fit
 from lssvm.reductions import (
@@ -109,10 +108,9 @@ class DualStart:
     coef: FloatArray  # (m, k)
 
 
-def fit_on_prototypes(
-    rows: Rows, task: Task, ask: FixedSettings, chosen: Prototypes, gamma: Any, tell: Listener
-) -> DualStart | None:
+def fit_on_prototypes(problem: FixedProblem, chosen: Prototypes) -> DualStart | None:
     """Train the dual model on the prototypes [Mall2014, algorithm 4]; None where not asked for."""
+    rows, task, ask, gamma = problem.rows, problem.task, problem.ask, problem.gamma
     if ask.method not in ("ssd", "sd"):
         return None
     if ask.sizes_by_cv:
@@ -159,7 +157,7 @@ def fit_on_prototypes(
         scoring=ask.scoring,
         seed=ask.seed,
     )
-    fit = fit_dual(inner, task, settings, tell)
+    fit = fit_dual(inner, task, settings, problem.tell)
     coef = np.zeros((len(chosen.Z), fit.coef.shape[1]))
     np.add.at(coef, part.member[fit.support], fit.coef)
     return DualStart(fit, coef)
@@ -179,35 +177,29 @@ def _cv_on_prototypes(rows: Rows, ask: FixedSettings, part: PrototypeRows) -> An
 # -- which prototypes are left ---------------------------------------------------------------------
 
 
-def moments_to_reduce(
-    rows: Rows, task: Task, ask: FixedSettings, kernel: Kernel, Z: FloatArray
-) -> FoldMoments | None:
+def moments_to_reduce(problem: FixedProblem, kernel: Kernel, Z: FloatArray) -> FoldMoments | None:
     """Return the moments of the folds for a reduction whose model was not tuned on all rows."""
+    rows, ask = problem.rows, problem.ask
     if ask.method in (None, "sd"):
         return None
-    objective = FixedSizeObjective(
-        lambda _: kernel, rows, Z, folds_of(rows, ask), SquaredError(), fold_task(task)
-    )
-    return objective.at(None).moments
+    data = (rows, Z, folds_of(rows, ask), SquaredError(), problem.by_class)
+    return FixedSizeObjective(lambda _: kernel, *data).at(None).moments
 
 
 def prototype_basis(
-    rows: Rows,
-    task: Task,
-    ask: FixedSettings,
-    kernel: Kernel,
+    problem: FixedProblem,
+    fit: Fit,
     chosen: Prototypes,
     moments: FoldMoments,
-    C_of: FloatArray,
     start: DualStart | None,
 ) -> PrototypeBasis:
     """Return what reductions work on."""
-    given = None
-    if ask.method == "sv-l0":
+    given, rows, kernel = None, problem.rows, fit.kernel
+    if problem.ask.method == "sv-l0":
         part = prototype_rows(rows.sample, chosen, "sv-l0")
-        given = _prototype_systems(kernel, chosen.Z, part, task)
+        given = _prototype_systems(kernel, chosen.Z, part, problem.task)
     first = None if start is None else start.coef
-    return PrototypeBasis(kernel, chosen.Z, moments, C_of, first, given, rows.threads)
+    return PrototypeBasis(kernel, chosen.Z, moments, fit.C, first, given, rows.threads)
 
 
 def _prototype_systems(

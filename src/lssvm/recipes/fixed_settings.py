@@ -9,6 +9,7 @@ import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
+from lssvm._core.progress import Listener
 from lssvm.criteria.closed_form import is_criterion
 from lssvm.engines.base import AnyFolds, Rows
 from lssvm.engines.host import HostRows
@@ -225,3 +226,30 @@ def position_folds(cv: Any, seed: int) -> PositionFolds | PositionHoldout:
         f"cv={cv!r} is not usable with rows that are read in blocks: give a number of folds, a "
         "share between 0 and 1 to hold out, PositionFolds or PositionHoldout."
     )
+
+
+@dataclass(frozen=True, eq=False)
+class FixedProblem:
+    """What a fixed-size fit is about.
+
+    Attributes
+    ----------
+    rows : Rows
+        Training rows, wherever they are.
+    task : Classes or Numbers
+    ask : FixedSettings
+    tell : Listener
+    gamma : float, array or None
+        As given; None: tuned, or the kernel has none.
+    """
+
+    rows: Rows
+    task: Task
+    ask: FixedSettings
+    tell: Listener
+    gamma: Any
+
+    @property
+    def by_class(self) -> Classes | None:
+        """The task where its classes are kept apart."""
+        return fold_task(self.task)

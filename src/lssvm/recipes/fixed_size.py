@@ -34,7 +34,7 @@ from lssvm.recipes.fixed_reduction import (
     reduce_model,
     worth_keeping,
 )
-from lssvm.recipes.fixed_settings import N_C, NO_OUTPUTS, FixedSettings, fold_task, folds_of
+from lssvm.recipes.fixed_settings import N_C, NO_OUTPUTS, FixedProblem, FixedSettings, folds_of
 from lssvm.recipes.fixed_solution import (
     TUNED_PROTOTYPES,
     Solution,
@@ -85,26 +85,25 @@ def fit_fixed_size(rows: Rows, task: Task, ask: FixedSettings, tell: Listener) -
     rows.check(ask.loss, ask.criterion)
     sample = rows.sample
     gamma = ask.choice.fixed_gamma(sample.X, sample.weight, rows.gamma_scale())
+    problem = FixedProblem(rows, task, ask, tell, gamma)
     chosen = choose_prototypes(rows, ask, gamma)
-    pcg = choose_pcg(rows, ask, chosen.Z, fold_task(task))
+    pcg = choose_pcg(problem, chosen.Z)
     basis = chosen if pcg is None else chosen.first(TUNED_PROTOTYPES)
 
-    start = fit_on_prototypes(rows, task, ask, chosen, gamma, tell)
-    tuned = _tuned(rows, task, ask, basis, gamma, start, tell)
-    kernel, by_class, moments = tuned.choice.at(tuned.gamma), fold_task(task), None
+    start = fit_on_prototypes(problem, chosen)
+    tuned = _tuned(problem, basis, start)
+    kernel, moments = tuned.choice.at(tuned.gamma), None
     if pcg is not None:
-        solution = solve_by_gradients(
-            pcg, rows, by_class, kernel, chosen.Z, tuned.C_of, ask.seed, tell
-        )
+        solution = solve_by_gradients(problem, pcg, kernel, chosen.Z, tuned.C_of)
         details = FixedDetails(len(chosen.Z), [], no_update=NO_MOMENTS)
     else:
         chosen = chosen.first(tuned.size)
-        moments = _moments_of_folds(rows, task, ask, tuned, kernel, chosen.Z)
+        moments = _moments_of_folds(problem, tuned, kernel, chosen.Z)
         map = rows.map(kernel, chosen.Z)
         if start is not None:
             coef, intercept = start.coef, start.fit.intercept
         else:
-            coef, intercept = solve_moments(moments.whole, map, by_class, tuned.C_of)
+            coef, intercept = solve_moments(moments.whole, map, problem.by_class, tuned.C_of)
         solution = _refined(ask, tuned, kernel, chosen.Z, map, coef, intercept)
         details = FixedDetails(len(chosen.Z), moments.whole, map)
     fit = Fit(
@@ -126,45 +125,37 @@ def fit_fixed_size(rows: Rows, task: Task, ask: FixedSettings, tell: Listener) -
         details=details,
     )
     if moments is None:
-        return _finished(fit, rows, ask, tuned, basis.Z, chosen)
-    fit = _reduced(fit, rows, task, ask, chosen, moments, start)
+        return _finished(fit, problem, tuned, basis.Z, chosen)
+    fit = _reduced(fit, problem, chosen, moments, start)
     point = tuned if ask.reduction is None else replace(tuned, point=None)
-    return _finished(fit, rows, ask, point, fit.basis, chosen)
+    return _finished(fit, problem, point, fit.basis, chosen)
 
 
-def _tuned(
-    rows: Rows,
-    task: Task,
-    ask: FixedSettings,
-    basis: Prototypes,
-    gamma: Any,
-    start: DualStart | None,
-    tell: Listener,
-) -> Tuned:
+def _tuned(problem: FixedProblem, basis: Prototypes, start: DualStart | None) -> Tuned:
     """Return C and gamma: of the model on the prototypes, tuned, or as given."""
-    m, k = len(basis.Z), rows.n_outputs
+    rows, ask, m = problem.rows, problem.ask, len(basis.Z)
     if start is not None:
         fit = start.fit
         return Tuned(fit.C.copy(), fit.gamma, ask.choice, m, rows, None, fit.tuning)
     if ask.tunes:
-        return _tune(rows, task, ask, basis.Z, gamma, tell)
+        return _tune(problem, basis.Z)
     assert ask.C is not None
-    return Tuned(np.full(k, ask.C), gamma, ask.choice, m, rows)
+    return Tuned(np.full(rows.n_outputs, ask.C), problem.gamma, ask.choice, m, rows)
 
 
 def _moments_of_folds(
-    rows: Rows, task: Task, ask: FixedSettings, tuned: Tuned, kernel: Kernel, Z: FloatArray
+    problem: FixedProblem, tuned: Tuned, kernel: Kernel, Z: FloatArray
 ) -> FoldMoments:
     """Return the moments of tuning's folds, or of one more pass over the rows."""
-    point, by_class = tuned.point, fold_task(task)
+    point, by_class = tuned.point, problem.by_class
     if point is not None and point.has_folds:
         moments: FoldMoments | None = point.moments
     else:
-        moments = moments_to_reduce(rows, task, ask, kernel, Z)
+        moments = moments_to_reduce(problem, kernel, Z)
     if moments is not None and moments.whole:
         return moments
     whole = [] if point is None or moments is not None else point.whole
-    if not whole and ask.method != "sd":  # not tuned, or trained on less than all but a fold
+    if not whole and problem.ask.method != "sd":  # not tuned, or on other training sets
         whole = tuned.rows.moments(kernel, Z, None, by_class).whole
     if moments is None:
         return FoldMoments.without_folds(whole, by_class)
@@ -199,19 +190,18 @@ def _refined(
 
 def _reduced(
     fit: Fit,
-    rows: Rows,
-    task: Task,
-    ask: FixedSettings,
+    problem: FixedProblem,
     chosen: Prototypes,
     moments: FoldMoments,
     start: DualStart | None,
 ) -> Fit:
     """Drop prototypes, or keep what `sparsity_path` needs."""
+    rows, ask = problem.rows, problem.ask
     if ask.method == "sd":
         return replace(fit, details=replace(fit.details, no_update=SD_KEEPS_NO_ROWS))
     if ask.method is None and moments.n_folds < 2:
         return fit
-    basis = prototype_basis(rows, task, ask, fit.kernel, chosen, moments, fit.C, start)
+    basis = prototype_basis(problem, fit, chosen, moments, start)
     if ask.reduction is None:
         kept = worth_keeping(basis, rows.sample.budget)
         return replace(fit, details=replace(fit.details, kept=kept))
@@ -219,11 +209,12 @@ def _reduced(
 
 
 def _finished(
-    fit: Fit, rows: Rows, ask: FixedSettings, tuned: Tuned, Z: FloatArray, chosen: Prototypes
+    fit: Fit, problem: FixedProblem, tuned: Tuned, Z: FloatArray, chosen: Prototypes
 ) -> Fit:
     """Bring the record to the host, and add what is remembered of the rows."""
     details: FixedDetails = fit.details
-    task, sample = fit.task, rows.sample
+    rows, ask, by_class = problem.rows, problem.ask, problem.by_class
+    task, sample, memory = fit.task, rows.sample, FixedMemory()
     details = replace(
         details,
         moments=[part.on_host() for part in details.moments],
@@ -231,7 +222,6 @@ def _finished(
         selection=chosen.selection,
         peak_memory=peak_memory() if sample.by_position else None,
     )
-    memory, by_class = FixedMemory(), fold_task(task)
     if ask.calibrates:
         table = None if by_class is None or fit.solver != "pcg" else sample.table(by_class)
         memory = remember(rows, tuned.point, fit.kernel, Z, fit.C, ask.seed, table)
@@ -291,16 +281,14 @@ class Tuned:
     tuning: Tuning | None = None
 
 
-def _tune(
-    rows: Rows, task: Task, ask: FixedSettings, Z: FloatArray, gamma: Any, tell: Listener
-) -> Tuned:
+def _tune(problem: FixedProblem, Z: FloatArray) -> Tuned:
     """Choose C, gamma and the number of prototypes by cross-validation.
 
     Robust losses are tuned in rounds: rows that a rough fit, then the models of the folds, find
     far off lose weight. Widths of features are looked for last, by the evidence, and taken where
     cross-validation is not against them.
     """
-    tune = _Tuner(task, ask, gamma, tell)
+    rows, ask, tune = problem.rows, problem.ask, _Tuner(problem)
     tuned = tune(rows, Z, ask.choice)
     for number in range(rounds(ask.loss) if rows is rows.sample else 0):
         weighed = _weigh_down(rows, tuned, Z[: tuned.size], first=number == 0)
@@ -312,10 +300,7 @@ def _tune(
 
 @dataclass(frozen=True, eq=False)
 class _Tuner:
-    task: Task
-    ask: FixedSettings
-    gamma: Any
-    tell: Listener
+    problem: FixedProblem
 
     def __call__(
         self,
@@ -326,7 +311,8 @@ class _Tuner:
         again: bool = False,
         sizes: bool = True,
     ) -> Tuned:
-        ask, separate = self.ask, len(self.task.groups()) > 1 and fold_task(self.task) is not None
+        ask, task = self.problem.ask, self.problem.task
+        separate = len(task.groups()) > 1 and self.problem.by_class is not None
         tunes_gamma = choice.tunes_gamma
         counts = rows.sample.labels is not None and ask.scoring is None
         space = Space(
@@ -343,13 +329,13 @@ class _Tuner:
         more: dict[str, Any] = {"resume": not again}
         if search.checkpoint is not None:
             data = (rows.sample.X, np.asarray(rows.sample.Y), rows.sample.weight, Z)
-            more["fingerprint"] = ask.fingerprint(data, self.task, ask.n_prototypes, rows.n_rows)
-        result = replace(ask, search=search).run_search(memory, space, self.tell, **more)
+            more["fingerprint"] = ask.fingerprint(data, task, ask.n_prototypes, rows.n_rows)
+        result = replace(ask, search=search).run_search(memory, space, self.problem.tell, **more)
         point = memory.point(result.gamma)
         if separate and point.C_of is None:
             point.losses(np.ones(1))
         C_of = point.C_of if separate else np.full(rows.n_outputs, result.C)
-        gamma = _snap(result.gamma) if tunes_gamma else self.gamma
+        gamma = _snap(result.gamma) if tunes_gamma else self.problem.gamma
         tuned = Tuned(C_of, gamma, choice, len(Z), rows, point)
         score, size_results = -result.loss, None
         if ask.sizes_by_cv and sizes:
@@ -362,20 +348,15 @@ class _Tuner:
     def _objective(
         self, rows: Rows, Z: FloatArray, choice: KernelChoice, separate: bool
     ) -> FixedSizeObjective | FixedCriterionObjective:
-        ask, tunes_gamma = self.ask, choice.tunes_gamma
-        grid = None
-        if separate:
-            grid = Space().C_grid(N_C) if ask.C is None else np.array([ask.C])
-        objective = FixedSizeObjective(
-            lambda value: choice.at(_snap(value) if tunes_gamma else self.gamma),
-            rows,
-            Z,
-            folds_of(rows, ask),
-            self.task.loss(None if ask.criterion else ask.scoring, ask.loss),
-            fold_task(self.task),
-            grid,
-            ask.path_method,
-        )
+        ask, task, gamma = self.problem.ask, self.problem.task, self.problem.gamma
+
+        def kernel(value: float | None) -> Kernel:
+            return choice.at(_snap(value) if choice.tunes_gamma else gamma)
+
+        grid = Space(C=ask.C).C_grid(N_C) if separate else None
+        loss = task.loss(None if ask.criterion else ask.scoring, ask.loss)
+        data = (rows, Z, folds_of(rows, ask), loss, self.problem.by_class)
+        objective = FixedSizeObjective(kernel, *data, grid, ask.path_method)
         if ask.criterion is None:
             return objective
         check_criterion(ask.criterion, ask.C)
@@ -385,10 +366,10 @@ class _Tuner:
         self, sample: HostRows, Z: FloatArray, choice: KernelChoice, space: Space, separate: bool
     ) -> tuple[Search, dict[str, Any]]:
         """Search on the sample; all rows then choose among its best kernel parameters."""
-        search, on_event = self.ask.search, self.tell.on_event
+        search, on_event = self.problem.ask.search, self.problem.tell.on_event
         objective = self._objective(sample, Z, choice, separate)
         space = replace(space, counted_rows=space.counted_rows and sample.n_rows)
-        seed = self.ask.seed
+        seed = self.problem.ask.seed
         result = search.run(objective, space, random_state=seed, on_event=on_event, resume=False)
         listed = ListedPathSearch(
             n_C=search.n_C if isinstance(search, PathSearch) else N_C,

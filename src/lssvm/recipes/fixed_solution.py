@@ -10,18 +10,15 @@ import numpy as np
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.memory import require
 from lssvm._core.namespace import to_numpy
-from lssvm._core.progress import Listener
 from lssvm._core.random import as_generator
 from lssvm._core.threads import slices
-from lssvm.engines.base import Rows
 from lssvm.engines.host import HostRows
 from lssvm.kernels import Kernel
 from lssvm.moments import Moments, NystromMap
 from lssvm.moments.cells import assemble
-from lssvm.recipes.fixed_settings import FixedSettings, groups_of
+from lssvm.recipes.fixed_settings import FixedProblem, groups_of
 from lssvm.solvers import (
     PCG,
-    FeatureSpace,
     PreconditionerRows,
     choose_primal,
     make_space,
@@ -90,8 +87,9 @@ class Solution:
     iterations: int = 0
 
 
-def choose_pcg(rows: Rows, ask: FixedSettings, Z: FloatArray, task: Classes | None) -> PCG | None:
+def choose_pcg(problem: FixedProblem, Z: FloatArray) -> PCG | None:
     """Return the settings of conjugate gradients, or None where moments are the better way."""
+    rows, ask, task = problem.rows, problem.ask, problem.by_class
     if isinstance(ask.solver, PCG):
         return ask.solver
     if ask.solver == "pcg":
@@ -112,16 +110,10 @@ def choose_pcg(rows: Rows, ask: FixedSettings, Z: FloatArray, task: Classes | No
 
 
 def solve_by_gradients(
-    pcg: PCG,
-    rows: Rows,
-    task: Classes | None,
-    kernel: Kernel,
-    Z: FloatArray,
-    C_of: FloatArray,
-    seed: int,
-    tell: Listener,
+    problem: FixedProblem, pcg: PCG, kernel: Kernel, Z: FloatArray, C_of: FloatArray
 ) -> Solution:
     """Solve by preconditioned conjugate gradients, in passes over the rows."""
+    rows, task, on_event = problem.rows, problem.by_class, problem.tell.on_event
     n, m, k = rows.n_rows, len(Z), len(C_of)
     budget, threads = rows.budget, rows.threads
     factor, block = 8 * m * (m + 1), 8 * (512 * m + threads * (2**19 + 128 * m))
@@ -148,7 +140,8 @@ def solve_by_gradients(
         space.clear()
         for columns, C in systems[part]:
             mass = to_numpy(products.sums.weight)
-            _precondition(space, pcg, rows, task, m, columns, C, mass, seed)
+            own = float(mass[columns[0] if len(mass) > 1 else 0])
+            space.add(_precondition(problem, pcg, m, columns, C, own))
         wanted = np.concatenate([columns for columns, _ in systems[part]])
         solution = solve_pcg(
             products,
@@ -157,7 +150,7 @@ def solve_by_gradients(
             wanted,
             tol=pcg.tol,
             max_iter=pcg.max_iter,
-            on_iteration=lambda i, r: tell.on_event({"text": f"iteration {i}, residual {r:.1e}"}),
+            on_iteration=lambda i, r: on_event({"text": f"iteration {i}, residual {r:.1e}"}),
         )
         coef[:, wanted] = to_numpy(solution.coef)
         intercept[wanted] = to_numpy(solution.intercept)
@@ -167,17 +160,10 @@ def solve_by_gradients(
 
 
 def _precondition(
-    space: FeatureSpace,
-    pcg: PCG,
-    rows: Rows,
-    task: Classes | None,
-    m: int,
-    columns: IntArray,
-    C: float,
-    total: FloatArray,
-    seed: int,
-) -> None:
-    """Add the preconditioner of one system: the moments of prototypes and of some rows."""
+    problem: FixedProblem, pcg: PCG, m: int, columns: IntArray, C: float, mass: float
+) -> PreconditionerRows:
+    """Return the preconditioner of one system: the moments of prototypes and of some rows."""
+    rows, task = problem.rows, problem.by_class
     sample: HostRows = rows.sample
     used, weight = np.arange(sample.n_rows), sample.weight
     if task is not None:
@@ -190,11 +176,10 @@ def _precondition(
         n = int(len(used) / max(1, sample.n_rows) * rows.n_rows)
         size = preconditioner_rows(n, m, sample.X.shape[1], len(columns))
     own = np.ones(len(used)) if weight is None else weight[used]
-    mass = float(total[columns[0] if len(total) > 1 else 0])
     each = 0.0
     if not rows.rereads or size < len(used):  # else all there are: nothing else is needed
         chance = np.minimum(1.0, size * own / own.sum())
-        drawn = np.flatnonzero(as_generator(seed).random(len(used)) < chance)
+        drawn = np.flatnonzero(as_generator(problem.ask.seed).random(len(used)) < chance)
         used, own, each = used[drawn], own[drawn] / chance[drawn], mass / (len(drawn) + m)
         own *= each * len(drawn) / max(float(own.sum()), np.finfo(np.float64).tiny)
-    space.add(PreconditionerRows(columns, C, rows.put(sample.X[used]), rows.put(own), each))
+    return PreconditionerRows(columns, C, rows.put(sample.X[used]), rows.put(own), each)

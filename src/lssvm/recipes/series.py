@@ -30,6 +30,7 @@ from lssvm.recipes.record import Fit, Tuning, check_form
 from lssvm.recipes.series_data import Layout, Plan, Series, check_inputs, check_lengths, open_series
 from lssvm.recipes.settings import (
     KernelChoice,
+    KernelParameters,
     check_C,
     check_option,
     is_int,
@@ -52,14 +53,9 @@ class Regressor(Predicts, Protocol):
         """Learn from rows (n, d) and targets (n,)."""
 
 
-class DualRegressor(Regressor, Protocol):
+class DualRegressor(Regressor, KernelParameters, Protocol):
     """An LS-SVM in the dual: its solutions without some of the rows follow in closed form."""
 
-    C: Any
-    kernel: Any
-    gamma: Any
-    degree: int
-    coef0: float
     fit_intercept: bool
     memory_budget: Any
     n_jobs: int | None
@@ -306,20 +302,16 @@ def fit_series(
         result = _tune(ask.dual, plan, search, seed, tell)
         tuning = Tuning((result,), -result.loss, result.n_evaluations)
         ask.dual.set_params(C=result.C)
-        if _choice_of(ask.dual).tunes_gamma:
+        if KernelChoice.of(ask.dual).tunes_gamma:
             ask.dual.set_params(gamma=result.gamma)
     ask.regressor.fit(plan.rows, plan.targets)
     ends = tuple(s.at(slice(len(s) - layout.history, None)) for s in series)
     return SeriesFit(ask.regressor, layout, ends, listed, plan.horizon, seed, plan, tuning)
 
 
-def _choice_of(dual: DualRegressor) -> KernelChoice:
-    return KernelChoice(dual.kernel, dual.gamma, dual.degree, dual.coef0)
-
-
 def _is_open(dual: DualRegressor) -> bool:
     """Say whether C or gamma are to be chosen; a gamma per feature the model finds by itself."""
-    choice = _choice_of(dual)
+    choice = KernelChoice.of(dual)
     return not choice.asks_ard and (check_C(dual.C) is None or choice.tunes_gamma)
 
 
@@ -327,7 +319,7 @@ def _tune(
     dual: DualRegressor, plan: Plan, search: Search, seed: int, tell: Listener
 ) -> TuningResult:
     """Choose C and gamma by free runs through stretches that models have not seen."""
-    choice = _choice_of(dual)
+    choice = KernelChoice.of(dual)
     if choice.precomputed:
         raise InvalidInputError(
             "NARX cannot tune kernel='precomputed': the rows of a free run are made on the way. "
@@ -338,16 +330,14 @@ def _tune(
     def kernel(value: float | None) -> Kernel:
         return choice.at(value if gamma is None else gamma)
 
-    tunes_gamma = choice.tunes_gamma
     space = Space(
         C=check_C(dual.C),
-        tune_gamma=tunes_gamma,
-        gamma_start=float(resolve_gamma("scale", plan.rows)) if tunes_gamma else 1.0,
+        tune_gamma=choice.tunes_gamma,
+        gamma_start=float(resolve_gamma("scale", plan.rows)) if choice.tunes_gamma else 1.0,
         n_features=plan.rows.shape[1],
         C_range=C_range(DualSystem(kernel(None), plan.rows, plan.rows, 1.0)),
     )
-    resources = resources_of(dual)
-    objective = plan.objective(kernel, bool(dual.fit_intercept), resources)
+    objective = plan.objective(kernel, bool(dual.fit_intercept), resources_of(dual))
     with small_problem(len(plan.rows)):
         result = search.run(objective, space, random_state=seed, on_event=tell.on_event)
     return replace(result, point=None)
@@ -383,9 +373,8 @@ def calibrate_intervals(fit: SeriesFit, dual: DualRegressor | None, n_paths: int
 
 def _left_out(dual: DualRegressor, plan: Plan) -> Models:
     """Return models of every stretch without the rows it leaves out [An2007]."""
-    fit, resources = dual.record_, resources_of(dual)
-    objective = plan.objective(lambda _: fit.kernel, bool(dual.fit_intercept), resources)
-    return objective.at(None).models(fit.C)
+    fit, bias = dual.record_, bool(dual.fit_intercept)
+    return plan.objective(lambda _: fit.kernel, bias, resources_of(dual)).at(None).models(fit.C)
 
 
 def _refitted(regressor: Regressor, plan: Plan) -> Models:

@@ -6,13 +6,7 @@ from lssvm.reductions.fixed_size import (
     cross_validate_sizes,
     reduce_as_printed,
 )
-from lssvm.reductions.l0 import (
-    L0,
-    Reduced,
-    reduce_dual_l0,
-    reduce_l0,
-    reduce_systems,
-)
+from lssvm.reductions.l0 import L0, Reduced, reduce_dual_l0, reduce_l0, reduce_systems
 from lssvm.reductions.l0_path import l0_order
 from lssvm.reductions.l0_system import L0System
 from lssvm.reductions.pruning import Prune, Pruned, PruneStep, WrongSides, prune
