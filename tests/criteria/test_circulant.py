@@ -11,7 +11,7 @@ from tests.oracles.dual import rbf
 
 from lssvm import LSSVC, LSSVR, FixedSizeLSSVR
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError, NumericalWarning, Stopped
-from lssvm.criteria.direct import leave_out_direct
+from lssvm.criteria.dual import leave_out_direct
 from lssvm.kernels import RBF
 from lssvm.solvers import CirculantSolver, DualSystem, first_row, lay_rows
 from lssvm.tasks import SquaredError, Truth
