@@ -25,6 +25,7 @@ from scipy.optimize import minimize
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
+from lssvm._core.threads import slices
 from lssvm.folds.content import hash_rows
 from lssvm.kernels import RBF, Kernel, Matern
 
@@ -212,14 +213,11 @@ def find_relevance(
     options: Any = {"maxiter": max_iter, "maxfun": 2 * max_iter, "ftol": 1e-9, "gtol": 1e-4}
     result = minimize(minus, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     steps = np.round((result.x - start) / _STEP) * _STEP
-    found = start + steps
-    return Relevance(
-        np.exp(found[:d]),
-        float(np.exp(found[d])) if tune_C else float(C),
-        float(evidence(found[:d], float(found[d]) if tune_C else float(np.log(C)))[0]),
-        calls[0],
-        len(calls) + 1,
-    )
+    best = start + steps
+    log_C = float(best[d]) if tune_C else float(np.log(C))
+    value = float(evidence(best[:d], log_C)[0])
+    C = float(np.exp(log_C)) if tune_C else float(C)
+    return Relevance(np.exp(best[:d]), C, value, calls[0], len(calls) + 1)
 
 
 def sample_rows(X: Any, size: int, seed: int) -> IntArray:
@@ -432,23 +430,20 @@ class FixedRelevance:
         inverse = cho_solve((L, True), np.eye(m), check_finite=False)
         W = (by_Q / C + 0.5 * k * inverse) * slope_Z
         by_gamma = feature_sums(W, self.Z, self.Z)
-        for start in range(0, len(self.X), _BLOCK):
-            part = slice(start, start + _BLOCK)
+        for part in slices(len(self.X), _BLOCK):
             K, slope = kernel_and_slope(kernel, self.X[part], self.Z)
             V = 2.0 * (K - mean) @ by_Q + Y[part] @ (alpha * factor).T
             by_gamma += feature_sums(V * s[part, None] * slope, self.X[part], self.Z)
         return value, np.append(gamma * by_gamma, by_C)
 
     def _moments(
-        self, kernel: object, s: FloatArray, Y: FloatArray
+        self, kernel: Kernel, s: FloatArray, Y: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the mean of K(x, Z) and the centred moments of it and of the targets."""
-        assert callable(kernel)
         shift = np.asarray(kernel(self.X[:1], self.Z), dtype=np.float64)[0]
         m = len(self.Z)
         G, c, g = np.zeros((m, m)), np.zeros((m, Y.shape[1])), np.zeros(m)
-        for start in range(0, len(self.X), _BLOCK):
-            part = slice(start, start + _BLOCK)
+        for part in slices(len(self.X), _BLOCK):
             K = np.asarray(kernel(self.X[part], self.Z), dtype=np.float64) - shift
             SK = K * s[part, None]
             G += SK.T @ K

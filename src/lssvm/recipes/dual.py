@@ -599,17 +599,11 @@ def _prune(
         gamma = result.gamma if ask.choice.tunes_gamma else problem.gamma
         return gamma, replace(system, kernel=part.choice.at(gamma), C=result.C)
 
-    pruned = prune(
-        system,
-        Y,
-        folds,
-        loss,
-        part.solved.alpha,
-        lambda smaller, targets: _solve_system(smaller, targets, ask).alpha,
-        settings,
-        retune if settings.retune else None,
-        part.gamma,
-    )
+    def solve(smaller: DualSystem, targets: FloatArray) -> FloatArray:
+        return _solve_system(smaller, targets, ask).alpha
+
+    again, alpha = retune if settings.retune else None, part.solved.alpha
+    pruned = prune(system, Y, folds, loss, alpha, solve, settings, again, part.gamma)
     final = replace(system, kernel=part.choice.at(pruned.gamma), C=pruned.C).subset(pruned.rows)
     left = _solve_system(final, Y[pruned.rows], ask)
     coef = np.zeros_like(part.solved.alpha)

@@ -140,15 +140,9 @@ def fit_on_prototypes(problem: FixedProblem, chosen: Prototypes) -> DualStart | 
             )
         table = task.table(task.counts(part.labels, part.weight))
         own = times(part.weight, table.row_factors(part.labels))
-        inner = replace(
-            inner,
-            Y=table.targets[part.labels],
-            labels=part.labels,
-            weight=own,
-            loss_weight=own,
-            sample_weight=part.weight,
-            given=(X, task.classes[part.labels]),
-        )
+        inner = replace(inner, weight=own, loss_weight=own, sample_weight=part.weight)
+        Y, y = table.targets[part.labels], task.classes[part.labels]
+        inner = replace(inner, Y=Y, labels=part.labels, given=(X, y))
     settings = DualSettings(
         C=ask.C,
         choice=ask.choice if gamma is None else replace(ask.choice, gamma=gamma),

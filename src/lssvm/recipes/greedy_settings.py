@@ -61,16 +61,11 @@ class GreedySettings:
                 f"gamma={gamma!r} is not available here: give a number, 'scale', 'auto' or an "
                 "array, or search over gamma with sklearn.model_selection.GridSearchCV."
             )
+        growth = (estimator.epsilon, estimator.criterion, estimator.candidates)
         return cls(
             check_C(estimator.C),
             KernelChoice.of(estimator),
-            Greedy(
-                estimator.epsilon,
-                estimator.criterion,
-                estimator.candidates,
-                bool(estimator.prefit),
-                estimator.max_support,
-            ),
+            Greedy(*growth, bool(estimator.prefit), estimator.max_support),
             estimator.validation_fraction,
             bool(estimator.fit_intercept),
             seed_of(estimator.random_state),
