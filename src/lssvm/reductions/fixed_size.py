@@ -501,7 +501,7 @@ def path_sizes(m: int, ratio: float = 0.75) -> IntArray:
 
     Examples
     --------
-    >>> from lssvm.reductions.sparsity import path_sizes
+    >>> from lssvm.reductions.fixed_size import path_sizes
     >>> path_sizes(10)
     array([ 1,  2,  3,  4,  6,  8, 10])
     """

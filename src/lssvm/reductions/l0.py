@@ -357,7 +357,7 @@ def reweighted_step(systems: Sequence[L0System], D: FloatArray, C: FloatArray) -
     >>> import numpy as np
     >>> from lssvm.moments import Moments
     >>> from lssvm.reductions import L0System
-    >>> from lssvm.reductions.l0_system import reweighted_step
+    >>> from lssvm.reductions.l0 import reweighted_step
     >>> Q = np.array([[0.0], [1.0], [2.0]])
     >>> system = L0System.of(Moments.of(Q, 2.0 * Q), np.array([0]))
     >>> reweighted_step([system], np.ones(1), np.array([0.5]))  # 4 / (2 + 1 / 0.5)
@@ -381,7 +381,7 @@ def strongest(systems: Sequence[L0System]) -> int:
     >>> import numpy as np
     >>> from lssvm.moments import Moments
     >>> from lssvm.reductions import L0System
-    >>> from lssvm.reductions.l0_system import strongest
+    >>> from lssvm.reductions.l0 import strongest
     >>> Q = np.array([[0.0, 1.0], [1.0, 1.5], [0.0, 2.0]])
     >>> strongest([L0System.of(Moments.of(Q, Q[:, [1]]), np.array([0]))])
     1
