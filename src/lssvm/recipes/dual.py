@@ -69,7 +69,7 @@ def fit_dual(rows: HostRows, task: Task, ask: DualSettings, tell: Listener) -> F
             _reduce(_use_loss(_solve(part, problem, ask, chosen), problem, ask), problem, ask)
             for part in _parts_of(problem, chosen)
         ]
-        return _record(rows, task, ask, problem, chosen, solved)
+        return _record(rows, ask, problem, chosen, solved)
 
 
 def _open(rows: HostRows, task: Task, ask: DualSettings) -> DualProblem:
@@ -110,12 +110,7 @@ def _open(rows: HostRows, task: Task, ask: DualSettings) -> DualProblem:
 
 
 def _record(
-    rows: HostRows,
-    task: Task,
-    ask: DualSettings,
-    problem: DualProblem,
-    chosen: Chosen,
-    parts: list[Part],
+    rows: HostRows, ask: DualSettings, problem: DualProblem, chosen: Chosen, parts: list[Part]
 ) -> Fit:
     n, k = problem.truth.Y.shape
     coef, intercept, C = np.zeros((n, k)), np.zeros(k), np.empty(k)
@@ -135,7 +130,7 @@ def _record(
     machines = _alike(np.arange(k), np.ones(k), gamma)
     basis = system.basis[used]
     return Fit(
-        task=task,
+        task=problem.task,
         machines=tuple(Machine(choice.at(gamma[columns[0]]), columns) for columns in machines),
         basis=basis,
         coef=coef[used].astype(system.dtype, copy=False),
