@@ -82,7 +82,6 @@ class FixedCriterionObjective:
     >>> import numpy as np
     >>> from lssvm.kernels import RBF
     >>> from lssvm.tasks import SquaredError
-    from lssvm.tasks.weights import pick
     >>> from lssvm.tuning import FixedCriterionObjective, FixedSizeObjective
     >>> from lssvm.tuning import HostRows, content_folds
     >>> X = np.linspace(0, 6, 100)[:, None]
