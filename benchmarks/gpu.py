@@ -43,7 +43,7 @@ from lssvm.engines.device_moments import accumulate_on_device
 from lssvm.engines.host import HostRows
 from lssvm.kernels import RBF
 from lssvm.moments.cells import make_cells
-from lssvm.search.listed import ListedPathSearch
+from lssvm.search.path import ListedPathSearch
 from lssvm.tasks import Misclassification
 from lssvm.tuning import Folds, PathSearch
 

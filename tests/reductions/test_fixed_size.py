@@ -13,7 +13,7 @@ from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm.kernels import RBF
 from lssvm.moments import Moments
 from lssvm.reductions import L0, FixedSizeL0, L0System, l0_order
-from lssvm.reductions.l0_system import reweighted_step
+from lssvm.reductions.l0 import reweighted_step
 from lssvm.tuning import content_folds
 
 rng = np.random.default_rng(3)

@@ -5,7 +5,8 @@ import pytest
 from tests.oracles.dual import l0_loop, rbf
 
 from lssvm._core.errors import InvalidInputError, NumericalWarning
-from lssvm.reductions import L0, NormalEquations, Prune, reduce_l0
+from lssvm.moments import Moments
+from lssvm.reductions import L0, Prune, reduce_l0
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(200, 2))
@@ -14,17 +15,13 @@ y = np.sin(2 * X[:, 0])
 weight = rng.uniform(0.5, 2.0, size=200)
 
 
-def moments(Q, Y, s):
-    return NormalEquations(Q.T @ (s[:, None] * Q), Q.T @ (s[:, None] * Y), Q.T @ s, s @ Y, s.sum())
-
-
 @pytest.mark.parametrize("iterations", [1, 2, 5])
 @pytest.mark.parametrize("weights", [np.ones(200), weight], ids=["plain", "weighted"])
 def test_equals_the_printed_loop(iterations, weights):
     start = rng.normal(size=15)
     alpha, b = l0_loop(Q, y, 3.0, start, iterations, weights)
     settings = L0(max_iter=iterations, tol=0.0, threshold=0.0)
-    got = reduce_l0(moments(Q, y[:, None], weights), start[:, None], 3.0, settings)
+    got = reduce_l0(Moments.of(Q, y[:, None], weights), start[:, None], 3.0, settings)
     full = np.zeros(15)
     full[got.support] = got.coef[:, 0]
     np.testing.assert_allclose(full, alpha, atol=1e-7)
@@ -35,7 +32,7 @@ def test_equals_the_printed_loop(iterations, weights):
 def test_irrelevant_functions_leave():
     Z = rng.normal(size=(300, 30))
     target = 2.0 * Z[:, [3]] - Z[:, [7]] + 5.0
-    got = reduce_l0(moments(Z, target, np.ones(300)), np.ones((30, 1)), 100.0)
+    got = reduce_l0(Moments.of(Z, target, np.ones(300)), np.ones((30, 1)), 100.0)
     np.testing.assert_array_equal(got.support, [3, 7])
     np.testing.assert_allclose(got.coef[:, 0], [2.0, -1.0], atol=1e-2)
 
@@ -43,13 +40,13 @@ def test_irrelevant_functions_leave():
 def test_joint_sparsity():
     Z = rng.normal(size=(300, 30))
     target = np.column_stack([Z[:, 3], Z[:, 7]])
-    got = reduce_l0(moments(Z, target, np.ones(300)), np.ones((30, 2)), 100.0)
+    got = reduce_l0(Moments.of(Z, target, np.ones(300)), np.ones((30, 2)), 100.0)
     np.testing.assert_array_equal(got.support, [3, 7])
 
 
 def test_nothing_left_keeps_one_and_warns():
     with pytest.warns(NumericalWarning, match="dropped every support vector"):
-        got = reduce_l0(moments(Q, np.zeros((200, 1)), np.ones(200)), np.ones((15, 1)), 1.0)
+        got = reduce_l0(Moments.of(Q, np.zeros((200, 1)), np.ones(200)), np.ones((15, 1)), 1.0)
     assert len(got.support) == 1
 
 

@@ -6,6 +6,7 @@ the data pass and the factorisation, :meth:`Point.losses` reads a whole path of 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -86,6 +87,20 @@ class Losses:
             raise InvalidInputError(
                 f"Losses got fold weights {self.weight}: give non-negative weights that sum to 1."
             )
+
+    @classmethod
+    def single(cls, loss: FloatArray, tie: FloatArray | None = None) -> Losses:
+        """Return losses (c,) of one fold; what has no finite tie loss has no finite loss."""
+        tie = loss if tie is None else tie
+        finite = np.isfinite(tie)
+        loss = np.where(finite, loss, np.inf)
+        return cls(loss[:, None], np.ones(1), np.where(finite, tie, np.inf))
+
+    @classmethod
+    def joined(cls, pieces: Sequence[Losses]) -> Losses:
+        """Return the losses of several stretches of a path of C."""
+        fold, tie = (np.concatenate([getattr(p, name) for p in pieces]) for name in ("fold", "tie"))
+        return cls(fold, pieces[0].weight, tie)
 
     @property
     def mean(self) -> FloatArray:

@@ -86,34 +86,23 @@ class CirculantObjective:
         return CirculantPoint(self, kernel, matrices)
 
     @cached_property
-    def singles(self) -> bool:
-        """Whether the folds are so many that rows are left out one by one in closed form."""
-        return self.exact.folds.train is None and len(self.exact.folds) > _MANY
-
-    @cached_property
     def parts(self) -> list[_Part]:
         """The lattices of all groups and folds; they do not depend on gamma."""
-        exact = self.exact
-        n = exact.system.n
-        found = []
-        for group in exact.solved_for[1]:
-            inside = np.ones(n, dtype=bool)
-            if group.rows is not None:
-                inside[:] = False
-                inside[group.rows] = True
-            if self.singles:
-                found.append(self._part(np.flatnonzero(inside), group.columns, None))
+        folds, everyone = self.exact.folds, np.arange(self.exact.system.n)
+        parts = []
+        for group in self.exact.solved_for[1]:
+            own = everyone if group.rows is None else np.sort(group.rows)
+            if folds.train is None and len(folds) > _MANY:
+                parts.append(self._part(own, group.columns, None))
                 continue
-            for v, test in enumerate(exact.folds.test):
-                left = inside.copy()
-                if exact.folds.train is None:
-                    left[test] = False
-                    rows = np.flatnonzero(left)
+            for v, test in enumerate(folds.test):
+                if folds.train is None:
+                    rows = np.setdiff1d(own, test)
                 else:
-                    rows = exact.folds.train[v][inside[exact.folds.train[v]]]
+                    rows = folds.train[v][np.isin(folds.train[v], own)]
                 if len(rows):
-                    found.append(self._part(rows, group.columns, v))
-        return found
+                    parts.append(self._part(rows, group.columns, v))
+        return parts
 
     def _part(self, rows: IntArray, columns: IntArray, fold: int | None) -> _Part:
         X = self.exact.system.rows[rows]
@@ -164,28 +153,27 @@ class CirculantPoint:
             if part.fold is None:
                 self._leave_one_out(part, matrix, C, beta, b, out)
             else:
-                self._predict(part, beta, b, out.fold(part.fold))
+                places = np.arange(out.starts[part.fold], out.starts[part.fold + 1])
+                self._predict(part, beta, b, out, places)
         out = exact.combine(out)
         out.values[~self.definite(C)] = np.inf
         return out
 
-    def _predict(self, part: _Part, beta: FloatArray, b: FloatArray, out: FloatArray) -> None:
-        """Predict a fold with the true kernel, in blocks of its rows."""
-        assert part.fold is not None
-        system, test = self.objective.exact.system, self.objective.exact.folds.test[part.fold]
-        places, c, k = beta.shape
-        alpha = part.lattice.gather(beta.reshape(places, c * k))
-        Z = system.basis[part.rows]
-        size = block_rows(
-            24 * len(part.rows) * system.threads, system.budget, n_rows=len(test), at_most=512
-        )
+    def _predict(
+        self, part: _Part, beta: FloatArray, b: FloatArray, out: Predictions, places: IntArray
+    ) -> None:
+        """Predict tested rows with the true kernel, in blocks."""
+        system, rows = self.objective.exact.system, np.concatenate(self.objective.exact.folds.test)
+        alpha, Z = part.lattice.gather(beta.reshape(len(beta), -1)), system.basis[part.rows]
+        each, n = 24 * len(part.rows) * system.threads, len(places)
+        size = block_rows(each, system.budget, n_rows=max(n, 1), at_most=512)
 
         def fill(block: slice) -> None:
-            values = np.asarray(self.kernel(system.rows[test[block]], Z)) @ alpha
-            predicted = np.moveaxis(values.reshape(-1, c, k), 1, 0) + b[:, None, :]
-            out[:, block, part.columns] = predicted
+            K = np.asarray(self.kernel(system.rows[rows[places[block]]], Z))
+            predicted = np.moveaxis((K @ alpha).reshape(len(K), *b.shape) + b, 1, 0)
+            out.values[:, places[block][:, None], part.columns] = predicted
 
-        run_blocks(fill, slices(len(test), size), system.threads)
+        run_blocks(fill, slices(n, size), system.threads)
 
     def _leave_one_out(
         self,
@@ -208,13 +196,7 @@ class CirculantPoint:
         values = np.moveaxis(Y[:, None, :] - e, 1, 0)
         out.values[:, np.flatnonzero(inside)[:, None], part.columns] = values
         if not np.all(inside):
-            alpha = part.lattice.gather(beta.reshape(len(beta), -1))
-            others = np.flatnonzero(~inside)
-            Z = system.basis[part.rows]
-            for block in slices(len(others), 512):
-                K = np.asarray(self.kernel(system.rows[rows[others[block]]], Z))
-                values = (K @ alpha).reshape(len(K), len(C), -1) + b
-                out.values[:, others[block][:, None], part.columns] = np.moveaxis(values, 1, 0)
+            self._predict(part, beta, b, out, np.flatnonzero(~inside))
 
 
 def inverse_diagonal(matrix: Circulant, C: FloatArray, bias: bool) -> FloatArray:
@@ -223,10 +205,8 @@ def inverse_diagonal(matrix: Circulant, C: FloatArray, bias: bool) -> FloatArray
     Of (U + I/C)^-1, or with a bias of the lower right block of the bordered matrix's inverse.
     Constant vectors are eigenvectors of U, so the bias removes the part 1/(N (v_0 + 1/C)).
     """
-    v = matrix.eigenvalues.ravel()
-    d = 1.0 / (v[:, None] + 1.0 / np.asarray(C, dtype=float))
-    total = d.sum(axis=0) - (d[0] if bias else 0.0)
-    return np.asarray(total / len(v))
+    d = 1.0 / (matrix.eigenvalues.ravel()[:, None] + 1.0 / np.asarray(C, dtype=float))
+    return np.asarray((d.sum(axis=0) - (d[0] if bias else 0.0)) / len(d))
 
 
 def _solve(

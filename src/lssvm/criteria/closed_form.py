@@ -12,8 +12,7 @@ from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.criteria.dual import DualObjective
 from lssvm.criteria.fold_targets import Group
-from lssvm.criteria.spectral import SPECTRAL
-from lssvm.criteria.spectral_objective import SpectralObjective
+from lssvm.criteria.spectral import SPECTRAL, SpectralObjective
 from lssvm.folds.content import Folds, content_folds
 from lssvm.kernels import Kernel
 from lssvm.solvers import DualSystem

@@ -22,12 +22,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from scipy.linalg import lapack
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.memory import require
 from lssvm._core.namespace import Array
+from lssvm._core.threads import slices
 from lssvm.criteria.base import Losses
-from lssvm.criteria.direct import leave_out_direct
 from lssvm.criteria.fold_targets import FoldTargets, Group
 from lssvm.criteria.out_of_fold import FoldTruth, Predictions
 from lssvm.folds.content import Folds
@@ -36,8 +37,6 @@ from lssvm.solvers import DualSystem, EigenState, eigen_state
 from lssvm.solvers.base import relative_residual
 from lssvm.solvers.eigen import BorderedPath
 from lssvm.tasks import Loss, RowLoss, Truth
-
-__all__ = ["C_range", "DualObjective", "DualPoint", "Group"]
 
 _CHUNK = 4_000_000  # numbers in the largest temporary of a fold
 
@@ -138,10 +137,8 @@ class DualObjective:
         if train is None and sets == 1:  # which is asked for where it is made
             return
         own = [np.arange(n) if group.rows is None else group.rows for group in self.groups]
-        if train is None:
-            sizes = [len(rows) for rows in own] * sets
-        else:
-            sizes = [int(np.isin(t, rows).sum()) for rows in own for t in train]
+        trained = [np.arange(n)] * sets if train is None else train
+        sizes = [int(np.isin(rows_of_fold, rows).sum()) for rows in own for rows_of_fold in trained]
         require(
             self.system.dtype.itemsize * (sum(m**2 for m in sizes) + 2 * max(sizes) ** 2),
             self.system.budget,
@@ -191,10 +188,9 @@ class DualPoint:
         ``Y`` (n, k) are the targets of those rows. None where folds were factorised one by one, or
         one value of C was not worth a spectrum. Cost: O(n^2 k), nothing is factorised.
         """
-        part = self.parts[group]
+        part, per_fold = self.parts[group], self.objective.per_fold
         if not isinstance(part, _Complementary) or not part.decomposed:
             return None
-        per_fold = self.objective.per_fold
         if per_fold is not None and per_fold.balanced:  # no fold has the weights of all rows
             return None
         state = part.state
@@ -244,29 +240,25 @@ class _Complementary:
             return
         path = self.state.bordered(C, self.RY)
         n = len(self.state.lam)
-        single = np.array(
-            [
-                n > 1 and len(rows) == 1 and len(others) == 0
-                for rows, others in zip(self.local, self.others, strict=True)
-            ]
-        )
+        folds = zip(self.local, self.others, strict=True)
+        single = np.array([n > 1 and len(own) == 1 and len(others) == 0 for own, others in folds])
         if np.any(single):
             self._predict_singles(path, np.flatnonzero(single), out)
         for i in np.flatnonzero(~single):
             at_once = max(1, _CHUNK // (n * max(1, len(self.RY[0])) + len(self.local[i]) ** 2))
             fold = out.fold(int(self.folds[i]))
-            for start in range(0, len(C), at_once):
-                self._predict_fold(path, slice(start, start + at_once), int(i), fold)
+            for candidates in slices(len(C), at_once):
+                self._predict_fold(path, candidates, int(i), fold)
         lost = np.flatnonzero(~path.definite)
         out.values[np.ix_(lost, np.arange(out.values.shape[1]), self.group.columns)] = np.inf
 
     def _predict_one(self, C: float, out: Predictions) -> bool:
         """Predict all folds for one C without the spectrum; False where it is needed."""
         columns = self.group.columns
-        found = leave_out_direct(self.system, self.RY, C, self.local, self.cross)
-        if found is None:
+        predicted = leave_out_direct(self.system, self.RY, C, self.local, self.cross)
+        if predicted is None:
             return False
-        for i, (inside, outside) in enumerate(found):
+        for i, (inside, outside) in enumerate(predicted):
             fold = out.fold(int(self.folds[i]))
             fold[0, self.place[i][:, None], columns] = inside
             fold[0, self.others[i][:, None], columns] = outside
@@ -275,9 +267,7 @@ class _Complementary:
     def _predict_singles(self, path: BorderedPath, single: IntArray, out: Predictions) -> None:
         """Predict folds of one row each: only the diagonal of G is needed."""
         Q, u = self.state.Q, self.state.u
-        diagonal = np.empty(path.eta.shape)
-        for start in range(0, len(Q), 512):
-            diagonal[start : start + 512] = Q[start : start + 512] ** 2 @ path.d
+        diagonal = np.concatenate([Q[block] ** 2 @ path.d for block in slices(len(Q), 512)])
         diagonal -= path.eta**2 / path.s  # diagonal of G, (n, c)
         e = path.beta / diagonal[:, :, None]  # [Cawley2004]
         predicted = (self.RY[:, None, :] - e) / u[:, None, None]  # (n, c, k)
@@ -315,25 +305,17 @@ class _Complementary:
 def _complementary_part(
     system: DualSystem, group: Group, tests: list[IntArray], which: IntArray, Y: FloatArray
 ) -> _Complementary:
-    n, tests = system.n, [tests[v] for v in which]
-    if group.rows is None:
-        whole = [np.arange(len(test)) for test in tests]
-        none = [np.empty(0, dtype=np.intp)] * len(tests)
-        RY = system.u[:, None] * Y[:, group.columns]
-        empty = [np.empty((0, n))] * len(tests)
-        return _Complementary(system, group, RY, which, tests, whole, none, empty)
-    rows = group.rows
-    position = np.full(n, -1, dtype=np.intp)
+    rows = np.arange(system.n) if group.rows is None else group.rows
+    position = np.full(system.n, -1, dtype=np.intp)
     position[rows] = np.arange(len(rows))
     local, place, others, cross = [], [], [], []
     sub = _subsystem(system, rows)
-    for test in tests:
+    for test in (tests[v] for v in which):
         inside = position[test] >= 0
         local.append(position[test[inside]])
         place.append(np.flatnonzero(inside))
         others.append(np.flatnonzero(~inside))
-        kernel_rows = system.rows[test[~inside]] if not np.all(inside) else system.rows[:0]
-        cross.append(_cross(sub, kernel_rows))
+        cross.append(_cross(sub, system.rows, test[~inside]))
     RY = sub.u[:, None] * Y[np.ix_(rows, group.columns)]
     return _Complementary(sub, group, RY, which, local, place, others, cross)
 
@@ -368,7 +350,7 @@ def _separate_parts(
             continue
         sub = _subsystem(system, rows)
         RY = sub.u[:, None] * Y[np.ix_(rows, group.columns)]
-        cross = _cross(sub, system.rows[folds.test[v]])
+        cross = _cross(sub, system.rows, folds.test[v])
         parts.append(_Separate(eigen_state(sub), group, RY, cross, int(v)))
     return parts
 
@@ -379,11 +361,11 @@ def _subsystem(system: DualSystem, rows: IntArray) -> DualSystem:
     return system.subset(rows)
 
 
-def _cross(sub: DualSystem, kernel_rows: Array) -> FloatArray:
+def _cross(sub: DualSystem, rows: Array, test: IntArray) -> FloatArray:
     """Return K(rows, basis) R, the part of a prediction that multiplies beta."""
-    if kernel_rows.shape[0] == 0:
+    if len(test) == 0:
         return np.empty((0, sub.n), sub.dtype)
-    return np.asarray(sub.kernel(kernel_rows, sub.basis)) * sub.u[None, :]
+    return np.asarray(sub.kernel(rows[test], sub.basis)) * sub.u[None, :]
 
 
 def C_range(system: DualSystem, low: float = 1e-3, high: float = 1e6) -> tuple[float, float]:
@@ -422,3 +404,90 @@ def C_range(system: DualSystem, low: float = 1e-3, high: float = 1e6) -> tuple[f
         scale = 1.0
     unit = scale if np.isfinite(scale) and scale > 0 else 1.0
     return low / unit, high / unit
+
+
+def leave_out_direct(
+    system: DualSystem,
+    RY: FloatArray,
+    C: float,
+    folds: Sequence[IntArray],
+    cross: Sequence[FloatArray],
+) -> list[tuple[FloatArray, FloatArray]] | None:
+    r"""Predict every fold by the model that was trained without it, for one C.
+
+    Parameters
+    ----------
+    system : DualSystem
+        Its C is not used.
+    RY : array of shape (n, k)
+        Scaled targets.
+    C : float
+    folds : sequence of int arrays
+        Rows of the system in each fold; empty where all its rows are elsewhere.
+    cross : sequence of arrays of shape (m, n)
+        For each fold the kernel between further rows and those of the system, times R.
+
+    Returns
+    -------
+    list of (array of shape (t, k), array of shape (m, k)) or None
+        Predictions of the fold's rows and of the further rows; None where the factorisation breaks
+        down: H is not positive definite, to rounding.
+
+    Notes
+    -----
+    :math:`e_v = G_{vv}^{-1} \beta_v` ([An2007]_, [Cawley2004]_) from the inverse of H by its
+    Cholesky factor: n^3 operations, two matrices of n^2 numbers, where an
+    eigendecomposition takes about 9 n^3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.kernels import RBF
+    >>> from lssvm.solvers import DualSystem
+    >>> from lssvm.criteria.dual import leave_out_direct
+    >>> X = np.linspace(0, 3, 10)[:, None]
+    >>> system = DualSystem(RBF(1.0), X, X, C=1.0)
+    >>> out = leave_out_direct(system, np.sin(X), 1e3, [np.array([4])], [np.empty((0, 10))])
+    >>> bool(abs(out[0][0][0, 0] - np.sin(X[4, 0])) < 0.01)
+    True
+    """
+    H = system.gram(
+        copies=2,
+        what="Exact cross-validation with the kernel matrix",
+        advice="Give numbers for C and gamma, or use search=CirculantSearch(refine=0), which never "
+        "stores it, or a fixed-size model (FixedSizeLSSVC, FixedSizeLSSVR), or raise "
+        "memory_budget.",
+    )
+    H[np.diag_indices_from(H)] += 1.0 / C
+    single = H.dtype == np.float32
+    potrf, potri = (lapack.spotrf, lapack.spotri) if single else (lapack.dpotrf, lapack.dpotri)
+    factor, info = potrf(H.T, lower=0, overwrite_a=1, clean=0)
+    if info:
+        return None
+    inverse, _ = potri(factor, lower=0, overwrite_c=1)
+    inverse = np.triu(inverse) + np.triu(inverse, 1).T
+    eta, nu = inverse @ system.u, inverse @ RY
+    s, b = 1.0, np.zeros(RY.shape[1])
+    if system.bias:
+        s = float(system.u @ eta)
+        b = (system.u @ nu) / s  # [Suykens2002, eq. (3.25)]
+    else:
+        eta = np.zeros_like(eta)
+    beta = nu - eta[:, None] * b
+    out = []
+    for rows, further in zip(folds, cross, strict=True):
+        e = np.empty((0, RY.shape[1]))
+        left, shifted = beta, b
+        if len(rows) == system.n:  # nothing is left to train on
+            out.append((np.zeros((len(rows), len(b))), np.zeros((len(further), len(b)))))
+            continue
+        if len(rows):
+            G = inverse[np.ix_(rows, rows)] - np.outer(eta[rows], eta[rows]) / s
+            e = np.linalg.solve(G, beta[rows])  # [An2007]
+        if len(further) and len(rows):
+            shift = eta[rows] @ e / s
+            left = beta - inverse[:, rows] @ e + eta[:, None] * shift
+            left[rows] = 0.0
+            shifted = b - shift
+        out.append(((RY[rows] - e) / system.u[rows, None], further @ left + shifted))
+    return out

@@ -7,8 +7,9 @@ them [DeBrabanter2010, eqs. (18)-(21)].
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ from lssvm.moments import Moments, NystromMap
 from lssvm.moments.cells import FoldMoments
 from lssvm.solvers.fold_paths import FoldPaths, fold_paths, mean_squared_error
 from lssvm.tasks import Classes, Loss, RowLoss, SquaredError, Truth
+from lssvm.tasks.weights import pick
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +96,8 @@ class FixedSizePoint:
     ----------
     C_of : array of shape (k,) or None
         What each problem has chosen, where each has its own C.
+    has_folds : bool
+        Whether its losses are those of the user's folds.
     """
 
     objective: FixedSizeObjective
@@ -102,6 +106,7 @@ class FixedSizePoint:
     moments: FoldMoments
     gamma: float | None = None
     C_of: FloatArray | None = None
+    has_folds: ClassVar[bool] = True
     _paths: FoldPaths | None = field(default=None, repr=False)
     _fold_models: list[tuple[FloatArray, FloatArray]] | None = field(default=None, repr=False)
 
@@ -127,8 +132,8 @@ class FixedSizePoint:
 
     def prefix(self, size: int) -> FixedSizePoint:
         """Return the same for the first ``size`` prototypes."""
-        moments = self.moments.prefix(size)
-        return FixedSizePoint(self.objective, self.kernel, self.Z[:size], moments, self.gamma)
+        empty: dict[str, Any] = {"C_of": None, "_paths": None, "_fold_models": None}
+        return replace(self, Z=self.Z[:size], moments=self.moments.prefix(size), **empty)
 
     def losses(self, C: FloatArray) -> Losses:
         """Return the losses of a path of C, shape (c,)."""
@@ -140,7 +145,8 @@ class FixedSizePoint:
                 losses = self._left_out(C, groups[0])
             else:
                 losses = self._joint(C, groups[0])
-        if not self.rows.has_room(self._bytes_of_another_point()):
+        cells, folds = len(self.moments.cells), self.moments.n_folds
+        if not self.rows.has_room(8 * len(self.Z) ** 2 * (cells + 2 * folds + 4)):  # one more
             self._paths = None
             self.__dict__.pop("map", None)
         return losses
@@ -160,10 +166,6 @@ class FixedSizePoint:
         solved = self._folds(groups[0]).solve(np.array([C]), self.objective.method)
         return [(to_numpy(coef)[0], to_numpy(b)[0]) for coef, b in solved]
 
-    def _bytes_of_another_point(self) -> int:
-        cells, folds = len(self.moments.cells), self.moments.n_folds
-        return 8 * len(self.Z) ** 2 * (cells + 2 * folds + 4)
-
     def _folds(self, columns: IntArray) -> FoldPaths:
         if self._paths is None:
             training = [self.moments.training(v, columns) for v in range(self.moments.n_folds)]
@@ -177,11 +179,8 @@ class FixedSizePoint:
         each = 4 * 8 * n_folds * len(self.Z) * len(columns)  # bytes of the models of a value of C
         step = int(max(1, min(len(C), 0.25 * self.rows.budget // each)))
         errors, losses = [], []
-        for begin in range(0, len(C), step):
-            models = [
-                Expansion(*model)
-                for model in paths.solve(C[begin : begin + step], self.objective.method)
-            ]
+        for part in slices(len(C), step):
+            models = [Expansion(*model) for model in paths.solve(C[part], self.objective.method)]
             squares = [mean_squared_error(test, *m) for test, m in zip(tests, models, strict=True)]
             errors.append(np.stack(squares, 1))
             losses.append(self._judge(models, errors[-1]))
@@ -192,12 +191,11 @@ class FixedSizePoint:
         loss = self.objective.loss
         if isinstance(loss, SquaredError):
             return errors
-        good = np.isfinite(errors)
         if isinstance(loss, RowLoss):
             sums = self.rows.sums(self.kernel, self.Z, models, self.objective.folds, loss)
             mass = self.moments.test_weight()
             losses = loss.finish(sums / np.where(mass > 0, mass, 1.0))
-            return np.where(good, losses, np.inf)
+            return np.where(np.isfinite(errors), losses, np.inf)
         step = self.rows.outputs_at_once(len(errors))
         parts: list[slice | IntArray] = [*slices(len(errors), step)]
         if not self.rows.rereads:  # another pass costs too much: only the most promising values
@@ -215,17 +213,15 @@ class FixedSizePoint:
         return pools(self.objective.loss, self.moments.test_rows())
 
     def _score(self, models: list[Expansion], loss: Loss) -> FloatArray:
-        found = self.rows.outputs(self.kernel, self.Z, models, self.objective.folds)
+        tested = list(self.rows.outputs(self.kernel, self.Z, models, self.objective.folds))
         if self._pooled:
-            outputs, truths = zip(*found, strict=True)
-            return loss(np.concatenate(outputs, axis=1), _joined(truths))[:, None]
-        return np.stack(
-            [
-                loss(outputs, truth) if len(truth.Y) else np.zeros(len(outputs))
-                for outputs, truth in found
-            ],
-            1,
-        )
+            outputs, truths = zip(*tested, strict=True)
+            tested = [(np.concatenate(outputs, axis=1), _joined(truths))]
+        losses = [
+            loss(outputs, truth) if len(truth.Y) else np.zeros(len(outputs))
+            for outputs, truth in tested
+        ]
+        return np.stack(losses, 1)
 
     def _losses(self, losses: FloatArray, errors: FloatArray) -> Losses:
         sizes = self.moments.test_weight()
@@ -245,16 +241,8 @@ class FixedSizePoint:
     # -- folds of equal rows, in closed form ---------------------------------------------------
 
     def _left_out(self, C: FloatArray, columns: IntArray) -> Losses:
-        step = self.rows.outputs_at_once(len(C))
-        parts = [
-            self._all_rows(self._leave_out(C[i : i + step], columns))
-            for i in range(0, len(C), step)
-        ]
-        return Losses(
-            np.concatenate([part.fold for part in parts]),
-            parts[0].weight,
-            np.concatenate([part.tie for part in parts]),
-        )
+        parts = slices(len(C), self.rows.outputs_at_once(len(C)))
+        return Losses.joined([self._all_rows(self._leave_out(C[p], columns)) for p in parts])
 
     def _leave_out(self, C: FloatArray, columns: IntArray) -> FloatArray:
         objective, sample = self.objective, self.rows.sample
@@ -263,22 +251,15 @@ class FixedSizePoint:
             table = sample.table(objective.task)
             targets = table.targets[np.ix_(sample.labels, columns)]
             factors = table.factors[sample.labels] * (targets[:, 0] != 0)
+        model = self.moments.training(None, columns), self.map
         return self.rows.leave_out(
-            self.kernel,
-            self.Z,
-            objective.folds,
-            self.moments.training(None, columns),
-            self.map,
-            C,
-            targets,
-            factors,
+            self.kernel, self.Z, objective.folds, *model, C, targets, factors
         )
 
     def _all_rows(self, outputs: FloatArray) -> Losses:
         truth = self.rows.sample.truth
         loss, tie = self.objective.loss(outputs, truth), SquaredError()(outputs, truth)
-        loss = np.where(np.isfinite(tie), loss, np.inf)
-        return Losses(loss[:, None], np.ones(1), np.where(np.isfinite(tie), tie, np.inf))
+        return Losses.single(loss, tie)
 
     # -- problems that do not share rows: each chooses its own C -------------------------------
 
@@ -298,7 +279,7 @@ class FixedSizePoint:
         for columns in groups:
             outputs = self._leave_out(grid, columns)
             used = np.flatnonzero(Y[:, columns[0]])
-            own = Truth(Y[np.ix_(used, columns)], weight=_part(sample.weight, used))
+            own = Truth(Y[np.ix_(used, columns)], weight=pick(sample.weight, used))
             tie = SquaredError()(outputs[:, used], own)
             best = int(np.argmin(np.where(np.isfinite(tie), tie, np.inf)))
             self.C_of[columns], out[:, :, columns] = grid[best], outputs[best]
@@ -313,16 +294,16 @@ class FixedSizePoint:
         coef, b, ties = np.empty((v, self.map.T.shape[0], k)), np.empty((v, k)), np.empty((v, k))
 
         def choose(columns: IntArray, best: int | None = None) -> None:
-            chosen, coef[:, :, columns], b[:, columns], own = self._choose(
+            best, coef[:, :, columns], b[:, columns], own = self._choose(
                 features, grid, columns, best
             )
-            C_of[columns], ties[:, columns] = grid[chosen], own[:, None]
+            C_of[columns], ties[:, columns] = grid[best], own[:, None]
 
-        tested = [
-            any(features.testing(i, columns).weight > 0 for i in range(v)) for columns in groups
-        ]
-        run_blocks(choose, [g for g, known in zip(groups, tested, strict=True) if known], threads)
-        untested = [g for g, known in zip(groups, tested, strict=True) if not known]
+        def is_tested(columns: IntArray) -> bool:
+            return any(features.testing(i, columns).weight > 0 for i in range(v))
+
+        run_blocks(choose, filter(is_tested, groups), threads)
+        untested = [columns for columns in groups if not is_tested(columns)]
         if untested:  # a holdout without rows of these classes: the C of the other problems
             known = np.setdiff1d(np.arange(k), np.concatenate(untested))
             centre = np.mean(np.log(C_of[known])) if len(known) else np.mean(np.log(grid))
@@ -372,7 +353,3 @@ def _joined(truths: tuple[Truth, ...]) -> Truth:
 
     names = ("Y", "labels", "weight", "sample_weight", "X")
     return Truth(**{name: join(name) for name in names})
-
-
-def _part(weight: FloatArray | None, rows: IntArray) -> FloatArray | None:
-    return None if weight is None else weight[rows]

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm.criteria.base import Losses
 from lssvm.criteria.fixed_size import FixedSizeObjective, FixedSizePoint
-from lssvm.criteria.noise import noise_variance
-from lssvm.criteria.spectral import Terms
+from lssvm.criteria.spectral import Terms, noise_variance
 from lssvm.folds.content import Folds, content_folds
 from lssvm.moments import Moments
-from lssvm.moments.cells import FoldMoments
 from lssvm.solvers.primal import primal_system
 from lssvm.tasks import SquaredError
+from lssvm.tasks.weights import pick
 
 
 def fixed_terms(moments: Moments, lam: FloatArray, QB: FloatArray, C: FloatArray) -> Terms:
@@ -109,99 +108,54 @@ class FixedCriterionObjective:
         if self.name != "rk":
             return None
         sample = self.objective.rows.sample
-        weight = sample.truth.weight
-        Y = np.asarray(sample.Y)
+        X, Y, weight = sample.X, np.asarray(sample.Y), sample.truth.weight
         used = Y != 0 if self.objective.task is not None else np.ones(Y.shape, dtype=bool)
-        return np.array(
-            [
-                noise_variance(
-                    sample.X[rows], Y[rows, j : j + 1], None if weight is None else weight[rows]
-                )[0]
-                for j, rows in enumerate(used.T)
-            ]
-        )
+        each = [
+            noise_variance(X[rows], Y[rows, j : j + 1], pick(weight, rows))
+            for j, rows in enumerate(used.T)
+        ]
+        return np.concatenate(each)
 
     def at(self, gamma: float | None) -> FixedCriterionPoint:
         """Do the pass over the rows at one kernel parameter."""
-        return FixedCriterionPoint(self, self.inner.at(gamma))
+        point = self.inner.at(gamma)
+        basis = (point.objective, point.kernel, point.Z, point.moments)
+        return FixedCriterionPoint(*basis, gamma, owner=self)
 
 
-@dataclass(eq=False)
-class FixedCriterionPoint:
+@dataclass(eq=False, kw_only=True)
+class FixedCriterionPoint(FixedSizePoint):
     """A fixed-size model at one kernel parameter, for every C.
 
     Attributes
     ----------
     owner : FixedCriterionObjective
-    point : FixedSizePoint
-        The model whose moments these are.
-    C_of : array of shape (k,) or None
-        The C of every problem where each has its own; filled by `losses`.
     """
 
     owner: FixedCriterionObjective
-    point: FixedSizePoint
-    C_of: FloatArray | None = None
-
-    @property
-    def objective(self) -> FixedSizeObjective:
-        """Data and settings."""
-        return self.point.objective
-
-    @property
-    def gamma(self) -> float | None:
-        """The kernel parameter."""
-        return self.point.gamma
-
-    @property
-    def Z(self) -> NDArray[np.float64]:
-        """The prototypes."""
-        return self.point.Z
-
-    @property
-    def whole(self) -> list[Moments]:
-        """The moments of all rows, per class where there is a table."""
-        return self.point.whole
-
-    @property
-    def moments(self) -> FoldMoments:
-        """The moments of the criterion's own folds."""
-        return self.point.moments
-
-    def prefix(self, size: int) -> FixedCriterionPoint:
-        """Return the point for the first ``size`` prototypes, from the same moments."""
-        return FixedCriterionPoint(self.owner, self.point.prefix(size))
+    has_folds: ClassVar[bool] = False
 
     def losses(self, C: FloatArray) -> Losses:
         """Return the criterion of a path of C."""
         if self.owner.name == "press":
-            losses = self.point.losses(C)
-            self.C_of = self.point.C_of
-            return losses
-        groups = self.point.groups
+            return super().losses(C)
+        groups = self.groups
         if len(groups) == 1:
-            return _one_fold(self._group(groups[0], np.asarray(C, dtype=np.float64)))
-        assert self.objective.C_grid is not None
+            return Losses.single(self._group(groups[0], np.asarray(C, dtype=np.float64)))
         grid = np.asarray(self.objective.C_grid, dtype=np.float64)
-        self.C_of = np.empty(self.objective.rows.n_outputs)
+        self.C_of = np.empty(self.rows.n_outputs)
         total = 0.0
         for columns in groups:  # each problem its own C
             values = self._group(columns, grid)
             best = int(np.argmin(values))
             self.C_of[columns] = grid[best]
             total += float(values[best]) * len(columns)
-        return _one_fold(np.array([total / self.objective.rows.n_outputs]))
+        return Losses.single(np.array([total / self.rows.n_outputs]))
 
     def _group(self, columns: IntArray, C: FloatArray) -> FloatArray:
         """Return the criterion of problems that share their rows, shape (c,)."""
-        moments = self.point.moments.training(None, columns)
-        lam, QB, _ = primal_system(moments, self.point.map).spectrum()
-        noise = self.owner.noise
+        moments = self.moments.training(None, columns)
+        lam, QB, _ = primal_system(moments, self.map).spectrum()
         terms = fixed_terms(moments, lam, QB, C)
-        values = terms.loss(self.owner.name, None if noise is None else noise[columns])
+        values = terms.loss(self.owner.name, pick(self.owner.noise, columns))
         return np.asarray(values.mean(axis=1))
-
-
-def _one_fold(loss: FloatArray) -> Losses:
-    loss = np.where(np.isfinite(loss), loss, np.inf)
-    return Losses(loss[:, None], np.ones(1), loss)

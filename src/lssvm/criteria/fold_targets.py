@@ -11,7 +11,7 @@ from lssvm._core.arrays import FloatArray, IntArray
 from lssvm.criteria.out_of_fold import Predictions
 from lssvm.folds.content import Folds
 from lssvm.tasks import Classes, ClassTable, Truth
-from lssvm.tasks.weights import times
+from lssvm.tasks.weights import pick, times
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class FoldTargets:
     >>> task = Classes.of(np.arange(2), multiclass="auto", targets="fisher")
     >>> folds = Folds([np.array([2, 3]), np.array([0])])
     >>> targets = FoldTargets.of(task, np.array([0, 0, 1, 1, 1, 1]), None, folds)
-    >>> [table.targets.ravel().tolist() for table in targets.tables]
+    >>> [targets.tables[i].targets.ravel().tolist() for i in targets.fold]
     [[-2.0, 2.0], [-5.0, 1.25]]
     """
 
@@ -87,23 +87,17 @@ class FoldTargets:
         """Return them for all folds; None where nothing depends on how many rows a class has."""
         if not (task.fisher or task.balanced):
             return None
-        everyone = task.counts(labels, sample_weight)
-        rows_of = task.counts(labels, None)
-        found: dict[bytes, int] = {}
-        tables: list[ClassTable] = []
-        fold = np.empty(len(folds), dtype=np.intp)
+        everyone, rows_of = task.counts(labels, sample_weight), task.counts(labels, None)
+        all_counts = []
         for v, test in enumerate(folds.test):
             rows = test if folds.train is None else folds.train[v]
-            own = None if sample_weight is None else sample_weight[rows]
-            counts = task.counts(labels[rows], own)
+            counts = task.counts(labels[rows], pick(sample_weight, rows))
             if folds.train is None:
                 left = rows_of > task.counts(labels[rows], None)
                 counts = np.where(left, everyone - counts, 0.0)
-            key = counts.tobytes()
-            if key not in found:
-                found[key] = len(tables)
-                tables.append(task.table(counts))
-            fold[v] = found[key]
+            all_counts.append(counts)
+        different, fold = np.unique(all_counts, axis=0, return_inverse=True)
+        tables, fold = [task.table(counts) for counts in different], fold.ravel()
         return cls(tables, fold, labels, sample_weight, task.fisher, task.balanced)
 
     def root_weights(self) -> list[tuple[IntArray, FloatArray | None]]:
@@ -120,14 +114,9 @@ class FoldTargets:
     def restricted(self, folds: IntArray, rows: IntArray, columns: IntArray) -> FoldTargets:
         """Return the same for some folds, rows and problems."""
         tables = [replace(table, targets=table.targets[:, columns]) for table in self.tables]
-        weight = None if self.sample_weight is None else self.sample_weight[rows]
-        return replace(
-            self,
-            tables=tables,
-            fold=self.fold[folds],
-            labels=self.labels[rows],
-            sample_weight=weight,
-        )
+        labels, weight = self.labels[rows], pick(self.sample_weight, rows)
+        own = replace(self, labels=labels, sample_weight=weight)
+        return replace(own, tables=tables, fold=self.fold[folds])
 
     def indicators(self, groups: Sequence[Group]) -> tuple[FloatArray, list[Group]]:
         """Return targets (n, k') that are 1 for one class, and the groups of these columns."""
@@ -167,6 +156,6 @@ class FoldTargets:
         targets = np.stack([table.targets for table in self.tables])
         factors = np.stack([table.factors for table in self.tables])
         labels = self.labels[rows]
-        own = None if self.sample_weight is None else self.sample_weight[rows]
+        own = pick(self.sample_weight, rows)
         weight = times(own, factors[table_of, labels] if np.any(factors != 1.0) else None)
         return Truth(targets[table_of, labels], labels, weight)

@@ -319,10 +319,8 @@ class FreeRunObjective:
 
     def at(self, gamma: float | None) -> FreeRunPoint:
         """Decompose the kernel matrix at ``gamma``."""
-        kernel = self.kernel(gamma)
-        system = DualSystem(
-            kernel, self.rows, self.rows, 1.0, None, self.budget, self.threads, self.bias
-        )
+        kernel, limits = self.kernel(gamma), (self.budget, self.threads)
+        system = DualSystem(kernel, self.rows, self.rows, 1.0, None, *limits, self.bias)
         return FreeRunPoint(self, kernel, eigen_state(system))
 
 
@@ -354,22 +352,16 @@ class FreeRunPoint:
         solved = [left_out_solution(self.state, path, s.left_out) for s in objective.stretches]
         alpha = np.concatenate([alpha for alpha, _ in solved])
         alpha[np.tile(~path.definite, len(solved))] = np.nan
-        return Expansions(
-            self.kernel, objective.rows, alpha, np.concatenate([b for _, b in solved])
-        )
+        b = np.concatenate([b for _, b in solved])
+        return Expansions(self.kernel, objective.rows, alpha, b)
 
     def runs(self, C: FloatArray) -> FloatArray:
         """Return the free runs of all stretches and C, shape (o, c, steps)."""
         stretches, c = self.objective.stretches, len(C)
         history = np.repeat(np.stack([s.history for s in stretches]), c, axis=0)
-        exog = stack_exog(stretches)
-        steps = len(stretches[0].truth)
-        runs = free_run(
-            self.models(C),
-            history[:, None],
-            steps,
-            None if exog is None else np.repeat(exog, c, axis=0),
-        )
+        exog, steps = stack_exog(stretches), len(stretches[0].truth)
+        exog = None if exog is None else np.repeat(exog, c, axis=0)
+        runs = free_run(self.models(C), history[:, None], steps, exog)
         return runs.reshape(len(stretches), c, steps)
 
     def losses(self, C: FloatArray) -> Losses:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from lssvm._core.arrays import FloatArray, IntArray
 from lssvm.criteria.base import Losses, pools
 from lssvm.folds.content import Folds
 from lssvm.tasks import Loss, RowLoss, SquaredError, Truth
+from lssvm.tasks.weights import pick
 
 
 @dataclass(frozen=True)
@@ -69,11 +70,7 @@ class FoldTruth:
             self.losses(predict(np.asarray(C[i : i + at_once], dtype=float)))
             for i in range(0, len(C), at_once)
         ]
-        return Losses(
-            np.concatenate([p.fold for p in pieces]),
-            pieces[0].weight,
-            np.concatenate([p.tie for p in pieces]),
-        )
+        return Losses.joined(pieces)
 
     def losses(self, out: Predictions) -> Losses:
         """Return the losses of predictions; the squared error decides between equals."""
@@ -104,9 +101,8 @@ class FoldTruth:
         known = self.truth.take(rows)
         if self.trained is None:
             return known, known
-        Y, weight = self.trained.Y[span], self.trained.weight
-        trained = Truth(Y, known.labels, None if weight is None else weight[span])
-        return Truth(Y, known.labels, known.weight, known.sample_weight, known.X), trained
+        Y = self.trained.Y[span]
+        return replace(known, Y=Y), Truth(Y, known.labels, pick(self.trained.weight, span))
 
 
 def _mass(truth: Truth) -> float:

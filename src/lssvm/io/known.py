@@ -38,7 +38,6 @@ from lssvm.recipes import (
     record,
     series,
     series_data,
-    series_intervals,
     table_context,
 )
 from lssvm.recipes import greedy as greedy_recipe
@@ -391,9 +390,8 @@ def known() -> Registry:
         (fixed_record, "FixedDetails"),
         (fixed_memory, "FixedMemory/CalibrationSample"),
         (greedy_recipe, "GreedyDetails/GreedyMemory"),
-        (series, "SeriesFit"),
+        (series, "SeriesFit/SeriesResiduals/Calibration"),
         (series_data, "Series/Layout/Plan"),
-        (series_intervals, "SeriesResiduals/Calibration"),
         (kernels, "Metric"),
         (solvers, "ExactFit"),
         (parts, "Cut/Leaf/PartsModel/Rows/Setting/Tree"),

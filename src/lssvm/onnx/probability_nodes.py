@@ -9,8 +9,7 @@ import numpy as np
 from lssvm.codes import Code
 from lssvm.onnx.graph import Graph, ModelGraph, loop_body
 from lssvm.uncertainty import Isotonic, Probabilities, Sigmoid
-from lssvm.uncertainty.coupling import TILT
-from lssvm.uncertainty.probabilities import PAIR_FLOOR, by_problem
+from lssvm.uncertainty.probabilities import PAIR_FLOOR, TILT, by_problem
 
 
 def add_probabilities(graph: Graph, found: Probabilities, raw: str, scores: str, index: str) -> str:

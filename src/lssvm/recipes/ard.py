@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from dataclasses import replace
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
 from lssvm._core.arrays import FloatArray
 from lssvm._core.namespace import is_sparse
-from lssvm.criteria.ard import find_relevance, sample_rows
-from lssvm.criteria.ard_evidence import DualRelevance, FixedRelevance
+from lssvm.criteria.ard import DualRelevance, FixedRelevance, find_relevance, sample_rows
 from lssvm.engines.host import HostRows
 from lssvm.recipes.record import Tuning
 
@@ -22,7 +22,9 @@ POWERS = (1.0, 0.5)
 
 
 class Tuned(Protocol):
-    """What tuning has chosen."""
+    """What tuning has chosen, a dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
 
     @property
     def tuning(self) -> Tuning | None:
@@ -40,7 +42,7 @@ def spread_gamma(
     tune: Callable[[FloatArray], T],
     *,
     tune_C: bool,
-) -> tuple[T, int]:
+) -> T:
     """Search for the widths of features, tune again with them, and keep the better model.
 
     Parameters
@@ -58,25 +60,24 @@ def spread_gamma(
     Returns
     -------
     best : object
-        ``tuned``, or what ``tune`` has returned.
-    n_evaluations : int
-        Of all searches.
+        ``tuned``, or what ``tune`` has returned, with the evaluations of all searches.
     """
-    found = find_relevance(evidence, gamma, C, tune_C=tune_C)
+    relevance = find_relevance(evidence, gamma, C, tune_C=tune_C)
     spread = variances(evidence.X, evidence.weight)
-    best, (score, evaluations) = tuned, _told(tuned)
+    best, (score, evaluations) = tuned, _score(tuned)
     for power in POWERS:
-        factors = (found.gamma / gamma) ** power
+        factors = (relevance.gamma / gamma) ** power
         # the mean distance between rows stays as it was, and with it the range of gamma
         again = tune(factors * (spread.sum() / max(float(factors @ spread), 1e-300)))
-        new, more = _told(again)
+        new, more = _score(again)
         evaluations += more
         if new > score or (best is tuned and new == score):
             best, score = again, new
-    return best, evaluations
+    assert best.tuning is not None
+    return replace(best, tuning=replace(best.tuning, n_evaluations=evaluations))
 
 
-def _told(tuned: Tuned) -> tuple[float, int]:
+def _score(tuned: Tuned) -> tuple[float, int]:
     assert tuned.tuning is not None
     return tuned.tuning.best_score, tuned.tuning.n_evaluations
 

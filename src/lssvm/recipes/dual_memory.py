@@ -11,9 +11,10 @@ import numpy as np
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError
 from lssvm.folds.content import content_folds
-from lssvm.kernels import Kernel, evaluate_expansion
+from lssvm.kernels import Kernel
 from lssvm.recipes.record import Fit, Posteriors, Resources
 from lssvm.solvers import DualSystem
+from lssvm.tasks.weights import pick
 from lssvm.uncertainty import DualPosterior, OutOfFold, Residuals, scaled_residuals
 
 
@@ -34,15 +35,10 @@ class DualDetails:
 
     def published(self, fit: Fit) -> dict[str, Any]:
         """Return fitted attributes."""
-        told = {
-            "n_iter_": fit.iterations,
-            "solver_": fit.solver,
-            "residual_": fit.residual,
-            "reduction_path_": self.reduction_path,
-        }
+        published = {"n_iter_": fit.iterations, "solver_": fit.solver, "residual_": fit.residual}
         if self.n_reweightings is not None:
-            told["n_reweightings_"] = self.n_reweightings
-        return told
+            published["n_reweightings_"] = self.n_reweightings
+        return published | {"reduction_path_": self.reduction_path}
 
     def reduced(self, form: str, fit: Fit) -> DualDetails:
         """Return what a file of this form keeps."""
@@ -125,8 +121,7 @@ class DualMemory:
         assert self.labels is not None
         if self.held is not None and self.held_rows is not None:
             rows = self.held_rows
-            weight = None if self.weight is None else self.weight[rows]
-            return OutOfFold(self.held, self.labels[rows], weight)
+            return OutOfFold(self.held, self.labels[rows], pick(self.weight, rows))
         if not self.parts:
             raise InvalidInputError(
                 "There are no out-of-fold scores to calibrate probabilities on: with a "
@@ -154,15 +149,8 @@ class DualMemory:
                 continue
             # Rows of other classes were not in the training set of these problems.
             system, (coef, b) = posterior.system, posterior.expansion()
-            scores[:, part.columns] = evaluate_expansion(
-                system.kernel,
-                self.X,
-                system.basis,
-                coef,
-                b,
-                budget=resources.budget,
-                threads=resources.threads,
-            )
+            outputs = resources.evaluate(system.kernel, self.X, system.basis, coef, b)
+            scores[:, part.columns] = outputs
             scores[np.ix_(part.rows, part.columns)] = left
         return scores
 
@@ -173,11 +161,7 @@ class DualMemory:
                 f"reduction={self.reduction} has replaced the model that the error bars belong "
                 "to: use reduction=None for standard deviations and intervals."
             )
-        if fit.loss != "squared":
-            raise InvalidInputError(
-                f"loss={fit.loss!r} has no Gaussian posterior: use loss='squared' for standard "
-                "deviations and intervals."
-            )
+        fit.check_posterior()
         if not self.parts:
             raise InvalidInputError(
                 "kernel='precomputed' does not give K(x, x) of new rows, which their variance "
@@ -192,22 +176,19 @@ class DualMemory:
             assert isinstance(posterior, DualPosterior)
             left, variance = _left_out(posterior)
             residuals[:, columns] = self.Y[:, columns] - left
-            scale[:, columns] = np.sqrt(
-                variance[:, None] * posterior.prior_variance + posterior.noise_variance
-            )
+            spread = variance[:, None] * posterior.prior_variance + posterior.noise_variance
+            scale[:, columns] = np.sqrt(spread)
         if self.held is None or self.held_rows is None:
             return scaled_residuals(residuals, scale, self.weight)
         rows = self.held_rows
-        weight = None if self.weight is None else self.weight[rows]
-        return scaled_residuals(self.Y[rows] - self.held, scale[rows], weight)
+        return scaled_residuals(self.Y[rows] - self.held, scale[rows], pick(self.weight, rows))
 
     def reduced(self, form: str, fit: Fit) -> DualMemory:
         """Return what a file of this form keeps; maps are stored in the place of scores."""
         if form == "all" or (form == "prediction" and self.parts):
             return self
-        none = self._without_rows(None)
-        labels = None if self.labels is None else self.labels[:0]
-        return replace(none, weight=None, labels=labels, held_rows=None)
+        labels = pick(self.labels, slice(0))
+        return replace(self._without_rows(None), weight=None, labels=labels, held_rows=None)
 
 
 def _left_out(posterior: DualPosterior) -> tuple[FloatArray, FloatArray]:

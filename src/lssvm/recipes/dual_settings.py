@@ -7,69 +7,38 @@ from typing import Any, Protocol
 
 from lssvm._core.errors import InvalidInputError
 from lssvm.recipes.robust import check_loss
-from lssvm.recipes.settings import KernelChoice, check_C, check_option, seed_of
+from lssvm.recipes.settings import TunedParameters, TunedSettings, check_option
 from lssvm.reductions import L0, Prune
-from lssvm.search.base import Search
-from lssvm.search.choice import make_search
 
 
-class DualParameters(Protocol):
+class DualParameters(TunedParameters, Protocol):
     """The parameters of a dual estimator that settings are read from."""
 
-    C: Any
-    kernel: Any
-    gamma: Any
-    degree: int
-    coef0: float
     fit_intercept: bool
-    solver: Any
-    reduction: Any
-    cv: Any
-    search: Any
-    scoring: Any
     tuning: str
     tol: float
     max_iter: int | None
-    random_state: Any
 
 
-@dataclass(frozen=True, eq=False)
-class DualSettings:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DualSettings(TunedSettings):
     """The settings of a dual model, checked.
 
     Attributes
     ----------
-    C : float or None
-        None: to be chosen.
-    choice : KernelChoice
-    cv : int, float, "loo", splitter or iterable
-    search : Search
-    scoring : str, callable or None
-    seed : int
     fit_intercept : bool
-    solver : str or solver object
     reduction : Prune, L0 or None
     reduction_text : str or None
         The reduction as the caller wrote it.
-    loss : str
-        What the coefficients minimise.
     separate : bool
         Whether each output has its own C and gamma.
     tol, max_iter
         Of the iterative solvers.
     """
 
-    C: float | None
-    choice: KernelChoice
-    cv: Any
-    search: Search
-    scoring: Any
-    seed: int
     fit_intercept: bool = True
-    solver: Any = "auto"
     reduction: Prune | L0 | None = None
     reduction_text: str | None = None
-    loss: str = "squared"
     separate: bool = False
     tol: float = 1e-6
     max_iter: int | None = None
@@ -77,38 +46,30 @@ class DualSettings:
     @classmethod
     def of(cls, estimator: DualParameters) -> DualSettings:
         """Read and check the parameters of an estimator."""
-        loss, given = getattr(estimator, "loss", "squared"), estimator.reduction
-        check_loss(loss, given)
+        given = estimator.reduction
+        check_loss(getattr(estimator, "loss", "squared"), given)
         check_option("tuning", estimator.tuning, ("joint", "separate"))
-        choice = KernelChoice(estimator.kernel, estimator.gamma, estimator.degree, estimator.coef0)
-        choice.check()
-        if choice.asks_ard and estimator.tuning != "joint":
+        ask = cls(
+            **cls.read(estimator),
+            fit_intercept=bool(estimator.fit_intercept),
+            reduction=_reduction(given),
+            reduction_text=None if given is None else repr(given),
+            separate=estimator.tuning == "separate",
+            tol=estimator.tol,
+            max_iter=estimator.max_iter,
+        )
+        ask.choice.check()
+        if ask.choice.asks_ard and ask.separate:
             raise InvalidInputError(
-                f"gamma='ard' finds one set of values for all outputs, so "
-                f"tuning={estimator.tuning!r} cannot be used with it: use tuning='joint'."
+                "gamma='ard' finds one set of values for all outputs, so tuning='separate' cannot "
+                "be used with it: use tuning='joint'."
             )
-        search = make_search(estimator.search)
-        if search.checkpoint is not None and estimator.tuning != "joint":
+        if ask.search.checkpoint is not None and ask.separate:
             raise InvalidInputError(
                 "A checkpoint holds one search, and tuning='separate' has one for each output: use "
                 "tuning='joint', or no checkpoint."
             )
-        return cls(
-            check_C(estimator.C),
-            choice,
-            estimator.cv,
-            search,
-            estimator.scoring,
-            seed_of(estimator.random_state),
-            bool(estimator.fit_intercept),
-            estimator.solver,
-            _reduction(given),
-            None if given is None else repr(given),
-            loss,
-            estimator.tuning == "separate",
-            estimator.tol,
-            estimator.max_iter,
-        )
+        return ask
 
     @property
     def tunes(self) -> bool:

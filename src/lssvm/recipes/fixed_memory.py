@@ -15,11 +15,12 @@ from lssvm.criteria.fixed_size import FixedSizePoint
 from lssvm.engines.base import Rows
 from lssvm.folds.content import Folds, hash_rows, smallest_hashes
 from lssvm.kernels import Kernel
-from lssvm.moments.cells import assemble
 from lssvm.recipes.fixed_record import FixedDetails
-from lssvm.recipes.fixed_solution import class_counts
+from lssvm.recipes.fixed_settings import fold_task
+from lssvm.recipes.fixed_solution import class_counts, problems
 from lssvm.recipes.record import Fit, Posteriors, Resources
 from lssvm.tasks import Classes, ClassTable
+from lssvm.tasks.weights import pick, times
 from lssvm.uncertainty import FixedPosterior, OutOfFold, Residuals, scaled_residuals
 
 SAMPLE = 5000
@@ -56,15 +57,8 @@ class CalibrationSample:
 
     def take(self, rows: IntArray) -> CalibrationSample:
         """Return some of the rows."""
-        return CalibrationSample(
-            self.keys[rows],
-            None if self.X is None else self.X[rows],
-            self.Y[rows],
-            None if self.weight is None else self.weight[rows],
-            None if self.labels is None else self.labels[rows],
-            None if self.held is None else self.held[rows],
-            self.behind,
-        )
+        columns = ("keys", "X", "Y", "weight", "labels", "held")
+        return replace(self, **{name: pick(getattr(self, name), rows) for name in columns})
 
     def joined(self, other: CalibrationSample) -> CalibrationSample:
         """Return the rows of both."""
@@ -72,15 +66,14 @@ class CalibrationSample:
         def join(mine: Any, its: Any) -> Any:
             return None if mine is None or its is None else np.concatenate([mine, its])
 
-        weight = None
-        if self.weight is not None or other.weight is not None:
-            ones = [np.ones(len(s.keys)) if s.weight is None else s.weight for s in (self, other)]
-            weight = np.concatenate(ones)
+        weight, its = (
+            np.ones(len(s.keys)) if s.weight is None else s.weight for s in (self, other)
+        )
         both = CalibrationSample(
-            np.concatenate([self.keys, other.keys]),
+            join(self.keys, other.keys),
             join(self.X, other.X),
-            np.concatenate([self.Y, other.Y]),
-            weight,
+            join(self.Y, other.Y),
+            None if self.weight is None and other.weight is None else join(weight, its),
             join(self.labels, other.labels),
             join(self.held, other.held),
             self.behind or other.behind,
@@ -97,27 +90,20 @@ def draw_sample(
     rows: Rows, folds: Folds | None, seed: int, size: int
 ) -> tuple[CalibrationSample, IntArray]:
     """Draw the rows with the smallest hashes, among those that were tested; also their numbers."""
-    sample = rows.sample
-    tested = None
+    sample, tested = rows.sample, None
     if folds is not None:
         tested = np.zeros(sample.n_rows, dtype=bool)
         for test in folds.test:
             tested[test] = True
     content = getattr(rows, "content", sample.X)
     hashes, numbers = smallest_hashes(content, size, seed, tested)
-    drawn = CalibrationSample(
-        hashes,
-        sample.X[numbers],
-        sample.Y[numbers],
-        None if sample.weight is None else sample.weight[numbers],
-        None if sample.labels is None else sample.labels[numbers],
-    )
-    return drawn, numbers
+    columns = (sample.X, sample.Y, sample.weight, sample.labels)
+    return CalibrationSample(hashes, *(pick(column, numbers) for column in columns)), numbers
 
 
 def remember(
     rows: Rows,
-    point: Any,
+    point: FixedSizePoint | None,
     kernel: Kernel,
     Z: FloatArray,
     C_of: FloatArray,
@@ -129,15 +115,14 @@ def remember(
     ``class_table`` has the weights of the classes where no moments will tell them later.
     """
     models = folds = None
-    if isinstance(point, FixedSizePoint):
+    if point is not None and point.has_folds:
         models, folds = point.fold_models(float(C_of[0])), rows.tested(point.objective.folds)
     classes = rows.sample.labels is not None
     size = SCORES if models is not None and classes else SAMPLE
     sample, numbers = draw_sample(rows, None if models is None else folds, seed, size)
     if class_table is not None:
-        factor = class_table.factors[sample.labels]
-        weight = factor if sample.weight is None else sample.weight * factor
-        sample = replace(sample, weight=weight)
+        factors = class_table.factors[sample.labels]
+        sample = replace(sample, weight=times(sample.weight, factors))
     if models is None or folds is None:
         return FixedMemory(sample)
     held = np.full(sample.Y.shape, np.nan)
@@ -177,11 +162,7 @@ class FixedMemory:
     def posteriors(self, fit: Fit, resources: Resources) -> Posteriors:
         """Return the Gaussian posteriors of a regressor's outputs."""
         details: FixedDetails = fit.details
-        if fit.loss != "squared":
-            raise InvalidInputError(
-                f"loss={fit.loss!r} has no Gaussian posterior: use loss='squared' for standard "
-                "deviations and intervals."
-            )
+        fit.check_posterior()
         if fit.solver == "pcg":
             raise InvalidInputError(
                 "solver='pcg' keeps no moments, from which standard deviations and intervals "
@@ -196,26 +177,12 @@ class FixedMemory:
 
     def _posteriors(self, fit: Fit, resources: Resources) -> list[tuple[IntArray, FixedPosterior]]:
         details: FixedDetails = fit.details
-        k, whole, task = fit.coef.shape[1], details.moments, details.class_task(fit)
-        posteriors = []
-        for group in [np.arange(k)] if task is None else task.groups():
-            moments = whole[0]
-            if task is not None:
-                moments = assemble(task, whole, group, class_counts(whole))
-            for C in dict.fromkeys(fit.C[group].tolist()):
-                inside = np.flatnonzero(fit.C[group] == C)
-                assert details.map is not None
-                posterior = FixedPosterior(
-                    fit.kernel,
-                    fit.basis,
-                    details.map,
-                    moments.outputs(inside),
-                    C,
-                    resources.budget,
-                    resources.threads,
-                )
-                posteriors.append((group[inside], posterior))
-        return posteriors
+        assert details.map is not None
+        basis, limits = (fit.kernel, fit.basis, details.map), (resources.budget, resources.threads)
+        return [
+            (columns, FixedPosterior(*basis, moments, C, *limits))
+            for columns, C, moments in problems(details.moments, fold_task(fit.task), fit.C)
+        ]
 
     def residuals(self, fit: Fit, resources: Resources, posteriors: Posteriors) -> Residuals:
         """Return errors of rows left out, in units of their predicted deviations."""
@@ -228,9 +195,8 @@ class FixedMemory:
             Y = sample.Y[:, columns]
             left, variance = posterior.leave_out(sample.X, Y, folds, sample.weight)
             residuals[:, columns] = Y - left
-            scale[:, columns] = np.sqrt(
-                variance[:, None] * posterior.prior_variance + posterior.noise_variance
-            )
+            spread = variance[:, None] * posterior.prior_variance + posterior.noise_variance
+            scale[:, columns] = np.sqrt(spread)
         if sample.held is not None:
             residuals = sample.Y - sample.held
         return scaled_residuals(residuals, scale, sample.weight)
@@ -240,10 +206,9 @@ class FixedMemory:
         sample, details, task = self._rows(), fit.details, fit.task
         assert sample.labels is not None and isinstance(task, Classes)
         weight, Y = sample.weight, sample.Y
-        if details.class_task(fit) is not None and details.moments:
+        if fold_task(fit.task) is not None and details.moments:
             table = task.table(class_counts(details.moments))  # as it follows from all rows now
-            factor = table.factors[sample.labels]
-            weight = factor if weight is None else weight * factor
+            weight = times(weight, table.factors[sample.labels])
             Y = table.targets[sample.labels]
         if sample.held is not None:
             return OutOfFold(sample.held, sample.labels, weight)
@@ -252,8 +217,8 @@ class FixedMemory:
             new = np.flatnonzero(~np.isin(sample.keys, hash_rows(fit.basis, fit.seed)))
             if len(np.unique(sample.labels[new])) < task.n_classes:
                 new = np.arange(len(sample.keys))
-            weight = None if weight is None else weight[new]
-            return OutOfFold(fit.outputs(sample.X[new], resources), sample.labels[new], weight)
+            outputs = fit.outputs(sample.X[new], resources)
+            return OutOfFold(outputs, sample.labels[new], pick(weight, new))
         scores, folds = np.empty(Y.shape), sample.folds()
         for columns, posterior in self._posteriors(fit, resources):
             used = Y[:, columns[0]] != 0

@@ -10,7 +10,6 @@ from lssvm.moments import Moments, NystromMap
 from lssvm.prototypes import Selection
 from lssvm.recipes.record import Fit
 from lssvm.reductions import PrototypeBasis, SparsityPath
-from lssvm.tasks import Classes
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,13 +54,9 @@ class FixedDetails:
         """Whether the model is the mean of the posterior that its moments give."""
         return self.used is None and self.no_update is None
 
-    def class_task(self, fit: Fit) -> Classes | None:
-        """Return the task where moments are kept per class."""
-        task = fit.task
-        return task if isinstance(task, Classes) and task.per_class else None
-
     def published(self, fit: Fit) -> dict[str, Any]:
         """Return attributes of the estimator."""
+        pcg, tuning = fit.solver == "pcg", fit.tuning
         published: dict[str, Any] = {
             "prototypes_": fit.basis,
             "n_prototypes_": self.n_prototypes,
@@ -69,19 +64,16 @@ class FixedDetails:
             "selection_": self.selection,
             "solver_": fit.solver,
         }
-        if fit.solver == "pcg":
-            published["residual_"] = fit.residual
-        if fit.solver == "pcg" or fit.task.classes is None:
-            published["n_iter_"] = fit.iterations
-        if self.paths:
-            published["sparsity_paths_"] = list(self.paths)
-        if self.peak_memory is not None:
-            published["peak_memory_"] = self.peak_memory
-        if fit.tuning is not None and fit.tuning.sizes is not None:
-            published["size_results_"] = fit.tuning.sizes
-        if fit.tuning is not None and fit.tuning.sample is not None:
-            published["sample_results_"] = fit.tuning.sample
-        return published
+        where_known = {
+            "residual_": fit.residual if pcg else None,
+            "n_iter_": fit.iterations if pcg or fit.task.classes is None else None,
+            "sparsity_paths_": list(self.paths) or None,
+            "peak_memory_": self.peak_memory,
+            "size_results_": None if tuning is None else tuning.sizes,
+            "sample_results_": None if tuning is None else tuning.sample,
+        }
+        known = {name: value for name, value in where_known.items() if value is not None}
+        return published | known
 
     def reduced(self, form: str, fit: Fit) -> FixedDetails:
         """Return what a file of this form keeps."""

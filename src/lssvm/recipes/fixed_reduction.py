@@ -10,7 +10,6 @@ import numpy as np
 
 from lssvm._core.arrays import BoolArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError, NumericalWarning
-from lssvm._core.progress import Listener
 from lssvm.criteria.fixed_size import FixedSizeObjective
 from lssvm.engines.base import Rows
 from lssvm.engines.host import HostRows
@@ -20,8 +19,8 @@ from lssvm.moments import Moments
 from lssvm.moments.cells import FoldMoments
 from lssvm.recipes.dual import fit_dual
 from lssvm.recipes.dual_settings import DualSettings
-from lssvm.recipes.fixed_settings import FixedSettings
-from lssvm.recipes.fixed_tuning import fold_task, folds_of
+from lssvm.recipes.fixed_record import FixedDetails
+from lssvm.recipes.fixed_settings import FixedProblem, FixedSettings, fold_task, folds_of, groups_of
 from lssvm.recipes.prototypes import Prototypes
 from lssvm.recipes.record import Fit
 from lssvm.reductions import (
@@ -46,33 +45,6 @@ REWEIGHTED = (
     "a reduction with refit=False ends in a reweighted system, so rows cannot be added or removed "
     "exactly: use refit=True"
 )
-
-
-@dataclass(frozen=True, eq=False)
-class Reduced:
-    """A model on the prototypes that are left.
-
-    Attributes
-    ----------
-    support : int array
-        Which prototypes are left.
-    coef, intercept, C : array
-    used : bool array of shape (m, k) or None
-        Which of them serve which output, where each output has its own.
-    paths : tuple of SparsityPath
-    moments : list of Moments
-    no_update : str or None
-        Why rows cannot be added or removed.
-    """
-
-    support: IntArray
-    coef: FloatArray
-    intercept: FloatArray
-    C: FloatArray
-    used: BoolArray | None
-    paths: tuple[SparsityPath, ...]
-    moments: list[Moments]
-    no_update: str | None = None
 
 
 # -- the dual model on the prototypes: the start of SSD, and SD itself ----------------------------
@@ -117,16 +89,15 @@ def prototype_rows(sample: HostRows, chosen: Prototypes, what: str) -> Prototype
     rows = np.flatnonzero(names[order][at] == keys)
     member = order[at[rows]]
     s = np.ones(len(keys)) if sample.weight is None else np.asarray(sample.weight, float)
-    classes = None if sample.labels is None else sample.labels[rows].astype(np.intp)
-    pair = member
-    if classes is not None and sample.labels is not None:
-        pair = member * (int(sample.labels.max()) + 1) + classes
+    labels = np.zeros(len(keys), np.intp) if sample.labels is None else sample.labels
+    classes = labels[rows].astype(np.intp)
+    pair = member * (int(labels.max()) + 1) + classes
     _, first, group = np.unique(pair, return_index=True, return_inverse=True)
     weight = np.bincount(group, s[rows])
     Y = np.asarray(sample.Y[rows], dtype=np.float64)
     means = [np.bincount(group, s[rows] * column) / weight for column in Y.T]
-    labels = None if classes is None else classes[first]
-    return PrototypeRows(rows[first], member[first], labels, np.stack(means, 1), weight)
+    own = None if sample.labels is None else classes[first]
+    return PrototypeRows(rows[first], member[first], own, np.stack(means, 1), weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,16 +108,14 @@ class DualStart:
     coef: FloatArray  # (m, k)
 
 
-def fit_on_prototypes(
-    rows: Rows, task: Task, ask: FixedSettings, chosen: Prototypes, gamma: Any, tell: Listener
-) -> DualStart | None:
+def fit_on_prototypes(problem: FixedProblem, chosen: Prototypes) -> DualStart | None:
     """Train the dual model on the prototypes [Mall2014, algorithm 4]; None where not asked for."""
-    reduction = ask.reduction
-    if reduction is None or reduction.method not in ("ssd", "sd"):
+    rows, task, ask, gamma = problem.rows, problem.task, problem.ask, problem.gamma
+    if ask.method not in ("ssd", "sd"):
         return None
     if ask.sizes_by_cv:
         raise InvalidInputError(
-            f"n_prototypes='cv' cannot be used with reduction={reduction.method!r}, which tunes on "
+            f"n_prototypes='cv' cannot be used with reduction={ask.method!r}, which tunes on "
             "the prototypes alone: give a number, or 'auto'."
         )
     if ask.search.checkpoint is not None:
@@ -155,7 +124,7 @@ def fit_on_prototypes(
             "prototypes alone: leave it out."
         )
     sample: HostRows = rows.sample
-    part = prototype_rows(sample, chosen, reduction.method)
+    part = prototype_rows(sample, chosen, ask.method)
     X = chosen.Z[part.member]
     inner = HostRows(
         X, part.Y, part.weight, budget=sample.budget, threads=sample.threads, given=(X, part.Y)
@@ -171,15 +140,9 @@ def fit_on_prototypes(
             )
         table = task.table(task.counts(part.labels, part.weight))
         own = times(part.weight, table.row_factors(part.labels))
-        inner = replace(
-            inner,
-            Y=table.targets[part.labels],
-            labels=part.labels,
-            weight=own,
-            loss_weight=own,
-            sample_weight=part.weight,
-            given=(X, task.classes[part.labels]),
-        )
+        inner = replace(inner, weight=own, loss_weight=own, sample_weight=part.weight)
+        Y, y = table.targets[part.labels], task.classes[part.labels]
+        inner = replace(inner, Y=Y, labels=part.labels, given=(X, y))
     settings = DualSettings(
         C=ask.C,
         choice=ask.choice if gamma is None else replace(ask.choice, gamma=gamma),
@@ -188,7 +151,7 @@ def fit_on_prototypes(
         scoring=ask.scoring,
         seed=ask.seed,
     )
-    fit = fit_dual(inner, task, settings, tell)
+    fit = fit_dual(inner, task, settings, problem.tell)
     coef = np.zeros((len(chosen.Z), fit.coef.shape[1]))
     np.add.at(coef, part.member[fit.support], fit.coef)
     return DualStart(fit, coef)
@@ -208,44 +171,37 @@ def _cv_on_prototypes(rows: Rows, ask: FixedSettings, part: PrototypeRows) -> An
 # -- which prototypes are left ---------------------------------------------------------------------
 
 
-def moments_to_reduce(
-    rows: Rows, task: Task, ask: FixedSettings, kernel: Kernel, Z: FloatArray
-) -> FoldMoments | None:
+def moments_to_reduce(problem: FixedProblem, kernel: Kernel, Z: FloatArray) -> FoldMoments | None:
     """Return the moments of the folds for a reduction whose model was not tuned on all rows."""
-    if ask.reduction is None or ask.reduction.method == "sd":
+    rows, ask = problem.rows, problem.ask
+    if ask.method in (None, "sd"):
         return None
-    objective = FixedSizeObjective(
-        lambda _: kernel, rows, Z, folds_of(rows, ask), SquaredError(), fold_task(task)
-    )
-    return objective.at(None).moments
+    data = (rows, Z, folds_of(rows, ask), SquaredError(), problem.by_class)
+    return FixedSizeObjective(lambda _: kernel, *data).at(None).moments
 
 
 def prototype_basis(
-    rows: Rows,
-    task: Task,
-    ask: FixedSettings,
-    kernel: Kernel,
+    problem: FixedProblem,
+    fit: Fit,
     chosen: Prototypes,
     moments: FoldMoments,
-    C_of: FloatArray,
     start: DualStart | None,
 ) -> PrototypeBasis:
     """Return what reductions work on."""
-    given = None
-    if ask.reduction is not None and ask.reduction.method == "sv-l0":
+    given, rows, kernel = None, problem.rows, fit.kernel
+    if problem.ask.method == "sv-l0":
         part = prototype_rows(rows.sample, chosen, "sv-l0")
-        given = _prototype_systems(kernel, chosen.Z, part, task)
+        given = _prototype_systems(kernel, chosen.Z, part, problem.task)
     first = None if start is None else start.coef
-    return PrototypeBasis(kernel, chosen.Z, moments, C_of, first, given, rows.threads)
+    return PrototypeBasis(kernel, chosen.Z, moments, fit.C, first, given, rows.threads)
 
 
 def _prototype_systems(
     kernel: Kernel, Z: FloatArray, part: PrototypeRows, task: Task
 ) -> list[L0System]:
     K = np.asarray(kernel(Z, Z), dtype=np.float64)[part.member]
-    systems = []
-    by_class = fold_task(task)
-    for columns in task.groups() if by_class is not None else [np.arange(task.n_outputs)]:
+    systems, by_class = [], fold_task(task)
+    for columns in groups_of(by_class, task.n_outputs):
         weight, Y = part.weight, part.Y[:, columns]
         if by_class is not None:
             assert part.labels is not None
@@ -266,10 +222,8 @@ def worth_keeping(basis: PrototypeBasis, budget: int) -> PrototypeBasis | None:
 
 
 def reduce_model(
-    basis: PrototypeBasis,
-    reduction: FixedSizeL0,
-    C_grid: FloatArray | None,
-) -> Reduced:
+    fit: Fit, rows: Rows, basis: PrototypeBasis, reduction: FixedSizeL0, C_grid: FloatArray | None
+) -> Fit:
     """Drop prototypes [Mall2014, algorithms 3 and 4]."""
     m, k = len(basis.Z), len(basis.C)
     size = reduction.size if isinstance(reduction.size, (int, np.integer)) else None
@@ -293,16 +247,17 @@ def reduce_model(
         coef[np.ix_(support, columns)], intercept[columns] = solved
         used[np.ix_(support, columns)] = True
     left = np.flatnonzero(used.any(axis=1))
-    return Reduced(
-        left,
-        coef[left],
-        intercept,
-        C,
-        None if reduction.joint else used[left],
-        tuple(paths),
-        [whole.subset(left) for whole in basis.moments.whole],
-        None if reduction.refit else REWEIGHTED,
+    details: FixedDetails = replace(
+        fit.details,
+        moments=[whole.subset(left) for whole in basis.moments.whole],
+        map=rows.map(fit.kernel, basis.Z[left]),
+        used=None if reduction.joint else used[left],
+        no_update=None if reduction.refit else REWEIGHTED,
+        paths=tuple(paths),
     )
+    support = fit.support[left] if len(fit.support) else fit.support
+    fit = replace(fit, basis=basis.Z[left], coef=coef[left], intercept=intercept, C=C)
+    return replace(fit, support=support, details=details)
 
 
 def _choose(

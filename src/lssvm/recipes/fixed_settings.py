@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
-from lssvm._core.arrays import FloatArray
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
+from lssvm._core.progress import Listener
 from lssvm.criteria.closed_form import is_criterion
+from lssvm.engines.base import AnyFolds, Rows
+from lssvm.engines.host import HostRows
+from lssvm.folds.content import Folds, content_folds, hash_rows
+from lssvm.folds.positions import PositionFolds, PositionHoldout
 from lssvm.recipes.robust import check_loss
-from lssvm.recipes.settings import KernelChoice, check_C, check_option, is_int, seed_of
+from lssvm.recipes.settings import TunedParameters, TunedSettings, check_option, is_int, make_folds
 from lssvm.reductions.fixed_size import METHODS as REDUCTIONS
 from lssvm.reductions.fixed_size import FixedSizeL0
-from lssvm.search.base import Search
-from lssvm.search.choice import make_search
 from lssvm.search.space import Space
 from lssvm.solvers import PCG
 from lssvm.solvers.primal import METHODS as PATH_METHODS
+from lssvm.tasks import Classes, Task
 
 N_C = 60
 """Values of C that each problem of a code chooses among."""
@@ -26,36 +30,22 @@ N_REDUCED_C = 20
 """Values of C that a reduced model is tuned over."""
 
 
-class FixedParameters(Protocol):
+class FixedParameters(TunedParameters, Protocol):
     """The parameters of a fixed-size estimator that settings are read from."""
 
     n_prototypes: Any
-    C: Any
-    kernel: Any
-    gamma: Any
-    degree: int
-    coef0: float
     selection: Any
-    reduction: Any
-    cv: Any
-    search: Any
-    scoring: Any
-    solver: Any
-    random_state: Any
-    verbose: int
 
 
-@dataclass(frozen=True, eq=False)
-class FixedSettings:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FixedSettings(TunedSettings):
     """The settings of a fixed-size model, checked.
 
     Attributes
     ----------
-    C : float or None
-        None: to be chosen.
-    choice : KernelChoice
-    loss : str
-        What the coefficients minimise.
+    n_prototypes : int or str
+    selection : str, array or selection object
+    reduction : FixedSizeL0 or None
     threshold : str
         "zero", or "cv" to move the thresholds of a classifier.
     calibrates : bool
@@ -63,47 +53,22 @@ class FixedSettings:
     """
 
     n_prototypes: Any
-    C: float | None
-    choice: KernelChoice
     selection: Any
     reduction: FixedSizeL0 | None
-    cv: Any
-    search: Search
-    scoring: Any
-    solver: Any
-    seed: int
-    verbose: int
-    loss: str = "squared"
     threshold: str = "zero"
     calibrates: bool = True
 
     @classmethod
     def of(cls, estimator: FixedParameters) -> FixedSettings:
         """Read and check the parameters of an estimator."""
-        loss = getattr(estimator, "loss", "squared")
-        check_loss(loss, estimator.reduction)
-        choice = KernelChoice(estimator.kernel, estimator.gamma, estimator.degree, estimator.coef0)
-        if choice.precomputed:
-            raise InvalidInputError(
-                "kernel='precomputed' cannot be used with prototypes, which are rows of features: "
-                "use LSSVC or LSSVR, or pass the kernel as a function."
-            )
-        choice.check_ard()
+        check_loss(getattr(estimator, "loss", "squared"), estimator.reduction)
         ask = cls(
-            estimator.n_prototypes,
-            check_C(estimator.C),
-            choice,
-            estimator.selection,
-            _reduction(estimator.reduction),
-            estimator.cv,
-            make_search(estimator.search),
-            estimator.scoring,
-            estimator.solver,
-            seed_of(estimator.random_state),
-            int(estimator.verbose),
-            loss,
-            getattr(estimator, "threshold", "zero"),
-            getattr(estimator, "calibration", "auto") is not None,
+            **cls.read(estimator),
+            n_prototypes=estimator.n_prototypes,
+            selection=estimator.selection,
+            reduction=_reduction(estimator.reduction),
+            threshold=getattr(estimator, "threshold", "zero"),
+            calibrates=getattr(estimator, "calibration", "auto") is not None,
         )
         ask._check()
         return ask
@@ -112,6 +77,11 @@ class FixedSettings:
     def sizes_by_cv(self) -> bool:
         """Whether the number of prototypes is chosen by cross-validation."""
         return isinstance(self.n_prototypes, str) and self.n_prototypes == "cv"
+
+    @property
+    def method(self) -> str | None:
+        """How the model is reduced, if at all."""
+        return None if self.reduction is None else self.reduction.method
 
     @property
     def tunes(self) -> bool:
@@ -152,6 +122,12 @@ class FixedSettings:
         return Space().C_grid(N_REDUCED_C) if self.C is None else None
 
     def _check(self) -> None:
+        if self.choice.precomputed:
+            raise InvalidInputError(
+                "kernel='precomputed' cannot be used with prototypes, which are rows of features: "
+                "use LSSVC or LSSVR, or pass the kernel as a function."
+            )
+        self.choice.check_ard()
         check_option("threshold", self.threshold, ("zero", "cv"))
         if self.threshold == "cv" and not (
             self.tunes and self.reduction is None and self.calibrates and self.criterion is None
@@ -199,3 +175,81 @@ def number_of_prototypes(asked: Any, n: int) -> int:
         f"n_prototypes={asked!r} is not usable: give a positive int, 'auto' (a rule in the number "
         "of rows), or 'cv' to choose it by cross-validation."
     )
+
+
+def groups_of(task: Classes | None, k: int) -> list[IntArray]:
+    """Return the outputs that share rows, where a task tells its classes apart."""
+    return [np.arange(k)] if task is None else task.groups()
+
+
+def fold_task(task: Task) -> Classes | None:
+    """Return the task where moments are kept per class, which puts problems together."""
+    return task if isinstance(task, Classes) and task.per_class else None
+
+
+def folds_of(rows: Rows, ask: FixedSettings) -> AnyFolds:
+    """Return the folds that ``cv`` asks for, by content or, of rows read in blocks, by position."""
+    sample: HostRows = rows.sample
+    if sample.by_position:
+        folds = rows.usable_folds(position_folds(ask.cv, ask.seed))
+        if isinstance(folds, Folds) and len(folds) == 0 and ask.tunes:
+            raise InvalidInputError(
+                f"No fold has rows to train on and rows to test on (n_samples={sample.n_rows}): "
+                "give more rows, or fixed numbers for C, gamma and n_prototypes."
+            )
+        return folds
+    cv, n = ask.cv, sample.n_rows
+    content = getattr(rows, "content", sample.X)
+    if is_int(cv) and n <= 10_000:
+        distinct = len(np.unique(hash_rows(content, ask.seed)))
+        if distinct < 2:
+            raise InvalidInputError(
+                f"Tuning needs at least 2 distinct rows but there is only 1 (n_samples={n}): "
+                "give fixed numbers for C, gamma and n_prototypes."
+            )
+        cv = min(int(cv), distinct) if cv >= 2 else cv
+    if is_int(cv) and cv >= 2:
+        return content_folds(content, int(cv), labels=sample.labels, seed=ask.seed)
+    given: tuple[Any, Any] = (sample.X, None) if sample.given is None else sample.given
+    return make_folds(replace(ask, cv=cv), *given, sample.row_numbers, sample.labels)
+
+
+def position_folds(cv: Any, seed: int) -> PositionFolds | PositionHoldout:
+    """Turn ``cv`` into folds by position."""
+    if isinstance(cv, (PositionFolds, PositionHoldout)):
+        return cv
+    if is_int(cv) and cv >= 2:
+        return PositionFolds(int(cv), seed)
+    if isinstance(cv, (float, np.floating)) and 0.0 < cv < 1.0:
+        return PositionHoldout(float(cv), seed)
+    raise InvalidInputError(
+        f"cv={cv!r} is not usable with rows that are read in blocks: give a number of folds, a "
+        "share between 0 and 1 to hold out, PositionFolds or PositionHoldout."
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class FixedProblem:
+    """What a fixed-size fit is about.
+
+    Attributes
+    ----------
+    rows : Rows
+        Training rows, wherever they are.
+    task : Classes or Numbers
+    ask : FixedSettings
+    tell : Listener
+    gamma : float, array or None
+        As given; None: tuned, or the kernel has none.
+    """
+
+    rows: Rows
+    task: Task
+    ask: FixedSettings
+    tell: Listener
+    gamma: Any
+
+    @property
+    def by_class(self) -> Classes | None:
+        """The task where its classes are kept apart."""
+        return fold_task(self.task)

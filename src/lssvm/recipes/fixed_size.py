@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,17 @@ from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.memory import peak_memory
 from lssvm._core.progress import Listener
-from lssvm.criteria.fixed_size import FixedSizePoint
+from lssvm.criteria.ard import FixedRelevance
+from lssvm.criteria.closed_form import check_criterion
+from lssvm.criteria.fixed_size import FixedSizeObjective, FixedSizePoint
+from lssvm.criteria.fixed_spectral import FixedCriterionObjective
 from lssvm.criteria.threshold import best_threshold
 from lssvm.engines.base import Rows
+from lssvm.engines.host import HostRows
 from lssvm.kernels import Kernel
 from lssvm.moments import NystromMap
 from lssvm.moments.cells import FoldMoments
-from lssvm.recipes.ard import shares
+from lssvm.recipes.ard import FIXED_PROTOTYPES, FIXED_ROWS, relevance_sample, shares, spread_gamma
 from lssvm.recipes.fixed_memory import FixedMemory, remember
 from lssvm.recipes.fixed_record import FixedDetails
 from lssvm.recipes.fixed_reduction import (
@@ -29,19 +34,25 @@ from lssvm.recipes.fixed_reduction import (
     reduce_model,
     worth_keeping,
 )
-from lssvm.recipes.fixed_settings import NO_OUTPUTS, FixedSettings
+from lssvm.recipes.fixed_settings import N_C, NO_OUTPUTS, FixedProblem, FixedSettings, folds_of
 from lssvm.recipes.fixed_solution import (
     TUNED_PROTOTYPES,
+    Solution,
     choose_pcg,
     class_counts,
     solve_by_gradients,
     solve_moments,
 )
-from lssvm.recipes.fixed_tuning import Tuned, fold_task, tune_fixed_size
 from lssvm.recipes.prototypes import Prototypes, choose_prototypes
-from lssvm.recipes.record import Fit, Machine
-from lssvm.recipes.robust import absolute_C, reweights
+from lssvm.recipes.record import Fit, Machine, Tuning
+from lssvm.recipes.robust import ROUGH, absolute_C, lower_weights, reweights, rounds
+from lssvm.recipes.settings import KernelChoice
+from lssvm.search.base import Search
+from lssvm.search.kept_points import KeptPoints
+from lssvm.search.path import ListedPathSearch, PathSearch, best_gammas
+from lssvm.search.space import Space, TuningResult
 from lssvm.tasks import Classes, Task
+from lssvm.tasks.weights import times
 
 NO_MOMENTS = (
     "solver='pcg' keeps no moments, so rows cannot be added or removed: use solver='cholesky'"
@@ -74,110 +85,80 @@ def fit_fixed_size(rows: Rows, task: Task, ask: FixedSettings, tell: Listener) -
     rows.check(ask.loss, ask.criterion)
     sample = rows.sample
     gamma = ask.choice.fixed_gamma(sample.X, sample.weight, rows.gamma_scale())
+    problem = FixedProblem(rows, task, ask, tell, gamma)
     chosen = choose_prototypes(rows, ask, gamma)
-    pcg = choose_pcg(rows, ask, chosen.Z, fold_task(task))
+    pcg = choose_pcg(problem, chosen.Z)
     basis = chosen if pcg is None else chosen.first(TUNED_PROTOTYPES)
 
-    start = fit_on_prototypes(rows, task, ask, chosen, gamma, tell)
-    tuned = _tuned(rows, task, ask, basis, gamma, start, tell)
-    kernel = tuned.choice.at(tuned.gamma)
-    fit = _unfinished(task, ask, tuned, kernel)
+    start = fit_on_prototypes(problem, chosen)
+    tuned = _tuned(problem, basis, start)
+    kernel, moments = tuned.choice.at(tuned.gamma), None
     if pcg is not None:
-        solved = solve_by_gradients(
-            pcg, rows, fold_task(task), kernel, chosen.Z, tuned.C_of, ask.seed, tell
-        )
-        fit = replace(
-            fit,
-            basis=chosen.Z,
-            support=chosen.support,
-            coef=solved.coef,
-            intercept=solved.intercept,
-            solver="pcg",
-            residual=solved.residual,
-            iterations=solved.iterations,
-            details=FixedDetails(len(chosen.Z), [], no_update=NO_MOMENTS),
-        )
-        return _finished(fit, rows, ask, tuned, basis.Z, chosen)
-
-    chosen = chosen.first(tuned.size)
-    moments = _moments_of_folds(rows, task, ask, tuned, kernel, chosen.Z)
-    map = rows.map(kernel, chosen.Z)
-    if start is not None:
-        coef, intercept = start.coef, start.fit.intercept
+        solution = solve_by_gradients(problem, pcg, kernel, chosen.Z, tuned.C_of)
+        details = FixedDetails(len(chosen.Z), [], no_update=NO_MOMENTS)
     else:
-        coef, intercept = solve_moments(moments.whole, map, fold_task(task), tuned.C_of)
-    coef, intercept, C_of, steps = _refined(ask, tuned, kernel, chosen.Z, map, coef, intercept)
-    fit = replace(
-        fit,
-        basis=chosen.Z,
-        support=chosen.support,
-        coef=coef,
-        intercept=intercept,
-        C=C_of,
-        iterations=steps,
+        chosen = chosen.first(tuned.size)
+        moments = _moments_of_folds(problem, tuned, kernel, chosen.Z)
+        map = rows.map(kernel, chosen.Z)
+        if start is not None:
+            coef, intercept = start.coef, start.fit.intercept
+        else:
+            coef, intercept = solve_moments(moments.whole, map, problem.by_class, tuned.C_of)
+        solution = _refined(ask, tuned, kernel, chosen.Z, map, coef, intercept)
+        details = FixedDetails(len(chosen.Z), moments.whole, map)
+    fit = Fit(
+        task,
+        (Machine(kernel, np.arange(task.n_outputs)),),
+        chosen.Z,
+        solution.coef,
+        solution.intercept,
+        solution.C,
+        tuned.choice.by_feature(tuned.gamma),
+        chosen.support,
+        ask.seed,
+        FixedMemory(),
+        ask.loss,
+        solution.solver,
+        solution.residual,
+        solution.iterations,
+        tuned.tuning,
+        details=details,
     )
-    details = FixedDetails(len(chosen.Z), moments.whole, map, used=None)
-    fit = _reduced(replace(fit, details=details), rows, task, ask, chosen, moments, start)
+    if moments is None:
+        return _finished(fit, problem, tuned, basis.Z, chosen)
+    fit = _reduced(fit, problem, chosen, moments, start)
     point = tuned if ask.reduction is None else replace(tuned, point=None)
-    return _finished(fit, rows, ask, point, fit.basis, chosen)
+    return _finished(fit, problem, point, fit.basis, chosen)
 
 
-def _tuned(
-    rows: Rows,
-    task: Task,
-    ask: FixedSettings,
-    basis: Prototypes,
-    gamma: Any,
-    start: DualStart | None,
-    tell: Listener,
-) -> Tuned:
+def _tuned(problem: FixedProblem, basis: Prototypes, start: DualStart | None) -> Tuned:
     """Return C and gamma: of the model on the prototypes, tuned, or as given."""
-    m, k = len(basis.Z), rows.n_outputs
+    rows, ask, m = problem.rows, problem.ask, len(basis.Z)
     if start is not None:
         fit = start.fit
         return Tuned(fit.C.copy(), fit.gamma, ask.choice, m, rows, None, fit.tuning)
     if ask.tunes:
-        return tune_fixed_size(rows, task, ask, basis.Z, gamma, tell)
+        return _tune(problem, basis.Z)
     assert ask.C is not None
-    return Tuned(np.full(k, ask.C), gamma, ask.choice, m, rows)
-
-
-def _unfinished(task: Task, ask: FixedSettings, tuned: Tuned, kernel: Kernel) -> Fit:
-    """Return a record without its solution."""
-    k = task.n_outputs
-    none = np.empty((0, k))
-    return Fit(
-        task,
-        (Machine(kernel, np.arange(k)),),
-        none,
-        none,
-        np.zeros(k),
-        tuned.C_of,
-        tuned.choice.by_feature(tuned.gamma),
-        np.empty(0, dtype=np.intp),
-        ask.seed,
-        FixedMemory(),
-        loss=ask.loss,
-        tuning=tuned.tuning,
-    )
+    return Tuned(np.full(rows.n_outputs, ask.C), problem.gamma, ask.choice, m, rows)
 
 
 def _moments_of_folds(
-    rows: Rows, task: Task, ask: FixedSettings, tuned: Tuned, kernel: Kernel, Z: FloatArray
+    problem: FixedProblem, tuned: Tuned, kernel: Kernel, Z: FloatArray
 ) -> FoldMoments:
     """Return the moments of tuning's folds, or of one more pass over the rows."""
-    moments = tuned.point.moments if isinstance(tuned.point, FixedSizePoint) else None
-    whole = [] if tuned.point is None else tuned.point.whole
-    if moments is None:
-        moments = moments_to_reduce(rows, task, ask, kernel, Z)
-        whole = whole if moments is None else moments.whole
-    if moments is not None and whole:
+    point, by_class = tuned.point, problem.by_class
+    if point is not None and point.has_folds:
+        moments: FoldMoments | None = point.moments
+    else:
+        moments = moments_to_reduce(problem, kernel, Z)
+    if moments is not None and moments.whole:
         return moments
-    alone = ask.reduction is not None and ask.reduction.method == "sd"
-    if not whole and not alone:  # not tuned, or on training sets that are not all but a fold
-        whole = tuned.rows.moments(kernel, Z, None, fold_task(task)).whole
+    whole = [] if point is None or moments is not None else point.whole
+    if not whole and problem.ask.method != "sd":  # not tuned, or on other training sets
+        whole = tuned.rows.moments(kernel, Z, None, by_class).whole
     if moments is None:
-        return FoldMoments.without_folds(whole, fold_task(task))
+        return FoldMoments.without_folds(whole, by_class)
     return moments.with_whole(whole)
 
 
@@ -189,70 +170,51 @@ def _refined(
     map: NystromMap,
     coef: FloatArray,
     intercept: FloatArray,
-) -> tuple[FloatArray, FloatArray, FloatArray, int]:
+) -> Solution:
     """Minimise another loss than the squares, output by output, from the least squares model."""
     lowered = tuned.point is not None and tuned.rows is tuned.rows.sample
     if not reweights(ask.loss, lowered):
-        return coef, intercept, tuned.C_of, 0
+        return Solution(coef, intercept, tuned.C_of)
     C_of, steps, sample = tuned.C_of.copy(), 0, tuned.rows.sample
     for j in range(len(C_of)):
         first = (coef[:, [j]], intercept[[j]])
         if ask.loss == "absolute" and ask.C is None:
-            fitted = sample.evaluate(kernel, sample.X, Z, *first)
-            residual = sample.Y[:, [j]] - fitted
+            residual = sample.Y[:, [j]] - sample.evaluate(kernel, sample.X, Z, *first)
             C_of[j] = absolute_C(float(C_of[j]), residual, sample.weight)
         coef[:, [j]], intercept[[j]], own = tuned.rows.reweighted(
             kernel, Z, map, float(C_of[j]), ask.loss, first, j
         )
         steps = max(steps, own)
-    return coef, intercept, C_of, steps
+    return Solution(coef, intercept, C_of, iterations=steps)
 
 
 def _reduced(
     fit: Fit,
-    rows: Rows,
-    task: Task,
-    ask: FixedSettings,
+    problem: FixedProblem,
     chosen: Prototypes,
     moments: FoldMoments,
     start: DualStart | None,
 ) -> Fit:
     """Drop prototypes, or keep what `sparsity_path` needs."""
-    details: FixedDetails = fit.details
-    if ask.reduction is not None and ask.reduction.method == "sd":
-        return replace(fit, details=replace(details, no_update=SD_KEEPS_NO_ROWS))
-    if ask.reduction is None and moments.n_folds < 2:
+    rows, ask = problem.rows, problem.ask
+    if ask.method == "sd":
+        return replace(fit, details=replace(fit.details, no_update=SD_KEEPS_NO_ROWS))
+    if ask.method is None and moments.n_folds < 2:
         return fit
-    basis = prototype_basis(rows, task, ask, fit.kernel, chosen, moments, fit.C, start)
+    basis = prototype_basis(problem, fit, chosen, moments, start)
     if ask.reduction is None:
         kept = worth_keeping(basis, rows.sample.budget)
-        return replace(fit, details=replace(details, kept=kept))
-    left = reduce_model(basis, ask.reduction, ask.reduced_C_grid())
-    Z = chosen.Z[left.support]
-    return replace(
-        fit,
-        basis=Z,
-        support=chosen.support[left.support] if len(chosen.support) else chosen.support,
-        coef=left.coef,
-        intercept=left.intercept,
-        C=left.C,
-        details=replace(
-            details,
-            moments=left.moments,
-            map=rows.map(fit.kernel, Z),
-            used=left.used,
-            no_update=left.no_update,
-            paths=left.paths,
-        ),
-    )
+        return replace(fit, details=replace(fit.details, kept=kept))
+    return reduce_model(fit, rows, basis, ask.reduction, ask.reduced_C_grid())
 
 
 def _finished(
-    fit: Fit, rows: Rows, ask: FixedSettings, tuned: Tuned, Z: FloatArray, chosen: Prototypes
+    fit: Fit, problem: FixedProblem, tuned: Tuned, Z: FloatArray, chosen: Prototypes
 ) -> Fit:
     """Bring the record to the host, and add what is remembered of the rows."""
     details: FixedDetails = fit.details
-    task, sample = fit.task, rows.sample
+    rows, ask, by_class = problem.rows, problem.ask, problem.by_class
+    task, sample, memory = fit.task, rows.sample, FixedMemory()
     details = replace(
         details,
         moments=[part.on_host() for part in details.moments],
@@ -260,12 +222,8 @@ def _finished(
         selection=chosen.selection,
         peak_memory=peak_memory() if sample.by_position else None,
     )
-    memory = FixedMemory()
     if ask.calibrates:
-        by_class = fold_task(task)
-        table = None
-        if fit.solver == "pcg" and by_class is not None:
-            table = sample.table(by_class)
+        table = None if by_class is None or fit.solver != "pcg" else sample.table(by_class)
         memory = remember(rows, tuned.point, fit.kernel, Z, fit.C, ask.seed, table)
     relevance = shares(fit.gamma, sample.X, sample.weight) if ask.choice.asks_ard else None
     fit = replace(fit, details=details, memory=memory, relevance=relevance)
@@ -284,12 +242,228 @@ def _with_thresholds(fit: Fit, task: Classes) -> Fit:
     weight = sample.weight
     if task.per_class and details.moments:  # else the weights are in the rows
         factors = task.table(class_counts(details.moments)).factors[sample.labels]
-        weight = factors if weight is None else weight * factors
-    moved = np.array(
-        [
-            best_threshold(scores, targets, weight)
-            for scores, targets in zip(sample.held.T, sample.Y.T, strict=True)
-        ]
-    )
+        weight = times(weight, factors)
+    outputs = zip(sample.held.T, sample.Y.T, strict=True)
+    moved = np.array([best_threshold(scores, targets, weight) for scores, targets in outputs])
     held = replace(sample, held=sample.held - moved)
     return replace(fit, threshold=moved, intercept=fit.intercept - moved, memory=FixedMemory(held))
+
+
+N_SIZES = 5  # [DeBrabanter2010, section 5]
+N_GAMMAS = 3  # kernel parameters that are tried on all rows, where they are read in blocks
+
+
+@dataclass(frozen=True, eq=False)
+class Tuned:
+    """What tuning chose.
+
+    Attributes
+    ----------
+    C_of : array of shape (k,)
+    gamma : float, array or None
+    choice : KernelChoice
+        With the factors of the features, where they were looked for.
+    size : int
+        Number of prototypes.
+    rows : Rows
+        The rows, with weights as a robust loss has lowered them.
+    point : FixedSizePoint or None
+        The moments there; None where nothing was tuned.
+    tuning : Tuning or None
+    """
+
+    C_of: FloatArray
+    gamma: Any
+    choice: KernelChoice
+    size: int
+    rows: Rows
+    point: FixedSizePoint | None = None
+    tuning: Tuning | None = None
+
+
+def _tune(problem: FixedProblem, Z: FloatArray) -> Tuned:
+    """Choose C, gamma and the number of prototypes by cross-validation.
+
+    Robust losses are tuned in rounds: rows that a rough fit, then the models of the folds, find
+    far off lose weight. Widths of features are looked for last, by the evidence, and taken where
+    cross-validation is not against them.
+    """
+    rows, ask, tune = problem.rows, problem.ask, _Tuner(problem)
+    tuned = tune(rows, Z, ask.choice)
+    for number in range(rounds(ask.loss) if rows is rows.sample else 0):
+        weighed = _weigh_down(rows, tuned, Z[: tuned.size], first=number == 0)
+        tuned = tune(weighed, Z, ask.choice, again=True)
+    if ask.choice.asks_ard:
+        tuned = _widths_of_features(tuned, ask, Z[: tuned.size], tune)
+    return tuned
+
+
+@dataclass(frozen=True, eq=False)
+class _Tuner:
+    problem: FixedProblem
+
+    def __call__(
+        self,
+        rows: Rows,
+        Z: FloatArray,
+        choice: KernelChoice,
+        *,
+        again: bool = False,
+        sizes: bool = True,
+    ) -> Tuned:
+        ask, task = self.problem.ask, self.problem.task
+        separate = len(task.groups()) > 1 and self.problem.by_class is not None
+        tunes_gamma = choice.tunes_gamma
+        counts = rows.sample.labels is not None and ask.scoring is None
+        space = Space(
+            C=1.0 if separate else ask.C,
+            tune_gamma=tunes_gamma,
+            gamma_start=rows.gamma_scale() if tunes_gamma else 1.0,
+            n_features=rows.sample.X.shape[1],
+            counted_rows=rows.n_distinct() if counts else None,
+        )
+        search, sample_results = ask.search, None
+        if rows is not rows.sample and not rows.rereads and tunes_gamma:
+            search, sample_results = self._from_sample(rows.sample, Z, choice, space, separate)
+        memory = KeptPoints(self._objective(rows, Z, choice, separate), rows.budget // 4)
+        more: dict[str, Any] = {"resume": not again}
+        if search.checkpoint is not None:
+            data = (rows.sample.X, np.asarray(rows.sample.Y), rows.sample.weight, Z)
+            more["fingerprint"] = ask.fingerprint(data, task, ask.n_prototypes, rows.n_rows)
+        result = replace(ask, search=search).run_search(memory, space, self.problem.tell, **more)
+        point = memory.point(result.gamma)
+        if separate and point.C_of is None:
+            point.losses(np.ones(1))
+        C_of = point.C_of if separate else np.full(rows.n_outputs, result.C)
+        gamma = _snap(result.gamma) if tunes_gamma else self.problem.gamma
+        tuned = Tuned(C_of, gamma, choice, len(Z), rows, point)
+        score, size_results = -result.loss, None
+        if ask.sizes_by_cv and sizes:
+            tuned, score, size_results = _tune_size(tuned, point, ask.C, score)
+        table = _table(result, snapped=tunes_gamma, separate=separate)
+        kept = replace(result, point=None, cv_results=table)
+        tuning = Tuning((kept,), float(score), result.n_evaluations, size_results, sample_results)
+        return replace(tuned, tuning=tuning)
+
+    def _objective(
+        self, rows: Rows, Z: FloatArray, choice: KernelChoice, separate: bool
+    ) -> FixedSizeObjective | FixedCriterionObjective:
+        ask, task, gamma = self.problem.ask, self.problem.task, self.problem.gamma
+
+        def kernel(value: float | None) -> Kernel:
+            return choice.at(_snap(value) if choice.tunes_gamma else gamma)
+
+        grid = Space(C=ask.C).C_grid(N_C) if separate else None
+        loss = task.loss(None if ask.criterion else ask.scoring, ask.loss)
+        data = (rows, Z, folds_of(rows, ask), loss, self.problem.by_class)
+        objective = FixedSizeObjective(kernel, *data, grid, ask.path_method)
+        if ask.criterion is None:
+            return objective
+        check_criterion(ask.criterion, ask.C)
+        return FixedCriterionObjective(ask.criterion, objective)
+
+    def _from_sample(
+        self, sample: HostRows, Z: FloatArray, choice: KernelChoice, space: Space, separate: bool
+    ) -> tuple[Search, dict[str, Any]]:
+        """Search on the sample; all rows then choose among its best kernel parameters."""
+        search, on_event = self.problem.ask.search, self.problem.tell.on_event
+        objective = self._objective(sample, Z, choice, separate)
+        space = replace(space, counted_rows=space.counted_rows and sample.n_rows)
+        seed = self.problem.ask.seed
+        result = search.run(objective, space, random_state=seed, on_event=on_event, resume=False)
+        listed = ListedPathSearch(
+            n_C=search.n_C if isinstance(search, PathSearch) else N_C,
+            gammas=best_gammas(result, N_GAMMAS),
+            checkpoint=search.checkpoint,
+            on_interrupt=search.on_interrupt,
+        )
+        return listed, result.cv_results
+
+
+def _snap(gamma: float | None) -> float:
+    """Round to three digits: rounding in the last bits must not show in what is chosen."""
+    assert gamma is not None
+    return float(f"{gamma:.3g}")
+
+
+def _table(result: TuningResult, *, snapped: bool, separate: bool) -> dict[str, Any]:
+    table = dict(result.cv_results)
+    table["params"] = [dict(params) for params in table["params"]]
+    if snapped:
+        table["param_gamma"] = np.array([_snap(g) for g in table["param_gamma"]])
+        for params in table["params"]:
+            params["gamma"] = _snap(params["gamma"])
+    if separate:  # each problem has its own C, see C_
+        table["param_C"] = np.full(len(table["param_C"]), np.nan)
+        for params in table["params"]:
+            del params["C"]
+    return table
+
+
+def _tune_size(
+    tuned: Tuned, point: FixedSizePoint, C: float | None, score: float
+) -> tuple[Tuned, float, dict[str, Any]]:
+    """Choose among nested sets of m, m/2, ... prototypes [DeBrabanter2010, section 5]."""
+    m = len(point.Z)
+    sizes = np.unique(np.maximum(1, m // 2 ** np.arange(N_SIZES)))
+    grid = Space(C=C).C_grid(N_C)
+    best: tuple[float, float] = (np.inf, np.inf)
+    table: dict[str, list[float]] = {"mean_test_score": [], "std_test_score": [], "C": []}
+    for size in sizes:
+        part = point if size == m else point.prefix(int(size))
+        losses = part.losses(grid if part.objective.C_grid is None else np.ones(1))
+        i = int(np.lexsort((losses.tie, losses.mean))[0])
+        table["mean_test_score"].append(-float(losses.mean[i]))
+        table["std_test_score"].append(float(losses.std[i]))
+        table["C"].append(np.nan if part.C_of is not None else float(grid[i]))
+        key = (float(losses.mean[i]), float(losses.tie[i]))
+        if key < best:
+            best, own = key, part.C_of
+            C_of = np.full(len(tuned.C_of), grid[i]) if own is None else own
+            tuned = replace(tuned, C_of=C_of, size=int(size), point=part)
+            score = -key[0]
+    results = {"n_prototypes": sizes} | {name: np.array(v) for name, v in table.items()}
+    return tuned, score, results
+
+
+def _weigh_down(rows: Rows, tuned: Tuned, Z: FloatArray, *, first: bool) -> HostRows:
+    """Return the rows with lower weights where they are far from what others say of them."""
+    sample: HostRows = rows.sample
+    kernel = tuned.choice.at(tuned.gamma)
+    predictions = np.full(sample.Y.shape, np.nan)
+    if first:
+        map = sample.map(kernel, Z)
+        moments = sample.moments(kernel, Z)
+        coef, b = solve_moments(moments.whole, map, None, tuned.C_of)
+        for j, C in enumerate(tuned.C_of):
+            start = (coef[:, [j]], b[[j]])
+            coef[:, [j]], b[[j]], _ = sample.reweighted(
+                kernel, Z, map, float(C), "huber", start, j, **ROUGH
+            )
+        predictions[:] = sample.evaluate(kernel, sample.X, Z, coef, b)
+    elif tuned.point is not None and tuned.point.has_folds:
+        models = tuned.point.fold_models(float(tuned.C_of[0]))
+        tests = [] if models is None else sample.tested(tuned.point.objective.folds).test
+        for (coef, b), test in zip(models or [], tests, strict=True):
+            predictions[test] = sample.evaluate(kernel, sample.X[test], Z, coef, b)
+    weight = lower_weights(
+        np.asarray(sample.Y), predictions, sample.weight, tuned.rows.sample.weight
+    )
+    return replace(sample, weight=weight)
+
+
+def _widths_of_features(
+    tuned: Tuned, ask: FixedSettings, Z: FloatArray, tune: Callable[..., Tuned]
+) -> Tuned:
+    """Look for one gamma per feature, and keep it where cross-validation is not against it."""
+    sample: HostRows = tuned.rows.sample
+    X, Y, weight = relevance_sample(sample, sample.truth.weight, FIXED_ROWS, ask.seed)
+    evidence = FixedRelevance(ask.choice.at, X, Y, Z[:FIXED_PROTOTYPES], weight)
+    return spread_gamma(
+        evidence,
+        tuned.gamma,
+        float(np.exp(np.mean(np.log(tuned.C_of)))),
+        tuned,
+        lambda scales: tune(tuned.rows, Z, ask.choice.scaled(scales), again=True, sizes=False),
+        tune_C=ask.C is None,
+    )

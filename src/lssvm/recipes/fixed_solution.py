@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,18 +10,15 @@ import numpy as np
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.memory import require
 from lssvm._core.namespace import to_numpy
-from lssvm._core.progress import Listener
 from lssvm._core.random import as_generator
 from lssvm._core.threads import slices
-from lssvm.engines.base import Rows
 from lssvm.engines.host import HostRows
 from lssvm.kernels import Kernel
 from lssvm.moments import Moments, NystromMap
 from lssvm.moments.cells import assemble
-from lssvm.recipes.fixed_settings import FixedSettings
+from lssvm.recipes.fixed_settings import FixedProblem, groups_of
 from lssvm.solvers import (
     PCG,
-    FeatureSpace,
     PreconditionerRows,
     choose_primal,
     make_space,
@@ -29,6 +27,7 @@ from lssvm.solvers import (
     solve_primal,
 )
 from lssvm.tasks import Classes
+from lssvm.tasks.weights import times
 
 TUNED_PROTOTYPES = 1000
 """Prototypes, the first of all, that C and gamma are tuned with where a fit takes no moments."""
@@ -53,18 +52,22 @@ def solve_moments(
     coef : array of shape (m, k)
     intercept : array of shape (k,)
     """
-    k = len(C_of)
-    coef, intercept = np.zeros((map.T.shape[0], k)), np.zeros(k)
-    for columns in [np.arange(k)] if task is None else task.groups():
-        moments = whole[0]
-        if task is not None:
-            moments = assemble(task, whole, columns, class_counts(whole))
-        for C in dict.fromkeys(C_of[columns].tolist()):
-            inside = C_of[columns] == C
-            solved, b = solve_primal(moments, map, C)
-            coef[:, columns[inside]] = solved[:, inside]
-            intercept[columns[inside]] = b[inside]
+    coef, intercept = np.zeros((map.T.shape[0], len(C_of))), np.zeros(len(C_of))
+    for columns, C, moments in problems(whole, task, C_of):
+        coef[:, columns], intercept[columns] = solve_primal(moments, map, C)
     return coef, intercept
+
+
+def problems(
+    whole: list[Moments], task: Classes | None, C_of: FloatArray
+) -> Iterator[tuple[IntArray, float, Moments]]:
+    """Yield outputs that share rows and C, their C, and their moments."""
+    counts = class_counts(whole)
+    for columns in groups_of(task, len(C_of)):
+        moments = whole[0] if task is None else assemble(task, whole, columns, counts)
+        for C in dict.fromkeys(C_of[columns].tolist()):
+            inside = np.flatnonzero(C_of[columns] == C)
+            yield columns[inside], C, moments.outputs(inside)
 
 
 def class_counts(whole: list[Moments]) -> FloatArray:
@@ -73,17 +76,20 @@ def class_counts(whole: list[Moments]) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class IterativeSolution:
-    """What conjugate gradients have found."""
+class Solution:
+    """Coefficients (m, k) and intercepts (k,), the C of each, and how they were found."""
 
     coef: FloatArray
     intercept: FloatArray
-    residual: float
-    iterations: int
+    C: FloatArray
+    solver: str = "direct"
+    residual: float = 0.0
+    iterations: int = 0
 
 
-def choose_pcg(rows: Rows, ask: FixedSettings, Z: FloatArray, task: Classes | None) -> PCG | None:
+def choose_pcg(problem: FixedProblem, Z: FloatArray) -> PCG | None:
     """Return the settings of conjugate gradients, or None where moments are the better way."""
+    rows, ask, task = problem.rows, problem.ask, problem.by_class
     if isinstance(ask.solver, PCG):
         return ask.solver
     if ask.solver == "pcg":
@@ -96,7 +102,7 @@ def choose_pcg(rows: Rows, ask: FixedSettings, Z: FloatArray, task: Classes | No
         Z.shape[1],
         rows.n_outputs,
         n_cells=ask.n_folds * (1 if task is None else task.n_classes),
-        n_groups=1 if task is None else len(task.groups()),
+        n_groups=len(groups_of(task, rows.n_outputs)),
         budget=rows.budget,
         threads=rows.threads,
     )
@@ -104,16 +110,10 @@ def choose_pcg(rows: Rows, ask: FixedSettings, Z: FloatArray, task: Classes | No
 
 
 def solve_by_gradients(
-    pcg: PCG,
-    rows: Rows,
-    task: Classes | None,
-    kernel: Kernel,
-    Z: FloatArray,
-    C_of: FloatArray,
-    seed: int,
-    tell: Listener,
-) -> IterativeSolution:
+    problem: FixedProblem, pcg: PCG, kernel: Kernel, Z: FloatArray, C_of: FloatArray
+) -> Solution:
     """Solve by preconditioned conjugate gradients, in passes over the rows."""
+    rows, task, on_event = problem.rows, problem.by_class, problem.tell.on_event
     n, m, k = rows.n_rows, len(Z), len(C_of)
     budget, threads = rows.budget, rows.threads
     factor, block = 8 * m * (m + 1), 8 * (512 * m + threads * (2**19 + 128 * m))
@@ -130,10 +130,9 @@ def solve_by_gradients(
     more = max(0, room - (8 * n * (m + k) if keep else 0)) // 2
     coef, intercept = np.empty((m, k)), np.empty(k)
     residual, iterations = 0.0, 0
-    groups = [np.arange(k)] if task is None else task.groups()
     systems = [
         (columns[C_of[columns] == C], float(C))
-        for columns in groups
+        for columns in groups_of(task, k)
         for C in dict.fromkeys(C_of[columns].tolist())
     ]
     together = 1 + int(more // (8 * m * m))  # preconditioners that fit
@@ -141,7 +140,8 @@ def solve_by_gradients(
         space.clear()
         for columns, C in systems[part]:
             mass = to_numpy(products.sums.weight)
-            _precondition(space, pcg, rows, task, m, columns, C, mass, seed)
+            own = float(mass[columns[0] if len(mass) > 1 else 0])
+            space.add(_precondition(problem, pcg, m, columns, C, own))
         wanted = np.concatenate([columns for columns, _ in systems[part]])
         solution = solve_pcg(
             products,
@@ -150,50 +150,36 @@ def solve_by_gradients(
             wanted,
             tol=pcg.tol,
             max_iter=pcg.max_iter,
-            on_iteration=lambda i, r: tell.on_event({"text": f"iteration {i}, residual {r:.1e}"}),
+            on_iteration=lambda i, r: on_event({"text": f"iteration {i}, residual {r:.1e}"}),
         )
         coef[:, wanted] = to_numpy(solution.coef)
         intercept[wanted] = to_numpy(solution.intercept)
         residual = max(residual, solution.residual)
         iterations = max(iterations, solution.iterations)
-    return IterativeSolution(coef, intercept, residual, iterations)
+    return Solution(coef, intercept, C_of, "pcg", residual, iterations)
 
 
 def _precondition(
-    space: FeatureSpace,
-    pcg: PCG,
-    rows: Rows,
-    task: Classes | None,
-    m: int,
-    columns: IntArray,
-    C: float,
-    total: FloatArray,
-    seed: int,
-) -> None:
-    """Add the preconditioner of one system: the moments of prototypes and of some rows."""
+    problem: FixedProblem, pcg: PCG, m: int, columns: IntArray, C: float, mass: float
+) -> PreconditionerRows:
+    """Return the preconditioner of one system: the moments of prototypes and of some rows."""
+    rows, task = problem.rows, problem.by_class
     sample: HostRows = rows.sample
     used, weight = np.arange(sample.n_rows), sample.weight
     if task is not None:
         table = sample.table(task)
         assert sample.labels is not None
         factor = table.factors[sample.labels] * (table.targets[sample.labels, columns[0]] != 0)
-        weight = factor if weight is None else weight * factor
-        used = np.flatnonzero(factor)
-    share = len(used) / max(1, sample.n_rows)
+        weight, used = times(weight, factor), np.flatnonzero(factor)
     size = pcg.n_rows
     if size is None:
-        n = int(share * rows.n_rows)
+        n = int(len(used) / max(1, sample.n_rows) * rows.n_rows)
         size = preconditioner_rows(n, m, sample.X.shape[1], len(columns))
     own = np.ones(len(used)) if weight is None else weight[used]
-    mass = float(total[columns[0] if len(total) > 1 else 0])
-    if rows.rereads and size >= len(used):  # all there are: nothing else is needed
-        some = rows.put(sample.X[used])
-        space.add(PreconditionerRows(columns, C, some, rows.put(own), 0.0))
-        return
-    chance = np.minimum(1.0, size * own / own.sum())
-    drawn = np.flatnonzero(as_generator(seed).random(len(used)) < chance)
-    each = mass / (len(drawn) + m)
-    weight = own[drawn] / chance[drawn]
-    weight *= each * len(drawn) / max(float(weight.sum()), np.finfo(np.float64).tiny)
-    some = rows.put(sample.X[used[drawn]])
-    space.add(PreconditionerRows(columns, C, some, rows.put(weight), each))
+    each = 0.0
+    if not rows.rereads or size < len(used):  # else all there are: nothing else is needed
+        chance = np.minimum(1.0, size * own / own.sum())
+        drawn = np.flatnonzero(as_generator(problem.ask.seed).random(len(used)) < chance)
+        used, own, each = used[drawn], own[drawn] / chance[drawn], mass / (len(drawn) + m)
+        own *= each * len(drawn) / max(float(own.sum()), np.finfo(np.float64).tiny)
+    return PreconditionerRows(columns, C, rows.put(sample.X[used]), rows.put(own), each)

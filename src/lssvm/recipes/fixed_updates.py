@@ -10,16 +10,11 @@ from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError
 from lssvm.engines.base import Rows
 from lssvm.moments import Moments
-from lssvm.recipes.fixed_memory import (
-    SAMPLE,
-    SCORES,
-    CalibrationSample,
-    FixedMemory,
-    draw_sample,
-)
+from lssvm.recipes.fixed_memory import SAMPLE, SCORES, CalibrationSample, FixedMemory, draw_sample
 from lssvm.recipes.fixed_record import FixedDetails
 from lssvm.recipes.fixed_reduction import solve_used
-from lssvm.recipes.fixed_solution import class_counts, solve_moments
+from lssvm.recipes.fixed_settings import fold_task
+from lssvm.recipes.fixed_solution import solve_moments
 from lssvm.recipes.record import Fit, Resources
 from lssvm.reductions import SparsityPath, cross_validate_sizes
 
@@ -39,11 +34,13 @@ def _updated(fit: Fit, rows: Rows, resources: Resources, *, sign: int) -> Fit:
     fit.need("all", "Adding or removing rows")
     if details.no_update is not None:
         raise InvalidInputError(f"{details.no_update}, or fit again.")
-    task = details.class_task(fit)
+    task = fold_task(fit.task)
     change = [part.on_host() for part in rows.moments(fit.kernel, fit.basis, None, task).whole]
     whole = _summed(details.moments, change, sign)
-    if task is not None:
-        _check_classes(whole)
+    if task is not None and min(min(part.n, part.weight) for part in whole) <= 0:
+        raise InvalidInputError(
+            "forget would leave a class without rows: keep at least one row of each class."
+        )
     try:
         if details.used is None:
             assert details.map is not None
@@ -60,19 +57,16 @@ def _updated(fit: Fit, rows: Rows, resources: Resources, *, sign: int) -> Fit:
         ) from error
     memory = fit.memory
     assert isinstance(memory, FixedMemory)
-    if memory.sample is not None:
-        sample = memory.sample
-        after = (
-            _sample_with(fit, sample, rows, resources)
-            if sign > 0
-            else _sample_without(sample, rows, fit.seed)
-        )
-        memory = FixedMemory(after)
+    sample = memory.sample
+    if sample is not None and sign > 0:
+        sample = _sample_with(fit, sample, rows, resources)
+    elif sample is not None:
+        sample = sample.take(np.flatnonzero(~rows.holds(sample.keys, fit.seed)))
     return replace(
         fit,
         coef=coef,
         intercept=intercept if fit.threshold is None else intercept - fit.threshold,
-        memory=memory,
+        memory=FixedMemory(sample),
         loss="squared",  # only such models take rows
         details=replace(details, moments=whole, kept=None, paths=()),
     )
@@ -88,18 +82,6 @@ def _summed(old: list[Moments], change: list[Moments], sign: int) -> list[Moment
             "labels and weights) that fit or partial_fit has seen."
         )
     return whole
-
-
-def _check_classes(whole: list[Moments]) -> None:
-    if not np.all(class_counts(whole) > 0) or min(part.n for part in whole) < 1:
-        raise InvalidInputError(
-            "forget would leave a class without rows: keep at least one row of each class."
-        )
-
-
-def _sample_without(sample: CalibrationSample, rows: Rows, seed: int) -> CalibrationSample:
-    gone = rows.holds(sample.keys, seed)
-    return sample.take(np.flatnonzero(~gone))
 
 
 def _sample_with(

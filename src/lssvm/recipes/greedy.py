@@ -18,10 +18,10 @@ from lssvm.folds.content import hash_rows
 from lssvm.greedy import GreedyPath, greedy_leave_one_out, greedy_paths
 from lssvm.greedy.path import cholesky
 from lssvm.greedy.paths import change_C
-from lssvm.kernels import Kernel, evaluate_expansion
+from lssvm.kernels import Kernel
 from lssvm.kernels.given import check_kernel_matrix
 from lssvm.recipes.greedy_settings import GreedySettings
-from lssvm.recipes.record import Fit, Machine, Resources
+from lssvm.recipes.record import Fit, Machine, Resources, check_finite
 from lssvm.recipes.settings import is_int
 from lssvm.solvers import DualSystem
 from lssvm.tasks import Classes, SquaredError, Task
@@ -66,15 +66,14 @@ class GreedyDetails:
 
     def published(self, fit: Fit) -> dict[str, Any]:
         """Return the attributes that only greedy estimators have."""
-        published: dict[str, Any] = {"n_iter_": fit.iterations}
-        if self.paths:
-            published["paths_"] = list(self.paths)
-        if self.C_scores is not None:
-            scores = {"param_C": C_GRID.copy(), "mean_test_score": self.C_scores}
-            published["cv_results_"] = scores
-        if self.best_score is not None:
-            published["best_score_"] = self.best_score
-        return published
+        scores = {"param_C": C_GRID.copy(), "mean_test_score": self.C_scores}
+        published = {
+            "paths_": list(self.paths) or None,
+            "cv_results_": None if self.C_scores is None else scores,
+            "best_score_": self.best_score,
+        }
+        kept = {name: value for name, value in published.items() if value is not None}
+        return {"n_iter_": fit.iterations, **kept}
 
     def reduced(self, form: str, fit: Fit) -> GreedyDetails:
         """Return what a file of this form keeps: without the runs nothing can be truncated."""
@@ -171,10 +170,10 @@ def fit_greedy(rows: HostRows, task: Task, ask: GreedySettings, tell: Listener) 
     if len(used) == 0:
         used = runs[0].merged.first[:1]
     support = rows.row_numbers[used]
+    numbers = [rows.row_numbers[run.support] for run in runs]
+    listed = zip(runs, numbers, strict=True)
     details = GreedyDetails(
-        tuple(
-            replace(run.path, support=rows.row_numbers[run.support], left_out=None) for run in runs
-        ),
+        tuple(replace(run.path, support=own, left_out=None) for run, own in listed),
         tuple(np.searchsorted(used, run.support) for run in runs),
         tuple(run.ridge(C) for run in runs),
         centre,
@@ -254,10 +253,8 @@ def _merge_equal(
     _, first, member = np.unique(keys, return_index=True, return_inverse=True)
     weight = np.ones(len(used)) if rows.weight is None else rows.weight[used]
     total, Y = np.bincount(member, weight), Y[np.ix_(used, group.columns)]
-    if len(first) < len(used):
-        Y = np.column_stack([np.bincount(member, weight * y) for y in Y.T]) / total[:, None]
-    else:
-        Y = Y[first]
+    merged = np.column_stack([np.bincount(member, weight * y) for y in Y.T]) / total[:, None]
+    Y = merged if len(first) < len(used) else Y[first]
     first = used[first]
     X = rows.X[first]
     system = DualSystem(
@@ -324,15 +321,10 @@ def _leave_one_out(rows: HostRows, runs: list[_Run], Cs: FloatArray, criterion: 
         path, merged = run.path, run.merged
         if not merged.all_rows:  # rows that a one-vs-one problem has not seen
             system = merged.system
-            outputs[:, :, run.output] = evaluate_expansion(
-                system.kernel,
-                rows.X,
-                system.basis[path.support],
-                path.coef[:, None],
-                np.array([path.intercept]),
-                budget=system.budget,
-                threads=system.threads,
-            )[:, 0]
+            basis, resources = system.basis[path.support], Resources(system.budget, system.threads)
+            coef, intercept = path.coef[:, None], np.array([path.intercept])
+            values = resources.evaluate(system.kernel, rows.X, basis, coef, intercept)
+            outputs[:, :, run.output] = values[:, 0]
         if path.left_out is not None and len(Cs) == 1:  # the run's own C
             left_out = path.left_out[None, :]
         else:
@@ -352,11 +344,7 @@ def _expand(
     for j, (values, _) in enumerate(solutions):
         coef[details.places[j], j] = values
     intercept = np.array([b for _, b in solutions]) + details.centre
-    if not (np.all(np.isfinite(coef)) and np.all(np.isfinite(intercept))):
-        raise InvalidInputError(
-            "The solution is not finite: the kernel matrix overflows or is singular for these "
-            "data. Scale the features (StandardScaler), or lower C, degree or gamma."
-        )
+    check_finite(coef, intercept)
     return coef.astype(dtype, copy=False), intercept.astype(dtype, copy=False)
 
 

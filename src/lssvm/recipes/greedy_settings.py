@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from lssvm._core.arrays import BoolArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.greedy import Greedy
-from lssvm.recipes.settings import KernelChoice, check_C, seed_of
+from lssvm.recipes.settings import KernelChoice, KernelParameters, check_C, seed_of
 
 
-class GreedyParameters(Protocol):
+class GreedyParameters(KernelParameters, Protocol):
     """The parameters of a greedy estimator that settings are read from."""
 
-    C: Any
-    gamma: Any
-    kernel: Any
-    degree: int
-    coef0: float
     fit_intercept: bool
     epsilon: float
     criterion: str
@@ -28,7 +23,6 @@ class GreedyParameters(Protocol):
     prefit: bool
     max_support: int | None
     validation_fraction: float | None
-    random_state: Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,16 +61,11 @@ class GreedySettings:
                 f"gamma={gamma!r} is not available here: give a number, 'scale', 'auto' or an "
                 "array, or search over gamma with sklearn.model_selection.GridSearchCV."
             )
+        growth = (estimator.epsilon, estimator.criterion, estimator.candidates)
         return cls(
             check_C(estimator.C),
-            KernelChoice(estimator.kernel, gamma, estimator.degree, estimator.coef0),
-            Greedy(
-                estimator.epsilon,
-                estimator.criterion,
-                estimator.candidates,
-                bool(estimator.prefit),
-                estimator.max_support,
-            ),
+            KernelChoice.of(estimator),
+            Greedy(*growth, bool(estimator.prefit), estimator.max_support),
             estimator.validation_fraction,
             bool(estimator.fit_intercept),
             seed_of(estimator.random_state),

@@ -19,6 +19,7 @@ from lssvm.engines.host import HostRows
 from lssvm.prototypes import Selection, select_prototypes
 from lssvm.recipes.fixed_settings import FixedSettings, number_of_prototypes
 from lssvm.recipes.settings import is_int
+from lssvm.tasks.weights import pick
 
 SELECTED_FROM = 100_000
 """About so many rows, drawn by their positions, are what prototypes are selected from."""
@@ -83,8 +84,8 @@ def choose_prototypes(rows: Rows, ask: FixedSettings, gamma: Any) -> Prototypes:
                 X[some],
                 None if given and isinstance(ask.n_prototypes, str) else size,
                 _at_hand(rule, sample) if given else rule,
-                y=None if given or sample.labels is None else sample.labels[some],
-                sample_weight=None if given or sample.weight is None else sample.weight[some],
+                y=None if given else pick(sample.labels, some),
+                sample_weight=None if given else pick(sample.weight, some),
                 kernel=ask.choice.at(gamma),
                 engine=rows.selector(size),
                 random_state=ask.seed,
@@ -132,7 +133,8 @@ def _some_rows(sample: HostRows, size: int, seed: int) -> Any:
     if n <= most:
         return slice(None)
     limit = np.uint64(most / n * 2.0**64)
-    rows = np.concatenate([_below(limit, part, seed) for part in slices(n, _CHUNK)])
+    blocks = [np.arange(part.start, part.stop) for part in slices(n, _CHUNK)]
+    rows = np.concatenate([block[hash_positions(block, seed) < limit] for block in blocks])
     if sample.labels is None:
         return rows
     count = np.bincount(sample.labels[rows], minlength=int(sample.labels.max()) + 1)
@@ -141,8 +143,3 @@ def _some_rows(sample: HostRows, size: int, seed: int) -> Any:
         own = np.flatnonzero(sample.labels == c)
         rare.append(own[np.argsort(hash_positions(own, seed), kind="stable")[:RARE]])
     return np.unique(np.concatenate([rows, *rare]))
-
-
-def _below(limit: np.uint64, part: slice, seed: int) -> IntArray:
-    positions = np.arange(part.start, part.stop)
-    return positions[hash_positions(positions, seed) < limit]

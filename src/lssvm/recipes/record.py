@@ -22,6 +22,15 @@ FORMS = ("support", "prediction", "all")
 """How much of a model a file holds, from least to all; see `lssvm.save`."""
 
 
+def check_finite(coef: FloatArray, intercept: FloatArray) -> None:
+    """Refuse a solution that is not finite."""
+    if not (np.all(np.isfinite(coef)) and np.all(np.isfinite(intercept))):
+        raise InvalidInputError(
+            "The solution is not finite: the kernel matrix overflows or is singular for these "
+            "data. Scale the features (StandardScaler), or lower C, degree or gamma."
+        )
+
+
 def check_form(stored: str, form: str, what: str) -> None:
     """Raise where the file that a model was loaded from left out what is asked for."""
     if FORMS.index(stored) < FORMS.index(form):
@@ -107,6 +116,13 @@ class Resources:
     budget: int
     threads: int
 
+    def evaluate(
+        self, kernel: Kernel, X: Any, Z: Any, coef: FloatArray, intercept: FloatArray
+    ) -> FloatArray:
+        """Return K(X, Z) coef + intercept."""
+        use = {"budget": self.budget, "threads": self.threads}
+        return evaluate_expansion(kernel, X, Z, coef, intercept, **use)
+
 
 @dataclass(frozen=True, eq=False)
 class Fit:
@@ -169,6 +185,14 @@ class Fit:
     details: Any = None
     stored: str = "all"
 
+    def check_posterior(self) -> None:
+        """Refuse a model without a Gaussian posterior."""
+        if self.loss != "squared":
+            raise InvalidInputError(
+                f"loss={self.loss!r} has no Gaussian posterior: use loss='squared' for standard "
+                "deviations and intervals."
+            )
+
     @property
     def kernel(self) -> Kernel:
         """The kernel of all outputs, or of the first ones."""
@@ -189,15 +213,7 @@ class Fit:
         """Return the outputs (n, k) of rows in main memory."""
         out = np.empty((X.shape[0], self.coef.shape[1]), self.coef.dtype)
         for columns, kernel, coef, intercept in self.expansions():
-            out[:, columns] = evaluate_expansion(
-                kernel,
-                X,
-                self.basis,
-                coef,
-                intercept,
-                budget=resources.budget,
-                threads=resources.threads,
-            )
+            out[:, columns] = resources.evaluate(kernel, X, self.basis, coef, intercept)
         return out
 
     def need(self, form: str, what: str) -> None:
@@ -208,11 +224,6 @@ class Fit:
         """Return what a file of this form keeps."""
         if form == "all":
             return self
+        memory, tuning = self.memory.reduced(form, self), self.tuning and self.tuning.light()
         details = None if self.details is None else self.details.reduced(form, self)
-        return replace(
-            self,
-            memory=self.memory.reduced(form, self),
-            tuning=None if self.tuning is None else self.tuning.light(),
-            details=details,
-            stored=form,
-        )
+        return replace(self, memory=memory, tuning=tuning, details=details, stored=form)

@@ -9,26 +9,28 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.base import clone
 
-from lssvm._core.arrays import FloatArray
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.progress import Listener
 from lssvm._core.random import RandomState
-from lssvm._core.threads import small_problem
+from lssvm._core.threads import slices, small_problem
 from lssvm.criteria.dual import C_range
-from lssvm.criteria.free_running import FittedRegressors, Models, Predicts
+from lssvm.criteria.free_running import (
+    RUNAWAY,
+    FittedRegressors,
+    Models,
+    Noise,
+    Predicts,
+    free_run,
+    level_errors,
+    stack_exog,
+)
 from lssvm.kernels import Kernel, resolve_gamma
 from lssvm.recipes.record import Fit, Tuning, check_form
-from lssvm.recipes.series_data import (
-    Layout,
-    Plan,
-    Series,
-    check_inputs,
-    check_lengths,
-    open_series,
-)
-from lssvm.recipes.series_intervals import Calibration, FreeRun, calibrate
+from lssvm.recipes.series_data import Layout, Plan, Series, check_inputs, check_lengths, open_series
 from lssvm.recipes.settings import (
     KernelChoice,
+    KernelParameters,
     check_C,
     check_option,
     is_int,
@@ -51,14 +53,9 @@ class Regressor(Predicts, Protocol):
         """Learn from rows (n, d) and targets (n,)."""
 
 
-class DualRegressor(Regressor, Protocol):
+class DualRegressor(Regressor, KernelParameters, Protocol):
     """An LS-SVM in the dual: its solutions without some of the rows follow in closed form."""
 
-    C: Any
-    kernel: Any
-    gamma: Any
-    degree: int
-    coef0: float
     fit_intercept: bool
     memory_budget: Any
     n_jobs: int | None
@@ -305,20 +302,16 @@ def fit_series(
         result = _tune(ask.dual, plan, search, seed, tell)
         tuning = Tuning((result,), -result.loss, result.n_evaluations)
         ask.dual.set_params(C=result.C)
-        if _choice_of(ask.dual).tunes_gamma:
+        if KernelChoice.of(ask.dual).tunes_gamma:
             ask.dual.set_params(gamma=result.gamma)
     ask.regressor.fit(plan.rows, plan.targets)
     ends = tuple(s.at(slice(len(s) - layout.history, None)) for s in series)
     return SeriesFit(ask.regressor, layout, ends, listed, plan.horizon, seed, plan, tuning)
 
 
-def _choice_of(dual: DualRegressor) -> KernelChoice:
-    return KernelChoice(dual.kernel, dual.gamma, dual.degree, dual.coef0)
-
-
 def _is_open(dual: DualRegressor) -> bool:
     """Say whether C or gamma are to be chosen; a gamma per feature the model finds by itself."""
-    choice = _choice_of(dual)
+    choice = KernelChoice.of(dual)
     return not choice.asks_ard and (check_C(dual.C) is None or choice.tunes_gamma)
 
 
@@ -326,7 +319,7 @@ def _tune(
     dual: DualRegressor, plan: Plan, search: Search, seed: int, tell: Listener
 ) -> TuningResult:
     """Choose C and gamma by free runs through stretches that models have not seen."""
-    choice = _choice_of(dual)
+    choice = KernelChoice.of(dual)
     if choice.precomputed:
         raise InvalidInputError(
             "NARX cannot tune kernel='precomputed': the rows of a free run are made on the way. "
@@ -337,16 +330,14 @@ def _tune(
     def kernel(value: float | None) -> Kernel:
         return choice.at(value if gamma is None else gamma)
 
-    tunes_gamma = choice.tunes_gamma
     space = Space(
         C=check_C(dual.C),
-        tune_gamma=tunes_gamma,
-        gamma_start=float(resolve_gamma("scale", plan.rows)) if tunes_gamma else 1.0,
+        tune_gamma=choice.tunes_gamma,
+        gamma_start=float(resolve_gamma("scale", plan.rows)) if choice.tunes_gamma else 1.0,
         n_features=plan.rows.shape[1],
         C_range=C_range(DualSystem(kernel(None), plan.rows, plan.rows, 1.0)),
     )
-    resources = resources_of(dual)
-    objective = plan.objective(kernel, bool(dual.fit_intercept), resources)
+    objective = plan.objective(kernel, bool(dual.fit_intercept), resources_of(dual))
     with small_problem(len(plan.rows)):
         result = search.run(objective, space, random_state=seed, on_event=tell.on_event)
     return replace(result, point=None)
@@ -382,9 +373,8 @@ def calibrate_intervals(fit: SeriesFit, dual: DualRegressor | None, n_paths: int
 
 def _left_out(dual: DualRegressor, plan: Plan) -> Models:
     """Return models of every stretch without the rows it leaves out [An2007]."""
-    fit, resources = dual.record_, resources_of(dual)
-    objective = plan.objective(lambda _: fit.kernel, bool(dual.fit_intercept), resources)
-    return objective.at(None).models(fit.C)
+    fit, bias = dual.record_, bool(dual.fit_intercept)
+    return plan.objective(lambda _: fit.kernel, bias, resources_of(dual)).at(None).models(fit.C)
 
 
 def _refitted(regressor: Regressor, plan: Plan) -> Models:
@@ -393,3 +383,149 @@ def _refitted(regressor: Regressor, plan: Plan) -> Models:
     return FittedRegressors(
         [clone(regressor).fit(plan.rows[rows], plan.targets[rows]) for rows in kept]
     )
+
+
+NEIGHBOURS = 5
+WINDOW = 0.1  # ratios are pooled over this part of the horizon on either side of a step
+_CHUNK = 4_000_000  # numbers in the largest temporary
+
+
+@dataclass(frozen=True, eq=False)
+class SeriesResiduals:
+    """Out-of-sample one-step residuals, and the rows they belong to."""
+
+    rows: FloatArray  # (k, d)
+    values: FloatArray  # (k,)
+    index: IntArray  # (k,), places among the training rows
+
+    def noise(self, seed: list[int], left_out: list[IntArray] | None = None) -> Noise:
+        """Return a function that draws the residual of a near row, see `free_run`.
+
+        ``left_out`` names the training rows that each of the m models may not use; a model to
+        which too few are left may use all.
+        """
+        rng = np.random.default_rng(seed)
+        squares, k = (self.rows**2).sum(axis=1), min(NEIGHBOURS, len(self.values))
+        barred = None
+        if left_out is not None:
+            barred = np.stack([np.isin(self.index, rows) for rows in left_out])
+            barred[(~barred).sum(axis=1) < k] = False
+
+        def draw(rows: FloatArray) -> FloatArray:
+            m, p, d = rows.shape
+            out = np.empty((m, p))
+            rank = rng.integers(k, size=(m, p))
+            for some in slices(m, max(1, _CHUNK // (p * len(squares)))):
+                # Squared distances less what is the same for all rows.
+                far = squares - 2.0 * (rows[some].reshape(-1, d) @ self.rows.T)
+                far = far.reshape(-1, p, len(squares))
+                if barred is not None:
+                    far = np.where(barred[some, None], np.inf, far)
+                near = np.argpartition(far, k - 1, axis=2)[:, :, :k]
+                picked = np.take_along_axis(near, rank[some, :, None], axis=2)[:, :, 0]
+                out[some] = self.values[picked]
+            return out
+
+        return draw
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """What held-out stretches say about the size of errors."""
+
+    residuals: SeriesResiduals
+    mean_spread: FloatArray  # (horizon,)
+    ratios: FloatArray  # (o, horizon), absolute error over unit
+
+    def half_widths(self, spread: FloatArray, coverage: float) -> FloatArray:
+        """Return half the widths k_h u_h of intervals for a simulated spread (m, steps)."""
+        steps = spread.shape[1]
+        units = np.sqrt(spread * self.mean_spread[self._step(steps)])
+        return np.asarray(self.factors(coverage, steps) * units)
+
+    def _step(self, steps: int) -> IntArray:
+        """Return the calibrated step that stands for each step: the last one for all beyond."""
+        return np.minimum(np.arange(steps), len(self.mean_spread) - 1)
+
+    def factors(self, coverage: float, steps: int) -> FloatArray:
+        """Return k_h for every step."""
+        horizon = self.ratios.shape[1]
+        reach = int(np.ceil(WINDOW * horizon)) if horizon > 1 else 0
+        factors = np.empty(horizon)
+        for h in range(horizon):
+            pool = np.sort(self.ratios[:, max(0, h - reach) : h + reach + 1], axis=None)
+            rank = int(np.ceil((len(pool) + 1) * coverage))
+            factors[h] = pool[min(rank, len(pool)) - 1]
+        return np.asarray(factors[self._step(steps)])
+
+
+@dataclass(frozen=True, eq=False)
+class FreeRun:
+    """Forecasts of m series on their own predictions, in units of the rows.
+
+    Attributes
+    ----------
+    start : array of shape (m, 1, lags)
+        Values before the first step, the newest first.
+    exog : array of shape (m, steps, e) or None
+        Columns that come from the inputs.
+    values : array of shape (m, steps)
+    """
+
+    start: FloatArray
+    exog: FloatArray | None
+    values: FloatArray
+
+    @classmethod
+    def of(cls, models: Models, start: FloatArray, exog: FloatArray | None, steps: int) -> FreeRun:
+        """Let models run from given values."""
+        return cls(start, exog, free_run(models, start, steps, exog)[:, 0])
+
+    @property
+    def diverged(self) -> bool:
+        """Whether it was held at its limit."""
+        return bool(np.abs(self.values).max() >= RUNAWAY)
+
+    def spread(self, models: Models, noise: Noise, n_paths: int, sums: int) -> FloatArray:
+        """Return the root mean square deviation of noisy free runs from this one, (m, steps)."""
+        starts, steps = np.repeat(self.start, n_paths, axis=1), self.values.shape[1]
+        paths = free_run(models, starts, steps, self.exog, noise)
+        deviations = level_errors(paths - self.values[:, None], sums)
+        floor = np.finfo(float).eps * (1.0 + np.abs(self.values))
+        return np.asarray(np.sqrt((deviations**2).mean(axis=1)) + floor)
+
+
+def calibrate(models: Models, plan: Plan, n_paths: int, seed: int) -> Calibration:
+    """Compare simulated spread and true errors on the stretches that are held out.
+
+    Parameters
+    ----------
+    models : Models
+        One for each stretch of the plan, trained without what the stretch leaves out.
+    plan : Plan
+    n_paths : int
+    seed : int
+
+    Returns
+    -------
+    Calibration
+
+    Notes
+    -----
+    ``n_paths`` free runs of ``plan.horizon`` steps for each stretch.
+    """
+    stretches, sums = plan.stretches(), plan.layout.differencing
+    truth = np.stack([s.truth for s in stretches])
+    places = [place for place, _ in plan.places()]
+    errors = (truth - models(np.stack([plan.rows[place] for place in places]))).ravel()
+    index, first = np.unique(
+        np.concatenate([np.arange(place.start, place.stop) for place in places]), return_index=True
+    )
+    residuals = SeriesResiduals(plan.rows[index], errors[first], index)
+    start = np.stack([s.history for s in stretches])[:, None]
+    run = FreeRun.of(models, start, stack_exog(stretches), plan.horizon)
+    noise = residuals.noise([seed, 0], [s.left_out for s in stretches])
+    scale = run.spread(models, noise, n_paths, sums)
+    mean = scale.mean(axis=0)
+    ratios = np.abs(level_errors(run.values - truth, sums)) / np.sqrt(scale * mean)
+    return Calibration(residuals, mean, ratios)

@@ -149,10 +149,9 @@ class Layout:
         """Return the layout whose units are those of the given series."""
         values = np.concatenate([np.diff(s.values, n=differencing) for s in series])
         mean, scale = _units(values)
-        if series[0].inputs is None:
-            return cls(lags, exog_lags, differencing, float(mean), float(scale))
-        inputs = _units(np.concatenate([s.inputs for s in series if s.inputs is not None]))
-        return cls(lags, exog_lags, differencing, float(mean), float(scale), *inputs)
+        inputs = [s.inputs for s in series if s.inputs is not None]
+        units = _units(np.concatenate(inputs)) if inputs else (None, None)
+        return cls(lags, exog_lags, differencing, float(mean), float(scale), *units)
 
     @property
     def n_exog(self) -> int:
@@ -238,10 +237,9 @@ class Plan:
         rolling: bool,
     ) -> Plan:
         """Make the table of rows; without a horizon choose one."""
-        tables = [layout.table(s) for s in series]
-        rows = np.concatenate([table for table, _ in tables])
-        targets = np.concatenate([target for _, target in tables])
-        sizes = [len(target) for _, target in tables]
+        tables, columns = zip(*(layout.table(s) for s in series), strict=True)
+        rows, targets = np.concatenate(tables), np.concatenate(columns)
+        sizes = [len(column) for column in columns]
         steps = min(LONGEST, max(1, max(sizes) // 5)) if horizon is None else int(horizon)
         return cls(rows, targets, sizes, layout, steps, n_origins, rolling)
 
@@ -287,13 +285,5 @@ class Plan:
         self, kernel: Callable[[float | None], Kernel], bias: bool, resources: Resources
     ) -> FreeRunObjective:
         """Return the free-run loss of dual models with these kernels."""
-        return FreeRunObjective(
-            kernel,
-            self.rows,
-            self.targets,
-            self.stretches(),
-            self.layout.differencing,
-            resources.budget,
-            resources.threads,
-            bias,
-        )
+        data = (self.rows, self.targets, self.stretches(), self.layout.differencing)
+        return FreeRunObjective(kernel, *data, resources.budget, resources.threads, bias)

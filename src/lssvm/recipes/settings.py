@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -10,11 +11,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from lssvm._core.arrays import FloatArray
-from lssvm._core.errors import InvalidInputError
+from lssvm._core.errors import ConvergenceWarning, InvalidInputError
 from lssvm._core.memory import as_bytes
 from lssvm._core.namespace import is_sparse
+from lssvm._core.progress import Listener
 from lssvm._core.random import RandomState, as_generator
 from lssvm._core.threads import n_threads
+from lssvm.criteria.base import Objective
 from lssvm.folds.content import (
     Folds,
     content_folds,
@@ -24,6 +27,10 @@ from lssvm.folds.content import (
 )
 from lssvm.kernels import Kernel, Precomputed, has_gamma, make_kernel, resolve_gamma
 from lssvm.recipes.record import Resources
+from lssvm.search.base import Search
+from lssvm.search.choice import make_search
+from lssvm.search.space import Space, TuningResult
+from lssvm.tasks import Classes, Task
 
 ARD_KERNELS = ("matern", "rbf")
 """Kernels whose width may differ between features."""
@@ -73,6 +80,27 @@ def resources_of(estimator: UsesResources) -> Resources:
     return Resources(as_bytes(estimator.memory_budget), n_threads(estimator.n_jobs))
 
 
+class KernelParameters(Protocol):
+    """The parameters that all kernel estimators have."""
+
+    C: Any
+    kernel: Any
+    gamma: Any
+    degree: int
+    coef0: float
+    random_state: Any
+
+
+class TunedParameters(KernelParameters, Protocol):
+    """The parameters of estimators that tune C and gamma."""
+
+    reduction: Any
+    cv: Any
+    search: Any
+    scoring: Any
+    solver: Any
+
+
 @dataclass(frozen=True, eq=False)
 class KernelChoice:
     """A kernel whose parameter may still be open.
@@ -93,6 +121,11 @@ class KernelChoice:
     degree: int = 3
     coef0: float = 1.0
     scales: FloatArray | None = None
+
+    @classmethod
+    def of(cls, estimator: KernelParameters) -> KernelChoice:
+        """Read the parameters of an estimator."""
+        return cls(estimator.kernel, estimator.gamma, estimator.degree, estimator.coef0)
 
     @property
     def has_gamma(self) -> bool:
@@ -179,23 +212,79 @@ class KernelChoice:
         return replace(self, scales=scales)
 
 
-def fingerprint(arrays: Sequence[Any], settings: Sequence[Any]) -> str:
-    """Return a digest of whatever the losses of a search depend on, for its checkpoint.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TunedSettings:
+    """What all recipes that tune C and gamma are asked for.
 
-    Parameters
+    Attributes
     ----------
-    arrays : sequence of array, sparse matrix or None
-    settings : sequence
-        Whose text tells all; arrays among them are written out.
+    C : float or None
+        None: to be chosen.
+    choice : KernelChoice
+    cv : int, float, "loo", splitter or iterable
+    search : Search
+    scoring : str, callable or None
+    seed : int
+    solver : str or solver object
+    loss : str
+        What the coefficients minimise.
     """
-    digest = hashlib.sha256()
-    for array in arrays:
-        if array is None:
-            continue
-        for part in (array.data, array.indices, array.indptr) if is_sparse(array) else (array,):
-            digest.update(np.ascontiguousarray(part).data.cast("B"))
-    digest.update(repr([_exact(value) for value in settings]).encode())
-    return digest.hexdigest()
+
+    C: float | None
+    choice: KernelChoice
+    cv: Any
+    search: Search
+    scoring: Any
+    seed: int
+    solver: Any = "auto"
+    loss: str = "squared"
+
+    @staticmethod
+    def read(estimator: TunedParameters) -> dict[str, Any]:
+        """Return these settings of an estimator."""
+        return {
+            "C": check_C(estimator.C),
+            "choice": KernelChoice.of(estimator),
+            "cv": estimator.cv,
+            "search": make_search(estimator.search),
+            "scoring": estimator.scoring,
+            "seed": seed_of(estimator.random_state),
+            "solver": estimator.solver,
+            "loss": getattr(estimator, "loss", "squared"),
+        }
+
+    def run_search(
+        self, objective: Objective, space: Space, tell: Listener, **more: Any
+    ) -> TuningResult:
+        """Search, and warn where a person has cut it short."""
+        use = {"random_state": self.seed, "on_event": tell.on_event, **more}
+        result = self.search.run(objective, space, **use)
+        if result.interrupted and not tell.stopped:
+            warnings.warn(
+                "Tuning was interrupted; the best parameters found so far are used.",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+        return result
+
+    def fingerprint(self, arrays: Sequence[Any], task: Task, *more: Any) -> str:
+        """Return a digest of the data and of the settings that the losses of a search follow from.
+
+        Two searches with equal fingerprints may share a checkpoint.
+        """
+        choice = self.choice
+        settings = [self.C, choice.gamma, choice.kernel, choice.degree, choice.coef0, *more]
+        settings += [self.cv, self.scoring, self.loss, self.seed]
+        if isinstance(task, Classes):
+            settings += [task.code.matrix, task.decoding, task.targets, task.class_weight]
+        digest = hashlib.sha256()
+        for array in arrays:
+            if is_sparse(array):
+                array = np.concatenate([array.data, array.indices, array.indptr])
+            if array is not None:
+                digest.update(np.ascontiguousarray(array).data.cast("B"))
+        digest.update(repr([_exact(value) for value in settings]).encode())
+        return digest.hexdigest()
 
 
 def _exact(value: Any) -> Any:
@@ -205,27 +294,20 @@ def _exact(value: Any) -> Any:
 
 
 def make_folds(
-    cv: Any,
-    X: Any,
-    y: Any,
-    rows: Any,
-    *,
-    labels: Any,
-    seed: int,
-    positions: bool = False,
+    ask: TunedSettings, X: Any, y: Any, rows: Any, labels: Any, *, positions: bool = False
 ) -> Folds:
     """Turn ``cv`` into folds of some rows of the caller's data.
 
     Parameters
     ----------
-    cv : int, float, "loo", splitter or iterable
+    ask : TunedSettings
+        Whose ``cv`` and ``seed`` it is.
     X, y : array
         As the caller gave them, which is what a splitter sees.
     rows : int array
         Rows of positive weight.
     labels : int array or None
         Class numbers of those rows.
-    seed : int
     positions : bool, default=False
         Whether rows are told apart by their numbers, as those of a kernel matrix.
 
@@ -233,15 +315,16 @@ def make_folds(
     -------
     Folds
     """
-    n = X.shape[0]
-    if isinstance(cv, str) and cv == "loo":
-        return content_folds(_content(X, rows, positions), None, seed=seed)
-    if is_int(cv):
-        if cv < 2:
-            raise InvalidInputError(f"cv={cv!r} is not usable: give at least 2 folds, or 'loo'.")
-        return content_folds(_content(X, rows, positions), int(cv), labels=labels, seed=seed)
-    if isinstance(cv, (float, np.floating)) and 0.0 < cv < 1.0:
-        return content_holdout(_content(X, rows, positions), float(cv), labels=labels, seed=seed)
+    cv, n = ask.cv, X.shape[0]
+    loo, share = isinstance(cv, str) and cv == "loo", isinstance(cv, (float, np.floating))
+    if is_int(cv) and cv < 2:
+        raise InvalidInputError(f"cv={cv!r} is not usable: give at least 2 folds, or 'loo'.")
+    if loo or is_int(cv) or (share and 0.0 < cv < 1.0):
+        content = rows[:, None] + 1.0 if positions else X[rows]
+        if share:
+            return content_holdout(content, float(cv), labels=labels, seed=ask.seed)
+        n_folds = None if loo else int(cv)
+        return content_folds(content, n_folds, labels=None if loo else labels, seed=ask.seed)
     if not isinstance(cv, str) and (hasattr(cv, "split") or hasattr(cv, "__iter__")):
         splits = cv.split(X, y) if hasattr(cv, "split") else cv
         folds = restrict_folds(splitter_folds(splits, n), rows, n)
@@ -255,7 +338,3 @@ def make_folds(
         f"cv={cv!r} is not usable: give a number of folds, a share between 0 and 1 to hold out, "
         "'loo', a scikit-learn splitter, or an iterable of (train, test) indices."
     )
-
-
-def _content(X: Any, rows: Any, positions: bool) -> Any:
-    return rows[:, None] + 1.0 if positions else X[rows]

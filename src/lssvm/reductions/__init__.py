@@ -3,27 +3,25 @@
 from lssvm.reductions.fixed_size import (
     FixedSizeL0,
     PrototypeBasis,
+    SparsityPath,
     cross_validate_sizes,
     reduce_as_printed,
 )
 from lssvm.reductions.l0 import (
     L0,
-    NormalEquations,
+    L0System,
     Reduced,
+    l0_order,
     reduce_dual_l0,
     reduce_l0,
     reduce_systems,
 )
-from lssvm.reductions.l0_path import l0_order
-from lssvm.reductions.l0_system import L0System
 from lssvm.reductions.pruning import Prune, Pruned, PruneStep, WrongSides, prune
-from lssvm.reductions.sparsity import SparsityPath
 
 __all__ = [
     "L0",
     "FixedSizeL0",
     "L0System",
-    "NormalEquations",
     "PrototypeBasis",
     "Prune",
     "PruneStep",

@@ -24,12 +24,10 @@ from lssvm._core.threads import run_blocks, small_problem
 from lssvm.kernels import Kernel
 from lssvm.moments import Moments, NystromMap, nystrom_map
 from lssvm.moments.cells import FoldMoments
-from lssvm.reductions.l0 import L0, Reduced, reduce_systems
-from lssvm.reductions.l0_path import l0_order
-from lssvm.reductions.l0_system import L0System
-from lssvm.reductions.sparsity import SparsityPath, path_sizes
-from lssvm.solvers.primal import primal_system, solve_primal
-from lssvm.solvers.primal_batch import primal_batch, squared_errors
+from lssvm.reductions.l0 import L0, L0System, Reduced, l0_order, reduce_systems
+from lssvm.solvers.fold_paths import fold_paths
+from lssvm.solvers.primal import solve_primal
+from lssvm.solvers.primal_batch import squared_errors
 
 METHODS = ("spfs", "ssd", "sv-l0", "sd")
 """The reductions of a fixed-size model."""
@@ -148,8 +146,8 @@ class PrototypeBasis:
     @cached_property
     def gram(self) -> Array:
         """K(Z, Z), where the moments are."""
-        found = self.kernel(self.prototypes, self.prototypes)
-        return np.asarray(found, dtype=np.float64) if is_numpy(found) else found
+        gram = self.kernel(self.prototypes, self.prototypes)
+        return np.asarray(gram, dtype=np.float64) if is_numpy(gram) else gram
 
     @cached_property
     def map(self) -> NystromMap:
@@ -163,8 +161,8 @@ class PrototypeBasis:
 
     def groups(self, columns: IntArray) -> list[IntArray]:
         """Return the outputs among ``columns`` that share their rows, group by group."""
-        found = [np.intersect1d(g, columns) for g in self.moments.groups(len(self.C))]
-        return [group for group in found if len(group)]
+        shared = [np.intersect1d(g, columns) for g in self.moments.groups(len(self.C))]
+        return [group for group in shared if len(group)]
 
     def training(self, v: int | None, group: IntArray) -> Moments:
         """Return the moments of the training rows of a fold (None: all rows)."""
@@ -180,13 +178,11 @@ class PrototypeBasis:
     def systems(self, v: int | None, columns: IntArray) -> list[L0System]:
         """Return the systems of some outputs, their columns numbered within ``columns``."""
         if self.given is not None:
-            return [_restrict(system, columns) for system in self.given if _has(system, columns)]
-        found = [(self.training(v, group), group) for group in self.groups(columns)]
-        return [
-            L0System.of(moments, np.searchsorted(columns, group))
-            for moments, group in found
-            if moments.weight > 0
-        ]
+            systems = [system.outputs(columns) for system in self.given]
+            return [system for system in systems if len(system.columns)]
+        known = [(self.training(v, group), group) for group in self.groups(columns)]
+        places = [(m, np.searchsorted(columns, group)) for m, group in known if m.weight > 0]
+        return [L0System.of(moments, place) for moments, place in places]
 
     def first(self, v: int | None, columns: IntArray) -> FloatArray:
         """Return the coefficients (m, q) to start from."""
@@ -250,35 +246,19 @@ class PrototypeBasis:
             return [np.zeros((len(grid), len(group))) for grid in grids]
         if not training.weight > 0:
             return [np.tile(to_numpy(test.squares), (len(grid), 1)) for grid in grids]
-        if not is_numpy(test.gram):
-            return [
-                self._device_errors(training, test, *job)
-                for job in zip(supports, maps, grids, strict=True)
-            ]
-        floor = _FLOOR * (test.squares - test.target**2 / test.weight)
         out = []
         for support, map, grid in zip(supports, maps, grids, strict=True):
-            whole = len(support) == len(self.Z)
-            system = primal_system(training if whole else training.subset(support), map)
-            part = test if whole else test.subset(support)
-            errors = np.maximum(part.squared_error(*system.solve(grid)), floor)
+            own, left = training, test
+            if len(support) < len(self.Z):
+                own, left = training.subset(support), test.subset(support)
+            model = fold_paths([own], map).solve(grid)[0]
+            if is_numpy(test.gram):
+                floor = _FLOOR * (test.squares - test.target**2 / test.weight)
+                errors = np.maximum(left.squared_error(*model), floor)
+            else:
+                errors = test.weight * to_numpy(squared_errors(left, *model))
             out.append(np.where(np.isfinite(errors), errors, np.inf))
         return out
-
-    def _device_errors(
-        self,
-        training: Moments,
-        test: Moments,
-        support: IntArray,
-        map: NystromMap,
-        grid: FloatArray,
-    ) -> FloatArray:
-        """Return the squared errors (c, q) on a fold whose moments are on a device."""
-        if len(support) < len(self.Z):
-            training, test = training.subset(support), test.subset(support)
-        coef, intercept = primal_batch([training], map).solve(grid)
-        errors = test.weight * to_numpy(squared_errors(test, coef[0, ...], intercept[0, ...]))
-        return np.where(np.isfinite(errors), errors, np.inf)
 
     def quick_map(self, support: IntArray) -> NystromMap:
         """Return a map of the same inner products by Cholesky where K is far from singular."""
@@ -345,7 +325,10 @@ def cross_validate_sizes(
     groups = basis.groups(columns)
     n_folds = _judged_folds(basis, groups)
     sizes = path_sizes(m)
-    grids = [[_grid(basis, g, None if s == m else C_grid) for s in sizes] for g in groups]
+    grids = [
+        [np.unique(basis.C[g]) if C_grid is None or s == m else C_grid for s in sizes]
+        for g in groups
+    ]
     _ = basis.map  # once, before threads need it
 
     def order(v: int | None) -> IntArray:
@@ -395,10 +378,6 @@ def reduce_as_printed(basis: PrototypeBasis, columns: IntArray, settings: L0) ->
         )
 
 
-def _grid(basis: PrototypeBasis, group: IntArray, C_grid: FloatArray | None) -> FloatArray:
-    return np.unique(basis.C[group]) if C_grid is None else C_grid
-
-
 def _best_C(
     basis: PrototypeBasis,
     columns: IntArray,
@@ -412,12 +391,12 @@ def _best_C(
     for g, group in enumerate(groups):
         own = basis.C[group]
         for i, grid in enumerate(grids[g]):
-            found = np.stack([fold[g][i] for fold in errors])  # (v, c, q)
+            folds = np.stack([fold[g][i] for fold in errors])  # (v, c, q)
             if len(grid) > 1 and set(grid.tolist()) == set(own.tolist()):
                 pick = np.searchsorted(grid, own)  # fixed, and not the same for all outputs
             else:
-                pick = np.full(len(group), int(np.argmin(found.sum(axis=(0, 2)))))
-            squares[i] += found[:, pick, np.arange(len(group))].sum(axis=1)
+                pick = np.full(len(group), int(np.argmin(folds.sum(axis=(0, 2)))))
+            squares[i] += folds[:, pick, np.arange(len(group))].sum(axis=1)
             C[i, np.searchsorted(columns, group)] = grid[pick]
     return squares, C
 
@@ -443,17 +422,90 @@ def _without_support(
     return weight, error / float(weight.sum())
 
 
-def _has(system: L0System, columns: IntArray) -> bool:
-    return bool(np.isin(system.columns, columns).any())
+@dataclass(frozen=True, eq=False)
+class SparsityPath:
+    """How the cross-validated error falls with the number of support vectors.
+
+    Attributes
+    ----------
+    sizes : int array of shape (s,)
+        Ascending numbers of support vectors; the last is the number of prototypes.
+    mean : array of shape (s,)
+        Cross-validated mean squared error of the outputs, averaged over them.
+    std_error : array of shape (s,)
+        Its standard error over the folds.
+    C : array of shape (s, k)
+        The regularisation of every output at every size, chosen on the same folds.
+    order : int array of shape (m,)
+        Prototypes from the last to the first that leaves: those of any size are its beginning.
+    constant : float
+        The error without any support vector, of the bias alone.
+    chosen : int
+        The smallest size whose error is within one standard error of the smallest error.
+
+    Notes
+    -----
+    The trade-off of section V of [Mall2014]_, measured on left-out rows of the training set rather
+    than on the test set.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.reductions import SparsityPath
+    >>> path = SparsityPath(np.array([1, 2, 3]), np.array([0.9, 0.31, 0.3]), np.full(3, 0.02),
+    ...                     np.ones((3, 1)), np.array([2, 0, 1]), 1.0)
+    >>> path.chosen, path.support(2)
+    (2, array([0, 2]))
+    """
+
+    sizes: IntArray
+    mean: FloatArray
+    std_error: FloatArray
+    C: FloatArray
+    order: IntArray
+    constant: float
+
+    @property
+    def best(self) -> int:
+        """The size of the smallest error."""
+        return int(self.sizes[np.argmin(self.mean)])
+
+    @property
+    def limit(self) -> float:
+        """The smallest error plus its standard error."""
+        i = int(np.argmin(self.mean))
+        return float(self.mean[i] + self.std_error[i])
+
+    @property
+    def chosen(self) -> int:
+        """The smallest size whose error is within one standard error of the smallest error."""
+        return int(self.sizes[np.argmax(self.mean <= self.limit)])
+
+    @property
+    def supports(self) -> list[IntArray]:
+        """The numbers of the prototypes that are left at every size, ascending."""
+        return [self.support(int(size)) for size in self.sizes]
+
+    def support(self, size: int) -> IntArray:
+        """Return the numbers of the ``size`` prototypes that leave last, ascending."""
+        return np.sort(self.order[:size])
+
+    def C_at(self, size: int) -> FloatArray:
+        """Return the C (k,) of a size: that of the nearest size of the path."""
+        distance = np.abs(np.log(self.sizes) - np.log(size))
+        return np.asarray(self.C[np.argmin(distance)])
 
 
-def _restrict(system: L0System, columns: IntArray) -> L0System:
-    """Return the outputs of a system that are among ``columns``, numbered within them."""
-    inside = np.isin(system.columns, columns)
-    return L0System(
-        np.searchsorted(columns, system.columns[inside]),
-        system.A,
-        system.c[:, inside],
-        system.mean,
-        system.target_mean[inside],
-    )
+def path_sizes(m: int, ratio: float = 0.75) -> IntArray:
+    """Return the sizes of a path: from m downwards, each three quarters of the one before.
+
+    Examples
+    --------
+    >>> from lssvm.reductions.fixed_size import path_sizes
+    >>> path_sizes(10)
+    array([ 1,  2,  3,  4,  6,  8, 10])
+    """
+    sizes = [m]
+    while sizes[-1] > 1:
+        sizes.append(min(sizes[-1] - 1, round(sizes[-1] * ratio)))
+    return np.array(sizes[::-1], dtype=np.intp)

@@ -57,7 +57,7 @@ class Prune:
 
 
 @dataclass(frozen=True)
-class WrongSides:
+class WrongSides(RowLoss):
     """Share of the binary problems of a row whose output lies on the wrong side of zero.
 
     Examples
@@ -69,17 +69,9 @@ class WrongSides:
     array([0.5])
     """
 
-    def __call__(self, outputs: FloatArray, truth: Truth) -> FloatArray:
-        """Return the losses (c,)."""
-        return np.asarray(np.average(self.rows(outputs, truth), axis=1, weights=truth.weight))
-
     def rows(self, outputs: FloatArray, truth: Truth) -> FloatArray:
         """Return the share of each row, shape (c, t)."""
         return np.asarray(np.mean((outputs > 0) != (truth.Y > 0)[None], axis=2))
-
-    def finish(self, mean: FloatArray) -> FloatArray:
-        """Return the mean itself."""
-        return mean
 
 
 @dataclass(frozen=True)
@@ -175,7 +167,7 @@ def prune(
     >>> len(model.support_) < 80
     True
     """
-    rows = np.arange(system.n)
+    rows = kept = np.arange(system.n)
     tested = np.unique(np.concatenate(folds.test))  # a splitter may leave rows out
     truth = Truth(Y[tested])
 
@@ -185,12 +177,8 @@ def prune(
 
     reference = losses_of(system, rows)
     steps = [PruneStep(system.n, float(reference.mean()), 1.0)]
-    kept, C = rows, system.C
-    current, kept_gamma = system, gamma
-    while True:
-        drop = max(1, int(settings.step * len(rows)))
-        if len(rows) - drop < 2:
-            break
+    C, current, kept_gamma = system.C, system, gamma
+    while len(rows) - (drop := max(1, int(settings.step * len(rows)))) >= 2:
         order = np.argsort(np.linalg.norm(alpha, axis=1), kind="stable")
         rows = np.sort(rows[order[drop:]])
         losses = losses_of(current, rows)

@@ -52,17 +52,10 @@ class Batch:
 
     def encode(self) -> str:
         """Return the batch as one line of JSON."""
-        return json.dumps(
-            {
-                "stage": self.stage,
-                "gamma": self.gamma,
-                "C": self.C.tolist(),
-                "fold": self.losses.fold.tolist(),
-                "weight": self.losses.weight.tolist(),
-                "tie": self.losses.tie.tolist(),
-                "seconds": self.seconds,
-            }
-        )
+        arrays = {"C": self.C, **vars(self.losses)}
+        lists = {name: array.tolist() for name, array in arrays.items()}
+        known = {"stage": self.stage, "gamma": self.gamma, "seconds": self.seconds}
+        return json.dumps(known | lists)
 
     @classmethod
     def decode(cls, line: str) -> Batch:
@@ -152,32 +145,29 @@ class Checkpoint:
     def _load(self, adopt: tuple[str, ...]) -> None:
         try:
             header, *lines = self.path.read_text(encoding="utf-8").splitlines()
-            found: Settings = dict(json.loads(header))
+            stored: Settings = dict(json.loads(header))
             batches = [Batch.decode(line) for line in lines]
         except (ValueError, KeyError, TypeError) as error:
             raise InvalidInputError(
                 f"checkpoint={os.fspath(self.path)!r} is not a checkpoint of a search ({error}): "
                 "give another path, or delete the file to start anew."
             ) from error
-        self.settings.update({name: found[name] for name in adopt if name in found})
-        names = sorted({*found, *self.settings})
-        other = [name for name in names if found.get(name) != self.settings.get(name)]
-        if other:
-            told = "; ".join(
-                f"{name}: {found.get(name)!r} in the file, {self.settings.get(name)!r} now"
-                for name in other
-            )
+        self.settings.update({name: stored[name] for name in adopt if name in stored})
+        differences = [
+            f"{name}: {stored.get(name)!r} in the file, {self.settings.get(name)!r} now"
+            for name in sorted({*stored, *self.settings})
+            if stored.get(name) != self.settings.get(name)
+        ]
+        if differences:
             raise InvalidInputError(
                 f"checkpoint={os.fspath(self.path)!r} belongs to a search with other settings "
-                f"({told}): give another path, restore the settings, or delete the file."
+                f"({'; '.join(differences)}): give another path, restore the settings, or delete "
+                "the file."
             )
         for batch, line in zip(batches, lines, strict=True):
             self._keep(batch, line)
 
     def _write(self) -> None:
         text = "\n".join([json.dumps(self.settings), *self._lines]) + "\n"
-        with (
-            replacing(self.path, private=True) as name,
-            open(name, "w", encoding="utf-8") as file,
-        ):
+        with replacing(self.path, private=True) as name, open(name, "w", encoding="utf-8") as file:
             file.write(text)

@@ -11,7 +11,7 @@ from lssvm._core.errors import InvalidInputError, NumericalWarning, Stopped
 from lssvm.criteria.base import Objective
 from lssvm.criteria.circulant import CirculantObjective
 from lssvm.criteria.dual import DualObjective
-from lssvm.criteria.spectral_objective import SpectralObjective
+from lssvm.criteria.spectral import SpectralObjective
 from lssvm.search.base import Search, whole
 from lssvm.search.grid import GridSearch
 from lssvm.search.recorder import Recorder
@@ -96,20 +96,15 @@ class CirculantSearch(Search):
     def _solver(self) -> CirculantSolver:
         return CirculantSolver(self.levels, self.layout, self.wrap)
 
-    def _inner(self, space: Space) -> Search:
-        if self.search is not None:
-            return self.search
-        gamma = space.gamma_start * np.geomspace(*space.gamma_range, num=13)
-        return GridSearch(C=space.C_grid(11), gamma=gamma)
-
     def _search(self, record: Recorder, space: Space, rng: np.random.Generator) -> None:
-        inner = self._inner(space)
+        gammas = space.gamma_start * np.geomspace(*space.gamma_range, num=13)
+        inner = self.search or GridSearch(C=space.C_grid(11), gamma=gammas)
         gamma = space.gamma_start if space.tune_gamma else space.gamma
         approximate = _approximate(record.objective, self._solver, gamma)
+        refines = self.refine > 0
         if approximate is None or not (space.tune_C or space.tune_gamma):
-            inner._search(record, space, rng)
-            return
-        if not self.refine:
+            approximate, refines = record.objective, False
+        if not refines:
             record.objective = approximate
             inner._search(record, space, rng)
             return

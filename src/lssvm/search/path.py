@@ -11,7 +11,7 @@ from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.search.base import Search, whole, zoom
 from lssvm.search.recorder import Recorder
-from lssvm.search.space import Space, chance_band, selection_order
+from lssvm.search.space import Space, TuningResult, chance_band, selection_order
 
 Key = tuple[float, float]  # mean loss and tie loss of the best C
 
@@ -86,12 +86,8 @@ class PathSearch(Search):
     tol: float = 0.5
 
     def __post_init__(self) -> None:
-        if (
-            not whole(self.n_C, self.max_points)
-            or self.n_C < 2
-            or self.max_points < 1
-            or not self.tol > 0
-        ):
+        usable = whole(self.n_C, self.max_points) and self.n_C >= 2 and self.max_points >= 1
+        if not usable or not self.tol > 0:
             raise InvalidInputError(
                 f"{self!r} cannot search: give n_C >= 2, max_points >= 1 and tol > 0."
             )
@@ -203,32 +199,30 @@ class _Line:
         return [self.outwards(end) for end, lower in zip(self.ends, low, strict=True) if lower]
 
     @property
+    def _around(self) -> list[float]:
+        """The best point so far, and its neighbours."""
+        return self._order[max(self._best - 1, 0) : self._best + 2]
+
+    @property
     def width(self) -> float:
         """The wider gap between the best point and its neighbours."""
-        return max(self._gaps(), default=0.0)
+        return float(np.max(np.diff(self._around), initial=0.0))
 
     @property
     def flat(self) -> bool:
         """Whether the neighbours of the best point differ from it by no more than chance."""
-        around = self._order[max(self._best - 1, 0) : self._best + 2]
-        best = self._known[self.best][0]
+        around, best = self._around, self._known[self.best][0]
         if self._counted_rows is None or len(around) < 3:
             return False
         band = chance_band(best, self._counted_rows)
         return all(self._known[u][0] <= best + band for u in around)
-
-    def _gaps(self) -> list[float]:
-        around = self._order[max(self._best - 1, 0) : self._best + 2]
-        return [float(gap) for gap in np.diff(around)]
 
     def valleys(self) -> list[float]:
         """Return one interpolated point for each local minimum, where there are several."""
         keys = [self._known[u] for u in self._order]
         inner = range(1, len(keys) - 1)
         lowest = [i for i in inner if i == self._best or keys[i] < min(keys[i - 1], keys[i + 1])]
-        if len(lowest) < 2:
-            return []
-        return [self._step(i) for i in lowest]
+        return [self._step(i) for i in lowest] if len(lowest) > 1 else []
 
     def inwards(self) -> float:
         """Return the next point of the refinement around the best one."""
@@ -271,3 +265,52 @@ class _Line:
             vertex = u[1] + away * (1.0 if right >= left else -1.0)
         inside = min(max(vertex, u[0] + 0.1 * left), u[2] - 0.1 * right)
         return float(inside) if inside != u[1] else None
+
+
+@dataclass(frozen=True)
+class ListedPathSearch(PathSearch):
+    """Evaluate the whole path of C at each of some kernel parameters.
+
+    For objectives whose points are dear, such as passes over a large file: where to look was found
+    out on a sample.
+
+    Parameters
+    ----------
+    gammas : tuple of float
+    n_C : int, default=60
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> import numpy as np
+    >>> from lssvm.tuning import Losses
+    >>> from lssvm.search.space import Space
+    >>> from lssvm.search.path import ListedPathSearch
+    >>> def at(gamma):
+    ...     def losses(C):
+    ...         loss = (np.log(C) - 2.0) ** 2 + (np.log(gamma) + 1.0) ** 2
+    ...         return Losses(fold=loss[:, None], weight=np.ones(1), tie=loss)
+    ...     return SimpleNamespace(losses=losses)
+    >>> result = ListedPathSearch(gammas=(0.3, 1.0)).run(SimpleNamespace(at=at), Space())
+    >>> result.gamma, result.n_points
+    (0.3, 2)
+    """
+
+    gammas: tuple[float, ...] = ()
+
+    def _search(self, record: Recorder, space: Space, rng: np.random.Generator) -> None:
+        record.planned = len(self.gammas) * (self.n_C if space.tune_C else 1)
+        for gamma in self.gammas:
+            self._path(record, space, "listed", gamma)
+
+
+def best_gammas(result: TuningResult, n: int) -> tuple[float, ...]:
+    """Return the ``n`` best kernel parameters of a search, the best one first.
+
+    Two that agree in three digits count as one.
+    """
+    order = np.argsort(result.cv_results["rank_test_score"])
+    gammas: dict[str, float] = {}
+    for gamma in result.cv_results["param_gamma"][order].tolist():
+        gammas.setdefault(f"{gamma:.3g}", gamma)
+    return tuple(gammas.values())[:n]

@@ -161,11 +161,8 @@ class Recorder:
         if new:
             self._add(stage, gamma, np.array([*new]))
         rows = [self._evaluations[self._position[pair]] for pair in asked]
-        return Losses(
-            fold=np.stack([row.fold for row in rows]),
-            weight=self._weight,
-            tie=np.array([row.tie for row in rows]),
-        )
+        fold, tie = np.stack([row.fold for row in rows]), np.array([row.tie for row in rows])
+        return Losses(fold, self._weight, tie)
 
     def leave_checkpoint(self) -> None:
         """Keep what is evaluated from here on out of the checkpoint: it is of another kind."""
@@ -181,9 +178,7 @@ class Recorder:
         cv_results = self._cv_results()
         self._best = int(np.argmin(cv_results["rank_test_score"]))
         self.planned = self.n_evaluations
-        with contextlib.suppress(
-            KeyboardInterrupt, Stopped
-        ):  # the search is over, its result is not lost
+        with contextlib.suppress(KeyboardInterrupt, Stopped):  # the result is not lost
             self._tell("interrupted" if interrupted else "done")
         best = self.best
         return TuningResult(
@@ -201,25 +196,18 @@ class Recorder:
         )
 
     def _add(self, stage: str, gamma: float | None, C: FloatArray) -> None:
-        self._need(gamma)
-        batch = self._checkpoint.find(gamma, C) if self._checkpoint is not None else None
-        if batch is None:
-            batch = Batch(stage, gamma, C, self._compute(gamma, C), self.elapsed)
-            self._keep(batch)
-            if self._checkpoint is not None:
-                self._checkpoint.append(batch)
-        else:
-            self._keep(batch)
+        if gamma not in self._points:  # of the others the best one so far stays
+            kept = {self.best.gamma} if self._evaluations else set()
+            self._points = {key: point for key, point in self._points.items() if key in kept}
+            self._points[gamma] = None
+            self.n_points += 1
+        store = self._checkpoint
+        recorded = None if store is None else store.find(gamma, C)
+        batch = recorded or Batch(stage, gamma, C, self._compute(gamma, C), self.elapsed)
+        self._keep(batch)
+        if store is not None and recorded is None:
+            store.append(batch)
         self._tell(stage)
-
-    def _need(self, gamma: float | None) -> None:
-        """Make room for a point: the best one so far and this one stay."""
-        if gamma in self._points:
-            return
-        kept = {self.best.gamma} if self._evaluations else set()
-        self._points = {key: point for key, point in self._points.items() if key in kept}
-        self._points[gamma] = None
-        self.n_points += 1
 
     def _compute(self, gamma: float | None, C: FloatArray) -> Losses:
         point = self._points[gamma]
@@ -235,49 +223,30 @@ class Recorder:
         return losses
 
     def _keep(self, batch: Batch) -> None:
-        losses = batch.losses
+        losses, gamma = batch.losses, batch.gamma
         self._weight = losses.weight
-        mean, std, fold = losses.mean, losses.std, losses.fold.copy()
-        for i, C in enumerate(batch.C.tolist()):
-            self._evaluations.append(
-                Evaluation(
-                    C=C,
-                    gamma=batch.gamma,
-                    fold=fold[i],
-                    mean=float(mean[i]),
-                    std=float(std[i]),
-                    tie=float(losses.tie[i]),
-                    stage=batch.stage,
-                    seconds=batch.seconds,
-                )
-            )
-            self._position[batch.gamma, C] = len(self._evaluations) - 1
+        numbers = (values.tolist() for values in (losses.mean, losses.std, losses.tie))
+        rows = zip(batch.C.tolist(), losses.fold.copy(), *numbers, strict=True)
+        for C, fold, mean, std, tie in rows:
+            evaluation = Evaluation(C, gamma, fold, mean, std, tie, batch.stage, batch.seconds)
+            self._evaluations.append(evaluation)
+            self._position[gamma, C] = len(self._evaluations) - 1
             if self._best < 0 or self._evaluations[-1].key < self.best.key:
                 self._best = len(self._evaluations) - 1
 
     def _tell(self, stage: str) -> None:
+        event = {
+            "stage": stage,
+            "n_evaluations": self.n_evaluations,
+            "planned": max(self.planned, self.n_evaluations),
+            "n_points": self.n_points,
+            "best_loss": self.best.mean,
+            "best_C": self.best.C,
+            "best_gamma": self.best.gamma,
+            "elapsed": self.elapsed,
+        }
         if self.on_event is not None:
-            self.on_event(
-                {
-                    "stage": stage,
-                    "n_evaluations": self.n_evaluations,
-                    "planned": max(self.planned, self.n_evaluations),
-                    "n_points": self.n_points,
-                    "best_loss": self.best.mean,
-                    "best_C": self.best.C,
-                    "best_gamma": self.best.gamma,
-                    "elapsed": self.elapsed,
-                }
-            )
-
-    def _with_ties(self, mean: FloatArray) -> FloatArray:
-        """Let rates that cannot be told from the best one equal it."""
-        best = float(np.nanmin(mean))
-        if self._counted_rows is None:
-            return mean
-        band = chance_band(best, self._counted_rows)
-        tied: FloatArray = np.where(mean <= best + band, best, mean)
-        return tied
+            self.on_event(event)
 
     def _cv_results(self) -> dict[str, Any]:
         rows = self._evaluations
@@ -286,8 +255,11 @@ class Recorder:
             [(row.mean, row.std, row.tie, row.C, row.seconds) for row in rows]
         ).T
         gamma = np.array([np.nan if row.gamma is None else row.gamma for row in rows])
+        tied, best = mean, float(np.nanmin(mean))
+        if self._counted_rows is not None:  # rates that cannot be told from the best one equal it
+            tied = np.where(mean <= best + chance_band(best, self._counted_rows), best, mean)
         rank = np.empty(len(rows), dtype=np.int32)
-        rank[selection_order(self._with_ties(mean), tie, C, gamma)] = np.arange(1, len(rows) + 1)
+        rank[selection_order(tied, tie, C, gamma)] = np.arange(1, len(rows) + 1)
         params = [
             {"C": row.C} if row.gamma is None else {"C": row.C, "gamma": row.gamma} for row in rows
         ]

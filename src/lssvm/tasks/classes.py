@@ -17,6 +17,7 @@ from lssvm._core.threads import slices
 from lssvm.codes import Code, decode, make_code
 from lssvm.data.source import LookedUp
 from lssvm.tasks.losses import Loss, Misclassification, ScorerLoss, Truth
+from lssvm.tasks.weights import pick
 
 _CHUNK = 65_536  # rows looked at at a time
 
@@ -188,7 +189,7 @@ class Classes:
                 "the labels found in y."
             )
         factors = np.array([float(self.class_weight.get(label, 1.0)) for label in labels])
-        if not np.all(np.isfinite(factors)) or np.any(factors < 0):
+        if not np.all(np.isfinite(factors) & (factors >= 0)):
             raise InvalidInputError("class_weight values must be finite and >= 0.")
         if not np.all(factors > 0):
             raise InvalidInputError(
@@ -227,8 +228,7 @@ class Classes:
         """Return the weight of the rows of each class, shape (n_classes,)."""
         total = np.zeros(self.n_classes)
         for part in slices(len(labels), _CHUNK):
-            own = None if weight is None else weight[part]
-            total += np.bincount(labels[part], own, minlength=self.n_classes)
+            total += np.bincount(labels[part], pick(weight, part), minlength=self.n_classes)
         return total
 
     def decide(self, raw: Array) -> Array:
@@ -258,16 +258,13 @@ class Classes:
 
 
 def _check_targets(targets: Any) -> None:
-    if isinstance(targets, str) and targets in ("label", "fisher"):
-        return
-    if isinstance(targets, (tuple, list)) and len(targets) == 2:
-        t1, t2 = (float(t) for t in targets)
-        if 0 < t1 < np.inf and 0 < t2 < np.inf:
-            return
-    raise InvalidInputError(
-        f"targets={targets!r} is not usable: choose 'label', 'fisher', or a pair (t1, t2) of "
-        "positive finite numbers for the targets +t1 and -t2."
-    )
+    named = isinstance(targets, str) and targets in ("label", "fisher")
+    pair = isinstance(targets, (tuple, list)) and len(targets) == 2
+    if not named and not (pair and all(0 < float(t) < np.inf for t in targets)):
+        raise InvalidInputError(
+            f"targets={targets!r} is not usable: choose 'label', 'fisher', or a pair (t1, t2) of "
+            "positive finite numbers for the targets +t1 and -t2."
+        )
 
 
 def distinct_labels(y: Any) -> NDArray[Any]:

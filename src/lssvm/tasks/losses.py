@@ -17,6 +17,7 @@ from sklearn.metrics import get_scorer
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.namespace import Array, get_namespace
+from lssvm.tasks.weights import pick
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,13 +53,8 @@ class Truth:
 
     def take(self, rows: IntArray) -> Truth:
         """Return what is known of some of the rows."""
-        return Truth(
-            self.Y[rows],
-            None if self.labels is None else self.labels[rows],
-            None if self.weight is None else self.weight[rows],
-            None if self.sample_weight is None else self.sample_weight[rows],
-            None if self.X is None else self.X[rows],
-        )
+        columns = (self.Y, self.labels, self.weight, self.sample_weight, self.X)
+        return Truth(*(pick(column, rows) for column in columns))
 
 
 class Loss(Protocol):
@@ -91,22 +87,20 @@ class RowLoss(Protocol):
 
     def __call__(self, outputs: Array, truth: Truth) -> FloatArray:
         """Return the losses (c,) of outputs of shape (c, t, k)."""
+        values, weight = self.rows(outputs, truth), truth.weight
+        mean = values.mean(axis=1) if weight is None else values @ weight / weight.sum()
+        return self.finish(np.asarray(mean))
 
     def rows(self, outputs: Array, truth: Truth) -> Array:
         """Return a number for each row, shape (c, t)."""
 
     def finish(self, mean: FloatArray) -> FloatArray:
         """Turn weighted means of those numbers into losses."""
-
-
-def _mean(values: FloatArray, weight: FloatArray | None) -> FloatArray:
-    if weight is None:
-        return np.asarray(values.mean(axis=1))
-    return np.asarray(values @ weight / weight.sum())
+        return mean
 
 
 @dataclass(frozen=True)
-class SquaredError:
+class SquaredError(RowLoss):
     """Mean squared error over rows and outputs.
 
     Examples
@@ -117,22 +111,14 @@ class SquaredError:
     array([5.])
     """
 
-    def __call__(self, outputs: FloatArray, truth: Truth) -> FloatArray:
-        """Return the losses (c,)."""
-        return _mean(self.rows(outputs, truth), truth.weight)
-
     def rows(self, outputs: FloatArray, truth: Truth) -> FloatArray:
         """Return the mean squares of each row, shape (c, t)."""
         xp = get_namespace(outputs)
         return xp.mean((outputs - truth.Y[None, ...]) ** 2, axis=2)  # type: ignore[no-any-return]
 
-    def finish(self, mean: FloatArray) -> FloatArray:
-        """Return the mean itself."""
-        return mean
-
 
 @dataclass(frozen=True)
-class AbsoluteError:
+class AbsoluteError(RowLoss):
     """Mean absolute error over rows and outputs: a few wrong targets do not decide.
 
     Examples
@@ -143,22 +129,14 @@ class AbsoluteError:
     array([2.])
     """
 
-    def __call__(self, outputs: FloatArray, truth: Truth) -> FloatArray:
-        """Return the losses (c,)."""
-        return _mean(self.rows(outputs, truth), truth.weight)
-
     def rows(self, outputs: FloatArray, truth: Truth) -> FloatArray:
         """Return the mean absolute errors of each row, shape (c, t)."""
         xp = get_namespace(outputs)
         return xp.mean(xp.abs(outputs - truth.Y[None, ...]), axis=2)  # type: ignore[no-any-return]
 
-    def finish(self, mean: FloatArray) -> FloatArray:
-        """Return the mean itself."""
-        return mean
-
 
 @dataclass(frozen=True, eq=False)
-class Misclassification:
+class Misclassification(RowLoss):
     """Minus the share of rows whose class is right.
 
     Parameters
@@ -177,10 +155,6 @@ class Misclassification:
     """
 
     decide: Callable[[Array], Array]
-
-    def __call__(self, outputs: FloatArray, truth: Truth) -> FloatArray:
-        """Return the losses (c,)."""
-        return self.finish(_mean(self.rows(outputs, truth), truth.weight))
 
     def rows(self, outputs: Array, truth: Truth) -> Array:
         """Return 1 where a row is right, shape (c, t)."""

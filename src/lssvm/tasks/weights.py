@@ -38,3 +38,8 @@ def times(weight: FloatArray | None, factor: FloatArray | None) -> FloatArray | 
     if weight is None or factor is None:
         return factor if weight is None else weight
     return np.asarray(weight * factor)
+
+
+def pick(values: Any, rows: Any) -> Any:
+    """Return some rows of what may be None, which stays None."""
+    return None if values is None else values[rows]

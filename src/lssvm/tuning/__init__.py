@@ -1,7 +1,12 @@
 """What is minimised to choose C and gamma, and how it is searched."""
 
-from lssvm.criteria.ard import Relevance, RelevanceEvidence, find_relevance
-from lssvm.criteria.ard_evidence import DualRelevance, FixedRelevance
+from lssvm.criteria.ard import (
+    DualRelevance,
+    FixedRelevance,
+    Relevance,
+    RelevanceEvidence,
+    find_relevance,
+)
 from lssvm.criteria.base import Losses, Objective, Point
 from lssvm.criteria.circulant import CirculantObjective, CirculantPoint
 from lssvm.criteria.closed_form import CRITERIA, criterion_objective, is_criterion
@@ -10,9 +15,7 @@ from lssvm.criteria.fixed_size import FixedSizeObjective
 from lssvm.criteria.fixed_spectral import FixedCriterionObjective
 from lssvm.criteria.fold_targets import Group
 from lssvm.criteria.free_running import FreeRunObjective, FreeRunPoint, Stretch, free_run
-from lssvm.criteria.noise import noise_variance
-from lssvm.criteria.spectral import SPECTRAL, Spectrum
-from lssvm.criteria.spectral_objective import SpectralObjective
+from lssvm.criteria.spectral import SPECTRAL, SpectralObjective, Spectrum, noise_variance
 from lssvm.criteria.threshold import best_threshold
 from lssvm.engines.host import HostRows
 from lssvm.folds.content import (

@@ -1,13 +1,6 @@
 """Error bars, intervals and probabilities from what a fit already has."""
 
-from lssvm.uncertainty.calibration import (
-    Calibrator,
-    Isotonic,
-    Sigmoid,
-    fit_calibrator,
-    fit_sigmoid,
-)
-from lssvm.uncertainty.coupling import agree_with, couple_pairs
+from lssvm.uncertainty.calibration import Calibrator, Isotonic, Sigmoid, fit_calibrator, fit_sigmoid
 from lssvm.uncertainty.evidence import Evidence, evidence_path, log_evidence, log_gamma_slope
 from lssvm.uncertainty.intervals import (
     Residuals,
@@ -17,7 +10,13 @@ from lssvm.uncertainty.intervals import (
 )
 from lssvm.uncertainty.posterior_dual import DualPosterior
 from lssvm.uncertainty.posterior_fixed import FixedPosterior
-from lssvm.uncertainty.probabilities import OutOfFold, Probabilities, calibrate
+from lssvm.uncertainty.probabilities import (
+    OutOfFold,
+    Probabilities,
+    agree_with,
+    calibrate,
+    couple_pairs,
+)
 
 __all__ = [
     "Calibrator",

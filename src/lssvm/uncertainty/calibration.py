@@ -136,8 +136,7 @@ def fit_calibrator(
     good = np.isfinite(scores) & (w > 0)
     scores, positive, w = scores[good], np.asarray(positive)[good], w[good]
     if method == "auto":
-        few = w.sum() < ISOTONIC_FROM
-        method = "sigmoid" if few else _choose(scores, positive, w)
+        method = "sigmoid" if w.sum() < ISOTONIC_FROM else _choose(scores, positive, w)
     return _fit(scores, positive, w, method)
 
 
@@ -151,16 +150,15 @@ def _fit(
 def _choose(scores: FloatArray, positive: NDArray[np.bool_], weight: FloatArray) -> str:
     """Return the method of smaller cross-validated log loss; folds deal out the sorted scores."""
     fold = np.unique(scores, return_inverse=True)[1] % _FOLDS
-    losses = {}
-    for method in ("sigmoid", "isotonic"):
-        loss = 0.0
+
+    def log_loss(method: str) -> float:
+        p = np.empty(len(scores))
         for v in range(_FOLDS):
             train, test = fold != v, fold == v
-            p = _fit(scores[train], positive[train], weight[train], method)(scores[test])
-            hit = np.where(positive[test], p, 1.0 - p)
-            loss -= float(weight[test] @ np.log(np.maximum(hit, 1e-15)))
-        losses[method] = loss
-    return min(losses, key=losses.__getitem__)
+            p[test] = _fit(scores[train], positive[train], weight[train], method)(scores[test])
+        return -float(weight @ np.log(np.maximum(np.where(positive, p, 1.0 - p), 1e-15)))
+
+    return min(("sigmoid", "isotonic"), key=log_loss)
 
 
 def fit_sigmoid(
@@ -243,10 +241,10 @@ def _fit_isotonic(
     hits = np.bincount(place, weight * positive)
     steps = isotonic_regression(hits / mass, weights=mass)
     starts = np.asarray(steps.blocks[:-1])
-    total, found = np.add.reduceat(mass, starts), np.add.reduceat(hits, starts)
+    total, hit = np.add.reduceat(mass, starts), np.add.reduceat(hits, starts)
     middle = np.add.reduceat(mass * knots, starts) / total
     prior = np.add.reduceat(mass * sigmoid(knots), starts) / total
     # No step says 0 or 1, and a step of few rows is worth little.
-    values = (found + _PSEUDO * prior) / (total + _PSEUDO)
+    values = (hit + _PSEUDO * prior) / (total + _PSEUDO)
     smooth = isotonic_regression(values, weights=total).x
     return Isotonic(middle, np.asarray(smooth))

@@ -6,14 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.linalg.lapack import dpotri
 
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
-from lssvm._core.memory import require
 from lssvm.kernels import RBF, Kernel, Laplacian, Matern, Polynomial
-from lssvm.solvers import Cholesky, DualSystem, EigenState
-from lssvm.uncertainty.posterior_dual import degrees_of_freedom
+from lssvm.solvers import DualSystem, EigenState
+from lssvm.uncertainty.posterior_dual import DualPosterior, degrees_of_freedom
 
 
 @dataclass(frozen=True)
@@ -98,37 +96,22 @@ def log_evidence(system: DualSystem, Y: FloatArray, *, with_gradient: bool = Tru
     >>> bool(wavy.value > rough.value), wavy.gradient.shape
     (True, (2,))
     """
-    Y = np.asarray(Y, dtype=np.float64)
+    Y, u = np.asarray(Y, dtype=np.float64), np.asarray(system.u, dtype=np.float64)
     n, k = Y.shape
-    state = Cholesky().factorise(system)
-    u = np.asarray(system.u, dtype=np.float64)
-    RY = u[:, None] * Y
-    solved = state.solve(np.asfortranarray(np.column_stack([u, RY])))
-    eta, nu = solved[:, 0], solved[:, 1:]
-    s = float(u @ eta)
-    beta = nu - eta[:, None] * ((u @ nu) / s) if system.bias else nu
-    log_det = 2.0 * float(np.sum(np.log(np.diagonal(state.array)))) - 2.0 * np.sum(np.log(u))
-    value, scale = _value(np.einsum("nk,nk->k", RY, beta), log_det, s, n, system.bias)
+    posterior = DualPosterior(system, Y)
+    _, s, beta, _ = posterior.solved
+    pivots = np.diagonal(posterior.state.array)
+    log_det = 2.0 * float(np.sum(np.log(pivots))) - 2.0 * np.sum(np.log(u))
+    quadratic = np.einsum("nk,nk->k", u[:, None] * Y, beta)
+    value, scale = _value(quadratic, log_det, s, n, system.bias)
     if not with_gradient:
         return Evidence(value, np.full(2, np.nan), scale)
-    require(
-        3 * 8 * n**2,
-        system.budget,
-        what=f"The gradient of the evidence of {n:,} rows",
-        advice="Take fewer rows, or raise memory_budget.",
-    )
-    G, _ = dpotri(np.array(state.array.T, order="F"), lower=0, overwrite_c=1)
-    G = np.triu(G) + np.triu(G, 1).T
-    if system.bias:
-        G -= np.outer(eta, eta / s)
     scaled = beta / np.sqrt(np.where(scale > 0, scale, 1.0))
-    inner = scaled @ scaled.T - k * G  # sum over outputs of beta beta^T / scale - G
+    # sum over outputs of beta beta^T / scale - G
+    inner = scaled @ scaled.T - k * posterior.inverse()
     by_C = 0.5 * float(np.trace(inner)) * (-1.0 / system.C)
     slope = log_gamma_slope(system.kernel, system.rows, system.basis)
-    by_gamma = np.nan
-    if slope is not None:
-        slope = slope * u[:, None] * u[None, :]
-        by_gamma = 0.5 * float(np.einsum("ij,ij->", inner, slope))
+    by_gamma = np.nan if slope is None else 0.5 * float(u @ (inner * slope) @ u)
     return Evidence(value, np.array([by_C, by_gamma]), scale)
 
 

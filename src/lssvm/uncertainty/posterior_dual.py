@@ -179,12 +179,8 @@ class DualPosterior:
         :math:`G_{vv}^{-1}` in units of :math:`\sigma_f^2`, noise included. The inverse of H takes
         another 2 n^3/3 operations.
         """
-        system = self.system
-        eta, s, beta, _ = self.solved
-        G = self._inverse()
+        system, beta, G = self.system, self.solved[2], self.inverse()
         u = np.asarray(system.u, dtype=np.float64)
-        if system.bias:
-            G -= np.outer(eta, eta / s)
         residual, spread = np.empty_like(beta), np.empty(system.n)
         single = np.array([rows[0] for rows in folds if len(rows) == 1], dtype=np.intp)
         diagonal = np.diagonal(G)[single]
@@ -199,7 +195,9 @@ class DualPosterior:
         variance = np.maximum(spread - 1.0 / system.C, 0.0) / u**2
         return self.Y - residual / u[:, None], variance
 
-    def _inverse(self) -> FloatArray:
+    def inverse(self) -> FloatArray:
+        r"""Return :math:`G = H^{-1} - \eta \eta^T / s` (n, n), without a bias the inverse of H."""
+        eta, s = self.solved[:2]
         require(
             24 * self.system.n**2,
             self.system.budget,
@@ -209,8 +207,10 @@ class DualPosterior:
         )
         # The transpose is in Fortran order, with the factor in its upper triangle.
         inverse, _ = dpotri(np.array(self.state.array.T, order="F"), lower=0, overwrite_c=1)
-        upper = np.triu(inverse)
-        return np.asarray(upper + np.triu(inverse, 1).T)
+        G = np.triu(inverse) + np.triu(inverse, 1).T
+        if self.system.bias:
+            G -= np.outer(eta, eta / s)
+        return np.asarray(G)
 
 
 def degrees_of_freedom(total: float, bias: bool) -> float:
