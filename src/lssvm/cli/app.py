@@ -6,8 +6,12 @@ import sys
 from typing import Annotated, Any
 
 import typer
+from typer import Option
 from typer.core import TyperGroup
 
+from lssvm._core.errors import LSSVMError
+from lssvm._core.text import printable
+from lssvm._core.version import __version__
 from lssvm.cli.comparing import compare
 from lssvm.cli.console import LONGEST
 from lssvm.cli.demonstrating import datasets, demo
@@ -45,29 +49,14 @@ class Commands(TyperGroup):
         except BrokenPipeError:  # whoever read our output has seen enough
             sys.stderr.close()
             return 1
-        except Exception as error:
-            if not _is_input(error):
-                raise
-            return _fail(_told(error))
-
-
-def _is_input(error: Exception) -> bool:
-    """Say whether an error is about what was given, not about our code."""
-    from lssvm._core.errors import LSSVMError
-
-    return isinstance(error, (LSSVMError, OSError, ValueError, MemoryError))
-
-
-def _told(error: Exception) -> str:
-    if isinstance(error, OSError) and error.strerror:
-        name = f"{error.filename}: " if error.filename else ""
-        return f"{name}{error.strerror}."
-    return str(error) or type(error).__name__
+        except (LSSVMError, OSError, ValueError, MemoryError) as error:  # about what was given
+            text = str(error) or type(error).__name__
+            if isinstance(error, OSError) and error.strerror:
+                text = f"{f'{error.filename}: ' if error.filename else ''}{error.strerror}."
+            return _fail(text)
 
 
 def _fail(text: str) -> int:
-    from lssvm._core.text import printable
-
     text = " ".join(text.replace(", or leave the column out with columns=", "").split())
     sys.stderr.write(f"lssvm: error: {printable(text, LONGEST)}\n")
     return BAD_INPUT
@@ -85,8 +74,6 @@ app = typer.Typer(
 
 def _version(value: bool) -> None:
     if value:
-        from lssvm._core.version import __version__
-
         typer.echo(f"lssvm {__version__}")
         raise typer.Exit
 
@@ -96,13 +83,25 @@ def _options(
     context: typer.Context,
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Say which version."),
+        Option("--version", callback=_version, is_eager=True, help="Say which version."),
     ] = False,
 ) -> None:
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
 
-_FIRST = (train, predict, evaluate, tune, reduce, info)
-for _command in (*_FIRST, export, compare, forecast, demo, datasets):
+_COMMANDS = (
+    train,
+    predict,
+    evaluate,
+    tune,
+    reduce,
+    info,
+    export,
+    compare,
+    forecast,
+    demo,
+    datasets,
+)
+for _command in _COMMANDS:
     app.command(name=_command.__name__)(expand(_command))

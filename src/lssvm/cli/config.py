@@ -21,7 +21,7 @@ def defaults_from(path: str, context: typer.Context) -> dict[str, Any]:
 
     try:
         with open(path, "rb") as file:
-            found = tomllib.load(file)
+            given = tomllib.load(file)
     except OSError as error:
         raise typer.BadParameter(f"{path}: {error.strerror or error}.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -33,7 +33,7 @@ def defaults_from(path: str, context: typer.Context) -> dict[str, Any]:
                 names[option.lstrip("-").replace("-", "_").lower()] = parameter.name
     names.pop("config", None)
     settings = {}
-    for key, value in found.items():
+    for key, value in given.items():
         name = names.get(key.replace("-", "_").lower())
         if name is None:
             raise typer.BadParameter(

@@ -64,32 +64,23 @@ class Output:
         """Write a table; the columns ``left`` hold words."""
         if not self.speaks:
             return
-        import io
-
         from rich.box import SIMPLE_HEAD
         from rich.console import Console
         from rich.table import Table
 
         made = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
         for j, name in enumerate(columns):
-            made.add_column(
-                printable(name), justify="left" if j in left else "right", overflow="fold"
-            )
+            side: Any = "left" if j in left else "right"
+            made.add_column(printable(name), justify=side, overflow="fold")
         for row in rows:
             made.add_row(*[printable(shown(value), LONGEST) for value in row])
-        real = Console(file=sys.stdout)
-        text = io.StringIO()
-        Console(
-            file=text,
-            width=real.width if real.is_terminal else 120,
-            force_terminal=real.is_terminal,
-            markup=False,
-            highlight=False,
-        ).print(made)
-        lines = [line.rstrip() for line in text.getvalue().splitlines()]
-        sys.stdout.write(
-            "\n".join([*([printable(title, LONGEST)] if title else []), *lines, "", ""])
-        )
+        console = Console(file=sys.stdout, markup=False, highlight=False)
+        console.width = console.width if console.is_terminal else 120
+        with console.capture() as text:
+            console.print(made)
+        lines = [line.rstrip() for line in text.get().splitlines()]
+        heading = [printable(title, LONGEST)] if title else []
+        sys.stdout.write("\n".join([*heading, *lines, "", ""]))
 
     def result(self, values: Mapping[str, Any]) -> None:
         """Write the JSON object, where one was asked for."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.cli.options import General, Seeded
+from lssvm.cli.options import Columns, Fitting, General, Reading, Seeded
+from lssvm.cli.predicting import Written, predict
+from lssvm.cli.training import Testing, train
 
 DEMO = "german_credit"
 
@@ -16,10 +18,10 @@ DEMO = "german_credit"
 def datasets(
     general: General,
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="Which one to write; none: list them.")
+        str | None, Argument(metavar="[NAME]", help="Which one to write; none: list them.")
     ] = None,
     out: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE.csv", help="Where to; - is stdout.")
+        str, Option("--output", "-o", metavar="FILE.csv", help="Where to; - is stdout.")
     ] = "-",
 ) -> None:
     """List the bundled data sets, or write one."""
@@ -31,31 +33,31 @@ def datasets(
             raise InvalidInputError("--json tells about a file that is written: give -o FILE.")
         check_writable(out, (".csv",), stdout=True)
         rows = write_dataset(name, out)
-        general.output.note(f"lssvm: {rows:,} rows of {name} written" + _into(out))
+        into = "" if out == "-" else f" into {out}"
+        general.output.note(f"lssvm: {rows:,} rows of {name} written{into}")
         if out != "-":
             general.output.result({"name": name, "rows": rows, "output": out})
         return
     listed = []
     for known in bundled.list_datasets():
-        found = getattr(bundled, f"load_{known}")()
-        kind = f"{len(found.target_names)} classes" if found.target_names else "numbers"
+        loaded = getattr(bundled, f"load_{known}")()
         listed.append(
             {
                 "name": known,
-                "rows": len(found.target),
-                "columns": len(found.feature_names),
+                "rows": len(loaded.target),
+                "columns": len(loaded.feature_names),
                 "target": "target",
-                "predicts": kind,
-                "description": found.description,
+                "predicts": f"{len(loaded.target_names)} classes"
+                if loaded.target_names
+                else "numbers",
+                "description": loaded.description,
             }
         )
+    columns = ["name", "rows", "columns", "predicts", "description"]
     general.output.table(
         "lssvm datasets NAME -o FILE.csv writes one; its target is the column 'target'",
-        ["name", "rows", "columns", "predicts", "description"],
-        [
-            [e["name"], e["rows"], e["columns"], e["predicts"], e["description"].split(". ")[0]]
-            for e in listed
-        ],
+        columns,
+        [[str(entry[key]).split(". ")[0] for key in columns] for entry in listed],
         left=(0, 3, 4),
     )
     general.output.result({"datasets": listed})
@@ -72,31 +74,27 @@ def write_dataset(name: str, out: str) -> int:
         )
     import numpy as np
 
-    found = getattr(bundled, f"load_{name}")()
-    target = found.target
-    if found.target_names:
+    loaded = getattr(bundled, f"load_{name}")()
+    target = loaded.target
+    if loaded.target_names:
         _, codes = np.unique(target, return_inverse=True)
-        target = np.array(found.target_names)[codes]
-    numbers = {name: _plain(v) for name, v in zip(found.feature_names, found.data.T, strict=True)}
+        target = np.array(loaded.target_names)[codes]
+    columns = zip(loaded.feature_names, loaded.data.T, strict=True)
     with table_writer(out) as write:
-        write({**numbers, "target": target})
+        write({**{name: _plain(values) for name, values in columns}, "target": target})
     return len(target)
 
 
 def demo(
     general: Seeded,
     folder: Annotated[
-        str, typer.Argument(metavar="[FOLDER]", help="Where the files go; made where it is not.")
+        str, Argument(metavar="[FOLDER]", help="Where the files go; made where it is not.")
     ] = "demo-output",
 ) -> None:
     """Train on bundled data.
 
     Leaves a model, a report and predictions in a folder and prints an accuracy line.
     """
-    from lssvm.cli.options import Columns, Fitting, Reading
-    from lssvm.cli.predicting import predict
-    from lssvm.cli.training import train
-
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError as error:
@@ -109,24 +107,13 @@ def demo(
     )
     write_dataset(DEMO, data)
     general.output.line(f"$ lssvm train {data} --target target -o {model} --report {report}")
-    train(
-        data=data,
-        columns=Columns(target="target"),
-        model=model,
-        reading=Reading(),
-        fitting=Fitting(),
-        general=general,
-        report=report,
-    )
+    testing = Testing(report=report)
+    train(data, Columns(target="target"), model, Reading(), Fitting(), general, testing)
     general.output.line(f"$ lssvm predict {model} {data} --proba -o {predictions}")
     quiet = General(json=False, quiet=general.quiet or general.json)
-    predict(model=model, data=data, reading=Reading(), general=quiet, out=predictions, proba=True)
+    predict(model, data, Reading(), quiet, Written(predictions, proba=True))
     general.output.line(f"look at {report} with a browser")
 
 
 def _plain(values: Any) -> list[Any]:
     return [int(v) if isinstance(v, float) and v.is_integer() else v for v in values.tolist()]
-
-
-def _into(out: str) -> str:
-    return "" if out == "-" else f" into {out}"

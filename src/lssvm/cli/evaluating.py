@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.cli.options import DataFile, General, ModelFile, Reading
+from lssvm.cli.option_groups import option
+from lssvm.cli.options import TARGET, DataFile, General, ModelFile, Reading
 
 if TYPE_CHECKING:
     from lssvm.cli.console import Output
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 _RANKED = 1_000_000  # rows up to which they are ranked by scores, beyond by probabilities
 
 
+@dataclass(frozen=True)
+class Measured:
+    """What is measured."""
+
+    target: str | None = option(None, "Column to compare with.", names=TARGET)
+    weight: str | None = option(None, "Column of sample weights.")
+    held_out: bool = option(
+        False, "Only the rows that `train` held out of this same file.", names=("--held-out",)
+    )
+
+
 def evaluate(
-    model: ModelFile,
-    data: DataFile,
-    reading: Reading,
-    general: General,
-    target: Annotated[
-        str | None, typer.Option("--target", "-t", help="Column to compare with.")
-    ] = None,
-    weight: Annotated[str | None, typer.Option(help="Column of sample weights.")] = None,
-    held_out: Annotated[
-        bool,
-        typer.Option("--held-out", help="Only the rows that `train` held out of this same file."),
-    ] = False,
+    model: ModelFile, data: DataFile, reading: Reading, general: General, measured: Measured
 ) -> None:
     """Measure a model on rows with a known target.
 
@@ -41,21 +41,18 @@ def evaluate(
     from lssvm.cli.tables import open_input
 
     loaded = load_model(model)
-    output = general.output
     with open_input(data, reading) as table:
-        rows = model_scan(loaded.model, table, loaded.target(target), weight)
-        if held_out:
-            _, held = loaded.parts(table, rows)
-            if held is None:
-                raise InvalidInputError(
-                    f"--held-out needs the file that the model was trained on, with rows held out "
-                    f"(train --test): {data} is another one, or none were."
-                )
-            rows = held
-        metrics = measure(loaded.model, rows)
-    show_metrics(output, metrics)
-    output.line(headline(metrics, "held-out" if held_out else ""))
-    output.result({"model": model, "data": data, **metrics})
+        rows = model_scan(loaded.model, table, loaded.target(measured.target), measured.weight)
+        held = loaded.parts(table, rows)[1] if measured.held_out else rows
+        if held is None:
+            raise InvalidInputError(
+                f"--held-out needs the file that the model was trained on, with rows held out "
+                f"(train --test): {data} is another one, or none were."
+            )
+        metrics = measure(loaded.model, held)
+    show_metrics(general.output, metrics)
+    general.output.line(headline(metrics, "held-out" if measured.held_out else ""))
+    general.output.result({"model": model, "data": data, **metrics})
 
 
 def measure(model: Model, data: Scan) -> dict[str, Any]:
@@ -84,11 +81,10 @@ def measure(model: Model, data: Scan) -> dict[str, Any]:
             unknown.append(weight[~known])
             block = block.take(np.flatnonzero(known))
         if len(block):
-            X, y = as_given(model, block), block.target
-            found = predict_classes(
-                model, X, y, np.asarray(model.classes_), block.weight, scores=ranked
+            X, classes = as_given(model, block), np.asarray(model.classes_)
+            parts.append(
+                predict_classes(model, X, block.target, classes, block.weight, scores=ranked)
             )
-            parts.append(found)
     if not parts:
         raise InvalidInputError("No row to measure on has a class that the model knows.")
     return metrics_of(join_predictions(parts), np.concatenate([np.empty(0), *unknown]))
@@ -158,8 +154,10 @@ def headline(metrics: dict[str, Any], kind: str = "") -> str:
     """
     rows = f"on {metrics['rows']:,} {kind} rows".replace("  ", " ")
     if "accuracy" not in metrics:
-        beside = f"(always saying the mean: RMSE {metrics['baseline_rmse']:.4g})"
-        return f"RMSE {metrics['rmse']:.4g}, R2 {metrics['r2']:.3g} {rows} {beside}"
+        return (
+            f"RMSE {metrics['rmse']:.4g}, R2 {metrics['r2']:.3g} {rows} (always saying the mean: "
+            f"RMSE {metrics['baseline_rmse']:.4g})"
+        )
     low, high = metrics["accuracy_interval"]
     unknown = metrics.get("rows_of_unknown_classes")
     return (
@@ -170,23 +168,17 @@ def headline(metrics: dict[str, Any], kind: str = "") -> str:
 
 def show_metrics(output: Output, metrics: dict[str, Any]) -> None:
     """Write metrics as tables."""
-    single = [
-        [name.replace("_", " "), value]
-        for name, value in metrics.items()
-        if isinstance(value, (int, float))
-    ]
-    output.table("", ["metric", "value"], single)
-    if "classes" not in metrics:
+    single = {k: value for k, value in metrics.items() if isinstance(value, (int, float))}
+    output.table(
+        "", ["metric", "value"], [[key.replace("_", " "), value] for key, value in single.items()]
+    )
+    classes = metrics.get("classes", ())
+    if not classes:
         return
-    heads = [f"called {entry['class']}" for entry in metrics["classes"]]
-    heads = heads if len(heads) <= 12 else []
+    columns = ["class", "precision", "recall"]
+    heads = [f"called {entry['class']}" for entry in classes] if len(classes) <= 12 else []
     rows = [
-        [
-            entry["class"],
-            entry["precision"],
-            entry["recall"],
-            *[f"{count:g}" for count in counts[: len(heads)]],
-        ]
-        for entry, counts in zip(metrics["classes"], metrics["confusion"], strict=True)
+        [*(entry[key] for key in columns), *(f"{count:g}" for count in counts[: len(heads)])]
+        for entry, counts in zip(classes, metrics["confusion"], strict=True)
     ]
-    output.table("", ["class", "precision", "recall", *heads], rows)
+    output.table("", [*columns, *heads], rows)

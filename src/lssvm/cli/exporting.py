@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument
 
 from lssvm.cli.options import General, ModelFile
 
 if TYPE_CHECKING:
     from lssvm.cli.model_cards import Loaded
-    from lssvm.cli.model_rows import Model
 
 
 def info(model: ModelFile, general: General) -> None:
@@ -19,15 +18,10 @@ def info(model: ModelFile, general: General) -> None:
     from lssvm.cli.evaluating import headline
     from lssvm.cli.model_cards import load_model
 
-    loaded = load_model(model)
+    loaded, output = load_model(model), general.output
     facts = describe(model, loaded)
-    output = general.output
-    output.table(
-        os.path.basename(model),
-        ["", ""],
-        [[name.replace("_", " "), _text(value)] for name, value in facts.items()],
-        left=(0, 1),
-    )
+    rows = [[name.replace("_", " "), _text(value)] for name, value in facts.items()]
+    output.table(os.path.basename(model), ["", ""], rows, left=(0, 1))
     test = loaded.card.get("test")
     if isinstance(test, dict):
         output.line(f"test {headline(test, str(loaded.card.get('tested') or 'held-out'))}")
@@ -39,35 +33,34 @@ def describe(path: str, loaded: Loaded) -> dict[str, Any]:
     from lssvm.io import read_header
 
     model, card, header = loaded.model, loaded.card, read_header(path)
-    found: dict[str, Any] = {
+    vectors = getattr(model, "support_vectors_", None)
+    facts: dict[str, Any] = {
         "bytes": os.path.getsize(path),
         "model": type(model).__name__,
         "kernel": str(getattr(model, "kernel", "")),
         "C": getattr(model, "C_", None),
         "gamma": getattr(model, "gamma_", None),
-        "support_vectors": _count(model, "support_vectors_"),
+        "support_vectors": None if vectors is None else len(vectors),
         "prototypes": getattr(model, "n_prototypes_", None),
     }
     for name in ("task", "target", "data", "rows", "cv_score", "cv_score_name", "seconds", "seed"):
-        if card.get(name) is not None:
-            found[name] = card[name]
+        facts[name] = card.get(name)
     if hasattr(model, "classes_"):
-        found["classes"] = model.classes_.tolist()
+        facts["classes"] = model.classes_.tolist()
     if hasattr(model, "preparation_"):
         schema = model.preparation_.schema
-        found["columns"] = dict(zip(schema.names, schema.kinds, strict=True))
-        found["features"] = model.preparation_.n_features
+        facts["columns"] = dict(zip(schema.names, schema.kinds, strict=True))
+        facts["features"] = model.preparation_.n_features
     elif hasattr(model, "feature_names_in_"):
-        found["columns"] = dict.fromkeys(map(str, model.feature_names_in_), "number")
+        facts["columns"] = dict.fromkeys(map(str, model.feature_names_in_), "number")
     for name in ("format", "version", "schema_sha256"):
-        if name in header:
-            found[name] = header[name]
-    return {name: value for name, value in found.items() if value is not None}
+        facts[name] = header.get(name)
+    return {name: value for name, value in facts.items() if value is not None}
 
 
 def export(
     model: ModelFile,
-    out: Annotated[str, typer.Argument(metavar="MODEL.onnx", help="The ONNX file to write.")],
+    out: Annotated[str, Argument(metavar="MODEL.onnx", help="The ONNX file to write.")],
     general: General,
 ) -> None:
     """Write a model as ONNX for other programs.
@@ -76,20 +69,13 @@ def export(
     """
     from lssvm.cli.model_cards import load_model
     from lssvm.cli.tables import check_writable
-
-    check_writable(out, (".onnx",), (model,))
-    loaded = load_model(model)
     from lssvm.onnx import export as write
 
-    write(loaded.model, out)
+    check_writable(out, (".onnx",), (model,))
+    write(load_model(model).model, out)
     size = os.path.getsize(out)
     general.output.line(f"{out} written ({size / 1024:.1f} kB)")
     general.output.result({"model": model, "output": out, "bytes": size})
-
-
-def _count(model: Model, name: str) -> int | None:
-    value = getattr(model, name, None)
-    return None if value is None else len(value)
 
 
 def _text(value: Any) -> str:

@@ -2,83 +2,83 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-
-import typer
+from dataclasses import MISSING, dataclass
+from typing import Any
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.cli.options import DataFile, Reading, Seeded
+from lssvm.cli.option_groups import option
+from lssvm.cli.options import OUTPUT, DataFile, Reading, Seeded
 from lssvm.cli.writing import ENDINGS, table_writer
 
 
-def forecast(
-    data: DataFile,
-    column: Annotated[str, typer.Option("--column", "-c", help="The series.")],
-    reading: Reading,
-    general: Seeded,
-    horizon: Annotated[int, typer.Option(min=1, help="How many values to forecast.")] = 24,
-    lags: Annotated[
-        int | None, typer.Option(min=1, help="Past values in a row; by default 50, or fewer.")
-    ] = None,
-    last: Annotated[
-        int | None, typer.Option(min=10, help="Learn from so many of the last values only.")
-    ] = None,
-    differencing: Annotated[
-        int, typer.Option(min=0, max=3, help="How often the series is differenced first.")
-    ] = 0,
-    coverage: Annotated[
-        float, typer.Option(help="Share of the values that intervals are to hold.")
-    ] = 0.9,
-    out: Annotated[
-        str | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write the forecast: .csv, .parquet."),
-    ] = None,
-    report: Annotated[
-        str | None, typer.Option("--report", metavar="FILE", help="Draw it into an HTML page.")
-    ] = None,
-    test: Annotated[
-        bool, typer.Option("--test/--no-test", help="Also forecast the last values, as a check.")
-    ] = True,
-) -> None:
+@dataclass(frozen=True)
+class Forecasting:
+    """Which series, how far and how."""
+
+    column: str = option(MISSING, "The series.", names=("--column", "-c"))
+    horizon: int = option(24, "How many values to forecast.", min=1)
+    lags: int | None = option(None, "Past values in a row; by default 50, or fewer.", min=1)
+    last: int | None = option(None, "Learn from so many of the last values only.", min=10)
+    differencing: int = option(0, "How often the series is differenced first.", min=0, max=3)
+    coverage: float = option(0.9, "Share of the values that intervals are to hold.")
+    out: str | None = option(None, "Write the forecast: .csv, .parquet.", "FILE", OUTPUT)
+    report: str | None = option(None, "Draw it into an HTML page.", "FILE")
+    test: bool = option(
+        True, "Also forecast the last values, as a check.", names=("--test/--no-test",)
+    )
+
+    def model(self, y: Any, horizon: int, seed: int) -> Any:
+        """Return a model for a series that is to be forecast so far."""
+        from lssvm.estimators import NARX
+
+        known = len(y) - self.differencing
+        if known < 10:
+            raise InvalidInputError(f"The series has {len(y)} values: at least {10} are needed.")
+        lags = self.lags if self.lags is not None else max(1, min(50, known // 4))
+        steps = min(horizon, max(1, (known - lags) // 5))
+        return NARX(lags=lags, differencing=self.differencing, horizon=steps, random_state=seed)
+
+
+def forecast(data: DataFile, reading: Reading, general: Seeded, asked: Forecasting) -> None:
     """Forecast a time series, with intervals.
 
     The series is modelled by its own past. As a check the last values are forecast from those
     before them, beside the naive forecast that repeats the last value.
     """
-    from lssvm.cli.tables import check_writable, open_table
-
-    output = general.output
-    if not 0.0 < coverage < 1.0:
-        raise InvalidInputError(f"--coverage {coverage} is not usable: give a number below 1.")
-    check_writable(out, ENDINGS, (data,))
-    check_writable(report, (".html",), (data,))
-    y = read_series(open_table(data, reading), column)[-(last or 0) :]
-    check = backtest(y, horizon, lags, differencing, general.seed) if test else None
-    model = _model(y, lags, differencing, horizon, general.seed).fit(y)
-    values, ends = model.forecast(horizon, return_interval=True, coverage=coverage)
     import numpy as np
 
+    from lssvm.cli.tables import check_writable, open_table
+
+    output, column, horizon, coverage = general.output, asked.column, asked.horizon, asked.coverage
+    if not 0.0 < coverage < 1.0:
+        raise InvalidInputError(f"--coverage {coverage} is not usable: give a number below 1.")
+    check_writable(asked.out, ENDINGS, (data,))
+    check_writable(asked.report, (".html",), (data,))
+    y = read_series(open_table(data, reading), column)[-(asked.last or 0) :]
+    check = backtest(y, asked, general.seed) if asked.test else None
+    model = asked.model(y, horizon, general.seed).fit(y)
+    values, ends = model.forecast(horizon, return_interval=True, coverage=coverage)
+    lower, upper = ends.T
     columns = {
         "step": np.arange(1, horizon + 1),
         "forecast": values,
-        "lower": ends[:, 0],
-        "upper": ends[:, 1],
+        "lower": lower,
+        "upper": upper,
     }
-    if out is not None:
-        with table_writer(out) as write:
+    if asked.out is not None:
+        with table_writer(asked.out) as write:
             write(columns)
-    if report is not None:
-        told = [f"The next {horizon} values of {column!r} by a model of the last {model.lags}."]
-        told += [] if check is None else [f"As a check, {checked(check)}."]
-        write_page(report, column, y, columns, coverage, told)
-    rows = list(zip(*(part.tolist() for part in columns.values()), strict=True))
-    shown = rows if len(rows) <= 24 else rows[:24]
-    output.table(f"The next values of {column!r}", list(columns), shown, left=())
-    if len(shown) < len(rows):
+    if asked.report is not None:
+        lead = f"The next {horizon} values of {column!r} by a model of the last {model.lags}."
+        lead += "" if check is None else f" As a check, {checked(check)}."
+        write_page(asked.report, column, y, columns, coverage, lead)
+    rows = list(zip(*(values.tolist() for values in columns.values()), strict=True))
+    output.table(f"The next values of {column!r}", list(columns), rows[:24], left=())
+    if len(rows) > 24:
         output.line(f"(the first 24 of {len(rows)})")
     if check is not None:
         output.line(f"check: {checked(check)}")
-    for name, path in (("forecast", out), ("report", report)):
+    for name, path in (("forecast", asked.out), ("report", asked.report)):
         if path is not None:
             output.line(f"{name} written to {path}")
     output.result(
@@ -113,28 +113,15 @@ def read_series(table: Any, column: str) -> Any:
     return y
 
 
-def _model(y: Any, lags: int | None, differencing: int, horizon: int, seed: int) -> Any:
-    from lssvm.estimators import NARX
-
-    known = len(y) - differencing
-    if known < 10:
-        raise InvalidInputError(f"The series has {len(y)} values: at least {10} are needed.")
-    used = lags if lags is not None else max(1, min(50, known // 4))
-    steps = min(horizon, max(1, (known - used) // 5))
-    return NARX(lags=used, differencing=differencing, horizon=steps, random_state=seed)
-
-
-def backtest(
-    y: Any, horizon: int, lags: int | None, differencing: int, seed: int
-) -> dict[str, Any] | None:
+def backtest(y: Any, asked: Forecasting, seed: int) -> dict[str, Any] | None:
     """Forecast the last values from those before; None where the series is short."""
     import numpy as np
 
-    steps = min(horizon, len(y) // 5)
+    steps = min(asked.horizon, len(y) // 5)
     if len(y) < 50 or steps < 1:
         return None
     past, truth = y[:-steps], y[-steps:]
-    made = _model(past, lags, differencing, steps, seed).fit(past).forecast(steps)
+    made = asked.model(past, steps, seed).fit(past).forecast(steps)
     return {
         "steps": steps,
         "rmse": float(np.sqrt(np.mean((made - truth) ** 2))),
@@ -151,12 +138,7 @@ def checked(check: dict[str, Any]) -> str:
 
 
 def write_page(
-    path: str,
-    column: str,
-    y: Any,
-    columns: dict[str, Any],
-    coverage: float,
-    told: list[str],
+    path: str, column: str, y: Any, columns: dict[str, Any], coverage: float, lead: str
 ) -> None:
     """Write one HTML page: the forecast in words, as a picture and as a table.
 
@@ -173,29 +155,23 @@ def write_page(
     """
     import numpy as np
 
-    from lssvm._core.atomic import replacing
     from lssvm.report.charts import Chart, alone
     from lssvm.report.formats import count, number, percent
     from lssvm.report.markup import clean, table, tag
-    from lssvm.report.page import Section, page
+    from lssvm.report.page import Section, page, write_file
 
     steps, values, low, high = columns.values()
     past = y[-(4 * len(values) + 50) :]
     before = np.arange(1 - len(past), 1)
-    places = [*before, *steps]
-    chart = Chart(
-        f"Forecast of {column}", places, [*past, *low, *high], "steps from the last value", column
-    )
+    title, across = f"Forecast of {column}", "steps from the last value"
+    chart = Chart(title, [*before, *steps], [*past, *low, *high], across, column)
     chart.band(steps, low, high, "sc").line(before, past).line(steps, values, "sc")
     inside = f"{percent(coverage, 0)} interval"
     keys = [("sa line", column), ("sc line", "forecast"), ("sc area", inside)]
     picture = alone(chart, f"The last {count(len(past))} values and {len(values)} forecasts.", keys)
-    rows = zip(*columns.values(), strict=True)
-    lines = [[int(step), *map(number, rest)] for step, *rest in rows]
-    listed = table("The forecast.", ["Step", "Forecast", "Lower", "Upper"], lines)
+    rows = [[int(step), *map(number, rest)] for step, *rest in zip(*columns.values(), strict=True)]
+    listed = table("The forecast.", [name.capitalize() for name in columns], rows)
     section = Section("forecast", "What comes next", "Forecast", [picture, listed])
-    lead = tag("p", " ".join(told), class_="lead")
     facts = tag("p", f"{count(len(y))} values", class_="facts")
-    whole = page(clean(f"Forecast of {column}"), facts, lead, [section], "This page loads nothing.")
-    with replacing(path) as name, open(name, "w", encoding="utf-8") as file:
-        file.write(whole)
+    leading = tag("p", lead, class_="lead")
+    write_file(path, page(clean(title), facts, leading, [section], "This page loads nothing."))

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import GroupShuffleSplit
 
 from lssvm._core.errors import InvalidInputError
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from lssvm.cli.tables import Table
-    from lssvm.data import Scan
+from lssvm._core.random import hash_positions
+from lssvm.cli.tables import Table
+from lssvm.data import Scan
 
 WAYS = ("class", "row", "group", "time")
 _SALT = 0x3C6EF372  # the parts must not follow the folds, which are hashed with the seed
@@ -42,28 +42,23 @@ class HoldOut:
     @classmethod
     def of_card(cls, card: Mapping[str, Any]) -> HoldOut | None:
         """Return the rule in the card of a model; None where there is none to believe."""
-        found = card.get("held_out")
-        if not isinstance(found, dict) or set(found) != {"share", "seed", "by", "column"}:
+        entry = card.get("held_out")
+        if not isinstance(entry, dict) or set(entry) != {"share", "seed", "by", "column"}:
             return None
-        share, seed, by, column = (found[key] for key in ("share", "seed", "by", "column"))
-        if not isinstance(share, float) or not 0.0 < share < 1.0 or by not in WAYS:
-            return None
-        if not isinstance(seed, int) or seed < 0 or not isinstance(column, str | None):
-            return None
-        return cls(share, seed, by, column)
-
-    def as_card(self) -> dict[str, Any]:
-        """Return the rule for the card of a model."""
-        return asdict(self)
+        share, seed, by, column = (entry[key] for key in ("share", "seed", "by", "column"))
+        good = (
+            isinstance(share, float) and 0.0 < share < 1.0 and by in WAYS,
+            isinstance(seed, int) and seed >= 0 and isinstance(column, str | None),
+        )
+        return cls(share, seed, by, column) if all(good) else None
 
     def told(self) -> str:
         """Say which rows these are."""
-        if self.by == "time":
-            return f"the last ones by {self.column!r}"
         return {
             "class": "the same share of every class",
             "row": "drawn at random",
             "group": f"whole groups of {self.column!r}",
+            "time": f"the last ones by {self.column!r}",
         }[self.by]
 
     def split(self, table: Table, whole: Scan, target: str) -> tuple[Scan, Scan | None]:
@@ -71,12 +66,10 @@ class HoldOut:
         held = self.rows(table, whole, target)
         if not 0 < held.sum() < len(held):
             return whole, None
-        rest, out = whole.split(self.share, seed=self.seed, rows=held)
-        return rest, out
+        return whole.split(self.share, seed=self.seed, rows=held)
 
     def rows(self, table: Table, whole: Scan, target: str) -> NDArray[np.bool_]:
         """Return which rows are held out, of those with a target, shape (n,)."""
-        import numpy as np
         import pyarrow as pa
 
         if self.by == "row" or self.column is None:
@@ -102,10 +95,6 @@ def stratified(labels: NDArray[np.intp], share: float, seed: int) -> NDArray[np.
     >>> np.bincount(labels[stratified(labels, 0.2, 0)], minlength=3).tolist()
     [16, 3, 0]
     """
-    import numpy as np
-
-    from lssvm._core.random import hash_positions
-
     n = len(labels)
     order = np.lexsort((hash_positions(np.arange(n), seed + _SALT), labels))
     sizes = np.bincount(labels)
@@ -116,30 +105,21 @@ def stratified(labels: NDArray[np.intp], share: float, seed: int) -> NDArray[np.
 
 def whole_groups(groups: NDArray[np.intp], share: float, seed: int, name: str) -> NDArray[np.bool_]:
     """Return rows held out, the rows of a group all or none."""
-    import numpy as np
-    from sklearn.model_selection import GroupShuffleSplit
-
     if groups.max() < 1:
         raise InvalidInputError(f"--group {name} has one value only: at least two are needed.")
     splitter = GroupShuffleSplit(1, test_size=share, random_state=seed)
     _, test = next(splitter.split(groups, groups=groups))
-    held = np.zeros(len(groups), dtype=bool)
-    held[test] = True
-    return held
+    return np.isin(np.arange(len(groups)), test)
 
 
 def last_rows(times: NDArray[np.float64], share: float) -> NDArray[np.bool_]:
     """Return the rows with the latest times; equal times count in their order."""
-    import numpy as np
-
-    held = np.zeros(len(times), dtype=bool)
-    held[np.argsort(times, kind="stable")[len(times) - round(share * len(times)) :]] = True
-    return held
+    last = np.argsort(times, kind="stable")[len(times) - round(share * len(times)) :]
+    return np.isin(np.arange(len(times)), last)
 
 
 def as_times(values: Any, name: str) -> NDArray[np.float64]:
     """Return a column of numbers, dates or ISO texts of dates as numbers that can be ordered."""
-    import numpy as np
     import pyarrow as pa
 
     if values.null_count:

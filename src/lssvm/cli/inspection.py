@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from lssvm._core.errors import InvalidInputError
 from lssvm.cli.holding_out import HoldOut
+from lssvm.cli.options import Columns
 from lssvm.cli.tables import Table, short_list
-
-if TYPE_CHECKING:
-    from lssvm.cli.options import Columns
-    from lssvm.data import Scan
+from lssvm.data import Scan
+from lssvm.data.raw import check_rows
 
 MAX_CATEGORIES = 64
 FEW = 20  # different whole numbers up to which a target is taken for classes
@@ -55,8 +57,8 @@ class Inspection:
     task: str
     reason: str
     labels: Mapping[Any, int] | None
-    types: Mapping[str, str] = field(default_factory=dict)
-    without: int = 0
+    types: Mapping[str, str]
+    without: int
 
     @property
     def classes(self) -> bool:
@@ -75,18 +77,14 @@ class Inspection:
         """Return the rule by which rows are held out: by group or time, else by class."""
         if group is not None or time is not None:
             return HoldOut(share, seed, "time" if group is None else "group", group or time)
-        if self.classes:
-            return HoldOut(share, seed, "class", self.target)
-        return HoldOut(share, seed)
+        return HoldOut(share, seed, *(("class", self.target) if self.classes else ()))
 
     def told(self) -> str:
         """Return the line that says what was detected."""
-        names = f"{len(self.features)} columns"
-        if self.labels is None:
-            return f"regression of {self.target!r} ({self.reason}), {self.n_rows:,} rows, {names}"
+        into = "" if self.labels is None else f" into {len(self.labels)} classes"
         return (
-            f"classification of {self.target!r} into {len(self.labels)} classes ({self.reason}), "
-            f"{self.n_rows:,} rows, {names}"
+            f"{self.task} of {self.target!r}{into} ({self.reason}), {self.n_rows:,} rows, "
+            f"{len(self.features)} columns"
         )
 
 
@@ -117,15 +115,9 @@ def inspect_table(table: Table, columns: Columns) -> Inspection:
         raise InvalidInputError(f"The weight {weight!r} holds {table.kinds[weight]}, not numbers.")
     if target == weight or target in columns.drop:
         raise InvalidInputError(f"The target {target!r} cannot be dropped or be the weight.")
-    left_out = {}
-    features = []
-    for name in table.names:
-        if name in (target, weight) or name in columns.drop:
-            continue
-        if table.kinds[name] in ("number", "text"):
-            features.append(name)
-        else:
-            left_out[name] = f"its type is {table.kinds[name]}"
+    others = {n: k for n, k in table.kinds.items() if n not in (target, weight, *columns.drop)}
+    features = [name for name, kind in others.items() if kind in ("number", "text")]
+    left_out = {n: f"its type is {kind}" for n, kind in others.items() if n not in features}
     if not features:
         raise InvalidInputError(
             f"{table.path} has no column to learn from beside the target {target!r}."
@@ -142,24 +134,14 @@ def inspect_table(table: Table, columns: Columns) -> Inspection:
     left_out |= facts.check()
     kept = tuple(name for name in features if name not in left_out)
     if not kept:
-        raise InvalidInputError(f"No column is left to learn from: {_reasons(left_out)}.")
+        reasons = "; ".join(f"{name!r}: {reason}" for name, reason in left_out.items())
+        raise InvalidInputError(f"No column is left to learn from: {reasons}.")
     task, reason = _task(columns.task, facts)
-    labels = facts.labels if task == "classification" else None
     _check_labels(target, facts, task)
-    types = {target: facts.type(task)}
-    return Inspection(
-        table,
-        target,
-        weight,
-        kept,
-        left_out,
-        facts.rows,
-        task,
-        reason,
-        labels,
-        types,
-        len(table.known(target)) - facts.rows,
-    )
+    labels = facts.labels if task == "classification" else None
+    types, without = {target: facts.type(task)}, len(table.known(target)) - facts.rows
+    chosen = (table, target, weight, kept, left_out)
+    return Inspection(*chosen, facts.rows, task, reason, labels, types, without)
 
 
 class _Facts:
@@ -168,19 +150,15 @@ class _Facts:
     def __init__(self, table: Table, target: str, features: list[str]) -> None:
         self.table, self.target = table, target
         self.numbers = [n for n in features if table.kinds[n] == "number"]
-        self.texts = [n for n in features if table.kinds[n] == "text"]
+        self.strings: dict[str, set[str]] = {n: set() for n in features if n not in self.numbers}
         self.rows = 0
         self.present = dict.fromkeys(features, 0)
-        self.strings: dict[str, set[str]] = {name: set() for name in self.texts}
-        self.labels: dict[Any, int] | None = {}
+        self.labels: Counter[Any] | None = Counter()
         self.whole = True
         self.dtype = "f"
 
     def add(self, block: Any) -> None:
-        import numpy as np
-
-        from lssvm.data.raw import check_rows
-
+        """Look at rows."""
         check_rows(block)
         self.rows += len(block)
         infinite = np.isinf(block.numbers)
@@ -193,27 +171,18 @@ class _Facts:
         counts = np.isfinite(block.numbers).sum(axis=0)
         for name, count in zip(self.numbers, counts.tolist(), strict=True):
             self.present[name] += count
-        for name, column in zip(self.texts, block.texts, strict=True):
-            self.present[name] += int((column.codes >= 0).sum())
-            if len(self.strings[name]) <= MAX_CATEGORIES:
-                used = np.unique(column.codes[column.codes >= 0])
-                self.strings[name].update(column.levels[code] for code in used)
-        self._add_target(block)
-
-    def _add_target(self, block: Any) -> None:
-        import numpy as np
-
+        for (name, strings), column in zip(self.strings.items(), block.texts, strict=True):
+            known = column.codes[column.codes >= 0]
+            self.present[name] += len(known)
+            if len(strings) <= MAX_CATEGORIES:
+                strings.update(column.levels[code] for code in np.unique(known))
         y = block.target
         self.dtype = y.dtype.kind
         if self.dtype == "f":
             self.whole = self.whole and bool(np.all(y == np.floor(y)))
-        if self.labels is None:
-            return
-        values, counts = np.unique(y, return_counts=True)
-        for value, count in zip(values.tolist(), counts.tolist(), strict=True):
-            self.labels[value] = self.labels.get(value, 0) + count
-        if len(self.labels) > _MANY:
-            self.labels = None
+        if self.labels is not None:
+            self.labels.update(y.tolist())
+            self.labels = self.labels if len(self.labels) <= _MANY else None
 
     def check(self) -> dict[str, str]:
         """Return the columns that cannot be used; raise for those without a value."""
@@ -261,32 +230,24 @@ def _task(asked: str, facts: _Facts) -> tuple[str, str]:
 
 
 def _check_labels(target: str, facts: _Facts, task: str) -> None:
-    if facts.labels is None:
-        if task == "regression":
-            return
-        raise InvalidInputError(
-            f"The target {target!r} has more than {_MANY} different values, too many for classes: "
-            "give --task regression, or another --target."
+    classes, labels = task == "classification", facts.labels
+    problem = None
+    if classes and labels is None:
+        problem = (
+            f"more than {_MANY} different values, too many for classes: give --task regression, or "
+            "another --target."
         )
-    if task == "classification" and not facts.whole:
-        raise InvalidInputError(
-            f"The target {target!r} has fractions, so it is no class: give --task regression."
+    elif classes and not facts.whole:
+        problem = "fractions, so it is no class: give --task regression."
+    elif classes and any(isinstance(x, float) and abs(x) >= 2**53 for x in labels or ()):
+        problem = (
+            "whole numbers of more than 15 digits, which cannot be told apart as numbers: write "
+            "them as text, with a letter in front."
         )
-    if task == "classification" and any(
-        isinstance(label, float) and abs(label) >= 2**53 for label in facts.labels
-    ):
-        raise InvalidInputError(
-            f"The target {target!r} has whole numbers of more than 15 digits, which cannot be told "
-            f"apart as numbers: write them as text, with a letter in front."
+    elif labels is not None and len(labels) < 2:
+        problem = (
+            f"one {'class' if classes else 'value'} only, {next(iter(labels))!r}: there is nothing "
+            "to learn. Give rows of at least two, or another --target."
         )
-    if len(facts.labels) < 2:
-        (only,) = facts.labels
-        what = "class" if task == "classification" else "value"
-        raise InvalidInputError(
-            f"The target {target!r} has one {what} only, {only!r}: there is nothing to learn. Give "
-            f"rows of at least two, or another --target."
-        )
-
-
-def _reasons(left_out: Mapping[str, str]) -> str:
-    return "; ".join(f"{name!r}: {reason}" for name, reason in left_out.items())
+    if problem is not None:
+        raise InvalidInputError(f"The target {target!r} has {problem}")

@@ -75,11 +75,7 @@ def checked(card: dict[str, Any]) -> dict[str, Any]:
     >>> checked({"target": "y", "seed": "0", "test_share": 0.2, "note": "mine"})
     {'target': 'y', 'test_share': 0.2, 'note': 'mine'}
     """
-    return {name: value for name, value in card.items() if _KINDS.get(name, _any)(value)}
-
-
-def _any(value: Any) -> bool:
-    return True
+    return {k: value for k, value in card.items() if k not in _KINDS or _KINDS[k](value)}
 
 
 def _text(value: Any) -> bool:
@@ -96,11 +92,8 @@ def _measured(value: Any) -> bool:
     if "accuracy" not in value:
         return all(_number(value.get(n)) for n in ("rows", "rmse", "r2", "baseline_rmse"))
     ends = value.get("accuracy_interval")
-    if not isinstance(ends, (list, tuple)) or len(ends) != 2:
-        return False
-    return all(
-        _number(x) for x in (*ends, *(value.get(n) for n in ("rows", "accuracy", "baseline")))
-    )
+    pair = isinstance(ends, (list, tuple)) and len(ends) == 2 and all(map(_number, ends))
+    return pair and all(_number(value.get(n)) for n in ("rows", "accuracy", "baseline"))
 
 
 _KINDS: dict[str, Any] = {

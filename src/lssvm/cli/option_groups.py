@@ -6,13 +6,34 @@ import inspect
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, field, fields, is_dataclass
 from functools import wraps
-from typing import Any, get_type_hints
+from inspect import Parameter
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
 INTERRUPTED = 130
+
+
+def option(
+    default: Any, text: str, metavar: str | None = None, names: tuple[str, ...] = (), **rules: Any
+) -> Any:
+    """Return a field of a group: an option with its default and what the help says of it.
+
+    Parameters
+    ----------
+    default : object
+        `dataclasses.MISSING`: the option has to be given.
+    text : str
+    metavar : str, optional
+    names : tuple of str, default=()
+        Such as ``("--target", "-t")``; none: the name of the field.
+    **rules : object
+        More of what ``typer.Option`` takes, such as ``min``.
+    """
+    info = typer.Option(*names, metavar=metavar, help=text, **rules)
+    return field(default=default, metadata={"option": info})
 
 
 def expand(command: Callable[..., None]) -> Callable[..., None]:
@@ -37,17 +58,18 @@ def expand(command: Callable[..., None]) -> Callable[..., None]:
     """
     hints = get_type_hints(command, include_extras=True)
     groups = {n: h for n, h in hints.items() if inspect.isclass(h) and is_dataclass(h)}
-    parameters = []
+    parameters: list[Parameter] = []
     for name, given in inspect.signature(command).parameters.items():
         if name in groups:
             parameters += _of(groups[name])
         else:
-            parameters.append(_keyword(name, hints[name], given.default))
+            parameters.append(given.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name]))
 
     @wraps(command)
     def run(**values: Any) -> None:
         for name, group in groups.items():
-            values[name] = group(**{f.name: values.pop(f.name) for f in _given(group, values)})
+            given = {f.name: values.pop(f.name) for f in fields(group) if f.name in values}
+            values[name] = group(**given)
         session = getattr(values.get("general"), "session", None)
         try:
             with nullcontext() if session is None else session():
@@ -56,30 +78,21 @@ def expand(command: Callable[..., None]) -> Callable[..., None]:
             sys.stderr.write("lssvm: interrupted\n")
             raise typer.Exit(INTERRUPTED) from error
 
-    required = [p for p in parameters if p.default is inspect.Parameter.empty]
-    others = [p for p in parameters if p.default is not inspect.Parameter.empty]
-    run.__signature__ = inspect.Signature([*required, *others])  # type: ignore[attr-defined]
+    parameters.sort(key=lambda p: p.default is not Parameter.empty)  # the required ones first
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {p.name: p.annotation for p in parameters}
     del run.__wrapped__  # or the signature of the command itself would be found
     return run
 
 
-def _given(group: Any, values: dict[str, Any]) -> list[Any]:
-    return [f for f in fields(group) if f.name in values]
-
-
-def _keyword(name: str, hint: Any, default: Any) -> inspect.Parameter:
-    kind = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Parameter(name, kind, default=default, annotation=hint)
-
-
-def _of(group: Any) -> list[inspect.Parameter]:
-    hints = get_type_hints(group, include_extras=True)
-    empty = inspect.Parameter.empty
-    found = []
-    for f in fields(group):
-        default = empty if f.default is MISSING else f.default
-        if f.default_factory is not MISSING:
-            default = f.default_factory()
-        found.append(_keyword(f.name, hints[f.name], default))
-    return found
+def _of(group: Any) -> list[Parameter]:
+    hints = get_type_hints(group)
+    return [
+        Parameter(
+            f.name,
+            Parameter.KEYWORD_ONLY,
+            default=Parameter.empty if f.default is MISSING else f.default,
+            annotation=Annotated[hints[f.name], f.metadata.get("option", typer.Option())],
+        )
+        for f in fields(group)
+    ]

@@ -4,28 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from typing import Annotated
 
 import typer
+from typer import Argument
 
 from lssvm.cli.console import Output, plain_warnings
+from lssvm.cli.option_groups import option
 
+OUTPUT = ("--output", "-o")
+TARGET = ("--target", "-t")
 DataFile = Annotated[
     str,
-    typer.Argument(
+    Argument(
         metavar="DATA",
         help="CSV, TSV, Parquet or Arrow file, a folder of them, or a pattern in quotes.",
     ),
 ]
-ModelFile = Annotated[str, typer.Argument(metavar="MODEL", help="A model file (.lssvm).")]
-ReportFile = Annotated[
-    str | None, typer.Option("--report", metavar="FILE", help="Write an HTML report.")
-]
-TestShare = Annotated[
-    float | None,
-    typer.Option("--test", min=0.0, max=0.9, help="Share of the rows held out (0.2); 0: none."),
-]
+ModelFile = Annotated[str, Argument(metavar="MODEL", help="A model file (.lssvm).")]
 
 
 def _read_config(context: typer.Context, path: str | None) -> str | None:
@@ -40,17 +37,15 @@ def _read_config(context: typer.Context, path: str | None) -> str | None:
 class General:
     """What every command takes."""
 
-    json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")] = False
-    config: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE.toml",
-            callback=_read_config,
-            is_eager=True,
-            help="Options from a TOML file; the command line wins.",
-        ),
-    ] = None
+    json: bool = option(False, "One JSON object on stdout.", names=("--json",))
+    quiet: bool = option(False, "Say nothing but errors.", names=("--quiet", "-q"))
+    config: str | None = option(
+        None,
+        "Options from a TOML file; the command line wins.",
+        "FILE.toml",
+        callback=_read_config,
+        is_eager=True,
+    )
 
     @property
     def output(self) -> Output:
@@ -68,23 +63,19 @@ class General:
 class Seeded(General):
     """What every command that draws at random takes."""
 
-    seed: Annotated[int, typer.Option(min=0, help="Seed: same seed, same model.")] = 0
+    seed: int = option(0, "Seed: same seed, same model.", min=0)
 
 
 @dataclass(frozen=True)
 class Reading:
     """How files are read."""
 
-    delimiter: Annotated[
-        str | None,
-        typer.Option(metavar="CHAR", help="Between the fields of CSV; a comma, a tab in .tsv."),
-    ] = None
-    missing: Annotated[
-        list[str],
-        typer.Option(
-            metavar="TEXT", help="A text that means 'missing' in CSV, beside the empty one and NA."
-        ),
-    ] = ("?",)  # type: ignore[assignment]
+    delimiter: str | None = option(
+        None, "Between the fields of CSV; a comma, a tab in .tsv.", "CHAR"
+    )
+    missing: list[str] = option(  # noqa: RUF009
+        ("?",), "A text that means 'missing' in CSV, beside the empty one and NA.", "TEXT"
+    )
 
     @property
     def separator(self) -> str | None:
@@ -96,67 +87,33 @@ class Reading:
 class Columns:
     """Which columns are what."""
 
-    target: Annotated[str, typer.Option("--target", "-t", help="Column to predict.")]
-    weight: Annotated[str | None, typer.Option(help="Column of sample weights.")] = None
-    drop: Annotated[
-        list[str], typer.Option(metavar="COLUMN", help="Leave a column out; may be repeated.")
-    ] = ()  # type: ignore[assignment]
-    category: Annotated[
-        list[str],
-        typer.Option(metavar="COLUMN", help="The numbers of a column are names of categories."),
-    ] = ()  # type: ignore[assignment]
-    task: Annotated[
-        str,
-        typer.Option(
-            metavar="auto|classification|regression", help="By default judged by the target."
-        ),
-    ] = "auto"
+    target: str = option(MISSING, "Column to predict.", names=TARGET)
+    weight: str | None = option(None, "Column of sample weights.")
+    drop: list[str] = option((), "Leave a column out; may be repeated.", "COLUMN")  # noqa: RUF009
+    category: list[str] = option(  # noqa: RUF009
+        (), "The numbers of a column are names of categories.", "COLUMN"
+    )
+    task: str = option("auto", "By default judged by the target.", "auto|classification|regression")
 
 
 @dataclass(frozen=True)
 class Fitting:
     """The model and how it is tuned."""
 
-    prototypes: Annotated[
-        str, typer.Option(metavar="auto|cv|N", help="Number of basis functions.")
-    ] = "auto"
-    kernel: Annotated[
-        str, typer.Option(metavar="rbf|linear|poly|laplacian|matern", help="Kernel.")
-    ] = "rbf"
-    C: Annotated[
-        str, typer.Option("--C", metavar="cv|NUMBER", help="Regularisation; cv: tuned.")
-    ] = "cv"
-    gamma: Annotated[
-        str, typer.Option(metavar="cv|ard|scale|NUMBER", help="Width of the kernel; cv: tuned.")
-    ] = "cv"
-    selection: Annotated[
-        str, typer.Option(metavar="renyi|random|kmeans|rpcholesky", help="Rule for prototypes.")
-    ] = "renyi"
-    cv: Annotated[
-        str, typer.Option(metavar="FOLDS|SHARE", help="Folds, or a share that is held out once.")
-    ] = "10"
-    search: Annotated[
-        str, typer.Option(metavar="path|grid|shrinking|csa", help="How C and gamma are searched.")
-    ] = "path"
-    scoring: Annotated[
-        str | None, typer.Option(help="Any scorer of scikit-learn, such as roc_auc.")
-    ] = None
-    reduction: Annotated[
-        str | None,
-        typer.Option(metavar="spfs|ssd|sv-l0|sd", help="Leave out prototypes after training."),
-    ] = None
-    support: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="How many a reduction leaves.")
-    ] = None
-    class_weight: Annotated[
-        str | None, typer.Option(metavar="balanced", help="Classes count the same (classes only).")
-    ] = None
-    loss: Annotated[
-        str | None,
-        typer.Option(metavar="squared|huber|absolute|weighted", help="Loss (numbers only)."),
-    ] = None
-    device: Annotated[str | None, typer.Option(help="cpu or cuda.")] = None
-    memory: Annotated[
-        str | None, typer.Option(metavar="BYTES", help="Memory budget, such as '2 GB'.")
-    ] = None
-    jobs: Annotated[int | None, typer.Option(min=1, help="Threads; by default all cores.")] = None
+    prototypes: str = option("auto", "Number of basis functions.", "auto|cv|N")
+    kernel: str = option("rbf", "Kernel.", "rbf|linear|poly|laplacian|matern")
+    C: str = option("cv", "Regularisation; cv: tuned.", "cv|NUMBER", ("--C",))
+    gamma: str = option("cv", "Width of the kernel; cv: tuned.", "cv|ard|scale|NUMBER")
+    selection: str = option("renyi", "Rule for prototypes.", "renyi|random|kmeans|rpcholesky")
+    cv: str = option("10", "Folds, or a share that is held out once.", "FOLDS|SHARE")
+    search: str = option("path", "How C and gamma are searched.", "path|grid|shrinking|csa")
+    scoring: str | None = option(None, "Any scorer of scikit-learn, such as roc_auc.")
+    reduction: str | None = option(
+        None, "Leave out prototypes after training.", "spfs|ssd|sv-l0|sd"
+    )
+    support: int | None = option(None, "How many a reduction leaves.", "N", min=1)
+    class_weight: str | None = option(None, "Classes count the same (classes only).", "balanced")
+    loss: str | None = option(None, "Loss (numbers only).", "squared|huber|absolute|weighted")
+    device: str | None = option(None, "cpu or cuda.")
+    memory: str | None = option(None, "Memory budget, such as '2 GB'.", "BYTES")
+    jobs: int | None = option(None, "Threads; by default all cores.", min=1)

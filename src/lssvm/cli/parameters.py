@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from sklearn.metrics import get_scorer_names
 
 from lssvm._core.errors import InvalidInputError
-
-if TYPE_CHECKING:
-    from lssvm.cli.options import Fitting
+from lssvm._core.memory import as_bytes
+from lssvm.cli.options import Fitting
+from lssvm.criteria.closed_form import is_criterion
+from lssvm.estimators import FixedSizeLSSVC, FixedSizeLSSVR
+from lssvm.reductions import FixedSizeL0
 
 _WORDS = {
     "kernel": ("rbf", "linear", "poly", "laplacian", "matern", "nonstationary"),
@@ -29,9 +33,7 @@ def estimator_parameters(given: Fitting, classes: bool, seed: int) -> dict[str, 
         Whether it is a classifier.
     seed : int
     """
-    from lssvm._core.memory import as_bytes
-
-    words = {
+    words: dict[str, Any] = {
         name: one_of(name.replace("_", "-"), value, choices)
         for name, choices in _WORDS.items()
         if (value := getattr(given, name)) is not None
@@ -43,7 +45,7 @@ def estimator_parameters(given: Fitting, classes: bool, seed: int) -> dict[str, 
     if given.memory is not None:
         as_bytes(given.memory)
     if given.support is not None:
-        words["reduction"] = sized_reduction(words.get("reduction", "spfs"), given.support)
+        words["reduction"] = FixedSizeL0(words.get("reduction", "spfs"), size=given.support)
     return {
         **words,
         "n_prototypes": number_or("prototypes", given.prototypes, ("auto", "cv"), int),
@@ -57,17 +59,8 @@ def estimator_parameters(given: Fitting, classes: bool, seed: int) -> dict[str, 
     }
 
 
-def sized_reduction(method: Any, support: int) -> Any:
-    """Return a reduction to a given number of support vectors."""
-    from lssvm.reductions import FixedSizeL0
-
-    return FixedSizeL0(method, size=support)
-
-
 def make_estimator(given: Fitting, classes: bool, seed: int) -> Any:
     """Return the estimator, not fitted."""
-    from lssvm.estimators import FixedSizeLSSVC, FixedSizeLSSVR
-
     parameters = estimator_parameters(given, classes, seed)
     model: Any = (FixedSizeLSSVC if classes else FixedSizeLSSVR)(**parameters)
     if given.device is not None:
@@ -109,21 +102,15 @@ def number_or(name: str, value: str, words: tuple[str, ...], kind: Any) -> Any:
 
 
 def _folds(value: str) -> Any:
-    found = number_or("cv", value, (), float)
-    if found < 1:
-        return found
-    if found != int(found) or found < 2:
+    folds = number_or("cv", value, (), float)
+    if (folds > 1 and (folds != int(folds) or folds < 2)) or folds == 1:
         raise InvalidInputError(
             f"--cv {value} is not usable: give a number of folds from 2 on, or a share below 1."
         )
-    return int(found)
+    return folds if folds < 1 else int(folds)
 
 
 def _scoring(value: str | None) -> str | None:
-    from sklearn.metrics import get_scorer_names
-
-    from lssvm.criteria.closed_form import is_criterion
-
     if value is not None and not is_criterion(value) and value not in get_scorer_names():
         raise InvalidInputError(
             f"--scoring {value} is not known: give the name of a scorer of scikit-learn, such as "

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import compress
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.cli.options import General, ModelFile, Reading
+from lssvm.cli.option_groups import option
+from lssvm.cli.options import OUTPUT, General, ModelFile, Reading
 from lssvm.cli.writing import ENDINGS, table_writer
 
 if TYPE_CHECKING:
@@ -15,37 +18,32 @@ if TYPE_CHECKING:
     from lssvm.cli.tables import Table
 
 
+NewRows = Annotated[
+    str, Argument(metavar="DATA", help="New rows: CSV, Parquet or Arrow; - is stdin.")
+]
+
+
+@dataclass(frozen=True)
+class Written:
+    """What is written beside the predictions, and where."""
+
+    out: str = option("-", "CSV, Parquet, Arrow; - is stdout", "FILE", OUTPUT)
+    proba: bool = option(False, "Add the probability of every class.", names=("--proba",))
+    interval: float | None = option(
+        None,
+        "Add intervals that hold a new value so often, such as 0.9 (classes: sets).",
+        "COVERAGE",
+    )
+    keep: list[str] = option((), "Copy a column of the input (* is all).", "COLUMN")  # noqa: RUF009
+    escape: bool = option(
+        True,
+        "Put ' before text in CSV that spreadsheets would run.",
+        names=("--escape/--no-escape",),
+    )
+
+
 def predict(
-    model: ModelFile,
-    data: Annotated[
-        str, typer.Argument(metavar="DATA", help="New rows: CSV, Parquet or Arrow; - is stdin.")
-    ],
-    reading: Reading,
-    general: General,
-    out: Annotated[
-        str,
-        typer.Option("--output", "-o", metavar="FILE", help="CSV, Parquet, Arrow; - is stdout"),
-    ] = "-",
-    proba: Annotated[
-        bool, typer.Option("--proba", help="Add the probability of every class.")
-    ] = False,
-    interval: Annotated[
-        float | None,
-        typer.Option(
-            metavar="COVERAGE",
-            help="Add intervals that hold a new value so often, such as 0.9 (classes: sets).",
-        ),
-    ] = None,
-    keep: Annotated[
-        list[str],
-        typer.Option(metavar="COLUMN", help="Copy a column of the input (* is all)."),
-    ] = (),  # type: ignore[assignment]
-    escape: Annotated[
-        bool,
-        typer.Option(
-            "--escape/--no-escape", help="Put ' before text in CSV that spreadsheets would run."
-        ),
-    ] = True,
+    model: ModelFile, data: NewRows, reading: Reading, general: General, written: Written
 ) -> None:
     """Predict new rows with a model.
 
@@ -56,23 +54,21 @@ def predict(
     from lssvm.cli.model_rows import is_classifier, model_blocks, model_scan
     from lssvm.cli.tables import check_writable, open_input
 
+    out, interval = written.out, written.interval
     if general.json and out == "-":
         raise InvalidInputError("--json tells about a file of predictions: give -o FILE.")
     check_writable(out, ENDINGS, (data, model), stdout=True)
     loaded = load_model(model).model
-    if proba and not (is_classifier(loaded) and hasattr(loaded, "predict_proba")):
+    if written.proba and not (is_classifier(loaded) and hasattr(loaded, "predict_proba")):
         raise InvalidInputError("--proba needs a classifier with calibrated probabilities.")
     if interval is not None and not 0.0 < interval < 1.0:
         raise InvalidInputError(f"--interval {interval} is not usable: give a number below 1.")
     rows = 0
     with open_input(data, reading) as table:
-        rowset = model_scan(loaded, table, None)
-        kept = _Kept(table, list(keep))
-        with table_writer(out, escape=escape) as write:
-            for block, X in model_blocks(loaded, rowset):
-                columns = kept.take(len(block))
-                columns |= predicted(loaded, X, proba, interval)
-                write(columns)
+        scanned, kept = model_scan(loaded, table, None), _Kept(table, list(written.keep))
+        with table_writer(out, escape=written.escape) as write:
+            for block, X in model_blocks(loaded, scanned):
+                write(kept.take(len(block)) | predicted(loaded, X, written.proba, interval))
                 rows += len(block)
     general.output.note(f"lssvm: {rows:,} rows predicted" + ("" if out == "-" else f" into {out}"))
     general.output.result({"model": model, "data": data, "output": out, "rows": rows})
@@ -84,22 +80,16 @@ def predicted(model: Model, X: Any, proba: bool, interval: float | None) -> dict
 
     from lssvm.cli.model_rows import is_classifier
 
-    found: dict[str, Any] = {"prediction": np.asarray(model.predict(X))}
+    columns: dict[str, Any] = {"prediction": np.asarray(model.predict(X))}
+    names = [str(label) for label in model.classes_.tolist()] if is_classifier(model) else []
     if proba:
-        p = model.predict_proba(X)
-        found |= {f"p_{label}": p[:, j] for j, label in enumerate(model.classes_.tolist())}
-    if interval is None:
-        return found
-    if is_classifier(model):
-        inside = model.predict_set(X, coverage=interval)
-        names = [str(label) for label in model.classes_.tolist()]
-        found["set"] = np.array(
-            ["|".join(n for n, i in zip(names, row, strict=True) if i) for row in inside.tolist()]
-        )
-    else:
-        ends = model.predict_interval(X, coverage=interval)
-        found |= {"lower": ends[:, 0], "upper": ends[:, 1]}
-    return found
+        columns |= {f"p_{name}": p for name, p in zip(names, model.predict_proba(X).T, strict=True)}
+    if interval is not None and names:
+        inside = model.predict_set(X, coverage=interval).tolist()
+        columns["set"] = np.array(["|".join(compress(names, row)) for row in inside])
+    elif interval is not None:
+        columns["lower"], columns["upper"] = model.predict_interval(X, coverage=interval).T
+    return columns
 
 
 class _Kept:
@@ -115,7 +105,7 @@ class _Kept:
             )
         self.names = names
         self._batches = table.raw_batches(names) if names else iter(())
-        self._left: Any = None
+        self._left: list[Any] = []
 
     def take(self, rows: int) -> dict[str, Any]:
         """Return the next rows."""
@@ -123,9 +113,8 @@ class _Kept:
             return {}
         import pyarrow as pa
 
-        parts = [] if self._left is None else [self._left]
-        while sum(part.num_rows for part in parts) < rows:
-            parts.append(pa.Table.from_batches([next(self._batches)]))
-        whole = pa.concat_tables(parts)
-        self._left = whole.slice(rows)
+        while sum(table.num_rows for table in self._left) < rows:
+            self._left.append(pa.Table.from_batches([next(self._batches)]))
+        whole = pa.concat_tables(self._left)
+        self._left = [whole.slice(rows)]
         return {name: whole.slice(0, rows).column(name) for name in self.names}

@@ -6,9 +6,11 @@ import math
 import signal
 import sys
 import time
+from contextlib import ExitStack, suppress
 from typing import Any
 
 from lssvm._core.errors import Stopped
+from lssvm._core.progress import listening
 from lssvm.cli.console import Output
 
 _LINE_EVERY = 5.0  # seconds between two lines where there is no terminal
@@ -37,39 +39,24 @@ class FitProgress:
 
     def __init__(self, output: Output, classes: bool, scoring: str | None) -> None:
         self.output, self.classes, self.scoring = output, classes, scoring
-        self.stopped = self.has_model = False
-        self._searching = False
-        self._last = self._start = time.monotonic()
+        self.stopped = self.has_model = self._searching = False
         self._bar: Any = None
-        self._task: Any = None
 
     def __enter__(self) -> FitProgress:
-        from lssvm._core.progress import listening
-
         self._start = self._last = time.monotonic()
-        self._listening = listening(self)
-        self._listening.__enter__()
-        if not self.output.quiet and sys.stderr.isatty():
-            self._bar = _bar()
-            self._bar.start()
-            self._task = self._bar.add_task("reading", total=None, best="", note="")
-        try:
-            self._before = signal.signal(signal.SIGINT, self._interrupt)
-        except ValueError:  # not in the main thread: nobody presses Ctrl-C there
-            self._before = None
+        with ExitStack() as stack:
+            stack.enter_context(listening(self))
+            if not self.output.quiet and sys.stderr.isatty():
+                self._bar = stack.enter_context(_bar())
+                self._bar.add_task("reading", total=None, best="", note="")
+            with suppress(ValueError):  # not in the main thread: nobody presses Ctrl-C there
+                before = signal.signal(signal.SIGINT, self._interrupt)
+                stack.callback(signal.signal, signal.SIGINT, before)
+            self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *error: Any) -> None:
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
-        self._listening.__exit__(None, None, None)
-        if self._bar is not None:
-            self._bar.stop()
-
-    @property
-    def elapsed(self) -> float:
-        """Seconds since the start."""
-        return time.monotonic() - self._start
+        self._stack.close()
 
     def __call__(self, event: dict[str, Any]) -> None:
         """Take an event of the library."""
@@ -97,19 +84,17 @@ class FitProgress:
 
     def _show(self, done: int | None, planned: int | None, what: str, best: str = "") -> None:
         if self._bar is not None:
-            if done is None:
-                self._bar.update(self._task, note=what)
-            else:
-                self._bar.update(
-                    self._task, description=what, completed=done, total=planned, best=best, note=""
-                )
+            told: dict[str, Any] = {"note": what}
+            if done is not None:
+                told = {"description": what, "completed": done, "total": planned, "best": best}
+            self._bar.update(self._bar.task_ids[0], **{"note": "", **told})
             return
         now = time.monotonic()
         if now - self._last >= _LINE_EVERY:
             self._last = now
             of = f" {done} of at most {planned} evaluations" if done else ""
             tail = f", {best}" if best else ""
-            self.output.note(f"lssvm: {what}{of}{tail}, {self.elapsed:.0f} s")
+            self.output.note(f"lssvm: {what}{of}{tail}, {now - self._start:.0f} s")
 
     def _interrupt(self, *_: Any) -> None:
         again, self.stopped = self.stopped, True
@@ -121,25 +106,18 @@ class FitProgress:
 
 
 def _bar() -> Any:
+    from rich import progress
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        SpinnerColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
 
-    return Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[best]}"),
-        TextColumn("{task.fields[note]}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
+    return progress.Progress(
+        progress.SpinnerColumn(),
+        "{task.description}",
+        progress.BarColumn(),
+        "{task.fields[best]}",
+        "{task.fields[note]}",
+        progress.TimeElapsedColumn(),
+        "left",
+        progress.TimeRemainingColumn(),
         console=Console(stderr=True),
         transient=True,
     )

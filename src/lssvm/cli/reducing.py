@@ -3,35 +3,31 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import MISSING, dataclass
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.cli.option_groups import INTERRUPTED
-from lssvm.cli.options import DataFile, General, ModelFile, Reading
-from lssvm.cli.parameters import sized_reduction
+from lssvm.cli.option_groups import INTERRUPTED, option
+from lssvm.cli.options import OUTPUT, TARGET, DataFile, General, ModelFile, Reading
 
 if TYPE_CHECKING:
     from lssvm.cli.model_rows import Model
 
 
+@dataclass(frozen=True)
+class Reducing:
+    """How small the model gets, and where it goes."""
+
+    out: str = option(MISSING, "Where the smaller model goes.", "FILE", OUTPUT)
+    support: int | None = option(None, "Support vectors to keep; by default chosen.", "N", min=1)
+    method: str = option("spfs", "How prototypes are left out.", "spfs|ssd|sv-l0")
+    target: str | None = option(None, "Column to predict.", names=TARGET)
+
+
 def reduce(
-    model: ModelFile,
-    data: DataFile,
-    out: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE", help="Where the smaller model goes.")
-    ],
-    reading: Reading,
-    general: General,
-    support: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Support vectors to keep; by default chosen."),
-    ] = None,
-    method: Annotated[
-        str, typer.Option(metavar="spfs|ssd|sv-l0", help="How prototypes are left out.")
-    ] = "spfs",
-    target: Annotated[str | None, typer.Option("--target", "-t", help="Column to predict.")] = None,
+    model: ModelFile, data: DataFile, reading: Reading, general: General, reducing: Reducing
 ) -> None:
     """Make a model smaller.
 
@@ -48,7 +44,9 @@ def reduce(
     from lssvm.cli.parameters import one_of
     from lssvm.cli.progress import FitProgress
     from lssvm.cli.tables import check_writable, open_table
+    from lssvm.reductions import FixedSizeL0
 
+    out, support, method = reducing.out, reducing.support, reducing.method
     check_writable(out, inputs=(data,))
     one_of("method", method, ("spfs", "ssd", "sv-l0"))  # "sd" leaves out nothing
     loaded = load_model(model)
@@ -62,39 +60,39 @@ def reduce(
             f"--support {support} is more than the {large.n_prototypes_} prototypes of the model."
         )
     table = open_table(data, reading)
-    rows = model_scan(large, table, loaded.target(target), loaded.card.get("weight"))
+    rows = model_scan(large, table, loaded.target(reducing.target), loaded.card.get("weight"))
     train, test = loaded.parts(table, rows)
     small = clone(large).set_params(
         n_prototypes=int(large.n_prototypes_),
         gamma=large.gamma_ if large.gamma_ is not None else large.gamma,
-        reduction=method if support is None else sized_reduction(method, support),
+        reduction=method if support is None else FixedSizeL0(method, size=support),
     )
     output = general.output
     with FitProgress(output, is_classifier(large), small.scoring) as progress:
         small.fit(train)
-    metrics = None if test is None else (measure(large, test), measure(small, test))
+    before, after = (None if test is None else measure(each, test) for each in (large, small))
     card = {
         **loaded.card,
         "reduced_from": os.path.basename(model),
         "cv_score": getattr(small, "best_score_", None),
-        "test": None if metrics is None else metrics[1],
+        "test": after,
     }
     save_model(small, out, card)
     paths = trade_off(small)
     output.table(
         "Cross-validated squared error against the number of support vectors",
         ["support vectors", "squared error", "+- standard error", ""],
-        [[row["support"], row["error"], row["std_error"], row["mark"]] for row in paths],
+        [list(row.values()) for row in paths],
         left=(3,),
     )
     sizes = [os.path.getsize(path) for path in (model, out)]
     counts = [len(large.support_vectors_), len(small.support_vectors_)]
-    figures = ["", ""] if metrics is None else [_figure(part) for part in metrics]
-    told = [
-        [name, n, f"{size / 1024:.1f} kB", figure]
-        for name, n, size, figure in zip(("before", "after"), counts, sizes, figures, strict=True)
-    ]
-    output.table("", ["", "support vectors", "file", "on held-out rows"], told)
+    lines = zip(("before", "after"), counts, sizes, (before, after), strict=True)
+    output.table(
+        "",
+        ["", "support vectors", "file", "on held-out rows"],
+        [[name, n, f"{size / 1024:.1f} kB", _figure(test)] for name, n, size, test in lines],
+    )
     output.line(f"model of {counts[1]} support vectors written to {out}")
     output.result(
         {
@@ -103,8 +101,8 @@ def reduce(
             "support_vectors_before": counts[0],
             "bytes": sizes[1],
             "bytes_before": sizes[0],
-            "test": None if metrics is None else metrics[1],
-            "test_before": None if metrics is None else metrics[0],
+            "test": after,
+            "test_before": before,
             "trade_off": paths,
             "interrupted": progress.stopped,
         }
@@ -115,10 +113,7 @@ def reduce(
 
 def trade_off(model: Model) -> list[dict[str, Any]]:
     """Return the sizes of a reduced model and their errors; empty where none was measured."""
-    found = getattr(model, "sparsity_paths_", None)
-    if not found:
-        return []
-    path, chosen = found[0], len(model.support_vectors_)
+    chosen = len(model.support_vectors_)
     return [
         {
             "support": int(size),
@@ -126,11 +121,14 @@ def trade_off(model: Model) -> list[dict[str, Any]]:
             "std_error": float(std),
             "mark": "taken" if size == chosen else "",
         }
+        for path in (getattr(model, "sparsity_paths_", None) or [])[:1]
         for size, error, std in zip(path.sizes, path.mean, path.std_error, strict=True)
     ]
 
 
-def _figure(metrics: dict[str, Any]) -> str:
+def _figure(metrics: dict[str, Any] | None) -> str:
+    if metrics is None:
+        return ""
     if "accuracy" in metrics:
         return f"accuracy {metrics['accuracy']:.2%}"
     return f"RMSE {metrics['rmse']:.4g}"

@@ -5,21 +5,23 @@ from __future__ import annotations
 import difflib
 import gzip
 import os
-from collections.abc import Sequence
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from lssvm._core.errors import InvalidInputError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from lssvm.cli.options import Reading
-    from lssvm.data import CsvOptions, Scan
+from lssvm.cli.options import Reading
+from lssvm.data import CsvOptions, Scan, scan
+from lssvm.data.arrow import FORMATS, ArrowReader, kind_of_type
+from lssvm.data.csv_files import CsvFile
+from lssvm.data.opening import ending, find_files
 
 _DELIMITERS = (",", ";", "\t", "|")
 _SHOWN = 12  # names of columns in a message
@@ -53,16 +55,18 @@ class Table:
         """Raise where one of some columns is not there."""
         for name in names:
             if name not in self.kinds:
+                near = difflib.get_close_matches(name, self.names, 1)
+                similar = f" Did you mean {near[0]!r}?" if near else ""
                 raise InvalidInputError(
-                    f"{self.path} has no column {name!r}{what}.{_similar(name, self.names)} "
+                    f"{self.path} has no column {name!r}{what}.{similar} "
                     f"It has {short_list(self.names)}."
                 )
 
     def with_categories(self, names: Sequence[str]) -> Table:
         """Return the table with columns of numbers that are names of categories."""
-        types = {**self.csv.types, **dict.fromkeys(names, "text")}
-        kinds = {**self.kinds, **dict.fromkeys(names, "text")}
-        return replace(self, kinds=kinds, csv=replace(self.csv, types=types))
+        texts = dict.fromkeys(names, "text")
+        csv = replace(self.csv, types={**self.csv.types, **texts})
+        return replace(self, kinds={**self.kinds, **texts}, csv=csv)
 
     def scan(
         self,
@@ -73,8 +77,6 @@ class Table:
         **options: Any,
     ) -> Scan:
         """Return a scan of it."""
-        from lssvm.data import scan
-
         csv = replace(self.csv, types={**self.csv.types, **(types or {})})
         made = scan(
             self.path,
@@ -90,16 +92,12 @@ class Table:
 
     def raw_batches(self, names: Sequence[str], nulls: tuple[str, ...] = ()) -> Iterator[Any]:
         """Yield columns of all files with the types they have there (CSV: as text)."""
-        from lssvm.data.arrow import FORMATS, ArrowReader
-        from lssvm.data.opening import ending, find_files
-
         files = find_files(self.path)
         csv = replace(self.csv, null_values=nulls, types=dict.fromkeys(names, "text"))
         reader = ArrowReader(files, FORMATS[ending(files[0])], (), None, None, csv)
         for file in files:
-            for batch in reader.open_file(file).batches(list(names), 65_536):
-                if batch.num_rows:
-                    yield batch
+            batches = reader.open_file(file).batches(list(names), 65_536)
+            yield from (batch for batch in batches if batch.num_rows)
 
     def column(self, name: str) -> Any:
         """Return one column of all rows as an Arrow array."""
@@ -113,10 +111,7 @@ class Table:
 
     def known(self, target: str) -> NDArray[np.bool_]:
         """Return which rows have a target, shape (n,)."""
-        import numpy as np
-
-        missing = self.column(target).is_null(nan_is_null=True)
-        return ~np.asarray(missing, dtype=bool)
+        return ~np.asarray(self.column(target).is_null(nan_is_null=True), dtype=bool)
 
 
 def open_table(path: str, reading: Reading) -> Table:
@@ -128,11 +123,6 @@ def open_table(path: str, reading: Reading) -> Table:
         Where there is no such file, it cannot be read, or its fields are not separated as
         expected.
     """
-    from lssvm.data import CsvOptions
-    from lssvm.data.arrow import FORMATS, ArrowReader, kind_of_type
-    from lssvm.data.csv_files import CsvFile
-    from lssvm.data.opening import ending, find_files
-
     if not os.path.exists(path) and not any(sign in path for sign in "*?["):
         raise InvalidInputError(f"There is no file {path}.")
     files = find_files(path)
@@ -165,26 +155,19 @@ def open_input(path: str, reading: Reading) -> Iterator[Table]:
     if path != "-":
         yield open_table(path, reading)
         return
-    import shutil
-    import sys
-    import tempfile
-
     with tempfile.TemporaryDirectory() as folder:
         raw = os.path.join(folder, "standard input")
         with open(raw, "wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
         with open(raw, "rb") as file:
-            ending = ".parquet" if file.read(4) == b"PAR1" else ".csv"
-        name = os.path.join(folder, f"stdin{ending}")
+            kind = ".parquet" if file.read(4) == b"PAR1" else ".csv"
+        name = os.path.join(folder, f"stdin{kind}")
         os.rename(raw, name)
         yield open_table(name, reading)
 
 
 def check_writable(
-    path: str | None,
-    endings: Sequence[str] = (),
-    inputs: Sequence[str] = (),
-    stdout: bool = False,
+    path: str | None, endings: Sequence[str] = (), inputs: Sequence[str] = (), stdout: bool = False
 ) -> None:
     """Raise where a file could not be written, or is one of the inputs; nothing is left behind.
 
@@ -213,8 +196,6 @@ def check_writable(
     elif os.path.exists(path) and not os.access(path, os.W_OK):
         reason = "the file there may not be changed"
     else:
-        import tempfile
-
         try:
             with tempfile.TemporaryFile(dir=folder):
                 pass
@@ -238,18 +219,12 @@ def short_list(names: Sequence[str]) -> str:
     return f"{text} and {more} more" if more > 0 else text
 
 
-def _similar(name: str, names: list[str]) -> str:
-    near = difflib.get_close_matches(name, names, 1)
-    return f" Did you mean {near[0]!r}?" if near else ""
-
-
 def _check_delimiter(file: str, delimiter: str) -> None:
     """Raise where the header has another delimiter than the one that was said."""
     opened: Any = gzip.open if file.endswith(".gz") else open
     try:
         with opened(file, "rb") as handle:
-            raw = handle.readline(2**20)
-            header = raw.decode("utf-8")
+            header = handle.readline(2**20).decode("utf-8")
     except (OSError, EOFError) as error:
         raise InvalidInputError(f"{file} cannot be read: {error}.") from error
     except UnicodeDecodeError as error:
@@ -258,12 +233,10 @@ def _check_delimiter(file: str, delimiter: str) -> None:
         raise InvalidInputError(f"{file} is not CSV: there are zero bytes in it.")
     if not header.strip():
         raise InvalidInputError(f"{file} is empty: its first line has to name the columns.")
-    others = [d for d in _DELIMITERS if d != delimiter and d in header]
-    if delimiter in header or not others:
-        return
-    best = max(others, key=header.count)
-    shown = "\\t" if best == "\t" else best
-    raise InvalidInputError(
-        f"{file} is one column when it is cut at {delimiter!r}: its fields seem to be separated by "
-        f"{best!r}. Give --delimiter '{shown}'."
-    )
+    best = max(_DELIMITERS, key=header.count)
+    if delimiter not in header and best in header:
+        shown = "\\t" if best == "\t" else best
+        raise InvalidInputError(
+            f"{file} is one column when it is cut at {delimiter!r}: its fields seem to be "
+            f"separated by {best!r}. Give --delimiter '{shown}'."
+        )

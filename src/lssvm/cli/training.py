@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Option
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.cli.console import Output
+from lssvm.cli.console import Output, shown
 from lssvm.cli.model_rows import Model, is_classifier
-from lssvm.cli.option_groups import INTERRUPTED
-from lssvm.cli.options import Columns, DataFile, Fitting, Reading, ReportFile, Seeded, TestShare
+from lssvm.cli.option_groups import INTERRUPTED, option
+from lssvm.cli.options import OUTPUT, Columns, DataFile, Fitting, Reading, Seeded
 
 if TYPE_CHECKING:
     from lssvm.cli.holding_out import HoldOut
@@ -24,6 +26,22 @@ if TYPE_CHECKING:
 SHARE = 0.2  # of the rows that are held out
 TINY = 100  # rows below which none are: figures are cross-validated
 FEWEST = 10  # rows that can be cross-validated
+
+
+@dataclass(frozen=True)
+class Testing:
+    """Which rows a model is tested on, and what becomes of the tested model."""
+
+    report: str | None = option(None, "Write an HTML report.", "FILE")
+    test: float | None = option(
+        None, "Share of the rows held out (0.2); 0: none.", min=0.0, max=0.9
+    )
+    test_data: str | None = option(None, "Rows to test on, instead of --test.", "FILE")
+    group: str | None = option(None, "Rows with the same value are held out together.", "COLUMN")
+    by_time: str | None = option(
+        None, "The last rows by this column are held out.", "COLUMN", ("--time",)
+    )
+    refit: bool = option(False, "Fit the tested model again, to all rows.", names=("--refit",))
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,20 +60,22 @@ class Fitted:
     """
 
     model: Model
-    found: Inspection
+    inspected: Inspection
     train: Scan
     test: Scan | None
     rule: HoldOut | None
+    seed: int
     seconds: float
     interrupted: bool
 
+    @property
+    def kind(self) -> str:
+        """Which rows it is measured on."""
+        return "held-out" if self.test is not None else "cross-validated"
+
 
 def fit_rows(
-    found: Inspection,
-    fitting: Fitting,
-    general: Seeded,
-    rule: HoldOut | None = None,
-    test: Scan | None = None,
+    inspected: Inspection, fitting: Fitting, general: Seeded, rule: HoldOut | None = None
 ) -> Fitted:
     """Fit a model to a data set, with a part of the rows held out where a rule says which.
 
@@ -68,50 +88,33 @@ def fit_rows(
     from lssvm.cli.progress import FitProgress
 
     output = general.output
-    model = make_estimator(fitting, found.classes, general.seed)
-    output.note(f"lssvm: {found.told()}")
-    if found.without:
-        output.note(f"lssvm: {found.without:,} rows have no target and are left out")
-    for name, reason in found.left_out.items():
+    model = make_estimator(fitting, inspected.classes, general.seed)
+    output.note(f"lssvm: {inspected.told()}")
+    if inspected.without:
+        output.note(f"lssvm: {inspected.without:,} rows have no target and are left out")
+    for name, reason in inspected.left_out.items():
         output.note(f"lssvm: column {name!r} is left out: {reason}")
-    train = found.scan()
+    train, test = inspected.scan(), None
     if rule is not None:
-        train, test = rule.split(found.table, train, found.target)
+        train, test = rule.split(inspected.table, train, inspected.target)
         if test is not None:
             output.note(f"lssvm: {test.n_rows:,} rows are held out: {rule.told()}")
         rule = rule if test is not None else None
     started = time.monotonic()
-    with FitProgress(output, found.classes, fitting.scoring) as progress:
+    with FitProgress(output, inspected.classes, fitting.scoring) as progress:
         model.fit(train)
     seconds = time.monotonic() - started
-    return Fitted(model, found, train, test, rule, seconds, progress.stopped)
+    return Fitted(model, inspected, train, test, rule, general.seed, seconds, progress.stopped)
 
 
 def train(
     data: DataFile,
     columns: Columns,
-    model: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE", help="Where the model is written.")
-    ],
+    model: Annotated[str, Option(*OUTPUT, metavar="FILE", help="Where the model is written.")],
     reading: Reading,
     fitting: Fitting,
     general: Seeded,
-    report: ReportFile = None,
-    test: TestShare = None,
-    test_data: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Rows to test on, instead of --test.")
-    ] = None,
-    group: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Rows with the same value are held out together."),
-    ] = None,
-    by_time: Annotated[
-        str | None,
-        typer.Option("--time", metavar="COLUMN", help="The last rows by this column are held out."),
-    ] = None,
-    refit: Annotated[
-        bool, typer.Option("--refit", help="Fit the tested model again, to all rows.")
-    ] = False,
+    testing: Testing,
 ) -> None:
     """Train a tuned, tested model on a file.
 
@@ -125,31 +128,37 @@ def train(
     from lssvm.cli.model_rows import model_scan
     from lssvm.cli.tables import check_writable, open_table
 
-    output = general.output
+    output, report, test, test_data = (
+        general.output,
+        testing.report,
+        testing.test,
+        testing.test_data,
+    )
     check_writable(model, inputs=(data,))
     check_writable(report, inputs=(data,))
     if report is not None and os.path.realpath(report) == os.path.realpath(model):
         raise InvalidInputError(f"{model} cannot be both the model and the report: name two files.")
     table = open_table(data, reading)
-    parted = [name for name in (group, by_time) if name is not None]
+    parted = [name for name in (testing.group, testing.by_time) if name is not None]
     if len(parted) > 1 or (parted and (test_data is not None or test == 0.0)):
         raise InvalidInputError(
             "--group and --time say which rows are held out: give one of them, and neither "
             "--test-data nor --test 0."
         )
     table.need(parted, ", by which rows are held out")
-    found = inspect_table(table, replace(columns, drop=[*columns.drop, *parted]))
-    test_scan = rule = None
-    tiny = test is None and not parted and test_data is None and found.n_rows < TINY
+    inspected = inspect_table(table, replace(columns, drop=[*columns.drop, *parted]))
+    rule = None
+    tiny = test is None and not parted and test_data is None and inspected.n_rows < TINY
     if test_data is not None:
         other = open_table(test_data, reading)
-        other.need([found.target, *found.features], ", which the training data have")
-        test_scan = replace(found, table=other).scan()
+        needed = [inspected.target, *inspected.features, inspected.weight]
+        other.need([name for name in needed if name], ", which the training data have")
     elif not tiny and test != 0.0:
-        rule = found.rule(SHARE if test is None else test, general.seed, group, by_time)
-    fitted = fit_rows(found, fitting, general, rule, test_scan)
+        share = SHARE if test is None else test
+        rule = inspected.rule(share, general.seed, testing.group, testing.by_time)
+    fitted = fit_rows(inspected, fitting, general, rule)
     if test_data is not None:
-        held = model_scan(fitted.model, other, found.target, columns.weight)
+        held = model_scan(fitted.model, other, inspected.target, columns.weight)
         fitted = replace(fitted, test=held)
     metrics = None
     if not fitted.interrupted:
@@ -162,11 +171,10 @@ def train(
             fitted = replace(fitted, interrupted=True)
     notes = _notes(fitted, metrics, output)
     tested = fitted
-    if refit and fitted.test is not None and metrics is not None:
+    if testing.refit and fitted.test is not None and metrics is not None:
         fitted = _refit(fitted, output)
         notes.append("The model in the file was fitted again, to all rows; this is the tested one.")
-    again = fitted.model is not tested.model
-    written = _write(fitted, metrics, model, data, columns, general, again)
+    written = _write(fitted, metrics, model, refit=fitted.model is not tested.model)
     if fitted.interrupted:
         output.note(f"lssvm: interrupted; the best model so far is in {model}")
         output.result(written)
@@ -184,7 +192,7 @@ def cross_validate(fitted: Fitted, output: Output) -> dict[str, Any] | None:
     from lssvm.report.refits import out_of_fold
     from lssvm.report.sample import SampledRows
 
-    n = fitted.found.n_rows
+    n = fitted.inspected.n_rows
     if n < FEWEST:
         output.note(f"lssvm: {n} rows are too few to test the model")
         return None
@@ -198,10 +206,10 @@ def tune(
     reading: Reading,
     fitting: Fitting,
     general: Seeded,
-    model: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the model, too.")
-    ] = None,
-    best: Annotated[int, typer.Option(min=1, help="How many settings are listed.")] = 10,
+    model: Annotated[str | None, Option(*OUTPUT, metavar="FILE", help="Write the model, too.")] = (
+        None
+    ),
+    best: Annotated[int, Option(min=1, help="How many settings are listed.")] = 10,
 ) -> None:
     """Search for the best C and gamma.
 
@@ -216,24 +224,18 @@ def tune(
     fitted = fit_rows(inspect_table(open_table(data, reading), columns), fitting, general)
     results = searched(fitted.model, best)
     if model is not None:
-        _write(fitted, None, model, data, columns, general, False)
+        _write(fitted, None, model)
     results |= {"seconds": fitted.seconds, "interrupted": fitted.interrupted, "model": model}
-    names = ["rank", "C", "gamma", results["score_name"], "+-", "stage"]
-    output.table(
-        f"The best of {results['evaluations']} settings, by cross-validation",
-        names,
-        [
-            [row[key] for key in ("rank", "C", "gamma", "score", "std", "stage")]
-            for row in results["best"]
-        ],
-        left=(),
-    )
-    output.table(
-        "How the best score was found",
-        ["evaluations", "seconds", results["score_name"]],
-        [[row["evaluations"], row["seconds"], row["score"]] for row in results["trace"]],
-        left=(),
-    )
+    score = results["score_name"]
+    for title, names, rows in (
+        (
+            f"The best of {results['evaluations']} settings, by cross-validation",
+            ["rank", "C", "gamma", score, "+-", "stage"],
+            results["best"],
+        ),
+        ("How the best score was found", ["evaluations", "seconds", score], results["trace"]),
+    ):
+        output.table(title, names, [list(row.values()) for row in rows], left=())
     if model is not None:
         output.line(f"model written to {model}")
     output.result(results)
@@ -250,7 +252,6 @@ def searched(model: Model, best: int) -> dict[str, Any]:
             "Nothing was searched, because C and gamma are given: leave --C or --gamma out."
         )
     table = model.cv_results_
-    order = np.argsort(table["rank_test_score"])[:best]
     rows = [
         {
             "rank": int(table["rank_test_score"][i]),
@@ -260,11 +261,10 @@ def searched(model: Model, best: int) -> dict[str, Any]:
             "std": float(table["std_test_score"][i]),
             "stage": str(table["stage"][i]),
         }
-        for i in order
+        for i in np.argsort(table["rank_test_score"])[:best]
     ]
     trace = model.tuning_result_.trace
-    better = np.diff(trace["best_loss"], prepend=np.inf) < 0
-    steps = np.flatnonzero(better)
+    steps = np.flatnonzero(np.diff(trace["best_loss"], prepend=np.inf) < 0)
     steps = steps[np.diff(trace["seconds"][steps], append=np.inf) > 0]  # the best of each batch
     return {
         "score_name": _score_name(model),
@@ -288,40 +288,33 @@ def searched(model: Model, best: int) -> dict[str, Any]:
 def _write_report(fitted: Fitted, path: str, notes: list[str], model: str, output: Output) -> None:
     from lssvm.report import write_report
 
-    found = fitted.found
+    inspected, command = fitted.inspected, ["lssvm", *sys.argv[1:]]
     try:
         write_report(
             fitted.model,
             path,
             train=fitted.train,
             test=fitted.test,
-            title=f"{found.target} from {os.path.basename(found.table.path)}",
+            title=f"{inspected.target} from {os.path.basename(inspected.table.path)}",
             seconds={"fit": fitted.seconds},
-            settings={"command": _command(), "task": found.told(), "notes": notes},
+            settings={"command": command, "task": inspected.told(), "notes": notes},
         )
     except KeyboardInterrupt as error:
         output.note(f"lssvm: interrupted; the model is in {model}, there is no report")
         raise typer.Exit(INTERRUPTED) from error
 
 
-def _command() -> list[str]:
-    """Return the words of the command line, to repeat it."""
-    import sys
-
-    return ["lssvm", *sys.argv[1:]]
-
-
 def _notes(fitted: Fitted, metrics: dict[str, Any] | None, output: Output) -> list[str]:
     """Return what the report should say; tell of classes that could not be tested."""
-    found = fitted.found
-    notes = [f"Column {name!r} is left out: {why}." for name, why in found.left_out.items()]
-    if found.without:
-        notes.append(f"{found.without:,} rows of the file have no target and were left out.")
+    inspected = fitted.inspected
+    notes = [f"Column {name!r} is left out: {why}." for name, why in inspected.left_out.items()]
+    if inspected.without:
+        notes.append(f"{inspected.without:,} rows of the file have no target and were left out.")
     if fitted.rule is not None:
         notes.append(f"The test rows were held out of the file: {fitted.rule.told()}.")
     for entry in (metrics or {}).get("classes", ()):
         if not entry["rows"]:
-            n = (found.labels or {}).get(entry["class"], 0)
+            n = (inspected.labels or {}).get(entry["class"], 0)
             output.note(f"lssvm: class {entry['class']!r} is too rare to be tested ({n} rows)")
     return notes
 
@@ -346,9 +339,9 @@ def _refit(fitted: Fitted, output: Output) -> Fitted:
     model = clone(fitted.model)
     if isinstance(model.gamma, str):
         model.set_params(gamma=fitted.model.gamma_)
-    everything = fitted.found.scan()
+    everything = fitted.inspected.scan()
     try:
-        with FitProgress(output, fitted.found.classes, model.scoring) as progress:
+        with FitProgress(output, fitted.inspected.classes, model.scoring) as progress:
             model.fit(everything)
     except KeyboardInterrupt:  # the tested model is the best so far
         return replace(fitted, interrupted=True)
@@ -356,67 +349,53 @@ def _refit(fitted: Fitted, output: Output) -> Fitted:
 
 
 def _write(
-    fitted: Fitted,
-    metrics: dict[str, Any] | None,
-    path: str,
-    data: str,
-    columns: Columns,
-    general: Seeded,
-    refit: bool,
+    fitted: Fitted, metrics: dict[str, Any] | None, path: str, refit: bool = False
 ) -> dict[str, Any]:
     """Save the model with what was measured; return all of it."""
     from lssvm.cli.model_cards import save_model
 
-    model, found, rule = fitted.model, fitted.found, fitted.rule
-    kind = "held-out" if fitted.test is not None else "cross-validated"
+    model, inspected, rule = fitted.model, fitted.inspected, fitted.rule
     card = {
-        "task": found.task,
-        "target": found.target,
-        "weight": columns.weight,
-        "data": os.path.basename(data),
-        "rows": found.n_rows,
-        "rows_without_target": found.without,
+        "task": inspected.task,
+        "target": inspected.target,
+        "weight": inspected.weight,
+        "data": os.path.basename(inspected.table.path),
+        "rows": inspected.n_rows,
+        "rows_without_target": inspected.without,
         "test_share": 0.0 if rule is None else rule.share,
-        "held_out": None if rule is None else rule.as_card(),
+        "held_out": None if rule is None else asdict(rule),
         "refit": refit,
-        "seed": general.seed,
+        "seed": fitted.seed,
         "seconds": fitted.seconds,
-        "left_out": sorted(found.left_out),
+        "left_out": sorted(inspected.left_out),
         "cv_score": _score(model, model.best_score_) if hasattr(model, "best_score_") else None,
         "cv_score_name": _score_name(model),
         "test": metrics,
-        "tested": None if metrics is None else kind,
+        "tested": None if metrics is None else fitted.kind,
     }
     save_model(model, path, card)
     return {
         "model": path,
         "bytes": os.path.getsize(path),
         **card,
-        "reason": found.reason,
+        "reason": inspected.reason,
         "interrupted": fitted.interrupted,
-        "parameters": _settings(model),
-    }
-
-
-def _settings(model: Model) -> dict[str, Any]:
-    """Return the parameters of a model and what tuning made of them."""
-    return {
-        **{key: value for key, value in model.get_params().items() if value is not None},
-        "chosen_C": model.C_,
-        "chosen_gamma": model.gamma_,
-        "chosen_prototypes": int(model.n_prototypes_),
-        "support_vectors": len(model.support_vectors_),
+        "parameters": {
+            **{key: value for key, value in model.get_params().items() if value is not None},
+            "chosen_C": model.C_,
+            "chosen_gamma": model.gamma_,
+            "chosen_prototypes": int(model.n_prototypes_),
+            "support_vectors": len(model.support_vectors_),
+        },
     }
 
 
 def _tell(
     output: Output, fitted: Fitted, metrics: dict[str, Any] | None, path: str, report: str | None
 ) -> None:
-    from lssvm.cli.console import shown
     from lssvm.cli.evaluating import headline
 
     model = fitted.model
-    size = os.path.getsize(path) / 1024
     chosen = [
         f"{name} = {shown(value) if isinstance(value, float) else 'one for each'}"
         for name, value in (("C", model.C_), ("gamma", model.gamma_))
@@ -430,8 +409,7 @@ def _tell(
         score = _score(model, float(model.best_score_))
         output.line(f"cross-validated {_score_name(model)} {shown(score)}")
     if metrics is not None:
-        kind = "held-out" if fitted.test is not None else "cross-validated"
-        output.line(f"test {headline(metrics, kind)}")
-    output.line(f"model written to {path} ({size:.1f} kB)")
+        output.line(f"test {headline(metrics, fitted.kind)}")
+    output.line(f"model written to {path} ({os.path.getsize(path) / 1024:.1f} kB)")
     if report is not None:
         output.line(f"report written to {report}")

@@ -82,14 +82,16 @@ class _TableFile:
     def _write_csv(self, columns: Mapping[str, Any]) -> None:
         import csv
 
-        say = escaped if self.escape else _same
+        say = escaped if self.escape else (lambda value: value)
+        rows: list[Any] = []
         if self._file is None:
             self._file = self.where
             if isinstance(self.where, str):
                 self._file = open(self.where, "w", encoding="utf-8", newline="")
-            csv.writer(self._file, lineterminator="\n").writerow(map(say, columns))
-        lists = (map(say, _listed(values)) for values in columns.values())
-        csv.writer(self._file, lineterminator="\n").writerows(zip(*lists, strict=True))
+            rows.append(columns)
+        lists = map(_listed, columns.values())
+        rows += zip(*lists, strict=True)
+        csv.writer(self._file, lineterminator="\n").writerows(map(say, row) for row in rows)
 
     def close(self) -> None:
         """End the file; standard output stays open."""
@@ -97,15 +99,10 @@ class _TableFile:
             self._file.close()
 
 
-def _same(value: Any) -> Any:
-    return value
-
-
-def _listed(values: Any) -> list[Any]:
-    if isinstance(values, list):
-        return values
-    found: list[Any] = values.to_pylist() if hasattr(values, "to_pylist") else values.tolist()
-    return found
+def _listed(values: Any) -> Any:
+    if hasattr(values, "to_pylist"):
+        return values.to_pylist()
+    return values.tolist() if hasattr(values, "tolist") else values
 
 
 def _arrow(values: Any) -> Any:

@@ -10,17 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.plots.canvas import COLOURS, MARKERS, Display
-from lssvm.plots.fitted import (
-    Estimator,
-    class_positions,
-    require,
-    support_magnitudes,
-)
+from lssvm.plots.canvas import COLOURS, Display, dot_style
+from lssvm.plots.fitted import Estimator, class_positions, require, support_magnitudes
 from lssvm.plots.plane import Plane, class_scores
 
 REGION = 0.18  # opacity of the regions, light enough for print
 POINT = 9.0  # area of a training row without a support value, in points squared
+ALPHA = 0.65  # opacity of the rows
 TARGET_LINE: dict[str, Any] = {"linewidth": 0.8, "linestyle": "dashed"}
 HOLLOW: dict[str, Any] = {"facecolors": "none", "edgecolors": "black"}
 
@@ -198,13 +194,12 @@ class BoundaryDisplay(Display):
         -------
         BoundaryDisplay
         """
-        ax = self.open(ax, (7.2, 4.8), frame=True)
+        self.open(ax, (7.2, 4.8), frame=True)
         self._draw_regions()
         largest = float(self.magnitudes.max())
         area_per_value = max_size / largest if largest > 0 else 0.0
         self._draw_rows(area_per_value)
-        ax.set_xlabel(self.names[0])
-        ax.set_ylabel(self.names[1])
+        self.name_axes(*self.names)
         self.legend_ = self._draw_legend(area_per_value) if legend else None
         return self
 
@@ -219,11 +214,13 @@ class BoundaryDisplay(Display):
             if not (lead > 0).any():
                 continue
             colours = [COLOURS[c % len(COLOURS)]]
-            filled = ax.contourf(x, y, lead, [0.0, np.inf], colors=colours, alpha=REGION)
-            self.regions_.append(filled)
+            self.regions_.append(
+                ax.contourf(x, y, lead, [0.0, np.inf], colors=colours, alpha=REGION)
+            )
             if (lead < 0).any():
-                line = ax.contour(x, y, lead, [0.0], colors="black", linewidths=1.4)
-                self.boundaries_.append(line)
+                self.boundaries_.append(
+                    ax.contour(x, y, lead, [0.0], colors="black", linewidths=1.4)
+                )
         if len(self.classes) == 2:
             f = self.scores[:, :, 1]
             inside = [level for level in (-1.0, 1.0) if f.min() < level < f.max()]
@@ -233,21 +230,15 @@ class BoundaryDisplay(Display):
 
     def _draw_rows(self, area_per_value: float) -> None:
         self.points_, self.support_points_ = [], []
-        plain = np.ones(len(self.points), dtype=bool)
-        plain[self.support] = False
+        plain = ~np.isin(np.arange(len(self.points)), self.support)
+        rim = {"edgecolors": "black", "linewidths": 0.4}
         for c in range(len(self.classes)):
-            style = _class_style(c)
+            style = {**dot_style(c), "alpha": ALPHA}
             rows = plain & (self.labels == c)
             dots = self.ax_.scatter(*self.points[rows].T, s=POINT, linewidths=0, zorder=2, **style)
             chosen = self.labels[self.support] == c
-            disks = self.ax_.scatter(
-                *self.points[self.support[chosen]].T,
-                s=area_per_value * self.magnitudes[chosen],
-                edgecolors="black",
-                linewidths=0.4,
-                zorder=3,
-                **style,
-            )
+            places, areas = self.points[self.support[chosen]].T, self.magnitudes[chosen]
+            disks = self.ax_.scatter(*places, s=area_per_value * areas, zorder=3, **rim, **style)
             self.points_.append(dots)
             self.support_points_.append(disks)
 
@@ -259,7 +250,7 @@ class BoundaryDisplay(Display):
             return self.ax_.scatter([], [], s=area, label=label, linewidths=0.4, **style)
 
         handles = [
-            dot(45.0, str(label), edgecolors="black", **_class_style(c))
+            dot(45.0, str(label), edgecolors="black", alpha=ALPHA, **dot_style(c))
             for c, label in enumerate(self.classes)
         ]
         handles.append(Line2D([], [], color="black", linewidth=1.4, label="boundary"))
@@ -272,11 +263,3 @@ class BoundaryDisplay(Display):
             if 0 < value <= largest
         ]
         return self.legend_beside(handles=handles)
-
-
-def _class_style(c: int) -> dict[str, Any]:
-    return {
-        "facecolors": COLOURS[c % len(COLOURS)],
-        "marker": MARKERS[c % len(MARKERS)],
-        "alpha": 0.65,
-    }

@@ -38,32 +38,6 @@ def pyplot(caller: str) -> Any:
     return plt
 
 
-def axes(caller: str, ax: Any, figsize: tuple[float, float]) -> Any:
-    """Return ``ax``, or the axes of a new figure that makes room for labels and legends.
-
-    Parameters
-    ----------
-    caller : str
-        What needs them, for the message where matplotlib is missing.
-    ax : matplotlib.axes.Axes or None
-        The axes the user gave.
-    figsize : (float, float)
-        Width and height of a new figure in inches.
-
-    Examples
-    --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
-    >>> from lssvm.plots.canvas import axes
-    >>> axes("this example", None, (4.0, 3.0)).figure.get_size_inches()
-    array([4., 3.])
-    """
-    plt = pyplot(caller)
-    if ax is None:
-        _, ax = plt.subplots(figsize=figsize, layout="constrained")
-    return ax
-
-
 class Display:
     """Where a picture was drawn, and how every picture begins and ends.
 
@@ -91,11 +65,21 @@ class Display:
 
     def open(self, ax: Any, figsize: tuple[float, float], frame: bool = False) -> Any:
         """Return the axes to draw on, without the upper and the right line unless ``frame``."""
-        self.ax_ = axes(f"{type(self).__name__}.plot", ax, figsize)
+        plt = pyplot(f"{type(self).__name__}.plot")
+        self.ax_ = plt.subplots(figsize=figsize, layout="constrained")[1] if ax is None else ax
         self.figure_ = self.ax_.figure
         if not frame:
             self.ax_.spines[["top", "right"]].set_visible(False)
         return self.ax_
+
+    def name_axes(self, x: str, y: str) -> None:
+        """Name the axes."""
+        self.ax_.set(xlabel=x, ylabel=y)
+
+    def star(self, x: float, y: float, label: str, colour: str) -> Any:
+        """Mark the chosen place."""
+        style = {"linestyle": "none", "marker": "*", "markersize": 17, "markeredgecolor": "white"}
+        return self.ax_.plot(x, y, color=colour, label=label, zorder=5, **style)[0]
 
     def legend_beside(self, **options: Any) -> Any:
         """Return a legend to the right of the axes."""
@@ -112,3 +96,8 @@ class Display:
 def line_style(i: int) -> dict[str, Any]:
     """Return colour and dash of the i-th of several lines on the same axes."""
     return {"color": COLOURS[i % len(COLOURS)], "linestyle": DASHES[i % len(DASHES)]}
+
+
+def dot_style(i: int) -> dict[str, Any]:
+    """Return colour and marker of the i-th class."""
+    return {"facecolors": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]}

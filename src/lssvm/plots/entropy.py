@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.plots.canvas import Display, line_style
-from lssvm.plots.fitted import Estimator, require
+from lssvm.plots.fitted import Estimator, finite_vector, require
 
 
 class EntropyTraceDisplay(Display):
@@ -65,16 +64,9 @@ class EntropyTraceDisplay(Display):
     def __init__(
         self, trace: ArrayLike, *, n_trials: int | None = None, name: str = "model"
     ) -> None:
-        values = np.asarray(trace, dtype=np.float64)
-        if values.ndim != 1 or values.size == 0 or not np.isfinite(values).all():
-            raise InvalidInputError(
-                f"The trace has shape {values.shape} and {np.count_nonzero(~np.isfinite(values))} "
-                "of its values are not finite: give entropy_trace of a selection by entropy, "
-                'such as selection_ of an estimator with selection="renyi".'
-            )
-        self.trace: FloatArray = values
-        self.n_trials = n_trials
-        self.name = name
+        needed = "entropy_trace of a selection by entropy, such as selection_ of an estimator with "
+        self.trace = finite_vector("The trace", trace, f'{needed}selection="renyi"')
+        self.n_trials, self.name = n_trials, name
 
     @classmethod
     def from_estimator(
@@ -119,8 +111,8 @@ class EntropyTraceDisplay(Display):
                 f"{type(last).__name__} did not select its prototypes by entropy, so there is no "
                 'trace: fit it with selection="renyi" and fewer prototypes than there are rows.'
             )
-        own = name or type(last).__name__
-        return cls(selection.entropy_trace, n_trials=selection.n_trials, name=own).plot(ax)
+        name = name or type(last).__name__
+        return cls(selection.entropy_trace, n_trials=selection.n_trials, name=name).plot(ax)
 
     def plot(self, ax: Any = None) -> EntropyTraceDisplay:
         """Draw the trace.
@@ -146,8 +138,7 @@ class EntropyTraceDisplay(Display):
             label=f"{self.name}: {swaps:,} exchanges{trials}",
             **line_style(drawn),
         )
-        ax.set_xlabel("exchanges of a prototype")
-        ax.set_ylabel("quadratic Renyi entropy (nats)")
+        self.name_axes("exchanges of a prototype", "quadratic Renyi entropy (nats)")
         ax.set_xlim(left=0, auto=True)  # auto: the next trace may need more room
         self.legend_ = ax.legend(loc="lower right", frameon=False)
         return self

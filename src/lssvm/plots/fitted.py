@@ -105,8 +105,33 @@ def support_magnitudes(model: SupportModel) -> FloatArray:
             f"{type(model).__name__} has dual_coef_ of shape {dual_coef.shape} for {n_sv} support "
             "vectors: a picture needs at least one, and one row of dual_coef_ for each."
         )
-    magnitudes: FloatArray = np.sqrt((coefficients**2).sum(axis=1))
-    return magnitudes
+    return np.asarray(np.linalg.norm(coefficients, axis=1))
+
+
+def finite_vector(what: str, values: ArrayLike, needed: str) -> FloatArray:
+    """Return numbers as a vector, or raise an error that says what is needed.
+
+    Parameters
+    ----------
+    what : str
+        What they are, for the message.
+    values : array-like of shape (n,)
+    needed : str
+        What to give instead, for the message.
+
+    Examples
+    --------
+    >>> from lssvm.plots.fitted import finite_vector
+    >>> finite_vector("the trace", [1, 2], "numbers")
+    array([1., 2.])
+    """
+    vector = np.asarray(values, dtype=np.float64)
+    if vector.ndim != 1 or vector.size == 0 or not np.isfinite(vector).all():
+        raise InvalidInputError(
+            f"{what} has shape {vector.shape} and {np.count_nonzero(~np.isfinite(vector))} values "
+            f"that are not finite: give {needed}."
+        )
+    return vector
 
 
 def class_positions(y: ArrayLike, classes: NDArray[Any], n: int) -> NDArray[np.intp]:

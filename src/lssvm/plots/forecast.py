@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.plots.canvas import COLOURS, Display
-from lssvm.plots.fitted import Estimator, require
+from lssvm.plots.fitted import Estimator, finite_vector, require
 
 
 class ForecastDisplay(Display):
@@ -70,9 +70,10 @@ class ForecastDisplay(Display):
         past: ArrayLike | None = None,
         coverage: float | None = None,
     ) -> None:
-        self.forecast = _vector("forecast", forecast)
-        self.truth = None if truth is None else _vector("truth", truth)
-        self.past = None if past is None else _vector("past", past)
+        needed = "a vector of finite numbers"
+        self.forecast = finite_vector("forecast", forecast, needed)
+        self.truth = None if truth is None else finite_vector("truth", truth, needed)
+        self.past = None if past is None else finite_vector("past", past, needed)
         self.interval: FloatArray | None = None
         if interval is not None:
             self.interval = np.asarray(interval, dtype=np.float64)
@@ -142,8 +143,7 @@ class ForecastDisplay(Display):
                 f"The model was trained on {len(values)} series: give the history of the one that "
                 "is to be drawn."
             )
-        display = cls(values, interval=interval, truth=y, past=past, coverage=coverage)
-        return display.plot(ax)
+        return cls(values, interval=interval, truth=y, past=past, coverage=coverage).plot(ax)
 
     def plot(self, ax: Any = None) -> ForecastDisplay:
         """Draw the forecast.
@@ -162,41 +162,21 @@ class ForecastDisplay(Display):
         self.past_line_ = self.truth_line_ = self.band_ = None
         joint: FloatArray = np.empty(0)  # the last past value, so that lines have no gap
         if self.past is not None:
-            joint = self.past[-1:]
-            (self.past_line_,) = ax.plot(
-                np.arange(1 - len(self.past), 1), self.past, color="0.55", lw=1.4, label="past"
-            )
+            joint, times = self.past[-1:], np.arange(1 - len(self.past), 1)
+            (self.past_line_,) = ax.plot(times, self.past, color="0.55", lw=1.4, label="past")
             ax.axvline(0.5, color="0.7", lw=0.8, ls=":")
         if self.truth is not None:
             line = np.concatenate([joint, self.truth])
-            (self.truth_line_,) = ax.plot(
-                np.arange(1 - len(joint), len(self.truth) + 1),
-                line,
-                color="black",
-                lw=1.4,
-                label="truth",
-            )
+            times = np.arange(1 - len(joint), len(self.truth) + 1)
+            (self.truth_line_,) = ax.plot(times, line, color="black", lw=1.4, label="truth")
         (self.forecast_line_,) = ax.plot(
             steps, self.forecast, color=COLOURS[1], lw=1.6, ls="--", label="forecast"
         )
         if self.interval is not None:
             promise = "" if self.coverage is None else f"{100 * self.coverage:g} % "
-            self.band_ = ax.fill_between(
-                steps, *self.interval.T, color=COLOURS[4], alpha=0.35, lw=0, zorder=0
-            )
-            self.band_.set_label(f"{promise}interval")
-        ax.set_xlabel("step")
-        ax.set_ylabel("value")
+            style = {"color": COLOURS[4], "alpha": 0.35, "label": f"{promise}interval"}
+            self.band_ = ax.fill_between(steps, *self.interval.T, lw=0, zorder=0, **style)
+        self.name_axes("step", "value")
         ax.margins(x=0.01)
         self.legend_ = ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=4, frameon=False)
         return self
-
-
-def _vector(name: str, values: ArrayLike) -> FloatArray:
-    vector = np.asarray(values, dtype=np.float64)
-    if vector.ndim != 1 or vector.size == 0 or not np.isfinite(vector).all():
-        raise InvalidInputError(
-            f"{name} has shape {vector.shape} and {np.count_nonzero(~np.isfinite(vector))} values "
-            "that are not finite: give a vector of finite numbers."
-        )
-    return vector

@@ -57,14 +57,10 @@ class Plane:
         xx, yy = np.meshgrid(ends[:, 0], ends[:, 1])
         rows = np.tile(data.mean(axis=0), (resolution**2, 1))
         rows[:, first], rows[:, second] = xx.ravel(), yy.ravel()
-        names = [str(columns[i]) if columns else f"feature {i}" for i in (first, second)]
-        return cls(
-            points=points,
-            names=(names[0], names[1]),
-            grid=(xx, yy),
-            # an estimator fitted on named columns wants to see them again
-            rows=type(X)(dict(zip(columns, rows.T, strict=True))) if columns else rows,
-        )
+        x, y = (str(columns[i]) if columns else f"feature {i}" for i in (first, second))
+        # an estimator fitted on named columns wants to see them again
+        table = type(X)(dict(zip(columns, rows.T, strict=True))) if columns else rows
+        return cls(points, (x, y), (xx, yy), table)
 
 
 def class_scores(decision: ArrayLike, shape: tuple[int, int]) -> FloatArray:
@@ -110,22 +106,18 @@ def _two_features(
     features: tuple[int | str, int | str] | None, columns: list[Any], d: int
 ) -> tuple[int, int]:
     """Return the positions of the two features."""
-    if features is None:
-        if d != 2:
-            raise InvalidInputError(
-                f"X has {d} features and a plane shows two: name them with features=(i, j); the "
-                "other ones are then held at their means."
-                if d > 2
-                else f"X has {d} feature and a plane needs two: add a feature."
-            )
-        return 0, 1
+    if d < 2:
+        raise InvalidInputError(f"X has {d} feature and a plane needs two: add a feature.")
+    if features is None and d > 2:
+        raise InvalidInputError(
+            f"X has {d} features and a plane shows two: name them with features=(i, j); the other "
+            "ones are then held at their means."
+        )
+    features = (0, 1) if features is None else features
     if isinstance(features, str) or len(features) != 2:
         raise InvalidInputError(f"features={features!r}: give a pair (i, j), as a tuple.")
     positions = [columns.index(name) if name in columns else name for name in features]
-    if any(
-        not isinstance(i, int | np.integer) or isinstance(i, bool) or not 0 <= i < d
-        for i in positions
-    ):
+    if any(isinstance(i, bool) or i not in range(d) for i in positions):
         known = f"a name from {columns} or " if columns else ""
         raise InvalidInputError(
             f"features={features!r} is not in X: give {known}a position from 0 to {d - 1} for each."

@@ -14,6 +14,7 @@ from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.plots.canvas import MARKERS, Display, line_style, pyplot
 from lssvm.plots.fitted import Estimator
+from lssvm.plots.tuning_surface import as_shown
 
 RATE = "misclassified rows (%)"
 UNEXPLAINED = "$1 - R^2$"
@@ -88,7 +89,7 @@ class PrototypeCurveDisplay(Display):
     ) -> None:
         size, error = np.asarray(sizes), np.asarray(errors, dtype=np.float64)
         bars = None if spread is None else np.asarray(spread, dtype=np.float64)
-        shapes = {part.shape for part in (size, error, bars) if part is not None}
+        shapes = {array.shape for array in (size, error, bars) if array is not None}
         if len(shapes) > 1 or size.ndim != 1 or size.size == 0 or not np.isfinite(error).all():
             raise InvalidInputError(
                 f"sizes, errors and spread have the shapes {sorted(shapes)}, and "
@@ -99,9 +100,7 @@ class PrototypeCurveDisplay(Display):
         self.sizes = size[order]
         self.errors: FloatArray = error[order]
         self.spread: FloatArray | None = None if bars is None else bars[order]
-        self.label = label
-        self.chosen = chosen
-        self.name = name
+        self.label, self.chosen, self.name = label, chosen, name
 
     @classmethod
     def from_estimator(
@@ -160,9 +159,9 @@ class PrototypeCurveDisplay(Display):
         rows in per cent, or 1 - R^2. As many fits as sizes times seeds.
         """
         if test is not None:
-            values, spread, chosen = _test_scores(model, X, y, test, sizes, random_states)
+            values, spread = _test_scores(model, X, y, test, sizes, random_states)
             numbers: Any = sizes
-            rate, label = is_classifier(model), UNEXPLAINED
+            chosen, rate, label = None, is_classifier(model), UNEXPLAINED
         else:
             last = cls.fitted(model)
             results = getattr(last, "size_results_", None)
@@ -177,24 +176,18 @@ class PrototypeCurveDisplay(Display):
             folds = sum(key.startswith("split") for key in last.cv_results_)
             spread = np.asarray(results["std_test_score"]) / np.sqrt(folds)
             rate = is_classifier(last) and last.scoring is None
-            label = "cross-validated loss" if (values <= 0).all() else "cross-validated score"
-
-        def error(score: Any) -> Any:
-            if rate:
-                return 100.0 * (1.0 - score)
-            if label == UNEXPLAINED:
-                return 1.0 - score
-            return -score if label.endswith("loss") else score
-
-        display = cls(
-            numbers,
-            error(values),
-            spread=None if spread is None else (100.0 if rate else 1.0) * spread,
-            label=RATE if rate else label,
-            chosen=chosen,
-            name=name or ("cross-validation" if test is None else "test rows"),
-        )
-        return display.plot(ax, None if baseline is None else error(baseline))
+            label = f"cross-validated {as_shown(values)[1]}"
+        # an error is offset + factor * score
+        offset, factor = (1.0, -1.0) if label == UNEXPLAINED else (0.0, 1.0)
+        if rate:
+            offset, factor, label = 100.0, -100.0, RATE
+        elif label.endswith("loss"):
+            factor = -1.0
+        bars = None if spread is None else abs(factor) * spread
+        name = name or ("cross-validation" if test is None else "test rows")
+        errors = offset + factor * values
+        display = cls(numbers, errors, spread=bars, label=label, chosen=chosen, name=name)
+        return display.plot(ax, None if baseline is None else offset + factor * baseline)
 
     def plot(self, ax: Any = None, baseline: float | None = None) -> PrototypeCurveDisplay:
         """Draw the curve.
@@ -215,33 +208,15 @@ class PrototypeCurveDisplay(Display):
 
         drawn = len(ax.containers)  # curves that are there already
         style = line_style(drawn)
-        bars = ax.errorbar(
-            self.sizes,
-            self.errors,
-            yerr=self.spread,
-            linewidth=1.8,
-            marker=MARKERS[drawn % len(MARKERS)],
-            markersize=5,
-            capsize=3,
-            elinewidth=0.9,
-            label=self.name,
-            **style,
-        )
-        self.line_ = bars.lines[0]
+        bars = {"yerr": self.spread, "capsize": 3, "elinewidth": 0.9}
+        marks = {"marker": MARKERS[drawn % len(MARKERS)], "markersize": 5, "label": self.name}
+        curve = ax.errorbar(self.sizes, self.errors, linewidth=1.8, **bars, **marks, **style)
+        self.line_ = curve.lines[0]
         self.best_ = None
         if self.chosen is not None:
             at = int(np.flatnonzero(self.sizes == self.chosen)[0])
-            (self.best_,) = ax.plot(
-                self.chosen,
-                self.errors[at],
-                color=style["color"],
-                linestyle="none",
-                marker="*",
-                markersize=17,
-                markeredgecolor="white",
-                label=f"chosen: {self.chosen:,}",
-                zorder=5,
-            )
+            chosen = f"chosen: {self.chosen:,}"
+            self.best_ = self.star(self.chosen, self.errors[at], chosen, style["color"])
         if baseline is not None:
             ax.axhline(baseline, color="black", linestyle=":", linewidth=1.4, label=FULL)
         ax.set_xscale("log")
@@ -251,8 +226,7 @@ class PrototypeCurveDisplay(Display):
             ax.xaxis.set_major_locator(FixedLocator(ticks.tolist()))
             ax.xaxis.set_minor_locator(NullLocator())
         ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-        ax.set_xlabel("number of prototypes")
-        ax.set_ylabel(self.label)
+        self.name_axes("number of prototypes", self.label)
         self.legend_ = self.legend_above()
         return self
 
@@ -263,18 +237,16 @@ def _test_scores(
     y: Any,
     test: tuple[Any, Any],
     sizes: Sequence[int],
-    random_states: Sequence[int],
-) -> tuple[FloatArray, FloatArray | None, None]:
+    seeds: Sequence[int],
+) -> tuple[FloatArray, FloatArray | None]:
     """Return mean and deviation of the scores on test rows, fitted once per size and seed."""
     pyplot("PrototypeCurveDisplay.from_estimator")
     if X is None or y is None or len(sizes) == 0:
         raise InvalidInputError("test= needs X and y to fit to, and sizes= to fit with.")
-    scores = np.empty((len(sizes), len(random_states)))
-    for i, size in enumerate(sizes):
-        for j, seed in enumerate(random_states):
-            copy: Any = clone(model)
-            last = copy[-1] if isinstance(copy, Pipeline) else copy
-            last.set_params(n_prototypes=size, random_state=seed)
-            scores[i, j] = copy.fit(X, y).score(*test)
-    several = len(random_states) > 1
-    return scores.mean(axis=1), scores.std(axis=1, ddof=1) if several else None, None
+    scores = np.empty((len(sizes), len(seeds)))
+    for i, j in np.ndindex(*scores.shape):
+        copy: Any = clone(model)
+        last = copy[-1] if isinstance(copy, Pipeline) else copy
+        last.set_params(n_prototypes=sizes[i], random_state=seeds[j])
+        scores[i, j] = copy.fit(X, y).score(*test)
+    return scores.mean(axis=1), scores.std(axis=1, ddof=1) if len(seeds) > 1 else None

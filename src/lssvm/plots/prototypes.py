@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.plots.canvas import COLOURS, MARKERS, Display
+from lssvm.plots.canvas import COLOURS, Display, dot_style
 from lssvm.plots.fitted import Estimator, class_positions, require
 from lssvm.plots.plane import Plane
 
@@ -185,32 +185,19 @@ class PrototypesDisplay(Display):
         """
         ax = self.open(ax, (7.2, 4.8), frame=True)
         self.points_, self.prototypes_ = [], []
+        faint = {"s": ROW, "linewidths": 0, "alpha": FADED, "zorder": 2}
+        ringed = {"s": PROTOTYPE, "edgecolors": "black", "linewidths": 0.9, "zorder": 3}
         for number, label in self._groups():
-            rows = slice(None) if self.labels is None else self.labels == number
-            chosen = (
-                slice(None) if self.prototype_labels is None else self.prototype_labels == number
+            rows, chosen = (
+                slice(None) if labels is None else labels == number
+                for labels in (self.labels, self.prototype_labels)
             )
-            style = {
-                "facecolors": COLOURS[number % len(COLOURS)] if number >= 0 else "white",
-                "marker": MARKERS[number % len(MARKERS)] if number >= 0 else "o",
-            }
+            style = dot_style(number) if number >= 0 else {"facecolors": "white", "marker": "o"}
             faded = style if self.labels is not None else style | {"facecolors": GREY}
-            dots = ax.scatter(
-                *self.points[rows].T, s=ROW, linewidths=0, alpha=FADED, zorder=2, **faded
-            )
-            disks = ax.scatter(
-                *self.prototypes[chosen].T,
-                s=PROTOTYPE,
-                edgecolors="black",
-                linewidths=0.9,
-                zorder=3,
-                label=label,
-                **style,
-            )
-            self.points_.append(dots)
-            self.prototypes_.append(disks)
-        ax.set_xlabel(self.names[0])
-        ax.set_ylabel(self.names[1])
+            disks = self.prototypes[chosen].T
+            self.points_.append(ax.scatter(*self.points[rows].T, **faint, **faded))
+            self.prototypes_.append(ax.scatter(*disks, label=label, **ringed, **style))
+        self.name_axes(*self.names)
         title = f"{len(self.prototypes):,} prototypes among\n{self.n_rows:,} rows"
         self.legend_ = self.legend_beside(title=title, alignment="left") if legend else None
         return self
@@ -219,8 +206,8 @@ class PrototypesDisplay(Display):
         """Return the classes that are drawn, with their names in the legend."""
         if self.labels is None or self.prototype_labels is None or self.classes is None:
             return [(0, "prototype")]
-        found = [(number, str(label)) for number, label in enumerate(self.classes)]
-        return [*found, (-1, "no row")] if (self.prototype_labels < 0).any() else found
+        groups = [(number, str(label)) for number, label in enumerate(self.classes)]
+        return [*groups, (-1, "no row")] if (self.prototype_labels < 0).any() else groups
 
 
 def _plane(
@@ -246,14 +233,10 @@ def _plane(
         columns = list(getattr(X, "columns", range(np.shape(X)[1])))
         places = [columns.index(f) for f in features or columns]
         return plane.points, Z[:, places], plane.names
-    rows = X if before is None else before.transform(X)
-    components = PCA(2).fit(np.asarray(rows, dtype=np.float64))
-    share = [f"{100 * part:.0f} %" for part in components.explained_variance_ratio_]
-    names = [
-        f"principal component {i + 1} ({part} of the variance)" for i, part in enumerate(share)
-    ]
-    return (
-        components.transform(np.asarray(rows, dtype=np.float64)),
-        components.transform(Z),
-        (names[0], names[1]),
+    rows = np.asarray(X if before is None else before.transform(X), dtype=np.float64)
+    components = PCA(2).fit(rows)
+    x, y = (
+        f"principal component {i + 1} ({100 * share:.0f} % of the variance)"
+        for i, share in enumerate(components.explained_variance_ratio_)
     )
+    return components.transform(rows), components.transform(Z), (x, y)

@@ -70,8 +70,7 @@ class RelevanceDisplay(Display):
         if limit < 1:
             raise InvalidInputError(f"limit={limit!r} is not usable: draw at least 1 feature.")
         self.shares: FloatArray = values
-        self.names = [str(label) for label in labels]
-        self.limit = limit
+        self.names, self.limit = [str(label) for label in labels], limit
         self.order = np.argsort(-values, kind="stable")
 
     @classmethod
@@ -124,10 +123,8 @@ class RelevanceDisplay(Display):
         -------
         RelevanceDisplay
         """
-        shown = self.order if len(self.order) <= self.limit else self.order[: self.limit]
-        rest = self.order[len(shown) :]
-        values = [float(self.shares[i]) for i in shown]
-        labels = [self.names[i] for i in shown]
+        shown, rest = np.split(self.order, [self.limit])
+        values, labels = self.shares[shown].tolist(), [self.names[i] for i in shown]
         if len(rest):
             values.append(float(self.shares[rest].sum()))
             labels.append(f"{len(rest)} others")

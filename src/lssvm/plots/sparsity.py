@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from lssvm._core.errors import InvalidInputError
 from lssvm.plots.canvas import MARKERS, Display, line_style
 from lssvm.plots.fitted import Estimator, require
@@ -68,8 +66,7 @@ class SparsityDisplay(Display):
                 f"The path is a {type(path).__name__}: give what sparsity_path() returns, one path "
                 "at a time where there is one for each output."
             )
-        self.path = path
-        self.name = name
+        self.path, self.name = path, name
 
     @classmethod
     def from_estimator(
@@ -129,28 +126,19 @@ class SparsityDisplay(Display):
         drawn = len(ax.collections)  # paths that are there already
         path, style = self.path, line_style(drawn)
         colour = style["color"]
-        at = int(np.flatnonzero(path.sizes == path.chosen)[0])
         (self.line_,) = ax.plot(path.sizes, path.mean, linewidth=1.8, **style)
-        self.band_ = ax.fill_between(
-            path.sizes,
-            path.mean - path.std_error,
-            path.mean + path.std_error,
-            color=colour,
-            alpha=0.18,
-            linewidth=0,
-        )
+        ends = path.mean - path.std_error, path.mean + path.std_error
+        self.band_ = ax.fill_between(path.sizes, *ends, color=colour, alpha=0.18, linewidth=0)
+        mark = {"marker": MARKERS[drawn % len(MARKERS)], "markersize": 9, "linestyle": "none"}
         (self.chosen_,) = ax.plot(
             [path.chosen],
-            [path.mean[at]],
+            path.mean[path.sizes == path.chosen],
             color=colour,
-            linestyle="none",
-            marker=MARKERS[drawn % len(MARKERS)],
-            markersize=9,
             markeredgecolor="black",
             label=f"{self.name}: {path.chosen} of {path.sizes[-1]} chosen",
+            **mark,
         )
         ax.set_xscale("log")
-        ax.set_xlabel("support vectors")
-        ax.set_ylabel("cross-validated squared error")
+        self.name_axes("support vectors", "cross-validated squared error")
         self.legend_ = ax.legend(loc="upper right", frameon=False)
         return self

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lssvm._core.arrays import FloatArray
-from lssvm._core.errors import InvalidInputError
 from lssvm.plots.canvas import Display, line_style
-from lssvm.plots.fitted import Estimator, support_magnitudes
+from lssvm.plots.fitted import Estimator, finite_vector, support_magnitudes
 
 
 class SupportSpectrumDisplay(Display):
@@ -62,13 +61,8 @@ class SupportSpectrumDisplay(Display):
     """
 
     def __init__(self, values: ArrayLike, *, name: str = "model") -> None:
-        magnitudes = np.abs(np.asarray(values, dtype=np.float64))
-        if magnitudes.ndim != 1 or magnitudes.size == 0 or not np.isfinite(magnitudes).all():
-            raise InvalidInputError(
-                f"The support values have shape {magnitudes.shape} and "
-                f"{np.count_nonzero(~np.isfinite(magnitudes))} of them are not finite: give one "
-                "finite number per support vector, shape (n_sv,)."
-            )
+        needed = "one finite number per support vector, shape (n_sv,)"
+        magnitudes = np.abs(finite_vector("The array of support values", values, needed))
         self.values: FloatArray = np.sort(magnitudes)[::-1].copy()
         self.name = name
 
@@ -132,10 +126,8 @@ class SupportSpectrumDisplay(Display):
             label=f"{self.name}: {np.count_nonzero(self.values)} support vectors",
             **line_style(drawn),
         )
-        ax.set_xlabel("rank of the support vector")
-        ax.set_ylabel(
-            r"$|\alpha|$ / largest $|\alpha|$" if relative else r"support value $|\alpha|$"
-        )
+        shown = r"$|\alpha|$ / largest $|\alpha|$" if relative else r"support value $|\alpha|$"
+        self.name_axes("rank of the support vector", shown)
         ax.set_xlim(left=0, auto=True)  # auto: the next spectrum may need more room
         ax.set_ylim(bottom=0, auto=True)
         self.legend_ = ax.legend(loc="upper right", frameon=False)

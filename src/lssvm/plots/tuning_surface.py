@@ -169,13 +169,6 @@ class TuningSurfaceDisplay(Display):
             self._draw_curve()
         return self
 
-    @property
-    def _shown(self) -> tuple[FloatArray, str]:
-        """What is shown for a score, and what it is called."""
-        if (self.scores <= 0).all():
-            return -self.scores, "cross-validated loss"
-        return self.scores, "cross-validated score"
-
     def _draw_surface(self) -> None:
         from matplotlib.patheffects import Normal, Stroke
         from matplotlib.ticker import FuncFormatter, LogLocator
@@ -187,46 +180,33 @@ class TuningSurfaceDisplay(Display):
                 f"The {x.size} evaluated pairs of C and gamma lie on one line, which spans no "
                 "surface: let the search evaluate more pairs."
             )
-        shown, name = self._shown
+        shown, name = as_shown(self.scores)
         wide = bool(shown.min() > 0 and shown.max() > WIDE * shown.min())
-        self.surface_ = ax.tricontourf(
-            x,
-            y,
-            shown,
-            _levels(shown, wide),
-            # dark is good, for a loss as for a score
-            cmap="cividis" if name.endswith("loss") else "cividis_r",
-            norm="log" if wide else None,
-        )
-        self.colorbar_ = self.figure_.colorbar(self.surface_, ax=ax, pad=0.02, label=name)
+        # dark is good, for a loss as for a score
+        colours = "cividis" if name == "loss" else "cividis_r"
+        levels, norm = _levels(shown, wide), "log" if wide else None
+        self.surface_ = ax.tricontourf(x, y, shown, levels, cmap=colours, norm=norm)
+        beside = {"ax": ax, "pad": 0.02, "label": f"cross-validated {name}"}
+        self.colorbar_ = self.figure_.colorbar(self.surface_, **beside)
         if wide:
             self.colorbar_.set_ticks(LogLocator(subs=(1.0, 2.0, 5.0)), minor=False)
             self.colorbar_.formatter = FuncFormatter(lambda value, _: f"{value:g}")
             self.colorbar_.minorticks_off()
         self._draw_marks(x, y)
+
+        def line(rows: NDArray[np.intp], label: str, edge: Any, **style: Any) -> Any:
+            effects = [edge, Normal()]
+            named = label if rows.size > 1 else None
+            return ax.plot(x[rows], y[rows], label=named, path_effects=effects, **style)[0]
+
         self.profile_ = None
         if self.profile.size > 1:
-            (self.profile_,) = ax.plot(
-                x[self.profile],
-                y[self.profile],
-                color="white",
-                linestyle=":",
-                linewidth=1.6,
-                path_effects=[Stroke(linewidth=3.2, foreground="#444444"), Normal()],
-                label="best C at each gamma",
-                zorder=3,
-            )
-        (self.path_,) = ax.plot(
-            x[self.path],
-            y[self.path],
-            color=COLOURS[1],
-            linewidth=1.8,
-            marker="o",
-            markersize=3.5,
-            path_effects=[Stroke(linewidth=3.4, foreground="white"), Normal()],
-            label="best so far" if self.path.size > 1 else None,
-            zorder=4,
-        )
+            dotted = {"color": "white", "linestyle": ":", "linewidth": 1.6, "zorder": 3}
+            edge = Stroke(linewidth=3.2, foreground="#444444")
+            self.profile_ = line(self.profile, "best C at each gamma", edge, **dotted)
+        solid = {"color": COLOURS[1], "linewidth": 1.8, "marker": "o", "markersize": 3.5}
+        edge = Stroke(linewidth=3.4, foreground="white")
+        self.path_ = line(self.path, "best so far", edge, zorder=4, **solid)
         self._draw_best(x[self.best_index], y[self.best_index])
         _power_ticks(ax.xaxis, "C")
         _power_ticks(ax.yaxis, "gamma")
@@ -236,50 +216,45 @@ class TuningSurfaceDisplay(Display):
         self.legend_ = self.legend_above()
 
     def _draw_curve(self) -> None:
-        self.surface_, self.path_, self.profile_, self.colorbar_ = None, None, None, None
+        self.surface_ = self.path_ = self.profile_ = self.colorbar_ = None
         ax = self.ax_
         name = "gamma" if np.unique(self.gamma).size > 1 else "C"
         x = np.log10(self.gamma if name == "gamma" else self.C)
-        shown, label = self._shown
+        shown, what = as_shown(self.scores)
         order = np.argsort(x)
         low, high = (shown + sign * self.spread for sign in (-1.0, 1.0))
         ax.fill_between(x[order], low[order], high[order], color=COLOURS[0], alpha=0.2, linewidth=0)
         ax.plot(x[order], shown[order], color=COLOURS[0], label="mean over the folds")
         self._draw_best(x[self.best_index], shown[self.best_index])
-        ax.set_ylabel(label)
+        ax.set_ylabel(f"cross-validated {what}")
         _power_ticks(ax.xaxis, name)
         self.legend_ = self.legend_above()
 
     def _draw_marks(self, x: FloatArray, y: FloatArray) -> None:
         """Mark the evaluated pairs, one kind of mark per stage of the search."""
+        edge = {"markeredgecolor": "black", "markeredgewidth": 0.3}
         for i, stage in enumerate(dict.fromkeys(self.stages.tolist())):
             rows = self.stages == stage
-            self.ax_.plot(
-                x[rows],
-                y[rows],
-                color="white",
-                linestyle="none",
-                marker=MARKERS[i % len(MARKERS)],
-                markersize=3.2,
-                markeredgecolor="black",
-                markeredgewidth=0.3,
-                label=str(stage),
-            )
+            mark = {"marker": MARKERS[i % len(MARKERS)], "markersize": 3.2, "linestyle": "none"}
+            self.ax_.plot(x[rows], y[rows], color="white", label=str(stage), **mark, **edge)
 
     def _draw_best(self, x: float, y: float) -> None:
         C, gamma = self.C[self.best_index], self.gamma[self.best_index]
         pair = f"C = {C:.3g}" + ("" if np.isnan(gamma) else f", gamma = {gamma:.3g}")
-        (self.best_,) = self.ax_.plot(
-            x,
-            y,
-            color=COLOURS[1],
-            linestyle="none",
-            marker="*",
-            markersize=17,
-            markeredgecolor="white",
-            label=f"chosen: {pair}",
-            zorder=5,
-        )
+        self.best_ = self.star(x, y, f"chosen: {pair}", COLOURS[1])
+
+
+def as_shown(scores: FloatArray) -> tuple[FloatArray, str]:
+    """Return what is shown for scores, and what it is called: minus a loss is a loss.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.plots.tuning_surface import as_shown
+    >>> as_shown(np.array([-2.0, -1.0]))
+    (array([2., 1.]), 'loss')
+    """
+    return (-scores, "loss") if (scores <= 0).all() else (scores, "score")
 
 
 def _best_so_far(gamma: FloatArray, rank: FloatArray) -> NDArray[np.intp]:
@@ -307,10 +282,8 @@ def _levels(shown: FloatArray, wide: bool) -> FloatArray:
     low, high = float(shown.min()), float(shown.max())
     if low == high:
         return np.array([low - 0.5, low + 0.5])
-    if wide:
-        levels = np.geomspace(low, high, LEVELS)
-    else:
-        levels = np.asarray(MaxNLocator(LEVELS).tick_values(low, high))
+    even = MaxNLocator(LEVELS).tick_values(low, high)
+    levels = np.geomspace(low, high, LEVELS) if wide else np.asarray(even)
     # rounding must not leave the extreme pairs outside
     levels[0], levels[-1] = min(levels[0], low), max(levels[-1], high)
     return levels

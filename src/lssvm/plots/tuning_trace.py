@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.plots.canvas import COLOURS, DASHES, MARKERS, Display
+from lssvm.plots.canvas import COLOURS, MARKERS, Display, line_style
 from lssvm.plots.fitted import Estimator
 from lssvm.search.space import TuningResult
 
@@ -140,31 +140,21 @@ class TuningTraceDisplay(Display):
         scores = all(np.all(r.trace["best_loss"] <= 0) for r in both)
         sign = -1.0 if scores else 1.0
         for i, (name, result) in enumerate(self.results.items()):
-            style = {"color": COLOURS[i % len(COLOURS)], "drawstyle": "steps-post"}
-            before = 0
-            if result.approximate is not None:
-                part = result.approximate
-                before = part.n_evaluations if over == "n_evaluations" else 0
-                (self.approximate_[name],) = ax.plot(
-                    part.trace[over],
-                    sign * part.trace["best_loss"],
-                    linestyle=":",
-                    linewidth=1.0,
-                    label=f"{name}, approximate: {part.n_evaluations} evaluations",
-                    **style,
-                )
-            trace = result.trace
-            (self.lines_[name],) = ax.plot(
-                trace[over] + before,
-                sign * trace["best_loss"],
-                linestyle=DASHES[i % len(DASHES)],
-                marker=MARKERS[i % len(MARKERS)],
-                markevery=[len(trace["best_loss"]) - 1],
-                label=f"{name}: {result.n_evaluations} evaluations",
-                **style,
-            )
-        ax.set_xlabel(OVER[over])
-        ax.set_ylabel("best score so far" if scores else "best loss so far")
+
+            def draw(title: str, record: TuningResult, before: int, **style: Any) -> Any:
+                label = f"{title}: {record.n_evaluations} evaluations"
+                steps, losses = record.trace[over] + before, sign * record.trace["best_loss"]
+                return ax.plot(steps, losses, label=label, drawstyle="steps-post", **style)[0]
+
+            colour, before = COLOURS[i % len(COLOURS)], 0
+            first = result.approximate
+            if first is not None:
+                thin = {"color": colour, "linestyle": ":", "linewidth": 1.0}
+                self.approximate_[name] = draw(f"{name}, approximate", first, 0, **thin)
+                before = first.n_evaluations if over == "n_evaluations" else 0
+            end = {"marker": MARKERS[i % len(MARKERS)], "markevery": [len(result.trace[over]) - 1]}
+            self.lines_[name] = draw(name, result, before, **line_style(i), **end)
+        self.name_axes(OVER[over], "best score so far" if scores else "best loss so far")
         ax.set_xscale("log")
         if all(np.all(r.trace["best_loss"] > 0) for r in both):
             ax.set_yscale("log")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lssvm._core.atomic import replacing
+from lssvm._core.version import __version__
 from lssvm.plots.fitted import Predictor
 from lssvm.report import classification, regression
 from lssvm.report.data import data
@@ -18,11 +18,12 @@ from lssvm.report.importance import columns
 from lssvm.report.learning import learning
 from lssvm.report.markup import Markup, clean, plain, tag
 from lssvm.report.model_facts import preparation_of, support_size
-from lssvm.report.page import Section, page
+from lssvm.report.page import Section, page, write_file
 from lssvm.report.predictions import Intervals, predict_intervals
 from lssvm.report.prototypes import prototypes
 from lssvm.report.refits import held_out_intervals
 from lssvm.report.reproduce import reproduce, time_spent
+from lssvm.report.sample import SampledRows
 from lssvm.report.sparsity import sizes
 from lssvm.report.subject import Subject
 from lssvm.report.summary import answer, summary
@@ -119,26 +120,28 @@ def write_report(
         },
         "n_support": support_size(subject.model),
     }
-    lead, parts = _sections(subject, train, seconds, settings)
+    lead, parts = _sections(subject, train, seconds, settings or {})
     heading = title or f"Predicting {short(subject.target, 60)}"
+    words = f"{name} · fitted to {count(subject.train.n_rows)} rows of "
+    words += f"{count(len(subject.train.schema.names))} columns"
+    if subject.test is not None:
+        words += f" · tested on {count(subject.test.n_rows)} others"
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    footer = (
-        f"Written on {now} by lssvm {subject.facts['versions']['lssvm']}. This page loads nothing."
-    )
-    whole = page(clean(heading), _facts(subject, name), lead, parts, footer)
-    with replacing(os.fspath(path)) as temporary, open(temporary, "w", encoding="utf-8") as file:
-        file.write(whole)
+    footer = f"Written on {now} by lssvm {__version__}. This page loads nothing."
+    facts = tag("p", words, class_="facts")
+    write_file(path, page(clean(heading), facts, lead, parts, footer))
     subject.facts["notes"] = list(subject.notes)
     return subject.facts
 
 
 def _sections(
-    subject: Subject,
-    train: Any,
-    seconds: Mapping[str, float] | None,
-    settings: Mapping[str, Any] | None,
+    subject: Subject, train: Any, seconds: Mapping[str, float] | None, settings: Mapping[str, Any]
 ) -> tuple[Markup, list[Section]]:
-    intervals = _intervals(subject)
+    intervals: list[Intervals] = []
+    if not subject.classification and subject.test is not None:
+        intervals = predict_intervals(subject.estimator, subject.test)
+    elif not subject.classification:
+        intervals = held_out_intervals(subject.estimator, subject.train)
     first, figures = summary(subject, intervals)
     if subject.classification:
         checks = [classification.mistakes(subject), classification.rankings(subject)]
@@ -154,35 +157,25 @@ def _sections(
         prototypes(subject),
         learned := learning(subject),
         time_spent(subject, seconds),
-        reproduce(subject, train, settings),
+        reproduce(subject, train, dict(settings)),
     ]
-    parts = [part for part in made if part is not None]
-    advice = None if learned is None else plain(learned.body[0])
-    lead = answer(subject, first, advice)
+    sections = [section for section in made if section is not None]
+    lead = answer(subject, first, None if learned is None else plain(learned.body[0]))
     for key in ("warnings", "notes"):
-        subject.notes += [clean(note) for note in (settings or {}).get(key) or ()]
-    _overlap_notes(subject)
-    _category_notes(subject)
+        subject.notes += [clean(note) for note in settings.get(key) or ()]
+    if subject.test is not None:
+        _overlap_notes(subject, subject.test)
+        _category_notes(subject, subject.test)
     if subject.notes:
         subject.notes = list(dict.fromkeys(subject.notes))
         items = tag("ul", [tag("li", note) for note in subject.notes], class_="notes")
-        parts.insert(1, Section("notes", "What to keep in mind", "Notes", [items]))
-    return lead, parts
+        sections.insert(1, Section("notes", "What to keep in mind", "Notes", [items]))
+    return lead, sections
 
 
-def _intervals(subject: Subject) -> list[Intervals]:
-    if subject.classification:
-        return []
-    if subject.test is not None:
-        return predict_intervals(subject.estimator, subject.test)
-    return held_out_intervals(subject.estimator, subject.train)
-
-
-def _overlap_notes(subject: Subject) -> None:
+def _overlap_notes(subject: Subject, test: SampledRows) -> None:
     """Tell of test rows that are training rows too."""
-    if subject.test is None:
-        return
-    same = np.isin(subject.test.keys(), subject.train.keys())
+    same = np.isin(test.keys(), subject.train.keys())
     share = float(same.mean())
     if share > OVERLAP:
         subject.notes.append(
@@ -191,15 +184,12 @@ def _overlap_notes(subject: Subject) -> None:
         )
 
 
-def _category_notes(subject: Subject) -> None:
+def _category_notes(subject: Subject, test: SampledRows) -> None:
     """Tell of strings in the test rows that the model has never seen."""
     ready = preparation_of(subject.estimator)
-    if ready is None or subject.test is None:
-        return
-    for j, (name, column) in enumerate(
-        zip(subject.test.schema.texts, subject.test.block.texts, strict=True)
-    ):
-        known = set(ready.categories[j])
+    texts = zip(test.schema.texts, test.block.texts, strict=True)
+    for j, (name, column) in enumerate(texts if ready is not None else ()):
+        known = set(ready.categories[j])  # type: ignore[union-attr]
         strange = np.array([level not in known for level in column.levels] + [False])
         rows = int(strange[column.codes].sum())
         if rows:
@@ -208,11 +198,3 @@ def _category_notes(subject: Subject) -> None:
                 f"{have} a category in “{short(name, 40)}” that the training "
                 "rows did not have; it counts as none of the known ones."
             )
-
-
-def _facts(subject: Subject, name: str) -> Markup:
-    n, d = subject.train.n_rows, len(subject.train.schema.names)
-    words = f"{name} · fitted to {count(n)} rows of {count(d)} columns"
-    if subject.test is not None:
-        words += f" · tested on {count(subject.test.n_rows)} others"
-    return tag("p", words, class_="facts")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -32,8 +33,8 @@ class Chart:
         Values that have to be in the picture.
     x_label, y_label : str
     height : int, default=290
-    x_log, y_log, x_zero, y_zero : bool, default=False
-        Logarithmic axes; axes that begin at zero.
+    x_log, y_log, y_zero : bool, default=False
+        Logarithmic axes; an axis that begins at zero.
     x_limits, y_limits : (float, float) or None, default=None
         Ends of the axes instead.
     x_names, y_names : list of (float, str) or None, default=None
@@ -59,7 +60,6 @@ class Chart:
         height: int = 290,
         x_log: bool = False,
         y_log: bool = False,
-        x_zero: bool = False,
         y_zero: bool = False,
         x_limits: tuple[float, float] | None = None,
         y_limits: tuple[float, float] | None = None,
@@ -67,12 +67,11 @@ class Chart:
         y_names: list[tuple[float, str]] | None = None,
     ) -> None:
         self.label, self.x_label, self.y_label, self.height = label, x_label, y_label, height
-        bottom, top = height - 44.0, 10.0
-        self.y = _scale(y, bottom, top, y_log, y_zero, y_limits)
+        self.y = Scale.of(y, height - 44.0, 10.0, log=y_log, zero=y_zero, limits=y_limits)
         self.y_names = self.y.ticks() if y_names is None else y_names
         widest = max((len(name) for _, name in self.y_names), default=1)
-        self.left = 26.0 + LETTER * min(widest, 12)
-        self.x = _scale(x, self.left, WIDTH - 10.0, x_log, x_zero, x_limits)
+        left = 26.0 + LETTER * min(widest, 12)
+        self.x = Scale.of(x, left, WIDTH - 10.0, log=x_log, limits=x_limits)
         self.x_names = self.x.ticks() if x_names is None else x_names
         self.parts: list[Markup] = []
         self.under: list[Markup] = []  # beneath the grid
@@ -100,33 +99,23 @@ class Chart:
         opacity: float | None = None,
     ) -> Chart:
         """Join points by a line; ``colour=None`` is that of the text."""
-        px, py = self._places(x, y)
-        if len(px) == 0:
+        places = _decimals(*self._places(x, y))
+        if not places:
             return self
-        places = _decimals(px, py)
-        d = f"M{places[0]}"
-        d += "L" + " ".join(places[1:]) if len(places) > 1 else "h0"
-        self.parts.append(
-            tag(
-                "path",
-                d=d,
-                class_=f"ln {_series(colour)}",
-                stroke_width=width,
-                stroke_dasharray="5 4" if dashed else None,
-                stroke_opacity=opacity,
-            )
+        d = f"M{places[0]}" + ("L" + " ".join(places[1:]) if len(places) > 1 else "h0")
+        return self._path(
+            f"ln {_series(colour)}",
+            d,
+            stroke_width=width,
+            stroke_dasharray="5 4" if dashed else None,
+            stroke_opacity=opacity,
         )
-        return self
 
     def band(self, x: Any, low: Any, high: Any, colour: int | str = "sa") -> Chart:
         """Fill what lies between two lines."""
-        px, bottom = self._places(x, low)
-        _, top = self._places(x, high)
-        there = _decimals(px, top)
-        back = _decimals(px[::-1], bottom[::-1])
-        d = f"M{' L'.join([*there, *back])}Z"
-        self.parts.append(tag("path", d=d, class_=f"fl {_series(colour)}", fill_opacity=0.18))
-        return self
+        there, back = (_decimals(*self._places(x, ends)) for ends in (high, low))
+        d = f"M{' L'.join([*there, *back[::-1]])}Z"
+        return self._path(f"fl {_series(colour)}", d, fill_opacity=0.18)
 
     def dots(
         self,
@@ -144,24 +133,15 @@ class Chart:
         keep = np.isfinite(px) & np.isfinite(py)
         px, py = px[keep], py[keep]
         layers = LAYERS if opacity < 1.0 and len(px) > 50 else 1
-        kind = "dt" if shape == "dot" else "fl"
+        kind, width = ("dt", size) if shape == "dot" else ("fl", None)
+        style = {"stroke_width": width, "opacity": None if opacity == 1.0 else opacity}
         for layer in range(layers):
-            part = slice(layer, None, layers)
-            d = "".join(_mark(p, shape, size) for p in _decimals(px[part], py[part]))
-            if not d:
-                continue
-            if outlined:
-                ring = {"stroke_width": size + 2.2} if shape == "dot" else {"stroke_width": 2.2}
-                self.parts.append(tag("path", d=d, class_="dt ring", **ring))
-            self.parts.append(
-                tag(
-                    "path",
-                    d=d,
-                    class_=f"{kind} {_series(colour)}",
-                    stroke_width=size if shape == "dot" else None,
-                    opacity=None if opacity == 1.0 else opacity,
-                )
-            )
+            marks = _decimals(px[layer::layers], py[layer::layers])
+            d = "".join(_mark(place, shape, size) for place in marks)
+            if d and outlined:
+                self._path("dt ring", d, stroke_width=(width or 0.0) + 2.2)
+            if d:
+                self._path(f"{kind} {_series(colour)}", d, **style)
         return self
 
     def star(self, x: float, y: float, title: str = "") -> Chart:
@@ -185,27 +165,22 @@ class Chart:
             for a, b, t in zip(left[:-1], left[1:], top, strict=True)
             if base - t > 0.05
         )
-        self.parts.append(tag("path", d=d, class_=f"fl bar {_series(colour)}", opacity=opacity))
-        return self
+        return self._path(f"fl bar {_series(colour)}", d, opacity=opacity)
 
     def rule(self, *, x: float | None = None, y: float | None = None, title: str = "") -> Chart:
         """Draw a dashed line across the picture."""
+        ends = {"x1": self.x.start, "x2": self.x.stop, "y1": self.y.stop, "y2": self.y.start}
         if x is not None:
-            place = self.x(x)
-            ends = {"x1": place, "x2": place, "y1": self.y.stop, "y2": self.y.start}
+            ends["x1"] = ends["x2"] = self.x(x)
         else:
-            place = self.y(0.0 if y is None else y)
-            ends = {"x1": self.x.start, "x2": self.x.stop, "y1": place, "y2": place}
-        self.parts.append(
-            tag("line", *([tag("title", title)] if title else []), class_="rule", **ends)
-        )
+            ends["y1"] = ends["y2"] = self.y(0.0 if y is None else y)
+        inner = [tag("title", title)] if title else []
+        self.parts.append(tag("line", *inner, class_="rule", **ends))
         return self
 
-    def text(self, x: float, y: float, words: Any, anchor: str = "middle") -> Chart:
+    def text(self, x: float, y: float, words: Any) -> Chart:
         """Write a word at a place of the data."""
-        self.parts.append(
-            tag("text", words, x=self.x(x), y=self.y(y), text_anchor=anchor, class_="word")
-        )
+        self.parts.append(_words(words, self.x(x), self.y(y), class_="word"))
         return self
 
     def cells(self, x_edges: FloatArray, y_edges: FloatArray, levels: NDArray[np.intp]) -> Chart:
@@ -218,8 +193,10 @@ class Chart:
         y_edges : array of shape (r + 1,)
         levels : int array of shape (r, c)
         """
-        px = _linear(self.x)(x_edges)
-        py = _linear(self.y)(y_edges)
+        px, py = (
+            replace(scale, log=False)(edges)
+            for scale, edges in ((self.x, x_edges), (self.y, y_edges))
+        )
         n = int(levels.max()) + 1
         for level in range(n):
             d = []
@@ -228,10 +205,8 @@ class Chart:
                 (changes,) = np.nonzero(inside[1:] != inside[:-1])
                 for a, b in changes.reshape(-1, 2):
                     d.append(f"M{px[a]:.1f} {py[i]:.1f}H{px[b]:.1f}V{py[i + 1]:.1f}H{px[a]:.1f}Z")
-            share = level / max(n - 1, 1)
-            self.under.append(
-                tag("path", d="".join(d), class_="fl sa cell", fill_opacity=0.04 + 0.86 * share)
-            )
+            opacity = 0.04 + 0.86 * (level / max(n - 1, 1))
+            self.under.append(tag("path", d="".join(d), class_="fl sa cell", fill_opacity=opacity))
         return self
 
     # -- the whole -------------------------------------------------------------------------------
@@ -255,33 +230,23 @@ class Chart:
         for value, name in self.y_names:
             place = self.y(value)
             grid.append(f"M{left:.1f} {place:.1f}H{right:.1f}")
-            words.append(tag("text", short(name, 12), x=left - 6, y=place + 4, text_anchor="end"))
+            words.append(_words(short(name, 12), left - 6, place + 4, "end"))
         for value, name in self.x_names:
             place = self.x(value)
             grid.append(f"M{place:.1f} {top:.1f}V{bottom:.1f}")
-            words.append(tag("text", short(name, 12), x=place, y=bottom + 16, text_anchor="middle"))
-        middle = (top + bottom) / 2
+            words.append(_words(short(name, 12), place, bottom + 16))
+        middle, turned = (left + right) / 2, (top + bottom) / 2
+        turn = f"rotate(-90 13 {turned:.1f})"
         return [
             tag("path", d="".join(grid), class_="grid"),
             tag("g", words, class_="ticks"),
-            tag(
-                "text",
-                short(self.x_label, 56),
-                x=(left + right) / 2,
-                y=self.height - 7,
-                text_anchor="middle",
-                class_="axis",
-            ),
-            tag(
-                "text",
-                short(self.y_label, 40),
-                x=13,
-                y=middle,
-                text_anchor="middle",
-                transform=f"rotate(-90 13 {middle:.1f})",
-                class_="axis",
-            ),
+            _words(short(self.x_label, 56), middle, self.height - 7, class_="axis"),
+            _words(short(self.y_label, 40), 13, turned, transform=turn, class_="axis"),
         ]
+
+    def _path(self, classes: str, d: str, **style: Any) -> Chart:
+        self.parts.append(tag("path", d=d, class_=classes, **style))
+        return self
 
     def _places(self, x: Any, y: Any) -> tuple[FloatArray, FloatArray]:
         px, py = np.broadcast_arrays(
@@ -292,21 +257,8 @@ class Chart:
         return np.clip(px, self.x.start, self.x.stop), np.clip(py, top, bottom)
 
 
-def _scale(
-    values: Any,
-    start: float,
-    stop: float,
-    log: bool,
-    zero: bool,
-    limits: tuple[float, float] | None,
-) -> Scale:
-    if limits is not None:
-        return Scale(float(limits[0]), float(limits[1]), start, stop, log)
-    return Scale.of(values, start, stop, log=log, zero=zero)
-
-
-def _linear(scale: Scale) -> Scale:
-    return Scale(scale.low, scale.high, scale.start, scale.stop)
+def _words(words: Any, x: float, y: float, anchor: str = "middle", **more: Any) -> Markup:
+    return tag("text", words, x=x, y=y, text_anchor=anchor, **more)
 
 
 def _series(colour: int | str | None) -> str:
@@ -323,17 +275,16 @@ def _decimals(px: Any, py: Any) -> list[str]:
 
 def _mark(place: str, shape: str, size: float) -> str:
     r = size / 2
-    if shape == "dot":
-        return f"M{place}h.01"
+    a, b = 1.3 * r, 2 * r / 3
+    right, left = f"h{b:g}", f"h{-b:g}"
+    steps = f"{right}v{b:g}" * 2 + f"{left}v{b:g}" + f"{left}v{-b:g}" * 2 + right
     outline = {
+        "dot": "h.01",
         "square": f"m{-r:g} {-r:g}h{size:g}v{size:g}h{-size:g}z",
-        "diamond": f"m0 {-1.3 * r:g}l{1.3 * r:g} {1.3 * r:g} {-1.3 * r:g} {1.3 * r:g} "
-        f"{-1.3 * r:g} {-1.3 * r:g}z",
+        "diamond": f"m0 {-a:g}l{a:g} {a:g} {-a:g} {a:g} {-a:g} {-a:g}z",
         "up": f"m0 {-1.2 * r:g}l{1.2 * r:g} {2.1 * r:g}h{-2.4 * r:g}z",
         "down": f"m0 {1.2 * r:g}l{1.2 * r:g} {-2.1 * r:g}h{-2.4 * r:g}z",
-        "cross": f"m{-r / 3:g} {-r:g}h{2 * r / 3:g}v{2 * r / 3:g}h{2 * r / 3:g}v{2 * r / 3:g}"
-        f"h{-2 * r / 3:g}v{2 * r / 3:g}h{-2 * r / 3:g}v{-2 * r / 3:g}h{-2 * r / 3:g}"
-        f"v{-2 * r / 3:g}h{2 * r / 3:g}z",
+        "cross": f"m{-r / 3:g} {-r:g}{steps}z",
     }
     return f"M{place}{outline[shape]}"
 

@@ -28,16 +28,12 @@ MISTAKES = 8
 
 def mistakes(subject: Subject) -> Section:
     """Return the section of the confusion matrix."""
-    found, counts = subject.classes, confusion(subject.classes)
-    names = [str(label) for label in found.classes]
-    subject.facts["classes"] = names
-    subject.facts["confusion_matrix"] = counts.tolist()
-    untested = [
-        short(name, 24) for name, rows in zip(names, counts.sum(axis=1), strict=True) if not rows
-    ]
+    counts, names = confusion(subject.classes), [str(label) for label in subject.classes.classes]
+    subject.facts |= {"classes": names, "confusion_matrix": counts.tolist()}
+    untested = [f"“{short(names[c], 24)}”" for c in np.flatnonzero(counts.sum(axis=1) == 0)]
     if untested:
         subject.notes.append(
-            f"No row to measure on is of class {', '.join(f'“{name}”' for name in untested[:8])}"
+            f"No row to measure on is of class {', '.join(untested[:8])}"
             f"{' and others' if len(untested) > 8 else ''}: whether the model finds such rows was "
             "not tested, and means over classes leave them out."
         )
@@ -46,14 +42,9 @@ def mistakes(subject: Subject) -> Section:
         "Each line is a true class, each column what the model said. The stronger the colour, the "
         "larger the share of the line; the diagonal is right."
     )
-    small = len(names) > SMALL
-    beside = [None if small else matrix, _pairs(counts, names), _by_class(subject)]
-    return Section(
-        "classes",
-        "Where it is right and wrong",
-        "Mistakes",
-        [why(words), matrix if small else None, pictures(*beside)],
-    )
+    tables = [_pairs(counts, names), _by_class(subject)]
+    body = [matrix, pictures(*tables)] if len(names) > SMALL else [pictures(matrix, *tables)]
+    return Section("classes", "Where it is right and wrong", "Mistakes", [why(words), *body])
 
 
 def _matrix(counts: FloatArray, names: list[str]) -> Markup:
@@ -61,22 +52,19 @@ def _matrix(counts: FloatArray, names: list[str]) -> Markup:
     length = 6 if small else 16
     rows = []
     for i, name in enumerate(names):
-        line: list[Markup] = [tag("th", short(name, length + 8), scope="row")]
+        line: list[Any] = [short(name, length + 8)]
         for j, value in enumerate(counts[i]):
-            share = float(value / max(counts[i].sum(), 1e-300))
-            words: Any = [_amount(value), tag("small", percent(share, 0))]
+            share, amount = float(value / max(counts[i].sum(), 1e-300)), _amount(value)
+            words: Any = [amount, tag("small", percent(share, 0))]
             if small:
-                words = _amount(value) if value else ""
-            title = f"{short(name, 30)} predicted as {short(names[j], 30)}: {_amount(value)}"
+                words = amount if value else ""
+            title = f"{short(name, 30)} predicted as {short(names[j], 30)}: {amount}"
             colour = "sa" if i == j else "wrong"
             line.append(tag("td", words, style=f"--v:{share:.3f}", class_=colour, title=title))
         rows.append(line)
-    return table(
-        "Confusion matrix: rows of each class by the class that was predicted.",
-        ["true \\ said", *[short(name, length) for name in names]],
-        rows,
-        class_="confusion small" if small else "confusion",
-    )
+    title = "Confusion matrix: rows of each class by the class that was predicted."
+    head = ["true \\ said", *[short(name, length) for name in names]]
+    return table(title, head, rows, class_="confusion small" if small else "confusion")
 
 
 def _amount(value: float) -> str:
@@ -86,17 +74,13 @@ def _amount(value: float) -> str:
 def _pairs(counts: FloatArray, names: list[str]) -> Markup | None:
     """Return the most frequent mistakes, where there are more than two classes."""
     off = counts - np.diag(np.diag(counts))
-    order = np.argsort(-off, axis=None, kind="stable")[:MISTAKES]
-    pairs = [divmod(int(place), len(names)) for place in order]
-    rows = [
-        [
-            f"{short(names[i], 24)} taken for {short(names[j], 24)}",
-            _amount(off[i, j]),
-            percent(float(off[i, j] / counts[i].sum())),
-        ]
-        for i, j in pairs
-        if off[i, j] > 0
-    ]
+    rows = []
+    for place in np.argsort(-off, axis=None, kind="stable")[:MISTAKES]:
+        i, j = divmod(int(place), len(names))
+        if off[i, j] > 0:
+            mistake = f"{short(names[i], 24)} taken for {short(names[j], 24)}"
+            share = float(off[i, j] / counts[i].sum())
+            rows.append([mistake, _amount(off[i, j]), percent(share)])
     if len(names) < 3 or not rows:
         return None
     return table("The most frequent mistakes.", ["Mistake", "Rows", "Of that class"], rows)
@@ -113,10 +97,8 @@ def _by_class(subject: Subject) -> Markup:
             for key in ("recall", "precision", "roc_auc")
         )
         span = f"{percent(low, 0)} to {percent(high, 0)}" if entry["rows"] else UNKNOWN
-        said = [percent(recall), tag("small", span)]
-        rows.append(
-            [short(name, 40), _amount(entry["rows"]), said, percent(precision), number(auc)]
-        )
+        said, size = [percent(recall), tag("small", span)], _amount(entry["rows"])
+        rows.append([short(name, 40), size, said, percent(precision), number(auc)])
     subject.facts["per_class"] = facts
     made = table(
         "By class: recall is the share of its rows that were found (95 % interval by Wilson), "
@@ -130,9 +112,9 @@ def _by_class(subject: Subject) -> Markup:
 
 def rankings(subject: Subject) -> Section | None:
     """Return the section of ROC, precision-recall and calibration curves."""
-    if subject.classes.ranking is None:
-        return None
-    drawn = [*_ranking_pictures(subject.classes), *_probability_pictures(subject)]
+    drawn = []
+    if subject.classes.ranking is not None:
+        drawn = [*_ranking_pictures(subject.classes), *_probability_pictures(subject)]
     if not drawn:
         return None
     words = (
@@ -226,18 +208,11 @@ def _probability_pictures(subject: Subject) -> list[Markup]:
         "Calibration: groups of about equally many rows, with 95 % intervals (Wilson). On the "
         f"dashed line, probabilities can be taken at their word; the mean gap is {percent(error)}."
     )
-    edges = np.linspace(0.0, 1.0, 21)
+    edges, title = np.linspace(0.0, 1.0, 21), "How often each probability was said"
     bars = [np.histogram(p[which], edges)[0] for which in (hit, ~hit)]
-    said_often = Chart(
-        "How often each probability was said",
-        [0, 1],
-        [0, *bars[0], *bars[1]],
-        said,
-        "rows",
-        y_zero=True,
-    )
+    often = Chart(title, [0, 1], [0, *bars[0], *bars[1]], said, "rows", y_zero=True)
     for heights, colour in zip(bars, colours, strict=True):
-        said_often.bars(edges, heights, colour, 0.6)
+        often.bars(edges, heights, colour, 0.6)
     keys = [(f"{colour} square", name) for colour, name in zip(colours, names, strict=True)]
-    words = "How often each probability was said, by what was true."
-    return [figure(chart.svg(), caption), figure(said_often.svg(), words, keys)]
+    words = f"{title}, by what was true."
+    return [figure(chart.svg(), caption), figure(often.svg(), words, keys)]

@@ -108,12 +108,11 @@ def leaks(rows: SampledRows, classification: bool) -> dict[str, float]:
         tree = DecisionTreeRegressor(max_leaf_nodes=256, min_samples_leaf=3, random_state=0)
     if len(some) < FEW or not usable:
         return {}
-    found = {}
-    for name, values in list(some.columns().items())[:LEAK_COLUMNS]:
-        score = float(np.mean(cross_val_score(tree, as_numbers(values)[:, None], target, cv=3)))
-        if score >= limit:
-            found[name] = score
-    return found
+    scores = {
+        name: float(np.mean(cross_val_score(tree, as_numbers(values)[:, None], target, cv=3)))
+        for name, values in list(some.columns().items())[:LEAK_COLUMNS]
+    }
+    return {name: score for name, score in scores.items() if score >= limit}
 
 
 def data(subject: Subject) -> Section | None:
@@ -133,13 +132,12 @@ def data(subject: Subject) -> Section | None:
         "suspected_ids": ids,
         "suspected_leaks": leaking,
     }
+    what = "rows rightly" if subject.classification else "variance of the target"
     for name, score in leaking.items():
-        what = f"{percent(score)} of the " + (
-            "rows rightly" if subject.classification else "variance of the target"
-        )
         subject.notes.append(
-            f"The column “{short(name, 40)}” alone predicts {what}: make sure that it is known "
-            "before the target is, or leave it out. Such a column is often a leak."
+            f"The column “{short(name, 40)}” alone predicts {percent(score)} of the {what}: make "
+            "sure that it is known before the target is, or leave it out. Such a column is often a "
+            "leak."
         )
     for name in ids[:5]:
         subject.notes.append(
@@ -154,11 +152,11 @@ def data(subject: Subject) -> Section | None:
         + (f"{count(duplicates)} rows repeat another one, target and all. " if duplicates else "")
         + (f"{count(len(holes))} columns have missing values." if holes else "Nothing is missing.")
     )
-    lines = [_line(fact, leaking, len(rows)) for fact in facts[:MOST]]
     head = ["Column", "Kind", "What it holds", "Missing", "Remark"]
-    kept = [j for j in range(5) if j < 3 or any(line[j] for line in lines)]
-    lines = [[line[j] for j in kept] for line in lines]
-    listed = table("Columns of the training rows.", [head[j] for j in kept], lines, class_=None)
+    lines = [head, *(_line(fact, leaking, len(rows)) for fact in facts[:MOST])]
+    kept = [j for j in range(5) if j < 3 or any(line[j] for line in lines[1:])]
+    head, *lines = [[line[j] for j in kept] for line in lines]
+    listed = table("Columns of the training rows.", head, lines, class_=None)
     if len(lines) > LONG:
         listed = more(f"The {count(len(facts))} columns", listed)
     return Section("data", "What it learned from", "Data", [why(words), _target(subject), listed])
@@ -175,10 +173,9 @@ def _target(subject: Subject) -> Markup:
     """Return what the target holds: rows by class, or the range of numbers."""
     if subject.classification:
         labels, sizes = np.unique(subject.train.y, return_counts=True)
-        share = sizes / sizes.sum()
         rows = [
-            (label, float(n), f"{count(n)} ({percent(float(s))})")
-            for label, n, s in zip(labels, sizes, share, strict=True)
+            (label, float(n), f"{count(n)} ({percent(float(n / sizes.sum()))})")
+            for label, n in zip(labels, sizes, strict=True)
         ]
         colours = [f"s{c % N_COLOURS}" for c in range(len(rows))]
         made = bar_table("Training rows by class.", ["Class", "", "Rows"], rows, colours)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.feature_selection import r_regression
 from sklearn.inspection import permutation_importance
 
@@ -17,7 +16,7 @@ from lssvm.report.formats import count, number, percent
 from lssvm.report.markup import Markup, bar_table, why
 from lssvm.report.model_facts import basis, inner_names, predicts_classes, support_size
 from lssvm.report.page import Section
-from lssvm.report.predictions import as_columns
+from lssvm.report.predictions import nameless_rows, row_losses
 from lssvm.report.sample import SampledRows, as_numbers
 from lssvm.report.subject import Subject
 
@@ -88,37 +87,28 @@ def shuffle_importance(estimator: Predictor, rows: SampledRows) -> Importance:
     repeats = int(np.clip(min(PREDICTIONS, most) / len(some), *REPEATS))
     tried = np.arange(d) if d <= COLUMNS else _strongest(estimator, some)
     classes = predicts_classes(estimator)
-    truth: Any = some.y if classes else as_columns(some.y)
 
     def score(_: Predictor, places: IntArray, __: Any) -> float:
         every = np.tile(np.arange(len(some))[:, None], d)
         every[:, tried] = places
-        predicted = _predict(estimator, some.rearranged(every))
-        if classes:
-            return float(np.average(predicted == truth, weights=some.weight))
-        deviation = truth.std(axis=0)
-        error = (predicted.reshape(truth.shape) - truth) / np.where(deviation > 0, deviation, 1.0)
-        return -float(np.sqrt(np.average((error**2).mean(axis=1), weights=some.weight)))
+        losses = row_losses(estimator, some.rearranged(every).given(estimator), some.y)
+        good = float(np.average(1.0 - losses if classes else losses, weights=some.weight))
+        return good if classes else -math.sqrt(good)
 
     places = np.tile(np.arange(len(some))[:, None], len(tried))
-    found = permutation_importance(
-        estimator, places, truth, scoring=score, n_repeats=repeats, random_state=0
+    shuffled = permutation_importance(
+        estimator, places, some.y, scoring=score, n_repeats=repeats, random_state=0
     )
-    order = np.argsort(-found.importances_mean, kind="stable")
+    order = np.argsort(-shuffled.importances_mean, kind="stable")
     names = tuple(rows.schema.names[tried[i]] for i in order)
-    mean, spread = found.importances_mean[order], found.importances_std[order]
+    mean, spread = shuffled.importances_mean[order], shuffled.importances_std[order]
     return Importance(names, mean, spread, len(some), repeats, len(tried), d)
-
-
-def _predict(estimator: Predictor, rows: SampledRows) -> NDArray[Any]:
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "X does not have valid feature names")
-        return np.asarray(estimator.predict(rows.given(estimator)))
 
 
 def _strongest(estimator: Predictor, rows: SampledRows) -> IntArray:
     """Return the columns whose values go most with the predictions, by rank correlation."""
-    predicted = _predict(estimator, rows)
+    with nameless_rows():
+        predicted = np.asarray(estimator.predict(rows.given(estimator)))
     target = np.unique(predicted, return_inverse=True)[1].reshape(len(rows), -1)[:, 0]
     table = np.nan_to_num(np.column_stack([as_numbers(v) for v in rows.columns().values()]))
     ranks = np.argsort(np.argsort(table, axis=0), axis=0).astype(np.float64)
@@ -132,30 +122,29 @@ def columns(subject: Subject) -> Section | None:
     if not subject.has_features or len(subject.train.schema.names) < 2:
         return None
     rows = subject.train if subject.test is None else subject.test
-    found = shuffle_importance(subject.estimator, rows)
-    body = [*_relevance(subject), *_importance(subject, found)]
+    body = [
+        *_relevance(subject),
+        *_importance(subject, shuffle_importance(subject.estimator, rows)),
+    ]
     return Section("columns", "Which columns matter", "Columns", body)
 
 
 def _importance(subject: Subject, found: Importance) -> list[Markup]:
     subject.facts["importance"] = dict(zip(found.names, found.mean.tolist(), strict=True))
     kind = "training" if subject.test is None else "test"
-    unit = (
-        "the share of wrong rows rises by"
-        if subject.classification
-        else "the root mean squared error, in deviations of the target, rises by"
-    )
+    unit, scale, tail = "root mean squared error, in deviations of the target,", 1.0, ""
+    if subject.classification:
+        unit, scale, tail = "share of wrong rows", 100.0, " points"
     words = (
         f"Each column in turn was shuffled among {count(found.n_rows)} {kind} rows "
-        f"({found.repeats} times), so that it says nothing any more: {unit} this much. Columns "
-        "that say the same can stand in for each other and then look unimportant."
+        f"({found.repeats} times), so that it says nothing any more: the {unit} rises by this "
+        "much. Columns that say the same can stand in for each other and then look unimportant."
     )
     if found.tried < found.all:
         words += (
             f" Of {count(found.all)} columns, the {found.tried} that go most with the predictions "
             "were tried."
         )
-    scale, tail = (100.0, " points") if subject.classification else (1.0, "")
     rows = [
         (name, float(mean), f"{number(scale * mean)} ± {number(scale * spread)}{tail}")
         for name, mean, spread in zip(found.names, found.mean, found.spread, strict=True)
@@ -170,11 +159,10 @@ def _relevance(subject: Subject) -> list[Markup]:
     relevance = getattr(subject.model, "feature_relevance_", None)
     if relevance is None:
         return []
-    shares = np.asarray(relevance)
-    names = inner_names(subject.estimator, len(shares))
-    order = np.argsort(-shares, kind="stable")
-    subject.facts["relevance"] = {names[i]: float(shares[i]) for i in order}
-    rows = [(names[i], float(shares[i]), percent(float(shares[i]))) for i in order[:SHOWN]]
+    names = inner_names(subject.estimator, len(relevance))
+    order = np.argsort(-np.asarray(relevance), kind="stable")
+    shares = subject.facts["relevance"] = {names[i]: float(relevance[i]) for i in order}
+    rows = [(name, share, percent(share)) for name, share in shares.items()][:SHOWN]
     words = (
         "Each feature has a gamma of its own, found by the evidence of the training rows. The "
         "larger it is, the more the model looks at that feature."

@@ -27,16 +27,8 @@ def learning(subject: Subject) -> Section | None:
     what = "share of wrong rows" if subject.classification else "error (deviations of the target)"
     low = np.maximum(curve.error - 1.96 * curve.spread, 0.0)
     high = curve.error + 1.96 * curve.spread
-    chart = Chart(
-        f"{what} against training rows",
-        curve.sizes,
-        [*low, *high],
-        "training rows",
-        what,
-        x_log=True,
-        height=270,
-        x_names=_ticks(curve),
-    )
+    axes = (f"{what} against training rows", curve.sizes, [*low, *high], "training rows", what)
+    chart = Chart(*axes, x_log=True, height=270, x_names=_ticks(curve))
     chart.band(curve.sizes, low, high).line(curve.sizes, curve.error)
     chart.dots(curve.sizes, curve.error, size=6.0)
     caption = (

@@ -59,11 +59,10 @@ def clean(value: Any) -> str:
     text = str(value)
     if text.isascii() and text.isprintable():
         return text
-    return "".join(c if c in "\n\t" or not _odd(c) else "\ufffd" for c in text)
-
-
-def _odd(character: str) -> bool:
-    return unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co", "Cn")
+    odd = ("Cc", "Cf", "Cs", "Co", "Cn")
+    return "".join(
+        c if c in "\n\t" or unicodedata.category(c) not in odd else "\ufffd" for c in text
+    )
 
 
 def tag(name: str, /, *children: Any, **attributes: Any) -> Markup:
@@ -109,11 +108,8 @@ def join(children: Iterable[Any]) -> Markup:
     >>> join(["a & b", [tag("b", "c"), None]])
     'a &amp; b<b>c</b>'
     """
-    found = []
-    for child in children:
-        nested = isinstance(child, (list, tuple))
-        found.append(join(child) if nested else escape(child))
-    return Markup("".join(found))
+    each = (join(c) if isinstance(c, (list, tuple)) else escape(c) for c in children)
+    return Markup("".join(each))
 
 
 def table(
@@ -147,9 +143,7 @@ def table(
             return value
         return tag("th", value, **heading) if heading else tag("td", value)
 
-    body = []
-    for first, *rest in rows:
-        body.append(tag("tr", cell(first, scope="row"), [cell(value) for value in rest]))
+    body = [tag("tr", cell(first, scope="row"), list(map(cell, rest))) for first, *rest in rows]
     inner = tag(
         "table",
         tag("caption", caption),
@@ -158,9 +152,8 @@ def table(
         class_=class_,
     )
     # Scrolled with the keyboard too, hence the tab stop and the name.
-    return tag(
-        "div", inner, class_="scroll", tabindex="0", role="region", aria_label=plain(caption)
-    )
+    named = {"role": "region", "aria_label": plain(caption)}
+    return tag("div", inner, class_="scroll", tabindex="0", **named)
 
 
 def bar_table(

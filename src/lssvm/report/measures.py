@@ -149,10 +149,10 @@ def jackknife(
     measures = []
     for key, figure in table.items():
         each = np.array([sample[key] for sample in without])
-        each = each[np.isfinite(each)]
+        free = np.isfinite(each).sum() - 1
         half = math.nan
-        if each.size > 1:
-            half = float(t.ppf(0.975, each.size - 1) * math.sqrt((each.size - 1) * each.var()))
+        if free > 0:
+            half = float(t.ppf(0.975, free) * math.sqrt(free * each[np.isfinite(each)].var()))
         low, high = (min(max(values[key] + s * half, figure.low), figure.high) for s in (-1, 1))
         how = (low, high, "jackknife", figure.share, figure.meaning)
         measures.append(Measure(key, figure.name, values[key], *how))
@@ -164,18 +164,14 @@ def jackknife(
 
 def confusion(found: ClassPredictions) -> FloatArray:
     """Return the weight of rows of every class (row) by predicted class (column)."""
-    table = metrics.confusion_matrix(
-        found.labels,
-        found.decided,
-        labels=np.arange(len(found.classes)),
-        sample_weight=found.weight,
-    )
-    return np.asarray(table, dtype=np.float64)
+    each = {"labels": np.arange(len(found.classes)), "sample_weight": found.weight}
+    return np.asarray(metrics.confusion_matrix(found.labels, found.decided, **each), dtype=float)
 
 
 def tested_classes(found: ClassPredictions) -> list[int]:
     """Return the classes that have rows, and rows of other classes to be told from."""
-    return [int(c) for c in np.unique(found.labels)] if len(np.unique(found.labels)) > 1 else []
+    classes: list[int] = np.unique(found.labels).tolist()
+    return classes if len(classes) > 1 else []
 
 
 def _one_against_others(metric: Callable[..., float], found: ClassPredictions) -> float:
@@ -183,12 +179,9 @@ def _one_against_others(metric: Callable[..., float], found: ClassPredictions) -
     ranking, classes = found.ranking, tested_classes(found)
     if ranking is None or not classes:
         return math.nan
-    columns = [1] if len(found.classes) == 2 else classes
-    return float(
-        np.mean(
-            [metric(found.labels == c, ranking[:, c], sample_weight=found.weight) for c in columns]
-        )
-    )
+    weight, columns = found.weight, [1] if len(found.classes) == 2 else classes
+    each = [metric(found.labels == c, ranking[:, c], sample_weight=weight) for c in columns]
+    return float(np.mean(each))
 
 
 def _log_loss(found: ClassPredictions) -> float:
@@ -199,11 +192,10 @@ def _log_loss(found: ClassPredictions) -> float:
 
 
 def _brier(found: ClassPredictions) -> float:
-    q = len(found.classes)
-    each = metrics.mean_squared_error(
-        np.eye(q)[found.labels], found.probability, sample_weight=found.weight
-    )
-    return float(each) if q == 2 else q * float(each)
+    q, weight = len(found.classes), found.weight
+    truth = np.eye(q)[found.labels]
+    each = float(metrics.mean_squared_error(truth, found.probability, sample_weight=weight))
+    return each if q == 2 else q * each
 
 
 def _decided(metric: Callable[..., float], **options: Any) -> Callable[[ClassPredictions], float]:
@@ -269,18 +261,11 @@ def class_table(found: ClassPredictions) -> list[dict[str, Any]]:
         found.labels, found.decided, labels=each, sample_weight=found.weight, zero_division=np.nan
     )
     table = []
-    for c in each:
+    for c, name in enumerate(found.classes.tolist()):
         own = found.take(np.flatnonzero(found.labels == c))
         recall, low, high = proportion_interval(own.decided == c, own.weight)
-        table.append(
-            {
-                "class": found.classes[c : c + 1].tolist()[0],
-                "rows": float(rows[c]),
-                "precision": finite(float(precision[c])),
-                "recall": finite(recall),
-                "recall_interval": (low, high),
-            }
-        )
+        entry = {"class": name, "rows": float(rows[c]), "precision": finite(float(precision[c]))}
+        table.append(entry | {"recall": finite(recall), "recall_interval": (low, high)})
     return table
 
 
@@ -297,13 +282,12 @@ def ranking_curves(found: ClassPredictions, c: int) -> dict[str, Any] | None:
     truth, score, weight = found.labels == c, found.ranking[:, c], found.weight
     false, true, _ = metrics.roc_curve(truth, score, sample_weight=weight)
     precision, recall, _ = metrics.precision_recall_curve(truth, score, sample_weight=weight)
+    area = metrics.average_precision_score(truth, score, sample_weight=weight)
     return {
         "roc": (false, true),
         "precision": (recall[::-1], precision[::-1]),
         "auc": float(metrics.auc(false, true)),
-        "average_precision": float(
-            metrics.average_precision_score(truth, score, sample_weight=weight)
-        ),
+        "average_precision": float(area),
         "share": float(np.average(truth, weights=weight)),
     }
 
@@ -330,23 +314,18 @@ def calibration_bins(
 # -- numbers ---------------------------------------------------------------------------------------
 
 
-def _error(
-    name: str, meaning: str, metric: Callable[..., float], low: float = 0.0, high: float = math.inf
-) -> Figure:
-    return Figure(
-        name, meaning, lambda f: metric(f.Y, f.predicted, sample_weight=f.weight), low, high
-    )
+def _error(metric: Callable[..., float]) -> Callable[[NumberPredictions], float]:
+    return lambda f: metric(f.Y, f.predicted, sample_weight=f.weight)
 
 
-_RMSE = "Root mean squared error", "large errors count more"
-_MAE = "Mean absolute error", "how far off on average"
-_R2 = "Explained variance R²", "0 is the mean, 1 is perfect"
-_MEDIAN = "Median absolute error", "half of the rows are closer"
+_RMSE, _MAE = _error(metrics.root_mean_squared_error), _error(metrics.mean_absolute_error)
+_R2, _MEDIAN = _error(metrics.r2_score), _error(metrics.median_absolute_error)
+_NEARER, _PERFECT = "half of the rows are closer", "0 is the mean, 1 is perfect"
 NUMBER_FIGURES = {
-    "rmse": _error(*_RMSE, metrics.root_mean_squared_error),
-    "mae": _error(*_MAE, metrics.mean_absolute_error),
-    "r2": _error(*_R2, metrics.r2_score, -math.inf, 1.0),
-    "median_absolute_error": _error(*_MEDIAN, metrics.median_absolute_error),
+    "rmse": Figure("Root mean squared error", "large errors count more", _RMSE, high=math.inf),
+    "mae": Figure("Mean absolute error", "how far off on average", _MAE, high=math.inf),
+    "r2": Figure("Explained variance R²", _PERFECT, _R2, low=-math.inf),
+    "median_absolute_error": Figure("Median absolute error", _NEARER, _MEDIAN, high=math.inf),
 }
 
 
@@ -368,20 +347,13 @@ def number_measures(found: NumberPredictions, j: int) -> list[Measure]:
 
 def coverage_measures(intervals: list[Intervals], j: int) -> list[tuple[float, Measure, float]]:
     """Return promised coverage, what it was, and the mean width of the intervals of one output."""
-    return [
-        (
-            each.coverage,
-            Measure(
-                "coverage",
-                f"Inside the {100 * each.coverage:g} % interval",
-                *proportion_interval(each.inside[:, j], each.weight),
-                "Wilson",
-                True,
-            ),
-            float(each.width[j]),
-        )
-        for each in intervals
-    ]
+    covered = []
+    for each in intervals:
+        name, share = f"Inside the {100 * each.coverage:g} % interval", each.inside[:, j]
+        ends = proportion_interval(share, each.weight)
+        measure = Measure("coverage", name, *ends, "Wilson", True)
+        covered.append((each.coverage, measure, float(each.width[j])))
+    return covered
 
 
 def finite(value: float) -> float | None:

@@ -25,8 +25,7 @@ def predicts_classes(estimator: Estimator) -> bool:
 
 def preparation_of(estimator: Estimator) -> Preparation | None:
     """Return how raw columns become numbers, where the model has learned that from a scan."""
-    found: Preparation | None = getattr(estimator, "preparation_", None)
-    return found
+    return getattr(estimator, "preparation_", None)
 
 
 def columns_of(
@@ -59,8 +58,8 @@ def support_size(model: Estimator) -> int:
 
 def n_prototypes(model: Estimator) -> int | None:
     """Return the prototypes before a reduction; None for models without."""
-    found = getattr(model, "n_prototypes_", None)
-    return None if found is None else int(found)
+    m = getattr(model, "n_prototypes_", None)
+    return None if m is None else int(m)
 
 
 def basis(model: Estimator) -> tuple[str, FloatArray, IntArray] | None:
@@ -75,9 +74,8 @@ def basis(model: Estimator) -> tuple[str, FloatArray, IntArray] | None:
 
 def chosen_parameters(model: Estimator) -> dict[str, Any]:
     """Return C, gamma, the number of prototypes and the solver, as far as a model has them."""
-    names = ("C_", "gamma_", "n_prototypes_", "solver_")
-    found = {name[:-1]: getattr(model, name, None) for name in names}
-    return {name: value for name, value in found.items() if value is not None}
+    values = {k: getattr(model, f"{k}_", None) for k in ("C", "gamma", "n_prototypes", "solver")}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def n_systems(model: Estimator) -> int:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
+from lssvm._core.atomic import replacing
 from lssvm.report.markup import Markup, tag
 
 # Nothing may be loaded and nothing may run, whatever text the data brought into the page.
@@ -95,3 +97,9 @@ def page(title: str, facts: Markup, lead: Markup, sections: list[Section], foote
         tag("footer", tag("p", footer)),
     )
     return Markup("<!doctype html>\n" + tag("html", head, body, lang="en") + "\n")
+
+
+def write_file(path: str | os.PathLike[str], text: str) -> None:
+    """Write a page, which appears when it is complete."""
+    with replacing(os.fspath(path)) as temporary, open(temporary, "w", encoding="utf-8") as file:
+        file.write(text)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,6 @@ from lssvm._core.errors import InvalidInputError
 from lssvm.plots.fitted import Predictor, class_positions, fitted_model
 from lssvm.report.model_facts import predicts_classes, slow_to_calibrate, support_size
 from lssvm.report.sample import SampledRows
-
-Kind = TypeVar("Kind", "ClassPredictions", "NumberPredictions")
 
 COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
 INTERVAL_WORK = 4e9  # multiplications for the intervals of one coverage
@@ -50,7 +48,7 @@ class ClassPredictions:
 
     def take(self, rows: IntArray) -> ClassPredictions:
         """Return some rows."""
-        return _rows_of(self, rows, ("labels", "decided", "probability", "scores", "weight"))
+        return replace(self, **_columns([self], lambda column: column[0][rows]))
 
     @property
     def ranking(self) -> FloatArray | None:
@@ -82,19 +80,19 @@ class NumberPredictions:
 
     def take(self, rows: IntArray) -> NumberPredictions:
         """Return some rows."""
-        return _rows_of(self, rows, ("Y", "predicted", "weight"))
+        return replace(self, **_columns([self], lambda column: column[0][rows]))
 
     def output(self, j: int) -> NumberPredictions:
         """Return the predictions of one output."""
-        return NumberPredictions(
-            self.Y[:, [j]], self.predicted[:, [j]], self.weight, self.names[j : j + 1]
-        )
+        Y, predicted = self.Y[:, [j]], self.predicted[:, [j]]
+        return NumberPredictions(Y, predicted, self.weight, self.names[j : j + 1])
 
 
-def _rows_of(found: Kind, rows: IntArray, names: tuple[str, ...]) -> Kind:
-    values = {name: getattr(found, name) for name in names}
-    kept: dict[str, Any] = {k: None if v is None else v[rows] for k, v in values.items()}
-    return replace(found, **kept)
+def _columns(predictions: Sequence[Any], change: Callable[[list[Any]], Any]) -> dict[str, Any]:
+    """Return what becomes of everything that predictions have for each row; None stays None."""
+    names = [f.name for f in fields(predictions[0]) if f.name not in ("classes", "names")]
+    values = {name: [getattr(each, name) for each in predictions] for name in names}
+    return {k: None if any(v is None for v in each) else change(each) for k, each in values.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,8 +149,7 @@ def predict_classes(
     labels = class_positions(y, classes, len(y))
     own = np.searchsorted(classes, getattr(estimator, "classes_", classes))
     probability = raw = None
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "X does not have valid feature names")
+    with nameless_rows():
         decided = np.searchsorted(classes, np.asarray(estimator.predict(given)))
         if hasattr(estimator, "predict_proba") and not slow_to_calibrate(fitted_model(estimator)):
             with suppress(InvalidInputError):  # nothing to calibrate on
@@ -160,45 +157,58 @@ def predict_classes(
                 probability = np.zeros((len(labels), len(classes)))
                 probability[:, own] = said
         if scores and hasattr(estimator, "decision_function"):
-            found = np.asarray(estimator.decision_function(given), dtype=np.float64)
-            found = np.column_stack([-found, found]) if found.ndim == 1 else found
-            raw = np.full((len(labels), len(classes)), found.min() - 1.0)
-            raw[:, own] = found
+            decision = np.asarray(estimator.decision_function(given), dtype=np.float64)
+            if decision.ndim == 1:
+                decision = np.column_stack([-decision, decision])
+            raw = np.full((len(labels), len(classes)), decision.min() - 1.0)
+            raw[:, own] = decision
     return ClassPredictions(classes, labels, decided, probability, raw, weight)
+
+
+@contextmanager
+def nameless_rows() -> Iterator[None]:
+    """Let rows come without the names of their columns."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        yield
+
+
+def row_losses(estimator: Predictor, given: Any, y: Any) -> FloatArray:
+    """Return 0 or 1 for a class, squared errors in deviations of the targets for numbers, (n,)."""
+    with nameless_rows():
+        predicted = np.asarray(estimator.predict(given))
+    if predicts_classes(estimator):
+        return np.asarray(predicted != y, dtype=np.float64)
+    Y = as_columns(y)
+    deviation = Y.std(axis=0)
+    scaled = (predicted.reshape(Y.shape) - Y) / np.where(deviation > 0, deviation, 1.0)
+    return np.asarray((scaled**2).mean(axis=1))
 
 
 def predict_numbers(
     estimator: Predictor, given: Any, y: Any, weight: FloatArray | None, names: tuple[str, ...]
 ) -> NumberPredictions:
     """Ask a regressor for its predictions of rows."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "X does not have valid feature names")
+    with nameless_rows():
         predicted = np.asarray(estimator.predict(given), dtype=np.float64)
     Y = as_columns(y)
     return NumberPredictions(Y, predicted.reshape(Y.shape), weight, output_names(names, Y.shape[1]))
 
 
-def join_predictions(parts: Sequence[Any]) -> Any:
+def join_predictions(predictions: Sequence[Any]) -> Any:
     """Return predictions of the same kind one after the other."""
-
-    def together(name: str) -> Any:
-        values = [getattr(part, name) for part in parts]
-        return None if any(value is None for value in values) else np.concatenate(values)
-
-    names = [f.name for f in fields(parts[0]) if f.name not in ("classes", "names")]
-    return replace(parts[0], **{name: together(name) for name in names})
+    return replace(predictions[0], **_columns(predictions, np.concatenate))
 
 
 def as_columns(y: Any) -> FloatArray:
     """Return targets as numbers, shape (n, k)."""
     array = np.asarray(y)
     try:
-        found = array.astype(np.float64)
+        return array.astype(np.float64).reshape(len(array), -1)
     except (TypeError, ValueError) as error:
         raise InvalidInputError(
             f"The target holds {array.dtype}, but a regression predicts numbers: {error}."
         ) from error
-    return found.reshape(len(found), -1)
 
 
 def output_names(names: tuple[str, ...], k: int) -> tuple[str, ...]:
@@ -256,7 +266,7 @@ def model_intervals(
     """Return intervals of several coverages for rows with targets Y (n, k)."""
     if not hasattr(model, "predict_interval"):
         return []
-    found = []
+    intervals = []
     for coverage in COVERAGES:
         try:
             with warnings.catch_warnings():
@@ -266,5 +276,5 @@ def model_intervals(
             return []
         ends = ends.reshape(*Y.shape, 2)
         if np.all(np.isfinite(ends)):
-            found.append(Intervals(coverage, ends, Y, weight))
-    return found
+            intervals.append(Intervals(coverage, ends, Y, weight))
+    return intervals

@@ -51,12 +51,11 @@ def prototypes(subject: Subject) -> Section | None:
         places, own = places[keep], None if own is None else own[keep]
     size = 6.0 if len(places) <= 300 else 4.5
     if own is None:
-        chart.dots(places[:, 0], places[:, 1], "sp", size=size, outlined=True)
-    else:
-        for g, (colour, shape) in enumerate(styles):
-            x, y = places[own == g].T
-            chart.dots(x, y, colour, size=size, shape=shape, outlined=True)
-    if subject.classification and len(styles) > MANY:
+        own, styles = np.zeros(len(places), dtype=np.intp), [("sp", "dot")]
+    for g, (colour, shape) in enumerate(styles):
+        x, y = places[own == g].T
+        chart.dots(x, y, colour, size=size, shape=shape, outlined=True)
+    if subject.classification and len(keys) > MANY:
         for g in np.unique(groups):
             x, y = np.median(points[groups == g], axis=0)
             chart.text(float(x), float(y), short(keys[g][1], 8))
@@ -101,11 +100,11 @@ def project(
     if X.shape[1] == 2:
         return X, Z, (names[0], names[1], False)
     components = PCA(2, svd_solver="full").fit(X)
-    said = [
+    x, y = (
         f"component {i + 1} ({percent(float(share), 0)} of variance)"
         for i, share in enumerate(components.explained_variance_ratio_)
-    ]
-    return components.transform(X), components.transform(Z), (said[0], said[1], True)
+    )
+    return components.transform(X), components.transform(Z), (x, y, True)
 
 
 def _names(subject: Subject, d: int) -> tuple[str, ...]:

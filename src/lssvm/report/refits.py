@@ -23,6 +23,7 @@ from lssvm.report.predictions import (
     model_intervals,
     predict_classes,
     predict_numbers,
+    row_losses,
 )
 from lssvm.report.sample import SampledRows
 from lssvm.search.base import Search
@@ -104,10 +105,8 @@ def tuned_copy(estimator: Estimator, n: int, *, calibrate: bool = True) -> Any:
 def fit_copy(estimator: Estimator, rows: SampledRows, *, calibrate: bool = True) -> Any:
     """Return a copy with the same parameters, fitted to other rows."""
     copy = tuned_copy(estimator, len(rows), calibrate=calibrate)
-    name = "sample_weight"
-    if isinstance(copy, Pipeline):
-        name = f"{copy.steps[-1][0]}__{name}"
-    options = {} if rows.weight is None else {name: rows.weight}
+    prefix = f"{copy.steps[-1][0]}__" if isinstance(copy, Pipeline) else ""
+    options = {} if rows.weight is None else {f"{prefix}sample_weight": rows.weight}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what there is to say was said when the model was fitted
         return copy.fit(rows.features(estimator), rows.y, **options)
@@ -151,7 +150,7 @@ def out_of_fold(
     classes = np.asarray(estimator.classes_) if predicts_classes(estimator) else None  # type: ignore[attr-defined]
     labels = None if classes is None else class_positions(some.y, classes, len(some))
     folds = content_folds(some.codes(), min(FOLDS, len(some)), labels=labels, seed=0)
-    parts: list[Any] = []
+    predictions: list[Any] = []
     tested = []
     for test in folds.test:
         train = np.setdiff1d(np.arange(len(some)), test)
@@ -163,19 +162,19 @@ def out_of_fold(
         left = some.take(test)
         X, weight = left.features(estimator), None if some.weight is None else left.block.weight
         if classes is not None:
-            parts.append(predict_classes(copy, X, left.y, classes, weight))
+            predictions.append(predict_classes(copy, X, left.y, classes, weight))
         else:
-            parts.append(predict_numbers(copy, X, left.y, weight, rows.target))
+            predictions.append(predict_numbers(copy, X, left.y, weight, rows.target))
         tested.append(test)
-    return join_predictions(parts), some.take(np.concatenate(tested))
+    return join_predictions(predictions), some.take(np.concatenate(tested))
 
 
 def held_out_intervals(estimator: Predictor, rows: SampledRows) -> list[Intervals]:
     """Return the intervals of a fifth of some rows by a copy that was fitted to the others."""
     if not hasattr(fitted_model(estimator), "predict_interval") or len(rows) < 20:
         return []
-    order = np.random.default_rng(0).permutation(min(len(rows), FOLD_ROWS))
-    some, cut = rows.some(FOLD_ROWS), len(order) // 5
+    some = rows.some(FOLD_ROWS)
+    order, cut = np.random.default_rng(0).permutation(len(some)), len(some) // 5
     copy = fit_copy(estimator, some.take(np.sort(order[cut:])))
     left = some.take(np.sort(order[:cut]))
     X = left.features(estimator)
@@ -247,14 +246,14 @@ def learning_curve(
     sizes = np.geomspace(min(max(top // 32, SMALLEST), top), top, SIZES - (test is not None))
     losses, counts = [], []
     for size in np.unique(sizes.round().astype(np.intp)):
-        part = train.take(np.sort(order[:size]))
-        if size < SMALLEST or (predicts_classes(estimator) and len(np.unique(part.y)) < 2):
+        some = train.take(np.sort(order[:size]))
+        if size < SMALLEST or (predicts_classes(estimator) and len(np.unique(some.y)) < 2):
             continue
-        copy = fit_copy(estimator, part, calibrate=False)
-        losses.append(_row_losses(copy, checked.features(estimator), checked))
+        copy = fit_copy(estimator, some, calibrate=False)
+        losses.append(row_losses(copy, checked.features(estimator), checked.y))
         counts.append(int(size))
     if test is not None:
-        losses.append(_row_losses(estimator, checked.given(estimator), checked))
+        losses.append(row_losses(estimator, checked.given(estimator), checked.y))
         counts.append(train.n_rows)
     if len(counts) < SIZES - 1 or len(checked) < SMALLEST:
         return None
@@ -265,25 +264,10 @@ def learning_curve(
         mean = np.sqrt(mean)
         spread = np.divide(spread, 2.0 * mean, out=np.zeros_like(spread), where=mean > 0)
     gain = _mean(losses[-3] - losses[-1], weight)
-    return LearningCurve(
-        np.array(counts), mean, spread, *gain, n_test=len(checked), held_out=test is None
-    )
+    return LearningCurve(np.array(counts), mean, spread, *gain, len(checked), test is None)
 
 
 def _mean(values: FloatArray, weight: FloatArray) -> tuple[float, float]:
     """Return a mean with weights of sum one, and its standard error."""
     mean = float(weight @ values)
     return mean, float(np.sqrt(weight**2 @ (values - mean) ** 2))
-
-
-def _row_losses(estimator: Predictor, given: Any, rows: SampledRows) -> FloatArray:
-    """Return whether each row is wrong, or its squared error in deviations of the target."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "X does not have valid feature names")
-        predicted = np.asarray(estimator.predict(given))
-    if predicts_classes(estimator):
-        return np.asarray(predicted != rows.y, dtype=np.float64)
-    Y = as_columns(rows.y)
-    deviation = Y.std(axis=0)
-    scaled = (predicted.reshape(Y.shape) - Y) / np.where(deviation > 0, deviation, 1.0)
-    return np.asarray((scaled**2).mean(axis=1))

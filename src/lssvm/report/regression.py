@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from lssvm._core.arrays import FloatArray
@@ -21,9 +23,7 @@ def errors(subject: Subject) -> Section:
     """Return the section of predicted against true values and residuals."""
     found = subject.numbers
     n, k = found.Y.shape
-    rows = np.arange(n)
-    if n > DOTS:
-        rows = np.sort(np.random.default_rng(0).choice(n, DOTS, replace=False))
+    rows = np.sort(np.random.default_rng(0).choice(n, min(n, DOTS), replace=False))
     drawn = []
     for j in range(min(k, OUTPUTS)):
         y, f = found.Y[rows, j], found.predicted[rows, j]
@@ -91,17 +91,14 @@ def coverage(subject: Subject, intervals: list[Intervals]) -> Section | None:
         return None
     names = subject.numbers.names
     k = len(names)
-    chart = Chart(
-        "Share of rows inside the intervals against the share that was promised",
-        [0, 1],
-        [0, 1],
-        "promised",
-        "inside",
-        x_limits=(0.45, 1.02),
-        y_limits=(0.3, 1.02),
-        x_names=[(c, percent(c, 0)) for c in (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)],
-        y_names=[(c, percent(c, 0)) for c in (0.4, 0.6, 0.8, 1.0)],
-    )
+    title = "Share of rows inside the intervals against the share that was promised"
+    axes: dict[str, Any] = {
+        "x_limits": (0.45, 1.02),
+        "y_limits": (0.3, 1.02),
+        "x_names": [(c, percent(c, 0)) for c in (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)],
+        "y_names": [(c, percent(c, 0)) for c in (0.4, 0.6, 0.8, 1.0)],
+    }
+    chart = Chart(title, [0, 1], [0, 1], "promised", "inside", **axes)
     chart.line([0.45, 1.0], [0.45, 1.0], None, dashed=True, width=1.2, opacity=0.5)
     rows, keys = [], []
     for j in range(k):
@@ -133,9 +130,6 @@ def coverage(subject: Subject, intervals: list[Intervals]) -> Section | None:
         "of new rows; narrower is better, as long as the promise is kept."
     )
     head = ["Promised", "Inside", "95 % interval", "Mean width"]
-    body = [
-        why(words),
-        alone(chart, caption, keys if k > 1 else []),
-        table("Coverage and width of the prediction intervals.", head, rows),
-    ]
+    listed = table("Coverage and width of the prediction intervals.", head, rows)
+    body = [why(words), alone(chart, caption, keys if k > 1 else []), listed]
     return Section("intervals", "Can its intervals be trusted?", "Intervals", body)

@@ -25,11 +25,17 @@ from lssvm.report.formats import duration, number
 from lssvm.report.markup import Markup, bar_table, clean, more, table, tag
 from lssvm.report.model_facts import chosen_parameters, preparation_of, search_facts
 from lssvm.report.page import Section
-from lssvm.report.sample import SampledRows
+from lssvm.report.sample import SampledRows, innermost_reader
 from lssvm.report.subject import Subject
 
 SPECIAL = ("command", "warnings", "notes")
 WIDTH = 60  # letters of a line of code that fit a narrow page
+MEANINGS = {
+    "C": "how closely training rows are followed",
+    "gamma": "width of the kernel; larger is narrower",
+    "n_prototypes": "prototypes before a reduction",
+    "solver": "how the system was solved",
+}
 
 
 def schema_digest(estimator: Estimator, rows: SampledRows, classes: Any = None) -> str:
@@ -48,15 +54,13 @@ def schema_digest(estimator: Estimator, rows: SampledRows, classes: Any = None) 
     """
     with suppress(LSSVMError):  # a pipeline, or a kernel that is a function
         return schema_hash(estimator)
-    names = None if classes is None else [str(label) for label in classes]
     schema = {
         "names": list(rows.schema.names),
         "kinds": list(rows.schema.kinds),
         "target": list(rows.target),
-        "classes": names,
+        "classes": None if classes is None else [str(label) for label in classes],
     }
-    text = json.dumps(schema, sort_keys=True, ensure_ascii=True)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(json.dumps(schema, sort_keys=True).encode()).hexdigest()
 
 
 def versions() -> dict[str, str]:
@@ -71,7 +75,7 @@ def versions() -> dict[str, str]:
     }
 
 
-def reproduce(subject: Subject, data: Any, settings: Mapping[str, Any] | None) -> Section:
+def reproduce(subject: Subject, data: Any, settings: Mapping[str, Any]) -> Section:
     """Return the section of settings, versions, columns and commands.
 
     Parameters
@@ -82,7 +86,7 @@ def reproduce(subject: Subject, data: Any, settings: Mapping[str, Any] | None) -
     settings : mapping or None
         See `lssvm.report.write_report`.
     """
-    settings, model = dict(settings or {}), subject.model
+    model = subject.model
     classes = subject.classes.classes if subject.classification else None
     digest = schema_digest(subject.estimator, subject.train, classes)
     params = dict(sorted(model.get_params(deep=False).items()))
@@ -104,10 +108,10 @@ def reproduce(subject: Subject, data: Any, settings: Mapping[str, Any] | None) -
     if shown:
         body.append(_listed("Settings of this run.", "Setting", shown))
     every = {name: _text(value) for name, value in params.items()}
+    ran = versions() | {"SHA-256 of the schema": digest}
     title = f"All parameters of {type(model).__name__}."
     body.append(more("All parameters", _listed(title, "Parameter", every)))
-    found = versions() | {"SHA-256 of the schema": digest}
-    body.append(more("Versions", _listed("What ran.", "Package", found)))
+    body.append(more("Versions", _listed("What ran.", "Package", ran)))
     return Section("reproduce", "Make it again", "Reproduce", body)
 
 
@@ -156,53 +160,44 @@ def python_lines(subject: Subject, data: Any, given: dict[str, Any]) -> str:
     made = f"{name}({', '.join(arguments)})"
     if len(made) > WIDTH:
         made = f"{name}(\n" + "".join(f"    {argument},\n" for argument in arguments) + ")"
-    imports = [name]
-    lines = []
     if isinstance(subject.estimator, Pipeline):
         made = " ".join(repr(clone(subject.estimator)).split())
-    if isinstance(data, Scan):
-        imports.append("scan")
-        lines.append(_scan_line(subject, data))
-        lines.append(f"model = {made}.fit(data)")
-    else:
-        lines.append(f"model = {made}.fit(X, y)")
-    head = [f"from lssvm import {', '.join(imports)}"]
-    if "csv=CsvOptions(" in "".join(lines):
-        head.append("from lssvm.data import CsvOptions")
-    return clean("\n".join([*head, "", *lines]))
+    if not isinstance(data, Scan):
+        return clean(f"from lssvm import {name}\n\nmodel = {made}.fit(X, y)")
+    line = _scan_line(subject, data)
+    imports = f"from lssvm import {name}, scan\n"
+    if "csv=CsvOptions(" in line:
+        imports += "from lssvm.data import CsvOptions\n"
+    return clean(f"{imports}\n{line}\nmodel = {made}.fit(data)")
 
 
 def _scan_line(subject: Subject, data: Scan) -> str:
     """Return the line that names the training rows, as a part of a file where they are one."""
     reader: Any = data.reader
+    call = _scan_call(subject, data)
     if not hasattr(reader, "held_out"):
-        return f"data = {_scan_call(subject, data)}"
-    parts = "_, data" if reader.held_out else "data, held_out"
-    return f"{parts} = {_scan_call(subject, data)}.split({reader.share!r}, seed={reader.seed!r})"
+        return f"data = {call}"
+    names = "_, data" if reader.held_out else "data, held_out"
+    return f"{names} = {call}.split({reader.share!r}, seed={reader.seed!r})"
 
 
 def _scan_call(subject: Subject, data: Scan) -> str:
+    def one_or_list(values: tuple[str, ...]) -> str:
+        return repr(values[0] if len(values) == 1 else list(values))
+
     files, target = subject.train.files, subject.train.target
-    source = "data" if not files else repr(files[0] if len(files) == 1 else list(files))
-    if source == "data":
-        source = "table"
-    options = []
+    words = [one_or_list(files) if files else "table"]
     if target:
-        options.append(f"target={target[0]!r}" if len(target) == 1 else f"target={list(target)!r}")
-    reader: Any = data.reader
-    while hasattr(reader, "reader"):
-        reader = reader.reader
+        words.append(f"target={one_or_list(target)}")
+    reader = innermost_reader(data)
     for key in ("columns", "weight", "csv"):
         value = getattr(reader, key, None)
-        if isinstance(value, CsvOptions):
-            value = None if value == CsvOptions() else value
-        if files and value is not None:
-            options.append(f"{key}={list(value) if isinstance(value, tuple) else value!r}")
+        if files and value is not None and value != CsvOptions():
+            words.append(f"{key}={list(value) if isinstance(value, tuple) else value!r}")
     for key, default in (("standardise", True), ("missing", "refuse"), ("max_categories", 64)):
-        value = getattr(data, key)
-        if value != default:
-            options.append(f"{key}={value!r}")
-    return f"scan({', '.join([source, *options])})"
+        if (value := getattr(data, key)) != default:
+            words.append(f"{key}={value!r}")
+    return f"scan({', '.join(words)})"
 
 
 def command_line(subject: Subject, data: Any, given: dict[str, Any], command: Any) -> str | None:
@@ -216,8 +211,8 @@ def command_line(subject: Subject, data: Any, given: dict[str, Any], command: An
     files, target = subject.train.files, subject.train.target
     if len(files) != 1 or len(target) != 1 or preparation_of(subject.estimator) is None:
         return None
-    words = ["lssvm", "train", files[0], "--target", target[0], "-o", "model.lssvm"]
-    words += ["--test", "0", "--report", "report.html"]
+    words = ["lssvm", "train", files[0], "--target", target[0]]
+    words += "-o model.lssvm --test 0 --report report.html".split()
     seed = subject.model.get_params(deep=False).get("random_state")
     if isinstance(seed, (int, np.integer)):
         words += ["--seed", str(int(seed))]
@@ -225,19 +220,12 @@ def command_line(subject: Subject, data: Any, given: dict[str, Any], command: An
 
 
 def _chosen(subject: Subject) -> Markup:
-    meanings = {
-        "C": "how closely training rows are followed",
-        "gamma": "width of the kernel; larger is narrower",
-        "n_prototypes": "prototypes before a reduction",
-        "solver": "how the system was solved",
-    }
     rows = []
     for name, value in chosen_parameters(subject.model).items():
         said = value if isinstance(value, str) else _text(value)
         if np.ndim(value) > 0:
-            array = np.asarray(value, dtype=np.float64)
-            said = f"{number(array.min())} to {number(array.max())} ({array.size} values)"
-        rows.append([f"{name}_", tag("code", said), meanings[name]])
+            said = f"{number(np.min(value))} to {number(np.max(value))} ({np.size(value)} values)"
+        rows.append([f"{name}_", tag("code", said), MEANINGS[name]])
     kernel = _text(subject.model.get_params(deep=False).get("kernel"))
     rows.append(["kernel", tag("code", kernel), "similarity of rows"])
     title = f"What {type(subject.model).__name__} ended with."

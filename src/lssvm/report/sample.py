@@ -89,16 +89,15 @@ class SampledRows:
             raise InvalidInputError(
                 "The rows of a report have no target: give scan(..., target=...)."
             )
-        data = _columns_of(estimator, data)
+        data, ready = data.select(*columns_of(estimator)), preparation_of(estimator)
+        if ready is not None and data.named:
+            ready.schema.check(data.schema, "the data set")
         n = data.n_rows
-        found = cls._of(_sample(data.blocks(), n, limit, seed), data.schema, n)
-        reader: Any = data.reader
-        while hasattr(reader, "reader"):  # a part of the rows of another one
-            reader = reader.reader
-        target = getattr(reader, "target", ())
+        rows = cls._of(_sample(data.blocks(), n, limit, seed), data.schema, n)
+        reader = innermost_reader(data)
+        target, files = getattr(reader, "target", ()), getattr(reader, "files", ())
         names = target if isinstance(target, tuple) else ()
-        files = tuple(str(file) for file in getattr(reader, "files", ()))
-        return replace(found, target=tuple(str(name) for name in names), files=files)
+        return replace(rows, target=tuple(map(str, names)), files=tuple(map(str, files)))
 
     @classmethod
     def _of(cls, sampled: tuple[RawBlock, IntArray], schema: Schema, n: int) -> SampledRows:
@@ -152,15 +151,11 @@ class SampledRows:
             For every column of the schema, which row each of its values comes from.
         """
         place = dict(zip(self.schema.names, np.asarray(places, dtype=np.intp).T, strict=True))
-        columns = zip(self.schema.numbers, self.block.numbers.T, strict=True)
-        numbers = [values[place[name]] for name, values in columns]
-        texts = zip(self.schema.texts, self.block.texts, strict=True)
-        block = replace(
-            self.block,
-            numbers=np.column_stack([np.empty((len(self), 0)), *numbers]),
-            texts=tuple(text.take(place[name]) for name, text in texts),
-        )
-        return replace(self, block=block)
+        columns = self.columns()
+        numbers = [columns[name][place[name]] for name in self.schema.numbers]  # type: ignore[index]
+        texts = [columns[name].take(place[name]) for name in self.schema.texts]
+        stacked = np.column_stack([np.empty((len(self), 0)), *numbers])
+        return replace(self, block=replace(self.block, numbers=stacked, texts=tuple(texts)))
 
     def columns(self) -> dict[str, FloatArray | TextColumn]:
         """Return the columns by their names, in the order of the schema."""
@@ -176,7 +171,7 @@ class SampledRows:
     def keys(self) -> NDArray[np.uint64]:
         """Return a hash of every row with its target, the same for equal rows anywhere."""
         columns = [np.nan_to_num(self.block.numbers, nan=0.123456789)]
-        for text in (*self.block.texts, TextColumn.of(_flat(self.y))):
+        for text in (*self.block.texts, TextColumn.of(map(str, self.y.tolist()))):
             levels = [zlib.crc32(level.encode("utf-8", "replace")) for level in text.levels]
             columns.append(np.array([*levels, 0], dtype=np.float64)[text.codes][:, None])
         return hash_rows(np.hstack(columns), 0)
@@ -190,14 +185,11 @@ class SampledRows:
                 import pandas as pd
             except ImportError:
                 return plain_features(self.block)
-            return pd.DataFrame(
-                {
-                    name: np.array([*values.levels, None], dtype=object)[values.codes]
-                    if isinstance(values, TextColumn)
-                    else values
-                    for name, values in self.columns().items()
-                }
-            )
+            columns: dict[str, Any] = self.columns()
+            for name in self.schema.texts:
+                levels, codes = columns[name].levels, columns[name].codes
+                columns[name] = np.array([*levels, None], dtype=object)[codes]
+            return pd.DataFrame(columns)
         if self.schema.texts:
             raise InvalidInputError(
                 f"The columns {list(self.schema.texts)} hold text, but the model was fitted to an "
@@ -224,16 +216,12 @@ def as_numbers(values: FloatArray | TextColumn) -> FloatArray:
     return np.asarray(array, dtype=np.float64)
 
 
-def _flat(y: NDArray[Any]) -> list[Any]:
-    """Return targets as single values that can be told apart."""
-    return [str(row) for row in y.tolist()]
-
-
-def _columns_of(estimator: Estimator, data: Scan) -> Scan:
-    rows, ready = data.select(*columns_of(estimator)), preparation_of(estimator)
-    if ready is not None and rows.named:
-        ready.schema.check(rows.schema, "the data set")
-    return rows
+def innermost_reader(data: Scan) -> Any:
+    """Return what reads the rows of a scan, of which it may take a part."""
+    reader: Any = data.reader
+    while hasattr(reader, "reader"):
+        reader = reader.reader
+    return reader
 
 
 def _from_pair(X: Any, y: Any) -> tuple[RawBlock, Schema]:
@@ -243,8 +231,7 @@ def _from_pair(X: Any, y: Any) -> tuple[RawBlock, Schema]:
         block = raw_block(X, schema)
     else:
         source = scan(np.asarray(X))
-        schema = source.schema
-        block = RawBlock.join(list(source.blocks()))
+        schema, block = source.schema, RawBlock.join(list(source.blocks()))
     if target.ndim not in (1, 2) or len(target) != len(block):
         raise InvalidInputError(
             f"y has shape {target.shape} but X has {len(block)} rows: give one target per row."

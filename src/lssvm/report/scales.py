@@ -10,6 +10,8 @@ import numpy as np
 
 from lssvm.report.formats import MINUS
 
+MARGIN = 0.04  # of the range of the values, on either side
+
 
 @dataclass(frozen=True)
 class Scale:
@@ -46,7 +48,7 @@ class Scale:
         *,
         log: bool = False,
         zero: bool = False,
-        margin: float = 0.04,
+        limits: tuple[float, float] | None = None,
     ) -> Scale:
         """Return the scale that shows all finite values, with a margin.
 
@@ -60,6 +62,8 @@ class Scale:
         margin : float, default=0.04
             Part of the range, on every side.
         """
+        if limits is not None:
+            return cls(float(limits[0]), float(limits[1]), start, stop, log)
         array = np.asarray(values, dtype=np.float64).ravel()
         if log:
             array = np.log10(array[array > 0])
@@ -70,7 +74,7 @@ class Scale:
         if not high - low > 1e-9 * max(abs(low), abs(high), 1e-300):
             pad = 0.5 if log else (0.5 * abs(low) or 0.5)
             low, high = low - pad, high + pad
-        edge = margin * (high - low)
+        edge = MARGIN * (high - low)
         return cls(low if zero and low == 0.0 else low - edge, high + edge, start, stop, log)
 
     def __call__(self, values: Any) -> Any:
@@ -84,23 +88,16 @@ class Scale:
 
     def ticks(self, count: int = 5) -> list[tuple[float, str]]:
         """Return about ``count`` values to mark, with their names."""
-        if self.log:
-            return self._powers(count)
-        values = nice_ticks(self.low, self.high, count)
-        return list(zip(values, tick_names(values), strict=True))
-
-    def _powers(self, count: int) -> list[tuple[float, str]]:
+        if not self.log:
+            values = nice_ticks(self.low, self.high, count)
+            return list(zip(values, tick_names(values), strict=True))
         first, last = math.ceil(self.low - 1e-9), math.floor(self.high + 1e-9)
-        if last - first < 1:
-            found = []
-            for power in range(math.floor(self.low), math.ceil(self.high) + 1):
-                for digit in (1.0, 2.0, 5.0):
-                    value = digit * 10.0**power
-                    if self.low <= math.log10(value) <= self.high:
-                        found.append((value, f"{value:g}"))
-            return found
-        step = max(1, round((last - first) / count))
-        return [(10.0**p, power_of_ten(p)) for p in range(first, last + 1, step)]
+        if last > first:
+            step = max(1, round((last - first) / count))
+            return [(10.0**p, power_of_ten(p)) for p in range(first, last + 1, step)]
+        powers = range(math.floor(self.low), math.ceil(self.high) + 1)
+        values = [digit * 10.0**power for power in powers for digit in (1.0, 2.0, 5.0)]
+        return [(v, f"{v:g}") for v in values if self.low <= math.log10(v) <= self.high]
 
 
 def power_of_ten(power: int) -> str:

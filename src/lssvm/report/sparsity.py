@@ -30,14 +30,9 @@ def sizes(subject: Subject) -> Section | None:
 def _fixed(subject: Subject, path: SparsityPath) -> list[object]:
     n, chosen, largest = support_size(subject.model), path.chosen, int(path.sizes[-1])
     low, high = path.mean - path.std_error, path.mean + path.std_error
-    chart = Chart(
-        "Cross-validated squared error against the number of support vectors",
-        path.sizes,
-        [*low, *high],
-        "support vectors",
-        "squared error",
-        x_log=True,
-    )
+    title = "Cross-validated squared error against the number of support vectors"
+    ends = [*low, *high]
+    chart = Chart(title, path.sizes, ends, "support vectors", "squared error", x_log=True)
     chart.band(path.sizes, low, high)
     chart.rule(y=path.limit, title="the smallest error plus one standard error")
     chart.line(path.sizes, path.mean).dots(path.sizes, path.mean, size=5.0)
@@ -63,11 +58,8 @@ def _fixed(subject: Subject, path: SparsityPath) -> list[object]:
         "Cross-validated squared error of the outputs against the number of support vectors; the "
         "dashed line is the best plus one standard error."
     )
-    legend = [
-        ("sa line", "mean"),
-        ("sa area", "one standard error"),
-        ("sb star", f"{count(chosen)} support vectors"),
-    ]
+    legend = [("sa line", "mean"), ("sa area", "one standard error")]
+    legend.append(("sb star", f"{count(chosen)} support vectors"))
     return [why(*words), alone(chart, caption, legend)]
 
 
@@ -82,11 +74,11 @@ def _greedy(subject: Subject) -> list[object] | None:
     given, error = some.given(model), []
     for size in steps:
         predicted = np.asarray(model.truncate(int(size)).predict(given))  # type: ignore[attr-defined]
-        if subject.classification:
-            error.append(float(np.mean(predicted != some.y)))
-        else:
-            Y = as_columns(some.y)
-            error.append(float(np.sqrt(np.mean((predicted.reshape(Y.shape) - Y) ** 2))))
+        wrong = predicted != some.y
+        if not subject.classification:
+            wrong = (predicted.reshape(len(some), -1) - as_columns(some.y)) ** 2
+        mean = float(np.mean(wrong))
+        error.append(mean if subject.classification else float(np.sqrt(mean)))
     what = "share of wrong rows" if subject.classification else "root mean squared error"
     across = "basis functions per problem"
     chart = Chart(f"{what} against {across}", steps, error, across, what, x_log=True)

@@ -94,9 +94,7 @@ class Subject:
     def target(self) -> str:
         """What is predicted."""
         names = self.train.target
-        if not names:
-            return "the target"
-        return " and ".join(names) if len(names) <= 2 else f"{len(names)} targets"
+        return (" and ".join(names) if len(names) <= 2 else f"{len(names)} targets") or "the target"
 
     @property
     def rows_said(self) -> str:

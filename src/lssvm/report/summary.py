@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,10 +35,7 @@ def as_fact(measure: Measure) -> dict[str, Any]:
 
 def summary(subject: Subject, intervals: list[Intervals]) -> tuple[list[Any], Section]:
     """Return the first sentence of the page and the section of figures."""
-    if subject.classification:
-        first, body = _classes(subject)
-    else:
-        first, body = _numbers(subject, intervals)
+    first, body = _classes(subject) if subject.classification else _numbers(subject, intervals)
     return first, Section("figures", "How good it is", "Figures", body)
 
 
@@ -53,9 +51,9 @@ def answer(subject: Subject, first: list[Any], advice: str | None) -> Markup:
     advice : str or None
         What the learning curve says.
     """
-    leading = [name for name, gain in subject.facts.get("importance", {}).items() if gain > 0][:3]
-    names = [f"“{short(name, 30)}”" for name in leading]
-    listed = ", ".join(names[:-1]) + (" and " if len(names) > 1 else "") + "".join(names[-1:])
+    gains = subject.facts.get("importance", {}).items()
+    names = [f"“{short(name, 30)}”" for name, gain in gains if gain > 0][:3]
+    listed = " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
     second = f" It leans most on {listed}."
     if not names:
         kept = count(support_size(subject.model))
@@ -103,23 +101,15 @@ def _classes(subject: Subject) -> tuple[list[Any], list[Any]]:
 
 def _numbers(subject: Subject, intervals: list[Intervals]) -> tuple[list[Any], list[Any]]:
     found = subject.numbers
-    k = found.Y.shape[1]
+    k, mean = found.Y.shape[1], partial(np.average, axis=0, weights=found.weight)
     each = [number_measures(found, j) for j in range(k)]
-    base = np.average(
-        np.abs(found.Y - np.average(found.Y, axis=0, weights=found.weight)),
-        axis=0,
-        weights=found.weight,
-    )
+    base = mean(np.abs(found.Y - mean(found.Y)))
     subject.facts["baseline_mae"] = base.tolist()
-    covered = [
-        [m for promised, m, _ in coverage_measures(intervals, j) if promised == 0.95]
-        for j in range(k)
-    ]
-    facts = [
-        {m.key: as_fact(m) for m in own}
-        | dict(zip(["coverage_95"], map(as_fact, inside), strict=False))
-        for own, inside in zip(each, covered, strict=True)
-    ]
+    usual = [interval for interval in intervals if interval.coverage == 0.95]
+    covered = [[measure for _, measure, _ in coverage_measures(usual, j)] for j in range(k)]
+    facts = [{m.key: as_fact(m) for m in own} for own in each]
+    for own, inside in zip(facts, covered, strict=True):
+        own |= zip(["coverage_95"], map(as_fact, inside), strict=False)
     r2 = [m for own in each for m in own if m.key == "r2" and np.isfinite(m.value)]
     average = float(np.mean([m.value for m in r2])) if r2 else np.nan
     explained = ["explains ", tag("strong", percent(max(average, 0.0))), " of the variance"]
@@ -155,15 +145,10 @@ def _tiles(subject: Subject, measures: list[Measure]) -> Markup:
     what = "Support vectors" if kept is None else kept[0].capitalize()
     size, rows = count(support_size(subject.model)), f"of {count(subject.train.n_rows)} rows"
     lines = [(m.name, shown(m), span(m)) for m in measures] + [(what, size, rows)]
-    tiles = [
-        tag(
-            "div",
-            tag("dt", name),
-            tag("dd", tag("div", value, class_="value"), tag("div", below, class_="range")),
-            class_="tile",
-        )
-        for name, value, below in lines
-    ]
+    tiles = []
+    for name, value, below in lines:
+        inner = tag("div", value, class_="value"), tag("div", below, class_="range")
+        tiles.append(tag("div", tag("dt", name), tag("dd", *inner), class_="tile"))
     return tag("dl", tiles, class_="tiles")
 
 
@@ -205,14 +190,12 @@ def _explained(subject: Subject) -> Markup:
 
 
 def _table(measures: list[Measure]) -> Markup:
-    methods = {m.method for m in measures}
-    said = ["accuracy by Wilson's score interval"] if "Wilson" in methods else []
-    said.append(f"{'the others' if said else 'all'} by jackknife over rows")
-    return table(
-        f"Figures; 95 % intervals: {', '.join(said)}.",
-        ["Figure", "Value", "95 % interval"],
-        ([[m.name, tag("small", m.meaning)], shown(m), span(m)] for m in measures),
-    )
+    how = "all by jackknife over rows"
+    if any(m.method == "Wilson" for m in measures):
+        how = "accuracy by Wilson's score interval, the others by jackknife over rows"
+    head = ["Figure", "Value", "95 % interval"]
+    rows = ([[m.name, tag("small", m.meaning)], shown(m), span(m)] for m in measures)
+    return table(f"Figures; 95 % intervals: {how}.", head, rows)
 
 
 def _outputs(names: tuple[str, ...], each: list[list[Measure]]) -> Markup:

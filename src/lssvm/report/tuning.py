@@ -9,7 +9,7 @@ from scipy.interpolate import LinearNDInterpolator
 
 from lssvm._core.arrays import FloatArray
 from lssvm.plots import TuningSurfaceDisplay
-from lssvm.plots.tuning_surface import KEYS, WIDE
+from lssvm.plots.tuning_surface import KEYS, WIDE, as_shown
 from lssvm.report.charts import Chart, alone
 from lssvm.report.formats import count, duration, number, percent
 from lssvm.report.markup import Markup, table, why
@@ -35,23 +35,19 @@ def tuning(subject: Subject) -> Section | None:
         subject.notes.append("Tuning was interrupted; the best parameters so far were used.")
     results = search.results
     if isinstance(results, list):
-        words = (
-            f"Each of the {len(results)} binary problems was tuned by itself, with a C and a gamma "
-            "of its own."
-        )
-        return Section("tuning", "How it was tuned", "Tuning", [why(words)])
+        words = f"Each of the {len(results)} binary problems was tuned by itself, with a C and a "
+        return Section("tuning", "How it was tuned", "Tuning", [why(f"{words}gamma of its own.")])
     body: list[Any] = [why(_words(subject, search))]
-    if all(key in results for key in KEYS):
+    if set(KEYS) <= set(results):
         display = TuningSurfaceDisplay(results)
         _edge_notes(subject, display)
         tuned = [np.unique(v[np.isfinite(v)]).size > 1 for v in (display.C, display.gamma)]
         if all(tuned) and _spans(display):
             body.append(surface(display))
         elif any(tuned):
-            name = "C" if tuned[0] else "gamma"
-            values, best = getattr(display, name), display.best_index
-            spread = display.spread
-            body.append(_curve(name, "Cross-validated", values, display.scores, best, spread))
+            name, values = ("C", display.C) if tuned[0] else ("gamma", display.gamma)
+            shown = values, display.scores, display.best_index, display.spread
+            body.append(_curve(name, "Cross-validated", *shown))
     else:
         C, scores = (np.asarray(results.get(k, ())) for k in ("param_C", "mean_test_score"))
         if len(C) > 1:
@@ -84,33 +80,21 @@ def _words(subject: Subject, search: SearchFacts) -> str:
 
 
 def _spans(display: TuningSurfaceDisplay) -> bool:
-    x, y = np.log10(display.C), np.log10(display.gamma)
-    return bool(np.linalg.matrix_rank(np.column_stack([x - x[0], y - y[0]]), tol=1e-6) == 2)
-
-
-def _shown(scores: FloatArray) -> tuple[FloatArray, str]:
-    """Return what is drawn for scores, and what it is called: minus a loss is a loss."""
-    return (-scores, "loss") if (scores <= 0).all() else (scores, "score")
+    logs = np.log10(np.column_stack([display.C, display.gamma]))
+    return bool(np.linalg.matrix_rank(logs - logs[0], tol=1e-6) == 2)
 
 
 def surface(display: TuningSurfaceDisplay) -> Markup:
     """Return the picture of quality over C and gamma, with the way of the search."""
-    values, name = _shown(display.scores)
+    values, name = as_shown(display.scores)
     wide = values.min() > 0 and values.max() > WIDE * values.min()
     scaled = np.log(values) if wide else values
     good = (scaled - scaled.min()) / (float(np.ptp(scaled)) or 1.0)
     good = 1.0 - good if name == "loss" else good
-    chart = Chart(
-        "Cross-validated quality over C and gamma with the path of the search",
-        display.C,
-        display.gamma,
-        "C",
-        "gamma",
-        x_log=True,
-        y_log=True,
-        height=320,
-    )
-    logs = np.column_stack([np.log10(display.C), np.log10(display.gamma)])
+    title = "Cross-validated quality over C and gamma with the path of the search"
+    axes = {"x_log": True, "y_log": True, "height": 320}
+    chart = Chart(title, display.C, display.gamma, "C", "gamma", **axes)  # type: ignore[arg-type]
+    logs = np.log10(np.column_stack([display.C, display.gamma]))
     edges = [np.linspace(v.min(), v.max(), n + 1) for v, n in zip(logs.T, CELLS, strict=True)]
     spread = np.maximum(np.ptp(logs, axis=0), 1e-12)
     middles = [(e[1:] + e[:-1]) / (2 * s) for e, s in zip(edges, spread, strict=True)]
@@ -144,7 +128,7 @@ def _ranked(quality: FloatArray) -> FloatArray:
 def _curve(
     name: str, how: str, x: FloatArray, scores: FloatArray, best: int, spread: FloatArray | None
 ) -> Markup:
-    values, what = _shown(scores)
+    values, what = as_shown(scores)
     title = f"{how} {what} against {name}"
     order = np.argsort(x)
     chart = Chart(title, x, values, name, what, x_log=True, height=270)
@@ -176,7 +160,7 @@ def _sizes(subject: Subject) -> Markup | None:
     found = getattr(subject.model, "size_results_", None)
     if not found:
         return None
-    values, what = _shown(np.asarray(found["mean_test_score"]))
+    values, what = as_shown(np.asarray(found["mean_test_score"]))
     lines = zip(found["n_prototypes"], values, found["std_test_score"], strict=True)
     rows = [[count(m), number(v), number(d)] for m, v, d in lines]
     head = ["Prototypes", f"Cross-validated {what}", "Deviation over folds"]
