@@ -270,11 +270,15 @@ def test_fast_fits_at_most_two_configurations():
 def test_part_size_follows_costs_and_limits():
     train = problem(2600)
     sizes = [
-        choose_part_size(train, 3, TableSettings(operations=o, largest=4000), Clock())
+        choose_part_size(
+            train.n, train.Y.shape[1], 3, TableSettings(operations=o, largest=4000), Clock()
+        )
         for o in (1e9, 1e11, 1e12, 1e15)
     ]
     assert sizes == sorted(sizes) and sizes[0] == 500 and sizes[-1] == 4000
-    assert choose_part_size(train, 3, TableSettings(part_size=77), Clock()) == 77
+    assert (
+        choose_part_size(train.n, train.Y.shape[1], 3, TableSettings(part_size=77), Clock()) == 77
+    )
 
 
 def test_samples_and_folds_keep_classes_and_groups():

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils import assert_all_finite
-from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.class_weight import compute_class_weight, compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
@@ -17,7 +17,21 @@ from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.codes import Code
 from lssvm.estimators.table_judging import ClassJudge, NumberJudge, decide
-from lssvm.estimators.table_model import TableModel, check_weight, share_documentation
+from lssvm.estimators.table_model import (
+    TableModel,
+    check_weight,
+    n_rows_of,
+    share_documentation,
+)
+from lssvm.estimators.table_source import (
+    MANY,
+    LargeTable,
+    TableSource,
+    as_mapping,
+    chosen_rows,
+    draw_sample,
+    open_source,
+)
 from lssvm.recipes import Problem, TableContext, TableFit
 from lssvm.tasks import Classes, Numbers
 from lssvm.uncertainty import Probabilities, check_coverage
@@ -97,12 +111,15 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
         )
         self.class_weight = class_weight
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> LSSVMClassifier:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
+    ) -> LSSVMClassifier:
         """Fit the model.
 
         Parameters
         ----------
-        X : data frame, Arrow table, mapping of columns, or array of shape (n, d)
+        X : data frame, Arrow table, mapping of columns, array of shape (n, d), or scan
+            A `scan` brings its own targets and weights.
         y : array of shape (n,)
             Classes: text, numbers or booleans.
         sample_weight : array of shape (n,), optional
@@ -113,6 +130,12 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
         -------
         LSSVMClassifier
         """
+        source = open_source(X, y, sample_weight, groups, n_rows_of)
+        if source is not None:
+            if source.n_rows > MANY:
+                return self._fit_many(source)
+            block = chosen_rows(source, None)
+            X, y, sample_weight = as_mapping(block.table), block.y, block.weight
         weight = check_weight(X, sample_weight)
         if y is None:
             raise InvalidInputError(
@@ -140,6 +163,43 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
         Y = np.asarray(task.code.matrix[labels], dtype=np.float64)
         k = Y.shape[1]
         self._fit_numbers(X, y, Y, labels, weight, groups, task, np.zeros(k), np.ones(k))
+        return self
+
+    def _fit_many(self, source: TableSource) -> LSSVMClassifier:
+        """Fit a table of very many rows: everything by a sample, the parts by all rows."""
+        counts: dict[Any, float] = {}
+        for block in source.blocks():
+            labels, number = np.unique(_labels(block.y)[block.weight > 0], return_counts=True)
+            for label, count in zip(labels.tolist(), number.tolist(), strict=True):
+                counts[label] = counts.get(label, 0.0) + count
+        check_classification_targets(np.array(list(counts)))
+        classes = np.unique(np.array(list(counts)))
+        if len(classes) < 2:
+            raise InvalidInputError(
+                f"The data have 1 class, {classes.tolist()}: a classifier needs at least two."
+            )
+        number = np.array([counts[label] for label in classes.tolist()])
+        if self.class_weight == "balanced":
+            factor = number.sum() / (len(classes) * number)
+        else:
+            factor = np.asarray(
+                compute_class_weight(self.class_weight, classes=classes, y=classes), dtype=float
+            )
+        task = Classes.of(classes, multiclass="ova")
+        codes = np.asarray(task.code.matrix, dtype=np.float64)
+
+        def encode(y: NDArray[Any], weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+            labels = _numbers(classes, _labels(y))
+            return codes[labels], weight * factor[labels]
+
+        sample = draw_sample(source, self._seed())
+        rows = chosen_rows(source, sample)
+        large = LargeTable(source, sample, rows, encode)
+        y, k = _labels(rows.y), codes.shape[1]
+        Y, weight = encode(y, rows.weight)
+        labels = _numbers(classes, y)
+        table = as_mapping(rows.table)
+        self._fit_numbers(table, y, Y, labels, weight, None, task, np.zeros(k), np.ones(k), large)
         return self
 
     def _attributes(self, fit: TableFit, context: TableContext) -> dict[str, Any]:
@@ -261,6 +321,18 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
             )
         Y = np.asarray(self.code_.matrix[_numbers(self.classes_, y)], dtype=np.float64)
         self._update(X, Y, weight, forget=forget)
+
+
+def _labels(y: Any) -> NDArray[Any]:
+    """Return labels as one column."""
+    if y is None:
+        raise InvalidInputError(
+            "The scan has no target: name the column to predict with scan(..., target=...)."
+        )
+    y = column_or_1d(y, warn=True)
+    if y.dtype.kind == "f":
+        assert_all_finite(y, input_name="y")
+    return np.asarray(y)
 
 
 def _numbers(classes: NDArray[Any], y: NDArray[Any]) -> IntArray:

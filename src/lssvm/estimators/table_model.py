@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -19,7 +19,9 @@ from lssvm._core.memory import as_bytes
 from lssvm._core.progress import Progress
 from lssvm._core.random import as_generator
 from lssvm._core.threads import n_threads
+from lssvm.data.scanning import as_scan, is_stream
 from lssvm.estimators.table_judging import ClassJudge, NumberJudge, read_scorer
+from lssvm.estimators.table_source import LargeTable, PreparedRows, ScanSource, as_mapping
 from lssvm.kernels import mean_outer_product
 from lssvm.parts import DeviceParts, HostParts, PartsEngine, Rows
 from lssvm.preparation import PreparedTable, TablePreparation
@@ -182,7 +184,7 @@ class TableModel(BaseEstimator):
         values: dict[str, Any] = {
             "configurations": tuple(Configuration(i, k) for k in kernels for i in inputs),
             "engine": self._engine(),
-            "seed": int(as_generator(self.random_state).integers(2**31)),
+            "seed": self._seed(),
         }
         if self.metric not in ("auto", None):
             raise InvalidInputError(
@@ -204,6 +206,9 @@ class TableModel(BaseEstimator):
         largest = ask.engine.largest_part(as_bytes(self.memory_budget))
         return replace(ask, largest=max(min(ask.largest, largest), 100))
 
+    def _seed(self) -> int:
+        return int(as_generator(self.random_state).integers(2**31))
+
     def _engine(self) -> PartsEngine:
         """Return who computes: threads, or a device."""
         place = find_device(self.device, None, dispatch=False)
@@ -223,8 +228,12 @@ class TableModel(BaseEstimator):
         task: Classes | Numbers,
         shift: FloatArray,
         scale: FloatArray,
+        large: LargeTable | None = None,
     ) -> None:
-        """Prepare the rows of positive weight, run the recipe, judge and publish its record."""
+        """Prepare the rows of positive weight, run the recipe, judge and publish its record.
+
+        Where there are very many rows, these are a sample of them.
+        """
         limit = self.time_limit
         if limit is not None and not (isinstance(limit, (int, float)) and limit > 0):
             raise InvalidInputError(
@@ -262,11 +271,23 @@ class TableModel(BaseEstimator):
             weight[used],
             None if labels is None else labels[used],
             None if classes is None else classes[used],
-        ).merged()
+        )
+        problem = problem.merged() if large is None else problem
         # C counts rows of mean weight.
         weight_scale = float(problem.weight.mean())
         scaled = replace(problem, weight=problem.weight / weight_scale)
         judge = self._judge(problem, task, shift, scale)
+        everything = None
+        if large is not None:
+            everything = PreparedRows(
+                large.source,
+                prepared,
+                large.scaled_by(weight_scale),
+                large.sample[used],
+                problem.inputs,
+                as_bytes(self.memory_budget),
+                n_threads(self.n_jobs),
+            )
 
         def finish(fit: TableFit) -> None:
             context = TableContext(
@@ -277,13 +298,13 @@ class TableModel(BaseEstimator):
                 scale,
                 weight_scale,
                 ask.seed,
-                problem.n,
+                problem.n if large is None else large.source.n_rows,
                 _importances(fit, prepared),
             )
             self._publish(replace(fit, context=self._calibrated(problem, fit, context, judge)))
 
         try:
-            finish(fit_table(scaled, ask, clock, tell, judge))
+            finish(fit_table(scaled, ask, clock, tell, judge, everything))
         except Interrupted as interrupted:
             finish(interrupted.fit)
             raise KeyboardInterrupt("The fit was interrupted; its best model is kept.") from None
@@ -359,11 +380,22 @@ class TableModel(BaseEstimator):
         check_is_fitted(self, "record_")
         return {name: p.transform(X) for name, p in self.preparations_.items()}
 
+    def _blocks(self, X: Any) -> Iterator[Any]:
+        """Yield a table as it is, or the blocks of a scan as tables."""
+        check_is_fitted(self, "record_")
+        if not is_stream(X):
+            yield X
+            return
+        names = self.feature_names_in_ if hasattr(self, "feature_names_in_") else None
+        scan = as_scan(X).select(None if names is None else tuple(names), self.n_features_in_)
+        for block in ScanSource(scan).blocks():
+            yield as_mapping(block.table)
+
     def _outputs(self, X: Any) -> FloatArray:
         """Return the stacked outputs of raw rows, shape (n, k)."""
-        prepared = self._prepare(X)
-        fit = self.record_
-        return fit.outputs(prepared, engine=self._engine())
+        fit, engine = self.record_, self._engine()
+        blocks = [fit.outputs(self._prepare(some), engine=engine) for some in self._blocks(X)]
+        return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
     # --- updates ---------------------------------------------------------------------------------
 
@@ -404,12 +436,12 @@ def check_weight(X: Any, sample_weight: Any) -> FloatArray:
     >>> check_weight(np.ones((3, 1)), None)
     array([1., 1., 1.])
     """
-    n = _n_rows(X)
+    n = n_rows_of(X)
     weight = check_row_weight(sample_weight, n)
     return np.ones(n) if weight is None else weight
 
 
-def _n_rows(X: Any) -> int:
+def n_rows_of(X: Any) -> int:
     """Return the number of rows of a table, whatever it is."""
     shape = getattr(X, "shape", None)
     if shape is not None and len(shape):

@@ -6,12 +6,27 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.estimators.table_judging import ClassJudge, NumberJudge
-from lssvm.estimators.table_model import TableModel, check_weight, share_documentation
+from lssvm.estimators.table_model import (
+    TableModel,
+    check_weight,
+    n_rows_of,
+    share_documentation,
+)
+from lssvm.estimators.table_source import (
+    MANY,
+    LargeTable,
+    TableSource,
+    as_mapping,
+    chosen_rows,
+    draw_sample,
+    open_source,
+)
 from lssvm.recipes import Problem, TableContext, TableFit
 from lssvm.tasks import Classes, Numbers
 from lssvm.uncertainty import Probabilities, Residuals, check_coverage, scaled_residuals
@@ -53,12 +68,15 @@ class LSSVMRegressor(RegressorMixin, TableModel):
     single_: bool
     residuals_: Residuals | None
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> LSSVMRegressor:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
+    ) -> LSSVMRegressor:
         """Fit the model.
 
         Parameters
         ----------
-        X : data frame, Arrow table, mapping of columns, or array of shape (n, d)
+        X : data frame, Arrow table, mapping of columns, array of shape (n, d), or scan
+            A `scan` brings its own targets and weights.
         y : array of shape (n,) or (n, k)
         sample_weight : array of shape (n,), optional
         groups : array of shape (n,), optional
@@ -68,16 +86,35 @@ class LSSVMRegressor(RegressorMixin, TableModel):
         -------
         LSSVMRegressor
         """
+        source = open_source(X, y, sample_weight, groups, n_rows_of)
+        if source is not None:
+            if source.n_rows > MANY:
+                return self._fit_many(source)
+            block = chosen_rows(source, None)
+            X, y, sample_weight = as_mapping(block.table), block.y, block.weight
         weight = check_weight(X, sample_weight)
         targets = self._targets(y, len(weight))
-        used = weight > 0
-        shift = np.average(targets[used], axis=0, weights=weight[used])
-        spread = np.sqrt(np.average((targets[used] - shift) ** 2, axis=0, weights=weight[used]))
-        tiny = np.finfo(np.float64).eps * np.maximum(np.abs(shift), 1.0)
-        scale = np.where(spread > tiny, spread, 1.0)
+        shift, scale = _units(targets, weight)
         task = Numbers(targets.shape[1], np.asarray(y).ndim == 1)
         Y = (targets - shift) / scale
         self._fit_numbers(X, targets, Y, None, weight, groups, task, shift, scale)
+        return self
+
+    def _fit_many(self, source: TableSource) -> LSSVMRegressor:
+        """Fit a table of very many rows: everything by a sample, the parts by all rows."""
+        sample = draw_sample(source, self._seed())
+        rows = chosen_rows(source, sample)
+        targets = self._targets(rows.y, len(sample))
+        shift, scale = _units(targets, rows.weight)
+
+        def encode(y: NDArray[Any], weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+            return (self._targets(y, len(weight)) - shift) / scale, weight
+
+        large = LargeTable(source, sample, rows, encode)
+        task = Numbers(targets.shape[1], np.asarray(rows.y).ndim == 1)
+        Y, weight = encode(targets, rows.weight)
+        table = as_mapping(rows.table)
+        self._fit_numbers(table, targets, Y, None, weight, None, task, shift, scale, large)
         return self
 
     def _attributes(self, fit: TableFit, context: TableContext) -> dict[str, Any]:
@@ -201,3 +238,12 @@ class LSSVMRegressor(RegressorMixin, TableModel):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
+
+
+def _units(targets: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return mean and standard deviation of every target; 1 for one that does not vary."""
+    used = weight > 0
+    shift = np.average(targets[used], axis=0, weights=weight[used])
+    spread = np.sqrt(np.average((targets[used] - shift) ** 2, axis=0, weights=weight[used]))
+    tiny = np.finfo(np.float64).eps * np.maximum(np.abs(shift), 1.0)
+    return shift, np.where(spread > tiny, spread, 1.0)

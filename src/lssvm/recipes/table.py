@@ -26,6 +26,8 @@ from lssvm.recipes.record import check_form
 from lssvm.recipes.screening import distinct, median_of, screen
 from lssvm.recipes.stacking import cross_stack
 from lssvm.recipes.table_context import TableContext
+from lssvm.recipes.table_large import affordable, fit_every_row
+from lssvm.recipes.table_rows import AllRows
 from lssvm.recipes.table_run import Candidate, TableRun, TableSettings, Tell
 
 SMALL = 2500
@@ -170,6 +172,7 @@ def fit_table(
     clock: Clock,
     tell: Tell,
     judge: Judge | None = None,
+    everything: AllRows | None = None,
 ) -> TableFit:
     """Fit the model for tables.
 
@@ -184,6 +187,8 @@ def fit_table(
     judge : Judge, optional
         What losses are reported, and where it says so what configurations and stacks are chosen by;
         None is squared errors.
+    everything : AllRows, optional
+        Where the problem is a sample: all rows, which the parts are made of.
 
     Returns
     -------
@@ -221,7 +226,8 @@ def fit_table(
     """
     random = np.random.default_rng(ask.seed)
     judge = SquaredErrors(problem) if judge is None else judge
-    run = TableRun(problem, ask, clock, tell, judge, deal(problem, N_FOLDS, random), random)
+    folds = deal(problem, N_FOLDS, random)
+    run = TableRun(problem, ask, clock, tell, judge, folds, random, everything)
     try:
         screen(run)
         fit = fit_small(run) if problem.n < SMALL else fit_large(run)
@@ -229,6 +235,7 @@ def fit_table(
     except Stopped:
         clock.go_on()
         if not run.fitted:
+            run.everything = None  # a model of the sample is there sooner
             fit_at_once(run)
         fit = replace(assemble(run), interrupted=True)
         report_end(run, fit)
@@ -271,6 +278,12 @@ def fit_all_rows(
     """
     problem, clock = run.problem, run.clock
     first, begin = len(run.fitted), clock.now()
+    if run.everything is not None and candidates:
+        candidates = affordable(run.everything, candidates, run)
+        fitted = fit_every_row(run, run.everything, candidates, part_size, tries)
+        took = (clock.now() - begin) / len(candidates)
+        run.fitted += [(replace(c, seconds=c.seconds + took), m, F) for c, m, F in fitted]
+        return
     jobs = [
         PartsJob(
             problem.rows(c.configuration.inputs, c.metric),
@@ -376,7 +389,8 @@ def fit_large(run: TableRun) -> TableFit:
         keep(needed(run, run.found, ask.kept))
         if clock.over(0.8):
             keep(run.found[:1])
-    part_size = choose_part_size(problem, len(run.found), ask, clock)
+    n = problem.n if run.everything is None else run.everything.n_rows
+    part_size = choose_part_size(n, problem.Y.shape[1], len(run.found), ask, clock)
     fit_all_rows(run, run.found, part_size, tries=ask.tries, trees=ask.n_trees)
     return assemble(run)
 
@@ -409,15 +423,15 @@ def needed(run: TableRun, candidates: list[Candidate], size: int) -> list[Candid
 
 
 def choose_part_size(
-    problem: Problem, n_configurations: int, ask: TableSettings, clock: Clock
+    n_rows: int, n_outputs: int, n_configurations: int, ask: TableSettings, clock: Clock
 ) -> int:
     """Return how many rows a part may have: n L^2 (2/3) operations for every try."""
     if ask.part_size is not None:
         return min(ask.part_size, ask.largest)
     # More outputs are worth more time: their peers build trees for every class.
-    wanted = ask.operations * ask.engine.speed * min(np.sqrt(problem.Y.shape[1]), 4.0)
+    wanted = ask.operations * ask.engine.speed * min(np.sqrt(n_outputs), 4.0)
     operations = clock.affordable(float(wanted), 0.7)
-    each = problem.n * (2.0 / 3.0) * ask.tries * ask.n_trees * max(n_configurations, 1)
+    each = n_rows * (2.0 / 3.0) * ask.tries * ask.n_trees * max(n_configurations, 1)
     least = _SMALLEST if clock.limit is None else _SMALLEST // 4
     return int(min(max(np.sqrt(operations / each), least), ask.largest))
 

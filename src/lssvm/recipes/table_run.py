@@ -19,6 +19,7 @@ from lssvm.recipes.configurations import INPUTS, KERNELS, Configuration
 from lssvm.recipes.judging import Judge
 from lssvm.recipes.problem import Problem
 from lssvm.recipes.stacking import StackRule
+from lssvm.recipes.table_rows import AllRows
 
 Tell = Callable[[dict[str, Any]], None]
 Item = TypeVar("Item")
@@ -146,6 +147,8 @@ class TableRun:
     judge : Judge
     folds : int array of shape (n,)
     random : Generator
+    everything : AllRows or None
+        Where the problem is a sample: all rows.
     found : list of Candidate
         Configurations with a setting, as far as the last finished stage knows them.
     dropped : list of Candidate
@@ -165,6 +168,7 @@ class TableRun:
     judge: Judge
     folds: IntArray
     random: np.random.Generator
+    everything: AllRows | None = None
     found: list[Candidate] = field(default_factory=list)
     dropped: list[Candidate] = field(default_factory=list)
     learned: IntArray | None = None

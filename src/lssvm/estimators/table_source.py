@@ -1,0 +1,323 @@
+"""Tables of very many rows, in memory or in files: passed over in blocks, looked at in a sample."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.errors import InvalidInputError
+from lssvm._core.threads import run_stream
+from lssvm.data import Scan
+from lssvm.data.raw import RawBlock, TextColumn
+from lssvm.data.scanning import as_scan, is_stream
+from lssvm.preparation import PreparedTable, RawColumn, RawTable, read_table
+from lssvm.recipes.configurations import Inputs
+from lssvm.recipes.table_rows import TableBlock
+from lssvm.tasks.weights import check_weight
+
+MANY = 400_000
+"""Rows from which on everything but the parts is chosen by a sample."""
+SAMPLE = 100_000
+"""Rows of that sample."""
+_BLOCK = 50_000  # rows of a block of a table in memory
+
+Encode = Callable[[NDArray[Any], FloatArray], tuple[FloatArray, FloatArray]]
+
+
+@dataclass(frozen=True, eq=False)
+class SourceBlock:
+    """Consecutive or chosen rows of a table.
+
+    Attributes
+    ----------
+    table : RawTable
+    y : array of shape (n,) or (n, k), or None
+    weight : array of shape (n,)
+    start : int
+    """
+
+    table: RawTable
+    y: NDArray[Any] | None
+    weight: FloatArray
+    start: int
+
+
+class TableSource(Protocol):
+    """Rows of a table that are passed over in blocks."""
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+
+    def blocks(self) -> Iterator[SourceBlock]:
+        """Yield all rows in order."""
+
+
+@dataclass(frozen=True, eq=False)
+class MemorySource:
+    """A table in memory.
+
+    Attributes
+    ----------
+    table : RawTable
+    y : array of shape (n,) or (n, k)
+    weight : array of shape (n,)
+    """
+
+    table: RawTable
+    y: NDArray[Any]
+    weight: FloatArray
+
+    @classmethod
+    def of(cls, X: Any, y: Any, weight: FloatArray) -> MemorySource:
+        """Read a table of any kind."""
+        return cls(read_table(X), np.asarray(y), weight)
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return self.table.n_rows
+
+    def blocks(self) -> Iterator[SourceBlock]:
+        """Yield slices of the table."""
+        for start in range(0, self.n_rows, _BLOCK):
+            rows = slice(start, start + _BLOCK)
+            yield SourceBlock(self.table.take(rows), self.y[rows], self.weight[rows], start)
+
+
+@dataclass(frozen=True, eq=False)
+class ScanSource:
+    """A data set in files, or on a cluster.
+
+    Attributes
+    ----------
+    scan : Scan
+    """
+
+    scan: Scan
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return self.scan.n_rows
+
+    def blocks(self) -> Iterator[SourceBlock]:
+        """Yield the blocks of the scan as tables."""
+        schema, named = self.scan.schema, self.scan.named
+        for raw in self.scan.blocks():
+            weight = np.ones(len(raw)) if raw.weight is None else raw.weight
+            table = _as_table(raw, schema.names, schema.texts, named)
+            yield SourceBlock(table, raw.target, weight, raw.start)
+
+
+def _as_table(
+    raw: RawBlock, names: tuple[str, ...], texts: tuple[str, ...], named: bool
+) -> RawTable:
+    """Return a block of a scan as typed columns."""
+    text = dict(zip(texts, raw.texts, strict=True))
+    numbers = iter(raw.numbers.T)
+    columns = tuple(
+        _category(name, text[name])
+        if name in text
+        else RawColumn(name, "number", np.ascontiguousarray(next(numbers)))
+        for name in names
+    )
+    return RawTable(columns, named, len(raw))
+
+
+def _category(name: str, column: TextColumn) -> RawColumn:
+    if not column.levels or not np.any(column.codes >= 0):
+        return RawColumn(name, "empty", np.full(len(column.codes), np.nan))
+    return RawColumn(name, "category", column.codes, column.levels)
+
+
+def chosen_rows(source: TableSource, positions: IntArray | None) -> SourceBlock:
+    """Return some rows, or all of them, in one pass.
+
+    Parameters
+    ----------
+    source : TableSource
+    positions : int array, ascending, or None for all rows
+    """
+    if isinstance(source, MemorySource):
+        rows: Any = slice(None) if positions is None else positions
+        return SourceBlock(source.table.take(rows), source.y[rows], source.weight[rows], 0)
+    taken = []
+    for block in source.blocks():
+        if positions is None:
+            taken.append(block)
+            continue
+        begin, end = np.searchsorted(positions, [block.start, block.start + block.table.n_rows])
+        own = positions[begin:end] - block.start
+        y = None if block.y is None else block.y[own]
+        taken.append(SourceBlock(block.table.take(own), y, block.weight[own], block.start))
+    if any(block.y is None for block in taken):
+        raise InvalidInputError(
+            "The scan has no target: name the column to predict with scan(..., target=...)."
+        )
+    return SourceBlock(
+        joined([block.table for block in taken]),
+        np.concatenate([block.y for block in taken if block.y is not None]),
+        np.concatenate([block.weight for block in taken]),
+        0,
+    )
+
+
+def joined(tables: Sequence[RawTable]) -> RawTable:
+    """Return tables with the same columns one below the other.
+
+    Examples
+    --------
+    >>> from lssvm.estimators.table_source import joined
+    >>> from lssvm.preparation import read_table
+    >>> both = joined([read_table({"job": ["cook"]}), read_table({"job": ["smith", None]})])
+    >>> both.columns[0].levels, both.columns[0].values.tolist()
+    (('cook', 'smith'), [0, 1, -1])
+    """
+    columns = []
+    for same in zip(*[table.columns for table in tables], strict=True):
+        name = same[0].name
+        kinds = {column.kind for column in same} - {"empty"}
+        if kinds == {"category"}:
+            texts = [
+                TextColumn(
+                    np.full(len(c), -1, dtype=np.intp) if c.kind == "empty" else c.values, c.levels
+                )
+                for c in same
+            ]
+            columns.append(_category(name, TextColumn.join(texts)))
+        else:
+            values = np.concatenate([column.values for column in same])
+            columns.append(RawColumn(name, next(iter(kinds), "empty"), values, zone=same[0].zone))
+    return RawTable(tuple(columns), tables[0].named, sum(table.n_rows for table in tables))
+
+
+def as_mapping(table: RawTable) -> dict[str, NDArray[Any]] | NDArray[Any]:
+    """Return typed columns as a table that estimators take."""
+    if not table.named and all(column.kind == "number" for column in table.columns):
+        return np.column_stack([column.values for column in table.columns])
+    out: dict[str, NDArray[Any]] = {}
+    for column in table.columns:
+        values = column.values
+        if column.kind == "category":
+            values = np.array([*column.levels, None], dtype=object)[column.values]
+        elif column.kind == "boolean" and not np.isnan(values).any():
+            values = values.astype(bool)
+        out[column.name] = values
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class LargeTable:
+    """A table of very many rows, and the sample that everything but the parts is chosen by.
+
+    Attributes
+    ----------
+    source : TableSource
+    sample : int array of shape (m,)
+        Positions of the rows of the sample, ascending.
+    rows : SourceBlock
+        These rows.
+    encode : callable
+        From targets and weights to (Y, weight).
+    """
+
+    source: TableSource
+    sample: IntArray
+    rows: SourceBlock
+    encode: Encode
+
+    def scaled_by(self, scale: float) -> Encode:
+        """Return the encoding with weights divided by a number."""
+
+        def encode(y: NDArray[Any], weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+            Y, w = self.encode(y, weight)
+            return Y, w / scale
+
+        return encode
+
+
+def open_source(
+    X: Any, y: Any, sample_weight: Any, groups: Any, n_rows: Callable[[Any], int]
+) -> TableSource | None:
+    """Return what is passed over in blocks: a scan, a Dask collection, a table of very many rows.
+
+    None is a table that is fitted in memory as it is.
+    """
+    if is_stream(X):
+        if groups is not None:
+            raise InvalidInputError(
+                "groups= cannot be given with a scan: read the table into memory and give it as a "
+                "data frame."
+            )
+        return ScanSource(as_scan(X, y, sample_weight))
+    if y is None or groups is not None or n_rows(X) <= MANY:
+        return None
+    return MemorySource.of(X, y, check_weights(sample_weight, n_rows(X)))
+
+
+def check_weights(sample_weight: Any, n: int) -> FloatArray:
+    """Return one weight per row."""
+    weight = check_weight(sample_weight, n)
+    return np.ones(n) if weight is None else weight
+
+
+def draw_sample(source: TableSource, seed: int) -> IntArray:
+    """Return the positions of the sample, ascending."""
+    random = np.random.default_rng(seed)
+    return np.sort(random.choice(source.n_rows, SAMPLE, replace=False)).astype(np.intp)
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedRows:
+    """All rows of a source, prepared block by block.
+
+    Attributes
+    ----------
+    source : TableSource
+    prepared : mapping from inputs to PreparedTable
+    encode : callable
+        From targets and weights to (Y, weight).
+    sample : int array of shape (m,)
+    features : mapping from inputs to arrays of shape (m, d)
+        Of the rows of the sample, encoded out of fold.
+    budget : int
+    threads : int
+    """
+
+    source: TableSource
+    prepared: Mapping[Inputs, PreparedTable]
+    encode: Encode
+    sample: IntArray
+    features: Mapping[Inputs, FloatArray]
+    budget: int
+    threads: int
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return self.source.n_rows
+
+    def blocks(self, inputs: Sequence[Inputs]) -> Iterator[TableBlock]:
+        """Yield all rows in order with the inputs that are asked for."""
+
+        def work(block: SourceBlock) -> TableBlock:
+            begin, end = np.searchsorted(
+                self.sample, [block.start, block.start + block.table.n_rows]
+            )
+            features = {}
+            for name in inputs:
+                prepared = self.prepared[name]
+                X = prepared.transform(prepared.used_columns(block.table))
+                X[self.sample[begin:end] - block.start] = self.features[name][begin:end]
+                features[name] = X
+            assert block.y is not None
+            Y, weight = self.encode(block.y, block.weight)
+            return TableBlock(features, Y, weight, block.start)
+
+        return run_stream(work, self.source.blocks(), self.threads)

@@ -1,0 +1,148 @@
+"""Tables of very many rows and scans: parts of all rows, everything else by a sample."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lssvm import LSSVMClassifier, LSSVMRegressor, scan
+from lssvm._core.errors import InvalidInputError, MemoryBudgetError
+from lssvm.estimators import table_source
+from lssvm.parts import store
+
+CHOSEN = {"preset": "fast", "kernel": "rbf", "inputs": "standardised", "part_size": 300}
+
+
+def table(n, seed=0):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "a": rng.normal(size=n),
+            "b": rng.uniform(size=n),
+            "job": rng.choice(["cook", "smith", "clerk"], size=n),
+        }
+    )
+    frame.loc[::50, "b"] = np.nan
+    value = np.sin(2 * frame["a"]) + (frame["job"] == "cook") + 0.2 * rng.normal(size=n)
+    return frame, value.to_numpy()
+
+
+@pytest.fixture
+def small_limits(monkeypatch):
+    """Let 4,000 rows be very many."""
+    monkeypatch.setattr(table_source, "MANY", 3500)
+    monkeypatch.setattr("lssvm.estimators.table_classifier.MANY", 3500)
+    monkeypatch.setattr("lssvm.estimators.table_regressor.MANY", 3500)
+    monkeypatch.setattr(table_source, "SAMPLE", 3000)
+    monkeypatch.setattr(table_source, "_BLOCK", 700)
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(frame, name="rows.parquet"):
+        path = tmp_path / name
+        frame.to_parquet(path)
+        return path
+
+    return write
+
+
+def test_a_scan_of_few_rows_is_the_table_in_memory(file):
+    frame, y = table(400)
+    path = file(frame.assign(y=y))
+    inside = LSSVMRegressor(**CHOSEN).fit(frame, y)
+    outside = LSSVMRegressor(**CHOSEN).fit(scan(path, target="y", missing="impute"))
+    new, _ = table(100, seed=1)
+    np.testing.assert_allclose(outside.predict(new), inside.predict(new), atol=1e-10)
+    np.testing.assert_allclose(
+        outside.predict(scan(path, target="y", missing="impute")), inside.predict(frame), atol=1e-10
+    )
+
+
+@pytest.mark.parametrize("budget", [None, "300 kB"])  # the second sends rows to a scratch folder
+def test_array_and_scan_give_the_same_model_of_all_rows(small_limits, file, budget, monkeypatch):
+    folders = []
+    make = store._make_folder
+    monkeypatch.setattr(
+        store, "_make_folder", lambda size: folders.append(make(size)) or folders[-1]
+    )
+    monkeypatch.setattr("lssvm.recipes.table_large._MODEL", 10.0)
+    frame, y = table(4000)
+    path = file(frame.assign(y=y))
+    inside = LSSVMRegressor(**CHOSEN, memory_budget=budget).fit(frame, y)
+    outside = LSSVMRegressor(**CHOSEN, memory_budget=budget)
+    outside.fit(scan(path, target="y", missing="impute"))
+    assert bool(folders) == (budget is not None)
+    assert not any(folder.exists() for folder in folders)
+    new, truth = table(500, seed=1)
+    np.testing.assert_allclose(outside.predict(new), inside.predict(new), atol=1e-8)
+    assert outside.best_score_ == pytest.approx(inside.best_score_, abs=1e-9)
+    leaves = inside.record_.members[0].model.cuts[0].leaves
+    assert sum(len(leaf.rows.X) for leaf in leaves) == 4000
+    error = np.mean((inside.predict(new) - truth) ** 2) / np.var(truth)
+    assert error < 0.12
+    assert "4000 rows" in inside.summary_
+
+
+def test_all_rows_beat_the_sample(small_limits):
+    """Rows beyond the sample reach the model: their targets decide predictions near them."""
+    frame, y = table(4000)
+    y = y.copy()
+    far = frame["a"].to_numpy() > 1.0
+    y[far] += 5.0
+    model = LSSVMRegressor(**CHOSEN).fit(frame, y)
+    positions = table_source.draw_sample(
+        table_source.MemorySource.of(frame, y, np.ones(4000)), model._seed()
+    )
+    assert len(positions) == 3000
+    fitted = sum(len(leaf.rows.X) for leaf in model.record_.members[0].model.cuts[0].leaves)
+    assert fitted == 4000
+    assert np.abs(model.predict(frame[far]) - y[far]).mean() < 1.0
+
+
+def test_classes_weights_and_intervals(small_limits, file):
+    frame, value = table(4000)
+    labels = np.where(value > 0.8, "high", "low")
+    weight = np.ones(4000)
+    weight[:200] = 0.0
+    path = file(frame.assign(y=labels, w=weight))
+    inside = LSSVMClassifier(**CHOSEN, class_weight="balanced").fit(frame, labels, weight)
+    data = scan(path, target="y", weight="w", missing="impute")
+    outside = LSSVMClassifier(**CHOSEN, class_weight="balanced").fit(data)
+    new, truth = table(400, seed=1)
+    np.testing.assert_allclose(outside.predict_proba(new), inside.predict_proba(new), atol=1e-8)
+    assert outside.score(new, np.where(truth > 0.8, "high", "low")) > 0.85
+    used = sum(len(leaf.rows.X) for leaf in outside.record_.members[0].model.cuts[0].leaves)
+    assert used == 3800
+    regressor = LSSVMRegressor(**CHOSEN).fit(frame, value)
+    low, high = regressor.predict_interval(new, coverage=0.9).T
+    assert 0.85 < np.mean((low <= truth) & (truth <= high)) < 0.95
+
+
+def test_bad_input(small_limits, file):
+    frame, y = table(4000)
+    path = file(frame)
+    with pytest.raises(InvalidInputError, match="target="):
+        LSSVMRegressor(**CHOSEN).fit(scan(path, missing="impute"))
+    with pytest.raises(InvalidInputError, match="target="):
+        LSSVMClassifier(**CHOSEN).fit(scan(path, missing="impute"))
+    with pytest.raises(InvalidInputError, match="groups"):
+        LSSVMRegressor(**CHOSEN).fit(scan(path), groups=np.arange(4000))
+    with pytest.raises(MemoryBudgetError, match="FixedSize"):
+        LSSVMRegressor(**CHOSEN, memory_budget="50 kB").fit(frame, y)
+    with pytest.raises(InvalidInputError, match="1 class"):
+        LSSVMClassifier(**CHOSEN).fit(frame, np.zeros(4000))
+
+
+def test_models_of_many_rows_are_stored_and_updated(small_limits, tmp_path):
+    from lssvm import load, save
+
+    frame, y = table(4000)
+    model = LSSVMRegressor(**CHOSEN).fit(frame, y)
+    save(model, tmp_path / "model.lssvm")
+    new, truth = table(50, seed=1)
+    np.testing.assert_array_equal(load(tmp_path / "model.lssvm").predict(new), model.predict(new))
+    before = model.predict(new)
+    model.partial_fit(new, truth)
+    assert np.abs(model.predict(new) - truth).mean() < np.abs(before - truth).mean()
+    model.forget(new, truth)
+    np.testing.assert_allclose(model.predict(new), before, atol=1e-5)
