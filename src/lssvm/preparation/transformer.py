@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ METHODS = ("standardised", "quantiles")
 TARGETS = ("auto", "classes", "numbers")
 
 
+@dataclass(eq=False, repr=False)
 class TablePreparation(TransformerMixin, BaseEstimator):
     """Turn a table as it comes into numbers on one scale.
 
@@ -129,30 +131,17 @@ class TablePreparation(TransformerMixin, BaseEstimator):
     town: it is 'Delft' in every row
     """
 
-    def __init__(
-        self,
-        numbers: str | Mapping[str, str] = "standardised",
-        *,
-        rare: float = 5,
-        max_levels: int = 50,
-        category_scale: float = 1.0,
-        smoothing: float | str = "auto",
-        target: str = "auto",
-        cv: Any = 10,
-        drop: bool = True,
-        parse_dates: bool = True,
-        random_state: int | None = 0,
-    ) -> None:
-        self.numbers = numbers
-        self.rare = rare
-        self.max_levels = max_levels
-        self.category_scale = category_scale
-        self.smoothing = smoothing
-        self.target = target
-        self.cv = cv
-        self.drop = drop
-        self.parse_dates = parse_dates
-        self.random_state = random_state
+    numbers: str | Mapping[str, str] = "standardised"
+    _: KW_ONLY
+    rare: float = 5
+    max_levels: int = 50
+    category_scale: float = 1.0
+    smoothing: float | str = "auto"
+    target: str = "auto"
+    cv: Any = 10
+    drop: bool = True
+    parse_dates: bool = True
+    random_state: int | None = 0
 
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
