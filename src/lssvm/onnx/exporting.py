@@ -20,6 +20,7 @@ from lssvm.onnx.graph import (
     ML_OPSET,
     OPSET,
     ModelGraph,
+    Tensor,
     Value,
     element_type,
     need_onnx,
@@ -125,7 +126,7 @@ def to_onnx(
         graph, inputs, outputs = _own_graph(last, np.dtype(dtype), probabilities, interval, missing)
     else:
         graph, inputs, features = _open_pipeline(transformers, model, X, dtype, missing)
-        outputs = add_outputs(graph, last, features, probabilities, interval)
+        outputs = add_outputs(last, features, probabilities, interval)
     if graph.n_bytes > _LIMIT:
         raise InvalidInputError(
             f"The model has {graph.n_bytes / 2**30:.1f} GiB of numbers, but an ONNX file holds at "
@@ -233,16 +234,16 @@ def _own_graph(
     if ready is None:
         inputs = [Value("X", element_type(dtype), (int(model.n_features_in_),))]
         graph = ModelGraph(dtype, taken=["X"])
-        return graph, inputs, add_outputs(graph, model, "X", probabilities, interval)
+        return graph, inputs, add_outputs(model, graph.tensor("X"), probabilities, interval)
     inputs = column_inputs(ready, dtype)
     graph = ModelGraph(dtype, taken=[value.name for value in inputs])
     features = add_preparation(graph, ready, inputs, missing)
-    return graph, inputs, add_outputs(graph, model, features, probabilities, interval)
+    return graph, inputs, add_outputs(model, features, probabilities, interval)
 
 
 def _open_pipeline(
     transformers: Any, model: Any, X: Any, dtype: str, missing: str
-) -> tuple[ModelGraph, list[Value], str]:
+) -> tuple[ModelGraph, list[Value], Tensor]:
     """Return graph, inputs and features of what stands before the model."""
     steps = [step for _, step in transformers.steps]
     if not any(isinstance(step, TablePreparation) for step in steps):
