@@ -169,10 +169,7 @@ class Scan:
         return replace(self, reader=parts[0]), replace(self, reader=parts[1])
 
     def select(
-        self,
-        names: tuple[str, ...] | None,
-        n_columns: int,
-        kinds: tuple[str, ...] | None = None,
+        self, names: tuple[str, ...] | None, n_columns: int, kinds: tuple[str, ...] | None = None
     ) -> Scan:
         """Return a scan of the columns that a model knows.
 

@@ -22,12 +22,7 @@ from lssvm.estimators.new_rows import HostNewRows, NewRows, check_new_host_rows,
 from lssvm.recipes.record import Fit, Posteriors, Resources
 from lssvm.recipes.settings import KernelChoice, check_option, resources_of
 from lssvm.tasks import Classes, Numbers
-from lssvm.uncertainty import (
-    Probabilities,
-    Residuals,
-    calibrate,
-    check_coverage,
-)
+from lssvm.uncertainty import Probabilities, Residuals, calibrate, check_coverage
 from lssvm.uncertainty.calibration import METHODS
 
 

@@ -91,14 +91,7 @@ def open_classes(
     X, y, weight, positions = _positive(X, y, weight)
     if task is None:
         task = task_of(estimator, distinct_labels(y))
-    rows = class_rows(
-        task,
-        X,
-        task.numbers(y),
-        weight,
-        resources_of(estimator),
-        by_class=by_class,
-    )
+    rows = class_rows(task, X, task.numbers(y), weight, resources_of(estimator), by_class=by_class)
     return replace(rows, positions=positions, given=given), task
 
 
@@ -183,12 +176,7 @@ def open_numbers(
 def number_rows(X: Any, Y: FloatArray, weight: FloatArray | None, resources: Resources) -> HostRows:
     """Return rows with numbers as targets."""
     return HostRows(
-        X,
-        Y,
-        weight,
-        sample_weight=weight,
-        budget=resources.budget,
-        threads=resources.threads,
+        X, Y, weight, sample_weight=weight, budget=resources.budget, threads=resources.threads
     )
 
 

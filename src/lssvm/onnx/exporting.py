@@ -15,16 +15,7 @@ from lssvm._core.errors import InvalidInputError
 from lssvm.estimators import NARX
 from lssvm.estimators.base import KernelEstimator
 from lssvm.onnx.column_nodes import add_preparation, column_inputs
-from lssvm.onnx.graph import (
-    ML,
-    ML_OPSET,
-    OPSET,
-    ModelGraph,
-    Tensor,
-    Value,
-    element_type,
-    need_onnx,
-)
+from lssvm.onnx.graph import ML, ML_OPSET, OPSET, ModelGraph, Tensor, Value, element_type, need_onnx
 from lssvm.onnx.model_nodes import add_outputs
 from lssvm.onnx.pipelines import convert_whole, final_model, open_transformers, split_pipeline
 from lssvm.onnx.series_nodes import add_step, series_inputs

@@ -5,14 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.estimators import (
-    LSSVC,
-    LSSVR,
-    FixedSizeLSSVC,
-    FixedSizeLSSVR,
-    GreedyLSSVC,
-    GreedyLSSVR,
-)
+from lssvm.estimators import LSSVC, LSSVR, FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, GreedyLSSVR
 from lssvm.estimators.base import KernelClassifier, KernelEstimator, KernelRegressor
 from lssvm.onnx.decision_nodes import add_class_scores, add_decision, class_labels
 from lssvm.onnx.graph import Tensor, Value, element_type

@@ -31,13 +31,7 @@ from lssvm.preparation.encodings import (
     days,
     phase,
 )
-from lssvm.preparation.folds import (
-    column_bits,
-    deal_folds,
-    hash_groups,
-    hash_raw_rows,
-    split_folds,
-)
+from lssvm.preparation.folds import column_bits, deal_folds, hash_groups, hash_raw_rows, split_folds
 from lssvm.preparation.numbers import Distinct, learn_normal_scores, learn_standardised
 from lssvm.preparation.record import PreparedColumn, PreparedTable, check_finite
 from lssvm.preparation.tables import RawColumn, RawTable
@@ -94,11 +88,7 @@ class Learned:
 
 
 def learn(
-    table: RawTable,
-    y: Any,
-    weight: FloatArray | None,
-    groups: Any,
-    settings: PreparationSettings,
+    table: RawTable, y: Any, weight: FloatArray | None, groups: Any, settings: PreparationSettings
 ) -> Learned:
     """Learn how to prepare tables like this one.
 
