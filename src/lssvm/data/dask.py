@@ -111,6 +111,13 @@ class DaskReader(Reader):
     def _job(self, scan: Any, work: Callable[[Any], Any]) -> Callable[[Part], Any]:
         return partial(_on_part, work, replace(scan, reader=None), self.opener, self.schema)
 
+    def check_split(self) -> None:
+        """Refuse: positions are not known before all parts are read."""
+        raise InvalidInputError(
+            "Rows on a cluster cannot be split by position: split the Dask collection "
+            "(random_split), or hold out some of the files."
+        )
+
     def resources(self, budget: int, threads: int) -> tuple[int, int]:
         """Return memory in bytes and threads for a pass over one part."""
         return task_resources(budget, self.client), 1

@@ -253,6 +253,10 @@ class Reader(Protocol):
         """Yield what ``work`` returns for the parts of a scan."""
         return iter([work(scan)])
 
+    def check_split(self) -> None:
+        """Raise where rows cannot be split by their positions."""
+        return
+
     def resources(self, budget: int, threads: int) -> tuple[int, int]:
         """Return memory in bytes and threads for a pass over one part."""
         return budget, threads

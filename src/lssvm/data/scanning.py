@@ -138,11 +138,7 @@ class Scan:
         >>> rest.n_rows + held_out.n_rows, held_out.n_rows
         (100, 16)
         """
-        if self.distributed:
-            raise InvalidInputError(
-                "Rows on a cluster cannot be split by position: split the Dask collection "
-                "(random_split), or hold out some of the files."
-            )
+        self.reader.check_split()
         rest, held_out = (
             replace(self, reader=SplitReader(self.reader, float(share), seed, held, rows))
             for held in (False, True)
@@ -278,7 +274,7 @@ def scan(
             f"client= is for files and Dask collections, not for {type(data).__name__}: turn the "
             "data into a Dask array (dask.array.from_array)."
         )
-    elif hasattr(data, "read") and hasattr(data, "n_targets"):
+    elif _is_source(data):
         refuse("A RowSource", target=target, columns=columns, weight=weight)
         reader, has_target, prepare = SourceReader(data), data.n_targets > 0, False
     elif is_frame(data):
@@ -288,14 +284,8 @@ def scan(
     return Scan(reader, has_target, standardise, missing, max_categories, prepare, rows)
 
 
-def is_stream(data: Any) -> bool:
-    """Say whether ``data`` is a `Scan`, `RowSource` or Dask collection, passed over in blocks."""
-    source = hasattr(data, "read") and hasattr(data, "n_targets")
-    return isinstance(data, Scan) or source or is_dask(data)
-
-
-def as_scan(data: Any, y: Any = None, sample_weight: Any = None) -> Scan:
-    """Return a `Scan` as it is, a `RowSource` or a Dask collection as one.
+def as_scan(data: Any, y: Any = None, sample_weight: Any = None) -> Scan | None:
+    """Return a `Scan` as it is, a `RowSource` or a Dask collection as one, None for arrays.
 
     A Dask collection comes with target and weights beside it, and its numbers are taken as they
     are, as those of arrays in memory.
@@ -304,12 +294,18 @@ def as_scan(data: Any, y: Any = None, sample_weight: Any = None) -> Scan:
         frame = hasattr(data, "_meta") and hasattr(data, "columns")
         reader = (frame_reader if frame else dask_array_reader)(data, y, sample_weight, None)
         return Scan(reader, y is not None, standardise=False, prepare=False)
+    if not isinstance(data, Scan) and not _is_source(data):
+        return None
     if y is not None or sample_weight is not None:
         raise InvalidInputError(
             "A scan brings its own target and weights: give them to scan(..., target=..., "
             "weight=...) and leave y and sample_weight out."
         )
     return data if isinstance(data, Scan) else scan(data)
+
+
+def _is_source(data: Any) -> bool:
+    return hasattr(data, "read") and hasattr(data, "n_targets")
 
 
 def _check_options(batch_rows: Any, missing: str, max_categories: int) -> None:

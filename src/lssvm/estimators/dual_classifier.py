@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
-from lssvm._core.random import RandomState
 from lssvm.estimators.base import KernelClassifier
 from lssvm.estimators.callbacks import listen, reports
 from lssvm.estimators.opening import open_classes, refuse_scan
@@ -147,28 +146,16 @@ class LSSVC(KernelClassifier):
 
     C: Any = 1.0
     _: KW_ONLY
-    kernel: Any = "rbf"
-    gamma: Any = "scale"
-    degree: int = 3
-    coef0: float = 1.0
     fit_intercept: bool = True
-    multiclass: Any = "auto"
-    decoding: str | None = None
     targets: Any = "label"
-    class_weight: Any = None
     solver: Any = "auto"
     reduction: Any = None
     cv: Any = 10
     search: Any = "path"
     scoring: Any = None
     tuning: str = "joint"
-    calibration: str | None = "auto"
     tol: float = 1e-6
     max_iter: int | None = None
-    memory_budget: Any = None
-    n_jobs: int | None = None
-    random_state: RandomState = None
-    verbose: int = 0
 
     @reports
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LSSVC:

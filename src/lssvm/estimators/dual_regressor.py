@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
-from lssvm._core.random import RandomState
 from lssvm.estimators.base import KernelRegressor
 from lssvm.estimators.callbacks import listen, reports
 from lssvm.estimators.opening import open_numbers, refuse_scan
@@ -138,10 +137,6 @@ class LSSVR(KernelRegressor):
 
     C: Any = 1.0
     _: KW_ONLY
-    kernel: Any = "rbf"
-    gamma: Any = "scale"
-    degree: int = 3
-    coef0: float = 1.0
     fit_intercept: bool = True
     solver: Any = "auto"
     reduction: Any = None
@@ -152,10 +147,6 @@ class LSSVR(KernelRegressor):
     tuning: str = "joint"
     tol: float = 1e-6
     max_iter: int | None = None
-    memory_budget: Any = None
-    n_jobs: int | None = None
-    random_state: RandomState = None
-    verbose: int = 0
 
     @reports
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LSSVR:

@@ -170,12 +170,8 @@ class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
     """
 
     _: KW_ONLY
-    multiclass: Any = "auto"
-    decoding: str | None = None
     targets: Any = "label"
-    class_weight: Any = None
     threshold: str = "zero"
-    calibration: str | None = "auto"
 
     @reports
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> FixedSizeLSSVC:

@@ -9,10 +9,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.errors import InvalidInputError
-from lssvm._core.random import RandomState
 from lssvm.estimators.base import KernelEstimator
 from lssvm.estimators.callbacks import listen
-from lssvm.estimators.new_rows import NewRows, published_like
+from lssvm.estimators.new_rows import NewRows
 from lssvm.estimators.scan_opening import open_given, open_new_rows
 from lssvm.recipes.fixed_settings import FixedSettings
 from lssvm.recipes.fixed_size import fit_fixed_size
@@ -45,9 +44,6 @@ class FixedSizeModel(KernelEstimator):
     _: KW_ONLY
     C: Any = "cv"
     gamma: Any = "cv"
-    kernel: Any = "rbf"
-    degree: int = 3
-    coef0: float = 1.0
     selection: Any = "renyi"
     reduction: Any = None
     cv: Any = 10
@@ -55,10 +51,6 @@ class FixedSizeModel(KernelEstimator):
     scoring: Any = None
     solver: Any = "auto"
     device: Any = None
-    memory_budget: Any = None
-    n_jobs: int | None = None
-    random_state: RandomState = None
-    verbose: int = 0
 
     def __sklearn_tags__(self) -> Any:
         """Say that arrays of other libraries are taken, and sparse matrices are not."""
@@ -69,8 +61,9 @@ class FixedSizeModel(KernelEstimator):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         ask, tell = FixedSettings.of(self), listen(self)
-        rows, task = open_given(self, X, y, sample_weight).rows(tell)
-        return self._publish(fit_fixed_size(rows, task, ask, tell), published_like(rows))
+        given = open_given(self, X, y, sample_weight)
+        rows, task = given.rows(tell)
+        return self._publish(fit_fixed_size(rows, task, ask, tell), given.like)
 
     @available_if(takes_rows)
     def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

@@ -8,7 +8,6 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from lssvm._core.random import RandomState
 from lssvm.estimators.base import KernelClassifier
 from lssvm.estimators.callbacks import listen, reports
 from lssvm.estimators.opening import open_classes
@@ -129,10 +128,6 @@ class GreedyLSSVC(KernelClassifier):
 
     C: Any = 1.0
     _: KW_ONLY
-    gamma: Any = "scale"
-    kernel: Any = "rbf"
-    degree: int = 3
-    coef0: float = 1.0
     fit_intercept: bool = True
     epsilon: float = 0.5
     criterion: str = "fsals"
@@ -141,13 +136,6 @@ class GreedyLSSVC(KernelClassifier):
     max_support: int | None = None
     validation_fraction: float | None = None
     multiclass: Any = "ova"
-    decoding: str | None = None
-    class_weight: Any = None
-    calibration: str | None = "auto"
-    memory_budget: Any = None
-    n_jobs: int | None = None
-    random_state: RandomState = None
-    verbose: int = 0
 
     @reports
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> GreedyLSSVC:

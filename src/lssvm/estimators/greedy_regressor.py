@@ -10,7 +10,6 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.arrays import FloatArray
-from lssvm._core.random import RandomState
 from lssvm.estimators.base import KernelEstimator
 from lssvm.estimators.callbacks import listen, reports
 from lssvm.estimators.opening import open_numbers
@@ -112,10 +111,6 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
 
     C: Any = 1.0
     _: KW_ONLY
-    gamma: Any = "scale"
-    kernel: Any = "rbf"
-    degree: int = 3
-    coef0: float = 1.0
     fit_intercept: bool = True
     epsilon: float = 0.1
     criterion: str = "fsals"
@@ -123,10 +118,6 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
     prefit: bool = False
     max_support: int | None = None
     validation_fraction: float | None = None
-    memory_budget: Any = None
-    n_jobs: int | None = None
-    random_state: RandomState = None
-    verbose: int = 0
 
     @reports
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> GreedyLSSVR:

@@ -27,8 +27,6 @@ from lssvm._core.threads import run_stream, slices
 from lssvm.data.raw import CHUNK, RawBlock, plain_features
 from lssvm.data.scanning import Scan
 from lssvm.data.writing import write_table
-from lssvm.engines.base import Rows
-from lssvm.engines.device import DeviceRows
 from lssvm.engines.device_expansion import expand_on_device
 from lssvm.recipes.record import Fit, Resources
 
@@ -326,8 +324,3 @@ def like(result: Any, X: Array) -> Any:
     if not isinstance(result, np.ndarray) or result.dtype.kind not in "biuf" or not is_foreign(X):
         return result
     return Device(get_namespace(X), device(X)).put(result)
-
-
-def published_like(rows: Rows) -> Array | None:
-    """Return the caller's array on a device, whose kind published arrays are to have."""
-    return rows.X if isinstance(rows, DeviceRows) else None

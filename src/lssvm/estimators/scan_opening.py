@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol, TypeGuard
+from typing import Any, ClassVar, Protocol, TypeGuard
 
 import numpy as np
 from sklearn import get_config
@@ -17,7 +17,7 @@ from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.device import Device, find_device, is_foreign
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.memory import as_bytes, require
-from lssvm._core.namespace import compat, device, get_namespace, to_numpy
+from lssvm._core.namespace import Array, compat, device, get_namespace, to_numpy
 from lssvm._core.progress import Listener
 from lssvm._core.random import RandomState
 from lssvm.data import Scan, scan
@@ -25,7 +25,7 @@ from lssvm.data.dask import is_dask
 from lssvm.data.frames import is_frame
 from lssvm.data.prepare import Preparation
 from lssvm.data.raw import RawBlock, plain_features
-from lssvm.data.scanning import as_scan, is_stream
+from lssvm.data.scanning import as_scan
 from lssvm.data.survey import Survey, survey
 from lssvm.engines.base import Rows
 from lssvm.engines.device import DeviceRows
@@ -78,7 +78,11 @@ def _classifies(estimator: FixedEstimator) -> TypeGuard[FixedClassifier]:
 
 
 class Given(Protocol):
-    """What a caller gave to an estimator."""
+    """What a caller gave to an estimator; published arrays are like ``like``, None: of NumPy."""
+
+    @property
+    def like(self) -> Array | None:
+        """Array of another library, where a fit publishes arrays of it."""
 
     def rows(self, tell: Listener) -> tuple[Rows, Task]:
         """Return the rows of a new fit and what y means."""
@@ -108,14 +112,13 @@ def open_given(estimator: FixedEstimator, X: Any, y: Any = None, weight: Any = N
     """
     for value in (X, y, weight):
         _check_readable(value)
-    stream = is_stream(X)
-    dispatch = bool(get_config()["array_api_dispatch"]) and not stream
-    place = find_device(estimator.device, None if stream else X, dispatch=dispatch)
+    data = as_scan(X, y, weight)
+    dispatch = bool(get_config()["array_api_dispatch"]) and data is None
+    place = find_device(estimator.device, X if data is None else None, dispatch=dispatch)
     if place is not None and estimator.memory_budget is not None:
         place = replace(place, limit=as_bytes(estimator.memory_budget))
-    if not stream:
+    if data is None:
         return GivenArrays(estimator, X, y, weight, place)
-    data = as_scan(X, y, weight)
     if place is not None and data.distributed:
         raise InvalidInputError(
             f"device={estimator.device!r} is not available for rows on a cluster: use device=None."
@@ -142,6 +145,11 @@ class GivenArrays:
     sample_weight: Any
     place: Device | None
 
+    @property
+    def like(self) -> Array | None:
+        """The caller's rows, where a device computes with arrays of their library."""
+        return self.X if self.place is not None and is_foreign(self.X) else None
+
     def rows(self, tell: Listener) -> tuple[Rows, Task]:
         """Return the rows of a new fit and what y means."""
         return self._open(None)
@@ -166,7 +174,7 @@ class GivenArrays:
             rows, task = open_numbers(self.estimator, *values, task=task)
         if self.place is None:
             return rows, task
-        X = self.X if is_foreign(self.X) else None
+        X = self.like
         if X is not None and rows.positions is not None:
             X = self.place.xp.take(X, self.place.put(rows.positions), axis=0)
         return DeviceRows(rows, self.place, X), task
@@ -175,9 +183,8 @@ class GivenArrays:
         """Return rows that something is asked for."""
         self._check_namespace(method)
         X, estimator, place = self.X, self.estimator, self.place
-        if place is not None and is_foreign(X):
-            X = check_new_device_rows(estimator, X)
-            return DeviceNewRows(X, place, self.X)
+        if place is not None and self.like is not None:
+            return DeviceNewRows(check_new_device_rows(estimator, X), place, X)
         (X,) = _on_host(X)
         if hasattr(estimator, "preparation_"):
             named = hasattr(estimator, "feature_names_in_") or not is_frame(X)
@@ -230,6 +237,7 @@ class GivenBlocks:
     data: Scan
     place: Device | None
     collection: Any
+    like: ClassVar[None] = None
 
     def rows(self, tell: Listener) -> tuple[Rows, Task]:
         """Return a sample where it is all there is, else rows that are read in blocks."""
