@@ -290,13 +290,8 @@ def light_copy(estimator: Estimator) -> Estimator:
 def check_new_host_rows(estimator: Fitted, X: Any) -> Any:
     """Check rows in main memory against those of the fit."""
     sparse = estimator.__sklearn_tags__().input_tags.sparse
-    return validate_data(
-        estimator,
-        X,
-        reset=False,
-        accept_sparse="csr" if sparse else False,
-        dtype=[np.float64, np.float32],
-    )
+    layout = {"accept_sparse": "csr" if sparse else False, "dtype": [np.float64, np.float32]}
+    return validate_data(estimator, X, reset=False, **layout)
 
 
 def check_new_device_rows(estimator: Fitted, X: Array) -> Array:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.atomic import replacing
 from lssvm._core.errors import InvalidInputError
+from lssvm._core.version import __version__
 from lssvm.estimators import NARX
 from lssvm.estimators.base import KernelEstimator
 from lssvm.onnx.column_nodes import add_preparation, column_inputs
@@ -224,11 +224,12 @@ def _own_graph(
     ready = getattr(model, "preparation_", None)
     if ready is None:
         inputs = [Value("X", element_type(dtype), (int(model.n_features_in_),))]
-        graph = ModelGraph(dtype, taken=["X"])
-        return graph, inputs, add_outputs(model, graph.tensor("X"), probabilities, interval)
-    inputs = column_inputs(ready, dtype)
+    else:
+        inputs = column_inputs(ready, dtype)
     graph = ModelGraph(dtype, taken=[value.name for value in inputs])
-    features = add_preparation(graph, ready, inputs, missing)
+    features = graph.tensor("X")
+    if ready is not None:
+        features = add_preparation(graph, ready, inputs, missing)
     return graph, inputs, add_outputs(model, features, probabilities, interval)
 
 
@@ -272,11 +273,7 @@ def _check_contains_ours(model: Any) -> None:
 
 def _describe(proto: Any, model: Any, more: dict[str, Any]) -> None:
     """Say in the file what it is and where it comes from."""
-    proto.producer_name = "lssvm"
-    try:
-        proto.producer_version = version("lssvm")
-    except PackageNotFoundError:  # run from its source
-        proto.producer_version = ""
+    proto.producer_name, proto.producer_version = "lssvm", __version__
     proto.doc_string = f"{type(model).__name__}, a least squares support vector machine"
     facts: dict[str, Any] = {"estimator": type(model).__name__, **more}
     if hasattr(model, "feature_names_in_"):

@@ -379,18 +379,12 @@ class TablePreparation(TransformerMixin, BaseEstimator):
             _check_number("smoothing", self.smoothing, 0, "'auto' or a number from 0 on")
         seed = 0 if self.random_state is None else self.random_state
         _check_number("random_state", seed, 0, "a whole number from 0 on", whole=True)
-        return PreparationSettings(
-            self.numbers,
-            float(self.rare),
-            int(self.max_levels),
-            float(self.category_scale),
-            None if self.smoothing == "auto" else float(self.smoothing),
-            self.target,
-            self.cv if own_folds else int(self.cv),
-            bool(self.drop),
-            bool(self.parse_dates),
-            int(seed),
-        )
+        settings: dict[str, Any] = self.get_params(deep=False)
+        del settings["random_state"]
+        settings["smoothing"] = None if self.smoothing == "auto" else float(self.smoothing)
+        settings["max_levels"] = int(self.max_levels)
+        settings["cv"] = self.cv if own_folds else int(self.cv)
+        return PreparationSettings(**settings, seed=int(seed))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
