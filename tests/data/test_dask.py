@@ -11,7 +11,7 @@ from lssvm._core.errors import InvalidInputError
 from lssvm.data import cluster, placement
 from lssvm.data.cluster import SPLIT, map_in_order, map_reduce, task_resources
 from lssvm.data.placement import Part, Recipe, inlined
-from lssvm.data.scanning import as_scan, is_stream
+from lssvm.data.scanning import as_scan
 from lssvm.data.survey import survey
 
 dask = pytest.importorskip("dask")
@@ -87,7 +87,7 @@ def test_a_task_gets_its_share_of_the_worker(monkeypatch):
 def test_an_array_is_read_as_the_plain_one():
     y = np.arange(N)
     data = scan(da.from_array(X, chunks=(170, 2)), target=da.from_array(y, chunks=300))
-    assert data.n_rows == N and data.distributed and not data.named and is_stream(data)
+    assert data.n_rows == N and data.distributed and not data.named and as_scan(data) is data
     numbers, target = rows_of(data)
     np.testing.assert_array_equal(numbers, X)
     np.testing.assert_array_equal(target, y)

@@ -20,18 +20,19 @@ NOTHING = np.empty(0)
 def answer(code, raw, found=None, decoding=None, index=None):
     """Return scores, class numbers and probabilities that a graph gives for raw outputs."""
     graph = ModelGraph(taken=["raw", "index"])
-    scores, decided = add_decision(graph, code, decoding, "raw")
+    given = graph.tensor("raw")
+    scores, decided = add_decision(code, decoding, given)
     if index is not None:
-        decided = graph.node("Identity", "index")
+        decided = graph.tensor("index")
     K, real = code.n_classes, element_type(np.float64)
     outputs = {
-        "scores": Value(scores, real, (1 if K == 2 else K,)),
-        "decided": Value(decided, element_type(np.int64), ()),
+        "scores": Value(scores.name, real, (1 if K == 2 else K,)),
+        "decided": Value(decided.name, element_type(np.int64), ()),
     }
     if found is not None:
-        by_class = add_class_scores(graph, code, decoding, "raw")
-        p = add_probabilities(graph, found, "raw", by_class, decided)
-        outputs["p"] = Value(p, real, (K,))
+        by_class = add_class_scores(code, decoding, given)
+        p = add_probabilities(found, given, by_class, decided)
+        outputs["p"] = Value(p.name, real, (K,))
     declared = [
         Value(graph.rename(value.name, name), value.kind, value.tail).info()
         for name, value in outputs.items()

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lssvm._core.errors import InvalidInputError, MissingDependencyError
 from lssvm.data.csv_files import CsvFile, CsvOptions
-from lssvm.data.raw import RawBlock, Schema, TextColumn
+from lssvm.data.raw import RawBlock, Reader, Schema, TextColumn, stacked
 
 FORMATS = {
     ".parquet": "parquet",
@@ -38,7 +38,7 @@ def need_pyarrow() -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class ArrowReader:
+class ArrowReader(Reader):
     """Files of one format with the same columns.
 
     Parameters
@@ -63,6 +63,7 @@ class ArrowReader:
     columns: tuple[str, ...] | None
     csv: CsvOptions = field(default_factory=CsvOptions)
     skip: bool = False
+    named: ClassVar[bool] = True
 
     @cached_property
     def schema(self) -> Schema:
@@ -74,10 +75,11 @@ class ArrowReader:
         """The columns of target and weight, as the first file has them."""
         return self._schema(self.open_file(self.files[0]), self.files[0], self._others)
 
-    def expecting(self, columns: tuple[str, ...], kinds: tuple[str, ...]) -> ArrowReader:
+    def choose(self, names: tuple[str, ...], kinds: tuple[str, ...] | None) -> ArrowReader:
         """Return a reader of these columns, which CSV files are to hold numbers or text in."""
-        types = {**self.csv.types, **dict(zip(columns, kinds, strict=True))}
-        return replace(self, columns=columns, csv=replace(self.csv, types=types))
+        expected = {} if kinds is None else dict(zip(names, kinds, strict=True))
+        csv = replace(self.csv, types={**self.csv.types, **expected})
+        return replace(self, columns=names, csv=csv)
 
     @property
     def _others(self) -> tuple[str, ...]:
@@ -150,41 +152,32 @@ class ArrowReader:
 
     def _schema(self, data: Any, file: str, columns: tuple[str, ...] | None) -> Schema:
         found = {field.name: field.type for field in data.schema}
-        wanted = [*self.target, *([] if self.weight is None else [self.weight]), *(columns or ())]
-        for name in wanted:
+        for name in (*self._others, *(columns or ())):
             if name not in found:
                 raise InvalidInputError(
                     f"{file} has no column {name!r}; it has {sorted(found)}. Give files with the "
                     "same columns, or name the ones to use with target= and columns=."
                 )
         if columns is None:
-            columns = tuple(n for n in found if n not in self.target and n != self.weight)
+            columns = tuple(name for name in found if name not in self._others)
         if not columns:
             raise InvalidInputError(f"{file} has no columns of features: {sorted(found)}.")
-        said = self.csv.types
-        kinds = [kind_of_type(name, found[name], file) for name in columns]
-        texts = [said.get(name) == "text" for name in columns]
-        return Schema(columns, tuple("text" if t else k for t, k in zip(texts, kinds, strict=True)))
+        kinds = {name: kind_of_type(name, found[name], file) for name in columns}
+        kinds |= {name: "text" for name in columns if self.csv.types.get(name) == "text"}
+        return Schema(columns, tuple(kinds.values()))
 
     def _batches(self, data: Any, file: str, batch_rows: int) -> Iterator[Any]:
         import pyarrow as pa
 
-        names = [*self.schema.names, *self.target, *([self.weight] if self.weight else [])]
-        names = list(dict.fromkeys(names))
-        batches = iter(data.batches(names, batch_rows))
-        while True:
-            try:
-                batch = next(batches)
-            except StopIteration:
-                return
-            except (pa.ArrowException, OSError, ValueError) as error:
-                column = self._culprit(data, names)
-                raise InvalidInputError(
-                    f"{file} cannot be read{column}: {_short(error)}. Repair that file, or leave "
-                    "the column out with columns=."
-                ) from error
-            if batch.num_rows:
-                yield batch
+        names = list(dict.fromkeys([*self.schema.names, *self._others]))
+        try:
+            yield from (batch for batch in data.batches(names, batch_rows) if batch.num_rows)
+        except (pa.ArrowException, OSError, ValueError) as error:
+            column = self._culprit(data, names)
+            raise InvalidInputError(
+                f"{file} cannot be read{column}: {_short(error)}. Repair that file, or leave the "
+                "column out with columns=."
+            ) from error
 
     @staticmethod
     def _culprit(data: Any, names: list[str]) -> str:
@@ -202,17 +195,11 @@ class ArrowReader:
     def _block(
         self, batch: Any, start: int, file: str, inside: int, rows: NDArray[np.intp]
     ) -> RawBlock:
-        target = [
-            _target(batch.column(name), name, file, inside) if name in batch.schema.names else None
-            for name in self.target
-        ]
-        weight = None
-        if self.weight is not None:
-            weight = column_numbers(batch.column(self.weight))
+        targets = [_target(batch.column(name), name, file, inside) for name in self.target]
         return RawBlock(
             *_features(batch, self.schema),
-            None if not target else target[0] if len(target) == 1 else np.column_stack(target),  # type: ignore[arg-type]
-            weight,
+            stacked(targets),
+            None if self.weight is None else column_numbers(batch.column(self.weight)),
             start,
             tuple((int(i), file, inside + int(rows[i])) for i in _run_starts(rows)),
         )
@@ -290,9 +277,8 @@ def kind_of_type(name: str, type: Any, where: str) -> str:
         return kind_of_type(name, type.value_type, where)
     if t.is_string(type) or t.is_large_string(type) or t.is_string_view(type):
         return "text"
-    if t.is_integer(type) or t.is_floating(type) or t.is_boolean(type) or t.is_decimal(type):
-        return "number"
-    if t.is_null(type):  # a column without a single value
+    tests = (t.is_integer, t.is_floating, t.is_boolean, t.is_decimal, t.is_null)
+    if any(test(type) for test in tests):  # null: a column without a single value
         return "number"
     raise InvalidInputError(
         f"Column {name!r} of {where} has the type {type}, which is neither a number nor text. "

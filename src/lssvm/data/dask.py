@@ -7,18 +7,25 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import accumulate
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from lssvm._core.errors import InvalidInputError
 from lssvm.data.arrow import ArrowReader
-from lssvm.data.cluster import Combine, active_client, delayed_parts, map_in_order, map_reduce
+from lssvm.data.cluster import (
+    Combine,
+    active_client,
+    delayed_parts,
+    map_in_order,
+    map_reduce,
+    task_resources,
+)
 from lssvm.data.dask_parts import ArrayParts, FileParts, FrameParts, Opener, is_wide
 from lssvm.data.frames import kind_of_values
 from lssvm.data.placement import Part, has_futures, need_dask
 from lssvm.data.plain import LibsvmReader
-from lssvm.data.raw import RawBlock, Schema
+from lssvm.data.raw import RawBlock, Reader, Schema
 
 
 def is_dask(data: Any) -> bool:
@@ -27,7 +34,7 @@ def is_dask(data: Any) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class DaskReader:
+class DaskReader(Reader):
     """Rows in parts that Dask computes; a pass is made where they are.
 
     Parameters
@@ -51,9 +58,10 @@ class DaskReader:
     sizes: tuple[int, ...] | None = None
     columns: tuple[str, ...] | None = None
     count_rows: Callable[[Any], Any] | None = None
+    distributed: ClassVar[bool] = True
 
     @property
-    def named(self) -> bool:
+    def named(self) -> bool:  # type: ignore[override]
         """Whether columns have names of their own."""
         return self.opener.named
 
@@ -90,28 +98,39 @@ class DaskReader:
         """Apply ``work`` to a scan of every part where it is, and combine what comes out."""
         if not self.parts:
             raise InvalidInputError("There are no rows to read: all partitions are empty.")
-        job = partial(_on_part, work, replace(scan, reader=None), self.opener, self.schema)
-        return map_reduce(self.parts, job, combine, self.client)
+        return map_reduce(self.parts, self._job(scan, work), combine, self.client)
 
     def delayed(self, scan: Any, work: Callable[[Any], Any]) -> list[Any]:
         """Return what ``work`` says of a scan of every part, as Dask's delayed values."""
-        job = partial(_on_part, work, replace(scan, reader=None), self.opener, self.schema)
-        return delayed_parts(self.parts, job)
+        return delayed_parts(self.parts, self._job(scan, work))
 
     def stream(self, scan: Any, work: Callable[[Any], Any]) -> Iterator[Any]:
         """Apply ``work`` to a scan of every part where it is; yield the results in order."""
-        job = partial(_on_part, work, replace(scan, reader=None), self.opener, self.schema)
-        return map_in_order(self.parts, job, self.client)
+        return map_in_order(self.parts, self._job(scan, work), self.client)
+
+    def _job(self, scan: Any, work: Callable[[Any], Any]) -> Callable[[Part], Any]:
+        return partial(_on_part, work, replace(scan, reader=None), self.opener, self.schema)
+
+    def check_split(self) -> None:
+        """Refuse: positions are not known before all parts are read."""
+        raise InvalidInputError(
+            "Rows on a cluster cannot be split by position: split the Dask collection "
+            "(random_split), or hold out some of the files."
+        )
+
+    def resources(self, budget: int, threads: int) -> tuple[int, int]:
+        """Return memory in bytes and threads for a pass over one part."""
+        return task_resources(budget, self.client), 1
 
 
 def _on_part(
     work: Callable[[Any], Any], scan: Any, opener: Opener, schema: Schema, part: Part
 ) -> Any:
-    return work(replace(scan, reader=PartReader(opener, schema, part)))
+    return work(replace(scan, reader=PartitionReader(opener, schema, part)))
 
 
 def _fetch(opener: Opener, schema: Schema, batch_rows: int, part: Part) -> list[RawBlock]:
-    return list(PartReader(opener, schema, part).blocks(batch_rows))
+    return list(PartitionReader(opener, schema, part).blocks(batch_rows))
 
 
 def _length(opener: Opener, part: Part) -> int:
@@ -119,7 +138,7 @@ def _length(opener: Opener, part: Part) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class PartReader:
+class PartitionReader:
     """The rows of one part, at their positions among all rows; what a worker reads."""
 
     opener: Opener

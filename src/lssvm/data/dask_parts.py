@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.threads import slices
@@ -15,7 +14,7 @@ from lssvm.data.arrow import ArrowReader
 from lssvm.data.frames import FrameReader, frame_numbers, frame_target, kind_of_values, raw_block
 from lssvm.data.placement import Part
 from lssvm.data.plain import ArrayReader
-from lssvm.data.raw import RawBlock, Schema
+from lssvm.data.raw import RawBlock, Schema, stacked
 
 
 class Opener(Protocol):
@@ -147,15 +146,14 @@ class _TableRows:
     def blocks(self, batch_rows: int) -> Iterator[RawBlock]:
         for part in slices(len(self.frame), batch_rows):
             raw = raw_block(self.frame.iloc[part], self.schema)
-            found: list[NDArray[Any]] = [
+            targets = [
                 frame_target(str(getattr(y, "name", "y")), _cut(y, part), part.start)
                 for y in self.targets
             ]
-            target = None if not found else found[0] if len(found) == 1 else np.column_stack(found)
-            weight = (
-                None if self.weight is None else frame_numbers("weight", _cut(self.weight, part))
-            )
-            yield replace(raw, target=target, weight=weight)
+            weight = self.weight
+            if weight is not None:
+                weight = frame_numbers("weight", _cut(weight, part))
+            yield replace(raw, target=stacked(targets), weight=weight)
 
 
 def _cut(values: Any, part: slice) -> Any:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.threads import slices
-from lssvm.data.raw import RawBlock, Schema, TextColumn
+from lssvm.data.raw import RawBlock, Reader, Schema, TextColumn, stacked
 
 
 def is_frame(data: Any) -> bool:
@@ -105,6 +105,10 @@ def raw_block(data: Any, schema: Schema) -> RawBlock:
                 f"{array.shape[1] if array.ndim == 2 else 1} features.)"
             )
         columns = {name: array[:, j] for j, name in enumerate(schema.names)}
+    return _block_of(columns, schema)
+
+
+def _block_of(columns: Mapping[str, Any], schema: Schema) -> RawBlock:
     numbers = [frame_numbers(name, columns[name]) for name in schema.numbers]
     texts = tuple(_text(columns[name]) for name in schema.texts)
     n = len(numbers[0]) if numbers else len(texts[0].codes)
@@ -113,7 +117,7 @@ def raw_block(data: Any, schema: Schema) -> RawBlock:
 
 
 @dataclass(frozen=True, eq=False)
-class FrameReader:
+class FrameReader(Reader):
     """A table in memory.
 
     Parameters
@@ -128,6 +132,7 @@ class FrameReader:
     target: tuple[str, ...]
     weight: str | None
     columns: tuple[str, ...] | None
+    named: ClassVar[bool] = True
 
     @cached_property
     def _found(self) -> dict[str, Any]:
@@ -154,19 +159,12 @@ class FrameReader:
 
     def blocks(self, batch_rows: int) -> Iterator[RawBlock]:
         """Yield the rows in order."""
-        raw = raw_block(self._found, self.schema) if isinstance(self.data, Mapping) else None
-        raw = raw_block(self.data, self.schema) if raw is None else raw
-        target = [frame_target(name, self._found[name]) for name in self.target]
-        weight = (
-            None if self.weight is None else frame_numbers(self.weight, self._found[self.weight])
-        )
-        whole = RawBlock(
-            raw.numbers,
-            raw.texts,
-            None if not target else target[0] if len(target) == 1 else np.column_stack(target),
-            weight,
-            0,
-            ((0, "the table", 0),),
+        columns, name = self._found, self.weight
+        whole = replace(
+            _block_of(columns, self.schema),
+            target=stacked([frame_target(name, columns[name]) for name in self.target]),
+            weight=None if name is None else frame_numbers(name, columns[name]),
+            places=((0, "the table", 0),),
         )
         for part in slices(len(whole), batch_rows):
             yield whole.cut(part.start, part.stop)

@@ -28,9 +28,11 @@ def dask_reader(
 ) -> DaskReader:
     """Return the reader of a Dask array or data frame, from what `scan` was told."""
     if hasattr(data, "_meta") and hasattr(data, "columns"):
-        names = () if is_dask(target) else _names(target)
-        own = None if is_dask(weight) else _one(weight)
         y, w = (given if is_dask(given) else None for given in (target, weight))
+        names, own = (
+            () if y is not None else _names(target),
+            None if w is not None else _one(weight),
+        )
         return frame_reader(data, y, w, client, roles(names, own, columns)[2], names, own)
     taken: list[int] = []
 

@@ -8,18 +8,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.threads import slices
-from lssvm.data.raw import RawBlock, Schema
+from lssvm.data.raw import RawBlock, Reader, Schema
 
 
 @dataclass(frozen=True, eq=False)
-class ArrayReader:
+class ArrayReader(Reader):
     """Arrays in memory or memory maps; rows are touched block by block.
 
     Parameters
@@ -75,7 +75,7 @@ class ArrayReader:
 
 
 @dataclass(frozen=True, eq=False)
-class SourceReader:
+class SourceReader(Reader):
     """A `RowSource`: rows of numbers that some object gives on request.
 
     Parameters
@@ -106,7 +106,7 @@ class SourceReader:
 
 
 @dataclass(frozen=True, eq=False)
-class LibsvmReader:
+class LibsvmReader(Reader):
     """Text files of lines ``label index:value index:value ...``, indices from 1.
 
     Features are made dense; what a line does not name is zero.
@@ -120,6 +120,7 @@ class LibsvmReader:
 
     files: Sequence[str]
     columns: tuple[str, ...] | None
+    named: ClassVar[bool] = True
 
     @cached_property
     def _extent(self) -> tuple[int, int]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,16 +116,9 @@ class RawBlock:
         before = [p for p in self.places if p[0] <= start][-1:]
         places = [(0, name, offset + start - first) for first, name, offset in before]
         places += [(f - start, name, o) for f, name, o in self.places if start < f < stop]
-        return RawBlock(
-            self.numbers[rows],
-            tuple(text.take(rows) for text in self.texts),
-            None if self.target is None else self.target[rows],
-            None if self.weight is None else self.weight[rows],
-            self.start + start,
-            tuple(places),
-        )
+        return replace(self.take(rows), start=self.start + start, places=tuple(places))
 
-    def take(self, rows: IntArray) -> RawBlock:
+    def take(self, rows: IntArray | slice) -> RawBlock:
         """Return chosen rows; where they come from is not kept."""
         return RawBlock(
             self.numbers[rows],
@@ -155,6 +148,13 @@ class RawBlock:
                 for row, name, offset in part.places
             ),
         )
+
+
+def stacked(targets: Sequence[NDArray[Any]]) -> NDArray[Any] | None:
+    """Return the targets of a block: None, one (n,), or several side by side (n, k)."""
+    if len(targets) < 2:
+        return targets[0] if targets else None
+    return np.column_stack(targets)
 
 
 def rechunk(blocks: Iterable[RawBlock], rows: int = CHUNK) -> Iterator[RawBlock]:
@@ -223,6 +223,43 @@ class Schema:
                     f"Column {name!r} of {where} holds {found[name]}s, but {kind}s were expected "
                     "there. Convert that file, or leave the column out with columns=."
                 )
+
+
+class Reader(Protocol):
+    """What a format has to give, and how rows of one machine are passed over."""
+
+    named: ClassVar[bool] = False
+    distributed: ClassVar[bool] = False
+
+    @property
+    def schema(self) -> Schema:
+        """Columns of features."""
+
+    def count(self) -> int:
+        """Return the number of rows."""
+
+    def blocks(self, batch_rows: int) -> Iterator[RawBlock]:
+        """Yield all rows in order, in blocks of any size."""
+
+    def choose(self, names: tuple[str, ...], kinds: tuple[str, ...] | None) -> Self:
+        """Return a reader of some columns, where they have names."""
+        return replace(self, columns=names)  # type: ignore[type-var]
+
+    def reduce(self, scan: Any, work: Callable[[Any], Any], combine: Callable[..., Any]) -> Any:
+        """Combine what ``work`` returns for the parts of a scan: here it is one."""
+        return work(scan)
+
+    def stream(self, scan: Any, work: Callable[[Any], Any]) -> Iterator[Any]:
+        """Yield what ``work`` returns for the parts of a scan."""
+        return iter([work(scan)])
+
+    def check_split(self) -> None:
+        """Raise where rows cannot be split by their positions."""
+        return
+
+    def resources(self, budget: int, threads: int) -> tuple[int, int]:
+        """Return memory in bytes and threads for a pass over one part."""
+        return budget, threads
 
 
 def check_rows(block: RawBlock) -> None:

@@ -6,39 +6,24 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.data.arrow import ArrowReader
-from lssvm.data.cluster import check_client, task_resources
+from lssvm.data.cluster import check_client
 from lssvm.data.csv_files import CsvOptions
-from lssvm.data.dask import DaskReader, files_reader, frame_reader, is_dask
 from lssvm.data.dask import array_reader as dask_array_reader
+from lssvm.data.dask import files_reader, frame_reader, is_dask
 from lssvm.data.frames import FrameReader, is_frame
 from lssvm.data.opening import array_reader, dask_reader, file_reader, refuse, roles
-from lssvm.data.plain import LibsvmReader, SourceReader
-from lssvm.data.raw import RawBlock, Schema, chunk_rows, rechunk
-from lssvm.data.splitting import PartReader
+from lssvm.data.plain import SourceReader
+from lssvm.data.raw import RawBlock, Reader, Schema, chunk_rows, rechunk
+from lssvm.data.splitting import SplitReader
 
 _BATCH = 65_536  # rows read at once
 _BATCH_NUMBERS = 2**22  # but no more numbers than these
-
-
-class Reader(Protocol):
-    """What a format has to give."""
-
-    @property
-    def schema(self) -> Schema:
-        """Columns of features."""
-
-    def count(self) -> int:
-        """Return the number of rows."""
-
-    def blocks(self, batch_rows: int) -> Iterator[RawBlock]:
-        """Yield all rows in order, in blocks of any size."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -96,15 +81,12 @@ class Scan:
     @property
     def named(self) -> bool:
         """Whether the columns have names of their own, by which they are found again."""
-        reader = self.reader.reader if isinstance(self.reader, PartReader) else self.reader
-        if isinstance(reader, DaskReader):
-            return reader.named
-        return isinstance(reader, (ArrowReader, FrameReader, LibsvmReader))
+        return self.reader.named
 
     @property
     def distributed(self) -> bool:
         """Whether the rows lie in parts that Dask passes over."""
-        return isinstance(self.reader, DaskReader)
+        return self.reader.distributed
 
     def reduce(self, work: Callable[[Scan], Any], combine: Callable[[Any, Any], Any]) -> Any:
         """Apply ``work`` to all rows: to this scan, or to one of every part where Dask has it.
@@ -116,19 +98,15 @@ class Scan:
         combine : callable
             From two results to one, neither of which may be changed.
         """
-        reader = self.reader
-        return reader.reduce(self, work, combine) if isinstance(reader, DaskReader) else work(self)
+        return self.reader.reduce(self, work, combine)
 
     def stream(self, work: Callable[[Scan], Any]) -> Iterator[Any]:
         """Yield what ``work`` returns for this scan, or for one of every part, in order."""
-        reader = self.reader
-        return reader.stream(self, work) if isinstance(reader, DaskReader) else iter([work(self)])
+        return self.reader.stream(self, work)
 
     def resources(self, budget: int, threads: int) -> tuple[int, int]:
         """Return memory in bytes and threads for a pass over one part, given those of a model."""
-        if isinstance(self.reader, DaskReader):
-            return task_resources(budget, self.reader.client), 1
-        return budget, threads
+        return self.reader.resources(budget, threads)
 
     def split(
         self, share: float, *, seed: int = 0, rows: NDArray[np.bool_] | None = None
@@ -160,19 +138,15 @@ class Scan:
         >>> rest.n_rows + held_out.n_rows, held_out.n_rows
         (100, 16)
         """
-        if self.distributed:
-            raise InvalidInputError(
-                "Rows on a cluster cannot be split by position: split the Dask collection "
-                "(random_split), or hold out some of the files."
-            )
-        parts = [PartReader(self.reader, float(share), seed, held, rows) for held in (False, True)]
-        return replace(self, reader=parts[0]), replace(self, reader=parts[1])
+        self.reader.check_split()
+        rest, held_out = (
+            replace(self, reader=SplitReader(self.reader, float(share), seed, held, rows))
+            for held in (False, True)
+        )
+        return rest, held_out
 
     def select(
-        self,
-        names: tuple[str, ...] | None,
-        n_columns: int,
-        kinds: tuple[str, ...] | None = None,
+        self, names: tuple[str, ...] | None, n_columns: int, kinds: tuple[str, ...] | None = None
     ) -> Scan:
         """Return a scan of the columns that a model knows.
 
@@ -185,7 +159,7 @@ class Scan:
             What the columns are to hold, where the files leave that open (CSV).
         """
         if names is not None and self.named:
-            return replace(self, reader=_choose(self.reader, names, kinds))
+            return replace(self, reader=self.reader.choose(names, kinds))
         if len(self.schema.names) != n_columns:
             raise InvalidInputError(
                 f"The data set has {len(self.schema.names)} columns of features, but the model was "
@@ -207,15 +181,6 @@ class Scan:
             yield block
         if empty:
             raise InvalidInputError("There are no rows to read: the data set is empty.")
-
-
-def _choose(reader: Any, names: tuple[str, ...], kinds: tuple[str, ...] | None) -> Any:
-    """Return a reader of other columns."""
-    if isinstance(reader, PartReader):
-        return replace(reader, reader=_choose(reader.reader, names, kinds))
-    if kinds is not None and isinstance(reader, ArrowReader):
-        return reader.expecting(names, kinds)
-    return replace(reader, columns=names)
 
 
 def scan(
@@ -309,7 +274,7 @@ def scan(
             f"client= is for files and Dask collections, not for {type(data).__name__}: turn the "
             "data into a Dask array (dask.array.from_array)."
         )
-    elif hasattr(data, "read") and hasattr(data, "n_targets"):
+    elif _is_source(data):
         refuse("A RowSource", target=target, columns=columns, weight=weight)
         reader, has_target, prepare = SourceReader(data), data.n_targets > 0, False
     elif is_frame(data):
@@ -319,14 +284,8 @@ def scan(
     return Scan(reader, has_target, standardise, missing, max_categories, prepare, rows)
 
 
-def is_stream(data: Any) -> bool:
-    """Say whether ``data`` is a `Scan`, `RowSource` or Dask collection, passed over in blocks."""
-    source = hasattr(data, "read") and hasattr(data, "n_targets")
-    return isinstance(data, Scan) or source or is_dask(data)
-
-
-def as_scan(data: Any, y: Any = None, sample_weight: Any = None) -> Scan:
-    """Return a `Scan` as it is, a `RowSource` or a Dask collection as one.
+def as_scan(data: Any, y: Any = None, sample_weight: Any = None) -> Scan | None:
+    """Return a `Scan` as it is, a `RowSource` or a Dask collection as one, None for arrays.
 
     A Dask collection comes with target and weights beside it, and its numbers are taken as they
     are, as those of arrays in memory.
@@ -335,12 +294,18 @@ def as_scan(data: Any, y: Any = None, sample_weight: Any = None) -> Scan:
         frame = hasattr(data, "_meta") and hasattr(data, "columns")
         reader = (frame_reader if frame else dask_array_reader)(data, y, sample_weight, None)
         return Scan(reader, y is not None, standardise=False, prepare=False)
+    if not isinstance(data, Scan) and not _is_source(data):
+        return None
     if y is not None or sample_weight is not None:
         raise InvalidInputError(
             "A scan brings its own target and weights: give them to scan(..., target=..., "
             "weight=...) and leave y and sample_weight out."
         )
     return data if isinstance(data, Scan) else scan(data)
+
+
+def _is_source(data: Any) -> bool:
+    return hasattr(data, "read") and hasattr(data, "n_targets")
 
 
 def _check_options(batch_rows: Any, missing: str, max_categories: int) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,14 +11,14 @@ from numpy.typing import NDArray
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.random import hash_positions
 from lssvm._core.threads import slices
-from lssvm.data.raw import RawBlock, Schema
+from lssvm.data.raw import RawBlock, Reader, Schema
 
 _SALT = 0x3C6EF372  # the parts must not follow the folds, which are hashed with the seed
 _COUNT_ROWS = 2**20
 
 
 @dataclass(frozen=True, eq=False)
-class PartReader:
+class SplitReader(Reader):
     """Rows of another reader, by a list of them or a seeded hash of their position.
 
     Parameters
@@ -42,7 +41,7 @@ class PartReader:
     [3]
     """
 
-    reader: Any
+    reader: Reader
     share: float
     seed: int
     held_out: bool
@@ -57,8 +56,16 @@ class PartReader:
     @property
     def schema(self) -> Schema:
         """Columns of features."""
-        schema: Schema = self.reader.schema
-        return schema
+        return self.reader.schema
+
+    @property
+    def named(self) -> bool:  # type: ignore[override]
+        """Whether the columns have names."""
+        return self.reader.named
+
+    def choose(self, names: tuple[str, ...], kinds: tuple[str, ...] | None) -> SplitReader:
+        """Return a reader of some columns."""
+        return replace(self, reader=self.reader.choose(names, kinds))
 
     def count(self) -> int:
         """Return the number of rows in this part."""

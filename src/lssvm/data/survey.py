@@ -88,19 +88,16 @@ def survey(data: Any, size: int, *, seed: int = 0, classes: bool = False) -> Sur
     >>> found.n_rows, found.counts, len(found.sample)
     (20, array([10., 10.]), 20)
     """
-    found = data.reduce(partial(_survey_rows, size=size, seed=seed, classes=classes), _merged)
-    return found.survey(data.prepare)  # type: ignore[no-any-return]
+    work = partial(_survey_rows, size=size, seed=seed, classes=classes)
+    counted: _Counted = data.reduce(work, _Counted.merged)
+    return counted.survey(data.prepare)
 
 
 def _survey_rows(data: Any, size: int, seed: int, classes: bool) -> _Counted:
-    found = _Counted(Learner(data), _Smallest(size), _Labels() if classes else None)
+    counted = _Counted(Learner(data), _Smallest(size), _Labels() if classes else None)
     for block in data.blocks():
-        found.add(block, seed)
-    return found
-
-
-def _merged(one: _Counted, other: _Counted) -> _Counted:
-    return one.merged(other)
+        counted.add(block, seed)
+    return counted
 
 
 @dataclass
@@ -126,7 +123,8 @@ class _Counted:
                 return
         self.learner.add(block)
         hashes = hash_positions(positions, seed + _SALT)
-        self.n, self.total = self.n + len(block), self.total + _weight(block)
+        self.n += len(block)
+        self.total += float(len(block) if block.weight is None else block.weight.sum())
         if self.tally is not None:
             self.tally.add(block, positions, hashes)
         self.kept.add(block, positions, hashes)
@@ -162,10 +160,6 @@ class _Counted:
             sample,
             positions,
         )
-
-
-def _weight(block: RawBlock) -> float:
-    return float(len(block)) if block.weight is None else float(block.weight.sum())
 
 
 class _Smallest:

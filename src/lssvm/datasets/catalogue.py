@@ -20,6 +20,11 @@ class About:
     symbolic: bool = False  # categories are strings: the matrix is of dtype object
 
 
+_GERMAN = (
+    "status history purpose savings employment personal debtors "
+    "property plans housing job telephone foreign"
+)
+
 CATALOGUE: dict[str, About] = {
     "balance": About(
         "Which way does a balance scale tip, from two weights and two distances? All 5^4 settings; "
@@ -43,21 +48,7 @@ CATALOGUE: dict[str, About] = {
         _UCI,
         int,
         ("good", "bad"),
-        (
-            "status",
-            "history",
-            "purpose",
-            "savings",
-            "employment",
-            "personal",
-            "debtors",
-            "property",
-            "plans",
-            "housing",
-            "job",
-            "telephone",
-            "foreign",
-        ),
+        tuple(_GERMAN.split()),
         symbolic=True,
     ),
     "heart": About(

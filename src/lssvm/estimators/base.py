@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Self
+from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,35 +17,36 @@ from lssvm._core.arrays import BoolArray, FloatArray
 from lssvm._core.device import is_foreign
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.namespace import Array
+from lssvm._core.random import RandomState
 from lssvm.data.prepare import Preparation
 from lssvm.estimators.callbacks import CallbackSupportMixin
 from lssvm.estimators.new_rows import HostNewRows, NewRows, check_new_host_rows, like
 from lssvm.recipes.record import Fit, Posteriors, Resources
 from lssvm.recipes.settings import KernelChoice, check_option, resources_of
 from lssvm.tasks import Classes, Numbers
-from lssvm.uncertainty import (
-    Probabilities,
-    Residuals,
-    calibrate,
-    check_coverage,
-)
+from lssvm.uncertainty import Probabilities, Residuals, calibrate, check_coverage
 from lssvm.uncertainty.calibration import METHODS
 
+Computed = TypeVar("Computed")
 
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     """Base of the estimators: publishes a record, and opens rows that predictions are asked for."""
 
-    record_: Fit
-    dual_coef_: Any
-    n_features_in_: int
-    feature_names_in_: NDArray[Any]
-    preparation_: Preparation
-    kernel: Any
-    gamma: Any
-    degree: int
-    coef0: float
-    memory_budget: Any
-    n_jobs: int | None
+    kernel: Any = "rbf"
+    gamma: Any = "scale"
+    degree: int = 3
+    coef0: float = 1.0
+    memory_budget: Any = None
+    n_jobs: int | None = None
+    random_state: RandomState = None
+    verbose: int = 0
+    record_: Fit = field(init=False)
+    dual_coef_: Any = field(init=False)
+    n_features_in_: int = field(init=False)
+    feature_names_in_: NDArray[Any] = field(init=False)
+    preparation_: Preparation = field(init=False)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "record_")
@@ -110,6 +112,13 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         check_is_fitted(self)
         return HostNewRows(check_new_host_rows(self, X), self._resources())
 
+    def _once(self, name: str, what: str, compute: Callable[[Fit], Computed]) -> Computed:
+        """Return what is computed when it is first asked for, where the fit has kept enough."""
+        if name not in self._cache:
+            self.record_.need("prediction", what)
+            self._cache[name] = compute(self.record_)
+        return cast(Computed, self._cache[name])
+
     def _outputs(self, X: Any, method: str) -> tuple[NewRows, FloatArray]:
         rows = self._new_rows(X, method)
         return rows, np.asarray(rows.outputs(self.record_), dtype=np.float64)
@@ -119,12 +128,15 @@ def _calibrates(model: Any) -> bool:
     return model.calibration is not None
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class KernelClassifier(ClassifierMixin, KernelEstimator):
     """What classifiers say: decisions, probabilities, sets of classes."""
 
-    calibration: str | None
-    decoding: str | None
-    classes_: NDArray[Any]
+    multiclass: Any = "auto"
+    decoding: str | None = None
+    class_weight: Any = None
+    calibration: str | None = "auto"
+    classes_: NDArray[Any] = field(init=False)
 
     def _check_calibration(self) -> None:
         if self.calibration is not None:
@@ -228,17 +240,13 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
 
     def _probabilities(self) -> Probabilities:
         """Return the calibration, which is computed when it is first asked for."""
-        fit = self.record_
-        if "probabilities" not in self._cache:
-            fit.need("prediction", "Probabilities")
-            self._cache["probabilities"] = calibrate(
-                fit.memory.out_of_fold(fit, self._resources()),
-                self._task.code,
-                self._task.decoding,
-                "auto" if self.calibration is None else self.calibration,
-            )
-        found: Probabilities = self._cache["probabilities"]
-        return found
+
+        def compute(fit: Fit) -> Probabilities:
+            held_out = fit.memory.out_of_fold(fit, self._resources())
+            method = "auto" if self.calibration is None else self.calibration
+            return calibrate(held_out, self._task.code, self._task.decoding, method)
+
+        return self._once("probabilities", "Probabilities", compute)
 
 
 def _class_probabilities(found: Probabilities, task: Classes, raw: FloatArray) -> FloatArray:
@@ -313,12 +321,10 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         return mean
 
     def _posteriors(self) -> Posteriors:
-        fit = self.record_
-        if "posteriors" not in self._cache:
-            fit.need("prediction", "Error bars")
-            self._cache["posteriors"] = fit.memory.posteriors(fit, self._resources())
-        found: Posteriors = self._cache["posteriors"]
-        return found
+        def compute(fit: Fit) -> Posteriors:
+            return fit.memory.posteriors(fit, self._resources())
+
+        return self._once("posteriors", "Error bars", compute)
 
     @property
     def noise_variance_(self) -> Any:
@@ -347,13 +353,10 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         return out
 
     def _residuals(self) -> Residuals:
-        fit = self.record_
-        if "residuals" not in self._cache:
-            fit.need("prediction", "Intervals")
-            posteriors = self._posteriors()
-            self._cache["residuals"] = fit.memory.residuals(fit, self._resources(), posteriors)
-        found: Residuals = self._cache["residuals"]
-        return found
+        def compute(fit: Fit) -> Residuals:
+            return fit.memory.residuals(fit, self._resources(), self._posteriors())
+
+        return self._once("residuals", "Intervals", compute)
 
     def predict_interval(self, X: Any, coverage: float = 0.95) -> Any:
         """Return intervals that contain a new observation with a given probability.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
-from lssvm._core.random import RandomState
 from lssvm.estimators.base import KernelClassifier
 from lssvm.estimators.callbacks import listen, reports
 from lssvm.estimators.opening import open_classes, refuse_scan
@@ -12,6 +12,7 @@ from lssvm.recipes.dual import fit_dual
 from lssvm.recipes.dual_settings import DualSettings
 
 
+@dataclass(eq=False, repr=False)
 class LSSVC(KernelClassifier):
     r"""Least squares support vector classifier, solved exactly in the dual.
 
@@ -143,56 +144,18 @@ class LSSVC(KernelClassifier):
     True
     """
 
-    def __init__(
-        self,
-        C: Any = 1.0,
-        *,
-        kernel: Any = "rbf",
-        gamma: Any = "scale",
-        degree: int = 3,
-        coef0: float = 1.0,
-        fit_intercept: bool = True,
-        multiclass: Any = "auto",
-        decoding: str | None = None,
-        targets: Any = "label",
-        class_weight: Any = None,
-        solver: Any = "auto",
-        reduction: Any = None,
-        cv: Any = 10,
-        search: Any = "path",
-        scoring: Any = None,
-        tuning: str = "joint",
-        calibration: str | None = "auto",
-        tol: float = 1e-6,
-        max_iter: int | None = None,
-        memory_budget: Any = None,
-        n_jobs: int | None = None,
-        random_state: RandomState = None,
-        verbose: int = 0,
-    ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.fit_intercept = fit_intercept
-        self.multiclass = multiclass
-        self.decoding = decoding
-        self.targets = targets
-        self.class_weight = class_weight
-        self.solver = solver
-        self.reduction = reduction
-        self.cv = cv
-        self.search = search
-        self.scoring = scoring
-        self.tuning = tuning
-        self.calibration = calibration
-        self.tol = tol
-        self.max_iter = max_iter
-        self.memory_budget = memory_budget
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    C: Any = 1.0
+    _: KW_ONLY
+    fit_intercept: bool = True
+    targets: Any = "label"
+    solver: Any = "auto"
+    reduction: Any = None
+    cv: Any = 10
+    search: Any = "path"
+    scoring: Any = None
+    tuning: str = "joint"
+    tol: float = 1e-6
+    max_iter: int | None = None
 
     @reports
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LSSVC:

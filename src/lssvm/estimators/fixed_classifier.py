@@ -2,43 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.errors import InvalidInputError
-from lssvm._core.random import RandomState
 from lssvm.estimators.base import KernelClassifier
-from lssvm.estimators.callbacks import listen, reports
-from lssvm.estimators.new_rows import NewRows, published_like
-from lssvm.estimators.scan_opening import open_class_rows, open_new_rows
-from lssvm.estimators.scan_scores import accuracy
-from lssvm.recipes.fixed_settings import FixedSettings
-from lssvm.recipes.fixed_size import fit_fixed_size
-from lssvm.recipes.fixed_updates import add_rows, forget_rows, sparsity_path
-from lssvm.reductions import SparsityPath
-from lssvm.solvers import PCG
+from lssvm.estimators.callbacks import reports
+from lssvm.estimators.fixed_model import FixedSizeModel, takes_rows
+from lssvm.recipes.fixed_updates import add_rows
 
 
-def takes_rows(estimator: Any) -> bool:
-    """Return True, or say why rows cannot be added to or removed from such a model."""
-    if isinstance(estimator.solver, PCG) or estimator.solver == "pcg":
-        raise InvalidInputError(
-            "solver='pcg' keeps no moments, so rows cannot be added or removed: use "
-            "solver='cholesky', or fit again."
-        )
-    loss = getattr(estimator, "loss", "squared")
-    if loss != "squared":
-        raise InvalidInputError(
-            f"loss={loss!r} weights every row by its residual, so rows cannot be added or removed "
-            "exactly: use loss='squared', or fit again."
-        )
-    return True
-
-
-class FixedSizeLSSVC(KernelClassifier):
+@dataclass(eq=False, repr=False)
+class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
     r"""Fixed-size least squares support vector classifier that tunes itself.
 
     Minimises :math:`\tfrac12 w^T w + \tfrac C2 \sum_i s_i (y_i - w^T \varphi(x_i) - b)^2` for
@@ -191,62 +169,9 @@ class FixedSizeLSSVC(KernelClassifier):
     (True, (30, 1))
     """
 
-    def __init__(
-        self,
-        n_prototypes: Any = "auto",
-        *,
-        C: Any = "cv",
-        gamma: Any = "cv",
-        kernel: Any = "rbf",
-        degree: int = 3,
-        coef0: float = 1.0,
-        selection: Any = "renyi",
-        reduction: Any = None,
-        multiclass: Any = "auto",
-        decoding: str | None = None,
-        targets: Any = "label",
-        class_weight: Any = None,
-        cv: Any = 10,
-        search: Any = "path",
-        scoring: Any = None,
-        threshold: str = "zero",
-        calibration: str | None = "auto",
-        solver: Any = "auto",
-        device: Any = None,
-        memory_budget: Any = None,
-        n_jobs: int | None = None,
-        random_state: RandomState = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_prototypes = n_prototypes
-        self.C = C
-        self.gamma = gamma
-        self.kernel = kernel
-        self.degree = degree
-        self.coef0 = coef0
-        self.selection = selection
-        self.reduction = reduction
-        self.multiclass = multiclass
-        self.decoding = decoding
-        self.targets = targets
-        self.class_weight = class_weight
-        self.cv = cv
-        self.search = search
-        self.scoring = scoring
-        self.threshold = threshold
-        self.calibration = calibration
-        self.solver = solver
-        self.device = device
-        self.memory_budget = memory_budget
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.array_api_support = True
-        tags.input_tags.sparse = False
-        return tags
+    _: KW_ONLY
+    targets: Any = "label"
+    threshold: str = "zero"
 
     @reports
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> FixedSizeLSSVC:
@@ -267,9 +192,7 @@ class FixedSizeLSSVC(KernelClassifier):
         """
         self._forget_fit()
         self._check_calibration()
-        ask, tell = FixedSettings.of(self), listen(self)
-        rows, task = open_class_rows(self, X, y, sample_weight, tell)
-        return self._publish(fit_fixed_size(rows, task, ask, tell), published_like(rows))
+        return self._fit(X, y, sample_weight)
 
     @available_if(takes_rows)
     def partial_fit(
@@ -308,31 +231,6 @@ class FixedSizeLSSVC(KernelClassifier):
             return self.fit(X, y, sample_weight)
         return self._change(add_rows, X, y, sample_weight)
 
-    @available_if(takes_rows)
-    def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> FixedSizeLSSVC:
-        """Remove rows that the model has learned; exactly a fit without them.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
-        y : array-like of shape (n,)
-        sample_weight : array-like of shape (n,), optional
-            As it was when they were learned.
-
-        Returns
-        -------
-        FixedSizeLSSVC
-            Itself.
-        """
-        check_is_fitted(self)
-        return self._change(forget_rows, X, y, sample_weight)
-
-    def _change(self, change: Any, X: Any, y: Any, sample_weight: Any) -> FixedSizeLSSVC:
-        rows, _ = open_class_rows(self, X, y, sample_weight, listen(self), self._task)
-        fit = change(self.record_, rows, self._resources())
-        self.__dict__.pop("sparsity_paths_", None)
-        return self._publish(fit, self.dual_coef_)
-
     def predict(self, X: Any, out: Any = None) -> Any:
         """Predict the classes of new rows.
 
@@ -348,57 +246,3 @@ class FixedSizeLSSVC(KernelClassifier):
         array of shape (n,), or the path
         """
         return self._predict_classes(X, out)
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return the share of rows whose class is right.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
-        y : array-like of shape (n,)
-            Not with a scan.
-        sample_weight : array-like of shape (n,), optional
-
-        Returns
-        -------
-        float
-        """
-        return accuracy(self, X, y, sample_weight)
-
-    def sparsity_path(self) -> SparsityPath | list[SparsityPath]:
-        r"""Return the cross-validated error against the number of support vectors.
-
-        Returns
-        -------
-        SparsityPath
-            With ``sizes``, ``mean`` and ``std_error`` of the squared error, the ``chosen`` size by
-            the one-standard-error rule and ``supports``. A list of them, one per output, where the
-            reduction has ``joint=False``.
-
-        Notes
-        -----
-        Section V of [Mall2014]_. From the moments of the folds that `fit` has seen, without a pass
-        over the data: about 15 v m^3 operations for v folds. A model that was reduced has computed
-        it already. A model that was not keeps the moments of the folds (v m^2 numbers) where they
-        take at most 5 % of ``memory_budget``, until it is pickled or rows are added.
-
-        The error is the squared error of the outputs, for classes too (their targets are +1 and
-        -1): moments give no other. `score` on held-out rows tells the accuracy.
-
-        Examples
-        --------
-        >>> from lssvm import FixedSizeLSSVC
-        >>> from lssvm.datasets import load_ripley
-        >>> ripley = load_ripley()
-        >>> X, y = ripley.data[ripley.train], ripley.target[ripley.train]
-        >>> path = FixedSizeLSSVC(60).fit(X, y).sparsity_path()
-        >>> path.chosen < 20
-        True
-        """
-        check_is_fitted(self)
-        self.record_, paths = sparsity_path(self.record_, FixedSettings.of(self).reduced_C_grid())
-        self.sparsity_paths_ = paths
-        return paths[0] if len(paths) == 1 else list(paths)
-
-    def _new_rows(self, X: Any, method: str = "predict") -> NewRows:
-        return open_new_rows(self, X, method)

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
-from lssvm._core.random import RandomState
 from lssvm.estimators.base import KernelRegressor
-from lssvm.estimators.callbacks import listen, reports
-from lssvm.estimators.fixed_classifier import takes_rows
-from lssvm.estimators.new_rows import NewRows, published_like
-from lssvm.estimators.scan_opening import open_new_rows, open_number_rows
-from lssvm.estimators.scan_scores import r_squared
-from lssvm.recipes.fixed_settings import FixedSettings
-from lssvm.recipes.fixed_size import fit_fixed_size
-from lssvm.recipes.fixed_updates import add_rows, forget_rows, sparsity_path
-from lssvm.reductions import SparsityPath
+from lssvm.estimators.callbacks import reports
+from lssvm.estimators.fixed_model import FixedSizeModel, takes_rows
+from lssvm.recipes.fixed_updates import add_rows
 
 
-class FixedSizeLSSVR(KernelRegressor):
+@dataclass(eq=False, repr=False)
+class FixedSizeLSSVR(FixedSizeModel, KernelRegressor):
     r"""Fixed-size least squares support vector regression that tunes itself.
 
     Minimises :math:`\tfrac12 w^T w + \tfrac C2 \sum_i s_i L(y_i - w^T \varphi(x_i) - b)` over the
@@ -169,52 +163,8 @@ class FixedSizeLSSVR(KernelRegressor):
     (True, (20, 1))
     """
 
-    def __init__(
-        self,
-        n_prototypes: Any = "auto",
-        *,
-        C: Any = "cv",
-        gamma: Any = "cv",
-        kernel: Any = "rbf",
-        degree: int = 3,
-        coef0: float = 1.0,
-        selection: Any = "renyi",
-        reduction: Any = None,
-        loss: str = "squared",
-        cv: Any = 10,
-        search: Any = "path",
-        scoring: Any = None,
-        solver: Any = "auto",
-        device: Any = None,
-        memory_budget: Any = None,
-        n_jobs: int | None = None,
-        random_state: RandomState = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_prototypes = n_prototypes
-        self.C = C
-        self.gamma = gamma
-        self.kernel = kernel
-        self.degree = degree
-        self.coef0 = coef0
-        self.selection = selection
-        self.reduction = reduction
-        self.loss = loss
-        self.cv = cv
-        self.search = search
-        self.scoring = scoring
-        self.solver = solver
-        self.device = device
-        self.memory_budget = memory_budget
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.array_api_support = True
-        tags.input_tags.sparse = False
-        return tags
+    _: KW_ONLY
+    loss: str = "squared"
 
     @reports
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> FixedSizeLSSVR:
@@ -233,9 +183,7 @@ class FixedSizeLSSVR(KernelRegressor):
             Itself.
         """
         self._forget_fit()
-        ask, tell = FixedSettings.of(self), listen(self)
-        rows, task = open_number_rows(self, X, y, sample_weight, tell)
-        return self._publish(fit_fixed_size(rows, task, ask, tell), published_like(rows))
+        return self._fit(X, y, sample_weight)
 
     @available_if(takes_rows)
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> FixedSizeLSSVR:
@@ -258,31 +206,6 @@ class FixedSizeLSSVR(KernelRegressor):
         if not self.__sklearn_is_fitted__():
             return self.fit(X, y, sample_weight)
         return self._change(add_rows, X, y, sample_weight)
-
-    @available_if(takes_rows)
-    def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> FixedSizeLSSVR:
-        """Remove rows that the model has learned; exactly a fit without them.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
-        y : array-like of shape (n,) or (n, n_outputs)
-        sample_weight : array-like of shape (n,), optional
-            As it was when they were learned.
-
-        Returns
-        -------
-        FixedSizeLSSVR
-            Itself.
-        """
-        check_is_fitted(self)
-        return self._change(forget_rows, X, y, sample_weight)
-
-    def _change(self, change: Any, X: Any, y: Any, sample_weight: Any) -> FixedSizeLSSVR:
-        rows, _ = open_number_rows(self, X, y, sample_weight, listen(self), self._task)
-        fit = change(self.record_, rows, self._resources())
-        self.__dict__.pop("sparsity_paths_", None)
-        return self._publish(fit, self.dual_coef_)
 
     def predict(
         self, X: Any, return_std: bool = False, return_cov: bool = False, out: Any = None
@@ -315,44 +238,3 @@ class FixedSizeLSSVR(KernelRegressor):
         `lssvm.uncertainty.FixedPosterior`.
         """
         return self._predict_numbers(X, return_std, return_cov, out)
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return the coefficient of determination R^2.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
-        y : array-like of shape (n,) or (n, n_outputs)
-            Not with a scan.
-        sample_weight : array-like of shape (n,), optional
-
-        Returns
-        -------
-        float
-        """
-        return r_squared(self, X, y, sample_weight)
-
-    def sparsity_path(self) -> SparsityPath | list[SparsityPath]:
-        r"""Return the cross-validated error against the number of support vectors.
-
-        Returns
-        -------
-        SparsityPath
-            With ``sizes``, ``mean`` and ``std_error`` of the squared error, the ``chosen`` size by
-            the one-standard-error rule and ``supports``. A list of them, one per output, where the
-            reduction has ``joint=False``.
-
-        Notes
-        -----
-        Section V of [Mall2014]_. From the moments of the folds that `fit` has seen, without a pass
-        over the data: about 15 v m^3 operations for v folds. A model that was reduced has computed
-        it already. A model that was not keeps the moments of the folds (v m^2 numbers) where they
-        take at most 5 % of ``memory_budget``, until it is pickled or rows are added.
-        """
-        check_is_fitted(self)
-        self.record_, paths = sparsity_path(self.record_, FixedSettings.of(self).reduced_C_grid())
-        self.sparsity_paths_ = paths
-        return paths[0] if len(paths) == 1 else list(paths)
-
-    def _new_rows(self, X: Any, method: str = "predict") -> NewRows:
-        return open_new_rows(self, X, method)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from lssvm._core.random import RandomState
 from lssvm.estimators.base import KernelClassifier
 from lssvm.estimators.callbacks import listen, reports
 from lssvm.estimators.opening import open_classes
@@ -15,6 +15,7 @@ from lssvm.recipes.greedy import fit_greedy, truncate_fit
 from lssvm.recipes.greedy_settings import GreedySettings
 
 
+@dataclass(eq=False, repr=False)
 class GreedyLSSVC(KernelClassifier):
     r"""Sparse least squares support vector classifier, built one basis function at a time.
 
@@ -125,50 +126,16 @@ class GreedyLSSVC(KernelClassifier):
     20
     """
 
-    def __init__(
-        self,
-        C: Any = 1.0,
-        *,
-        gamma: Any = "scale",
-        kernel: Any = "rbf",
-        degree: int = 3,
-        coef0: float = 1.0,
-        fit_intercept: bool = True,
-        epsilon: float = 0.5,
-        criterion: str = "fsals",
-        candidates: int | None = None,
-        prefit: bool = False,
-        max_support: int | None = None,
-        validation_fraction: float | None = None,
-        multiclass: Any = "ova",
-        decoding: str | None = None,
-        class_weight: Any = None,
-        calibration: str | None = "auto",
-        memory_budget: Any = None,
-        n_jobs: int | None = None,
-        random_state: RandomState = None,
-        verbose: int = 0,
-    ) -> None:
-        self.C = C
-        self.gamma = gamma
-        self.kernel = kernel
-        self.degree = degree
-        self.coef0 = coef0
-        self.fit_intercept = fit_intercept
-        self.epsilon = epsilon
-        self.criterion = criterion
-        self.candidates = candidates
-        self.prefit = prefit
-        self.max_support = max_support
-        self.validation_fraction = validation_fraction
-        self.multiclass = multiclass
-        self.decoding = decoding
-        self.class_weight = class_weight
-        self.calibration = calibration
-        self.memory_budget = memory_budget
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    C: Any = 1.0
+    _: KW_ONLY
+    fit_intercept: bool = True
+    epsilon: float = 0.5
+    criterion: str = "fsals"
+    candidates: int | None = None
+    prefit: bool = False
+    max_support: int | None = None
+    validation_fraction: float | None = None
+    multiclass: Any = "ova"
 
     @reports
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> GreedyLSSVC:

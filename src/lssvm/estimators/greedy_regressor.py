@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.arrays import FloatArray
-from lssvm._core.random import RandomState
 from lssvm.estimators.base import KernelEstimator
 from lssvm.estimators.callbacks import listen, reports
 from lssvm.estimators.opening import open_numbers
@@ -17,6 +17,7 @@ from lssvm.recipes.greedy import fit_greedy, truncate_fit
 from lssvm.recipes.greedy_settings import GreedySettings
 
 
+@dataclass(eq=False, repr=False)
 class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
     r"""Sparse least squares support vector regression, built one basis function at a time.
 
@@ -108,42 +109,15 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
     (True, True)
     """
 
-    def __init__(
-        self,
-        C: Any = 1.0,
-        *,
-        gamma: Any = "scale",
-        kernel: Any = "rbf",
-        degree: int = 3,
-        coef0: float = 1.0,
-        fit_intercept: bool = True,
-        epsilon: float = 0.1,
-        criterion: str = "fsals",
-        candidates: int | None = None,
-        prefit: bool = False,
-        max_support: int | None = None,
-        validation_fraction: float | None = None,
-        memory_budget: Any = None,
-        n_jobs: int | None = None,
-        random_state: RandomState = None,
-        verbose: int = 0,
-    ) -> None:
-        self.C = C
-        self.gamma = gamma
-        self.kernel = kernel
-        self.degree = degree
-        self.coef0 = coef0
-        self.fit_intercept = fit_intercept
-        self.epsilon = epsilon
-        self.criterion = criterion
-        self.candidates = candidates
-        self.prefit = prefit
-        self.max_support = max_support
-        self.validation_fraction = validation_fraction
-        self.memory_budget = memory_budget
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    C: Any = 1.0
+    _: KW_ONLY
+    fit_intercept: bool = True
+    epsilon: float = 0.1
+    criterion: str = "fsals"
+    candidates: int | None = None
+    prefit: bool = False
+    max_support: int | None = None
+    validation_fraction: float | None = None
 
     @reports
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> GreedyLSSVR:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from lssvm.recipes.series_data import is_list_of_series, open_series
 from lssvm.uncertainty import check_coverage
 
 
+@dataclass(eq=False, repr=False)
 class NARX(CallbackSupportMixin, BaseEstimator):
     r"""Nonlinear autoregression with exogenous inputs, on any regressor.
 
@@ -112,32 +114,18 @@ class NARX(CallbackSupportMixin, BaseEstimator):
     True
     """
 
-    record_: SeriesFit
-
-    def __init__(
-        self,
-        estimator: Any = None,
-        lags: int = 50,
-        exog_lags: int = 0,
-        differencing: int = 0,
-        *,
-        validation: str = "free-run",
-        horizon: int | None = None,
-        n_origins: int = 20,
-        search: Any = None,
-        n_paths: int = 50,
-        random_state: RandomState = None,
-    ) -> None:
-        self.estimator = estimator
-        self.lags = lags
-        self.exog_lags = exog_lags
-        self.differencing = differencing
-        self.validation = validation
-        self.horizon = horizon
-        self.n_origins = n_origins
-        self.search = search
-        self.n_paths = n_paths
-        self.random_state = random_state
+    record_: SeriesFit = field(init=False)
+    estimator: Any = None
+    lags: int = 50
+    exog_lags: int = 0
+    differencing: int = 0
+    _: KW_ONLY
+    validation: str = "free-run"
+    horizon: int | None = None
+    n_origins: int = 20
+    search: Any = None
+    n_paths: int = 50
+    random_state: RandomState = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -26,8 +27,6 @@ from lssvm._core.threads import run_stream, slices
 from lssvm.data.raw import CHUNK, RawBlock, plain_features
 from lssvm.data.scanning import Scan
 from lssvm.data.writing import write_table
-from lssvm.engines.base import Rows
-from lssvm.engines.device import DeviceRows
 from lssvm.engines.device_expansion import expand_on_device
 from lssvm.recipes.record import Fit, Resources
 
@@ -45,35 +44,42 @@ class Fitted(Protocol):
         """Return what it takes."""
 
 
-class NewRows(Protocol):
+class NewRows(ABC):
     """Rows that something is asked for."""
 
-    def apply(self, fit: Fit, finish: Finish, empty: NDArray[Any], method: str) -> Any:
-        """Return ``finish`` of the outputs of all rows, as the kind of rows wants it."""
-
+    @abstractmethod
     def outputs(self, fit: Fit) -> FloatArray:
         """Return the outputs (n, k) as a NumPy array."""
 
+    @abstractmethod
     def features(self, fit: Fit) -> Any:
         """Return the features (n, d) in main memory."""
 
+    def stream(self, fit: Fit) -> Iterator[FloatArray]:
+        """Yield the outputs (b, k), block by block."""
+        raw = self.outputs(fit)
+        return (raw[part] for part in slices(len(raw), CHUNK))
+
     def give(self, array: Any) -> Any:
         """Return an array as the caller's rows are."""
+        return array
+
+    def apply(self, fit: Fit, finish: Finish, empty: NDArray[Any], method: str) -> Any:
+        """Return ``finish`` of the outputs of all rows, as the kind of rows wants it."""
+        return self.give(finish(self.outputs(fit)))
 
     def write(self, fit: Fit, finish: Finish, out: Any) -> str:
         """Write ``finish`` of the outputs to a file, which appears when it is complete."""
+        blocks = ({"prediction": finish(raw)} for raw in self.stream(fit))
+        return write_table(blocks, os.fspath(out))
 
 
 @dataclass(frozen=True, eq=False)
-class HostNewRows:
+class HostNewRows(NewRows):
     """Rows in main memory."""
 
     X: Any
     resources: Resources
-
-    def apply(self, fit: Fit, finish: Finish, empty: NDArray[Any], method: str) -> Any:
-        """Return ``finish`` of the outputs of all rows."""
-        return finish(self.outputs(fit))
 
     def outputs(self, fit: Fit) -> FloatArray:
         """Return the outputs (n, k)."""
@@ -83,27 +89,14 @@ class HostNewRows:
         """Return the features."""
         return self.X
 
-    def give(self, array: Any) -> Any:
-        """Return the array itself."""
-        return array
-
-    def write(self, fit: Fit, finish: Finish, out: Any) -> str:
-        """Write ``finish`` of the outputs to a file."""
-        raw = self.outputs(fit)
-        return _write((raw[part] for part in slices(len(raw), CHUNK)), finish, out)
-
 
 @dataclass(frozen=True, eq=False)
-class DeviceNewRows:
+class DeviceNewRows(NewRows):
     """Rows that a device computes with; answers are as the caller's arrays are."""
 
     X: Any
     place: Device
     like: Array | None
-
-    def apply(self, fit: Fit, finish: Finish, empty: NDArray[Any], method: str) -> Any:
-        """Return ``finish`` of the outputs of all rows."""
-        return self.give(finish(self.outputs(fit)))
 
     def outputs(self, fit: Fit) -> FloatArray:
         """Return the outputs (n, k) as a NumPy array."""
@@ -122,14 +115,9 @@ class DeviceNewRows:
         """Return an array in the namespace and on the device of the caller's rows."""
         return array if self.like is None else like(array, self.like)
 
-    def write(self, fit: Fit, finish: Finish, out: Any) -> str:
-        """Write ``finish`` of the outputs to a file."""
-        raw = self.outputs(fit)
-        return _write((raw[part] for part in slices(len(raw), CHUNK)), finish, out)
-
 
 @dataclass(frozen=True, eq=False)
-class ScanNewRows:
+class ScanNewRows(NewRows):
     """Rows that are read in blocks; a scan of the columns that the model was fitted with."""
 
     data: Scan
@@ -164,10 +152,6 @@ class ScanNewRows:
         """Return what ``work(blocks)`` returns for the rows."""
         return work(self.blocks(fit))
 
-    def apply(self, fit: Fit, finish: Finish, empty: NDArray[Any], method: str) -> Any:
-        """Return ``finish`` of the outputs."""
-        return finish(self.outputs(fit))
-
     def outputs(self, fit: Fit) -> FloatArray:
         """Return the outputs (n, k)."""
         return np.concatenate(list(self.stream(fit)))
@@ -182,14 +166,6 @@ class ScanNewRows:
             advice="Ask for them in parts of the rows, or raise memory_budget.",
         )
         return np.concatenate([self._features(block) for block in self.data.blocks()])
-
-    def give(self, array: Any) -> Any:
-        """Return the array itself."""
-        return array
-
-    def write(self, fit: Fit, finish: Finish, out: Any) -> str:
-        """Predict block by block into a file."""
-        return _write(self.stream(fit), finish, out)
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,13 +193,11 @@ class ClusterNewRows(ScanNewRows):
 
         reader: Any = self.data.reader
         work = partial(_finished_part, self._light(), light_record(fit), finish)
-        parts = reader.delayed(self.data, work)
-        sizes = [part.rows for part in reader.parts]
-        chunks = [
-            da.from_delayed(value, (size, *empty.shape[1:]), dtype=empty.dtype, meta=empty)
-            for value, size in zip(parts, sizes, strict=True)
-        ]
-        return da.concatenate(chunks)
+        delayed = zip(reader.delayed(self.data, work), reader.parts, strict=True)
+        kind = {"dtype": empty.dtype, "meta": empty}
+        return da.concatenate(
+            [da.from_delayed(value, (p.rows, *empty.shape[1:]), **kind) for value, p in delayed]
+        )
 
 
 def scan_new_rows(
@@ -247,7 +221,7 @@ def _finished_part(rows: ScanNewRows, fit: Fit, finish: Finish, part: Scan) -> N
 
 
 @dataclass(frozen=True, eq=False)
-class DaskNewRows:
+class DaskNewRows(NewRows):
     """A Dask array or data frame; answers are lazy collections."""
 
     X: Any
@@ -274,17 +248,9 @@ class DaskNewRows:
         """Return the features of all rows at once, where they fit."""
         return self.scan.features(fit)
 
-    def give(self, array: Any) -> Any:
-        """Return the array itself."""
-        return array
-
-    def write(self, fit: Fit, finish: Finish, out: Any) -> str:
-        """Predict block by block into a file."""
-        return self.scan.write(fit, finish, out)
-
-    def reduce(self, fit: Fit, work: Callable[..., Any], combine: Callable[..., Any]) -> Any:
-        """Combine what ``work(blocks)`` returns for the parts of workers."""
-        return self.scan.reduce(fit, work, combine)
+    def stream(self, fit: Fit) -> Iterator[FloatArray]:
+        """Yield the outputs (b, k), block by block."""
+        return self.scan.stream(fit)
 
 
 def _of_array(
@@ -324,13 +290,8 @@ def light_copy(estimator: Estimator) -> Estimator:
 def check_new_host_rows(estimator: Fitted, X: Any) -> Any:
     """Check rows in main memory against those of the fit."""
     sparse = estimator.__sklearn_tags__().input_tags.sparse
-    return validate_data(
-        estimator,
-        X,
-        reset=False,
-        accept_sparse="csr" if sparse else False,
-        dtype=[np.float64, np.float32],
-    )
+    layout = {"accept_sparse": "csr" if sparse else False, "dtype": [np.float64, np.float32]}
+    return validate_data(estimator, X, reset=False, **layout)
 
 
 def check_new_device_rows(estimator: Fitted, X: Array) -> Array:
@@ -358,12 +319,3 @@ def like(result: Any, X: Array) -> Any:
     if not isinstance(result, np.ndarray) or result.dtype.kind not in "biuf" or not is_foreign(X):
         return result
     return Device(get_namespace(X), device(X)).put(result)
-
-
-def _write(outputs: Iterator[FloatArray], finish: Finish, out: Any) -> str:
-    return write_table(({"prediction": finish(raw)} for raw in outputs), os.fspath(out))
-
-
-def published_like(rows: Rows) -> Array | None:
-    """Return the caller's array on a device, whose kind published arrays are to have."""
-    return rows.X if isinstance(rows, DeviceRows) else None

@@ -18,11 +18,9 @@ from lssvm.data.scanning import Scan
 from lssvm.engines.host import HostRows
 from lssvm.recipes.record import Resources
 from lssvm.recipes.settings import UsesResources, resources_of
-from lssvm.tasks import Classes, Numbers
+from lssvm.tasks import Classes, Numbers, Task
 from lssvm.tasks.classes import check_order, distinct_labels
 from lssvm.tasks.weights import check_weight, times
-
-_FLOATS = [np.float64, np.float32]
 
 
 class Classifier(UsesResources, Protocol):
@@ -75,15 +73,7 @@ def open_classes(
     rows : HostRows
     task : Classes
     """
-    X, y = validate_data(
-        estimator,
-        X,
-        y,
-        reset=task is None,
-        accept_sparse="csr" if sparse else False,
-        dtype=_FLOATS,
-        order=None if sparse else "C",  # rows are read in blocks
-    )
+    X, y = _validated(estimator, X, y, task, sparse)
     y = column_or_1d(y, warn=True)
     check_order(y)
     check_classification_targets(y)
@@ -91,15 +81,17 @@ def open_classes(
     X, y, weight, positions = _positive(X, y, weight)
     if task is None:
         task = task_of(estimator, distinct_labels(y))
-    rows = class_rows(
-        task,
-        X,
-        task.numbers(y),
-        weight,
-        resources_of(estimator),
-        by_class=by_class,
-    )
+    rows = class_rows(task, X, task.numbers(y), weight, resources_of(estimator), by_class=by_class)
     return replace(rows, positions=positions, given=given), task
+
+
+def _validated(
+    estimator: Any, X: Any, y: Any, task: Task | None, sparse: bool, **options: Any
+) -> tuple[Any, Any]:
+    layout = {"accept_sparse": "csr"} if sparse else {"order": "C"}  # rows are read in blocks
+    reset, dtype = task is None, [np.float64, np.float32]
+    X, y = validate_data(estimator, X, y, reset=reset, dtype=dtype, **layout, **options)
+    return X, y
 
 
 def task_of(estimator: Classifier, classes: NDArray[Any]) -> Classes:
@@ -157,17 +149,7 @@ def open_numbers(
 
     ``by_moments`` says that squares of the targets are summed, which an offset costs digits.
     """
-    X, y = validate_data(
-        estimator,
-        X,
-        y,
-        reset=task is None,
-        accept_sparse="csr" if sparse else False,
-        dtype=_FLOATS,
-        order=None if sparse else "C",
-        multi_output=True,
-        y_numeric=True,
-    )
+    X, y = _validated(estimator, X, y, task, sparse, multi_output=True, y_numeric=True)
     y = np.asarray(y, dtype=np.float64)
     given, weight = (X, y), check_weight(sample_weight, X.shape[0])
     X, y, weight, positions = _positive(X, y, weight)
@@ -183,12 +165,7 @@ def open_numbers(
 def number_rows(X: Any, Y: FloatArray, weight: FloatArray | None, resources: Resources) -> HostRows:
     """Return rows with numbers as targets."""
     return HostRows(
-        X,
-        Y,
-        weight,
-        sample_weight=weight,
-        budget=resources.budget,
-        threads=resources.threads,
+        X, Y, weight, sample_weight=weight, budget=resources.budget, threads=resources.threads
     )
 
 

@@ -1,13 +1,16 @@
-"""From arrays, devices, scans and Dask collections to the rows of a fixed-size model."""
+"""Rows of fixed-size estimators: what the caller gave, arrays or rows that are read in blocks."""
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol, TypeGuard
 
 import numpy as np
 from sklearn import get_config
+from sklearn.base import is_classifier
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.arrays import FloatArray, IntArray
@@ -22,7 +25,7 @@ from lssvm.data.dask import is_dask
 from lssvm.data.frames import is_frame
 from lssvm.data.prepare import Preparation
 from lssvm.data.raw import RawBlock, plain_features
-from lssvm.data.scanning import as_scan, is_stream
+from lssvm.data.scanning import as_scan
 from lssvm.data.survey import Survey, survey
 from lssvm.engines.base import Rows
 from lssvm.engines.device import DeviceRows
@@ -48,8 +51,9 @@ from lssvm.estimators.opening import (
     open_numbers,
     task_of,
 )
+from lssvm.estimators.scan_scores import hits, spread_of
 from lssvm.recipes.settings import UsesResources, resources_of, seed_of
-from lssvm.tasks import Classes, ClassTable, Numbers
+from lssvm.tasks import Classes, ClassTable, Numbers, Task
 
 SAMPLE_ROWS = 50_000
 """Rows in memory that prototypes are chosen from and gamma is searched on."""
@@ -66,204 +70,331 @@ class FixedEstimator(Fitted, UsesResources, Protocol):
 
 
 class FixedClassifier(FixedEstimator, Classifier, Protocol):
-    """A fixed-size classifier."""
+    """A fixed-size classifier, as its rows see it."""
 
 
-# -- training rows ---------------------------------------------------------------------------------
+def _classifies(estimator: FixedEstimator) -> TypeGuard[FixedClassifier]:
+    return bool(is_classifier(estimator))
 
 
-def open_class_rows(
-    estimator: FixedClassifier,
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    tell: Listener,
-    task: Classes | None = None,
-) -> tuple[Rows, Classes]:
-    """Open the rows of a classifier, whatever they are.
+class Given(Protocol):
+    """What a caller gave to an estimator; published arrays are like ``like``, None: of NumPy."""
+
+    @property
+    def like(self) -> Array | None:
+        """Array of another library, where a fit publishes arrays of it."""
+
+    def rows(self, tell: Listener) -> tuple[Rows, Task]:
+        """Return the rows of a new fit and what y means."""
+
+    def further_rows(self, task: Task, tell: Listener) -> Rows:
+        """Return rows that are added to a model, or taken from it."""
+
+    def new_rows(self, method: str) -> NewRows:
+        """Return rows that something is asked for."""
+
+    def score(self) -> float:
+        """Return the accuracy of a classifier, R^2 of a regressor."""
+
+
+def open_given(estimator: FixedEstimator, X: Any, y: Any = None, weight: Any = None) -> Given:
+    """Open what a caller gave, whatever it is: the only place that asks.
 
     Parameters
     ----------
-    estimator : FixedSizeLSSVC
-    X, y, sample_weight
+    estimator : FixedSizeLSSVC or FixedSizeLSSVR
+    X, y, weight
         As the caller gave them.
-    tell : Listener
-    task : Classes or None, default=None
-        What the model has learned, where further rows are opened; None: a new fit.
 
     Returns
     -------
-    rows : Rows
-    task : Classes
+    Given
     """
-    place = Place.of(estimator, X, y, sample_weight)
-    if task is not None:
-        _check_namespace(estimator, place, X, "partial_fit")
-    if not place.reads_blocks and not _prepares(estimator, task):
-        host, task = open_classes(
-            estimator, *place.on_host(X, y, sample_weight), task=task, by_class=True
+    for value in (X, y, weight):
+        _check_readable(value)
+    data = as_scan(X, y, weight)
+    dispatch = bool(get_config()["array_api_dispatch"]) and data is None
+    place = find_device(estimator.device, X if data is None else None, dispatch=dispatch)
+    if place is not None and estimator.memory_budget is not None:
+        place = replace(place, limit=as_bytes(estimator.memory_budget))
+    if data is None:
+        return GivenArrays(estimator, X, y, weight, place)
+    if place is not None and data.distributed:
+        raise InvalidInputError(
+            f"device={estimator.device!r} is not available for rows on a cluster: use device=None."
         )
-        return place.placed(host), task
-    if task is not None:
-        data, preparation = _further_rows(estimator, place, X, y, sample_weight)
-        counts = np.ones(task.n_classes)  # targets of classes follow from all moments
-        blocks, _ = _class_blocks(task, data, preparation, counts, tell)
-        return ScanRows(blocks, budget=as_bytes(estimator.memory_budget)), task
-    data, found = _first_pass(estimator, place, X, y, sample_weight, classes=True)
-    assert found.classes is not None and found.counts is not None
-    task = task_of(estimator, found.classes)
-    features, target, weight = _sample_of(found)
-    resources = resources_of(estimator)
-    sample = class_rows(
-        task,
-        features,
-        task.numbers(target),
-        weight,
-        resources,
-        by_class=True,
-        counts=found.counts,
-    )
-    blocks, table = _class_blocks(task, data, found.preparation, found.counts, tell)
-    return _from_survey(place, found, sample, blocks, target, table), task
+    return GivenBlocks(estimator, data, place, X if is_dask(X) else None)
 
 
-def _class_blocks(
-    task: Classes, data: Scan, preparation: Any, counts: FloatArray, tell: Listener
-) -> tuple[Blocks, ClassTable | None]:
-    """Return the blocks, and targets and weights of classes that are kept apart."""
-    table = task.table(counts)
-    factors = table.factors if np.any(table.factors != 1.0) and not task.per_class else None
-    encode = EncodeClasses(task, table.targets)
-    blocks = blocks_of(data, preparation, encode, task.n_outputs, factors, tell.on_event)
-    return blocks, table if task.per_class else None
+@dataclass(frozen=True, eq=False)
+class GivenArrays:
+    """Arrays, of NumPy or of another library.
+
+    Attributes
+    ----------
+    estimator : FixedEstimator
+    X, y, sample_weight
+        As the caller gave them.
+    place : Device or None
+        None: NumPy.
+    """
+
+    estimator: FixedEstimator
+    X: Any
+    y: Any
+    sample_weight: Any
+    place: Device | None
+
+    @property
+    def like(self) -> Array | None:
+        """The caller's rows, where a device computes with arrays of their library."""
+        return self.X if self.place is not None and is_foreign(self.X) else None
+
+    def rows(self, tell: Listener) -> tuple[Rows, Task]:
+        """Return the rows of a new fit and what y means."""
+        return self._open(None)
+
+    def further_rows(self, task: Task, tell: Listener) -> Rows:
+        """Return rows that are added or taken, prepared as those of the fit were."""
+        self._check_namespace("partial_fit")
+        if not hasattr(self.estimator, "preparation_"):
+            return self._open(task)[0]
+        X = self.estimator.preparation_.transform(self.X)
+        data = scan(X, target=np.asarray(self.y), weight=self.sample_weight)
+        return _further_rows(self.estimator, data, None, self.place, task, tell)
+
+    def _open(self, task: Task | None) -> tuple[Rows, Task]:
+        values = _on_host(self.X, self.y, self.sample_weight)
+        rows: HostRows
+        if _classifies(self.estimator):
+            assert not isinstance(task, Numbers)
+            rows, task = open_classes(self.estimator, *values, task=task, by_class=True)
+        else:
+            assert not isinstance(task, Classes)
+            rows, task = open_numbers(self.estimator, *values, task=task)
+        if self.place is None:
+            return rows, task
+        X = self.like
+        if X is not None and rows.positions is not None:
+            X = self.place.xp.take(X, self.place.put(rows.positions), axis=0)
+        return DeviceRows(rows, self.place, X), task
+
+    def new_rows(self, method: str) -> NewRows:
+        """Return rows that something is asked for."""
+        self._check_namespace(method)
+        X, estimator, place = self.X, self.estimator, self.place
+        if place is not None and self.like is not None:
+            return DeviceNewRows(check_new_device_rows(estimator, X), place, X)
+        (X,) = _on_host(X)
+        if hasattr(estimator, "preparation_"):
+            named = hasattr(estimator, "feature_names_in_") or not is_frame(X)
+            X = estimator.preparation_.transform(X if named else np.asarray(X))
+        else:
+            X = check_new_host_rows(estimator, X)
+        if place is None:
+            return HostNewRows(X, resources_of(estimator))
+        return DeviceNewRows(X, place, None)
+
+    def score(self) -> float:
+        """Return the accuracy of a classifier, R^2 of a regressor."""
+        fit, (y, weight) = self.estimator.record_, _on_host(self.y, self.sample_weight)
+        measure = accuracy_score if isinstance(fit.task, Classes) else r2_score
+        predicted = fit.task.predict(self.new_rows("predict").outputs(fit))
+        return float(measure(y, predicted, sample_weight=weight))
+
+    def _check_namespace(self, method: str) -> None:
+        """Refuse another library than that of the fit, as scikit-learn's dispatch asks for."""
+        if not get_config()["array_api_dispatch"]:
+            return
+        X, own = self.X, self.estimator.dual_coef_
+        if is_foreign(own) == is_foreign(X):
+            if not is_foreign(X):
+                return
+            if get_namespace(own) is get_namespace(X) and device(own) == device(X):
+                return
+        raise InvalidInputError(
+            f"Inputs passed to {type(self.estimator).__name__}.{method}() must use the same "
+            "namespace and the same device as those passed to fit(), as everywhere in "
+            "scikit-learn with array_api_dispatch: convert X, or fit again."
+        )
 
 
-def open_number_rows(
-    estimator: FixedEstimator,
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    tell: Listener,
-    task: Numbers | None = None,
-) -> tuple[Rows, Numbers]:
-    """Open the rows of a regressor; the parameters are those of `open_class_rows`."""
-    place = Place.of(estimator, X, y, sample_weight)
-    if task is not None:
-        _check_namespace(estimator, place, X, "partial_fit")
-    if not place.reads_blocks and not _prepares(estimator, task):
-        host, task = open_numbers(estimator, *place.on_host(X, y, sample_weight), task=task)
-        return place.placed(host), task
-    if task is not None:
-        data, preparation = _further_rows(estimator, place, X, y, sample_weight)
-        encode = partial(encode_numbers, task=task)
-        blocks = blocks_of(data, preparation, encode, task.n_outputs, on_event=tell.on_event)
-        return ScanRows(blocks, budget=as_bytes(estimator.memory_budget)), task
-    data, found = _first_pass(estimator, place, X, y, sample_weight, classes=False)
-    features, target, weight = _sample_of(found)
-    Y = number_targets(found.sample)
-    task = Numbers(Y.shape[1], target.ndim == 1)
-    sample = number_rows(features, Y, weight, resources_of(estimator))
-    encode = partial(encode_numbers, task=task)
-    blocks = blocks_of(data, found.preparation, encode, task.n_outputs, on_event=tell.on_event)
-    return _from_survey(place, found, sample, blocks, target), task
+@dataclass(frozen=True, eq=False)
+class GivenBlocks:
+    """Rows that are read in blocks.
+
+    Attributes
+    ----------
+    estimator : FixedEstimator
+    data : Scan
+    place : Device or None
+        None: NumPy.
+    collection : Dask array or data frame, or None
+        What the caller gave, where answers are to be of its kind.
+    """
+
+    estimator: FixedEstimator
+    data: Scan
+    place: Device | None
+    collection: Any
+    like: ClassVar[None] = None
+
+    def rows(self, tell: Listener) -> tuple[Rows, Task]:
+        """Return a sample where it is all there is, else rows that are read in blocks."""
+        surveyed = self._first_pass()
+        sample, task = _sample_of(self.estimator, surveyed)
+        if surveyed.complete:
+            return sample if self.place is None else DeviceRows(sample, self.place, None), task
+        blocks, table = _blocks(task, self.data, surveyed.preparation, surveyed.counts, tell)
+        return ScanRows(blocks, surveyed, sample, table, sample.budget, sample.threads), task
+
+    def _first_pass(self) -> Survey:
+        """Learn preparation, classes and a sample of the rows."""
+        estimator, data = self.estimator, self._with_target()
+        if self.collection is not None and data.schema.texts:
+            raise InvalidInputError(
+                f"The columns {list(data.schema.texts)} hold text, but numbers are needed: use "
+                "scan(X, target=...) to have them prepared, or leave them out."
+            )
+        budget, columns = as_bytes(estimator.memory_budget), len(data.schema.names)
+        size = int(max(1000, min(SAMPLE_ROWS, 0.05 * budget // (8 * (columns + 2)))))
+        if self.place is not None:  # a device takes the rows from main memory
+            size = max(1, data.n_rows)
+            require(
+                8 * size * (columns + 2),
+                budget,
+                what=f"The {size:,} rows of a scan, which a device takes from main memory,",
+                advice="Use device=None, which reads them in blocks, or raise memory_budget.",
+            )
+        seed = seed_of(estimator.random_state)
+        surveyed = survey(data, size, seed=seed, classes=_classifies(estimator))
+        estimator.n_features_in_ = columns
+        if data.named:
+            estimator.feature_names_in_ = np.array(data.schema.names, dtype=object)
+        if surveyed.preparation is not None:
+            estimator.preparation_ = surveyed.preparation
+        return surveyed
+
+    def further_rows(self, task: Task, tell: Listener) -> Rows:
+        """Return rows that are added or taken."""
+        self._with_target()
+        preparation = getattr(self.estimator, "preparation_", None)
+        data = self._columns_of_model()
+        return _further_rows(self.estimator, data, preparation, self.place, task, tell)
+
+    def new_rows(self, method: str) -> NewRows:
+        """Return rows that something is asked for."""
+        rows = self._scan_rows()
+        if self.collection is None:
+            return rows
+        light = light_copy(self.estimator)
+        return DaskNewRows(self.collection, partial(open_new_rows, light), rows)
+
+    def score(self) -> float:
+        """Return the accuracy of a classifier, R^2 of a regressor, as sums over the blocks."""
+        self._with_target()
+        rows, fit = self._scan_rows(), self.estimator.record_
+        if isinstance(fit.task, Classes):
+            right, total = rows.reduce(fit, partial(hits, fit.task), np.add)
+            return float(right / total)
+        return float(rows.reduce(fit, spread_of, operator.add).r_squared())
+
+    def _with_target(self) -> Scan:
+        if not self.data.has_target:
+            raise InvalidInputError(
+                "The rows have no target to learn: give scan(..., target=...), or y beside a Dask "
+                "collection."
+            )
+        return self.data
+
+    def _scan_rows(self) -> ScanNewRows:
+        preparation = getattr(self.estimator, "preparation_", None)
+        resources = resources_of(self.estimator)
+        data = self._columns_of_model()
+        return scan_new_rows(data, preparation, resources, self.place)
+
+    def _columns_of_model(self) -> Scan:
+        """Return a scan of the columns that the model was fitted with."""
+        estimator = self.estimator
+        names = tuple(str(n) for n in getattr(estimator, "feature_names_in_", ())) or None
+        known = estimator.preparation_.schema if hasattr(estimator, "preparation_") else None
+        kinds = known.kinds if known is not None and known.names == names else None
+        data = self.data.select(names, estimator.n_features_in_, kinds)
+        if known is not None and names is not None and data.named:
+            known.check(data.schema, "the data set")
+        elif data.schema.texts != (() if known is None else known.texts):
+            raise InvalidInputError(
+                f"The columns {list(data.schema.texts)} hold text, which is not what the model was "
+                "fitted with: give its columns with columns=."
+            )
+        return data
 
 
-def _prepares(estimator: FixedEstimator, task: Classes | Numbers | None) -> bool:
-    """Return whether rows that are added have to be prepared as those of the scan were."""
-    return task is not None and hasattr(estimator, "preparation_")
+def open_new_rows(estimator: FixedEstimator, X: Any, method: str = "predict") -> NewRows:
+    """Return rows that something is asked for, whatever they are."""
+    check_is_fitted(estimator)
+    return open_given(estimator, X).new_rows(method)
 
 
 def _further_rows(
-    estimator: FixedEstimator, place: Place, X: Any, y: Any, sample_weight: Any
-) -> tuple[Scan, Any]:
-    """Return rows to add or remove as a scan, and the preparation that is left to do."""
-    if place.device is not None:
+    estimator: FixedEstimator,
+    data: Scan,
+    preparation: Any,
+    place: Device | None,
+    task: Task,
+    tell: Listener,
+) -> ScanRows:
+    if place is not None:
         raise InvalidInputError(
             f"device={estimator.device!r} is not available for rows that are added from a scan, or "
             "to a model of one: give arrays to a model of arrays, or set_params(device=None)."
         )
-    if place.reads_blocks:
-        data = _with_target(columns_of_model(estimator, as_scan(X, y, sample_weight)))
-        return data, getattr(estimator, "preparation_", None)
-    features = estimator.preparation_.transform(X)
-    return scan(features, target=np.asarray(y), weight=sample_weight), None
+    blocks, _ = _blocks(task, data, preparation, None, tell)
+    return ScanRows(blocks, budget=as_bytes(estimator.memory_budget))
 
 
-def _first_pass(
-    estimator: FixedEstimator, place: Place, X: Any, y: Any, sample_weight: Any, *, classes: bool
-) -> tuple[Scan, Survey]:
-    """Survey the rows, and store what the fitted model has to know about their columns."""
-    budget = as_bytes(estimator.memory_budget)
-    data = _with_target(as_scan(X, y, sample_weight))
-    if is_dask(X) and data.schema.texts:
-        raise InvalidInputError(
-            f"The columns {list(data.schema.texts)} hold text, but numbers are needed: use "
-            "scan(X, target=...) to have them prepared, or leave them out."
-        )
-    columns = len(data.schema.names)
-    size = int(max(1000, min(SAMPLE_ROWS, 0.05 * budget // (8 * (columns + 2)))))
-    if place.device is not None:  # a device takes the rows from main memory
-        size = max(1, data.n_rows)
-        require(
-            8 * size * (columns + 2),
-            budget,
-            what=f"The {size:,} rows of a scan, which a device takes from main memory,",
-            advice="Use device=None, which reads them in blocks, or raise memory_budget.",
-        )
-    found = survey(data, size, seed=seed_of(estimator.random_state), classes=classes)
-    estimator.n_features_in_ = columns
-    if data.named:
-        estimator.feature_names_in_ = np.array(data.schema.names, dtype=object)
-    if found.preparation is not None:
-        estimator.preparation_ = found.preparation
-    return data, found
+def _blocks(
+    task: Task, data: Scan, preparation: Any, counts: FloatArray | None, tell: Listener
+) -> tuple[Blocks, ClassTable | None]:
+    """Return the blocks, and targets and weights of classes that are kept apart."""
+    if isinstance(task, Numbers):
+        encode = partial(encode_numbers, task=task)
+        return blocks_of(data, preparation, encode, task.n_outputs, on_event=tell.on_event), None
+    # of further rows no counts are known: targets of classes follow from all moments
+    table = task.table(np.ones(task.n_classes) if counts is None else counts)
+    factors = table.factors if np.any(table.factors != 1.0) and not task.per_class else None
+    encode = partial(encode_classes, task=task, targets=table.targets)
+    blocks = blocks_of(data, preparation, encode, task.n_outputs, factors, tell.on_event)
+    return blocks, table if task.per_class else None
 
 
-def _with_target(data: Scan) -> Scan:
-    if not data.has_target:
-        raise InvalidInputError(
-            "The rows have no target to learn: give scan(..., target=...), or y beside a Dask "
-            "collection."
-        )
-    return data
-
-
-def _sample_of(found: Survey) -> tuple[FloatArray, Any, FloatArray | None]:
-    """Return features, target and weights of the rows that the survey has kept."""
-    block, ready = found.sample, found.preparation
+def _sample_of(estimator: FixedEstimator, surveyed: Survey) -> tuple[HostRows, Task]:
+    """Return the rows that the survey has kept, and what y means."""
+    block, ready, resources = surveyed.sample, surveyed.preparation, resources_of(estimator)
     X = plain_features(block) if ready is None else ready.transform(block)
-    weight = block.weight
-    if weight is not None and np.all(weight == 1.0):
-        weight = None
-    return X, block.target, weight
+    equal = block.weight is not None and np.all(block.weight == 1.0)
+    weight = None if equal else block.weight
+    task: Task
+    if _classifies(estimator):
+        assert surveyed.classes is not None
+        task = task_of(estimator, surveyed.classes)
+        labels, counts = task.numbers(block.target), surveyed.counts
+        rows = class_rows(task, X, labels, weight, resources, by_class=True, counts=counts)
+    else:
+        Y = number_targets(block)
+        assert block.target is not None
+        task = Numbers(Y.shape[1], block.target.ndim == 1)
+        rows = number_rows(X, Y, weight, resources)
+    given = X, block.target
+    return replace(rows, positions=surveyed.positions, given=given, by_position=True), task
 
 
-def _from_survey(
-    place: Place,
-    found: Survey,
-    sample: HostRows,
-    blocks: Blocks,
-    target: Any,
-    table: ClassTable | None = None,
-) -> Rows:
-    """Return the sample where it is all there is, else rows that are read in blocks."""
-    sample = replace(sample, positions=found.positions, given=(sample.X, target), by_position=True)
-    if found.complete:
-        return place.placed(sample)
-    return ScanRows(blocks, found, sample, table, sample.budget, sample.threads)
-
-
-@dataclass(frozen=True, eq=False)
-class EncodeClasses:
-    """From a raw block to targets and class numbers."""
-
-    task: Classes
-    targets: FloatArray
-
-    def __call__(self, block: RawBlock) -> tuple[FloatArray, IntArray]:
-        """Return targets (b, k) and class numbers (b,)."""
-        labels = self.task.numbers(block.target, f" in the block of {block.place(0)}")
-        return self.targets[labels], labels.astype(np.intp)
+def encode_classes(
+    block: RawBlock, task: Classes, targets: FloatArray
+) -> tuple[FloatArray, IntArray]:
+    """Return the targets (b, k) and the class numbers (b,) of a raw block."""
+    labels = task.numbers(block.target, f" in the block of {block.place(0)}")
+    return targets[labels], labels.astype(np.intp)
 
 
 def number_targets(block: RawBlock) -> FloatArray:
@@ -282,59 +413,8 @@ def encode_numbers(block: RawBlock, task: Numbers) -> tuple[FloatArray, IntArray
     return task.check_outputs(number_targets(block)), np.zeros(len(block), dtype=np.intp)
 
 
-# -- where the computations are --------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Place:
-    """Where what a caller gives is computed.
-
-    Attributes
-    ----------
-    device : Device or None
-        None: NumPy.
-    X : array or None
-        The caller's rows, where they are arrays of another library.
-    reads_blocks : bool
-        Whether they are a scan, a row source or a Dask collection.
-    """
-
-    device: Device | None
-    X: Array | None
-    reads_blocks: bool
-
-    @classmethod
-    def of(cls, estimator: FixedEstimator, X: Any, *others: Any) -> Place:
-        """Find out, once for every call."""
-        reads_blocks = is_stream(X)
-        for value in (X, *others):
-            _check_readable(value)
-        dispatch = bool(get_config()["array_api_dispatch"])
-        found = find_device(
-            estimator.device, None if reads_blocks else X, dispatch=dispatch and not reads_blocks
-        )
-        if found is not None and reads_blocks and (is_dask(X) or getattr(X, "distributed", False)):
-            raise InvalidInputError(
-                f"device={estimator.device!r} is not available for rows on a cluster: use "
-                "device=None."
-            )
-        if found is not None and estimator.memory_budget is not None:
-            found = replace(found, limit=as_bytes(estimator.memory_budget))
-        foreign = found is not None and is_foreign(X)
-        return cls(found, X if foreign else None, reads_blocks)
-
-    def on_host(self, *values: Any) -> tuple[Any, ...]:
-        """Return arrays of other libraries as NumPy's."""
-        return tuple(to_numpy(value) if is_foreign(value) else value for value in values)
-
-    def placed(self, rows: HostRows) -> Rows:
-        """Return rows where they are computed with."""
-        if self.device is None:
-            return rows
-        X = self.X
-        if X is not None and rows.positions is not None and not rows.by_position:
-            X = self.device.xp.take(X, self.device.put(rows.positions), axis=0)
-        return DeviceRows(rows, self.device, X)
+def _on_host(*values: Any) -> tuple[Any, ...]:
+    return tuple(to_numpy(value) if is_foreign(value) else value for value in values)
 
 
 def _check_readable(value: Any) -> None:
@@ -353,74 +433,3 @@ def _check_readable(value: Any) -> None:
 
 
 # -- rows that predictions are asked for -----------------------------------------------------------
-
-
-def open_new_rows(estimator: FixedEstimator, X: Any, method: str = "predict") -> NewRows:
-    """Return rows that something is asked for, whatever they are."""
-    check_is_fitted(estimator)
-    place = Place.of(estimator, X)
-    resources = resources_of(estimator)
-    if place.reads_blocks:
-        data = columns_of_model(estimator, as_scan(X))
-        rows = scan_new_rows(
-            data, getattr(estimator, "preparation_", None), resources, place.device
-        )
-        if not is_dask(X):
-            return rows
-        return DaskNewRows(X, partial(open_new_rows, light_copy(estimator)), rows)
-    _check_namespace(estimator, place, X, method)
-    if place.device is None:
-        return HostNewRows(_host_features(estimator, *place.on_host(X)), resources)
-    if place.X is None:
-        return DeviceNewRows(_host_features(estimator, X), place.device, None)
-    return DeviceNewRows(check_new_device_rows(estimator, X), place.device, X)
-
-
-def open_scored_rows(
-    estimator: FixedEstimator, X: Any, y: Any, sample_weight: Any, place: Place
-) -> ScanNewRows:
-    """Return rows of a scan, with their targets."""
-    check_is_fitted(estimator)
-    data = columns_of_model(estimator, _with_target(as_scan(X, y, sample_weight)))
-    preparation = getattr(estimator, "preparation_", None)
-    return scan_new_rows(data, preparation, resources_of(estimator), place.device)
-
-
-def _host_features(estimator: FixedEstimator, X: Any) -> Any:
-    if hasattr(estimator, "preparation_"):
-        named = hasattr(estimator, "feature_names_in_") or not is_frame(X)
-        return estimator.preparation_.transform(X if named else np.asarray(X))
-    return check_new_host_rows(estimator, X)
-
-
-def columns_of_model(estimator: FixedEstimator, data: Scan) -> Scan:
-    """Return a scan of the columns that the model was fitted with."""
-    names = tuple(str(n) for n in getattr(estimator, "feature_names_in_", ())) or None
-    known = estimator.preparation_.schema if hasattr(estimator, "preparation_") else None
-    kinds = known.kinds if known is not None and known.names == names else None
-    data = data.select(names, estimator.n_features_in_, kinds)
-    if known is not None and names is not None and data.named:
-        known.check(data.schema, "the data set")
-    elif data.schema.texts != (() if known is None else known.texts):
-        raise InvalidInputError(
-            f"The columns {list(data.schema.texts)} hold text, which is not what the model was "
-            "fitted with: give its columns with columns=."
-        )
-    return data
-
-
-def _check_namespace(estimator: FixedEstimator, place: Place, X: Any, method: str) -> None:
-    """Refuse another library than that of the fit, as scikit-learn's dispatch asks for."""
-    if place.reads_blocks or not get_config()["array_api_dispatch"]:
-        return
-    mine: Any = estimator.dual_coef_
-    if is_foreign(mine) == is_foreign(X):
-        if not is_foreign(X):
-            return
-        if get_namespace(mine) is get_namespace(X) and device(mine) == device(X):
-            return
-    raise InvalidInputError(
-        f"Inputs passed to {type(estimator).__name__}.{method}() must use the same namespace and "
-        "the same device as those passed to fit(), as everywhere in scikit-learn with "
-        "array_api_dispatch: convert X, or fit again."
-    )

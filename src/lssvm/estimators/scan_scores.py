@@ -2,53 +2,18 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Protocol
 
 import numpy as np
-from sklearn.metrics import accuracy_score, r2_score
 
 from lssvm._core.arrays import FloatArray
 from lssvm.data.raw import RawBlock
-from lssvm.estimators.scan_opening import FixedEstimator, Place, open_scored_rows
 from lssvm.tasks import Classes
 
 
-class Predicting(FixedEstimator, Protocol):
-    """A fixed-size estimator that predicts."""
-
-    def predict(self, X: Any) -> Any:
-        """Return predictions."""
-
-
-def accuracy(estimator: Predicting, X: Any, y: Any, sample_weight: Any) -> float:
-    """Return the share of rows whose class is right, whatever the rows are."""
-    place = Place.of(estimator, X, y, sample_weight)
-    if place.reads_blocks:
-        rows = open_scored_rows(estimator, X, y, sample_weight, place)
-        fit = estimator.record_
-        assert isinstance(fit.task, Classes)
-        right, total = rows.reduce(fit, partial(_hits, fit.task), np.add)
-        return float(right / total)
-    predicted, y, weight = place.on_host(estimator.predict(X), y, sample_weight)
-    return float(accuracy_score(y, predicted, sample_weight=weight))
-
-
-def r_squared(estimator: Predicting, X: Any, y: Any, sample_weight: Any) -> float:
-    """Return the coefficient of determination, whatever the rows are."""
-    place = Place.of(estimator, X, y, sample_weight)
-    if place.reads_blocks:
-        rows = open_scored_rows(estimator, X, y, sample_weight, place)
-        spread: Spread = rows.reduce(estimator.record_, _spread, operator.add)
-        return spread.r_squared()
-    predicted, y, weight = place.on_host(estimator.predict(X), y, sample_weight)
-    return float(r2_score(y, predicted, sample_weight=weight))
-
-
-def _hits(task: Classes, blocks: Iterable[tuple[RawBlock, FloatArray]]) -> FloatArray:
+def hits(task: Classes, blocks: Iterable[tuple[RawBlock, FloatArray]]) -> FloatArray:
+    """Return the weight of the rows whose class is right, and of all."""
     right = total = 0.0
     for block, raw in blocks:
         hit = task.predict(raw) == block.target
@@ -84,7 +49,8 @@ class Spread:
         return float(np.mean(1.0 - ratio))
 
 
-def _spread(blocks: Iterable[tuple[RawBlock, FloatArray]]) -> Spread:
+def spread_of(blocks: Iterable[tuple[RawBlock, FloatArray]]) -> Spread:
+    """Return the spread of the targets and of what the outputs leave of it."""
     total = Spread(0.0, np.zeros(1), np.zeros(1), np.zeros(1))
     for block, raw in blocks:
         Y = np.asarray(block.target, dtype=np.float64).reshape(len(raw), -1)

@@ -78,9 +78,7 @@ class Container:
 
 
 def write_container(
-    path: str | os.PathLike[str],
-    header: Mapping[str, Any],
-    arrays: Mapping[str, NDArray[Any]],
+    path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
 ) -> None:
     """Write a file for its owner alone; it takes the place of an older one when it is complete.
 

@@ -87,18 +87,13 @@ def write_model(model: Estimator, keep: str) -> Model:
         assert isinstance(inner, KernelEstimator)  # as `estimator` was
         regressor: Any = write_model(inner, keep)
         return replace(stored, record=replace(series, regressor=regressor))
+    names = getattr(model, "feature_names_in_", None)
+    stored = replace(stored, n_features=int(model.n_features_in_), feature_names=names)
     if isinstance(model, TableModel):
-        return replace(
-            stored,
-            n_features=int(model.n_features_in_),
-            feature_names=getattr(model, "feature_names_in_", None),
-            record=_table_record(model, keep),
-        )
+        return replace(stored, record=_table_record(model, keep))
     ready, fit = getattr(model, "preparation_", None), model.record_.in_form(keep)
     return replace(
         stored,
-        n_features=int(model.n_features_in_),
-        feature_names=getattr(model, "feature_names_in_", None),
         preparation=None if ready is None else ready.to_dict(),
         record=fit,
         calibration=_calibration(model, fit),
@@ -152,11 +147,9 @@ def _calibration(model: KernelEstimator, kept: Fit) -> Probabilities | Residuals
         return None
     with suppress(InvalidInputError, MemoryBudgetError):  # then there is none after loading either
         if isinstance(model, KernelClassifier) and model.calibration is not None:
-            found = model._probabilities()
-            none = np.empty(0)
-            return (
-                replace(found, threshold=none, weight=none) if kept.stored == "support" else found
-            )
+            calibrated, none = model._probabilities(), np.empty(0)
+            whole = kept.stored != "support"
+            return calibrated if whole else replace(calibrated, threshold=none, weight=none)
         if isinstance(model, KernelRegressor) and kept.stored == "prediction":
             return model._residuals()
     return None

@@ -126,9 +126,7 @@ class Book:
     """
 
     def __init__(
-        self,
-        rules: Mapping[str, Mapping[str, str]],
-        checks: Mapping[str, Check] | None = None,
+        self, rules: Mapping[str, Mapping[str, str]], checks: Mapping[str, Check] | None = None
     ) -> None:
         self._rules, self._checks = rules, checks or {}
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from lssvm._core.errors import InvalidInputError
 from lssvm.data import Preparation
-from lssvm.onnx.graph import ML, Graph, Value, element_type
+from lssvm.onnx.graph import ML, Graph, Tensor, Value, element_type
 
 
 def column_inputs(ready: Preparation, dtype: np.dtype[np.floating]) -> list[Value]:
@@ -16,7 +16,7 @@ def column_inputs(ready: Preparation, dtype: np.dtype[np.floating]) -> list[Valu
     return [Value(n, kinds[k], (1,)) for n, k in zip(names, ready.schema.kinds, strict=True)]
 
 
-def add_preparation(graph: Graph, ready: Preparation, inputs: list[Value], missing: str) -> str:
+def add_preparation(graph: Graph, ready: Preparation, inputs: list[Value], missing: str) -> Tensor:
     """Add `Preparation.transform`: from the columns (n, 1) to the features (n, d).
 
     Parameters
@@ -28,46 +28,41 @@ def add_preparation(graph: Graph, ready: Preparation, inputs: list[Value], missi
     missing : str
         The string that stands for a missing one.
     """
-    parts: list[str] = []
-    numbers: list[str] = []  # columns of numbers that follow one another
+    parts: list[Tensor] = []
+    numbers: list[Tensor] = []  # columns of numbers that follow one another
     seen = 0  # of the columns of numbers
     categories = iter(ready.categories)
 
     def finish() -> None:
         nonlocal numbers, seen
         if numbers:
-            parts.append(_add_numbers(graph, ready, numbers, slice(seen, seen + len(numbers))))
-            numbers, seen = [], seen + len(numbers)
+            which = slice(seen, seen + len(numbers))
+            parts.append(_add_numbers(ready, graph.concat(numbers), which))
+            numbers, seen = [], which.stop
 
     for value, name, kind in zip(inputs, ready.schema.names, ready.schema.kinds, strict=True):
+        column = graph.tensor(value.name)
         if kind == "number":
-            numbers.append(value.name)
+            numbers.append(column)
             continue
         finish()
-        levels = next(categories)
-        if levels:
-            parts.append(_add_text(graph, name, value.name, levels, missing))
+        if levels := next(categories):
+            parts.append(_add_text(name, column, levels, missing))
     finish()
-    return parts[0] if len(parts) == 1 else graph.node("Concat", *parts, axis=1)
+    return graph.concat(parts)
 
 
-def _add_numbers(graph: Graph, ready: Preparation, names: list[str], which: slice) -> str:
-    x = names[0] if len(names) == 1 else graph.node("Concat", *names, axis=1)
+def _add_numbers(ready: Preparation, x: Tensor, which: slice) -> Tensor:
     if ready.fill is not None:
-        fill = graph.real(ready.fill[None, which])
-        x = graph.node("Where", graph.node("IsNaN", x), fill, x)
+        x = x.graph.node("Where", x.is_nan(), ready.fill[None, which], x)
     mean, scale = ready.mean[which], ready.scale[which]
     if np.any(mean != 0.0):
-        x = graph.node("Sub", x, graph.real(mean[None, :]))
-    if np.any(scale != 1.0):
-        x = graph.node("Div", x, graph.real(scale[None, :]))
-    return x
+        x = x - mean[None, :]
+    return x / scale[None, :] if np.any(scale != 1.0) else x
 
 
-def _add_text(
-    graph: Graph, name: str, value: str, levels: tuple[str | None, ...], missing: str
-) -> str:
-    texts = [missing if level is None else level for level in levels]
+def _add_text(name: str, value: Tensor, levels: tuple[str | None, ...], missing: str) -> Tensor:
+    graph, texts = value.graph, [missing if level is None else level for level in levels]
     if len(set(texts)) < len(texts):
         raise InvalidInputError(
             f"Column {name!r} has missing values and the string {missing!r} among its categories, "
@@ -75,5 +70,4 @@ def _add_text(
             "with missing=."
         )
     hot = graph.node("OneHotEncoder", value, domain=ML, cats_strings=texts, zeros=1)
-    hot = graph.node("Reshape", hot, graph.integers([-1, len(texts)]))
-    return graph.cast(hot, graph.dtype)
+    return hot.reshape(-1, len(texts)).cast(graph.dtype)

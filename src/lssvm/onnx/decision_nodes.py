@@ -8,49 +8,41 @@ import numpy as np
 
 from lssvm._core.errors import InvalidInputError
 from lssvm.codes import Code
-from lssvm.onnx.graph import Graph
+from lssvm.onnx.graph import Tensor
 
 
-def add_class_scores(graph: Graph, code: Code, decoding: str | None, raw: str) -> str:
+def add_class_scores(code: Code, decoding: str | None, raw: Tensor) -> Tensor:
     """Add `lssvm.codes.decode`: from outputs (n, n_problems) to class scores (n, n_classes)."""
     matrix = code.matrix.T.astype(np.float64)  # (n_problems, n_classes)
-    words = graph.real(matrix)
-    confidence = graph.node("MatMul", raw, words)
+    confidence = raw @ matrix
     if code.n_problems == 1:
         return confidence
     if decoding is None:
         decoding = "loss" if code.shares_rows else "hamming"
     if decoding == "hamming":
-        filled = int(np.count_nonzero(code.matrix, axis=1).max())
-        agreed = graph.node("MatMul", graph.node("Sign", raw), words)
-        lost = graph.node("Sub", graph.real(filled), agreed)
-        lost = graph.node("Div", lost, graph.real(2.0))
-        size = graph.node("Add", graph.node("Abs", confidence), graph.real(1.0))
-        bonus = graph.node("Div", confidence, graph.node("Mul", size, graph.real(4.0)))
-        return graph.node("Sub", bonus, lost)
-    against = graph.node("Neg", raw)  # linear loss, in the order of `decode`
-    cost = graph.node("MatMul", against, graph.real(matrix > 0))
-    cost = graph.node("Add", cost, graph.node("MatMul", raw, graph.real(matrix < 0)))
-    return graph.node("Neg", cost)
+        filled = float(np.count_nonzero(code.matrix, axis=1).max())
+        lost = (filled - raw.graph.node("Sign", raw) @ matrix) / 2.0
+        size = raw.graph.node("Abs", confidence) + 1.0
+        return confidence / (size * 4.0) - lost
+    return -(-raw @ (matrix > 0) + raw @ (matrix < 0))  # linear loss, in the order of `decode`
 
 
-def add_decision(graph: Graph, code: Code, decoding: str | None, raw: str) -> tuple[str, str]:
+def add_decision(code: Code, decoding: str | None, raw: Tensor) -> tuple[Tensor, Tensor]:
     """Add decision values and class numbers.
 
     Returns
     -------
-    scores : str
+    scores : Tensor
         (n, 1) for two classes, positive for the second; else (n, n_classes).
-    index : str
+    index : Tensor
         Class numbers (n,), int64.
     """
     if code.n_classes > 2:
-        scores = add_class_scores(graph, code, decoding, raw)
-        return scores, graph.node("ArgMax", scores, axis=1, keepdims=0)
-    scores = raw if code.matrix[1, 0] > 0 else graph.node("Neg", raw)
-    second = graph.node("Greater", scores, graph.real(0.0))
-    index = graph.cast(second, np.int64)
-    return scores, graph.node("Reshape", index, graph.integers([-1]))
+        scores = add_class_scores(code, decoding, raw)
+        return scores, raw.graph.node("ArgMax", scores, axis=1, keepdims=0)
+    scores = raw if code.matrix[1, 0] > 0 else -raw
+    second = raw.graph.node("Greater", scores, 0.0)
+    return scores, second.cast(np.int64).reshape(-1)
 
 
 def class_labels(classes: Any) -> np.ndarray[Any, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
@@ -12,18 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.atomic import replacing
 from lssvm._core.errors import InvalidInputError
+from lssvm._core.version import __version__
 from lssvm.estimators import NARX
 from lssvm.estimators.base import KernelEstimator
 from lssvm.onnx.column_nodes import add_preparation, column_inputs
-from lssvm.onnx.graph import (
-    ML,
-    ML_OPSET,
-    OPSET,
-    ModelGraph,
-    Value,
-    element_type,
-    need_onnx,
-)
+from lssvm.onnx.graph import ML, ML_OPSET, OPSET, ModelGraph, Tensor, Value, element_type, need_onnx
 from lssvm.onnx.model_nodes import add_outputs
 from lssvm.onnx.pipelines import convert_whole, final_model, open_transformers, split_pipeline
 from lssvm.onnx.series_nodes import add_step, series_inputs
@@ -125,7 +117,7 @@ def to_onnx(
         graph, inputs, outputs = _own_graph(last, np.dtype(dtype), probabilities, interval, missing)
     else:
         graph, inputs, features = _open_pipeline(transformers, model, X, dtype, missing)
-        outputs = add_outputs(graph, last, features, probabilities, interval)
+        outputs = add_outputs(last, features, probabilities, interval)
     if graph.n_bytes > _LIMIT:
         raise InvalidInputError(
             f"The model has {graph.n_bytes / 2**30:.1f} GiB of numbers, but an ONNX file holds at "
@@ -232,17 +224,18 @@ def _own_graph(
     ready = getattr(model, "preparation_", None)
     if ready is None:
         inputs = [Value("X", element_type(dtype), (int(model.n_features_in_),))]
-        graph = ModelGraph(dtype, taken=["X"])
-        return graph, inputs, add_outputs(graph, model, "X", probabilities, interval)
-    inputs = column_inputs(ready, dtype)
+    else:
+        inputs = column_inputs(ready, dtype)
     graph = ModelGraph(dtype, taken=[value.name for value in inputs])
-    features = add_preparation(graph, ready, inputs, missing)
-    return graph, inputs, add_outputs(graph, model, features, probabilities, interval)
+    features = graph.tensor("X")
+    if ready is not None:
+        features = add_preparation(graph, ready, inputs, missing)
+    return graph, inputs, add_outputs(model, features, probabilities, interval)
 
 
 def _open_pipeline(
     transformers: Any, model: Any, X: Any, dtype: str, missing: str
-) -> tuple[ModelGraph, list[Value], str]:
+) -> tuple[ModelGraph, list[Value], Tensor]:
     """Return graph, inputs and features of what stands before the model."""
     steps = [step for _, step in transformers.steps]
     if not any(isinstance(step, TablePreparation) for step in steps):
@@ -280,11 +273,7 @@ def _check_contains_ours(model: Any) -> None:
 
 def _describe(proto: Any, model: Any, more: dict[str, Any]) -> None:
     """Say in the file what it is and where it comes from."""
-    proto.producer_name = "lssvm"
-    try:
-        proto.producer_version = version("lssvm")
-    except PackageNotFoundError:  # run from its source
-        proto.producer_version = ""
+    proto.producer_name, proto.producer_version = "lssvm", __version__
     proto.doc_string = f"{type(model).__name__}, a least squares support vector machine"
     facts: dict[str, Any] = {"estimator": type(model).__name__, **more}
     if hasattr(model, "feature_names_in_"):

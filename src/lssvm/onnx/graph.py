@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
@@ -90,24 +90,31 @@ class Graph(ABC):
     def _store(self, array: NDArray[Any], name: str) -> None:
         """Add a constant."""
 
-    def node(self, op: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
-        """Add an operator with one output and return that."""
+    def tensor(self, name: str, dtype: Any = None) -> Tensor:
+        """Return the value of that name; constants beside it are of ``dtype`` or the graph's."""
+        return Tensor(self, name, dtype)
+
+    def node(self, op: str, *inputs: Any, domain: str = "", **attributes: Any) -> Tensor:
+        """Add an operator with one output and return that; numbers become constants."""
         return self.nodes_of(op, *inputs, n_outputs=1, domain=domain, **attributes)[0]
 
     def nodes_of(
-        self, op: str, *inputs: str, n_outputs: int, domain: str = "", **attributes: Any
-    ) -> list[str]:
+        self, op: str, *inputs: Any, n_outputs: int, domain: str = "", **attributes: Any
+    ) -> list[Tensor]:
         """Add an operator and return its outputs."""
+        dtypes = [value.dtype for value in inputs if isinstance(value, Tensor)]
+        dtype = next((dtype for dtype in dtypes if dtype is not None), None)
+        values = [v if isinstance(v, Tensor) else self.real(v, dtype) for v in inputs]
         outputs = [self.new_name(op) for _ in range(n_outputs)]
-        self._add(op, list(inputs), outputs, domain, attributes)
-        return outputs
+        self._add(op, [value.name for value in values], outputs, domain, attributes)
+        return [Tensor(self, name, dtype) for name in outputs]
 
     def rename(self, value: str, name: str) -> str:
         """Give a value one more name."""
         self._add("Identity", [value], [name], "", {})
         return name
 
-    def constant(self, array: Any) -> str:
+    def constant(self, array: Any) -> Tensor:
         """Add a constant of its own type."""
         values = np.asarray(array)
         content = repr(values.tolist()).encode() if values.dtype.hasobject else values.tobytes()
@@ -115,36 +122,33 @@ class Graph(ABC):
         if key not in self._known:  # the same numbers are stored once
             self._known[key] = self.new_name("constant")
             self._store(values, self._known[key])
-        return self._known[key]
+        return Tensor(self, self._known[key])
 
-    def real(self, array: Any) -> str:
-        """Add a constant in the type of the graph."""
-        return self.constant(np.asarray(array, dtype=self.dtype))
+    def real(self, array: Any, dtype: Any = None) -> Tensor:
+        """Add a constant of ``dtype``, or of the type of the graph."""
+        return self.constant(np.asarray(array, dtype=self.dtype if dtype is None else dtype))
 
-    def integers(self, values: Any) -> str:
+    def integers(self, values: Any) -> Tensor:
         """Add a constant of integers."""
         return self.constant(np.asarray(values, dtype=np.int64))
 
-    def cast(self, value: str, dtype: Any) -> str:
-        """Turn a value into another type."""
-        return self.node("Cast", value, to=element_type(dtype))
+    def concat(self, parts: list[Tensor], axis: int = 1) -> Tensor:
+        """Put values side by side."""
+        return parts[0] if len(parts) == 1 else self.node("Concat", *parts, axis=axis)
 
-    def columns(self, value: str, which: Any) -> str:
-        """Return some columns of (n, k), in the order asked for."""
-        return self.node("Gather", value, self.integers(which), axis=1)
+    def in_order(self, parts: list[Tensor], columns: list[int]) -> Tensor:
+        """Put the values of some columns side by side, in the order of the columns."""
+        together = self.concat(parts)
+        return together if columns == sorted(columns) else together.columns(np.argsort(columns))
 
-    def row_sums(self, value: str) -> str:
-        """Return the sums (n, 1) of the rows of (n, k)."""
-        return self.node("ReduceSum", value, self.integers([1]), keepdims=1)
-
-    def zeros(self, like: str, *tail: int) -> str:
+    def zeros(self, like: Tensor, *tail: int) -> Tensor:
         """Return zeros of shape (n, *tail), where ``like`` has n rows."""
         shape = self.node("Shape", like)
         rows = self.node("Gather", shape, self.integers([0]))
-        whole = self.node("Concat", rows, self.integers(tail), axis=0)
+        whole = self.concat([rows, self.integers(tail)], axis=0)
         return self.node("ConstantOfShape", whole, value=tensor(np.zeros(1, self.dtype), "value"))
 
-    def scan(self, start: list[str], over: list[str], body: Any) -> list[str]:
+    def scan(self, start: list[Any], over: list[Any], body: Any) -> list[Tensor]:
         """Go through the rows of ``over`` with a state; return the last state.
 
         ``body`` is what `loop_body` has made.
@@ -152,6 +156,72 @@ class Graph(ABC):
         return self.nodes_of(
             "Scan", *start, *over, n_outputs=len(start), num_scan_inputs=len(over), body=body
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Tensor:
+    """A value in a graph; arithmetic adds operators.
+
+    Attributes
+    ----------
+    graph : Graph
+    name : str
+    dtype : type or None
+        Of constants beside it; None: that of the graph.
+    """
+
+    graph: Graph
+    name: str
+    dtype: Any = None
+    __array_ufunc__ = None  # NumPy leaves arithmetic of its arrays with a value to the value
+
+    def __add__(self, other: Any) -> Tensor:
+        return self.graph.node("Add", self, other)
+
+    def __sub__(self, other: Any) -> Tensor:
+        return self.graph.node("Sub", self, other)
+
+    def __rsub__(self, other: Any) -> Tensor:
+        return self.graph.node("Sub", other, self)
+
+    def __mul__(self, other: Any) -> Tensor:
+        return self.graph.node("Mul", self, other)
+
+    def __truediv__(self, other: Any) -> Tensor:
+        return self.graph.node("Div", self, other)
+
+    def __rtruediv__(self, other: Any) -> Tensor:
+        return self.graph.node("Div", other, self)
+
+    def __matmul__(self, other: Any) -> Tensor:
+        return self.graph.node("MatMul", self, other)
+
+    def __neg__(self) -> Tensor:
+        return self.graph.node("Neg", self)
+
+    def clipped(self, low: float, high: float) -> Tensor:
+        """Return it between two limits."""
+        return self.graph.node("Min", self.graph.node("Max", self, low), high)
+
+    def cast(self, dtype: Any) -> Tensor:
+        """Turn it into another type."""
+        return replace(self.graph.node("Cast", self, to=element_type(dtype)), dtype=None)
+
+    def is_nan(self) -> Tensor:
+        """Return where it is NaN."""
+        return replace(self.graph.node("IsNaN", self), dtype=None)
+
+    def reshape(self, *shape: int) -> Tensor:
+        """Return it in another shape."""
+        return self.graph.node("Reshape", self, self.graph.integers(shape))
+
+    def columns(self, which: Any) -> Tensor:
+        """Return some columns of (n, k), in the order asked for."""
+        return self.graph.node("Gather", self, self.graph.integers(which), axis=1)
+
+    def sums(self, axis: int = 1) -> Tensor:
+        """Return the sums over an axis, which is kept: (n, 1) of (n, k)."""
+        return self.graph.node("ReduceSum", self, self.graph.integers([axis]), keepdims=1)
 
 
 @dataclass(frozen=True)
@@ -209,7 +279,7 @@ class ModelGraph(Graph):
         self.initializers.append(tensor(array, name))
 
 
-def loop_body(graph: ModelGraph, inputs: list[str], outputs: list[str]) -> Any:
+def loop_body(graph: ModelGraph, inputs: list[str], outputs: list[Tensor]) -> Any:
     """Return what a `Graph.scan` repeats: from states and rows to new states.
 
     Parameters
@@ -218,15 +288,13 @@ def loop_body(graph: ModelGraph, inputs: list[str], outputs: list[str]) -> Any:
         With the nodes of one step.
     inputs : list of str
         States, then rows.
-    outputs : list of str
+    outputs : list of Tensor
         New states.
     """
-    helper = need_onnx().helper
-    kind = element_type(graph.dtype)
-
-    def declared(names: list[str]) -> list[Any]:
-        return [helper.make_tensor_value_info(name, kind, None) for name in names]
-
-    return helper.make_graph(
-        graph.nodes, "step", declared(inputs), declared(outputs), graph.initializers
-    )
+    helper, kind = need_onnx().helper, element_type(graph.dtype)
+    results = [value.name for value in outputs]
+    declared = [
+        [helper.make_tensor_value_info(name, kind, None) for name in names]
+        for names in (inputs, results)
+    ]
+    return helper.make_graph(graph.nodes, "step", *declared, graph.initializers)

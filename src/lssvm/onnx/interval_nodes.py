@@ -8,23 +8,22 @@ from scipy.linalg import solve_triangular
 from lssvm._core.errors import InvalidInputError
 from lssvm.estimators.base import KernelRegressor
 from lssvm.kernels import Kernel, Linear, Polynomial
-from lssvm.onnx.graph import Graph
-from lssvm.onnx.kernel_nodes import add_kernel, check_kernel, dense
+from lssvm.onnx.graph import Tensor
+from lssvm.onnx.kernel_nodes import add_kernel, check_kernel, dense, power
 from lssvm.uncertainty import DualPosterior, FixedPosterior, check_coverage
 
 
 def add_interval(
-    graph: Graph, model: KernelRegressor, X: str, prediction: str, coverage: float
-) -> tuple[str, str]:
+    model: KernelRegressor, X: Tensor, prediction: Tensor, coverage: float
+) -> tuple[Tensor, Tensor]:
     """Add `predict_interval`: lower and upper ends, both (n, k).
 
     Parameters
     ----------
-    graph : Graph
     model : LSSVR or FixedSizeLSSVR
-    X : str
+    X : Tensor
         Rows (n, d).
-    prediction : str
+    prediction : Tensor
         Predictions (n, k).
     coverage : float
 
@@ -33,19 +32,16 @@ def add_interval(
     The variance of the function needs m^2 more numbers in the file and m^2 operations a row.
     """
     coverage = check_coverage(coverage)
-    parts, order = [], []
+    variances: list[Tensor] = []
+    order: list[int] = []
     for columns, posterior in model._posteriors():
         if isinstance(posterior, FixedPosterior):
-            variance = _fixed_variance(graph, posterior, X)
+            variance = _fixed_variance(posterior, X)
         else:
-            variance = _dual_variance(graph, posterior, X)
-        prior = graph.real(np.asarray(posterior.prior_variance)[None, :])
-        noise = graph.real(np.asarray(posterior.noise_variance)[None, :])
-        parts.append(graph.node("Add", graph.node("Mul", variance, prior), noise))
+            variance = _dual_variance(posterior, X)
+        prior = np.asarray(posterior.prior_variance)[None, :]
+        variances.append(variance * prior + np.asarray(posterior.noise_variance)[None, :])
         order += list(columns)
-    variance = parts[0] if len(parts) == 1 else graph.node("Concat", *parts, axis=1)
-    if order != sorted(order):
-        variance = graph.columns(variance, np.argsort(order))
     residuals = model._residuals()
     factors = np.array([residuals.factor(coverage, j) for j in range(len(order))])
     if not np.all(np.isfinite(factors)):
@@ -53,59 +49,46 @@ def add_interval(
             f"interval={coverage:g} has infinite ends, as there are too few rows for it: give more "
             "rows to fit, or a lower coverage."
         )
-    scale = graph.node("Sqrt", variance)
-    ends = [graph.node("Mul", scale, graph.real(factor[None, :])) for factor in factors.T]
-    low, high = (graph.node("Add", prediction, end) for end in ends)
+    scale = X.graph.node("Sqrt", X.graph.in_order(variances, order))
+    low, high = (prediction + scale * factor[None, :] for factor in factors.T)
     return low, high
 
 
-def _fixed_variance(graph: Graph, posterior: FixedPosterior, X: str) -> str:
+def _fixed_variance(posterior: FixedPosterior, X: Tensor) -> Tensor:
     """Add the variance (n, 1) of the function in units of the prior variance."""
     check_kernel(posterior.kernel)
     P, mean, _, _ = posterior.solved
-    K = add_kernel(graph, X, posterior.kernel, dense(posterior.Z))
-    features = _squares(graph, graph.node("MatMul", K, graph.real(posterior.map.T)))
-    missing = graph.node("Sub", _diagonal(graph, posterior.kernel, X), features)
-    missing = graph.node("Max", missing, graph.real(0.0))
-    moved = graph.node("Sub", K, graph.real(np.asarray(mean)[None, :]))
-    learned = _squares(graph, graph.node("MatMul", moved, graph.real(P)))
-    learned = graph.node("Add", learned, graph.real(1.0 / posterior.moments.weight))
-    learned = graph.node("Div", learned, graph.real(posterior.C))
-    return graph.node("Add", learned, missing)
+    K = add_kernel(X, posterior.kernel, dense(posterior.Z))
+    missing = _diagonal(posterior.kernel, X) - _squares(K @ posterior.map.T)
+    learned = _squares((K - np.asarray(mean)[None, :]) @ P) + 1.0 / posterior.moments.weight
+    return learned / posterior.C + X.graph.node("Max", missing, 0.0)
 
 
-def _dual_variance(graph: Graph, posterior: DualPosterior, X: str) -> str:
+def _dual_variance(posterior: DualPosterior, X: Tensor) -> Tensor:
     """Add the same for a dual model."""
     system = posterior.system
     check_kernel(system.kernel)
     eta, s, _, _ = posterior.solved
     u = np.asarray(system.u, dtype=np.float64)
-    K = add_kernel(graph, X, system.kernel, dense(system.basis))
+    K = add_kernel(X, system.kernel, dense(system.basis))
     lower = np.tril(posterior.state.array)
     inverse = solve_triangular(lower, np.eye(len(u)), lower=True, check_finite=False)
-    half = graph.node("MatMul", K, graph.real(u[:, None] * inverse.T))
-    variance = graph.node("Sub", _diagonal(graph, system.kernel, X), _squares(graph, half))
+    variance = _diagonal(system.kernel, X) - _squares(K @ (u[:, None] * inverse.T))
     if system.bias:
-        part = graph.node("MatMul", K, graph.real((u * eta)[:, None]))
-        left = graph.node("Sub", graph.real(1.0), part)
-        square = graph.node("Mul", left, left)
-        variance = graph.node("Add", variance, graph.node("Div", square, graph.real(s)))
-    return graph.node("Max", variance, graph.real(0.0))
+        left = 1.0 - K @ (u * eta)[:, None]
+        variance += left * left / s
+    return X.graph.node("Max", variance, 0.0)
 
 
-def _squares(graph: Graph, value: str) -> str:
-    return graph.row_sums(graph.node("Mul", value, value))
+def _squares(value: Tensor) -> Tensor:
+    """Add the sums of squares of the rows."""
+    return (value * value).sums()
 
 
-def _diagonal(graph: Graph, kernel: Kernel, X: str) -> str:
+def _diagonal(kernel: Kernel, X: Tensor) -> Tensor | float:
     """Add K(x, x), shape (n, 1) or a number."""
-    if not isinstance(kernel, (Linear, Polynomial)):
-        return graph.real(1.0)
-    own = _squares(graph, X)
     if isinstance(kernel, Linear):
-        return own
-    own = graph.node("Mul", own, graph.real(kernel.gamma))
-    base = value = graph.node("Add", own, graph.real(kernel.coef0))
-    for _ in range(int(kernel.degree) - 1):
-        value = graph.node("Mul", value, base)
-    return value
+        return _squares(X)
+    if isinstance(kernel, Polynomial):
+        return power(_squares(X) * kernel.gamma + kernel.coef0, kernel.degree)
+    return 1.0

@@ -20,7 +20,7 @@ from lssvm.kernels import (
     NonStationary,
     Polynomial,
 )
-from lssvm.onnx.graph import Graph, ModelGraph, loop_body
+from lssvm.onnx.graph import ModelGraph, Tensor, loop_body
 from lssvm.recipes.record import Fit
 
 _KERNELS = (RBF, Linear, Polynomial, Exponential, Laplacian, Matern, NonStationary)
@@ -46,128 +46,112 @@ def dense(rows: Any) -> FloatArray:
     return np.asarray(rows.toarray() if is_sparse(rows) else rows, dtype=np.float64)
 
 
-def add_expansion(graph: Graph, X: str, fit: Fit) -> str:
+def power(base: Tensor, degree: int) -> Tensor:
+    """Add a whole power by products, as the kernel computes it."""
+    value = base
+    for _ in range(int(degree) - 1):
+        value = value * base
+    return value
+
+
+def add_expansion(X: Tensor, fit: Fit) -> Tensor:
     """Add sum_j coef_j K(x, z_j) + b for rows ``X`` (n, d) and return its value (n, k)."""
-    Z, parts, order = dense(fit.basis), [], []
+    basis = dense(fit.basis)
+    outputs: list[Tensor] = []
+    order: list[int] = []
     for columns, kernel, coef, _ in fit.expansions():
         check_kernel(kernel)
         used = np.any(coef != 0.0, axis=1)  # the others add nothing
         used[0] |= not used.any()
-        part, weights = Z[used], np.asarray(coef[used], dtype=np.float64)
-        if type(kernel) is Linear:  # x^T (sum_j coef_j z_j)
-            parts.append(graph.node("MatMul", X, graph.real(part.T @ weights)))
-        else:
-            values = add_kernel(graph, X, kernel, part)
-            parts.append(graph.node("MatMul", values, graph.real(weights)))
+        Z, weights = basis[used], np.asarray(coef[used], dtype=np.float64)
+        linear = type(kernel) is Linear  # x^T (sum_j coef_j z_j)
+        outputs.append(X @ (Z.T @ weights) if linear else add_kernel(X, kernel, Z) @ weights)
         order += list(columns)
-    together = parts[0] if len(parts) == 1 else graph.node("Concat", *parts, axis=1)
-    if order != sorted(order):
-        together = graph.columns(together, np.argsort(order))
-    return graph.node("Add", together, graph.real(fit.intercept[None, :]))
+    return X.graph.in_order(outputs, order) + fit.intercept[None, :]
 
 
-def add_kernel(graph: Graph, X: str, kernel: Kernel, Z: FloatArray) -> str:
+def add_kernel(X: Tensor, kernel: Kernel, Z: FloatArray) -> Tensor:
     """Add K(x, z) for rows ``X`` (n, d) and fixed ``Z`` (m, d); return its value (n, m)."""
+    node = X.graph.node
     if isinstance(kernel, Linear):
-        return graph.node("MatMul", X, graph.real(Z.T))
+        return X @ Z.T
     if isinstance(kernel, Polynomial):
-        scaled = graph.node("MatMul", X, graph.real(kernel.gamma * Z.T))
-        base = value = graph.node("Add", scaled, graph.real(kernel.coef0))
-        for _ in range(int(kernel.degree) - 1):
-            value = graph.node("Mul", value, base)
-        return value
+        return power(X @ (kernel.gamma * Z.T) + kernel.coef0, kernel.degree)
     if isinstance(kernel, RBF):
-        return graph.node("Exp", _exponents(graph, X, kernel.gamma, Z))
-    if isinstance(kernel, (Exponential, Laplacian)):
-        factors = np.broadcast_to(np.asarray(kernel.gamma, dtype=float), (Z.shape[1],))
-        euclidean = isinstance(kernel, Exponential)
-        scaled, of = _scaled(graph, X, factors), "Square" if euclidean else "Abs"
-        total = _differences(graph, scaled, Z * factors, of)
-        distance = graph.node("Sqrt", total) if euclidean else total
-        return graph.node("Exp", graph.node("Neg", distance))
+        return node("Exp", _exponents(X, kernel.gamma, Z))
+    if isinstance(kernel, Laplacian):
+        return node("Exp", -_differences(*_scaled(X, kernel.gamma, Z), "Abs"))
+    if isinstance(kernel, Exponential):
+        return node("Exp", -node("Sqrt", _differences(*_scaled(X, kernel.gamma, Z), "Square")))
     if isinstance(kernel, Matern):
-        return _matern(graph, X, kernel, Z)
+        return _matern(X, kernel, Z)
     assert isinstance(kernel, NonStationary)
-    return _nonstationary(graph, X, kernel, Z)
+    return _nonstationary(X, kernel, Z)
 
 
-def _scaled(graph: Graph, X: str, factors: FloatArray) -> str:
-    return graph.node("Mul", X, graph.real(factors[None, :]))
+def _scaled(X: Tensor, factors: Any, Z: FloatArray) -> tuple[Tensor, FloatArray]:
+    factors = np.broadcast_to(np.asarray(factors, dtype=float), (Z.shape[1],))
+    return X * factors[None, :], Z * factors
 
 
-def _exponents(graph: Graph, X: str, gamma: Any, Z: FloatArray) -> str:
+def _exponents(X: Tensor, gamma: Any, Z: FloatArray) -> Tensor:
     """Add -gamma ||x - z||^2 by one product, of rows moved to the middle of ``Z``: (n, m)."""
+    graph = X.graph
     if np.ndim(gamma) == 1:
-        root = np.sqrt(np.asarray(gamma, dtype=float))
-        X, Z, gamma = _scaled(graph, X, root), Z * root, 1.0
-    gamma = float(gamma)
+        (X, Z), gamma = _scaled(X, np.sqrt(np.asarray(gamma, dtype=float)), Z), 1.0
     centre = Z.mean(axis=0, keepdims=True)
     moved = Z - centre
     squares = gamma * np.sum(moved**2, axis=1)
     if squares.max() * math.sqrt(np.finfo(graph.dtype).eps) > 1.0:  # half the digits would be lost
-        distances = _differences(graph, X, Z, "Square")
-        return graph.node("Mul", distances, graph.real(-gamma))
-    rows = graph.node("Sub", X, graph.real(centre))
-    own = graph.row_sums(graph.node("Mul", rows, rows))
-    own = graph.node("Mul", own, graph.real(-gamma))
-    left = graph.node("Concat", rows, own, axis=1)  # (n, d + 1)
+        return _differences(X, Z, "Square") * float(-gamma)
+    rows = X - centre
+    left = graph.concat([rows, (rows * rows).sums() * -gamma])  # (n, d + 1)
     right = np.vstack([2.0 * gamma * moved.T, np.ones(len(Z))])
-    exponents = graph.node("Gemm", left, graph.real(right), graph.real(-squares))
-    return graph.node("Min", exponents, graph.real(0.0))
+    return graph.node("Min", graph.node("Gemm", left, right, -squares), 0.0)
 
 
-def _differences(graph: Graph, X: str, Z: FloatArray, of: str) -> str:
+def _differences(X: Tensor, Z: FloatArray, of: str) -> Tensor:
     """Add sum_i f(x_i - z_i), f the absolute value or the square, feature by feature: (n, m)."""
-    step = ModelGraph(graph.dtype, prefix="step/", taken=("total", "x", "z"))
-    column = step.node("Reshape", "x", step.integers([-1, 1]))
-    gap = step.node("Sub", column, "z")
-    term = step.node("Abs", gap) if of == "Abs" else step.node("Mul", gap, gap)
-    total = step.node("Add", "total", term)
-    body = loop_body(step, ["total", "x", "z"], [total])
-    features = graph.node("Transpose", X, perm=[1, 0])
-    return graph.scan([graph.zeros(X, len(Z))], [features, graph.real(Z.T)], body)[0]
+    names = ["total", "x", "z"]
+    step = ModelGraph(X.graph.dtype, prefix="step/", taken=names)
+    total, x, z = (step.tensor(name) for name in names)
+    gap = x.reshape(-1, 1) - z
+    term = step.node("Abs", gap) if of == "Abs" else gap * gap
+    body = loop_body(step, names, [total + term])
+    features = X.graph.node("Transpose", X, perm=[1, 0])
+    return X.graph.scan([X.graph.zeros(X, len(Z))], [features, Z.T], body)[0]
 
 
-def _matern(graph: Graph, X: str, kernel: Matern, Z: FloatArray) -> str:
+def _matern(X: Tensor, kernel: Matern, Z: FloatArray) -> Tensor:
+    """Add the kernel of order 1/2, 3/2 or 5/2."""
+    node = X.graph.node
     if kernel.nu == 0.5:  # by differences: the root of a rounded square would cost half the digits
-        root = np.broadcast_to(np.sqrt(np.asarray(kernel.gamma, dtype=float)), (Z.shape[1],))
-        square = _differences(graph, _scaled(graph, X, root), Z * root, "Square")
+        root = np.sqrt(np.asarray(kernel.gamma, dtype=float))
+        square = _differences(*_scaled(X, root, Z), "Square")
     else:  # smooth in the square: nothing is lost
-        square = graph.node("Neg", _exponents(graph, X, kernel.gamma, Z))
-    distance = graph.node("Sqrt", square)
-    t = graph.node("Mul", distance, graph.real(2.0 * math.sqrt(kernel.nu)))
-    decay = graph.node("Exp", graph.node("Neg", t))
+        square = -_exponents(X, kernel.gamma, Z)
+    t = node("Sqrt", square) * (2.0 * math.sqrt(kernel.nu))
+    decay = node("Exp", -t)
     if kernel.nu == 0.5:
         return decay
-    factor = graph.node("Add", t, graph.real(1.0))
-    if kernel.nu == 2.5:
-        third = graph.node("Div", graph.node("Mul", t, t), graph.real(3.0))
-        factor = graph.node("Add", factor, third)
-    return graph.node("Mul", factor, decay)
+    factor = t + 1.0
+    return (factor + t * t / 3.0 if kernel.nu == 2.5 else factor) * decay
 
 
-def _nonstationary(graph: Graph, X: str, kernel: NonStationary, Z: FloatArray) -> str:
+def _nonstationary(X: Tensor, kernel: NonStationary, Z: FloatArray) -> Tensor:
     """Add the kernel feature by feature: states are the factor and the exponent, both (n, m)."""
+    graph = X.graph
     names = ["factor", "exponent", "x", "z", "a", "b"]
     step = ModelGraph(graph.dtype, prefix="step/", taken=names)
-    as_column = step.integers([-1, 1])
-    x, a = (step.node("Reshape", name, as_column) for name in ("x", "a"))
-    total = step.node("Add", step.node("Mul", a, a), step.node("Mul", "b", "b"))
-    twice = step.node("Mul", step.node("Mul", a, step.real(2.0)), "b")
-    factor = step.node("Mul", "factor", step.node("Div", twice, total))
-    gap = step.node("Sub", x, "z")
-    term = step.node("Div", step.node("Mul", gap, gap), total)
-    exponent = step.node("Sub", "exponent", term)
-    body = loop_body(step, names, [factor, exponent])
+    factor, exponent, x, z, a, b = (step.tensor(name) for name in names)
+    x, a = x.reshape(-1, 1), a.reshape(-1, 1)
+    total, gap = a * a + b * b, x - z
+    body = loop_body(step, names, [factor * (a * 2.0 * b / total), exponent - gap * gap / total])
 
     scale = np.broadcast_to(1.0 / np.sqrt(2.0 * np.asarray(kernel.gamma)), (Z.shape[1],))
-    lengths = graph.node("Add", graph.node("Abs", X), graph.real(1.0))
-    lengths = _scaled(graph, lengths, scale)
-    nothing = graph.zeros(X, len(Z))
-    ones = graph.node("Add", nothing, graph.real(1.0))
-    over = [graph.node("Transpose", value, perm=[1, 0]) for value in (X, lengths)]
-    fixed = [graph.real(Z.T), graph.real(((1.0 + np.abs(Z)) * scale).T)]
-    factor, exponent = graph.scan(
-        [ones, nothing], [over[0], fixed[0], over[1], fixed[1]], body
-    )  # [Suykens2002, eq. (3.70)]
-    return graph.node("Mul", graph.node("Sqrt", factor), graph.node("Exp", exponent))
+    lengths = (graph.node("Abs", X) + 1.0) * scale[None, :]
+    zeros = graph.zeros(X, len(Z))
+    x, a = (graph.node("Transpose", value, perm=[1, 0]) for value in (X, lengths))
+    over = [x, Z.T, a, ((1.0 + np.abs(Z)) * scale).T]
+    factor, exponent = graph.scan([zeros + 1.0, zeros], over, body)  # [Suykens2002, eq. (3.70)]
+    return graph.node("Sqrt", factor) * graph.node("Exp", exponent)

@@ -5,17 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.estimators import (
-    LSSVC,
-    LSSVR,
-    FixedSizeLSSVC,
-    FixedSizeLSSVR,
-    GreedyLSSVC,
-    GreedyLSSVR,
-)
+from lssvm.estimators import LSSVC, LSSVR, FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, GreedyLSSVR
 from lssvm.estimators.base import KernelClassifier, KernelEstimator, KernelRegressor
 from lssvm.onnx.decision_nodes import add_class_scores, add_decision, class_labels
-from lssvm.onnx.graph import Graph, Value, element_type
+from lssvm.onnx.graph import Tensor, Value, element_type
 from lssvm.onnx.interval_nodes import add_interval
 from lssvm.onnx.kernel_nodes import add_expansion
 from lssvm.onnx.probability_nodes import add_probabilities
@@ -56,24 +49,23 @@ def probabilities_of(model: KernelClassifier, wanted: bool | None) -> Probabilit
 class Decision:
     """Values of a classifier in a graph: outputs, scores, class numbers, probabilities."""
 
-    scores: str
-    index: str
-    probabilities: str | None
+    scores: Tensor
+    index: Tensor
+    probabilities: Tensor | None
 
     @classmethod
-    def add(cls, graph: Graph, model: KernelClassifier, X: str, wanted: bool | None) -> Decision:
+    def add(cls, model: KernelClassifier, X: Tensor, wanted: bool | None) -> Decision:
         """Add a classifier for rows ``X`` (n, d)."""
-        found = probabilities_of(model, wanted)
-        raw, task = add_expansion(graph, X, model.record_), model.record_.task
+        calibrated = probabilities_of(model, wanted)
+        raw, task = add_expansion(X, model.record_), model.record_.task
         assert isinstance(task, Classes)
-        code, decoding = task.code, task.decoding
-        scores, index = add_decision(graph, code, decoding, raw)
-        if found is None:
+        scores, index = add_decision(task.code, task.decoding, raw)
+        if calibrated is None:
             return cls(scores, index, None)
         by_class = scores
-        if code.n_classes == 2:
-            by_class = add_class_scores(graph, code, decoding, raw)
-        return cls(scores, index, add_probabilities(graph, found, raw, by_class, index))
+        if task.n_classes == 2:
+            by_class = add_class_scores(task.code, task.decoding, raw)
+        return cls(scores, index, add_probabilities(calibrated, raw, by_class, index))
 
 
 def _no_interval(model: KernelEstimator) -> InvalidInputError:
@@ -84,44 +76,43 @@ def _no_interval(model: KernelEstimator) -> InvalidInputError:
 
 
 def add_outputs(
-    graph: Graph, model: KernelEstimator, X: str, wanted: bool | None, interval: float | None
+    model: KernelEstimator, X: Tensor, wanted: bool | None, interval: float | None
 ) -> dict[str, Value]:
     """Add a model for rows ``X`` (n, d); return its outputs by their usual names.
 
     Parameters
     ----------
-    graph : Graph
     model : classifier or regressor
-    X : str
+    X : Tensor
     wanted : bool or None
         Whether a classifier is to have probabilities, see `probabilities_of`.
     interval : float or None
         Coverage of a regressor's intervals, where it is to have some.
     """
-    kind = element_type(graph.dtype)
+    graph, kind = X.graph, element_type(X.graph.dtype)
     if not isinstance(model, KernelClassifier):
         if wanted:
             raise InvalidInputError(
                 "probabilities=True but the model is a regressor: leave it out."
             )
         tail = (model.record_.coef.shape[1],)
-        prediction = add_expansion(graph, X, model.record_)
+        prediction = add_expansion(X, model.record_)
         values = {"prediction": prediction}
         if interval is not None:
             if not isinstance(model, KernelRegressor) or not hasattr(model, "predict_interval"):
                 raise _no_interval(model)
-            values["lower"], values["upper"] = add_interval(graph, model, X, prediction, interval)
-        return {name: Value(value, kind, tail) for name, value in values.items()}
+            values["lower"], values["upper"] = add_interval(model, X, prediction, interval)
+        return {name: Value(value.name, kind, tail) for name, value in values.items()}
     if interval is not None:
         raise _no_interval(model)
     labels = class_labels(model.classes_)
-    decision = Decision.add(graph, model, X, wanted)
+    decision = Decision.add(model, X, wanted)
     K = len(labels)
     label = graph.node("Gather", graph.constant(labels), decision.index)
-    found = {
-        "label": Value(label, element_type(labels.dtype), ()),
-        "scores": Value(decision.scores, kind, (1 if K == 2 else K,)),
+    outputs = {
+        "label": Value(label.name, element_type(labels.dtype), ()),
+        "scores": Value(decision.scores.name, kind, (1 if K == 2 else K,)),
     }
     if decision.probabilities is not None:
-        found["probabilities"] = Value(decision.probabilities, kind, (K,))
-    return found
+        outputs["probabilities"] = Value(decision.probabilities.name, kind, (K,))
+    return outputs

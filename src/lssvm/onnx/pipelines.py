@@ -11,7 +11,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.onnx.graph import ML, ML_OPSET, OPSET, ModelGraph, Value, need_skl2onnx
+from lssvm.onnx.graph import ML, ML_OPSET, OPSET, ModelGraph, Tensor, Value, need_skl2onnx
 from lssvm.onnx.registration import convert_imputer, register
 
 
@@ -90,7 +90,7 @@ def _explained(model: Any, X: Any) -> Iterator[None]:
 
 def open_transformers(
     transformers: Any, whole: Any, X: Any, dtype: Any
-) -> tuple[ModelGraph, list[Value], str]:
+) -> tuple[ModelGraph, list[Value], Tensor]:
     """Convert the transformers of a pipeline into a graph that the model can be added to.
 
     Returns
@@ -111,7 +111,7 @@ def open_transformers(
     graph.nodes += list(part.node)
     graph.initializers += list(part.initializer)
     inputs = [_value(info) for info in part.input]
-    features = graph.cast(part.output[0].name, graph.dtype)
+    features = graph.tensor(part.output[0].name).cast(graph.dtype)
     return graph, inputs, features
 
 

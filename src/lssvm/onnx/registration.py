@@ -10,7 +10,7 @@ from sklearn.base import is_classifier
 
 from lssvm._core.errors import InvalidInputError
 from lssvm.onnx.decision_nodes import class_labels
-from lssvm.onnx.graph import Graph, element_type, need_skl2onnx, tensor
+from lssvm.onnx.graph import Graph, Tensor, need_skl2onnx, tensor
 from lssvm.onnx.kernel_nodes import add_expansion
 from lssvm.onnx.model_nodes import CLASSIFIERS, REGRESSORS, Decision
 
@@ -109,11 +109,9 @@ def convert_imputer(scope: Any, operator: Any, container: Any) -> None:
         convert_sklearn_imputer(scope, operator, container)
         return
     graph = ContainerGraph(scope, container)
-    parts = [value.full_name for value in values]
-    x = parts[0] if len(parts) == 1 else graph.node("Concat", *parts, axis=1)
-    fill = graph.real(np.asarray(imputer.statistics_, dtype=np.float64)[None, :])
-    filled = graph.node("Where", graph.node("IsNaN", x), fill, x)
-    graph.rename(filled, operator.outputs[0].full_name)
+    x = graph.concat([graph.tensor(value.full_name) for value in values])
+    filled = graph.node("Where", x.is_nan(), imputer.statistics_[None, :], x)
+    graph.rename(filled.name, operator.outputs[0].full_name)
 
 
 def _check_input(operator: Any) -> None:
@@ -182,29 +180,29 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
             f"{_OLDEST} or more."
         )
     graph = ContainerGraph(scope, container)
-    parts = [graph.cast(value.full_name, np.float64) for value in operator.inputs]
-    X = parts[0] if len(parts) == 1 else graph.node("Concat", *parts, axis=1)
+    inputs = [graph.tensor(value.full_name).cast(np.float64) for value in operator.inputs]
+    X = graph.concat(inputs)
     outputs = operator.outputs
     if not is_classifier(model):
-        value = add_expansion(graph, X, model.record_)
-        _finish(graph, operator, value, outputs[0])
+        value = add_expansion(X, model.record_)
+        _finish(operator, value, outputs[0])
         return
     raw_scores = container.get_options(model, {"raw_scores": False})["raw_scores"]
-    decision = Decision.add(graph, model, X, False if raw_scores else None)
+    decision = Decision.add(model, X, False if raw_scores else None)
     label = graph.node("Gather", graph.constant(_labels(operator)), decision.index)
-    graph.rename(label, outputs[0].full_name)
+    graph.rename(label.name, outputs[0].full_name)
     value = decision.scores
     if decision.probabilities is not None:
         value = decision.probabilities
     elif len(model.classes_) == 2:
-        value = graph.node("Concat", graph.node("Neg", value), value, axis=1)
-    _finish(graph, operator, value, outputs[1])
+        value = graph.concat([-value, value])
+    _finish(operator, value, outputs[1])
 
 
-def _finish(graph: Graph, operator: Any, value: str, output: Any) -> None:
+def _finish(operator: Any, value: Tensor, output: Any) -> None:
     """Give a value to an output, in the type of that."""
     from skl2onnx.common.data_types import DoubleTensorType
 
     double = _real_type(operator) is DoubleTensorType
-    kind = element_type(np.float64 if double else np.float32)
-    graph._add("Cast", [value], [output.full_name], "", {"to": kind})
+    typed = value.cast(np.float64 if double else np.float32)
+    typed.graph.rename(typed.name, output.full_name)

@@ -34,25 +34,16 @@ def add_step(graph: Graph, record: SeriesFit) -> dict[str, Value]:
             "exported: use one of this package, such as LSSVR or FixedSizeLSSVR."
         )
     lags, order = layout.lags, layout.differencing
-    z = "history"
+    z = history = graph.tensor("history")
     for level in range(order):
         width = lags + order - level
-        later = graph.columns(z, np.arange(1, width))
-        z = graph.node("Sub", later, graph.columns(z, np.arange(width - 1)))
-    z = graph.node("Div", graph.node("Sub", z, graph.real(layout.mean)), graph.real(layout.scale))
-    row = graph.columns(z, np.arange(lags)[::-1])
+        z = z.columns(np.arange(1, width)) - z.columns(np.arange(width - 1))
+    row = ((z - layout.mean) / layout.scale).columns(np.arange(lags)[::-1])
     if layout.n_exog:
-        u = graph.columns("inputs", np.arange(layout.exog_lags + 1)[::-1])
-        u = graph.node("Sub", u, graph.real(layout.inputs_mean))
-        u = graph.node("Div", u, graph.real(layout.inputs_scale))
-        width = (layout.exog_lags + 1) * layout.n_exog
-        u = graph.node("Reshape", u, graph.integers([-1, width]))
-        row = graph.node("Concat", row, u, axis=1)
-    out = add_expansion(graph, row, inner.record_)
-    out = graph.node("Mul", out, graph.real(layout.scale))
-    out = graph.node("Add", out, graph.real(layout.mean))
+        u = graph.tensor("inputs").columns(np.arange(layout.exog_lags + 1)[::-1])
+        u = (u - layout.inputs_mean) / layout.inputs_scale
+        row = graph.concat([row, u.reshape(-1, (layout.exog_lags + 1) * layout.n_exog)])
+    out = add_expansion(row, inner.record_) * layout.scale + layout.mean
     for j in range(1, order + 1):
-        before = graph.columns("history", [lags + order - j])
-        share = graph.real((-1.0) ** j * comb(order, j))
-        out = graph.node("Sub", out, graph.node("Mul", before, share))
-    return {"prediction": Value(out, element_type(graph.dtype), (1,))}
+        out -= history.columns([lags + order - j]) * ((-1.0) ** j * comb(order, j))
+    return {"prediction": Value(out.name, element_type(graph.dtype), (1,))}

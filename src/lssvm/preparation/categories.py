@@ -178,7 +178,7 @@ def learn_target_encoding(
     counts: LevelWeights, weight: FloatArray, targets: Targets, smoothing: float | None
 ) -> LevelEncoding:
     """Return the mean target of every level, drawn towards the mean of all: `level_effects`."""
-    sums = _level_sums(counts, weight, targets.values)
+    sums = _sums_of_cells(counts.codes, weight, targets.values, len(counts.weight))
     squares = weight @ targets.values**2
     effects = level_effects(counts.weight, sums, squares, smoothing)
     levels = counts.column.levels
@@ -212,15 +212,10 @@ def out_of_fold(
     n_folds, n_levels = int(fold.max()) + 1, len(counts.weight)
     cells = fold * n_levels + counts.codes
     weights = np.bincount(cells, weight, minlength=n_folds * n_levels).reshape(n_folds, n_levels)
-    k = targets.values.shape[1]
-    sums = np.empty((n_folds, n_levels, k))
-    squares = np.empty((n_folds, k))
-    for j in range(k):
-        y = targets.values[:, j]
-        own = np.bincount(cells, weight * y, minlength=n_folds * n_levels)
-        sums[:, :, j] = own.reshape(n_folds, n_levels)
-        squares[:, j] = np.bincount(fold, weight * y**2, minlength=n_folds)
-    effects = np.empty((n_folds, n_levels, k))
+    sums = _sums_of_cells(cells, weight, targets.values, n_folds * n_levels)
+    sums = sums.reshape(n_folds, n_levels, -1)
+    squares = _sums_of_cells(fold, weight, targets.values**2, n_folds)
+    effects = np.empty_like(sums)
     for f in range(n_folds):
         others = np.arange(n_folds) != f
         effects[f] = level_effects(
@@ -232,11 +227,11 @@ def out_of_fold(
     return np.asarray(effects[fold, counts.codes])
 
 
-def _level_sums(counts: LevelWeights, weight: FloatArray, values: FloatArray) -> FloatArray:
-    columns = [
-        np.bincount(counts.codes, weight * y, minlength=len(counts.weight)) for y in values.T
-    ]
-    return np.column_stack(columns) if columns else np.empty((len(counts.weight), 0))
+def _sums_of_cells(
+    cells: IntArray, weight: FloatArray, values: FloatArray, n_cells: int
+) -> FloatArray:
+    sums = [np.bincount(cells, weight * y, minlength=n_cells) for y in values.T]
+    return np.column_stack(sums) if sums else np.empty((n_cells, 0))
 
 
 def level_effects(

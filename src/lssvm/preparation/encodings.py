@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,9 +30,6 @@ class Encoding(Protocol):
 
     def encode(self, column: RawColumn, out: FloatArray) -> None:
         """Write the features of a column into ``out``, shape (n, width)."""
-
-    def to_record(self) -> dict[str, Any]:
-        """Return strings, numbers and arrays that `from_record` of the class takes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,29 +94,6 @@ class NumberEncoding:
         if self.indicator > 0:
             out[:, 1] = np.where(missing, self.indicator, -self.indicator)
 
-    def to_record(self) -> dict[str, Any]:
-        """Return strings, numbers and arrays."""
-        return {
-            "fill": self.fill,
-            "mean": self.mean,
-            "scale": self.scale,
-            "grid": self.grid,
-            "scores": self.scores,
-            "indicator": self.indicator,
-        }
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> NumberEncoding:
-        """Return what `to_record` has written."""
-        return cls(
-            float(record["fill"]),
-            float(record["mean"]),
-            float(record["scale"]),
-            np.asarray(record["grid"], dtype=np.float64),
-            np.asarray(record["scores"], dtype=np.float64),
-            float(record["indicator"]),
-        )
-
 
 @dataclass(frozen=True, eq=False)
 class LevelEncoding:
@@ -171,29 +144,6 @@ class LevelEncoding:
         """Write the features of a column into ``out``, shape (n, width)."""
         table = np.vstack([self.values, self.unseen, self.missing])  # found from the end
         out[:] = table[self.positions(column)]
-
-    def to_record(self) -> dict[str, Any]:
-        """Return strings and arrays."""
-        return {
-            "levels": list(self.levels),
-            "values": self.values,
-            "missing": self.missing,
-            "unseen": self.unseen,
-            "suffixes": list(self.suffixes),
-        }
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> LevelEncoding:
-        """Return what `to_record` has written."""
-        suffixes = tuple(record["suffixes"])
-        shape = (len(record["levels"]), len(suffixes))
-        return cls(
-            tuple(record["levels"]),
-            np.asarray(record["values"], dtype=np.float64).reshape(shape),
-            np.asarray(record["missing"], dtype=np.float64),
-            np.asarray(record["unseen"], dtype=np.float64),
-            suffixes,
-        )
 
 
 CYCLES = {"year": 365.2425, "week": 7.0, "day": 1.0}
@@ -295,18 +245,3 @@ class DateEncoding:
             out[:, at] = np.where(missing, 0.0, np.sin(angle))
             out[:, at + 1] = np.where(missing, 0.0, np.cos(angle))
             at += 2
-
-    def to_record(self) -> dict[str, Any]:
-        """Return strings, numbers and arrays."""
-        return {
-            "position": self.position.to_record(),
-            "cycles": list(self.cycles),
-            "zone": self.zone,
-            "order": self.order,
-        }
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> DateEncoding:
-        """Return what `to_record` has written."""
-        position = NumberEncoding.from_record(record["position"])
-        return cls(position, tuple(record["cycles"]), record["zone"], record["order"])

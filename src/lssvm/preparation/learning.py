@@ -31,13 +31,7 @@ from lssvm.preparation.encodings import (
     days,
     phase,
 )
-from lssvm.preparation.folds import (
-    column_bits,
-    deal_folds,
-    hash_groups,
-    hash_raw_rows,
-    split_folds,
-)
+from lssvm.preparation.folds import column_bits, deal_folds, hash_groups, hash_raw_rows, split_folds
 from lssvm.preparation.numbers import Distinct, learn_normal_scores, learn_standardised
 from lssvm.preparation.record import PreparedColumn, PreparedTable, check_finite
 from lssvm.preparation.tables import RawColumn, RawTable
@@ -94,11 +88,7 @@ class Learned:
 
 
 def learn(
-    table: RawTable,
-    y: Any,
-    weight: FloatArray | None,
-    groups: Any,
-    settings: PreparationSettings,
+    table: RawTable, y: Any, weight: FloatArray | None, groups: Any, settings: PreparationSettings
 ) -> Learned:
     """Learn how to prepare tables like this one.
 
@@ -116,13 +106,11 @@ def learn(
     n = table.n_rows
     for column in table.columns:
         check_finite(column)
-    if weight is not None and np.any(weight == 0):
-        inside = table.take(np.flatnonzero(weight > 0))
-        learner = Learner(settings, _as_counts(weight[weight > 0]), inside.n_rows, y is not None)
-    else:
-        inside = table
-        counts = None if weight is None else _as_counts(weight)
-        learner = Learner(settings, counts, n, y is not None)
+    inside, counts = table, None
+    if weight is not None:
+        counts = _as_counts(weight[weight > 0])
+        inside = table if len(counts) == n else table.take(np.flatnonzero(weight > 0))
+    learner = Learner(settings, counts, inside.n_rows, y is not None)
     columns = [learner.column(column) for column in inside.columns]
     many = [
         j for j, column in enumerate(columns) if column.kind == "category" and column.done == ""

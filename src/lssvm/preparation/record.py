@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,8 @@ from lssvm.preparation.text_dates import ORDERS, parse_dates
 
 FORMAT = 1
 
-_ENCODINGS: dict[str, type[NumberEncoding] | type[LevelEncoding] | type[DateEncoding]] = {
-    encoding.way: encoding for encoding in (NumberEncoding, LevelEncoding, DateEncoding)
+_ENCODINGS: dict[str, type[Encoding]] = {
+    kind.way: kind for kind in (NumberEncoding, LevelEncoding, DateEncoding)
 }
 
 
@@ -203,13 +203,11 @@ class PreparedTable:
 
     def to_record(self) -> dict[str, Any]:
         """Return nested dicts and lists of strings, numbers and arrays: nothing needs pickle."""
-        columns = []
-        for column in self.columns:
-            entry: dict[str, Any] = {"name": column.name, "kind": column.kind}
-            entry |= {"done": column.done, "why": column.why, "way": None}
-            if column.encoding is not None:
-                entry |= {"way": column.encoding.way, "encoding": column.encoding.to_record()}
-            columns.append(entry)
+        columns = [
+            asdict(column, dict_factory=_with_lists)
+            | {"way": None if column.encoding is None else column.encoding.way}
+            for column in self.columns
+        ]
         return {"format": FORMAT, "named": self.named, "columns": columns}
 
     @classmethod
@@ -222,13 +220,24 @@ class PreparedTable:
             )
         columns = []
         for entry in record["columns"]:
-            encoding: Encoding | None = None
+            values = {key: value for key, value in entry.items() if key != "way"}
             if entry["way"] is not None:
-                encoding = _ENCODINGS[entry["way"]].from_record(entry["encoding"])
-            columns.append(
-                PreparedColumn(entry["name"], entry["kind"], encoding, entry["done"], entry["why"])
-            )
+                values["encoding"] = _restored(_ENCODINGS[entry["way"]], entry["encoding"])
+            columns.append(PreparedColumn(**values))
         return cls(tuple(columns), bool(record["named"]))
+
+
+def _with_lists(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in fields}
+
+
+def _restored(kind: type[Encoding], record: Mapping[str, Any]) -> Encoding:
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in record.items()
+    }
+    if kind is DateEncoding:
+        values["position"] = _restored(NumberEncoding, values["position"])
+    return kind(**values)
 
 
 def _as_trained(trained: PreparedColumn, column: RawColumn) -> RawColumn:

@@ -135,9 +135,7 @@ class RawTable:
 
 
 def read_table(
-    X: Any,
-    columns: Iterable[str] | None = None,
-    zones: Mapping[str, str | None] | None = None,
+    X: Any, columns: Iterable[str] | None = None, zones: Mapping[str, str | None] | None = None
 ) -> RawTable:
     """Return the typed columns of a table.
 

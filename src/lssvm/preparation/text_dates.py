@@ -8,11 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-ORDERS = {
-    "ymd": "year, month, day",
-    "mdy": "month, day, year",
-    "dmy": "day, month, year",
-}
+ORDERS = {"ymd": "year, month, day", "mdy": "month, day, year", "dmy": "day, month, year"}
 
 _CLOCK = r"(?:[T ]+(\d{1,2}):(\d{2})(?::(\d{2}(?:\.\d{1,6})?))?)?"
 _YEAR_FIRST = re.compile(r"\s*(\d{4})([-/.])(\d{1,2})\2(\d{1,2})" + _CLOCK + r"\s*")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ METHODS = ("standardised", "quantiles")
 TARGETS = ("auto", "classes", "numbers")
 
 
+@dataclass(eq=False, repr=False)
 class TablePreparation(TransformerMixin, BaseEstimator):
     """Turn a table as it comes into numbers on one scale.
 
@@ -129,30 +131,17 @@ class TablePreparation(TransformerMixin, BaseEstimator):
     town: it is 'Delft' in every row
     """
 
-    def __init__(
-        self,
-        numbers: str | Mapping[str, str] = "standardised",
-        *,
-        rare: float = 5,
-        max_levels: int = 50,
-        category_scale: float = 1.0,
-        smoothing: float | str = "auto",
-        target: str = "auto",
-        cv: Any = 10,
-        drop: bool = True,
-        parse_dates: bool = True,
-        random_state: int | None = 0,
-    ) -> None:
-        self.numbers = numbers
-        self.rare = rare
-        self.max_levels = max_levels
-        self.category_scale = category_scale
-        self.smoothing = smoothing
-        self.target = target
-        self.cv = cv
-        self.drop = drop
-        self.parse_dates = parse_dates
-        self.random_state = random_state
+    numbers: str | Mapping[str, str] = "standardised"
+    _: KW_ONLY
+    rare: float = 5
+    max_levels: int = 50
+    category_scale: float = 1.0
+    smoothing: float | str = "auto"
+    target: str = "auto"
+    cv: Any = 10
+    drop: bool = True
+    parse_dates: bool = True
+    random_state: int | None = 0
 
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
@@ -390,18 +379,12 @@ class TablePreparation(TransformerMixin, BaseEstimator):
             _check_number("smoothing", self.smoothing, 0, "'auto' or a number from 0 on")
         seed = 0 if self.random_state is None else self.random_state
         _check_number("random_state", seed, 0, "a whole number from 0 on", whole=True)
-        return PreparationSettings(
-            self.numbers,
-            float(self.rare),
-            int(self.max_levels),
-            float(self.category_scale),
-            None if self.smoothing == "auto" else float(self.smoothing),
-            self.target,
-            self.cv if own_folds else int(self.cv),
-            bool(self.drop),
-            bool(self.parse_dates),
-            int(seed),
-        )
+        settings: dict[str, Any] = self.get_params(deep=False)
+        del settings["random_state"]
+        settings["smoothing"] = None if self.smoothing == "auto" else float(self.smoothing)
+        settings["max_levels"] = int(self.max_levels)
+        settings["cv"] = self.cv if own_folds else int(self.cv)
+        return PreparationSettings(**settings, seed=int(seed))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
