@@ -58,20 +58,20 @@ def test_a_scan_of_few_rows_is_the_table_in_memory(file):
     )
 
 
-@pytest.mark.parametrize("budget", [None, "300 kB"])  # the second sends rows to a scratch folder
-def test_array_and_scan_give_the_same_model_of_all_rows(small_limits, file, budget, monkeypatch):
+@pytest.mark.parametrize("scratch", [False, True])
+def test_array_and_scan_give_the_same_model_of_all_rows(small_limits, file, scratch, monkeypatch):
     folders = []
     make = store._make_folder
     monkeypatch.setattr(
         store, "_make_folder", lambda size: folders.append(make(size)) or folders[-1]
     )
-    monkeypatch.setattr("lssvm.recipes.table_large._MODEL", 10.0)
+    monkeypatch.setattr("lssvm.recipes.table_large._WAITING", 0.0 if scratch else 1.0)
     frame, y = table(4000)
     path = file(frame.assign(y=y))
-    inside = LSSVMRegressor(**CHOSEN, memory_budget=budget).fit(frame, y)
-    outside = LSSVMRegressor(**CHOSEN, memory_budget=budget)
+    inside = LSSVMRegressor(**CHOSEN).fit(frame, y)
+    outside = LSSVMRegressor(**CHOSEN)
     outside.fit(scan(path, target="y", missing="impute"))
-    assert bool(folders) == (budget is not None)
+    assert bool(folders) == scratch
     assert not any(folder.exists() for folder in folders)
     new, truth = table(500, seed=1)
     np.testing.assert_allclose(outside.predict(new), inside.predict(new), atol=1e-8)

@@ -276,9 +276,8 @@ def test_part_size_follows_costs_and_limits():
         for o in (1e9, 1e11, 1e12, 1e15)
     ]
     assert sizes == sorted(sizes) and sizes[0] == 500 and sizes[-1] == 4000
-    assert (
-        choose_part_size(train.n, train.Y.shape[1], 3, TableSettings(part_size=77), Clock()) == 77
-    )
+    given = TableSettings(part_size=77)
+    assert choose_part_size(train.n, train.Y.shape[1], 3, given, Clock()) == 77
 
 
 def test_samples_and_folds_keep_classes_and_groups():

@@ -19,7 +19,7 @@ from lssvm._core.memory import as_bytes
 from lssvm._core.progress import Progress
 from lssvm._core.random import as_generator
 from lssvm._core.threads import n_threads
-from lssvm.data.scanning import as_scan, is_stream
+from lssvm.data.scanning import as_scan
 from lssvm.estimators.table_judging import ClassJudge, NumberJudge, read_scorer
 from lssvm.estimators.table_source import LargeTable, PreparedRows, ScanSource, as_mapping
 from lssvm.kernels import mean_outer_product
@@ -383,12 +383,12 @@ class TableModel(BaseEstimator):
     def _blocks(self, X: Any) -> Iterator[Any]:
         """Yield a table as it is, or the blocks of a scan as tables."""
         check_is_fitted(self, "record_")
-        if not is_stream(X):
+        data = as_scan(X)
+        if data is None:
             yield X
             return
-        names = self.feature_names_in_ if hasattr(self, "feature_names_in_") else None
-        scan = as_scan(X).select(None if names is None else tuple(names), self.n_features_in_)
-        for block in ScanSource(scan).blocks():
+        names = tuple(self.feature_names_in_) if hasattr(self, "feature_names_in_") else None
+        for block in ScanSource(data.select(names, self.n_features_in_)).blocks():
             yield as_mapping(block.table)
 
     def _outputs(self, X: Any) -> FloatArray:

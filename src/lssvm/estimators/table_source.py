@@ -14,7 +14,7 @@ from lssvm._core.errors import InvalidInputError
 from lssvm._core.threads import run_stream
 from lssvm.data import Scan
 from lssvm.data.raw import RawBlock, TextColumn
-from lssvm.data.scanning import as_scan, is_stream
+from lssvm.data.scanning import as_scan
 from lssvm.preparation import PreparedTable, RawColumn, RawTable, read_table
 from lssvm.recipes.configurations import Inputs
 from lssvm.recipes.table_rows import TableBlock
@@ -249,13 +249,14 @@ def open_source(
 
     None is a table that is fitted in memory as it is.
     """
-    if is_stream(X):
+    data = as_scan(X, y, sample_weight)
+    if data is not None:
         if groups is not None:
             raise InvalidInputError(
                 "groups= cannot be given with a scan: read the table into memory and give it as a "
                 "data frame."
             )
-        return ScanSource(as_scan(X, y, sample_weight))
+        return ScanSource(data)
     if y is None or groups is not None or n_rows(X) <= MANY:
         return None
     return MemorySource.of(X, y, check_weights(sample_weight, n_rows(X)))

@@ -135,9 +135,9 @@ PartsModel: distance text; cuts tuple * of Cut k d; part_size whole >=1
 Cut: tree Tree p d; leaves tuple p of Leaf k d; members tuple * of wholes * >=0
 Tree: directions doubles q d; thresholds doubles q; children wholes q 2; n_parts whole =p >=1
 Leaf: rows Rows n d k y; setting Setting; fit ExactFit n k y; error number >=0
-Rows: X doubles n d some; Y doubles y k; weight doubles y >0; labels none | wholes y
+Rows: X floats n d some; Y doubles y k; weight doubles y >0; labels none | wholes y
 Setting: C number >0; gamma number >=0
-ExactFit: coef doubles n k; intercept doubles k; left_out doubles y k
+ExactFit: coef doubles n k; intercept doubles k; left_out doubles * k
 PreparedTable: columns tuple * of PreparedColumn; named bool
 PreparedColumn: name text; kind text; encoding none | NumberEncoding/LevelEncoding/DateEncoding;
     done text; why text

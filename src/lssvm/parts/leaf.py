@@ -80,7 +80,7 @@ class Rows:
         if self.labels is not None and other.labels is not None:
             labels = np.concatenate([self.labels, other.labels])
         return Rows(
-            np.vstack([self.X, other.X]),
+            np.vstack([self.X, other.X.astype(self.X.dtype)]),
             np.vstack([self.Y, other.Y]),
             np.concatenate([self.weight, other.weight]),
             labels,

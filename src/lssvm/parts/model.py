@@ -174,14 +174,16 @@ def _remaining(rows: Rows, gone: Rows) -> Rows:
     """Return the rows that are left when the weight of each of ``gone`` is taken away."""
 
     def keys(part: Rows) -> list[bytes]:
-        table = np.ascontiguousarray(np.column_stack([part.X, part.Y]) + 0.0)
+        X = part.X.astype(np.float64)
+        table = np.ascontiguousarray(np.column_stack([X, part.Y]) + 0.0)
         return [row.tobytes() for row in table]
 
     places: dict[bytes, list[int]] = {}
     for i, key in enumerate(keys(rows)):
         places.setdefault(key, []).append(i)
     weight = rows.weight.copy()
-    for key, lost in zip(keys(gone), gone.weight, strict=True):
+    same = replace(gone, X=gone.X.astype(rows.X.dtype))
+    for key, lost in zip(keys(same), gone.weight, strict=True):
         enough = [i for i in places.get(key, []) if weight[i] >= lost * (1.0 - 1e-9)]
         if not enough:
             raise InvalidInputError(

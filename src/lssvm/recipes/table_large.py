@@ -1,7 +1,7 @@
 """Tables of very many rows: everything is chosen on some of them, all of them make the parts.
 
-[2010]'s idea of a working set, for exact models: preparation, configurations, metrics and trees come
-from a sample; one pass sends every row to its parts; parts are solved one after the other.
+Preparation, configurations, metrics and trees come from a sample; one pass sends every row to its
+parts; parts are solved some at a time.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from lssvm.recipes.table_rows import AllRows
 from lssvm.recipes.table_run import Candidate, TableRun
 
 _TOGETHER = 2**26  # numbers of kernel matrices that are solved together
+_WAITING = 0.5  # of the memory budget that rows on their way to their parts may take
 _MODEL = 0.5  # of the memory budget that the rows of a model may take
 
 
@@ -81,11 +82,10 @@ def fit_every_row(
     with ExitStack() as stack:
         jobs: list[_Job] = []
         size = sum(
-            everything.n_rows
-            * (4 * problem.inputs[c.configuration.inputs].shape[1] + 8 * n_targets)
-            for c in candidates
+            4 * problem.inputs[c.configuration.inputs].shape[1] + 8 * n_targets for c in candidates
         )
-        scratch = size * run.ask.n_trees > 0.5 * everything.budget
+        waiting = everything.n_rows * size * run.ask.n_trees
+        scratch = waiting > _WAITING * everything.budget
         for number, c in enumerate(candidates):
             X = problem.rows(c.configuration.inputs, c.metric).X
             for t in range(run.ask.n_trees):
