@@ -266,6 +266,11 @@ def _check_tree(tree: parts.Tree, lengths: Lengths) -> None:
     need(np.all((tree.children > np.arange(q)[:, None])[inner]), "the tree has a circle")
 
 
+def _check_leaf(leaf: parts.Leaf, lengths: Lengths) -> None:
+    kept = len(leaf.fit.left_out)
+    need(kept in (0, len(leaf.rows.Y)), "outputs and rows differ in number")
+
+
 def _check_rows(rows: parts.Rows, lengths: Lengths) -> None:
     need(lengths["y"] in (0, lengths["n"]), "the targets do not fit their rows")
 
@@ -345,6 +350,7 @@ BOOK = Book(
         "Member": _check_member,
         "Cut": _check_cut,
         "Tree": _check_tree,
+        "Leaf": _check_leaf,
         "Rows": _check_rows,
         "TableContext": _check_context,
         "PreparedTable": _check_prepared,
