@@ -1,0 +1,142 @@
+"""The command of the study: run, report, convert, list.
+
+python -m benchmarks.evidence run --data DIR --out FILE [--quick | --full]
+[--sets ...] [--methods ...] [--seeds ...]
+python -m benchmarks.evidence report [--records FILE] [--check]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+
+from benchmarks.evidence import methods, plans, running, sets
+
+RECORDS = running.ROOT / "benchmarks" / "results" / "evidence.jsonl"
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Do what the command line asks for."""
+    asked = _parser().parse_args(arguments)
+    asked.work(asked)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.evidence",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    run = commands.add_parser("run", help="measure what has no record yet")
+    run.add_argument("--data", type=Path, required=True, help="folder of the Parquet files")
+    run.add_argument("--out", type=Path, required=True, help="file of records; is appended to")
+    run.add_argument("--quick", action="store_true", help="a subset, under 20 minutes")
+    run.add_argument("--full", action="store_true", help="all of the study")
+    run.add_argument("--sets", nargs="+", help=f"names, or {', '.join(plans.SET_GROUPS)}")
+    run.add_argument("--methods", nargs="+", help=f"names, or {', '.join(methods.GROUPS)}, all")
+    run.add_argument("--seeds", nargs="+", type=int, help="default: 10, 5 or 3 by the set's size")
+    run.add_argument("--limit", type=float, help="seconds of one record (quick: 120, else 900)")
+    run.add_argument("--budget", type=float, help="seconds of a search (quick: 10, else 60)")
+    run.add_argument("--threads", type=int, help="of a process; default: cores / jobs")
+    run.add_argument("--jobs", type=int, default=1, help="processes at a time")
+    run.add_argument("--again", action="store_true", help="also what has a record")
+    run.add_argument("--retry", action="store_true", help="also what has a record that is not ok")
+    run.set_defaults(work=_run)
+    report = commands.add_parser("report", help="write the generated parts of the texts")
+    report.add_argument("--records", type=Path, default=RECORDS)
+    report.add_argument("--check", action="store_true", help="say what is stale, change nothing")
+    report.set_defaults(work=_report)
+    convert = commands.add_parser("convert", help="take over records of table_accuracy.py")
+    convert.add_argument("--old", type=Path, required=True)
+    convert.add_argument("--out", type=Path, default=RECORDS)
+    convert.set_defaults(work=_convert)
+    listing = commands.add_parser("list", help="print sets and methods")
+    listing.set_defaults(work=_list)
+    one = commands.add_parser("one", help="measure one record, asked for in JSON on stdin")
+    one.set_defaults(work=_one)
+    return parser
+
+
+def _run(asked: argparse.Namespace) -> None:
+    sys.path.insert(0, str(running.ROOT / "src"))  # the code of this tree is what is measured
+    from benchmarks.evidence.machine import state
+
+    if not asked.data.is_dir():
+        raise SystemExit(f"--data {asked.data}: there is no such folder")
+    threads = asked.threads or max(1, (os.cpu_count() or 1) // asked.jobs)
+    settings = running.Settings(
+        asked.data.resolve(),
+        asked.limit or (120.0 if asked.quick else 900.0),
+        asked.budget or (10.0 if asked.quick else 60.0),
+        threads,
+        asked.jobs,
+    )
+    running.run(_jobs(asked), asked.out, settings, state(), again=asked.again, retry=asked.retry)
+
+
+def _jobs(asked: argparse.Namespace) -> list[plans.Job]:
+    """Return the plan, of a preset one the part with the named sets, methods and seeds."""
+    if not (asked.quick or asked.full):
+        names = plans.named_sets(asked.sets or ["all"])
+        return plans.plan(names, methods.named(asked.methods or ["main"]), asked.seeds)
+    jobs = plans.quick() if asked.quick else plans.full()
+    if asked.sets:
+        names = plans.named_sets(asked.sets)
+        jobs = [job for job in jobs if job.set in names]
+    if asked.methods:
+        wanted = {method.name for method in methods.named(asked.methods)}
+        jobs = [job for job in jobs if job.method in wanted]
+    if asked.seeds is not None:
+        jobs = [job for job in jobs if job.seed in asked.seeds]
+    return jobs
+
+
+def _one(asked: argparse.Namespace) -> None:
+    """Measure one record; only its line goes to stdout, whatever libraries print."""
+    wanted = json.loads(sys.stdin.read())
+    stdout = os.dup(1)
+    os.dup2(2, 1)
+    from benchmarks.evidence.measuring import measure
+
+    method = methods.registry()[wanted["method"]]
+    record = measure(
+        Path(wanted["data"]),
+        wanted["set"],
+        method,
+        wanted["seed"],
+        threads=wanted["threads"],
+        budget=wanted["budget"],
+    )
+    os.write(stdout, (json.dumps(record) + "\n").encode())
+    os._exit(0)  # no library may spend time or crash at its exit
+
+
+def _report(asked: argparse.Namespace) -> None:
+    from benchmarks.evidence import report
+
+    stale = report.write(running.ROOT, asked.records, check=asked.check)
+    words = "stale" if asked.check else "written"
+    print("\n".join(f"{words}: {name}" for name in stale) or "all is up to date")
+    if asked.check and stale:
+        raise SystemExit(1)
+
+
+def _convert(asked: argparse.Namespace) -> None:
+    from benchmarks.evidence.converting import convert
+
+    print(f"{convert(asked.old, asked.out)} records taken over")
+
+
+def _list(asked: argparse.Namespace) -> None:
+    for name in sets.STUDY:
+        print(f"{name:20} {sets.task_of(name):8} {sets.size_of(name):7} {sets.TITLES[name]}")
+    for method in methods.registry().values():
+        print(f"{method.name:28} {method.group:9} {method.inputs:12} {method.settings}")
+
+
+if __name__ == "__main__":
+    main()

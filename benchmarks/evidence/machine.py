@@ -1,0 +1,78 @@
+"""Versions and machine of a run: what a record was measured with, without names of hosts."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import os
+import platform
+import re
+from pathlib import Path
+from typing import Any
+
+PACKAGES = (
+    "lssvm numpy scipy scikit-learn pandas catboost lightgbm xgboost scikit-learn-intelex "
+    "neo-ls-svm xrfm torch himalaya thundersvm"
+).split()
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of the packages that are there."""
+    found = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    found["lssvm"] = _own_version()
+    return found
+
+
+def machine() -> dict[str, Any]:
+    """Return cores, kind of processor and memory."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {
+        "cores": os.cpu_count(),
+        "cpu": _processor(),
+        "memory_gb": round(memory / 1e9),
+        "system": platform.system(),
+    }
+
+
+def state() -> dict[str, Any]:
+    """Return versions, machine and a digest of the sources of `lssvm`."""
+    return {"versions": versions(), "machine": machine(), "code": code_digest()}
+
+
+def digest(value: str) -> str:
+    """Return twelve letters that stand for a text."""
+    return hashlib.sha256(value.encode()).hexdigest()[:12]
+
+
+def code_digest() -> str:
+    """Return twelve letters that stand for the sources of `lssvm`: which code was measured."""
+    import lssvm
+
+    folder = Path(lssvm.__file__).parent
+    whole = hashlib.sha256()
+    for path in sorted(folder.rglob("*.py")):
+        whole.update(str(path.relative_to(folder)).encode() + path.read_bytes())
+    return whole.hexdigest()[:12]
+
+
+def _own_version() -> str:
+    import lssvm
+
+    return lssvm.__version__
+
+
+def _processor() -> str:
+    """Return the model of the processor in words, with its family where the words say little."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return platform.processor() or platform.machine()
+    found = {k: re.search(rf"^{k}\s*: (.*)$", text, re.MULTILINE) for k in ("model name", "model")}
+    name, model = found["model name"], found["model"]
+    words = name[1] if name else platform.machine()
+    return f"{words}, model {model[1]}" if model else words

@@ -1,0 +1,148 @@
+"""Our models as methods: defaults, presets, ingredients taken away, other settings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from benchmarks.evidence.methods import Ask, Group, Method
+
+
+def _table(ask: Ask, **settings: Any) -> Any:
+    from lssvm import LSSVMClassifier, LSSVMRegressor
+
+    kind = LSSVMRegressor if ask.numbers else LSSVMClassifier
+    return kind(random_state=ask.seed, n_jobs=ask.threads, **settings)
+
+
+def _table_without_kernel(ask: Ask, *, left_out: str) -> Any:
+    from lssvm.recipes import KERNELS
+
+    # The smooth one is whichever of the three is neither of the others.
+    others = {"exponential", "laplacian"}
+    smooth = next(k for k in KERNELS if k not in others)
+    away = smooth if left_out == "gaussian" else left_out
+    return _table(ask, kernel=[k for k in KERNELS if k != away])
+
+
+class BestMember:
+    """The model for tables without its stack: the member of the smallest out-of-sample error.
+
+    Probabilities and intervals are those of the whole stack and are not offered.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    def fit(self, X: Any, y: Any) -> BestMember:
+        """Fit the whole model and keep one member."""
+        self.model.fit(X, y)
+        record = self.model.record_
+
+        def error(member: Any) -> float:
+            return min(
+                t.error
+                for t in record.trials
+                if t.configuration == member.configuration and t.rounds == member.rounds
+            )
+
+        best = min(record.members, key=error)
+        self.model.record_ = replace(record, members=(replace(best, weight=1.0),))
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """Return what that member says."""
+        return self.model.predict(X)
+
+
+def _single(ask: Ask) -> Any:
+    return BestMember(_table(ask))
+
+
+def _fixed(ask: Ask, **settings: Any) -> Any:
+    from lssvm import FixedSizeLSSVC, FixedSizeLSSVR
+
+    kind = FixedSizeLSSVR if ask.numbers else FixedSizeLSSVC
+    return kind(random_state=ask.seed, n_jobs=ask.threads, **settings)
+
+
+def _dual(ask: Ask, **settings: Any) -> Any:
+    from lssvm import LSSVC, LSSVR
+
+    kind = LSSVR if ask.numbers else LSSVC
+    return kind(random_state=ask.seed, n_jobs=ask.threads, **settings)
+
+
+class SinglePrecision:
+    """A model that is given float32 rows."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    def fit(self, X: Any, y: Any) -> SinglePrecision:
+        """Fit rounded rows."""
+        self.model.fit(X.astype("float32"), y)
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """Predict rounded rows."""
+        return self.model.predict(X.astype("float32"))
+
+
+def _single_precision(ask: Ask, *, fixed: bool) -> Any:
+    return SinglePrecision(_fixed(ask) if fixed else _dual(ask))
+
+
+def _tables(name: str, label: str, settings: str, group: Group, make: Any) -> Method:
+    return Method(name, label, group, "frame", make, settings)
+
+
+def _kernels(name: str, label: str, settings: str, group: Group, make: Any) -> Method:
+    return Method(name, label, group, "standardised", make, settings)
+
+
+METHODS = [
+    _tables("table", "lssvm tables", "preset=\"balanced\", the default", "ours", _table),
+    _tables("table-fast", "lssvm tables, fast", "preset=\"fast\"", "ours",
+            partial(_table, preset="fast")),
+    _tables("table-best", "lssvm tables, best", "preset=\"best\"", "ours",
+            partial(_table, preset="best")),
+    _kernels("fixed", "lssvm fixed size", "defaults: C and gamma by cross-validation, 5 sqrt(n) "
+             "prototypes by Renyi entropy", "ours", _fixed),
+    _kernels("dual", "lssvm dual", "defaults: C=1, gamma=\"scale\"", "ours", _dual),
+    _kernels("dual-tuned", "lssvm dual, tuned", "C=\"cv\", gamma=\"cv\"; at most 10,000 rows",
+             "ours", partial(_dual, C="cv", gamma="cv")),
+    _tables("table-without-metric", "without a metric", "metric=None", "ablation",
+            partial(_table, metric=None)),
+    _tables("table-without-quantiles", "without quantiles", "inputs=\"standardised\"", "ablation",
+            partial(_table, inputs="standardised")),
+    _tables("table-without-standardised", "without standardised inputs", "inputs=\"quantiles\"",
+            "ablation", partial(_table, inputs="quantiles")),
+    *(
+        _tables(f"table-without-{kernel}", f"without the {kernel} kernel",
+                "kernel= the other two", "ablation",
+                partial(_table_without_kernel, left_out=kernel))
+        for kernel in ("gaussian", "exponential", "laplacian")
+    ),
+    _tables("table-without-stacking", "without stacking", "the member of the smallest "
+            "out-of-sample error of the same fit", "ablation", _single),
+    Method("table-numbers", "lssvm tables, the peers' inputs", "variant", "numbers", _table,
+           "the default, with medians and indicators as the peers have"),
+    *(
+        _tables(f"table-parts-{size}", f"parts of {size:,} rows", f"part_size={size}", "variant",
+                partial(_table, part_size=size))
+        for size in (500, 1000, 2000, 4000)
+    ),
+    _tables("table-two-trees", "two trees", "n_trees=2", "variant", partial(_table, n_trees=2)),
+    *(
+        _kernels(f"fixed-{rule}", f"prototypes: {rule}", f"selection=\"{rule}\"", "variant",
+                 partial(_fixed, selection=rule))
+        for rule in ("random", "kmeans", "rpcholesky")
+    ),
+    _kernels("fixed-float32", "fixed size, float32", "float32 rows", "variant",
+             partial(_single_precision, fixed=True)),
+    _kernels("dual-float32", "dual, float32", "float32 rows", "variant",
+             partial(_single_precision, fixed=False)),
+]  # fmt: skip
+METHODS = [replace(m, most_rows=10_000) if m.name == "dual-tuned" else m for m in METHODS]

@@ -1,0 +1,224 @@
+"""Run a plan: every fit in a process of its own, under a time limit, one line a record.
+
+What a file has already is not measured again, so that a run can be stopped and continued.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.evidence import records
+from benchmarks.evidence.plans import Job
+from benchmarks.evidence.records import LIMIT, MISSING, OK
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How records are measured.
+
+    Attributes
+    ----------
+    data : Path
+        Folder of the data sets.
+    limit : float
+        Seconds after which the process of one record is ended (start, fit and prediction).
+    budget : float
+        Seconds of a search for settings, for methods that take a budget.
+    threads : int
+        Of every process.
+    jobs : int
+        Processes at a time.
+    """
+
+    data: Path
+    limit: float = 900.0
+    budget: float = 60.0
+    threads: int = 2
+    jobs: int = 1
+
+
+Measure = Callable[[Job, Settings], dict[str, Any]]
+
+
+def pending(
+    jobs: Iterable[Job], known: records.Records, *, again: bool = False, retry: bool = False
+) -> list[Job]:
+    """Return the jobs that have no record yet.
+
+    Parameters
+    ----------
+    jobs : jobs
+    known : Records
+    again : bool
+        All are measured again.
+    retry : bool
+        Those are measured again whose status is not "ok".
+    """
+    if again:
+        return list(jobs)
+    wanted = {None} if not retry else {None, LIMIT, MISSING, records.FAILED}
+    return [job for job in jobs if known.done(job.key) in wanted]
+
+
+def run(
+    jobs: Sequence[Job],
+    out: Path,
+    settings: Settings,
+    state: dict[str, Any],
+    *,
+    measure: Measure | None = None,
+    again: bool = False,
+    retry: bool = False,
+    quiet: bool = False,
+) -> int:
+    """Measure what is missing and append it; return how many records were written."""
+    measure = measure or in_process
+    records.repair(out)
+    known = records.read(out)
+    head = records.run_line(
+        state | {"threads": settings.threads, "jobs": settings.jobs, "budget_s": settings.budget}
+    )
+    if head["run"] not in known.runs:
+        records.append(out, head)
+    left = pending(jobs, known, again=again, retry=retry)
+
+    def work(job: Job) -> tuple[Job, dict[str, Any]]:
+        record = measure(job, settings)
+        return job, record | {"run": head["run"], "limit_s": settings.limit}
+
+    with shown(len(left), len(jobs), quiet) as tell, ThreadPoolExecutor(settings.jobs) as pool:
+        for job, record in pool.map(work, left):
+            records.append(out, record)
+            tell(job, record)
+    return len(left)
+
+
+def in_process(job: Job, settings: Settings) -> dict[str, Any]:
+    """Return the record that a process of its own measures; a time limit is a record too."""
+    asked = json.dumps(
+        {
+            "set": job.set,
+            "method": job.method,
+            "seed": job.seed,
+            "data": str(settings.data),
+            "threads": settings.threads,
+            "budget": settings.budget,
+        }
+    )
+    threads = str(settings.threads)
+    paths = [str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")]
+    environment = os.environ | {
+        "OMP_NUM_THREADS": threads,
+        "OPENBLAS_NUM_THREADS": threads,
+        "MKL_NUM_THREADS": threads,
+        "PYTHONPATH": os.pathsep.join(path for path in paths if path),
+        "PYTHONWARNINGS": "ignore",
+        "PYTORCH_NVML_BASED_CUDA_CHECK": "0",
+    }
+    command = [sys.executable, "-m", "benchmarks.evidence", "one"]
+    return finish(command, asked, environment, job, settings.limit)
+
+
+def finish(
+    command: Sequence[str], asked: str, environment: dict[str, str], job: Job, limit: float
+) -> dict[str, Any]:
+    """Run a command that prints a record in its last line; end it, and all it started, in time."""
+    empty = {"set": job.set, "method": job.method, "seed": job.seed}
+    start = time.perf_counter()
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        start_new_session=True,
+    )
+    try:
+        said, complaint = process.communicate(asked, timeout=limit)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        return empty | {"status": LIMIT, "seconds": time.perf_counter() - start}
+    except BaseException:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        raise
+    try:
+        record = json.loads(said.splitlines()[-1])
+        assert isinstance(record, dict)
+    except (IndexError, ValueError, AssertionError):
+        last = complaint.strip().splitlines()[-1:] or [""]
+        text = f"the process ended with {process.returncode}: {last[0][:150]}"
+        record = empty | {"status": records.FAILED, "text": text}
+    return record | {"seconds": time.perf_counter() - start}
+
+
+Tell = Callable[[Job, dict[str, Any]], None]
+
+
+def shown(left: int, asked: int, quiet: bool) -> AbstractContextManager[Tell]:
+    """Return a context that shows progress: a bar with rich, lines without it."""
+    if quiet:
+        return nullcontext(lambda job, record: None)
+    print(f"{asked} records asked for, {asked - left} are there, {left} to measure", flush=True)
+    try:
+        return Bar(left)
+    except ImportError:
+        return nullcontext(lambda job, record: print(line(job, record), flush=True))
+
+
+def line(job: Job, record: dict[str, Any]) -> str:
+    """Return what is said about a record."""
+    words = record["status"] if record["status"] != OK else f"error {record['error']:.2f}"
+    if "fit_s" in record:
+        words += f", fit {record['fit_s']:.1f} s"
+    return f"{job.set} {job.method} seed {job.seed}: {words}"
+
+
+class Bar:
+    """A progress bar of rich with the time that is left."""
+
+    def __init__(self, left: int) -> None:
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+
+        self.bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+        )
+        self.task = self.bar.add_task("records", total=left)
+
+    def __enter__(self) -> Tell:
+        self.bar.__enter__()
+        return self.tell
+
+    def __exit__(self, *error: Any) -> None:
+        self.bar.__exit__(*error)
+
+    def tell(self, job: Job, record: dict[str, Any]) -> None:
+        """Move the bar and print a line."""
+        self.bar.console.print(line(job, record), highlight=False)
+        self.bar.advance(self.task)

@@ -1,0 +1,214 @@
+"""The data sets: from a name and a seed to training and test rows, by one rule for all methods.
+
+A name is that of a file, ``spa``, or of a generated family, ``gen_smooth_n1000_d10`` (see
+`benchmarks.evidence.generated`), and may have a change behind it:
+
+``spa@100``
+    the first 100 training rows of the same split;
+``spa+useless``
+    as many columns again that are independent standard normal numbers;
+``spa+rotated``
+    the (standardised) numbers times a random rotation.
+
+The split is that of `benchmarks.table_accuracy`: 2/3 and 1/3 by the seed, stratified by class, rows
+in the order of the file; the columns ``split`` and ``instant`` and constant ones are left out. Of
+large sets the first `MOST_ROWS` training rows are taken, fewer where there are many columns
+(`MOST_CELLS`), and the first `MOST_ROWS` test rows; a record says so.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.model_selection import train_test_split
+
+from benchmarks.evidence.generated import FAMILIES, generate
+
+Task = Literal["classes", "numbers"]
+Size = Literal["small", "middle", "large"]
+
+MOST_ROWS = 50_000
+MOST_CELLS = 5_000_000
+LEFT_OUT = frozenset({"split", "instant"})
+REGRESSION = frozenset({"bho", "ccs", "kin8nm", "bike_hour", "protein"})
+
+# Names in the order of their rows.
+_SMALL = (
+    "iri win snr rae_thyroid hea rae_breast_cancer bld ion bho bal acr wbc pid veh ttt gcr ccs "
+    "rae_flare_solar ripley cmc rae_titanic rae_image ims"
+).split()
+_MIDDLE = (
+    "led spa rae_waveform wav rae_banana opt lan thy rae_ringnorm rae_twonorm kin8nm usp pen"
+).split()
+_LARGE = "bike_hour mgt let protein adu shu ftc mnist".split()
+
+STUDY = (*_SMALL, *_MIDDLE, *_LARGE)
+"""The sets of the study: all files but those of `SAME_ROWS` and the time series."""
+
+SAME_ROWS = {"gcr_numeric": "gcr", "rae_german": "gcr", "rae_diabetis": "pid", "a9a": "adu"}
+"""Other codings of the rows and classes of a set of the study: they would count twice."""
+
+THIRTY = tuple(
+    "iri win snr hea bld ion bho bal acr wbc pid veh ttt gcr ccs cmc rae_image ims spa wav "
+    "rae_banana opt lan kin8nm pen bike_hour mgt let protein adu".split()
+)
+"""The sets that `benchmarks.table_accuracy` has records of."""
+
+TITLES = {
+    "acr": "Australian credit", "adu": "Adult", "bal": "balance scale", "bho": "Boston housing",
+    "bike_hour": "bike sharing", "bld": "liver disorders", "ccs": "concrete",
+    "cmc": "contraceptives", "ftc": "Covertype", "gcr": "German credit", "hea": "heart",
+    "ims": "image segments", "ion": "ionosphere", "iri": "Iris", "kin8nm": "kin8nm",
+    "lan": "Landsat", "led": "LED digits",
+    "let": "Letter", "mgt": "Magic", "mnist": "MNIST", "opt": "optical digits", "pen": "pen digits",
+    "pid": "Pima diabetes", "protein": "protein", "rae_banana": "banana",
+    "rae_breast_cancer": "breast cancer (Ljubljana)", "rae_flare_solar": "solar flares",
+    "rae_image": "image, two classes", "rae_ringnorm": "ringnorm", "rae_thyroid": "thyroid (IDA)",
+    "rae_titanic": "Titanic", "rae_twonorm": "twonorm", "rae_waveform": "waveform, two classes",
+    "ripley": "Ripley", "shu": "Shuttle", "snr": "sonar", "spa": "Spambase", "thy": "thyroid",
+    "ttt": "tic-tac-toe", "usp": "USPS", "veh": "vehicles", "wav": "waveform",
+    "wbc": "breast cancer", "win": "wine",
+}  # fmt: skip
+
+_NAME = re.compile(r"(?P<base>\w+?)(?:@(?P<rows>\d+))?(?:\+(?P<change>useless|rotated))?")
+
+
+@dataclass(frozen=True)
+class Split:
+    """Training and test rows of a set; frames as they are, targets as in the file.
+
+    Attributes
+    ----------
+    task : "classes" or "numbers"
+    X_train, X_test : data frames
+    y_train, y_test : arrays
+    capped : int or None
+        To how many training rows the set was cut.
+    known : array or None
+        For generated rows the best possible predictions of ``y_test``.
+    """
+
+    task: Task
+    X_train: pd.DataFrame
+    y_train: NDArray[Any]
+    X_test: pd.DataFrame
+    y_test: NDArray[Any]
+    capped: int | None = None
+    known: NDArray[Any] | None = None
+
+
+def base_of(name: str) -> str:
+    """Return the name without changes, or raise where it is not a name."""
+    return _parts(name)[0]
+
+
+def size_of(name: str) -> Size:
+    """Return how large a set is; what is not a file of the study counts as small."""
+    base = base_of(name)
+    return "large" if base in _LARGE else "middle" if base in _MIDDLE else "small"
+
+
+def task_of(name: str) -> Task:
+    """Return whether classes or numbers are to be predicted."""
+    base = base_of(name)
+    if base.startswith("gen_"):
+        return FAMILIES[base.split("_")[1]].task
+    return "numbers" if base in REGRESSION else "classes"
+
+
+def split(folder: Path, name: str, seed: int) -> Split:
+    """Return the rows of a set."""
+    base, rows, change = _parts(name)
+    known = None
+    if base.startswith("gen_"):
+        table, y, known = generate(base, seed)
+    else:
+        table, y = load(folder, base)
+    task = task_of(base)
+    # Classes numbered in the order in which they appear: the split depends on it.
+    codes = pd.factorize(y)[0] if task == "classes" else None
+    place = np.arange(len(y))
+    a, b = train_test_split(place, test_size=1 / 3, random_state=seed, stratify=codes)
+    most = min(MOST_ROWS, max(1, MOST_CELLS // table.shape[1]), rows or len(a))
+    found = Split(
+        task,
+        table.iloc[a[:most]],
+        y[a[:most]],
+        table.iloc[b[:MOST_ROWS]],
+        y[b[:MOST_ROWS]],
+        most if most < len(a) else None,
+        None if known is None else known[b[:MOST_ROWS]],
+    )
+    return found if change is None else _changed(found, change, seed)
+
+
+def load(folder: Path, name: str) -> tuple[pd.DataFrame, NDArray[Any]]:
+    """Return the columns and the target of a file, rows in its order."""
+    table = pd.read_parquet(folder / f"{name}.parquet")
+    y = table.pop("target").to_numpy()
+    table = table[[c for c in table.columns if c not in LEFT_OUT and table[c].nunique() > 1]]
+    if "dteday" in table:
+        days = pd.to_datetime(table["dteday"])
+        table = table.assign(dteday=(days - days.min()).dt.days)
+    return table, y
+
+
+def is_number(column: pd.Series) -> bool:
+    """Return whether a column holds numbers (a category of numbers does not)."""
+    return pd.api.types.is_numeric_dtype(column) and not isinstance(
+        column.dtype, pd.CategoricalDtype
+    )
+
+
+def numeric(
+    train: pd.DataFrame, test: pd.DataFrame
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return numbers with missing ones filled by the median, categories one-hot, of both parts."""
+    columns = []
+    for name in train:
+        a, b = train[name], test[name]
+        if is_number(a):
+            median = float(a.median())
+            columns.append((a.fillna(median).to_numpy(float), b.fillna(median).to_numpy(float)))
+            continue
+        a, b = a.astype(str), b.astype(str)
+        columns += [
+            ((a == level).to_numpy(float), (b == level).to_numpy(float))
+            for level in sorted(a.unique())
+        ]
+    A, B = (np.column_stack([pair[i] for pair in columns]) for i in (0, 1))
+    return A, B
+
+
+def _parts(name: str) -> tuple[str, int | None, str | None]:
+    found = _NAME.fullmatch(name)
+    if found is None:
+        raise SystemExit(f"{name!r} is no name of a set: NAME, NAME@ROWS, NAME+useless or +rotated")
+    rows = found["rows"]
+    return found["base"], None if rows is None else int(rows), found["change"]
+
+
+def _changed(given: Split, change: str, seed: int) -> Split:
+    random = np.random.default_rng([seed, 20_260])
+    d = given.X_train.shape[1]
+    if change == "useless":
+        names = [f"useless{j}" for j in range(d)]
+
+        def more(X: pd.DataFrame) -> pd.DataFrame:
+            new = pd.DataFrame(random.normal(size=(len(X), d)), columns=names, index=X.index)
+            return pd.concat([X, new], axis=1)
+
+        return replace(given, X_train=more(given.X_train), X_test=more(given.X_test))
+    A, B = numeric(given.X_train, given.X_test)
+    mean, spread = A.mean(axis=0), A.std(axis=0)
+    spread[spread == 0] = 1.0
+    turn = np.linalg.qr(random.normal(size=(A.shape[1],) * 2))[0]
+    names = [f"x{j}" for j in range(A.shape[1])]
+    a, b = (pd.DataFrame((X - mean) / spread @ turn, columns=names) for X in (A, B))
+    return replace(given, X_train=a, X_test=b)
