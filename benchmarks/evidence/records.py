@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,15 @@ class Records:
     def all(self) -> list[dict[str, Any]]:
         """All records."""
         return list(self.by_key.values())
+
+    @cached_property
+    def tried(self) -> dict[tuple[str, str], dict[int, dict[str, Any]]]:
+        """Records by set and method, then by seed, without those of missing libraries."""
+        found: dict[tuple[str, str], dict[int, dict[str, Any]]] = {}
+        for (name, method, seed), record in self.by_key.items():
+            if record["status"] != MISSING:
+                found.setdefault((name, method), {})[seed] = record
+        return found
 
     def done(self, key: Key) -> str | None:
         """Return the status of what has been measured here, None where it has not.
