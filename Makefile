@@ -14,7 +14,7 @@ STAMPS := $(VENV)/stamps
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-cluster test lint format docs bench clean
+.PHONY: help setup demo demo-cluster test lint format docs bench bench-full bench-papers clean
 
 help:
 	@echo "make demo     train on bundled data: a model, a report and an accuracy line in demo-output/"
@@ -24,8 +24,11 @@ help:
 	@echo "make lint     check style (ruff) and types (mypy --strict)"
 	@echo "make format   rewrite the files in the style that 'make lint' checks"
 	@echo "make docs     build the documentation into docs/_build/html"
-	@echo "make bench    run the studies on the data sets in DATA, e.g. make bench DATA=../data"
-	@echo "              ARGS='--sets bld,hea --randomisations 2' makes a short run of it"
+	@echo "make bench    the evidence, a quick part of it (under 20 minutes): make bench DATA=../data"
+	@echo "make bench-full"
+	@echo "              all of the evidence, days on two cores; ARGS='--methods table' takes a part"
+	@echo "make bench-papers"
+	@echo "              the studies of the papers; ARGS='--sets bld,hea' makes a short run of it"
 	@echo "make setup    only build the environment"
 	@echo "make clean    remove the environment and everything the commands wrote"
 	@echo
@@ -83,8 +86,24 @@ docs: $(STAMPS)/group-docs
 	@echo "The pages are in docs/_build/html: open index.html there."
 
 # A study keeps what it has measured and goes on from there: stop it and start it again at will.
+HAS_DATA = @test -n '$(DATA)' || { echo "Say where the data are: make $@ DATA=folder (see benchmarks/README.md)" >&2; exit 2; }
+EVIDENCE ?= benchmarks/results/evidence.jsonl
+
 bench: $(STAMPS)/group-bench
-	@test -n '$(DATA)' || { echo "Say where the data are: make bench DATA=folder (see benchmarks/README.md)" >&2; exit 2; }
+	$(HAS_DATA)
+	@mkdir -p $(RESULTS)
+	$(RUN) -m benchmarks.evidence run --quick --data '$(DATA)' --out $(RESULTS)/evidence_quick.jsonl $(ARGS)
+	$(RUN) -m benchmarks.evidence read $(RESULTS)/evidence_quick.jsonl > $(RESULTS)/evidence_quick.md
+	@echo "What the records say is in $(RESULTS)/evidence_quick.md."
+
+bench-full: $(STAMPS)/group-bench $(STAMPS)/group-peers
+	$(HAS_DATA)
+	$(RUN) -m benchmarks.evidence run --full --data '$(DATA)' --out $(EVIDENCE) $(ARGS)
+	$(RUN) -m benchmarks.evidence report --records $(EVIDENCE)
+	$(RUN) -m benchmarks.profile
+
+bench-papers: $(STAMPS)/group-bench
+	$(HAS_DATA)
 	@mkdir -p $(RESULTS)
 	$(RUN) -m benchmarks.dual_speed --out $(RESULTS)/dual_speed.json
 	$(RUN) -m benchmarks.chapter3 --data '$(DATA)' --out $(RESULTS)/chapter3.jsonl $(ARGS)

@@ -1,4 +1,4 @@
-"""The command of the study: run, report, convert, list.
+"""The command of the study: run, report, read, convert, list.
 
 python -m benchmarks.evidence run --data DIR --out FILE [--quick | --full]
 [--sets ...] [--methods ...] [--seeds ...]
@@ -50,6 +50,9 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument("--records", type=Path, default=RECORDS)
     report.add_argument("--check", action="store_true", help="say what is stale, change nothing")
     report.set_defaults(work=_report)
+    reading = commands.add_parser("read", help="print what a file of records says, as Markdown")
+    reading.add_argument("records", type=Path)
+    reading.set_defaults(work=_read)
     convert = commands.add_parser("convert", help="take over records of table_accuracy.py")
     convert.add_argument("--old", type=Path, required=True)
     convert.add_argument("--out", type=Path, default=RECORDS)
@@ -123,6 +126,12 @@ def _report(asked: argparse.Namespace) -> None:
     print("\n".join(f"{words}: {name}" for name in stale) or "all is up to date")
     if asked.check and stale:
         raise SystemExit(1)
+
+
+def _read(asked: argparse.Namespace) -> None:
+    from benchmarks.evidence import records, report
+
+    print(report.everything(records.read(asked.records), {}))
 
 
 def _convert(asked: argparse.Namespace) -> None:

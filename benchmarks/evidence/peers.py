@@ -121,7 +121,7 @@ class NativeCategories:
         return self.model.predict(self._columns(X))
 
     def _columns(self, X: Any) -> Any:
-        return X.assign(**{name: X[name].astype(str) for name in self.text_})
+        return X.assign(**{name: X[name].astype(object).map(str) for name in self.text_})
 
 
 class NativeCategoriesClassifier(NativeCategories):

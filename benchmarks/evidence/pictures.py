@@ -92,11 +92,20 @@ def scatter(
         _, py = at(x_low, float(np.log10(value)))
         parts.append(_line(left, py, width - right, py, "#dddddd", 1.0))
         parts.append(_text(left - 8, py + 4, _number(value), "end"))
-    for name, a, b, mine in zip(labels, lx, ly, ours, strict=True):
-        px, py = at(float(a), float(b))
-        colour = _OURS if mine else _GREY
+    taken: list[tuple[float, float, float]] = []  # ends and height of the names so far
+    for i in np.argsort(-ly, kind="stable"):
+        px, py = at(float(lx[i]), float(ly[i]))
+        colour = _OURS if ours[i] else _GREY
         parts.append(f'<circle cx="{px:.1f}" cy="{py:.1f}" r="5" fill="{colour}"/>')
-        parts.append(_text(px + 8, py + 4, name, "start", _OURS if mine else _INK, mine))
+        long = 7.2 * len(labels[i])
+        before = px + 8 + long > width
+        begin = px - 8 - long if before else px + 8
+        level = py + 4
+        while any(begin < b and a < begin + long and abs(level - c) < 13 for a, b, c in taken):
+            level += 3
+        taken.append((begin, begin + long, level))
+        place, anchor = (px - 8, "end") if before else (px + 8, "start")
+        parts.append(_text(place, level, labels[i], anchor, _OURS if ours[i] else _INK, ours[i]))
     parts.append(_text((left + width - right) / 2, height - 14, x_title, "middle"))
     parts.append(
         f'<text x="16" y="{height / 2:.0f}" {_FONT} font-size="13" fill="{_INK}" '

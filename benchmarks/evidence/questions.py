@@ -410,7 +410,7 @@ def _half_of(records: Records, name: str, method: str) -> float:
 
 
 def ablations(records: Records) -> str | None:
-    """The model for tables with one ingredient taken away."""
+    """Take one ingredient of the model for tables away at a time."""
     return variants(records, OURS, ABLATIONS)
 
 

@@ -87,8 +87,8 @@ def duel(ours: Array, theirs: Array, half_rows: Array) -> Duel:
         over sets where both have an error: an error of 0 does not make it 0.
     """
     both = np.isfinite(ours) & np.isfinite(theirs)
-    same = both & (np.abs(np.where(both, ours - theirs, np.inf)) < EQUAL)
-    same |= ~np.isfinite(ours) & ~np.isfinite(theirs)
+    same = ~np.isfinite(ours) & ~np.isfinite(theirs)
+    same[both] = np.abs(ours[both] - theirs[both]) < EQUAL
     won = (ours < theirs) & ~same
     lost = (ours > theirs) & ~same
     wins, losses = int(won.sum()), int(lost.sum())
