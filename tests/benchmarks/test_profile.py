@@ -35,7 +35,8 @@ def test_preparation_is_not_timed_and_parts_are_counted():
 
 def test_a_path_far_from_its_bound_is_named():
     case = {"path": "slow", "size": "n = 1", "ours_s": 4.0, "bound_s": 2.0, "ratio": 2.0,
-            "parts": [{"kind": "exp", "what": "all", "seconds": 2.0}], "beyond": "waiting"}  # fmt: skip
+            "parts": [{"kind": "exp", "what": "all", "seconds": 2.0}],
+            "beyond": "waiting"}  # fmt: skip
     text = profile.page(
         {"machine": {"cores": 2, "cpu": "a"}, "code": "c", "repeats": 1, "cases": [case],
          "versions": {"numpy": "2", "scipy": "1", "python": "3"}}
