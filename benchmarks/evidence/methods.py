@@ -121,7 +121,7 @@ MAIN = (
 ).split()
 """Methods of the comparison: ours with their defaults and presets, and the peers."""
 
-QUICK = "table table-fast fixed catboost lightgbm histgb forest svm nystroem mlp".split()
+QUICK = "table table-fast fixed catboost lightgbm xgboost histgb forest svm mlp neighbours".split()
 """Methods of the quick run."""
 
 ABLATIONS = (

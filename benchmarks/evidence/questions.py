@@ -107,7 +107,7 @@ def failures(records: Records) -> str | None:
         some = sorted(set(names))
         shown = ", ".join(some[:6]) + (f" and {len(some) - 6} more" if len(some) > 6 else "")
         rows.append((method, words.replace("|", "/"), str(len(names)), shown))
-    return grid(("method", "what", "records", "sets"), rows, left=2)
+    return grid(("method", "what", "records", "sets"), rows, left=2, words=1)
 
 
 def settings() -> str:
