@@ -42,7 +42,7 @@ class BestMember:
 
         def error(member: Any) -> float:
             return min(
-                t.error
+                float(t.error)
                 for t in record.trials
                 if t.configuration == member.configuration and t.rounds == member.rounds
             )

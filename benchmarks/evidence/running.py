@@ -11,9 +11,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -99,11 +99,39 @@ def run(
         record = measure(job, settings)
         return job, record | {"run": head["run"], "limit_s": settings.limit}
 
-    with shown(len(left), len(jobs), quiet) as tell, ThreadPoolExecutor(settings.jobs) as pool:
-        for job, record in pool.map(work, left):
+    with shown(len(left), len(jobs), quiet) as tell:
+        for job, record in _done(work, left, settings.jobs):
             records.append(out, record)
             tell(job, record)
     return len(left)
+
+
+def _done(
+    work: Callable[[Job], tuple[Job, dict[str, Any]]], jobs: Sequence[Job], at_a_time: int
+) -> Iterator[tuple[Job, dict[str, Any]]]:
+    """Yield what is measured as it is done; Ctrl-C ends the processes that are running."""
+    if at_a_time == 1:
+        yield from map(work, jobs)
+        return
+    pool = ThreadPoolExecutor(at_a_time)
+    try:
+        for future in as_completed([pool.submit(work, job) for job in jobs]):
+            yield future.result()
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in list(_running):
+            _end(process)
+        raise
+    pool.shutdown()
+
+
+_running: set[subprocess.Popen[str]] = set()
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """End a process and all that it started."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def in_process(job: Job, settings: Settings) -> dict[str, Any]:
@@ -147,20 +175,23 @@ def finish(
         env=environment,
         start_new_session=True,
     )
+    _running.add(process)
     try:
         said, complaint = process.communicate(asked, timeout=limit)
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
+        _end(process)
         process.communicate()
         return empty | {"status": LIMIT, "seconds": time.perf_counter() - start}
     except BaseException:
-        os.killpg(process.pid, signal.SIGKILL)
+        _end(process)
         process.communicate()
         raise
+    finally:
+        _running.discard(process)
     try:
-        record = json.loads(said.splitlines()[-1])
-        assert isinstance(record, dict)
-    except (IndexError, ValueError, AssertionError):
+        record: dict[str, Any] = json.loads(said.splitlines()[-1])
+        record["status"]
+    except (IndexError, ValueError, TypeError, KeyError):
         last = complaint.strip().splitlines()[-1:] or [""]
         text = f"the process ended with {process.returncode}: {last[0][:150]}"
         record = empty | {"status": records.FAILED, "text": text}

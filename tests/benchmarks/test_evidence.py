@@ -371,6 +371,28 @@ def test_a_run_writes_one_record_each_and_goes_on_where_it_was_stopped(tmp_path)
     assert running.run(jobs, out, settings, STATE, measure=measure, quiet=True, again=True) == 3
 
 
+def test_several_at_a_time_write_the_same_records_and_an_interruption_ends_what_runs(tmp_path):
+    out = tmp_path / "records.jsonl"
+    settings = running.Settings(tmp_path, jobs=2)
+
+    def measure(job, settings):
+        if job.set == "stop":
+            raise KeyboardInterrupt
+        if job.set == "long":
+            command = [sys.executable, "-c", "import time; time.sleep(60)"]
+            return running.finish(command, "", dict(os.environ), job, 50)
+        key = {"set": job.set, "method": job.method, "seed": job.seed}
+        return key | {"status": "ok", "error": 1.0}
+
+    jobs = [Job(name, "m", seed) for seed in range(3) for name in "abc"]
+    assert running.run(jobs, out, settings, STATE, measure=measure, quiet=True) == 9
+    assert set(records.read(out).by_key) == {job.key for job in jobs}
+    late = [Job("long", "m", 0), Job("stop", "m", 0), *(Job("d", "m", i) for i in range(9))]
+    with pytest.raises(KeyboardInterrupt):
+        running.run(late, out, settings, STATE, measure=measure, quiet=True)
+    assert ("long", "m", 0) not in records.read(out).by_key
+
+
 def test_what_is_not_ok_is_measured_again_when_asked(tmp_path):
     known = records.Records()
     for name, status in (("a", "ok"), ("b", "time limit"), ("c", "error"), ("d", "not installed")):
