@@ -111,7 +111,7 @@ METHODS = [
     _kernels("fixed", "lssvm fixed size", "defaults: C and gamma by cross-validation, 5 sqrt(n) "
              "prototypes by Renyi entropy", "ours", _fixed),
     _kernels("dual", "lssvm dual", "defaults: C=1, gamma=\"scale\"", "ours", _dual),
-    _kernels("dual-tuned", "lssvm dual, tuned", "C=\"cv\", gamma=\"cv\"; at most 10,000 rows",
+    _kernels("dual-tuned", "lssvm dual, tuned", "C=\"cv\", gamma=\"cv\"; at most 2,000 rows",
              "ours", partial(_dual, C="cv", gamma="cv")),
     _tables("table-without-metric", "without a metric", "metric=None", "ablation",
             partial(_table, metric=None)),
@@ -145,4 +145,4 @@ METHODS = [
     _kernels("dual-float32", "dual, float32", "float32 rows", "variant",
              partial(_single_precision, fixed=False)),
 ]  # fmt: skip
-METHODS = [replace(m, most_rows=10_000) if m.name == "dual-tuned" else m for m in METHODS]
+METHODS = [replace(m, most_rows=2000) if m.name == "dual-tuned" else m for m in METHODS]

@@ -485,6 +485,6 @@ METHODS = [
            "XRFM_HPO of pytabkit within the budget", ("torch", "xrfm", "pytabkit")),
     Method("himalaya", "himalaya", "kernel", "standardised", _himalaya,
            "KernelRidgeCV, kernel=\"rbf\", 8 values of alpha; classes as +-1 targets; at "
-           "most 5,000 rows", ("himalaya",), 5000),
+           "most 3,000 rows", ("himalaya",), 3000),
     Method("thundersvm", "thundersvm", "kernel", "standardised", _thunder, needs=("thundersvm",)),
 ]  # fmt: skip
