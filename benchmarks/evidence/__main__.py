@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -68,6 +69,9 @@ def _run(asked: argparse.Namespace) -> None:
     sys.path.insert(0, str(running.ROOT / "src"))  # the code of this tree is what is measured
     from benchmarks.evidence.machine import state
 
+    # Asked to end, as by Ctrl-C: the process that measures must not stay behind.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if not asked.data.is_dir():
         raise SystemExit(f"--data {asked.data}: there is no such folder")
     threads = asked.threads or max(1, (os.cpu_count() or 1) // asked.jobs)

@@ -2,9 +2,12 @@
 
 import json
 import os
+import subprocess
 import sys
+import time
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -369,6 +372,32 @@ def test_a_run_writes_one_record_each_and_goes_on_where_it_was_stopped(tmp_path)
     assert run["threads"] == 2 and run["versions"] == {"python": "3"}
     assert all(r["run"] == run["run"] and r["limit_s"] == 900 for r in found.all)
     assert running.run(jobs, out, settings, STATE, measure=measure, quiet=True, again=True) == 3
+
+
+def test_a_run_that_is_told_to_end_leaves_no_process_behind(tmp_path):
+    out = tmp_path / "records.jsonl"
+    command = [sys.executable, "-m", "benchmarks.evidence", "run", "--data", str(tmp_path), "--out"]
+    command += [str(out), "--sets", "gen_smooth_n20000_d40", "--methods", "gaussian-process"]
+    run = subprocess.Popen([*command, "--seeds", "0", "--threads", "1"], cwd=ROOT,
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+    children = Path(f"/proc/{run.pid}/task/{run.pid}/children")
+    if not children.exists():
+        run.kill()
+        pytest.skip("children of a process are read from /proc")
+    for _ in range(600):
+        found = [int(pid) for pid in children.read_text().split()]
+        if found or run.poll() is not None:
+            break
+        time.sleep(0.1)
+    assert found
+    run.terminate()
+    assert run.wait(60) != 0
+    for _ in range(100):
+        if not Path(f"/proc/{found[0]}").exists():
+            break
+        time.sleep(0.1)
+    assert not Path(f"/proc/{found[0]}").exists()
+    assert records.read(out).all == []
 
 
 def test_several_at_a_time_write_the_same_records_and_an_interruption_ends_what_runs(tmp_path):
