@@ -99,11 +99,18 @@ class Repeats:
         if not len(X):
             return cls()
         flat = np.ascontiguousarray(X + 0.0)  # -0 is 0
-        keys = flat.view(np.dtype((np.void, flat.dtype.itemsize * flat.shape[1]))).ravel()
-        different, place = np.unique(keys, return_inverse=True)
-        if 2 * len(different) < len(X):
+        bits = flat.view(f"u{flat.dtype.itemsize}").astype(np.uint64, copy=False)
+        # A sum of products modulo 2^64: equal rows have equal sums, and few others do.
+        sums = bits @ np.random.default_rng(0).integers(2**63, size=X.shape[1], dtype=np.uint64)
+        _, place, count = np.unique(sums, return_inverse=True, return_counts=True)
+        twins = np.flatnonzero(count[place.ravel()] > 1)
+        if not len(twins):
             return cls()
-        return cls.of(place.ravel())
+        keys = flat[twins].view(np.dtype((np.void, flat.dtype.itemsize * X.shape[1]))).ravel()
+        different, same = np.unique(keys, return_inverse=True)
+        if 2 * (len(X) - len(twins) + len(different)) < len(X):
+            return cls()
+        return cls(tuple(twins[group] for group in cls.of(same.ravel()).members))
 
 
 ALONE = Repeats()
