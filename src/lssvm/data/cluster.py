@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -214,7 +214,7 @@ def _await(future: Any, addresses: set[str], client: Any) -> set[str]:
                 return gone
 
 
-def map_in_order(parts: Sequence[Part], work: Work, client: Any = None) -> Iterator[Any]:
+def map_in_order(parts: Iterable[Part], work: Work, client: Any = None) -> Iterator[Any]:
     """Apply ``work`` to every part and yield the results in order, a few parts ahead at most."""
     dask = need_dask()
     client = active_client(client)

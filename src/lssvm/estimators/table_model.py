@@ -20,13 +20,13 @@ from lssvm._core.memory import as_bytes
 from lssvm._core.progress import Progress
 from lssvm._core.random import RandomState, as_generator
 from lssvm._core.threads import n_threads
-from lssvm.data.scanning import as_scan
+from lssvm.data.scanning import Scan, as_scan
 from lssvm.estimators.explaining import Groups, Wish, explain_table, joined
 from lssvm.estimators.table_judging import ClassJudge, NumberJudge, decide, read_scorer
 from lssvm.estimators.table_source import LargeTable, PreparedRows, ScanSource, as_mapping
 from lssvm.explanations import Explanation
 from lssvm.kernels import mean_outer_product
-from lssvm.parts import DeviceParts, HostParts, PartsEngine, Rows
+from lssvm.parts import ClusterParts, DeviceParts, HostParts, PartsEngine, Rows
 from lssvm.preparation import PreparedTable, TablePreparation
 from lssvm.recipes import (
     INPUTS,
@@ -214,9 +214,11 @@ class TableModel(BaseEstimator):
     def _seed(self) -> int:
         return int(as_generator(self.random_state).integers(2**31))
 
-    def _engine(self) -> PartsEngine:
-        """Return who computes: threads, or a device."""
+    def _engine(self, data: Scan | None = None) -> PartsEngine:
+        """Return who computes: threads, a device, or the cluster that has the data."""
         place = find_device(self.device, None, dispatch=False)
+        if place is None and data is not None and data.distributed:
+            return ClusterParts(n_threads(self.n_jobs), getattr(data.reader, "client", None))
         if place is None:
             return HostParts(n_threads(self.n_jobs))
         limit = None if self.memory_budget is None else as_bytes(self.memory_budget)
@@ -247,6 +249,8 @@ class TableModel(BaseEstimator):
         clock = Clock(None if limit is None else float(limit))
         read_scorer(self.scoring)
         ask = self._settings(len(Y))
+        if large is not None and isinstance(large.source, ScanSource):
+            ask = replace(ask, engine=self._engine(large.source.scan))
         labels = None
         if groups is not None:
             labels = np.unique(np.asarray(groups), return_inverse=True)[1].ravel().astype(np.intp)
