@@ -15,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator, estimator_checks_generator
 
 from lssvm import LSSVC, LSSVR, FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, GreedyLSSVR
+from lssvm.tuning import GridSearch
 
 ESTIMATORS = [
     LSSVC(),
@@ -26,11 +27,12 @@ ESTIMATORS = [
 ]
 """One of each class, for all checks; models of tables and of series have theirs elsewhere."""
 
+FEW = GridSearch(C=[0.3, 3.0, 30.0], gamma=[0.05, 0.5])
 WAYS = [
     LSSVC(multiclass="ova", solver="cg"),
     LSSVR(solver="smo", tol=1e-8),
-    LSSVC(C="cv", gamma="cv", cv=3),
-    LSSVR(C="cv", gamma="cv", cv=3),
+    LSSVC(C="cv", gamma="cv", cv=3, search=FEW),
+    LSSVR(C="cv", gamma="cv", cv=3, search=FEW),
     LSSVC(reduction="l0"),
     LSSVC(kernel="poly", multiclass="ecoc"),
     GreedyLSSVC(C="cv", candidates=20, multiclass="ovo", prefit=True),
@@ -41,9 +43,9 @@ WAYS = [
     LSSVC(solver="circulant"),
     LSSVR(solver="circulant"),
     LSSVC(C="cv", gamma="cv", cv=3, search="circulant"),
-    LSSVR(C="cv", gamma="cv", scoring="gcv"),
-    LSSVC(C="cv", gamma="cv", scoring="press"),
-    LSSVR(C="cv", gamma="cv", scoring="evidence"),
+    LSSVR(C="cv", gamma="cv", scoring="gcv", search=FEW),
+    LSSVC(C="cv", gamma="cv", scoring="press", search=FEW),
+    LSSVR(C="cv", gamma="cv", scoring="evidence", search=FEW),
     FixedSizeLSSVR(20, scoring="evidence"),
     LSSVR(C="cv", gamma="ard", cv=2),
     FixedSizeLSSVC(20, gamma="ard", cv=2),
@@ -161,8 +163,6 @@ def test_tuning_equals_grid_search_on_the_same_folds():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(70, 2))
     y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=70)
-    from lssvm.tuning import GridSearch
-
     C, gamma, folds = [0.1, 1.0, 30.0], [0.05, 0.5], KFold(5, shuffle=True, random_state=0)
     ours = LSSVR("cv", gamma="cv", cv=folds, search=GridSearch(C, gamma)).fit(X, y)
     theirs = GridSearchCV(
