@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from lssvm._core.errors import Stopped
 from lssvm.kernels import IDENTITY
