@@ -161,18 +161,19 @@ def job(kind, n=150, m=20):
 @pytest.mark.parametrize("name", ["pid", "opt", "bho", "adu"])
 def test_every_method_learns(name):
     kind = KINDS[name]
-    whole = job(kind, n=200)
-    part = Job(whole.X[:100], whole.y[:100], 20, 0)
+    whole = job(kind, n=160)
+    part = Job(whole.X[:60], whole.y[:60], 20, 0)
+    known = set(methods_2010("pid", "binary")) if name == "adu" else {"Maj. rule"}
     for method, train in methods_2010(name, kind).items():
-        if "m=" in method or method == "Maj. rule":
+        if "m=" in method or method in known:
             continue
         trained = train(part)
-        predictions = trained.model.predict(whole.X[100:])
+        predictions = trained.model.predict(whole.X[60:])
         if kind == "regression":
-            assert np.median(np.abs(predictions - whole.y[100:])) < 0.1, method
+            assert np.median(np.abs(predictions - whole.y[60:])) < 0.1, method
         else:
-            floor = 0.5 if method == "Lin FS-LSSVM (MOC)" else 0.75
-            assert np.mean(predictions == whole.y[100:]) > floor, method
+            floor = 0.85 if kind == "binary" else 0.75
+            assert np.mean(predictions == whole.y[60:]) > floor, method
 
 
 def test_prototypes_are_as_many_as_asked_for():
