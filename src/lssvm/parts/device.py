@@ -279,18 +279,19 @@ class DeviceParts:
         """Deal out parts of one distance and about one size in batches that fit into memory."""
         order = sorted(range(len(tasks)), key=lambda i: (tasks[i].distance, -len(tasks[i].rows.X)))
         batch: list[int] = []
+        most = 1
         for i in order:
-            if batch:
-                first, own = tasks[batch[0]], tasks[i]
-                n = len(first.rows.X)
-                most = max(1, int(_SHARE * self.place.free_bytes()) // (8 * _MATRICES * n * n))
-                if (
-                    own.distance != first.distance
-                    or len(own.rows.X) < _LIKE * n
-                    or len(batch) >= most
-                ):
-                    yield batch
-                    batch = []
+            own = tasks[i]
+            if batch and (
+                own.distance != tasks[batch[0]].distance
+                or len(own.rows.X) < _LIKE * len(tasks[batch[0]].rows.X)
+                or len(batch) >= most
+            ):
+                yield batch
+                batch = []
+            if not batch:  # asked once: the answer takes as long as a part
+                size = 8 * _MATRICES * len(own.rows.X) ** 2
+                most = max(1, int(_SHARE * self.place.free_bytes()) // size)
             batch.append(i)
         if batch:
             yield batch
