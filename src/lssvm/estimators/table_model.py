@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.arrays import FloatArray, IntArray
@@ -20,7 +21,7 @@ from lssvm._core.progress import Progress
 from lssvm._core.random import as_generator
 from lssvm._core.threads import n_threads
 from lssvm.data.scanning import as_scan
-from lssvm.estimators.table_judging import ClassJudge, NumberJudge, read_scorer
+from lssvm.estimators.table_judging import ClassJudge, NumberJudge, decide, read_scorer
 from lssvm.estimators.table_source import LargeTable, PreparedRows, ScanSource, as_mapping
 from lssvm.kernels import mean_outer_product
 from lssvm.parts import DeviceParts, HostParts, PartsEngine, Rows
@@ -38,6 +39,7 @@ from lssvm.recipes import (
     fit_table,
 )
 from lssvm.recipes.clock import Clock
+from lssvm.recipes.compression import Teacher, compress_table
 from lssvm.recipes.configurations import Inputs, Member
 from lssvm.tasks import Classes, Numbers
 from lssvm.tasks.weights import check_weight as check_row_weight
@@ -397,6 +399,75 @@ class TableModel(BaseEstimator):
         blocks = [fit.outputs(self._prepare(some), engine=engine) for some in self._blocks(X)]
         return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
+    # --- a small model ---------------------------------------------------------------------------
+
+    def compress(self, n_support: int | Sequence[int] = 200) -> Self | list[Self]:
+        """Return a very sparse model that follows this one.
+
+        Parameters
+        ----------
+        n_support : int or sequence of int, default=200
+            Support vectors that the small model keeps. A sequence gives a path of sizes.
+
+        Returns
+        -------
+        estimator, or list of them
+            Fitted: it takes the same raw columns, and it can be saved. Its ``best_score_``,
+            probabilities and intervals come from rows that models of its size were not fitted to;
+            ``summary_`` compares score, size and time of prediction with those of this model. It
+            cannot learn or forget rows.
+
+        Notes
+        -----
+        A fixed-size model with the inputs, the kernel and the metric of one configuration, fitted
+        to the out-of-sample outputs of this model, its prototypes reduced by SPFS
+        ([Mall2014]_); see `lssvm.recipes.compression.compress_table`.
+        """
+        check_is_fitted(self, "record_")
+        fit = self.record_
+        fit.need("all", "A small model")
+        context = fit.context
+        assert context is not None
+        several = isinstance(n_support, Sequence)
+        sizes = list(n_support) if isinstance(n_support, Sequence) else [n_support]
+        whole = all(isinstance(s, (int, np.integer)) and not isinstance(s, bool) for s in sizes)
+        if not sizes or not whole or min(sizes) < 1:
+            raise InvalidInputError(
+                f"n_support={n_support!r} is not usable: give an int >= 1, or a list of them."
+            )
+        threads = n_threads(self.n_jobs)
+        seconds = _time_of(fit.members)
+        found = []
+        teacher = Teacher.of(fit)
+        classes = decide(teacher.Y) if isinstance(context.task, Classes) else None
+        problem = Problem({}, teacher.Y, teacher.weight, None, classes)
+        judge = self._judge(problem, context.task, context.shift, context.scale)
+        for part in compress_table(fit, teacher, sizes, seed=context.seed, threads=threads):
+            name = part.member.configuration.inputs
+            own = replace(context, prepared={name: context.prepared[name]})
+            held_out = np.full(teacher.Y.shape, np.nan)
+            held_out[part.rows] = part.outputs
+            record = replace(
+                fit,
+                members=(part.member,),
+                trials=(),
+                held_out=held_out,
+                part_size=part.member.model.part_size,
+            )
+            own = self._calibrated(problem, record, own, judge)
+            rows = sum(len(leaf.rows.X) for m in fit.members for leaf in m.model.cuts[0].leaves)
+            note = (
+                f"{len(part.member.model.cuts[0].leaves[0].rows.X)} support vectors in place of "
+                f"{rows} kept rows ({part.member.configuration}): held-out score "
+                f"{own.best_score:.4g} against {context.best_score:.4g}; 1,000 rows take "
+                f"{_time_of((part.member,)):.2g} s against {seconds:.2g} s."
+            )
+            model = clone(self)
+            small = replace(record, held_out=held_out[:0], context=own, stored="prediction")
+            model._publish(replace(small, note=note))
+            found.append(model)
+        return found if several else found[0]
+
     # --- updates ---------------------------------------------------------------------------------
 
     def _update(self, X: Any, Y: FloatArray, weight: FloatArray, *, forget: bool) -> None:
@@ -503,8 +574,22 @@ def _mean_squared_slopes(member: Member) -> FloatArray:
     return total
 
 
+def _time_of(members: Sequence[Member]) -> float:
+    """Return the seconds that 1,000 rows take."""
+    total = 0.0
+    for member in members:
+        X = member.model.cuts[0].leaves[0].rows.X
+        some = X[np.arange(1000) % len(X)]
+        begin = time.perf_counter()
+        member.model.outputs(some)
+        total += time.perf_counter() - begin
+    return total
+
+
 def _summary(fit: TableFit, n_rows: int) -> str:
     """Return what was chosen, and why, in words."""
+    if fit.note:
+        return fit.note
     parts = [len(member.model.cuts[0].leaves) for member in fit.members]
     how = (
         "each an exact model of all rows"

@@ -121,10 +121,11 @@ Plan: rows floats n w; targets floats n; sizes list * of whole >=0; layout Layou
 SeriesResiduals: values floats n some; rows floats n w; index wholes n >=0
 Calibration: residuals SeriesResiduals w; mean_spread floats o some; ratios floats * o some
 TableFit: members tuple * of Member k; trials tuple * of Trial; held_out scores t k;
-    part_size whole >=1; context TableContext k; stored text; interrupted bool
+    part_size whole >=1; context TableContext k; stored text; interrupted bool;
+    note text
 TableContext: prepared dict; texts bool; task Classes/Numbers k c; shift doubles k;
     scale doubles k >0; weight_scale number >0; seed {COUNT}; n_rows {COUNT}; importances scores f;
-    best_score score; calibration none | Probabilities/Residuals
+    best_score score; calibration none | Probabilities/Residuals; nearby {COUNT}
 Trial: configuration Configuration; rounds {COUNT}; error score; weight score; seconds score;
     stage text
 Member: configuration Configuration; model PartsModel k d; metric Metric d; rounds {COUNT};
@@ -134,7 +135,8 @@ Metric: map none | doubles d d | doubles d
 PartsModel: distance text; cuts tuple * of Cut k d; part_size whole >=1
 Cut: tree Tree p d; leaves tuple p of Leaf k d; members tuple * of wholes * >=0
 Tree: directions doubles q d; thresholds doubles q; children wholes q 2; n_parts whole =p >=1
-Leaf: rows Rows n d k y; setting Setting; fit ExactFit n k y; error number >=0
+Leaf: rows Rows n d k y; setting Setting; fit ExactFit n k y; error number >=0;
+    kept doubles * * >=0
 Rows: X floats n d some; Y doubles y k; weight doubles y >0; labels none | wholes y
 Setting: C number >0; gamma number >=0
 ExactFit: coef doubles n k; intercept doubles k; left_out doubles * k
