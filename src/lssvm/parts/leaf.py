@@ -236,7 +236,7 @@ def fit_leaf(
     def attempt(setting: Setting) -> Leaf:
         np.multiply(D, -setting.gamma, out=K)
         np.exp(K, out=K)
-        fit = solve_exact(K, rows.Y, 1.0 / (setting.C * rows.weight), repeats)
+        fit = solve_exact(K, rows.Y, 1.0 / (setting.C * rows.weight), repeats, quiet=True)
         return Leaf(rows, setting, fit, weighted_error(rows.Y, fit.left_out, rows.weight))
 
     walk = Walk(start, tries)
