@@ -64,9 +64,9 @@ class Teacher:
         n = len(fit.held_out)
         if not n or any(not cut.members for m in fit.members for cut in m.model.cuts):
             raise InvalidInputError(
-                "compress needs the out-of-sample outputs of all rows: they are not kept of more "
-                "than 400,000 rows, nor after partial_fit or forget. Fit some of the rows anew, "
-                "then compress."
+                "compress needs what the model says about its rows, which it does not know after "
+                "partial_fit or forget and for very many rows: fit anew to fewer rows and compress "
+                "that model."
             )
         k = fit.held_out.shape[1]
         Y, weight = np.full((n, k), np.nan), np.zeros(n)
