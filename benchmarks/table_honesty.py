@@ -29,7 +29,8 @@ def draw(kind: str, n: int, seed: int) -> tuple[dict[str, Any], np.ndarray, Any,
     A = rng.normal(size=(total, d)) ** rng.choice([1, 1, 3], d)
     level = rng.integers(0, 4, total)
     slopes, effects = rng.normal(size=d), rng.normal(size=4)
-    f = np.sin(A @ slopes) + A[:, 0] * slopes[0] / 2 + effects[level] + 0.5 * rng.normal(size=total)
+    B = np.tanh(A)  # targets of long tails would make R2 itself a biased figure
+    f = np.sin(2 * B @ slopes) + B[:, 0] * slopes[0] + effects[level] + 0.5 * rng.normal(size=total)
     if kind in ("noise", "coins"):
         f = rng.normal(size=total)
     y = f if kind in ("numbers", "noise") else np.where(f > np.median(f), "high", "low")
