@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 from sklearn.utils.estimator_checks import check_estimator
 
-from lssvm import load, save
+from lssvm import LSSVC, LSSVR, load, save
 from lssvm._core.errors import InvalidInputError, Stopped
 from lssvm._core.progress import listening
 from lssvm.estimators.table_classifier import LSSVMClassifier
@@ -196,6 +196,37 @@ def test_updates():
         classes.partial_fit(X[:1], ["strange"])
 
 
+def test_updates_with_class_weights():
+    weights = {"low": 3.0, "middle": 1.0, "high": 0.5}
+    kind = {**ONE, "class_weight": weights}
+    model = LSSVMClassifier("fast", **kind).fit(X[:140], labels[:140])
+    given = LSSVMClassifier("fast", **ONE)
+    given.fit(X[:140], labels[:140], sample_weight=[weights[name] for name in labels[:140]])
+    model.partial_fit(X[140:], labels[140:])
+    given.partial_fit(X[140:], labels[140:], sample_weight=[weights[name] for name in labels[140:]])
+    np.testing.assert_allclose(model.decision_function(new), given.decision_function(new))
+    model.forget(X[:5], labels[:5])
+    balanced = LSSVMClassifier("fast", **{**kind, "class_weight": "balanced"}).fit(X, labels)
+    with pytest.raises(InvalidInputError, match="balanced"):
+        balanced.partial_fit(X[:3], labels[:3])
+
+
+def test_updates_with_columns_encoded_by_the_target():
+    own = np.random.default_rng(0)
+    town = own.integers(0, 60, 400)
+    frame = {"town": np.array([f"town {i}" for i in town]), "x": own.normal(size=400)}
+    t = np.sin(town) + frame["x"]
+    more = {name: column[:4] for name, column in frame.items()}
+    model = LSSVMRegressor("fast", **ONE).fit(frame, t)
+    before = model.predict(frame)
+    model.partial_fit(more, t[:4] + 1.0)
+    assert np.abs(model.predict(frame) - before).max() > 1e-3
+    model.forget(more, t[:4] + 1.0)
+    np.testing.assert_allclose(model.predict(frame), before, atol=1e-8)
+    with pytest.raises(InvalidInputError, match=r"town.*encoded by the target"):
+        model.forget(more, t[:4])
+
+
 def test_parameters_are_checked():
     for wrong in (
         {"preset": "slow"},
@@ -369,3 +400,33 @@ def test_the_score_is_what_new_rows_say(signal, n):
     assert abs(np.mean(gaps)) < 2.6 * np.std(gaps) / np.sqrt(24) + 0.01
     if not signal:
         assert abs(np.mean(said) - 0.5) < 3 * np.std(said) / np.sqrt(24)
+
+
+class TestEveryIngredientOff:
+    """One kernel, one scale, no metric, one part: the dual models to the last digits."""
+
+    @staticmethod
+    def setting(model):
+        (member,) = model.record_.members
+        (leaf,) = member.model.cuts[0].leaves
+        assert member.weight == 1.0
+        prepared = model.preparations_["standardised"].transform
+        return {"C": leaf.setting.C, "gamma": leaf.setting.gamma}, prepared
+
+    @pytest.mark.parametrize("kernel", ["rbf", "exponential", "laplacian"])
+    def test_lssvr(self, kernel):
+        model = LSSVMRegressor("fast", **{**ONE, "kernel": kernel}).fit(X, 3.0 * y + 7.0)
+        setting, prepared = self.setting(model)
+        plain = LSSVR(kernel=kernel, **setting).fit(prepared(X), 3.0 * y + 7.0)
+        np.testing.assert_allclose(model.predict(new), plain.predict(prepared(new)), atol=1e-8)
+
+    @pytest.mark.parametrize("classes", [2, 3])
+    def test_lssvc(self, classes):
+        names = labels if classes == 3 else np.where(y > 0, "yes", "no")
+        model = LSSVMClassifier("fast", **ONE).fit(X, names)
+        setting, prepared = self.setting(model)
+        plain = LSSVC(multiclass="ova", **setting).fit(prepared(X), names)
+        expected = plain.decision_function(prepared(new))
+        if classes == 2:
+            np.testing.assert_allclose(model.decision_function(new), expected, atol=1e-8)
+        np.testing.assert_array_equal(model.predict(new), plain.predict(prepared(new)))

@@ -554,17 +554,32 @@ class TableModel(BaseEstimator):
         fit.need("all", "Adding or removing rows")
         prepared = self._prepare(X)
         engine = self._engine()
+        used = np.flatnonzero(weight > 0)
         members = []
         for member in fit.members:
             mapped = member.metric.apply(prepared[member.configuration.inputs])
-            rows = Rows(mapped, Y, weight / self.weight_scale_)
-            model = (
-                member.model.forget(rows, engine=engine)
-                if forget
-                else member.model.learn(rows, engine=engine)
-            )
-            members.append(replace(member, model=model))
+            rows = Rows(mapped, Y, weight / self.weight_scale_).take(used)
+            change = member.model.forget if forget else member.model.learn
+            try:
+                members.append(replace(member, model=change(rows, engine=engine)))
+            except InvalidInputError as error:
+                encoded = self._encoded_by_target() if forget else []
+                if not encoded:
+                    raise
+                raise InvalidInputError(
+                    f"{error} The columns {encoded} are encoded by the target, and differently for "
+                    "rows of the first fit: only rows that partial_fit has added can be forgotten."
+                ) from error
         self._publish(replace(fit, members=tuple(members)))
+
+    def _encoded_by_target(self) -> list[str]:
+        """Return the names of the columns that are encoded by the target."""
+        assert self.record_.context is not None
+        return [
+            column.name
+            for column in self.record_.context.any_prepared.columns
+            if any(":target" in suffix for suffix in getattr(column.encoding, "suffixes", ()))
+        ]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
