@@ -379,7 +379,7 @@ class TestCompression:
         with pytest.raises(InvalidInputError, match="n_support"):
             regressor.compress(0)
         changed = LSSVMRegressor("fast", **ONE).fit(X[:140], y[:140]).partial_fit(X[140:], y[140:])
-        with pytest.raises(InvalidInputError, match="fit anew"):
+        with pytest.raises(InvalidInputError, match="partial_fit or forget"):
             changed.compress(5)
 
     def test_many_rows(self):
