@@ -123,7 +123,7 @@ def open_given(estimator: FixedEstimator, X: Any, y: Any = None, weight: Any = N
         raise InvalidInputError(
             f"device={estimator.device!r} is not available for rows on a cluster: use device=None."
         )
-    return GivenBlocks(estimator, data, place, X if is_dask(X) else None)
+    return GivenBlocks(estimator, data.watched(), place, X if is_dask(X) else None)
 
 
 @dataclass(frozen=True, eq=False)
