@@ -123,7 +123,7 @@ class Scan:
         """Names of the files that are read, where there are some."""
         reader: Any = self.reader
         reader = reader.reader if isinstance(reader, SplitReader) else reader
-        if reader.distributed:
+        if getattr(reader, "distributed", False):
             reader = getattr(reader.opener, "reader", None)
         return tuple(getattr(reader, "files", ()))
 
