@@ -46,16 +46,16 @@ def test_missing_features_are_named_with_what_to_do_here(model):
     assert "SimpleImputer" in said and "missing='impute'" in said and "LSSVMClassifier" in said
     assert "HistGradient" not in said
     model.fit(X, target)
-    with pytest.raises(InvalidInputError, match="X contains NaN.*row 7, column 1"):
+    with pytest.raises(InvalidInputError, match=r"X contains NaN.*row 7, column 1"):
         model.predict(bad.to_numpy())
 
 
 def test_infinite_features_and_missing_targets_are_other_errors():
     bad = X.copy()
     bad[3, 2] = np.inf
-    with pytest.raises(InvalidInputError, match="X contains infinity.*row 3, column 2"):
+    with pytest.raises(InvalidInputError, match=r"X contains infinity.*row 3, column 2"):
         LSSVR().fit(bad, y)
-    with pytest.raises(InvalidInputError, match="y contains NaN.*leave out the rows"):
+    with pytest.raises(InvalidInputError, match=r"y contains NaN.*leave out the rows"):
         LSSVR().fit(X, np.where(np.arange(80) == 5, np.nan, y))
 
 
@@ -65,7 +65,7 @@ def test_infinite_features_and_missing_targets_are_other_errors():
 @pytest.mark.parametrize("model", REGRESSORS, ids=lambda m: type(m).__name__)
 @pytest.mark.parametrize("scale", [1e150, 1e300, 1e-150, 1e-300])
 def test_targets_beyond_the_numbers_are_refused(model, scale):
-    with pytest.raises(InvalidInputError, match="y has values of magnitude .*TransformedTarget"):
+    with pytest.raises(InvalidInputError, match=r"y has values of magnitude .*TransformedTarget"):
         model.fit(X, y * scale)
 
 
@@ -79,7 +79,7 @@ def test_targets_of_any_other_unit_give_the_same_model(model, scale):
 def test_targets_of_a_scan_and_features_have_a_range_too():
     with pytest.raises(InvalidInputError, match="target has values of magnitude"):
         FixedSizeLSSVR(10, C=1.0, gamma=1.0).fit(scan(X, target=y * 1e200))
-    with pytest.raises(InvalidInputError, match="X has values of magnitude .*StandardScaler"):
+    with pytest.raises(InvalidInputError, match=r"X has values of magnitude .*StandardScaler"):
         LSSVC().fit(X * 1e200, labels)
     model = LSSVC().fit(X, labels)
     with pytest.raises(InvalidInputError, match="X has values of magnitude"):

@@ -102,20 +102,15 @@ class Scan:
         combine : callable
             From two results to one, neither of which may be changed.
         """
-        if not self.distributed:
-            return self.reader.reduce(self, work, combine)
-        found = self.reader.reduce(self._unwatched(), work, combine)
+        self._check_files()
+        found = self.reader.reduce(self, work, combine)
         self._check_files()
         return found
 
     def stream(self, work: Callable[[Scan], Any]) -> Iterator[Any]:
         """Yield what ``work`` returns for this scan, or for one of every part, in order."""
-        if not self.distributed:
-            return self.reader.stream(self, work)
-        return self._watched_stream(work)
-
-    def _watched_stream(self, work: Callable[[Scan], Any]) -> Iterator[Any]:
-        yield from self.reader.stream(self._unwatched(), work)
+        self._check_files()
+        yield from self.reader.stream(self, work)
         self._check_files()
 
     @property
@@ -135,12 +130,8 @@ class Scan:
         """
         return replace(self, watch=Watch.over(self.files)) if self.files else self
 
-    def _unwatched(self) -> Scan:
-        """Return what workers get: the files are watched from here."""
-        self._check_files()
-        return self if self.watch is None else replace(self, watch=None)
-
     def _check_files(self) -> None:
+        """Raise where a file changed; of rows on a cluster this is all that is watched."""
         if self.watch is not None:
             self.watch.stamps.check()
 

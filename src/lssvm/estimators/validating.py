@@ -65,7 +65,7 @@ def check_magnitude(values: Any, name: str, change: str, *, small: bool = False)
     small : bool, default=False
         Whether small numbers are as good as zero.
     """
-    numbers: NDArray[Any] = np.asarray(values.data if issparse(values) else values)
+    numbers: NDArray[Any] = np.asarray(getattr(values, "data", ()) if issparse(values) else values)
     if numbers.size == 0 or numbers.dtype.kind != "f":
         return
     largest = max(float(numbers.max()), -float(numbers.min()))
