@@ -288,6 +288,7 @@ def plain_features(block: RawBlock) -> FloatArray:
     if not finite.all():
         row = int(np.flatnonzero(~finite.all(axis=1))[0])
         raise InvalidInputError(
-            f"A feature is missing or infinite (NaN, inf) in {block.place(row)}: remove such rows."
+            f"A feature is missing or infinite (NaN, inf) in {block.place(row)}: remove such rows, "
+            "or fill the gaps before the fit (numbers of a scan: missing='impute')."
         )
     return block.numbers

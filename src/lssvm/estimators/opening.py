@@ -9,13 +9,14 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d, validate_data
+from sklearn.utils.validation import column_or_1d
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm._core.random import RandomState
 from lssvm.data.scanning import Scan
 from lssvm.engines.host import HostRows
+from lssvm.estimators.validating import check_magnitude, validated
 from lssvm.recipes.record import Resources
 from lssvm.recipes.settings import UsesResources, resources_of
 from lssvm.tasks import Classes, Numbers, Task
@@ -90,7 +91,7 @@ def _validated(
 ) -> tuple[Any, Any]:
     layout = {"accept_sparse": "csr"} if sparse else {"order": "C"}  # rows are read in blocks
     reset, dtype = task is None, [np.float64, np.float32]
-    X, y = validate_data(estimator, X, y, reset=reset, dtype=dtype, **layout, **options)
+    X, y = validated(estimator, X, y, reset=reset, dtype=dtype, **layout, **options)
     return X, y
 
 
@@ -154,6 +155,7 @@ def open_numbers(
     given, weight = (X, y), check_weight(sample_weight, X.shape[0])
     X, y, weight, positions = _positive(X, y, weight)
     Y = y.reshape(len(y), -1)
+    check_magnitude(Y, "y", "standardise it (sklearn.compose.TransformedTargetRegressor)")
     if task is None:
         task = Numbers(Y.shape[1], y.ndim == 1)
     if by_moments:

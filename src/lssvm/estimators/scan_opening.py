@@ -52,6 +52,7 @@ from lssvm.estimators.opening import (
     task_of,
 )
 from lssvm.estimators.scan_scores import hits, spread_of
+from lssvm.estimators.validating import check_magnitude
 from lssvm.recipes.settings import UsesResources, resources_of, seed_of
 from lssvm.tasks import Classes, ClassTable, Numbers, Task
 
@@ -123,7 +124,7 @@ def open_given(estimator: FixedEstimator, X: Any, y: Any = None, weight: Any = N
         raise InvalidInputError(
             f"device={estimator.device!r} is not available for rows on a cluster: use device=None."
         )
-    return GivenBlocks(estimator, data, place, X if is_dask(X) else None)
+    return GivenBlocks(estimator, data.watched(), place, X if is_dask(X) else None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -405,7 +406,9 @@ def number_targets(block: RawBlock) -> FloatArray:
             f"The target holds text in {block.place(0)}, but a regression needs numbers: use "
             "FixedSizeLSSVC for labels."
         )
-    return np.asarray(block.target, dtype=np.float64).reshape(len(block), -1)
+    Y = np.asarray(block.target, dtype=np.float64).reshape(len(block), -1)
+    check_magnitude(Y, "The target", "divide it by a constant")
+    return Y
 
 
 def encode_numbers(block: RawBlock, task: Numbers) -> tuple[FloatArray, IntArray]:

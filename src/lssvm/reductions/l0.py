@@ -10,7 +10,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from lssvm._core.arrays import FloatArray, IntArray
-from lssvm._core.errors import NumericalWarning
+from lssvm._core.errors import NotPositiveDefiniteError, NumericalWarning
 from lssvm._core.namespace import Array, device, get_namespace, is_numpy, take_square, to_numpy
 from lssvm.folds.content import hash_rows
 from lssvm.kernels import Precomputed
@@ -426,14 +426,17 @@ def _solve_shifted(A: Array, B: FloatArray, shift: float) -> FloatArray | None:
 
 def _ridge(A: Array, B: FloatArray, C: float) -> FloatArray:
     eps = float(np.finfo(np.float64).eps)
-    rounding = 10.0 * A.shape[0] * eps * float(np.max(_diagonal(A)))
+    rounding = 10.0 * A.shape[0] * eps * float(np.max(np.abs(_diagonal(A))))
     jitter = 0.0 if C * rounding < 0.01 else rounding  # as large as 1/C: the rest is noise
-    for _ in range(4):
+    for _ in range(12):  # nearly equal columns leave nothing but rounding in A, of any sign
         solved = _solve_shifted(A, B, 1.0 / C + jitter)
         if solved is not None:
             return solved
         jitter = max(100.0 * jitter, rounding)
-    raise LinAlgError("The reduced system is not positive definite.")
+    raise NotPositiveDefiniteError(
+        f"The system of an L0 reduction is not positive definite (C={C:.3g}): lower C, or do not "
+        "reduce."
+    )
 
 
 def l0_order(systems: Sequence[L0System], start: FloatArray, C: FloatArray) -> IntArray:

@@ -104,7 +104,7 @@ class PrimalSystem:
             W = self._tridiagonal(C)
         coef = W
         if self.map is not None:
-            coef = (self.map.T @ W.reshape(r, -1)).reshape(-1, len(C), k)
+            coef = (self.map.T @ W.reshape(r, len(C) * k)).reshape(-1, len(C), k)
         intercept = self.target_mean - np.einsum("m,mck->ck", self.mean, coef)
         return np.moveaxis(coef, 1, 0), intercept
 
