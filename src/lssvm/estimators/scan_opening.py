@@ -393,7 +393,7 @@ def encode_classes(
     block: RawBlock, task: Classes, targets: FloatArray
 ) -> tuple[FloatArray, IntArray]:
     """Return the targets (b, k) and the class numbers (b,) of a raw block."""
-    labels = task.numbers(block.target, f" in the block of {block.place(0)}")
+    labels = task.numbers(block.target, f" in the block of row {block.start}")
     return targets[labels], labels.astype(np.intp)
 
 
