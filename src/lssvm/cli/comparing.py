@@ -46,7 +46,7 @@ def compare(
     from lssvm.cli.tables import open_table
 
     output = general.output
-    inspected = inspect_table(open_table(data, reading), columns)
+    inspected = inspect_table(open_table(data, reading, general.output.note), columns)
     classes = inspected.classes
     output.note(f"lssvm: {inspected.told()}")
     train, held = gather(inspected, test, general.seed, rows)

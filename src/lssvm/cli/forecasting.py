@@ -54,7 +54,7 @@ def forecast(data: DataFile, reading: Reading, general: Seeded, asked: Forecasti
         raise InvalidInputError(f"--coverage {coverage} is not usable: give a number below 1.")
     check_writable(asked.out, ENDINGS, (data,))
     check_writable(asked.report, (".html",), (data,))
-    y = read_series(open_table(data, reading), column)[-(asked.last or 0) :]
+    y = read_series(open_table(data, reading, general.output.note), column)[-(asked.last or 0) :]
     check = backtest(y, asked, general.seed) if asked.test else None
     model = asked.model(y, horizon, general.seed).fit(y)
     values, ends = model.forecast(horizon, return_interval=True, coverage=coverage)

@@ -64,7 +64,7 @@ def predict(
     if interval is not None and not 0.0 < interval < 1.0:
         raise InvalidInputError(f"--interval {interval} is not usable: give a number below 1.")
     rows = 0
-    with open_input(data, reading) as table:
+    with open_input(data, reading, general.output.note) as table:
         scanned, kept = model_scan(loaded, table, None), _Kept(table, list(written.keep))
         with table_writer(out, escape=written.escape) as write:
             for block, X in model_blocks(loaded, scanned):

@@ -23,7 +23,7 @@ from lssvm.data.number_text import (
     word_remedy,
 )
 
-KINDS = ("number", "integer", "text", "boolean")
+KINDS = ("number", "integer", "text")
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class CsvOptions:
         One character between two fields; None: recognised among commas, semicolons, tabs and bars.
     null_values : tuple of str
         Texts that mean "missing", beside pyarrow's (the empty one, NA, NaN, null, ...).
-    types : mapping from str to {"number", "integer", "text", "boolean"}
+    types : mapping from str to {"number", "integer", "text"}
         What columns hold; the others are judged by the first megabyte of the file. "text" also
         makes numbers and dates of Parquet and Arrow files names.
     decimal : {".", ","} or None
@@ -157,8 +157,6 @@ class CsvFile:
         import pyarrow as pa
 
         kind, judged = self.options.types.get(name), self.seen.judged.get(name)
-        if kind == "boolean" and not pa.types.is_boolean(found):
-            return pa.bool_() if pa.types.is_null(found) else pa.float64()
         if kind in ("text", "integer"):
             return pa.string() if kind == "text" else pa.int64()
         if kind is None and judged is not None and (judged.coded or judged.word is not None):
