@@ -169,22 +169,19 @@ class CsvFile:
             return pa.float64()
         return found
 
-    def _style(self, name: str) -> NumberStyle | None:
+    def _style(self, name: str, careful: bool) -> NumberStyle | None:
         """Return how the numbers of a column are written; None: pyarrow can read it."""
         import pyarrow as pa
 
-        if not (pa.types.is_floating(t := self.schema.field(name).type) or pa.types.is_integer(t)):
+        kind = self.schema.field(name).type
+        if not (pa.types.is_floating(kind) or pa.types.is_integer(kind)):
             return None
+        found = self.seen.types[list(self.own).index(name)]
         judged = self.seen.judged.get(name)
-        style = judged.style if judged is not None else None
-        if style is None:
-            tried = styles(self.options.decimal, self.options.thousands, self.seen.decimal)
-            style = tried[0]
-            doubt = self.seen.judged.get(name)
-            if doubt is None and style.plain:
-                return None
-            return style
-        return None if style.plain and not (judged and judged.signs) else style
+        tried = styles(self.options.decimal, self.options.thousands, self.seen.decimal)
+        style = tried[0] if judged is None or judged.style is None else judged.style
+        readable = not pa.types.is_string(found) and not careful
+        return None if readable and style.plain else style
 
     def count(self) -> int:
         """Return the number of rows, which the file is read for."""
@@ -193,10 +190,30 @@ class CsvFile:
     def batches(self, names: list[str], rows: int) -> Iterator[Any]:
         """Yield the columns ``names`` in batches of at most ``rows`` rows."""
         import pyarrow as pa
+
+        done = 0
+        try:
+            for batch in self._parsed(names, 0, careful=False):
+                done += batch.num_rows
+                for first in range(0, batch.num_rows, rows):
+                    yield batch.slice(first, rows)
+            return
+        except (pa.ArrowException, UnicodeError) as error:
+            fault = error
+        try:  # what pyarrow does not take for a number may be one as people write it
+            for batch in self._parsed(names, done, careful=True):
+                for first in range(0, batch.num_rows, rows):
+                    yield batch.slice(first, rows)
+        except (pa.ArrowException, UnicodeError):
+            raise self._explained(fault, names) from fault
+
+    def _parsed(self, names: list[str], skip: int, careful: bool) -> Iterator[Any]:
+        """Yield batches without the first ``skip`` rows; careful: all numbers from their text."""
+        import pyarrow as pa
         from pyarrow import csv
 
         kinds = {name: self.schema.field(name).type for name in names}
-        written = {name: self._style(name) for name in names}
+        written = {name: self._style(name, careful) for name in names}
         texts = {n for n in names if written[n] is not None or pa.types.is_string(kinds[n])}
         nulls = list(self.options.nulls)
         convert = csv.ConvertOptions(
@@ -207,22 +224,21 @@ class CsvFile:
         )
         schema = pa.schema([pa.field(name, kinds[name]) for name in names])
         start = 0
-        try:
-            with _reader(self.name, self.seen.dialect, convert) as reader:
-                for batch in reader:
-                    columns = []
-                    for name, column in zip(names, batch.columns, strict=True):
-                        if name in texts:
-                            column = trimmed(column, nulls)
-                        if (style := written[name]) is not None:
-                            column = self._numbers(column, style, name, start).cast(kinds[name])
-                        columns.append(column)
-                    start += batch.num_rows
-                    whole = pa.RecordBatch.from_arrays(columns, schema=schema)
-                    for first in range(0, whole.num_rows, rows):
-                        yield whole.slice(first, rows)
-        except pa.ArrowException as error:
-            raise self._explained(error, [n for n in names if n not in texts]) from error
+        with _reader(self.name, self.seen.dialect, convert) as reader:
+            for batch in reader:
+                first, start = start, start + batch.num_rows
+                batch = batch.slice(max(0, skip - first))
+                if batch.num_rows == 0:
+                    continue
+                columns = []
+                for name, column in zip(names, batch.columns, strict=True):
+                    if name in texts:
+                        column = trimmed(column, nulls)
+                    if (style := written[name]) is not None:
+                        at = start - batch.num_rows
+                        column = self._numbers(column, style, name, at).cast(kinds[name])
+                    columns.append(column)
+                yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
     def _numbers(self, texts: Any, style: NumberStyle, name: str, start: int) -> Any:
         import pyarrow.compute as pc
