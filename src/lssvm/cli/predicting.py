@@ -51,7 +51,7 @@ def predict(
     others are not looked at. A file appears when it is complete.
     """
     from lssvm.cli.model_cards import load_model
-    from lssvm.cli.model_rows import is_classifier, model_blocks, model_scan
+    from lssvm.cli.model_rows import is_classifier, last_step, model_blocks, model_scan
     from lssvm.cli.tables import check_writable, open_input
 
     out, interval = written.out, written.interval
@@ -63,6 +63,10 @@ def predict(
         raise InvalidInputError("--proba needs a classifier with calibrated probabilities.")
     if interval is not None and not 0.0 < interval < 1.0:
         raise InvalidInputError(f"--interval {interval} is not usable: give a number below 1.")
+    wanted = "predict_set" if is_classifier(loaded) else "predict_interval"
+    if interval is not None and not hasattr(last_step(loaded), wanted):
+        kind = type(last_step(loaded)).__name__
+        raise InvalidInputError(f"--interval is not possible with a {kind}: it has no intervals.")
     rows = 0
     with open_input(data, reading, general.output.note) as table:
         scanned, kept = model_scan(loaded, table, None), _Kept(table, list(written.keep))
@@ -78,17 +82,19 @@ def predicted(model: Model, X: Any, proba: bool, interval: float | None) -> dict
     """Return the columns of predictions for one block."""
     import numpy as np
 
-    from lssvm.cli.model_rows import is_classifier
+    from lssvm.cli.model_rows import is_classifier, last_step
 
     columns: dict[str, Any] = {"prediction": np.asarray(model.predict(X))}
+    own = last_step(model)
+    inner = X if own is model else model[:-1].transform(X)  # type: ignore[index]
     names = [str(label) for label in model.classes_.tolist()] if is_classifier(model) else []
     if proba:
         columns |= {f"p_{name}": p for name, p in zip(names, model.predict_proba(X).T, strict=True)}
     if interval is not None and names:
-        inside = model.predict_set(X, coverage=interval).tolist()
+        inside = own.predict_set(inner, coverage=interval).tolist()
         columns["set"] = np.array(["|".join(compress(names, row)) for row in inside])
     elif interval is not None:
-        columns["lower"], columns["upper"] = model.predict_interval(X, coverage=interval).T
+        columns["lower"], columns["upper"] = own.predict_interval(inner, coverage=interval).T
     return columns
 
 

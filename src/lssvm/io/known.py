@@ -27,6 +27,7 @@ from lssvm import (
 )
 from lssvm.io.records import Known, Registry
 from lssvm.io.rules import Book, Lengths, need, table
+from lssvm.io.stored import StoredPipeline, StoredTransformer
 from lssvm.preparation.encodings import CYCLES
 from lssvm.preparation.tables import KINDS
 from lssvm.preparation.text_dates import ORDERS
@@ -60,6 +61,9 @@ RULES = table(
 Model: kind text; parameters dict; left_out list * of text; n_features none | whole >=1;
     preparation none | dict; record none | Fit/SeriesFit/TableFit;
     calibration none | Probabilities/Residuals
+StoredPipeline: steps list * of StoredTransformer; name text; model Model
+StoredTransformer: name text; kind text; parameters dict; fitted dict;
+    parts list * of StoredTransformer; columns none | dict
 Fit: task Classes/Numbers k c; machines tuple * of Machine k d; basis rows m d | wholes m >=0 <d;
     coef floats m k some; intercept floats k some; C floats k >0;
     gamma none | number >=0 | floats >=0 | floats * >=0 | floats * * >=0; support wholes * >=-1;
@@ -363,6 +367,9 @@ def _cost_of_code(given: dict[str, Any]) -> int:
     return n * n + 16 * np.size(matrix)
 
 
+_UNNAMED = {"Model": {"parameters", "record"}, "StoredPipeline": {"model"}}
+
+
 @cache
 def known() -> Registry:
     """Return the classes by the names that files call them.
@@ -403,7 +410,8 @@ def known() -> Registry:
     left_out = {"TuningResult": {"point"}, "FixedDetails": {"kept"}}
     left_out |= {name: {"checkpoint"} for name in searches.split("/")}
     kinds = {name: getattr(module, name) for module, names in listed for name in names.split("/")}
-    kinds["Model"] = Model
+    kinds |= {"Model": Model, "StoredPipeline": StoredPipeline}
+    kinds["StoredTransformer"] = StoredTransformer
 
     def entry(name: str) -> Known:
         return Known(
@@ -411,7 +419,7 @@ def known() -> Registry:
             lambda record: BOOK.check_record(record, name),
             frozenset(left_out.get(name, ())),
             _cost_of_code if name == "Code" else None,
-            frozenset({"parameters", "record"} if name == "Model" else ()),
+            frozenset(_UNNAMED.get(name, ())),
         )
 
     return {name: entry(name) for name in kinds}
