@@ -40,9 +40,9 @@ def compare(
     """Put our models beside scikit-learn's.
 
     All models are tested on the same held-out rows and see the same prepared columns, but for the
-    model for tables, which prepares them itself. Ours tune themselves; SVC is tuned over a small grid up to 2,000 rows and has its defaults beyond,
-    Nystroem + Ridge chooses among three widths and nine penalties, gradient boosting has its
-    defaults.
+    model for tables, which prepares them itself. Ours tune themselves; SVC is tuned over a small
+    grid up to 2,000 rows and has its defaults beyond, Nystroem + Ridge chooses among three widths
+    and nine penalties, gradient boosting has its defaults.
     """
     from lssvm.cli.inspection import inspect_table
     from lssvm.cli.tables import open_table
@@ -135,7 +135,7 @@ def contenders(classes: bool, n: int, d: int, seed: int) -> list[tuple[str, str,
     ridge = RidgeClassifierCV if classes else RidgeCV
     boosting = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
     alphas = [10.0**k for k in range(-6, 3)]
-    size = min(n, 300)
+    size = min(2 * n // 3, 300)  # as many rows as a fold of three leaves
     widths = [0.1 / d, 1.0 / d, 10.0 / d]
     machine, prefix = SVC(), ""
     if not classes:

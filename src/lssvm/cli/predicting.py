@@ -35,6 +35,11 @@ class Written:
         "COVERAGE",
     )
     keep: list[str] = option((), "Copy a column of the input (* is all).", "COLUMN")  # noqa: RUF009
+    check: bool = option(
+        False,
+        "Say what is unlike the training rows: new categories, shifted columns, far rows.",
+        names=("--check",),
+    )
     escape: bool = option(
         True,
         "Put ' before text in CSV that spreadsheets would run.",
@@ -50,6 +55,7 @@ def predict(
     Block by block: they need not fit in memory. The columns of the model are found by their names;
     others are not looked at. A file appears when it is complete.
     """
+    from lssvm.cli.checking import RowCheck
     from lssvm.cli.model_cards import load_model
     from lssvm.cli.model_rows import is_classifier, last_step, model_blocks, model_scan
     from lssvm.cli.tables import check_writable, open_input
@@ -70,12 +76,18 @@ def predict(
     rows = 0
     with open_input(data, reading, general.output.note) as table:
         scanned, kept = model_scan(loaded, table, None), _Kept(table, list(written.keep))
+        check = RowCheck(loaded, scanned.schema) if written.check else None
         with table_writer(out, escape=written.escape) as write:
             for block, X in model_blocks(loaded, scanned):
                 write(kept.take(len(block)) | predicted(loaded, X, written.proba, interval))
                 rows += len(block)
+                if check is not None:
+                    check.add(block)
     general.output.note(f"lssvm: {rows:,} rows predicted" + ("" if out == "-" else f" into {out}"))
-    general.output.result({"model": model, "data": data, "output": out, "rows": rows})
+    for line in () if check is None else check.lines():
+        general.output.note(f"lssvm: check: {line}")
+    found = {} if check is None else {"check": check.result()}
+    general.output.result({"model": model, "data": data, "output": out, "rows": rows, **found})
 
 
 def predicted(model: Model, X: Any, proba: bool, interval: float | None) -> dict[str, Any]:
