@@ -146,3 +146,47 @@ def test_datasets_are_listed_and_written(tmp_path):
     good_risks = int(np.sum(credit.target == 1))
     assert sum(row["target"] == "good" for row in rows) == good_risks
     assert good("datasets", "ripley").out.splitlines()[0] == "xs,ys,target"
+
+
+def test_a_forecast_has_the_dates_of_its_series(tmp_path):
+    rng = np.random.default_rng(0)
+    times = np.arange(96)
+    values = 5 + np.sin(2 * np.pi * times / 12) + 0.05 * rng.normal(size=96)
+    months = (np.datetime64("2016-01") + times).astype("datetime64[D]").astype(str)
+    rows = [{"month": m, "x": float(v)} for m, v in zip(months, values, strict=True)]
+    data = write_csv(tmp_path / "m.csv", rows[::-1])  # the newest first
+    words = ("forecast", data, "-c", "x", "--horizon", "6", "--lags", "14")
+    found = good(*words, "-o", tmp_path / "f.csv", "--report", tmp_path / "f.html", "--json").json
+    assert found["time"] == [f"2024-0{m}-01" for m in range(1, 7)] and found["season"] == 12
+    assert set(found["check"]["baselines"]) == {
+        "repeating the last value",
+        "drift",
+        "repeating the last 12 values",
+    }
+    assert np.abs(np.array(found["forecast"]) - 5 - np.sin(np.pi * np.arange(6) / 6)).max() < 0.4
+    head, first, *_ = (tmp_path / "f.csv").read_text().splitlines()
+    assert head == "step,time,forecast,lower,upper" and first.startswith("1,2024-01-01,")
+    assert "2024-06-01" in (tmp_path / "f.html").read_text()
+    assert "repeating the last 12 values gives" in good(*words).out
+
+
+@pytest.mark.parametrize(
+    ("change", "part"),
+    [
+        (lambda rows: rows[40].update(x=None), "missing or infinite value in line 42 of"),
+        (lambda rows: rows[40].update(day="2024-01-40"), "could be read in two ways"),
+        (lambda rows: rows[41].update(day=rows[40]["day"]), "in line 42 of .* and line 43 of"),
+        (lambda rows: rows.pop(40), "not evenly spaced"),
+    ],
+)
+def test_a_series_whose_times_are_wrong(tmp_path, change, part):
+    import re
+
+    from tests.cli.running import lssvm
+
+    days = (np.datetime64("2024-01-01") + np.arange(80)).astype(str)
+    rows = [{"day": day, "x": float(i % 7)} for i, day in enumerate(days)]
+    change(rows)
+    data = write_csv(tmp_path / "s.csv", rows)
+    answer = lssvm("forecast", data, "-c", "x", "--time", "day", "--lags", "8")
+    assert answer.code == 2 and re.search(part, answer.err), answer.err

@@ -39,6 +39,7 @@ from lssvm.recipes import (
     record,
     series,
     series_data,
+    series_times,
     table_context,
 )
 from lssvm.recipes import greedy as greedy_recipe
@@ -115,7 +116,9 @@ Probabilities: code Code; decoding none | text; maps list * of Isotonic/Sigmoid;
 Residuals: values list k of floats * sorted; weight list k of floats * >=0
 SeriesFit: regressor Model; layout Layout l x e h w; ends tuple s of Series h e; listed bool;
     horizon whole =o >=1 <={MOST}; seed {COUNT}; plan none | Plan l x e o w; tuning none | Tuning;
-    calibration none | Calibration w; stored text
+    calibration none | Calibration w; stored text; calendars? tuple * of Calendar
+Calendar: last whole; step whole >=0; months whole >=0 <=1200; day whole >=0 <=31; weekdays bool;
+    framed bool; name none | text
 Series: values floats h; inputs none | floats h e
 Layout: lags whole =l >=1 <={MOST}; exog_lags whole =x >=0 <={MOST};
     differencing whole >=0 <={MOST}; mean number; scale number >0;
@@ -239,6 +242,13 @@ def _check_layout(layout: series_data.Layout, lengths: Lengths) -> None:
     lengths |= {"h": layout.history, "w": layout.lags + e * (layout.exog_lags + 1)}
 
 
+def _check_calendar(calendar: series_times.Calendar, lengths: Lengths) -> None:
+    ways = (calendar.step > 0, calendar.months > 0 and calendar.day > 0, calendar.weekdays)
+    need(sum(ways) == 1, "the times of a series follow no rule")
+    sizes = (abs(calendar.last), calendar.step)
+    need(max(sizes) < 2**58, "the times of a series are out of range")
+
+
 def _check_plan(plan: series_data.Plan, lengths: Lengths) -> None:
     need(sum(plan.sizes) == lengths["n"], "the sizes of the series do not fit")
 
@@ -345,6 +355,7 @@ BOOK = Book(
         "Series": _check_series,
         "Layout": _check_layout,
         "Plan": _check_plan,
+        "Calendar": _check_calendar,
         "Configuration": _check_configuration,
         "Member": _check_member,
         "Cut": _check_cut,
@@ -399,6 +410,7 @@ def known() -> Registry:
         (greedy_recipe, "GreedyDetails/GreedyMemory"),
         (series, "SeriesFit/SeriesResiduals/Calibration"),
         (series_data, "Series/Layout/Plan"),
+        (series_times, "Calendar"),
         (kernels, "Metric"),
         (solvers, "ExactFit"),
         (parts, "Cut/Leaf/PartsModel/Rows/Setting/Tree"),
