@@ -65,7 +65,13 @@ class Scan:
 
     def __repr__(self) -> str:
         target = "with" if self.has_target else "without"
-        return f"<Scan of {len(self.schema.names)} columns, {target} a target>"
+        told = f"; {self.told}" if self.told else ""
+        return f"<Scan of {len(self.schema.names)} columns, {target} a target{told}>"
+
+    @property
+    def told(self) -> str:
+        """How files are read, where that is not as one would expect: encoding, delimiter, ..."""
+        return str(getattr(self.reader, "told", ""))
 
     @cached_property
     def n_rows(self) -> int:
@@ -241,12 +247,13 @@ def scan(
     ----------
     data : str, path, list of paths, array, data frame, Arrow table, Dask collection or RowSource
         A file, a folder of files, or a pattern such as ``"flights/*.parquet"``; files are read in
-        the order of their names. By their endings: Parquet (.parquet, .pq), Arrow (.arrow,
-        .feather, .ipc), CSV with a header line (.csv, .tsv), LIBSVM text (.svm, .libsvm,
-        .svmlight), NumPy (.npy, mapped into memory). Arrays and memory maps of shape (n, d), data
-        frames and Arrow tables, and objects with ``n_rows``, ``n_targets`` and ``read(slice)``
-        (`RowSource`) are read where they are. Dask arrays and data frames are passed over where
-        their partitions are.
+        the order of their names. By their endings: Parquet (.parquet, .pq), Arrow and Feather
+        (.arrow, .feather, .ipc), CSV with a header line (.csv, .tsv), LIBSVM text (.svm, .libsvm,
+        .svmlight), NumPy (.npy, mapped into memory); read as a whole are the first sheet of
+        workbooks (.xlsx, .xls, .xlsb, .ods) and JSON lines (.jsonl, .ndjson). Arrays and memory
+        maps of shape (n, d), data frames and Arrow tables, and objects with ``n_rows``,
+        ``n_targets`` and ``read(slice)`` (`RowSource`) are read where they are. Dask arrays and
+        data frames are passed over where their partitions are.
     target : str, list of str, int, array or path, optional
         The column to predict, or several for a regression with several outputs. For an array: the
         number of a column, an array of shape (n,) or (n, k), or a .npy file of one. LIBSVM text and
@@ -271,7 +278,9 @@ def scan(
         compute; each file is read by one of them. For Dask arrays and data frames: the client to
         use instead of Dask's own choice.
     csv : CsvOptions, optional
-        Delimiter, texts that mean "missing" and types of columns of CSV files.
+        What CSV files do not say themselves: encoding, delimiter, decimal sign, texts that mean
+        "missing", types of columns. What it leaves open is recognised; ``told`` of the result
+        says how.
 
     Returns
     -------

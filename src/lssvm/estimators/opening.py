@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from dataclasses import replace
 from typing import Any, Protocol
@@ -12,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from lssvm._core.arrays import FloatArray, IntArray
-from lssvm._core.errors import InvalidInputError, NumericalWarning
+from lssvm._core.errors import InvalidInputError, NumericalWarning, ScaleWarning
 from lssvm._core.random import RandomState
 from lssvm.data.scanning import Scan
 from lssvm.engines.host import HostRows
@@ -92,7 +93,60 @@ def _validated(
     layout = {"accept_sparse": "csr"} if sparse else {"order": "C"}  # rows are read in blocks
     reset, dtype = task is None, [np.float64, np.float32]
     X, y = validated(estimator, X, y, reset=reset, dtype=dtype, **layout, **options)
+    if reset:
+        warn_of_scales(estimator, X, getattr(estimator, "feature_names_in_", None))
     return X, y
+
+
+_SCALES = 100.0  # how many times as much one column may vary as another
+_LOOKED_AT = 10_000  # rows
+
+
+def warn_of_scales(estimator: Any, X: Any, names: Any = None) -> None:
+    """Warn where columns differ in scale so much that the small ones do not count.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Nothing is said where its kernel has a width for each feature, or takes no features.
+    X : array of shape (n, d)
+    names : array of str, optional
+        Of the columns.
+
+    Notes
+    -----
+    The largest standard deviation is compared with the smallest one, which for rare indicators is
+    taken to be at least a tenth of the range.
+    """
+    gamma: Any = getattr(estimator, "gamma", None)
+    own = not isinstance(getattr(estimator, "kernel", "rbf"), str) or np.ndim(gamma) > 0
+    if own or estimator.kernel == "precomputed" or (isinstance(gamma, str) and gamma == "ard"):
+        return
+    if not isinstance(X, np.ndarray) or X.shape[0] < 2 or X.shape[1] < 2:
+        return
+    some = X[:: max(1, len(X) // _LOOKED_AT)]
+    spread, extent = some.std(axis=0), np.ptp(some, axis=0)
+    lowest = np.where(extent > 0, np.maximum(spread, 0.1 * extent), np.inf)
+    large, small = int(np.argmax(spread)), int(np.argmin(lowest))
+    if not spread[large] > _SCALES * lowest[small]:
+        return
+    which = [f"column {j}" if names is None else repr(str(names[j])) for j in (large, small)]
+    times = 10 ** int(np.log10(spread[large] / lowest[small]))
+    warnings.warn(
+        f"{which[0]} of X varies more than {times:,} times as much as {which[1]}, which therefore "
+        "hardly counts in the kernel: standardise the columns "
+        "(make_pipeline(StandardScaler(), model)), or use LSSVMClassifier or LSSVMRegressor.",
+        ScaleWarning,
+        stacklevel=_level_of_caller(),
+    )
+
+
+def _level_of_caller() -> int:
+    """Return the level of the line that has called this package, for a warning about it."""
+    frame, level, inner = inspect.currentframe(), 0, ("lssvm", "sklearn", "contextlib")
+    while frame is not None and str(frame.f_globals.get("__name__")).split(".")[0] in inner:
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def task_of(estimator: Classifier, classes: NDArray[Any]) -> Classes:

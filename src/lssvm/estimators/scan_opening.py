@@ -50,6 +50,7 @@ from lssvm.estimators.opening import (
     open_classes,
     open_numbers,
     task_of,
+    warn_of_scales,
 )
 from lssvm.estimators.scan_scores import hits, spread_of
 from lssvm.estimators.validating import check_magnitude
@@ -373,6 +374,8 @@ def _sample_of(estimator: FixedEstimator, surveyed: Survey) -> tuple[HostRows, T
     """Return the rows that the survey has kept, and what y means."""
     block, ready, resources = surveyed.sample, surveyed.preparation, resources_of(estimator)
     X = plain_features(block) if ready is None else ready.transform(block)
+    if ready is None or np.all(ready.scale == 1.0):
+        warn_of_scales(estimator, X, None if ready is None else ready.feature_names)
     equal = block.weight is not None and np.all(block.weight == 1.0)
     weight = None if equal else block.weight
     task: Task
@@ -394,7 +397,7 @@ def encode_classes(
     block: RawBlock, task: Classes, targets: FloatArray
 ) -> tuple[FloatArray, IntArray]:
     """Return the targets (b, k) and the class numbers (b,) of a raw block."""
-    labels = task.numbers(block.target, f" in the block of {block.place(0)}")
+    labels = task.numbers(block.target, f" in the block of row {block.start}")
     return targets[labels], labels.astype(np.intp)
 
 

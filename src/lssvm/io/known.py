@@ -27,6 +27,7 @@ from lssvm import (
 )
 from lssvm.io.records import Known, Registry
 from lssvm.io.rules import Book, Lengths, need, table
+from lssvm.io.stored import StoredPipeline, StoredTransformer
 from lssvm.preparation.encodings import CYCLES
 from lssvm.preparation.tables import KINDS
 from lssvm.preparation.text_dates import ORDERS
@@ -38,6 +39,7 @@ from lssvm.recipes import (
     record,
     series,
     series_data,
+    series_times,
     table_context,
 )
 from lssvm.recipes import greedy as greedy_recipe
@@ -60,6 +62,9 @@ RULES = table(
 Model: kind text; parameters dict; left_out list * of text; n_features none | whole >=1;
     preparation none | dict; record none | Fit/SeriesFit/TableFit;
     calibration none | Probabilities/Residuals
+StoredPipeline: steps list * of StoredTransformer; name text; model Model
+StoredTransformer: name text; kind text; parameters dict; fitted dict;
+    parts list * of StoredTransformer; columns none | dict
 Fit: task Classes/Numbers k c; machines tuple * of Machine k d; basis rows m d | wholes m >=0 <d;
     coef floats m k some; intercept floats k some; C floats k >0;
     gamma none | number >=0 | floats >=0 | floats * >=0 | floats * * >=0; support wholes * >=-1;
@@ -111,7 +116,9 @@ Probabilities: code Code; decoding none | text; maps list * of Isotonic/Sigmoid;
 Residuals: values list k of floats * sorted; weight list k of floats * >=0
 SeriesFit: regressor Model; layout Layout l x e h w; ends tuple s of Series h e; listed bool;
     horizon whole =o >=1 <={MOST}; seed {COUNT}; plan none | Plan l x e o w; tuning none | Tuning;
-    calibration none | Calibration w; stored text
+    calibration none | Calibration w; stored text; calendars? tuple * of Calendar
+Calendar: last whole; step whole >=0; months whole >=0 <=1200; day whole >=0 <=31; weekdays bool;
+    framed bool; name none | text
 Series: values floats h; inputs none | floats h e
 Layout: lags whole =l >=1 <={MOST}; exog_lags whole =x >=0 <={MOST};
     differencing whole >=0 <={MOST}; mean number; scale number >0;
@@ -237,6 +244,13 @@ def _check_layout(layout: series_data.Layout, lengths: Lengths) -> None:
     lengths |= {"h": layout.history, "w": layout.lags + e * (layout.exog_lags + 1)}
 
 
+def _check_calendar(calendar: series_times.Calendar, lengths: Lengths) -> None:
+    ways = (calendar.step > 0, calendar.months > 0 and calendar.day > 0, calendar.weekdays)
+    need(sum(ways) == 1, "the times of a series follow no rule")
+    sizes = (abs(calendar.last), calendar.step)
+    need(max(sizes) < 2**58, "the times of a series are out of range")
+
+
 def _check_plan(plan: series_data.Plan, lengths: Lengths) -> None:
     need(sum(plan.sizes) == lengths["n"], "the sizes of the series do not fit")
 
@@ -348,6 +362,7 @@ BOOK = Book(
         "Series": _check_series,
         "Layout": _check_layout,
         "Plan": _check_plan,
+        "Calendar": _check_calendar,
         "Configuration": _check_configuration,
         "Member": _check_member,
         "Cut": _check_cut,
@@ -369,6 +384,9 @@ def _cost_of_code(given: dict[str, Any]) -> int:
     n = len(matrix) if isinstance(matrix, (list, np.ndarray)) and np.ndim(matrix) else 0
     need(n <= MAX_CLASSES, f"there are more than {MAX_CLASSES} classes")
     return n * n + 16 * np.size(matrix)
+
+
+_UNNAMED = {"Model": {"parameters", "record"}, "StoredPipeline": {"model"}}
 
 
 @cache
@@ -400,6 +418,7 @@ def known() -> Registry:
         (greedy_recipe, "GreedyDetails/GreedyMemory"),
         (series, "SeriesFit/SeriesResiduals/Calibration"),
         (series_data, "Series/Layout/Plan"),
+        (series_times, "Calendar"),
         (kernels, "Metric"),
         (solvers, "ExactFit"),
         (parts, "Cut/Leaf/PartsModel/Rows/Setting/Tree"),
@@ -411,7 +430,8 @@ def known() -> Registry:
     left_out = {"TuningResult": {"point"}, "FixedDetails": {"kept"}}
     left_out |= {name: {"checkpoint"} for name in searches.split("/")}
     kinds = {name: getattr(module, name) for module, names in listed for name in names.split("/")}
-    kinds["Model"] = Model
+    kinds |= {"Model": Model, "StoredPipeline": StoredPipeline}
+    kinds["StoredTransformer"] = StoredTransformer
 
     def entry(name: str) -> Known:
         return Known(
@@ -419,7 +439,7 @@ def known() -> Registry:
             lambda record: BOOK.check_record(record, name),
             frozenset(left_out.get(name, ())),
             _cost_of_code if name == "Code" else None,
-            frozenset({"parameters", "record"} if name == "Model" else ()),
+            frozenset(_UNNAMED.get(name, ())),
         )
 
     return {name: entry(name) for name in kinds}

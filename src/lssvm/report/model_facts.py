@@ -52,7 +52,11 @@ def is_precomputed(model: Estimator) -> bool:
 
 
 def support_size(model: Estimator) -> int:
-    """Return the number of basis functions of a model."""
+    """Return the number of basis functions of a model; of a table model, of its largest member."""
+    members = getattr(getattr(model, "record_", None), "members", None)
+    if members:
+        cuts = [member.model.cuts[0] for member in members]
+        return max(sum(len(leaf.rows.X) for leaf in cut.leaves) for cut in cuts)
     return int(np.atleast_2d(np.asarray(getattr(model, "dual_coef_", 0.0))).shape[0])
 
 

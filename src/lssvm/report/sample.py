@@ -181,14 +181,14 @@ class SampledRows:
         if preparation_of(estimator) is not None:
             return replace(self.block, target=None, weight=None)
         if columns_of(estimator)[0] is not None:
-            try:
-                import pandas as pd
-            except ImportError:
-                return plain_features(self.block)
             columns: dict[str, Any] = self.columns()
             for name in self.schema.texts:
                 levels, codes = columns[name].levels, columns[name].codes
                 columns[name] = np.array([*levels, None], dtype=object)[codes]
+            try:
+                import pandas as pd
+            except ImportError:  # our own models take columns by their names as well
+                return columns if self.schema.texts else plain_features(self.block)
             return pd.DataFrame(columns)
         if self.schema.texts:
             raise InvalidInputError(

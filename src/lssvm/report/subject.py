@@ -55,7 +55,8 @@ class Subject:
         `lssvm.report.refits.out_of_fold`.
         """
         model = fitted_model(estimator)
-        require(model, ("dual_coef_", "intercept_"), "a report")
+        if not hasattr(model, "configurations_"):  # the table model is made of several
+            require(model, ("dual_coef_", "intercept_"), "a report")
         rows = SampledRows.read(estimator, train)
         if test is not None:
             checked = SampledRows.read(estimator, test)
