@@ -9,6 +9,7 @@ from lssvm.explanations.contrast import Contrast
 from lssvm.explanations.expansion import (
     Effort,
     Expansion,
+    Function,
     ShapleyValues,
     Term,
     shapley_values,
@@ -21,6 +22,7 @@ __all__ = [
     "Effort",
     "Expansion",
     "Explanation",
+    "Function",
     "ShapleyValues",
     "Term",
     "factor_exponents",

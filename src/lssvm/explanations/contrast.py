@@ -41,8 +41,17 @@ class Contrast:
     n_columns: int
 
     @classmethod
-    def of(cls, X: FloatArray, background: FloatArray, owner: IntArray | None = None) -> Contrast:
-        """Return the rows with features on their own, or with those of an owner together."""
+    def of(
+        cls,
+        X: FloatArray,
+        background: FloatArray,
+        owner: IntArray | None = None,
+        n_columns: int | None = None,
+    ) -> Contrast:
+        """Return the rows with features on their own, or with those of an owner together.
+
+        ``n_columns`` counts columns without features too; None: up to the last one that has some.
+        """
         if X.ndim != 2 or background.ndim != 2 or X.shape[1] != background.shape[1]:
             raise InvalidInputError(
                 f"Rows of shape {X.shape} and background rows of shape {background.shape} have no "
@@ -56,7 +65,7 @@ class Contrast:
             np.asarray(X, dtype=np.float64),
             np.asarray(background, dtype=np.float64),
             owner,
-            int(owner.max(initial=-1)) + 1,
+            int(owner.max(initial=-1)) + 1 if n_columns is None else n_columns,
         )
 
     def mixed(self, rows: IntArray, backgrounds: IntArray, present: BoolArray) -> FloatArray:
@@ -73,6 +82,11 @@ class Contrast:
         array of shape (N, d)
         """
         return np.where(present[:, self.owner], self.X[rows], self.background[backgrounds])
+
+    def among(self, columns: IntArray) -> Contrast:
+        """Return the same rows with columns numbered by their place among ``columns`` (sorted)."""
+        owner = np.searchsorted(columns, self.owner)
+        return Contrast(self.X, self.background, owner, len(columns))
 
     def summed(self, values: FloatArray) -> FloatArray:
         """Return values of features (..., d) summed over the features of every column, (..., p)."""

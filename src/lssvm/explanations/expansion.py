@@ -222,21 +222,23 @@ def shapley_values(
         if pairs is not None and two is not None:
             pairs += two
     if others:
+        used = np.unique(np.concatenate([term.rows.owner for term in others]))
+        narrow = [Term(term.rows.among(used), term.function) for term in others]
 
         def evaluate(rows: IntArray, backgrounds: IntArray, present: BoolArray) -> FloatArray:
-            parts = [_outputs(t, t.rows.mixed(rows, backgrounds, present), effort) for t in others]
+            parts = [_outputs(t, t.rows.mixed(rows, backgrounds, present), effort) for t in narrow]
             return np.asarray(np.sum(parts, axis=0))
 
         sampled = sampled_values(
             evaluate,
             n,
             len(first.background),
-            p,
+            len(used),
             n_permutations=effort.n_permutations,
             random=np.random.default_rng(effort.seed),
         )
-        values += sampled.values
-        errors = sampled.errors
+        values[:, used] += sampled.values
+        errors[:, used] = sampled.errors
     return ShapleyValues(values, base, errors, None if pairs is None else _halved(pairs, values))
 
 

@@ -146,6 +146,18 @@ def product_values(
     >>> found.values[0, :, 0].round(4)  # e^-1 - e^-2, and a column that does not differ
     array([0.2325, 0.    ])
     """
+    used = np.unique(rows.owner)
+    n, p, k = len(rows.X), rows.n_columns, coef.shape[1]
+    if len(used) < p:  # columns without features
+        found = product_values(
+            exponents, rows.among(used), Z, coef, interactions=interactions, threads=threads
+        )
+        values, pairs = np.zeros((n, p, k)), None
+        values[:, used] = found.values
+        if found.interactions is not None:
+            pairs = np.zeros((n, p, p, k))
+            pairs[:, used[:, None], used] = found.interactions
+        return ProductValues(values, pairs)
     order = np.argsort(rows.owner, kind="stable")
     work = _Work(
         exponents,
@@ -157,7 +169,6 @@ def product_values(
         rows,
         interactions,
     )
-    n, p, k = len(rows.X), rows.n_columns, coef.shape[1]
     values = np.zeros((n, p, k))
     pairs = np.zeros((n, p, p, k)) if interactions else None
     jobs = [
