@@ -45,7 +45,7 @@ def shapley(f, X, background, groups=None):
 
 def interactions(f, X, background):
     """Return the interaction index (n, p, p, k) of all pairs; zero on the diagonal."""
-    n, p = X.shape
+    p = X.shape[1]
     groups, out = [[i] for i in range(p)], []
     for x in X:
         v = coalition_values(f, x, background, groups)

@@ -259,7 +259,9 @@ def prepared_columns(X: FloatArray, preparation: Preparation) -> Columns:
             data.append(X[:, at] * scale + mean)
             width, numbers = 1, numbers + 1
         else:
-            levels = np.array(["" if c is None else c for c in preparation.categories[texts]] + [""])
+            levels = np.array(
+                ["" if c is None else c for c in preparation.categories[texts]] + [""]
+            )
             width, texts = len(levels) - 1, texts + 1
             known = X[:, at : at + width].any(axis=1)
             code = X[:, at : at + width].argmax(axis=1) if width else np.zeros(len(X), dtype=int)

@@ -79,7 +79,9 @@ class Expansion:
         if self.metric.map is None:
             return slopes
         straight = self.metric.map.ndim == 1
-        return np.asarray(self.metric.map[:, None] * slopes if straight else self.metric.map @ slopes)
+        return np.asarray(
+            self.metric.map[:, None] * slopes if straight else self.metric.map @ slopes
+        )
 
 
 Function: TypeAlias = Callable[[FloatArray], FloatArray]
@@ -167,8 +169,12 @@ class ShapleyValues:
     interactions: FloatArray | None = None
 
 
+DEFAULT = Effort()
+"""Ten orders, one thread."""
+
+
 def shapley_values(
-    terms: Sequence[Term], *, interactions: bool = False, effort: Effort = Effort()
+    terms: Sequence[Term], *, interactions: bool = False, effort: Effort = DEFAULT
 ) -> ShapleyValues:
     """Return the Shapley values of a sum of terms.
 
@@ -207,8 +213,8 @@ def shapley_values(
     if interactions and others:
         raise InvalidInputError(
             "interactions=True needs a model that is exact: a kernel that is a product over the "
-            "columns (rbf, laplacian) or linear, and outputs that are linear in it. Leave "
-            "interactions at False, or choose such a kernel."
+            "columns (rbf, laplacian) or linear, and decision values that count no votes. Choose "
+            "such a kernel and, for several classes, decoding='loss'; or leave interactions out."
         )
     base = np.sum([_outputs(term, term.rows.background, effort).mean(axis=0) for term in terms], 0)
     first = terms[0].rows
@@ -262,9 +268,7 @@ def _exact_values(
         f.metric.apply(rows.X), f.metric.apply(rows.background), rows.owner, rows.n_columns
     )
     Z = np.asarray(f.basis, dtype=np.float64)
-    found = product_values(
-        exponents, mapped, Z, f.coef, interactions=interactions, threads=threads
-    )
+    found = product_values(exponents, mapped, Z, f.coef, interactions=interactions, threads=threads)
     return found.values, found.interactions
 
 

@@ -12,7 +12,9 @@ over all orders of its step from r to x, is the integral
 (the diagonal of the multilinear extension, [Owen1972]_). The integrand is a polynomial of degree
 d - 1, so that a Gauss-Legendre rule gives it exactly: no sum over 2^d coalitions, no cancellation
 as in recursions of elementary symmetric polynomials (all factors are positive), O(d^2) work for a
-triple of row, background row and support vector, and O(d^1.5) to rounding.
+triple of row, background row and support vector, and O(d^1.5) to rounding. That product kernels
+have such values in polynomial time was shown by [Mohammadi2025]_ for a game in which the factors of
+absent columns are 1; here absent columns take the values of background rows.
 """
 
 from __future__ import annotations
@@ -267,7 +269,8 @@ class _Work:
                     term = float((np.exp(total) * self.size[block]).max())
                     most[i] = max(most[i], term)
             largest.append(most)
-        return _NEGLIGIBLE / self.Z.shape[1] * np.maximum(largest[0][:, None], largest[1])
+        share = _NEGLIGIBLE / self.Z.shape[1]
+        return np.asarray(share * np.maximum(largest[0][:, None], largest[1]))
 
     def _pair(
         self, u: FloatArray, w: FloatArray, columns: IntArray, block: slice, least: float
@@ -296,10 +299,10 @@ class _Work:
     def _room(self, shape: tuple[int, ...]) -> FloatArray:
         """Return this thread's room for a block of factors, kept as fresh pages cost time."""
         needed = int(np.prod(shape))
-        room = getattr(self.local, "room", None)
+        room: FloatArray | None = getattr(self.local, "room", None)
         if room is None or len(room) < needed:
             room = self.local.room = np.empty(needed)
-        return np.asarray(room[:needed]).reshape(shape)
+        return np.asarray(room[:needed].reshape(shape))
 
     def _integrate(self, pair: _Pair) -> tuple[FloatArray, FloatArray | None]:
         """Return values (a, k) and interactions (a, a, k) of one pair of rows.

@@ -2,9 +2,11 @@ r"""How many nodes a Gauss-Legendre rule needs for a product of linear factors.
 
 On [-1, 1] the integrands of `lssvm.explanations.product` are products of d factors
 :math:`1 + \tau h_l` with :math:`|h_l| \le 1`: a rule of d/2 nodes is exact. Far fewer suffice to
-rounding. On the Bernstein ellipse whose half axes sum to :math:`e^s` a factor is at most
-:math:`1 + |h_l| \cosh s`, so that the error of q nodes, in units of the largest value of the
-product on the interval, is at most ([Trefethen2008]_, theorem 4.5)
+rounding. On the ellipse around the interval whose half axes sum to :math:`e^s` (foci at its ends) a
+factor is at most :math:`1 + |h_l| \cosh s`, and Chebyshev coefficients of an integrand that is at
+most M there are at most :math:`2 M e^{-ks}`. A rule of q nodes is exact up to degree 2q - 1; for
+every even degree beyond, integral and rule of a Chebyshev polynomial differ by at most 2 + 2/15
+(q >= 2). So the error, in units of the largest value of the product on the interval, is at most
 
 .. math::
 

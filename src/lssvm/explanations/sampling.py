@@ -74,8 +74,8 @@ def sampled_values(
     of columns cancel in their mean. All background rows are used equally often, and standard errors
     are those of the orders within them.
 
-    2 B s (p - 1) evaluations for every row with s orders; where 2^p - 2 is not more than 2 s (p - 1),
-    all coalitions are evaluated in their place and the values are exact.
+    2 B s (p - 1) evaluations for every row with s orders; where 2^p - 2 is not more than
+    2 s (p - 1), all coalitions are evaluated in their place and the values are exact.
 
     Examples
     --------
