@@ -150,7 +150,7 @@ def test_threads_and_blocks_do_not_change_the_values(monkeypatch):
     two = shapley_values(terms, effort=Effort(threads=3))
     np.testing.assert_array_equal(one.values, two.values)
     monkeypatch.setattr(product_module, "_ROOM", 64)
-    monkeypatch.setattr(product_module, "_SUPPORT", 70)
+    monkeypatch.setattr(product_module, "_WIDTH", 70)
     monkeypatch.setattr(product_module, "_CHUNK", 4)
     np.testing.assert_allclose(shapley_values(terms).values, one.values, atol=1e-13)
 

@@ -37,9 +37,9 @@ Exponents = Callable[[FloatArray, FloatArray], FloatArray]
 _LOWEST = -350.0  # logarithm of a factor below which nothing is left of a product
 _NEGLIGIBLE = 2.0**-53  # of the largest term, all terms that are left out together
 _CHUNK = 64  # factors that are multiplied before they are scaled
-_SUPPORT = 256  # support vectors of a block
 _ROWS, _BACKGROUND = 4, 16  # rows and background rows of a block
-_ROOM = 2**17  # numbers of a block of factors
+_WIDTH = 2**14  # factors of a block at one node
+_ROOM = 2**17  # and at all nodes that are looked at together
 
 
 def factor_exponents(kernel: Kernel) -> Exponents | None:
@@ -190,7 +190,7 @@ def product_values(
 
 @dataclass(frozen=True, eq=False)
 class _Pair:
-    """The factors of a row and a background row at a block of support vectors."""
+    """The factors of a row and background rows at a block of support vectors."""
 
     columns: IntArray  # those that differ, (a,)
     h: FloatArray  # (u - w) / (u + w), (a, m)
@@ -224,17 +224,18 @@ class _Work:
 
     def __call__(self, job: tuple[slice, slice]) -> ProductValues:
         X, R = self.X[job[0]], self.R[job[1]]
-        k = self.coef.shape[1]
+        m, k = self.coef.shape
         values = np.zeros((len(X), self.p, k))
         pairs = np.zeros((len(X), self.p, self.p, k)) if self.interactions else None
         least = self._least(X, R)
-        differs = [[self._differing(x, r) for r in R] for x in X]
-        for block in slices(self.Z.shape[1], _SUPPORT):
-            W = [self._factors(r, block) for r in R]
+        width = int(np.clip(_WIDTH // self.p, 128, 4096))
+        together = [self._alike(x, R, max(1, width // m)) for x in X]
+        for block in slices(m, width):
+            W = np.stack([self._factors(r, block) for r in R], axis=1)  # (p, B, m)
             for i, x in enumerate(X):
                 u = self._factors(x, block)
-                for j, w in enumerate(W):
-                    pair = self._pair(u, w, differs[i][j], block, least[i, j])
+                for columns, some in together[i]:
+                    pair = self._pair(u, W[:, some], columns, block, least[i, some])
                     if pair is None:
                         continue
                     one, two = self._integrate(pair)
@@ -242,6 +243,23 @@ class _Work:
                     if pairs is not None and two is not None:
                         pairs[i][np.ix_(pair.columns, pair.columns)] += two
         return ProductValues(values, pairs)
+
+    def _alike(self, x: FloatArray, R: FloatArray, size: int) -> list[tuple[IntArray, IntArray]]:
+        """Return background rows that differ from x in the same columns, at most ``size`` at once.
+
+        Few support vectors are not worth the calls for one background row alone.
+        """
+        differ = x != R
+        if not self.alone:
+            differ = np.logical_or.reduceat(differ, self.starts, axis=1)
+        kinds, which = np.unique(differ, axis=0, return_inverse=True)
+        return [
+            (np.flatnonzero(kind), rows[part])
+            for number, kind in enumerate(kinds)
+            if kind.any()
+            for rows in [np.flatnonzero(which.ravel() == number)]
+            for part in slices(len(rows), size)
+        ]
 
     def _factors(self, x: FloatArray, block: slice) -> FloatArray:
         """Return the factors of the columns at some support vectors, shape (p, m)."""
@@ -251,19 +269,12 @@ class _Work:
         np.maximum(logarithms, _LOWEST, out=logarithms)
         return np.asarray(np.exp(logarithms, out=logarithms))
 
-    def _differing(self, x: FloatArray, r: FloatArray) -> IntArray:
-        """Return the columns in which two rows differ."""
-        features = x != r
-        if not self.alone:
-            features = np.logical_or.reduceat(features, self.starts)
-        return np.flatnonzero(features)
-
     def _least(self, X: FloatArray, R: FloatArray) -> FloatArray:
         """Return the size of a term below which it is left out, for every pair (n, B)."""
         largest = []
         for rows in (X, R):
             most = np.zeros(len(rows))
-            for block in slices(self.Z.shape[1], _SUPPORT):
+            for block in slices(self.Z.shape[1], 4096):
                 for i, x in enumerate(rows):
                     total = self.exponents(x, self.Z[:, block]).sum(axis=0)
                     term = float((np.exp(total) * self.size[block]).max())
@@ -273,27 +284,31 @@ class _Work:
         return np.asarray(share * np.maximum(largest[0][:, None], largest[1]))
 
     def _pair(
-        self, u: FloatArray, w: FloatArray, columns: IntArray, block: slice, least: float
+        self, u: FloatArray, W: FloatArray, columns: IntArray, block: slice, least: FloatArray
     ) -> _Pair | None:
-        """Return what differs between two rows, at the support vectors that matter."""
-        if not len(columns):
-            return None
+        """Return what differs between a row and some others, at the support vectors that matter.
+
+        The support vectors (m,) of all b background rows W (p, b, m) lie side by side.
+        """
         common = np.ones(u.shape[1])
         if len(columns) < self.p:
             same = np.setdiff1d(np.arange(self.p), columns, assume_unique=True)
             np.multiply.reduce(u[same], axis=0, out=common)
-            u, w = u[columns], w[columns]
-        half = u + w
-        h = (u - w) / half
+            u, W = u[columns], W[columns]
+        u = u[:, None, :]
+        half = u + W
+        h = (u - W) / half
         half *= 0.5
-        size = np.multiply.reduce(np.maximum(u, w), axis=0) * common * self.size[block]
-        near = size > least
-        coef = self.coef[block]
+        size = np.multiply.reduce(np.maximum(u, W), axis=0) * (common * self.size[block])
+        near = (size > least[:, None]).ravel()
+        a, b, m = h.shape
+        h, half = h.reshape(a, b * m), half.reshape(a, b * m)
+        common, coef = np.tile(common, b), np.tile(self.coef[block], (b, 1))
         if not near.all():
             if not near.any():
                 return None
             h, half, common, coef = h[:, near], half[:, near], common[near], coef[near]
-        spread = float(np.abs(h).sum(axis=0).max()) / len(h)
+        spread = float(np.abs(h).sum(axis=0).max()) / a
         return _Pair(columns, h, half, common, coef, spread)
 
     def _room(self, shape: tuple[int, ...]) -> FloatArray:
@@ -305,7 +320,7 @@ class _Work:
         return np.asarray(room[:needed].reshape(shape))
 
     def _integrate(self, pair: _Pair) -> tuple[FloatArray, FloatArray | None]:
-        """Return values (a, k) and interactions (a, a, k) of one pair of rows.
+        """Return values (a, k) and interactions (a, a, k) of a row against background rows.
 
         A factor is t u + (1 - t) w = (u + w)/2 (1 + tau h) with tau = 2 t - 1 and
         1 + tau h = tau (h + 1/tau): one addition each. Columns go in chunks between which the
