@@ -3,8 +3,9 @@
 One model, 100 rows, 50 columns, 1,000 support vectors, 20 background rows, two threads, for three
 kernels. `shap`'s KernelExplainer explains the first of the rows with its default number of samples,
 as it comes (ten columns get values other than 0) and with values for all columns; its time for 100
-rows is that of the rows explained, times 100 over their number. The truth is ours, checked by two other routes: sums against predictions, and values
-of some rows, against one background row each, by elementary symmetric polynomials in long double.
+rows is that of the rows explained, times 100 over their number. The truth is ours, checked by two
+other routes: sums against predictions, and values of some rows, against one background row each, by
+elementary symmetric polynomials in long double.
 Run with::
 
     python -m benchmarks.explanations

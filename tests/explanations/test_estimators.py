@@ -343,3 +343,13 @@ def test_an_explanation_for_shap(monkeypatch):
     assert given.values is found.values
     assert given.feature_names == ["x0", "x1", "x2", "x3"]
     assert given.output_names is None
+
+
+def test_a_table_that_is_read_in_blocks_is_explained_in_blocks():
+    columns = {f"c{j}": X[:, j] for j in range(4)}
+    model = LSSVMRegressor("fast", kernel="laplacian", metric=None).fit(columns, Y)
+    whole = model.explain(columns, columns, n_background=10, interactions=True)
+    read = model.explain(scan(columns), scan(columns), n_background=10, interactions=True)
+    np.testing.assert_allclose(read.values, whole.values, atol=1e-12)
+    np.testing.assert_allclose(read.interactions, whole.interactions, atol=1e-12)
+    assert read.feature_names == whole.feature_names

@@ -233,7 +233,7 @@ def joined(parts: Sequence[Explanation]) -> Explanation:
         for name in ("values", "base_values", "data", "errors")
     }
     if first.interactions is not None:
-        whole["interactions"] = np.concatenate([part.interactions for part in parts])  # type: ignore[misc]
+        whole["interactions"] = np.concatenate([part.interactions for part in parts])
     return replace(first, **whole)
 
 

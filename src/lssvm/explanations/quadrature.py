@@ -51,7 +51,7 @@ def n_nodes(n_factors: int, mean_size: float = 1.0, error: float = 2.0**-52) -> 
     --------
     >>> from lssvm.explanations.quadrature import n_nodes
     >>> n_nodes(10), n_nodes(50), n_nodes(50, mean_size=0.05), n_nodes(1000)
-    (6, 22, 12, 98)
+    (6, 22, 10, 98)
     """
     exact = (n_factors + 1) // 2
     size = min(max(mean_size, 0.0), 1.0)

@@ -182,7 +182,7 @@ def swarm(values: FloatArray, span: float, bins: int = 90, width: float = 0.38) 
     >>> import numpy as np
     >>> from lssvm.plots.beeswarm import swarm
     >>> swarm(np.array([0.0, 0.0, 5.0]), 5.0).round(2)
-    array([ 0.  ,  0.38,  0.  ])
+    array([0.  , 0.38, 0.  ])
     """
     place = np.round(values / span * bins).astype(np.int64)
     order = np.lexsort((np.arange(len(values)), place))

@@ -91,9 +91,7 @@ def _expansions(member: Member, scale: FloatArray, shift: FloatArray) -> list[Ex
     ]
 
 
-def _routed(
-    member: Member, scale: FloatArray, shift: FloatArray, engine: PartsEngine
-) -> Function:
+def _routed(member: Member, scale: FloatArray, shift: FloatArray, engine: PartsEngine) -> Function:
     """Return the function of a member that sends rows to parts."""
 
     def outputs(X: FloatArray) -> FloatArray:
