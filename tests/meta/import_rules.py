@@ -52,6 +52,7 @@ OPTIONAL = {
     "psutil",
     "pyarrow",
     "rich",
+    "shap",
     "skl2onnx",
     "torch",
     "typer",

@@ -20,7 +20,15 @@ from lssvm._core.namespace import Array
 from lssvm._core.random import RandomState
 from lssvm.data.prepare import Preparation
 from lssvm.estimators.callbacks import CallbackSupportMixin
+from lssvm.estimators.explaining import (
+    Groups,
+    Wish,
+    explain_fit,
+    plain_columns,
+    prepared_columns,
+)
 from lssvm.estimators.new_rows import HostNewRows, NewRows, check_new_host_rows, like
+from lssvm.explanations import Explanation
 from lssvm.recipes.record import Fit, Posteriors, Resources
 from lssvm.recipes.settings import KernelChoice, check_option, resources_of
 from lssvm.tasks import Classes, Numbers
@@ -122,6 +130,73 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     def _outputs(self, X: Any, method: str) -> tuple[NewRows, FloatArray]:
         rows = self._new_rows(X, method)
         return rows, np.asarray(rows.outputs(self.record_), dtype=np.float64)
+
+    def explain(
+        self,
+        X: Any,
+        background: Any = None,
+        *,
+        groups: Groups | None = None,
+        n_background: int = 100,
+        n_permutations: int = 10,
+        interactions: bool = False,
+        random_state: RandomState = None,
+    ) -> Explanation:
+        """Return what every column adds to the outputs of rows: Shapley values.
+
+        Parameters
+        ----------
+        X : what `predict` takes
+            Rows to explain.
+        background : the same or None, default=None
+            Rows that absent columns take their values from, at most ``n_background`` of them (drawn
+            at random). None: rows of the basis, that is
+            support vectors or prototypes.
+        groups : dict from str to list, or None, default=None
+            Columns, by name or number, that are explained as one, such as the levels of a category
+            that was encoded before; the
+            columns of text of a scan are put together anyhow.
+        n_background : int, default=100
+        n_permutations : int, default=10
+            Orders of the columns for every row and background row, where values are sampled.
+        interactions : bool, default=False
+            Also return how pairs of columns work together, where values are exact.
+        random_state : int, Generator, RandomState or None, default=None
+            Draws background rows and orders; None is a fixed seed.
+
+        Returns
+        -------
+        lssvm.explanations.Explanation
+            Of the predictions, or the decision values of a classifier; values and base values
+            add up to it.
+
+        Notes
+        -----
+        Interventional Shapley values ([Janzing2020]_), averaged over the background rows. Exact for
+        the kernels "rbf" and "laplacian", with one gamma or one for every feature, for "linear" and
+        "nonstationary": n B m triples of rows, background rows and support vectors cost O(d^1.5) to
+        O(d^2) each (`lssvm.explanations.product`). Other kernels, and decision values that count
+        votes, are sampled by orders of the columns (`lssvm.explanations.sampling`); ``errors`` of
+        the result are their standard errors.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lssvm import LSSVR
+        >>> X = np.random.default_rng(0).normal(size=(80, 2))
+        >>> model = LSSVR(C=100.0, gamma=0.1).fit(X, 3 * X[:, 0] - X[:, 1])
+        >>> model.explain([[1.0, 1.0]], background=[[0.0, 0.0]]).values.round(1)
+        array([[ 3., -1.]])
+        """
+        wish = Wish(groups, n_background, n_permutations, interactions, random_state)
+        rows = self._new_rows(X, "explain").features(self.record_)
+        if background is not None:
+            background = self._new_rows(background, "explain").features(self.record_)
+        if hasattr(self, "preparation_"):
+            columns = prepared_columns(rows, self.preparation_)
+        else:
+            columns = plain_columns(rows, getattr(self, "feature_names_in_", None))
+        return explain_fit(self.record_, rows, background, columns, wish, self._resources())
 
 
 def _calibrates(model: Any) -> bool:

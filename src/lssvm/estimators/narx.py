@@ -15,6 +15,8 @@ from lssvm._core.errors import NumericalWarning
 from lssvm._core.random import RandomState
 from lssvm.estimators.callbacks import CallbackSupportMixin, listen, reports
 from lssvm.estimators.dual_regressor import LSSVR
+from lssvm.estimators.explaining import Groups, Wish, explain_series
+from lssvm.explanations import Explanation
 from lssvm.recipes.series import (
     SeriesFit,
     SeriesSettings,
@@ -255,6 +257,62 @@ class NARX(CallbackSupportMixin, BaseEstimator):
         half = self.record_.half_widths(run, coverage, self.n_paths)
         ends = np.stack([values - half, values + half], axis=2)
         return (values, ends) if listed else (np.asarray(values[0]), np.asarray(ends[0]))
+
+    def explain(
+        self,
+        y: Any,
+        X: Any = None,
+        *,
+        history: Any = None,
+        X_history: Any = None,
+        groups: Groups | None = None,
+        n_background: int = 100,
+        n_permutations: int = 10,
+        interactions: bool = False,
+        random_state: RandomState = None,
+    ) -> Explanation:
+        """Return what every past value and every input adds to the one-step predictions.
+
+        Parameters
+        ----------
+        y, X, history, X_history
+            What `predict` takes.
+        groups : dict from str to list, or None, default=None
+            Columns, by name or number, that are explained as one, such as all lags of an input.
+        n_background : int, default=100
+            Rows of the regressor's basis, or of the training, that absent values are taken from.
+        n_permutations : int, default=10
+            Orders of the columns for every row and background row, where values are sampled.
+        interactions : bool, default=False
+            Also return how pairs of columns work together, where values are exact.
+        random_state : int, Generator, RandomState or None, default=None
+            Draws background rows and orders; None is a fixed seed.
+
+        Returns
+        -------
+        lssvm.explanations.Explanation
+            Of the predictions of all series one after the other; columns are y[t-1], y[t-2], ...,
+            then x0[t], ... With differencing, what the last values add by themselves is part of
+            ``base_values``.
+
+        Notes
+        -----
+        Exact or sampled as the regressor's own ``explain``; regressors of other libraries are
+        sampled.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lssvm import LSSVR, NARX
+        >>> y = np.sin(0.3 * np.arange(240))
+        >>> model = NARX(LSSVR(C=100.0, gamma=0.1), lags=2).fit(y[:200])
+        >>> found = model.explain(y[200:])
+        >>> found.feature_names, bool(np.allclose(found.prediction, model.predict(y[200:])))
+        (('y[t-1]', 'y[t-2]'), True)
+        """
+        check_is_fitted(self)
+        wish = Wish(groups, n_background, n_permutations, interactions, random_state)
+        return explain_series(self.record_, self.record_.continued(y, X, history, X_history), wish)
 
     def _plain_dual(self) -> LSSVR | None:
         """Return the regressor where it is a dual model that solves its system and no more."""

@@ -248,6 +248,14 @@ class Classes:
             return np.asarray(raw[:, 0] * self.code.matrix[1, 0])
         return np.asarray(decode(self.code, raw, self.decoding))
 
+    def linear_scores(self) -> FloatArray | None:
+        """Return L (k, outputs) where decision values are outputs times L; None for votes."""
+        words = self.code.matrix.T.astype(np.float64)
+        if self.n_classes == 2:
+            return words[:, 1:]
+        counts = self.decoding == "hamming" or (self.decoding is None and not self.code.shares_rows)
+        return None if counts and self.code.n_problems > 1 else words
+
     def truth_of(self, truth: Truth) -> NDArray[Any]:
         """Return the labels of rows as scorers take them."""
         return np.asarray(self.classes[truth.labels])

@@ -1,0 +1,421 @@
+"""Explanations of fitted models: rows, background and columns, from what a caller gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.errors import InvalidInputError
+from lssvm._core.namespace import is_sparse
+from lssvm._core.random import RandomState, as_generator
+from lssvm.data.prepare import Preparation
+from lssvm.explanations import (
+    Contrast,
+    Effort,
+    Explanation,
+    Function,
+    ShapleyValues,
+    Term,
+    shapley_values,
+)
+from lssvm.parts import PartsEngine
+from lssvm.preparation import PreparedTable
+from lssvm.recipes.configurations import Inputs
+from lssvm.recipes.explaining import dense_rows, output_names, terms_of_fit
+from lssvm.recipes.record import Fit, Resources
+from lssvm.recipes.series import SeriesFit
+from lssvm.recipes.series_data import Layout, Series
+from lssvm.recipes.settings import is_int
+from lssvm.recipes.table import TableFit
+from lssvm.recipes.table_explaining import background_of_table, terms_of_table
+
+Groups = Mapping[str, Sequence[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Wish:
+    """What `explain` was asked for, checked.
+
+    Attributes
+    ----------
+    groups : mapping from names to columns, or None
+    n_background, n_permutations : int
+    interactions : bool
+    random_state : int, Generator, RandomState or None
+    """
+
+    groups: Groups | None = None
+    n_background: int = 100
+    n_permutations: int = 10
+    interactions: bool = False
+    random_state: RandomState = None
+
+    def __post_init__(self) -> None:
+        for name, least in (("n_background", 1), ("n_permutations", 2)):
+            value = getattr(self, name)
+            if not is_int(value) or value < least:
+                raise InvalidInputError(
+                    f"{name}={value!r} is not usable: give a whole number >= {least}."
+                )
+
+    def random(self) -> np.random.Generator:
+        """Return the generator of background rows and orders; a fixed one for None."""
+        return as_generator(0 if self.random_state is None else self.random_state)
+
+    def some(self, rows: Any, random: np.random.Generator) -> Any:
+        """Return at most ``n_background`` of the rows."""
+        n = rows.shape[0]
+        if n <= self.n_background:
+            return rows
+        return rows[np.sort(random.permutation(n)[: self.n_background])]
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """What is explained: columns with names, each of one or more features.
+
+    Attributes
+    ----------
+    names : tuple of str
+    owner : int array of shape (d,)
+        The column of every feature.
+    data : array of shape (n, p)
+        Values of the explained rows, for people.
+    """
+
+    names: tuple[str, ...]
+    owner: IntArray
+    data: NDArray[Any]
+
+    def grouped(self, groups: Groups | None) -> Columns:
+        """Return columns of which some are put together."""
+        if not groups:
+            return self
+        place = np.arange(len(self.names), dtype=np.intp)
+        taken: dict[int, str] = {}
+        for name, members in groups.items():
+            if isinstance(members, (str, int, np.integer)) or not len(members):
+                raise InvalidInputError(
+                    f"groups[{name!r}]={members!r} is not usable: give a list of columns, by name "
+                    "or number."
+                )
+            found = [self._column(member, name) for member in members]
+            for column in found:
+                if column in taken:
+                    raise InvalidInputError(
+                        f"Column {self.names[column]!r} is in the groups {taken[column]!r} and "
+                        f"{name!r}: give every column to one group."
+                    )
+                taken[column] = name
+            place[found] = min(found)
+        kept, number = np.unique(place, return_inverse=True)
+        names = tuple(taken.get(int(column), self.names[column]) for column in kept)
+        data = self.data[:, kept]
+        several = np.bincount(number)[number[kept]] > 1
+        if several.any():  # no single value says what a group is
+            data = data.copy()
+            data[:, several] = np.nan if data.dtype.kind == "f" else None
+        return Columns(names, number[self.owner].astype(np.intp), data)
+
+    def _column(self, member: Any, group: str) -> int:
+        if isinstance(member, str) and member in self.names:
+            return self.names.index(member)
+        if is_int(member) and 0 <= member < len(self.names):
+            return int(member)
+        raise InvalidInputError(
+            f"groups[{group!r}] names the column {member!r}, which is not there: choose among "
+            f"{', '.join(self.names[:20])}{', ...' if len(self.names) > 20 else ''}."
+        )
+
+
+def explain_fit(
+    fit: Fit,
+    X: Any,
+    background: Any,
+    columns: Columns,
+    wish: Wish,
+    resources: Resources,
+) -> Explanation:
+    """Explain the predictions or decision values of a kernel model.
+
+    Parameters
+    ----------
+    fit : Fit
+    X : array of shape (n, d)
+        Features of the rows.
+    background : array of shape (B, d) or None
+        None: rows of the basis.
+    columns : Columns
+    wish : Wish
+    resources : Resources
+
+    Returns
+    -------
+    Explanation
+    """
+    random = wish.random()
+    columns = columns.grouped(wish.groups)
+    rows = _contrast(fit, X, background, columns, wish, random, resources)
+    found = shapley_values(
+        terms_of_fit(fit, rows, resources),
+        interactions=wish.interactions,
+        effort=_effort(wish, random, resources),
+    )
+    return explanation(found, columns, output_names(fit.task), _single(fit))
+
+
+def _single(fit: Fit) -> bool:
+    """Say whether predictions or decision values have one number a row."""
+    return len(output_names(fit.task)) == 1 and getattr(fit.task, "single", True)
+
+
+def _contrast(
+    fit: Fit,
+    X: Any,
+    background: Any,
+    columns: Columns,
+    wish: Wish,
+    random: np.random.Generator,
+    resources: Resources,
+) -> Contrast:
+    if background is None:
+        if fit.kernel.name == "precomputed":
+            raise InvalidInputError(
+                "A model with kernel='precomputed' keeps no rows: give background, rows of the "
+                "kernel matrix as in predict. Columns that are explained are training rows."
+            )
+        background = fit.basis
+    background = wish.some(background, random)
+    return Contrast.of(
+        dense_rows(X, resources.budget),
+        dense_rows(background, resources.budget),
+        columns.owner,
+        len(columns.names),
+    )
+
+
+def _effort(wish: Wish, random: np.random.Generator, resources: Resources) -> Effort:
+    seed = int(random.integers(2**31))
+    return Effort(wish.n_permutations, seed, resources.budget, resources.threads)
+
+
+def explanation(
+    found: ShapleyValues, columns: Columns, outputs: tuple[str, ...], single: bool
+) -> Explanation:
+    """Return values with names, without the axis of outputs where there is one."""
+    base = np.tile(found.base, (len(found.values), 1))
+    pairs = found.interactions
+    if single:
+        return Explanation(
+            found.values[..., 0],
+            base[:, 0],
+            columns.data,
+            columns.names,
+            outputs,
+            found.errors[..., 0],
+            None if pairs is None else pairs[..., 0],
+        )
+    return Explanation(
+        found.values, base, columns.data, columns.names, outputs, found.errors, pairs
+    )
+
+
+def joined(parts: Sequence[Explanation]) -> Explanation:
+    """Return the explanation of blocks of rows one after the other."""
+    first = parts[0]
+    whole: dict[str, Any] = {
+        name: np.concatenate([getattr(part, name) for part in parts])
+        for name in ("values", "base_values", "data", "errors")
+    }
+    if first.interactions is not None:
+        whole["interactions"] = np.concatenate([part.interactions for part in parts])
+    return replace(first, **whole)
+
+
+# -- columns -----------------------------------------------------------------------------------
+
+
+def plain_columns(X: Any, names: Any) -> Columns:
+    """Return the columns of features as they are."""
+    d = X.shape[1]
+    shown = (f"x{j}" for j in range(d)) if names is None else (str(name) for name in names)
+    data = X.toarray() if is_sparse(X) else np.asarray(X)
+    return Columns(tuple(shown), np.arange(d, dtype=np.intp), data.astype(np.float64))
+
+
+def prepared_columns(X: FloatArray, preparation: Preparation) -> Columns:
+    """Return the raw columns of prepared features: levels of a column of text are one column."""
+    owner: list[int] = []
+    data: list[Any] = []
+    numbers, texts, at = 0, 0, 0
+    for column, kind in enumerate(preparation.schema.kinds):
+        if kind == "number":
+            mean, scale = preparation.mean[numbers], preparation.scale[numbers]
+            data.append(X[:, at] * scale + mean)
+            width, numbers = 1, numbers + 1
+        else:
+            levels = np.array(
+                ["" if c is None else c for c in preparation.categories[texts]] + [""]
+            )
+            width, texts = len(levels) - 1, texts + 1
+            known = X[:, at : at + width].any(axis=1)
+            code = X[:, at : at + width].argmax(axis=1) if width else np.zeros(len(X), dtype=int)
+            data.append(levels.astype(object)[np.where(known, code, width)])
+        owner += [column] * width
+        at += width
+    mixed = np.empty((len(X), len(data)), dtype=object if preparation.schema.texts else np.float64)
+    for j, values in enumerate(data):
+        mixed[:, j] = values
+    return Columns(tuple(preparation.schema.names), np.array(owner, dtype=np.intp), mixed)
+
+
+def table_columns(X: Any, prepared: PreparedTable) -> Columns:
+    """Return the raw columns of a table; those that the model leaves out are missing."""
+    table = prepared.read(X)
+    data = np.full((table.n_rows, len(prepared.columns)), None, dtype=object)
+    place = {name: j for j, name in enumerate(prepared.names)}
+    for name, column in zip(prepared.used, table.columns, strict=True):
+        values = column.values
+        if column.kind == "category":
+            values = np.array([*column.levels, None], dtype=object)[values]
+        data[:, place[name]] = values
+    if all(column.kind in ("number", "boolean", "empty") for column in table.columns):
+        data = data.astype(np.float64)
+    return Columns(prepared.names, np.arange(len(prepared.columns), dtype=np.intp), data)
+
+
+# -- models for tables and for series ----------------------------------------------------------
+
+
+def explain_table(
+    fit: TableFit,
+    raw: Any,
+    X: Mapping[Inputs, FloatArray],
+    background: Mapping[Inputs, FloatArray] | None,
+    wish: Wish,
+    resources: Resources,
+    engine: PartsEngine,
+) -> Explanation:
+    """Explain the predictions or decision values of a model for tables.
+
+    Parameters
+    ----------
+    fit : TableFit
+    raw : table of n rows
+        As the caller gave it.
+    X, background : mappings from inputs to prepared rows
+        No background: rows that the parts keep.
+    wish : Wish
+    resources : Resources
+    engine : PartsEngine
+        Who computes the outputs of parts.
+
+    Returns
+    -------
+    Explanation
+    """
+    context = fit.context
+    assert context is not None
+    random = wish.random()
+    columns = table_columns(raw, context.any_prepared).grouped(wish.groups)
+    if background is None:
+        against: Mapping[Inputs, FloatArray] = background_of_table(fit, wish.n_background, random)
+    else:
+        n = len(next(iter(background.values())))
+        some = wish.some(np.arange(n), random)
+        against = {kind: rows[some] for kind, rows in background.items()}
+    terms = terms_of_table(fit, X, against, columns.owner, engine=engine)
+    effort = _effort(wish, random, resources)
+    found = shapley_values(terms, interactions=wish.interactions, effort=effort)
+    outputs = output_names(context.task)
+    single = len(outputs) == 1 and getattr(context.task, "single", True)
+    return explanation(found, columns, outputs, single)
+
+
+def explain_series(
+    record: SeriesFit,
+    pairs: Sequence[tuple[Series, Series]],
+    wish: Wish,
+) -> Explanation:
+    """Explain one-step predictions of a time-series model by the values they are made of.
+
+    Parameters
+    ----------
+    record : SeriesFit
+    pairs : sequence of pairs of Series
+        What is predicted, and what came before it.
+    wish : Wish
+
+    Returns
+    -------
+    Explanation
+        Of the predictions in the units of the series. With differencing, what the last values add
+        by themselves is part of ``base_values``.
+    """
+    layout, regressor, random = record.layout, record.regressor, wish.random()
+    tables = [layout.table(later.after(past))[0][-len(later) :] for past, later in pairs]
+    rows = np.concatenate(tables)
+    fit = getattr(regressor, "record_", None)
+    if isinstance(fit, Fit):
+        background = fit.basis
+    elif record.plan is not None:
+        background = record.plan.rows
+    else:
+        raise InvalidInputError(
+            "Explanations cannot be had from this model: it was loaded from a file without its "
+            "training rows. Save the fitted model with keep='all'."
+        )
+    columns = Columns(*_lags(layout), _in_units(layout, rows)).grouped(wish.groups)
+    against = wish.some(background, random)
+    contrast = Contrast.of(rows, against, columns.owner, len(columns.names))
+    resources = Resources(10**9, 1)
+    if isinstance(fit, Fit):
+        terms = terms_of_fit(fit, contrast, resources)
+    else:
+        terms = [Term(contrast, _predictions(regressor))]
+    effort = _effort(wish, random, resources)
+    found = shapley_values(terms, interactions=wish.interactions, effort=effort)
+    one = explanation(found, columns, ("prediction",), True)
+    zero = [np.zeros(len(later)) for _, later in pairs]
+    level = np.concatenate(
+        [
+            layout.one_step_levels(z, later.after(past))
+            for z, (past, later) in zip(zero, pairs, strict=True)
+        ]
+    )
+    pairs_ = None if one.interactions is None else one.interactions * layout.scale
+    return replace(
+        one,
+        values=one.values * layout.scale,
+        base_values=one.base_values * layout.scale + level,
+        errors=one.errors * layout.scale,
+        interactions=pairs_,
+    )
+
+
+def _predictions(regressor: Any) -> Function:
+    return lambda X: np.asarray(regressor.predict(X), dtype=np.float64).reshape(len(X), 1)
+
+
+def _lags(layout: Layout) -> tuple[tuple[str, ...], IntArray]:
+    """Return the names of the features of a row, each a column of its own."""
+    names = [f"y[t-{lag}]" for lag in range(1, layout.lags + 1)]
+    if layout.n_exog:
+        for lag in range(layout.exog_lags + 1):
+            names += [f"x{j}[t{f'-{lag}' if lag else ''}]" for j in range(layout.n_exog)]
+    return tuple(names), np.arange(len(names), dtype=np.intp)
+
+
+def _in_units(layout: Layout, rows: FloatArray) -> FloatArray:
+    """Return rows in the units of the (differenced) series and of its inputs."""
+    out = rows * layout.scale + layout.mean
+    if layout.inputs_mean is not None and layout.inputs_scale is not None:
+        times = layout.exog_lags + 1
+        scale, mean = np.tile(layout.inputs_scale, times), np.tile(layout.inputs_mean, times)
+        out[:, layout.lags :] = rows[:, layout.lags :] * scale + mean
+    return np.asarray(out)

@@ -1,0 +1,282 @@
+"""What can be explained: kernel expansions and other functions, which add up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from lssvm._core.arrays import BoolArray, FloatArray, IntArray
+from lssvm._core.errors import InvalidInputError
+from lssvm.explanations.contrast import Contrast
+from lssvm.explanations.product import factor_exponents, product_values
+from lssvm.explanations.sampling import sampled_values
+from lssvm.kernels import IDENTITY, Kernel, Linear, Metric, Precomputed, evaluate_expansion
+
+
+@dataclass(frozen=True, eq=False)
+class Expansion:
+    """A kernel expansion f(x) = sum_j coef_j K(x A, z_j) + intercept.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    basis : array of shape (m, d)
+        The points z, after the metric; column numbers (m,) for a precomputed kernel.
+    coef : array of shape (m, k)
+    intercept : array of shape (k,)
+    metric : Metric, default=IDENTITY
+        The map A of the inputs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.explanations import Expansion
+    >>> from lssvm.kernels import RBF
+    >>> f = Expansion(RBF(1.0), np.zeros((1, 2)), np.ones((1, 1)), np.zeros(1))
+    >>> f.exact, f.evaluate(np.zeros((1, 2)), budget=10**6, threads=1)
+    (True, array([[1.]]))
+    """
+
+    kernel: Kernel
+    basis: FloatArray
+    coef: FloatArray
+    intercept: FloatArray
+    metric: Metric = IDENTITY
+
+    @property
+    def linear(self) -> bool:
+        """Whether it is linear in its inputs."""
+        return isinstance(self.kernel, (Linear, Precomputed))
+
+    @property
+    def exact(self) -> bool:
+        """Whether its Shapley values have polynomial cost: linear, or a product over inputs."""
+        straight = self.metric.map is None or self.metric.map.ndim == 1
+        return self.linear or (straight and factor_exponents(self.kernel) is not None)
+
+    def evaluate(self, X: FloatArray, *, budget: int, threads: int) -> FloatArray:
+        """Return the outputs (n, k) of rows (n, d)."""
+        return evaluate_expansion(
+            self.kernel,
+            self.metric.apply(X),
+            self.basis,
+            self.coef,
+            self.intercept,
+            budget=budget,
+            threads=threads,
+        )
+
+    def slopes(self, d: int) -> FloatArray:
+        """Return the slopes (d, k) of a linear expansion."""
+        if isinstance(self.kernel, Precomputed):
+            out = np.zeros((d, self.coef.shape[1]))
+            np.add.at(out, np.asarray(self.basis, dtype=np.intp), self.coef)
+            return out
+        slopes = np.asarray(self.basis, dtype=np.float64).T @ self.coef
+        if self.metric.map is None:
+            return slopes
+        straight = self.metric.map.ndim == 1
+        return np.asarray(
+            self.metric.map[:, None] * slopes if straight else self.metric.map @ slopes
+        )
+
+
+Function: TypeAlias = Callable[[FloatArray], FloatArray]
+"""From rows (n, d) to outputs (n, k)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """A part of what is explained, in the features that it sees.
+
+    Attributes
+    ----------
+    rows : Contrast
+    function : Expansion or callable
+        An `Expansion`, or any function from rows (n, d) to outputs (n, k).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.explanations import Contrast, Term
+    >>> Term(Contrast.of(np.ones((1, 2)), np.zeros((1, 2))), lambda X: X[:, :1]).exact
+    False
+    """
+
+    rows: Contrast
+    function: Expansion | Function
+
+    @property
+    def exact(self) -> bool:
+        """Whether its Shapley values have polynomial cost."""
+        return isinstance(self.function, Expansion) and self.function.exact
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What explaining may cost.
+
+    Attributes
+    ----------
+    n_permutations : int, default=10
+        Orders of the columns for a row and a background row, where values are sampled.
+    seed : int, default=0
+    budget : int, default=10**9
+        Bytes.
+    threads : int, default=1
+
+    Examples
+    --------
+    >>> from lssvm.explanations import Effort
+    >>> Effort(threads=2).n_permutations
+    10
+    """
+
+    n_permutations: int = 10
+    seed: int = 0
+    budget: int = 10**9
+    threads: int = 1
+
+
+@dataclass(frozen=True, eq=False)
+class ShapleyValues:
+    """Values of the columns, outputs of the background rows and standard errors.
+
+    Attributes
+    ----------
+    values : array of shape (n, p, k)
+    base : array of shape (k,)
+        Mean output of the background rows.
+    errors : array of shape (n, p, k)
+        Zero where values are exact.
+    interactions : array of shape (n, p, p, k) or None
+        Half the interaction of two columns, and on the diagonal what is left of a column's value:
+        rows sum to `values`.
+
+    Examples
+    --------
+    >>> from lssvm.explanations import ShapleyValues
+    >>> list(ShapleyValues.__dataclass_fields__)
+    ['values', 'base', 'errors', 'interactions']
+    """
+
+    values: FloatArray
+    base: FloatArray
+    errors: FloatArray
+    interactions: FloatArray | None = None
+
+
+DEFAULT = Effort()
+"""Ten orders, one thread."""
+
+
+def shapley_values(
+    terms: Sequence[Term], *, interactions: bool = False, effort: Effort = DEFAULT
+) -> ShapleyValues:
+    """Return the Shapley values of a sum of terms.
+
+    Parameters
+    ----------
+    terms : sequence of Term
+        Of the same rows, background rows and columns; their features may differ.
+    interactions : bool, default=False
+        Whether pairs of columns are looked at too; all terms have to be exact.
+    effort : Effort
+
+    Returns
+    -------
+    ShapleyValues
+        Of interventional Shapley values ([Janzing2020]_): absent columns take the values of a
+        background row, and values are averaged over the background rows.
+
+    Notes
+    -----
+    Shapley values are linear in the function: terms that have exact values get them
+    (`product_values`, or slopes times differences for linear kernels), all others are sampled
+    together (`sampled_values`).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.explanations import Contrast, Expansion, Term, shapley_values
+    >>> from lssvm.kernels import Linear
+    >>> f = Expansion(Linear(), np.array([[1.0, 2.0]]), np.ones((1, 1)), np.zeros(1))
+    >>> found = shapley_values([Term(Contrast.of(np.ones((1, 2)), np.zeros((1, 2))), f)])
+    >>> found.values[0, :, 0], found.base
+    (array([1., 2.]), array([0.]))
+    """
+    exact = [term for term in terms if term.exact]
+    others = [term for term in terms if not term.exact]
+    if interactions and others:
+        raise InvalidInputError(
+            "interactions=True needs a model that is exact: a kernel that is a product over the "
+            "columns (rbf, laplacian) or linear, and decision values that count no votes. Choose "
+            "such a kernel and, for several classes, decoding='loss'; or leave interactions out."
+        )
+    base = np.sum([_outputs(term, term.rows.background, effort).mean(axis=0) for term in terms], 0)
+    first = terms[0].rows
+    n, p, k = len(first.X), first.n_columns, len(base)
+    values, errors = np.zeros((n, p, k)), np.zeros((n, p, k))
+    pairs = np.zeros((n, p, p, k)) if interactions else None
+    for term in exact:
+        assert isinstance(term.function, Expansion)
+        one, two = _exact_values(term.rows, term.function, interactions, effort.threads)
+        values += one
+        if pairs is not None and two is not None:
+            pairs += two
+    if others:
+        used = np.unique(np.concatenate([term.rows.owner for term in others]))
+        narrow = [Term(term.rows.among(used), term.function) for term in others]
+
+        def evaluate(rows: IntArray, backgrounds: IntArray, present: BoolArray) -> FloatArray:
+            parts = [_outputs(t, t.rows.mixed(rows, backgrounds, present), effort) for t in narrow]
+            return np.asarray(np.sum(parts, axis=0))
+
+        sampled = sampled_values(
+            evaluate,
+            n,
+            len(first.background),
+            len(used),
+            n_permutations=effort.n_permutations,
+            random=np.random.default_rng(effort.seed),
+        )
+        values[:, used] += sampled.values
+        errors[:, used] = sampled.errors
+    return ShapleyValues(values, base, errors, None if pairs is None else _halved(pairs, values))
+
+
+def _outputs(term: Term, X: FloatArray, effort: Effort) -> FloatArray:
+    if isinstance(term.function, Expansion):
+        return term.function.evaluate(X, budget=effort.budget, threads=effort.threads)
+    return np.asarray(term.function(X), dtype=np.float64)
+
+
+def _exact_values(
+    rows: Contrast, f: Expansion, interactions: bool, threads: int
+) -> tuple[FloatArray, FloatArray | None]:
+    """Return values (n, p, k) and interactions (n, p, p, k) of one expansion."""
+    if f.linear:
+        steps = rows.X - rows.background.mean(axis=0)
+        each = steps[:, None, :] * f.slopes(rows.X.shape[1]).T  # (n, k, d)
+        return rows.summed(each).transpose(0, 2, 1), None
+    exponents = factor_exponents(f.kernel)
+    assert exponents is not None
+    mapped = Contrast(
+        f.metric.apply(rows.X), f.metric.apply(rows.background), rows.owner, rows.n_columns
+    )
+    Z = np.asarray(f.basis, dtype=np.float64)
+    found = product_values(exponents, mapped, Z, f.coef, interactions=interactions, threads=threads)
+    return found.values, found.interactions
+
+
+def _halved(pairs: FloatArray, values: FloatArray) -> FloatArray:
+    """Return half of every interaction, and on the diagonal what rows need to sum to the values."""
+    p = pairs.shape[1]
+    out = pairs / 2.0
+    own = np.arange(p)
+    out[:, own, own] = 0.0
+    out[:, own, own] = values - out.sum(axis=2)
+    return np.asarray(out)

@@ -1,0 +1,154 @@
+"""An explanation: values of the columns that add up to the prediction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lssvm._core.arrays import FloatArray
+from lssvm._core.errors import InvalidInputError, MissingDependencyError
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """What every column adds to the outputs of some rows.
+
+    ``base_values`` plus the sum of ``values`` over the columns is what the model says.
+
+    Attributes
+    ----------
+    values : array of shape (n, p) or (n, p, k)
+        Shapley values of the columns; with a last axis for several outputs.
+    base_values : array of shape (n,) or (n, k)
+        Mean output of the background rows.
+    data : array of shape (n, p)
+        The rows, as they were given.
+    feature_names : tuple of str
+        Names of the p columns.
+    output_names : tuple of str
+        Names of the k outputs: classes or targets; for two classes the second.
+    errors : array of the shape of ``values``
+        Standard errors: 0 where values are exact.
+    interactions : array of shape (n, p, p) or (n, p, p, k), or None
+        Where they were asked for: half the interaction of two columns, and on the diagonal what
+        is left for the column itself. Rows sum to ``values``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm import LSSVR
+    >>> X = np.random.default_rng(0).normal(size=(60, 3))
+    >>> model = LSSVR(C=10.0, gamma=0.2).fit(X, X[:, 0] + X[:, 1] * X[:, 2])
+    >>> found = model.explain(X[:5])
+    >>> bool(np.allclose(found.prediction, model.predict(X[:5]))), found.exact
+    (True, True)
+    """
+
+    values: FloatArray
+    base_values: FloatArray
+    data: NDArray[Any]
+    feature_names: tuple[str, ...]
+    output_names: tuple[str, ...]
+    errors: FloatArray
+    interactions: FloatArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, rows: Any) -> Explanation:
+        """Return the explanation of some of the rows; one row stays a table."""
+        index = np.arange(len(self))[rows]
+        some = np.atleast_1d(index)
+        pairs = None if self.interactions is None else self.interactions[some]
+        return replace(
+            self,
+            values=self.values[some],
+            base_values=self.base_values[some],
+            data=self.data[some],
+            errors=self.errors[some],
+            interactions=pairs,
+        )
+
+    @property
+    def exact(self) -> bool:
+        """Whether nothing was sampled."""
+        return not np.any(self.errors)
+
+    @property
+    def prediction(self) -> FloatArray:
+        """What is explained, shape (n,) or (n, k)."""
+        return np.asarray(self.base_values + self.values.sum(axis=1))
+
+    @property
+    def importances(self) -> FloatArray:
+        """Mean size of the values of every column, shape (p,) or (p, k)."""
+        return np.asarray(np.abs(self.values).mean(axis=0))
+
+    def output(self, which: int | str = 0) -> Explanation:
+        """Return the explanation of one of several outputs.
+
+        Parameters
+        ----------
+        which : int or str, default=0
+            Number or name of the output.
+
+        Returns
+        -------
+        Explanation
+            With ``values`` of shape (n, p).
+        """
+        names = self.output_names
+        if isinstance(which, str):
+            if which not in names:
+                raise InvalidInputError(
+                    f"output={which!r} is not known: choose one of {', '.join(names)}."
+                )
+            which = names.index(which)
+        if not -len(names) <= which < len(names):
+            raise InvalidInputError(
+                f"output={which!r} is not there: the model has {len(names)} outputs, "
+                f"{', '.join(names)}."
+            )
+        if self.values.ndim == 2:
+            return self
+        pairs = None if self.interactions is None else self.interactions[..., which]
+        return replace(
+            self,
+            values=self.values[..., which],
+            base_values=self.base_values[..., which],
+            errors=self.errors[..., which],
+            interactions=pairs,
+            output_names=(names[which],),
+        )
+
+    def to_shap(self) -> Any:
+        """Return a ``shap.Explanation``, for the plots of `shap`.
+
+        Returns
+        -------
+        shap.Explanation
+
+        Raises
+        ------
+        MissingDependencyError
+            Where `shap` is not installed.
+        """
+        try:
+            import shap
+        except ImportError as error:
+            raise MissingDependencyError(
+                "Explanation.to_shap needs shap, which is not installed: run `pip install shap`, "
+                "or draw with lssvm.plots (WaterfallDisplay, BeeswarmDisplay)."
+            ) from error
+        several = self.values.ndim == 3
+        return shap.Explanation(
+            values=self.values,
+            base_values=self.base_values,
+            data=self.data,
+            feature_names=list(self.feature_names),
+            output_names=list(self.output_names) if several else None,
+            error_std=self.errors,
+        )
