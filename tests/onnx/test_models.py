@@ -230,7 +230,7 @@ def test_a_model_fitted_in_single_precision_is_exported_in_double():
 def test_probabilities_can_be_left_out():
     model = LSSVC(C=1.0, gamma=0.5).fit(X, classes(3))
     assert list(run(model, NEW, probabilities=False)) == ["label", "scores"]
-    assert list(run(model, NEW, probabilities=True)) == ["label", "scores", "probabilities"]
+    assert list(run(model, NEW, probabilities=True)) == ["label", "probabilities", "scores"]
 
 
 def test_a_model_cut_short_has_no_probabilities():

@@ -77,10 +77,10 @@ def to_onnx(
     (rows, exog_lags + 1, d) where it has such, the time that is predicted last.
 
     *Outputs* of a classifier: ``label`` (rows,), integers, strings, booleans or numbers as in
-    ``classes_``; ``scores``, the `decision_function`, (rows, 1) for two classes and else
-    (rows, n_classes); ``probabilities`` (rows, n_classes). Of a regressor: ``prediction``
-    (rows, n_outputs), with ``interval`` also ``lower`` and ``upper``. An output that has the name
-    of a column gets an underscore at its end.
+    ``classes_``; ``probabilities`` (rows, n_classes) where it has them, second, where tools look
+    for them; ``scores``, the `decision_function`, (rows, 1) for two classes and else
+    (rows, n_classes). Of a regressor: ``prediction`` (rows, n_outputs), with ``interval`` also
+    ``lower`` and ``upper``. An output that has the name of a column gets an underscore at its end.
 
     The operators are those of the domain ai.onnx, version 18, and for columns of text
     OneHotEncoder or LabelEncoder of ai.onnx.ml, version 3. A run takes n m (d + k) operations and
@@ -97,7 +97,7 @@ def to_onnx(
     >>> ripley = load_ripley()
     >>> model = LSSVC(C=10.0, gamma=2.0).fit(ripley.data, ripley.target)
     >>> [output.name for output in to_onnx(model).graph.output]
-    ['label', 'scores', 'probabilities']
+    ['label', 'probabilities', 'scores']
     """
     onnx = need_onnx()
     if dtype not in _DTYPES:

@@ -109,10 +109,8 @@ def add_outputs(
     decision = Decision.add(model, X, wanted)
     K = len(labels)
     label = graph.node("Gather", graph.constant(labels), decision.index)
-    outputs = {
-        "label": Value(label.name, element_type(labels.dtype), ()),
-        "scores": Value(decision.scores.name, kind, (1 if K == 2 else K,)),
-    }
+    # Tools look for probabilities in the second output, as skl2onnx writes them.
+    outputs = {"label": Value(label.name, element_type(labels.dtype), ())}
     if decision.probabilities is not None:
         outputs["probabilities"] = Value(decision.probabilities.name, kind, (K,))
-    return outputs
+    return outputs | {"scores": Value(decision.scores.name, kind, (1 if K == 2 else K,))}
