@@ -249,7 +249,9 @@ class FixedSizeLSSVC(KernelClassifier):
         return tags
 
     @reports
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> FixedSizeLSSVC:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
+    ) -> FixedSizeLSSVC:
         """Choose prototypes and parameters and fit the model.
 
         Parameters
@@ -259,6 +261,10 @@ class FixedSizeLSSVC(KernelClassifier):
         y : array-like of shape (n,)
             Class labels.
         sample_weight : array-like of shape (n,), optional
+        groups : array-like of shape (n,), optional
+            Rows of a group are left out together, in tuning and in calibration; a splitter given as
+            ``cv`` gets them too. Not with a
+            scan, whose rows are dealt one by one.
 
         Returns
         -------
@@ -268,7 +274,7 @@ class FixedSizeLSSVC(KernelClassifier):
         self._forget_fit()
         self._check_calibration()
         ask, tell = FixedSettings.of(self), listen(self)
-        rows, task = open_class_rows(self, X, y, sample_weight, tell)
+        rows, task = open_class_rows(self, X, y, sample_weight, tell, groups=groups)
         return self._publish(fit_fixed_size(rows, task, ask, tell), published_like(rows))
 
     @available_if(takes_rows)

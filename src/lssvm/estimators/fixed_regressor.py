@@ -217,7 +217,9 @@ class FixedSizeLSSVR(KernelRegressor):
         return tags
 
     @reports
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> FixedSizeLSSVR:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
+    ) -> FixedSizeLSSVR:
         """Choose prototypes and parameters and fit the model.
 
         Parameters
@@ -226,6 +228,10 @@ class FixedSizeLSSVR(KernelRegressor):
             A scan brings its own target and weights and is read in blocks.
         y : array-like of shape (n,) or (n, n_outputs)
         sample_weight : array-like of shape (n,), optional
+        groups : array-like of shape (n,), optional
+            Rows of a group are left out together, in tuning and in calibration; a splitter given as
+            ``cv`` gets them too. Not with a
+            scan, whose rows are dealt one by one.
 
         Returns
         -------
@@ -234,7 +240,7 @@ class FixedSizeLSSVR(KernelRegressor):
         """
         self._forget_fit()
         ask, tell = FixedSettings.of(self), listen(self)
-        rows, task = open_number_rows(self, X, y, sample_weight, tell)
+        rows, task = open_number_rows(self, X, y, sample_weight, tell, groups=groups)
         return self._publish(fit_fixed_size(rows, task, ask, tell), published_like(rows))
 
     @available_if(takes_rows)

@@ -79,6 +79,7 @@ def open_class_rows(
     sample_weight: Any,
     tell: Listener,
     task: Classes | None = None,
+    groups: Any = None,
 ) -> tuple[Rows, Classes]:
     """Open the rows of a classifier, whatever they are.
 
@@ -90,6 +91,8 @@ def open_class_rows(
     tell : Listener
     task : Classes or None, default=None
         What the model has learned, where further rows are opened; None: a new fit.
+    groups : array or None, default=None
+        Rows that are left out together; not of rows that are read in blocks.
 
     Returns
     -------
@@ -97,11 +100,12 @@ def open_class_rows(
     task : Classes
     """
     place = Place.of(estimator, X, y, sample_weight)
+    _refuse_groups(place, groups)
     if task is not None:
         _check_namespace(estimator, place, X, "partial_fit")
     if not place.reads_blocks and not _prepares(estimator, task):
         host, task = open_classes(
-            estimator, *place.on_host(X, y, sample_weight), task=task, by_class=True
+            estimator, *place.on_host(X, y, sample_weight), groups=groups, task=task, by_class=True
         )
         return place.placed(host), task
     if task is not None:
@@ -145,13 +149,17 @@ def open_number_rows(
     sample_weight: Any,
     tell: Listener,
     task: Numbers | None = None,
+    groups: Any = None,
 ) -> tuple[Rows, Numbers]:
     """Open the rows of a regressor; the parameters are those of `open_class_rows`."""
     place = Place.of(estimator, X, y, sample_weight)
+    _refuse_groups(place, groups)
     if task is not None:
         _check_namespace(estimator, place, X, "partial_fit")
     if not place.reads_blocks and not _prepares(estimator, task):
-        host, task = open_numbers(estimator, *place.on_host(X, y, sample_weight), task=task)
+        host, task = open_numbers(
+            estimator, *place.on_host(X, y, sample_weight), groups=groups, task=task
+        )
         return place.placed(host), task
     if task is not None:
         data, preparation = _further_rows(estimator, place, X, y, sample_weight)
@@ -166,6 +174,14 @@ def open_number_rows(
     encode = partial(encode_numbers, task=task)
     blocks = blocks_of(data, found.preparation, encode, task.n_outputs, on_event=tell.on_event)
     return _from_survey(place, found, sample, blocks, target), task
+
+
+def _refuse_groups(place: Place, groups: Any) -> None:
+    if groups is not None and place.reads_blocks:
+        raise InvalidInputError(
+            "groups cannot be given with rows that are read in blocks, which are dealt to folds by "
+            "their positions: give arrays X and y, or leave groups out."
+        )
 
 
 def _prepares(estimator: FixedEstimator, task: Classes | Numbers | None) -> bool:

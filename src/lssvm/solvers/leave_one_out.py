@@ -26,6 +26,7 @@ from scipy.linalg.blas import dtrmm
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import NotPositiveDefiniteError, NumericalWarning
 from lssvm._core.lapack import factorise_triangle, invert_triangle
+from lssvm.folds.content import repeats_by_nature
 
 BlockOfInverse = Callable[[IntArray], FloatArray]
 
@@ -101,7 +102,7 @@ class Repeats:
         flat = np.ascontiguousarray(X + 0.0)  # -0 is 0
         keys = flat.view(np.dtype((np.void, flat.dtype.itemsize * flat.shape[1]))).ravel()
         different, place = np.unique(keys, return_inverse=True)
-        if 2 * len(different) < len(X):
+        if repeats_by_nature(len(different), len(X)):
             return cls()
         return cls.of(place.ravel())
 
