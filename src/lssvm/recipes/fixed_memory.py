@@ -31,6 +31,8 @@ from lssvm.uncertainty import FixedPosterior, OutOfFold, Residuals, scaled_resid
 
 SAMPLE = 5000
 """Rows that a model keeps to leave them out one by one."""
+OTHERS = 50
+"""Rows besides the prototypes that intervals are calibrated on, where there are so many."""
 SCORES = 20_000
 """Rows whose out-of-fold scores a model keeps."""
 
@@ -198,8 +200,14 @@ class FixedMemory:
         ]
 
     def residuals(self, fit: Fit, resources: Resources, posteriors: Posteriors) -> Residuals:
-        """Return errors of rows left out, in units of their predicted deviations."""
+        """Return errors of rows left out, in units of their predicted deviations.
+
+        Prototypes stay in the basis while they are left out, which no new row is: they are not
+        among these rows, as long as there are others.
+        """
         sample = self._rows()
+        others = np.flatnonzero(~np.isin(sample.keys, hash_rows(fit.basis, fit.seed)))
+        sample = sample.take(others) if len(others) >= OTHERS else sample
         assert sample.X is not None
         residuals, scale = np.empty(sample.Y.shape), np.empty(sample.Y.shape)
         folds, leaving = sample.folds(sample.weight)
