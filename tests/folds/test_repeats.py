@@ -187,11 +187,16 @@ def test_greedy_observations_are_left_out_as_by_refits(criterion):
 
 
 def test_what_is_a_count():
-    assert observation_weight(None) is None
-    np.testing.assert_array_equal(observation_weight(np.array([0.5, 1.5, 0.0])), [0.5, 0.5, 0.0])
-    np.testing.assert_array_equal(observation_weight(np.array([0.5, 1.2])), [0.5, 1.2])
-    by_class = observation_weight(np.array([1.3, 1.3, 0.7, 2.1]), np.array([0, 0, 1, 1]))
-    np.testing.assert_allclose(by_class, [1.3, 1.3, 0.7, 0.7])
+    assert observation_weight(3, None) == (3.0, None)
+    n, unit = observation_weight(3, np.array([0.5, 1.5, 0.0]))
+    assert n == 4.0
+    np.testing.assert_array_equal(unit, [0.5, 0.5, 0.0])
+    n, unit = observation_weight(2, np.array([0.5, 1.2]))
+    assert n == 2.0
+    np.testing.assert_array_equal(unit, [0.5, 1.2])
+    n, unit = observation_weight(4, np.array([1.3, 1.3, 0.7, 2.1]), np.array([0, 0, 1, 1]))
+    assert n == 6.0
+    np.testing.assert_allclose(unit, [1.3, 1.3, 0.7, 0.7])
 
 
 def test_repeats_do_not_fill_the_prototypes():

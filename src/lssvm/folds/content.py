@@ -156,7 +156,7 @@ class DistinctRows:
         return self.n_rows if repeats_by_nature(distinct, self.n_rows) else distinct
 
 
-def repeats_by_nature(n_distinct: int, n: int) -> bool:
+def repeats_by_nature(n_distinct: int, n: float) -> bool:
     """Say whether equal rows are observations of their own: where fewer than half of n differ.
 
     While most rows differ, equal ones are taken for copies, and are left out together.
@@ -183,8 +183,10 @@ def count_observations(X: Array) -> int:
     return _counted(X).n_observations()
 
 
-def rows_repeat(X: Array) -> bool:
+def rows_repeat(X: Array, n_observations: float | None = None) -> bool:
     """Say whether equal rows of X are observations: see `repeats_by_nature`.
+
+    ``n_observations`` is their number where weights count them, see `observation_weight`.
 
     Examples
     --------
@@ -194,7 +196,8 @@ def rows_repeat(X: Array) -> bool:
     (False, True)
     """
     counted = _counted(X)
-    return repeats_by_nature(counted.n_distinct(), counted.n_rows)
+    n = counted.n_rows if n_observations is None else n_observations
+    return repeats_by_nature(counted.n_distinct(), n)
 
 
 def _counted(X: Array) -> DistinctRows:
@@ -205,9 +208,9 @@ def _counted(X: Array) -> DistinctRows:
 
 
 def observation_weight(
-    weight: NDArray[Any] | None, labels: NDArray[Any] | None = None
-) -> NDArray[np.float64] | None:
-    """Return the part of each row's weight that one observation has.
+    n: int, weight: NDArray[Any] | None, labels: NDArray[Any] | None = None
+) -> tuple[float, NDArray[np.float64] | None]:
+    """Return the number of observations, and the part of a row's weight that one of them has.
 
     Where rows repeat by nature, one observation is left out, not all of its kind. Weights that are
     whole multiples of the smallest one (of the class) are counts of observations: a weight of 2 is
@@ -215,20 +218,27 @@ def observation_weight(
 
     Parameters
     ----------
+    n : int
+        Rows.
     weight : array of shape (n,) or None
-        None: all 1, which is returned as None.
+        None: all 1.
     labels : int array of shape (n,) or None, default=None
         Classes, which may have weights of their own.
+
+    Returns
+    -------
+    n_observations : float
+    weight : array of shape (n,) or None
 
     Examples
     --------
     >>> import numpy as np
     >>> from lssvm.folds.content import observation_weight
-    >>> observation_weight(np.array([1.0, 3.0])), observation_weight(np.array([1.0, 2.5]))
-    (array([1., 1.]), array([1. , 2.5]))
+    >>> observation_weight(2, np.array([1.0, 3.0])), observation_weight(2, np.array([1.0, 2.5]))
+    ((4.0, array([1., 1.])), (2.0, array([1. , 2.5])))
     """
     if weight is None:
-        return None
+        return float(n), None
     weight = np.asarray(weight, dtype=np.float64)
     number = np.zeros(len(weight), dtype=np.intp) if labels is None else labels
     units = np.full(int(number.max(initial=0)) + 1, np.inf)
@@ -236,8 +246,8 @@ def observation_weight(
     unit = units[number]
     count = weight / unit
     if np.allclose(count, np.round(count), rtol=1e-9, atol=0.0):
-        return np.where(weight > 0, unit, 0.0)
-    return weight
+        return float(np.round(count).sum()), np.where(weight > 0, unit, 0.0)
+    return float(np.count_nonzero(weight > 0)), weight
 
 
 def content_folds(

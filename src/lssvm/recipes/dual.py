@@ -35,6 +35,7 @@ from lssvm.solvers import DualSystem
 from lssvm.solvers.choice import solve_with
 from lssvm.solvers.reweighting import reweight
 from lssvm.tasks import Classes, Loss, Misclassification, Numbers, SquaredError, Task, Truth
+from lssvm.tasks.weights import pick
 
 
 def fit_dual(rows: HostRows, task: Task, ask: DualSettings, tell: Listener) -> Fit:
@@ -165,7 +166,9 @@ def _remember(
     ``basis`` are the rows, where all of them are support vectors.
     """
     held = held_rows = None
-    if chosen.point is not None and len(set(chosen.C.tolist())) == 1:
+    # Of a weighted row that stands for many, "press" leaves out all, and a calibration only one.
+    whole = ask.scoring == "press" and rows.weight is not None
+    if chosen.point is not None and len(set(chosen.C.tolist())) == 1 and not whole:
         # A search without the kernel matrix may end where the matrix does not fit.
         with suppress(MemoryBudgetError):
             held = np.concatenate([p[0] for p in chosen.point.predictions(chosen.C[:1])])
@@ -585,7 +588,10 @@ def _reduce(part: Part, problem: DualProblem, ask: DualSettings) -> Part:
     """Drop support vectors, where that is asked for."""
     Y = problem.targets(part.rows, part.columns)
     if isinstance(ask.reduction, L0):
-        coef, reduced = reduce_dual_l0(part.system, Y, part.solved.alpha, ask.reduction)
+        numbers = problem.truth.labels is None
+        coef, reduced = reduce_dual_l0(
+            part.system, Y, part.solved.alpha, ask.reduction, numbers=numbers
+        )
         model = part.solved._replace(alpha=coef, b=reduced.intercept)
         return replace(part, model=model, path=reduced)
     if isinstance(ask.reduction, Prune):
@@ -622,7 +628,8 @@ def _prune(
         return _solve_system(smaller, targets, ask).alpha
 
     again, alpha = retune if settings.retune else None, part.solved.alpha
-    pruned = prune(system, Y, folds, loss, alpha, solve, settings, again, part.gamma)
+    weight = pick(problem.truth.sample_weight, slice(None) if part.rows is None else part.rows)
+    pruned = prune(system, Y, folds, loss, alpha, solve, settings, again, part.gamma, weight)
     final = replace(system, kernel=part.choice.at(pruned.gamma), C=pruned.C).subset(pruned.rows)
     left = _solve_system(final, Y[pruned.rows], ask)
     coef = np.zeros_like(part.solved.alpha)

@@ -148,12 +148,12 @@ class DualMemory:
             raise InvalidInputError(
                 f"Out-of-fold predictions need at least 2 rows but a problem has {system.n}."
             )
-        if rows_repeat(system.rows):
+        _, unit = observation_weight(len(self.Y), self.weight, self.labels)
+        if unit is not None:
+            share = (unit / self.weight)[slice(None) if part.rows is None else part.rows]
+        observed = float(system.n if share is None else np.sum(1.0 / share))
+        if rows_repeat(system.rows, observed):
             folds = list(np.arange(system.n)[:, None])
-            if self.weight is not None:
-                own = slice(None) if part.rows is None else part.rows
-                weight = pick(self.weight, own)
-                share = observation_weight(weight, pick(self.labels, own)) / weight
         else:
             folds = content_folds(system.rows, None).test
         return posterior.leave_out(folds, share)

@@ -95,8 +95,9 @@ class CalibrationSample:
         of the rows in the fit.
         """
         n, cuts = len(self.keys), np.flatnonzero(self.keys[1:] != self.keys[:-1]) + 1
-        if repeats_by_nature(len(cuts) + 1, n):
-            return list(np.arange(n)[:, None]), observation_weight(weight, self.labels)
+        observed, unit = observation_weight(n, weight, self.labels)
+        if repeats_by_nature(len(cuts) + 1, observed):
+            return list(np.arange(n)[:, None]), unit
         return np.split(np.arange(n), cuts), weight
 
 

@@ -214,13 +214,15 @@ class _Merged:
 
     def observations(self, rows: HostRows, y: FloatArray) -> Observations | None:
         """Return the training rows as observations, where rows repeat by nature."""
-        if not repeats_by_nature(len(self.first), len(self.member)):
+        _, unit = observation_weight(rows.n_rows, rows.sample_weight)
+        own = np.ones(len(self.rows)) if rows.weight is None else rows.weight[self.rows]
+        count = np.ones(len(self.rows))
+        if unit is not None and rows.sample_weight is not None:
+            count = (rows.sample_weight / unit)[self.rows]
+        if not repeats_by_nature(len(self.first), float(count.sum())):
             return None
-        labels = pick(rows.labels, self.rows)
-        unit = observation_weight(pick(rows.weight, self.rows), labels)
-        unit = np.ones(len(self.rows)) if unit is None else unit
         total = np.asarray(self.system.u, dtype=np.float64)[self.member] ** 2
-        return Observations(self.member, y[self.rows], unit / total)
+        return Observations(self.member, y[self.rows], own / count / total)
 
 
 @dataclass(frozen=True, eq=False)
