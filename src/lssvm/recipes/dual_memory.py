@@ -149,7 +149,7 @@ class DualMemory:
                 f"Out-of-fold predictions need at least 2 rows but a problem has {system.n}."
             )
         _, unit = observation_weight(len(self.Y), self.weight, self.labels)
-        if unit is not None:
+        if unit is not None and self.weight is not None:
             share = (unit / self.weight)[slice(None) if part.rows is None else part.rows]
         observed = float(system.n if share is None else np.sum(1.0 / share))
         if rows_repeat(system.rows, observed):
