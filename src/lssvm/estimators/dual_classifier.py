@@ -158,7 +158,7 @@ class LSSVC(KernelClassifier):
     max_iter: int | None = None
 
     @reports
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LSSVC:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> LSSVC:
         """Fit the model.
 
         Parameters
@@ -168,6 +168,9 @@ class LSSVC(KernelClassifier):
         y : array-like of shape (n,)
             Class labels.
         sample_weight : array-like of shape (n,), optional
+        groups : array-like of shape (n,), optional
+            Rows of a group are left out together, in tuning and in calibration; a splitter given as
+            ``cv`` gets them too.
 
         Returns
         -------
@@ -178,6 +181,8 @@ class LSSVC(KernelClassifier):
         self._check_calibration()
         refuse_scan(self, X, "FixedSizeLSSVC")
         ask = DualSettings.of(self)
-        rows, task = open_classes(self, X, y, sample_weight, sparse=ask.choice.accepts_sparse)
+        rows, task = open_classes(
+            self, X, y, sample_weight, groups=groups, sparse=ask.choice.accepts_sparse
+        )
         fitted: LSSVC = self._publish(fit_dual(rows, task, ask, listen(self)))
         return fitted

@@ -174,7 +174,9 @@ class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
     threshold: str = "zero"
 
     @reports
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> FixedSizeLSSVC:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
+    ) -> FixedSizeLSSVC:
         """Choose prototypes and parameters and fit the model.
 
         Parameters
@@ -184,6 +186,10 @@ class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
         y : array-like of shape (n,)
             Class labels.
         sample_weight : array-like of shape (n,), optional
+        groups : array-like of shape (n,), optional
+            Rows of a group are left out together, in tuning and in calibration; a splitter given as
+            ``cv`` gets them too. Not with a
+            scan, whose rows are dealt one by one.
 
         Returns
         -------
@@ -192,7 +198,7 @@ class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
         """
         self._forget_fit()
         self._check_calibration()
-        return self._fit(X, y, sample_weight)
+        return self._fit(X, y, sample_weight, groups)
 
     @available_if(takes_rows)
     def partial_fit(

@@ -59,9 +59,9 @@ class FixedSizeModel(KernelEstimator):
         tags.input_tags.sparse = False
         return tags
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Self:
         ask, tell = FixedSettings.of(self), listen(self)
-        given = open_given(self, X, y, sample_weight)
+        given = open_given(self, X, y, sample_weight, groups)
         rows, task = given.rows(tell)
         return self._publish(fit_fixed_size(rows, task, ask, tell), given.like)
 

@@ -167,7 +167,9 @@ class FixedSizeLSSVR(FixedSizeModel, KernelRegressor):
     loss: str = "squared"
 
     @reports
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> FixedSizeLSSVR:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
+    ) -> FixedSizeLSSVR:
         """Choose prototypes and parameters and fit the model.
 
         Parameters
@@ -176,6 +178,10 @@ class FixedSizeLSSVR(FixedSizeModel, KernelRegressor):
             A scan brings its own target and weights and is read in blocks.
         y : array-like of shape (n,) or (n, n_outputs)
         sample_weight : array-like of shape (n,), optional
+        groups : array-like of shape (n,), optional
+            Rows of a group are left out together, in tuning and in calibration; a splitter given as
+            ``cv`` gets them too. Not with a
+            scan, whose rows are dealt one by one.
 
         Returns
         -------
@@ -183,7 +189,7 @@ class FixedSizeLSSVR(FixedSizeModel, KernelRegressor):
             Itself.
         """
         self._forget_fit()
-        return self._fit(X, y, sample_weight)
+        return self._fit(X, y, sample_weight, groups)
 
     @available_if(takes_rows)
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> FixedSizeLSSVR:

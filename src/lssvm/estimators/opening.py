@@ -50,6 +50,7 @@ def open_classes(
     y: Any,
     sample_weight: Any,
     *,
+    groups: Any = None,
     task: Classes | None = None,
     by_class: bool = False,
     sparse: bool = False,
@@ -60,7 +61,7 @@ def open_classes(
     ----------
     estimator : classifier
         Whose parameters `multiclass`, `decoding`, `targets` and `class_weight` say what y means.
-    X, y, sample_weight
+    X, y, sample_weight, groups
         As the caller gave them.
     task : Classes or None, default=None
         What the model has learned, where further rows are opened; None: a new fit.
@@ -84,7 +85,22 @@ def open_classes(
     if task is None:
         task = task_of(estimator, distinct_labels(y))
     rows = class_rows(task, X, task.numbers(y), weight, resources_of(estimator), by_class=by_class)
-    return replace(rows, positions=positions, given=given), task
+    groups = check_groups(groups, given[0].shape[0])
+    return replace(rows, positions=positions, given=given, groups=groups), task
+
+
+def check_groups(groups: Any, n: int) -> NDArray[Any] | None:
+    """Return groups as an array of n entries, none of them missing."""
+    if groups is None:
+        return None
+    array = np.asarray(column_or_1d(groups))
+    missing = array != array  # NaN is not equal to itself
+    if array.shape[0] != n or np.any(missing) or any(entry is None for entry in array):
+        raise InvalidInputError(
+            f"groups has {array.shape[0]} entries, {int(np.sum(missing))} of them NaN, but X has "
+            f"{n} rows: give one group for every row, and none that is missing."
+        )
+    return array
 
 
 def _validated(
@@ -196,6 +212,7 @@ def open_numbers(
     y: Any,
     sample_weight: Any,
     *,
+    groups: Any = None,
     task: Numbers | None = None,
     sparse: bool = False,
     by_moments: bool = True,
@@ -215,7 +232,8 @@ def open_numbers(
     if by_moments:
         _warn_of_offset(Y)
     rows = number_rows(X, task.check_outputs(Y), weight, resources_of(estimator))
-    return replace(rows, positions=positions, given=given), task
+    groups = check_groups(groups, given[0].shape[0])
+    return replace(rows, positions=positions, given=given, groups=groups), task
 
 
 def number_rows(X: Any, Y: FloatArray, weight: FloatArray | None, resources: Resources) -> HostRows:

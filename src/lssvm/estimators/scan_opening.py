@@ -99,7 +99,9 @@ class Given(Protocol):
         """Return the accuracy of a classifier, R^2 of a regressor."""
 
 
-def open_given(estimator: FixedEstimator, X: Any, y: Any = None, weight: Any = None) -> Given:
+def open_given(
+    estimator: FixedEstimator, X: Any, y: Any = None, weight: Any = None, groups: Any = None
+) -> Given:
     """Open what a caller gave, whatever it is: the only place that asks.
 
     Parameters
@@ -107,6 +109,8 @@ def open_given(estimator: FixedEstimator, X: Any, y: Any = None, weight: Any = N
     estimator : FixedSizeLSSVC or FixedSizeLSSVR
     X, y, weight
         As the caller gave them.
+    groups : array or None, default=None
+        Rows that are left out together; not of rows that are read in blocks.
 
     Returns
     -------
@@ -120,7 +124,12 @@ def open_given(estimator: FixedEstimator, X: Any, y: Any = None, weight: Any = N
     if place is not None and estimator.memory_budget is not None:
         place = replace(place, limit=as_bytes(estimator.memory_budget))
     if data is None:
-        return GivenArrays(estimator, X, y, weight, place)
+        return GivenArrays(estimator, X, y, weight, place, groups)
+    if groups is not None:
+        raise InvalidInputError(
+            "groups cannot be given with rows that are read in blocks, which are dealt to folds by "
+            "their positions: give arrays X and y, or leave groups out."
+        )
     if place is not None and data.distributed:
         raise InvalidInputError(
             f"device={estimator.device!r} is not available for rows on a cluster: use device=None."
@@ -139,6 +148,7 @@ class GivenArrays:
         As the caller gave them.
     place : Device or None
         None: NumPy.
+    groups : array or None
     """
 
     estimator: FixedEstimator
@@ -146,6 +156,7 @@ class GivenArrays:
     y: Any
     sample_weight: Any
     place: Device | None
+    groups: Any = None
 
     @property
     def like(self) -> Array | None:
@@ -170,10 +181,12 @@ class GivenArrays:
         rows: HostRows
         if _classifies(self.estimator):
             assert not isinstance(task, Numbers)
-            rows, task = open_classes(self.estimator, *values, task=task, by_class=True)
+            rows, task = open_classes(
+                self.estimator, *values, groups=self.groups, task=task, by_class=True
+            )
         else:
             assert not isinstance(task, Classes)
-            rows, task = open_numbers(self.estimator, *values, task=task)
+            rows, task = open_numbers(self.estimator, *values, groups=self.groups, task=task)
         if self.place is None:
             return rows, task
         X = self.like

@@ -13,7 +13,13 @@ from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm.criteria.fixed_size import FixedSizePoint
 from lssvm.engines.base import Rows
-from lssvm.folds.content import Folds, hash_rows, smallest_hashes
+from lssvm.folds.content import (
+    Folds,
+    hash_rows,
+    observation_weight,
+    repeats_by_nature,
+    smallest_hashes,
+)
 from lssvm.kernels import Kernel
 from lssvm.recipes.fixed_record import FixedDetails
 from lssvm.recipes.fixed_settings import fold_task
@@ -25,6 +31,8 @@ from lssvm.uncertainty import FixedPosterior, OutOfFold, Residuals, scaled_resid
 
 SAMPLE = 5000
 """Rows that a model keeps to leave them out one by one."""
+OTHERS = 50
+"""Rows besides the prototypes that intervals are calibrated on, where there are so many."""
 SCORES = 20_000
 """Rows whose out-of-fold scores a model keeps."""
 
@@ -80,10 +88,17 @@ class CalibrationSample:
         )
         return both.take(np.argsort(both.keys, kind="stable"))
 
-    def folds(self) -> list[IntArray]:
-        """Return the rows that are equal, which are left out together."""
-        cuts = np.flatnonzero(self.keys[1:] != self.keys[:-1]) + 1
-        return np.split(np.arange(len(self.keys)), cuts)
+    def folds(self, weight: FloatArray | None) -> tuple[list[IntArray], FloatArray | None]:
+        """Return the rows that are left out together, and the weights that leave with them.
+
+        These are equal rows, or single observations where rows repeat by nature. ``weight`` is that
+        of the rows in the fit.
+        """
+        n, cuts = len(self.keys), np.flatnonzero(self.keys[1:] != self.keys[:-1]) + 1
+        observed, unit = observation_weight(n, weight, self.labels)
+        if repeats_by_nature(len(cuts) + 1, observed):
+            return list(np.arange(n)[:, None]), unit
+        return np.split(np.arange(n), cuts), weight
 
 
 def draw_sample(
@@ -96,7 +111,8 @@ def draw_sample(
         for test in folds.test:
             tested[test] = True
     content = getattr(rows, "content", sample.X)
-    hashes, numbers = smallest_hashes(content, size, seed, tested)
+    known = {name: value for name, value in sample.observed().items() if name != "groups"}
+    hashes, numbers = smallest_hashes(content, size, seed, tested, **known)
     columns = (sample.X, sample.Y, sample.weight, sample.labels)
     return CalibrationSample(hashes, *(pick(column, numbers) for column in columns)), numbers
 
@@ -185,15 +201,21 @@ class FixedMemory:
         ]
 
     def residuals(self, fit: Fit, resources: Resources, posteriors: Posteriors) -> Residuals:
-        """Return errors of rows left out, in units of their predicted deviations."""
+        """Return errors of rows left out, in units of their predicted deviations.
+
+        Prototypes stay in the basis while they are left out, which no new row is: they are not
+        among these rows, as long as there are others.
+        """
         sample = self._rows()
+        others = np.flatnonzero(~np.isin(sample.keys, hash_rows(fit.basis, fit.seed)))
+        sample = sample.take(others) if len(others) >= OTHERS else sample
         assert sample.X is not None
         residuals, scale = np.empty(sample.Y.shape), np.empty(sample.Y.shape)
-        folds = sample.folds()
+        folds, leaving = sample.folds(sample.weight)
         for columns, posterior in posteriors:
             assert isinstance(posterior, FixedPosterior)
             Y = sample.Y[:, columns]
-            left, variance = posterior.leave_out(sample.X, Y, folds, sample.weight)
+            left, variance = posterior.leave_out(sample.X, Y, folds, leaving)
             residuals[:, columns] = Y - left
             spread = variance[:, None] * posterior.prior_variance + posterior.noise_variance
             scale[:, columns] = np.sqrt(spread)
@@ -219,9 +241,10 @@ class FixedMemory:
                 new = np.arange(len(sample.keys))
             outputs = fit.outputs(sample.X[new], resources)
             return OutOfFold(outputs, sample.labels[new], pick(weight, new))
-        scores, folds = np.empty(Y.shape), sample.folds()
+        folds, leaving = sample.folds(weight)
+        scores = np.empty(Y.shape)
         for columns, posterior in self._posteriors(fit, resources):
             used = Y[:, columns[0]] != 0
-            own = used.astype(np.float64) if weight is None else weight * used
+            own = used.astype(np.float64) if leaving is None else leaving * used
             scores[:, columns] = posterior.leave_out(sample.X, Y[:, columns], folds, own)[0]
         return OutOfFold(scores, sample.labels, weight)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,7 +13,7 @@ from lssvm._core.progress import Listener
 from lssvm.criteria.closed_form import is_criterion
 from lssvm.engines.base import AnyFolds, Rows
 from lssvm.engines.host import HostRows
-from lssvm.folds.content import Folds, content_folds, hash_rows
+from lssvm.folds.content import Folds, content_folds
 from lssvm.folds.positions import PositionFolds, PositionHoldout
 from lssvm.recipes.robust import check_loss
 from lssvm.recipes.settings import TunedParameters, TunedSettings, check_option, is_int, make_folds
@@ -198,20 +198,10 @@ def folds_of(rows: Rows, ask: FixedSettings) -> AnyFolds:
                 "give more rows, or fixed numbers for C, gamma and n_prototypes."
             )
         return folds
-    cv, n = ask.cv, sample.n_rows
-    content = getattr(rows, "content", sample.X)
-    if is_int(cv) and n <= 10_000:
-        distinct = len(np.unique(hash_rows(content, ask.seed)))
-        if distinct < 2:
-            raise InvalidInputError(
-                f"Tuning needs at least 2 distinct rows but there is only 1 (n_samples={n}): "
-                "give fixed numbers for C, gamma and n_prototypes."
-            )
-        cv = min(int(cv), distinct) if cv >= 2 else cv
-    if is_int(cv) and cv >= 2:
-        return content_folds(content, int(cv), labels=sample.labels, seed=ask.seed)
-    given: tuple[Any, Any] = (sample.X, None) if sample.given is None else sample.given
-    return make_folds(replace(ask, cv=cv), *given, sample.row_numbers, sample.labels)
+    if is_int(ask.cv) and ask.cv >= 2:
+        content = getattr(rows, "content", sample.X)
+        return content_folds(content, int(ask.cv), **sample.observed(), seed=ask.seed)
+    return make_folds(ask, sample)
 
 
 def position_folds(cv: Any, seed: int) -> PositionFolds | PositionHoldout:

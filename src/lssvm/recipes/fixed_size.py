@@ -46,7 +46,7 @@ from lssvm.recipes.fixed_solution import (
 from lssvm.recipes.prototypes import Prototypes, choose_prototypes
 from lssvm.recipes.record import Fit, Machine, Tuning
 from lssvm.recipes.robust import ROUGH, absolute_C, lower_weights, reweights, rounds
-from lssvm.recipes.settings import KernelChoice
+from lssvm.recipes.settings import KernelChoice, is_int
 from lssvm.search.base import Search
 from lssvm.search.kept_points import KeptPoints
 from lssvm.search.path import ListedPathSearch, PathSearch, best_gammas
@@ -224,13 +224,26 @@ def _finished(
     )
     if ask.calibrates:
         table = None if by_class is None or fit.solver != "pcg" else sample.table(by_class)
-        memory = remember(rows, tuned.point, fit.kernel, Z, fit.C, ask.seed, table)
+        point = tuned.point
+        if point is None and ask.reduction is None and sample.groups is not None:
+            point = _groups_left_out(problem, fit, Z)
+        memory = remember(rows, point, fit.kernel, Z, fit.C, ask.seed, table)
     relevance = shares(fit.gamma, sample.X, sample.weight) if ask.choice.asks_ard else None
     fit = replace(fit, details=details, memory=memory, relevance=relevance)
     if not isinstance(task, Classes):
         return fit
     fit = replace(fit, threshold=np.zeros(task.n_outputs))
     return fit if ask.threshold == "zero" else _with_thresholds(fit, task)
+
+
+def _groups_left_out(problem: FixedProblem, fit: Fit, Z: FloatArray) -> FixedSizePoint:
+    """Return the moments of folds of groups, of a model that was not tuned."""
+    rows, ask = problem.rows, problem.ask
+    cv = ask.cv if is_int(ask.cv) and ask.cv >= 2 else 10
+    folds = folds_of(rows, replace(ask, cv=cv))
+    loss, grid = problem.task.loss(None, ask.loss), np.unique(fit.C)
+    parts = (rows, Z, folds, loss, problem.by_class, grid, ask.path_method)
+    return FixedSizeObjective(lambda _: fit.kernel, *parts).at(None)
 
 
 def _with_thresholds(fit: Fit, task: Classes) -> Fit:
@@ -320,7 +333,7 @@ class _Tuner:
             tune_gamma=tunes_gamma,
             gamma_start=rows.gamma_scale() if tunes_gamma else 1.0,
             n_features=rows.sample.X.shape[1],
-            counted_rows=rows.n_distinct() if counts else None,
+            counted_rows=rows.n_observations() if counts else None,
         )
         search, sample_results = ask.search, None
         if rows is not rows.sample and not rows.rereads and tunes_gamma:

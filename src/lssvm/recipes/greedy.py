@@ -14,8 +14,8 @@ from lssvm._core.progress import Listener
 from lssvm._core.threads import small_problem
 from lssvm.codes import ProblemGroup, groups
 from lssvm.engines.host import HostRows
-from lssvm.folds.content import hash_rows
-from lssvm.greedy import GreedyPath, greedy_leave_one_out, greedy_paths
+from lssvm.folds.content import hash_rows, observation_weight, repeats_by_nature
+from lssvm.greedy import GreedyPath, Observations, greedy_leave_one_out, greedy_paths
 from lssvm.greedy.path import cholesky
 from lssvm.greedy.paths import change_C
 from lssvm.kernels import Kernel
@@ -163,7 +163,7 @@ def fit_greedy(rows: HostRows, task: Task, ask: GreedySettings, tell: Listener) 
     memory = GreedyMemory()
     if ask.calibrates:
         assert rows.labels is not None
-        outputs = _leave_one_out(rows, runs, np.array([C]), ask.search.criterion)[0]
+        outputs = _leave_one_out(rows, Y, runs, np.array([C]), ask.search.criterion)[0]
         memory = GreedyMemory(OutOfFold(outputs, rows.labels.astype(np.intp), rows.weight))
 
     used = np.unique(np.concatenate([run.support for run in runs]))  # the union of all bases
@@ -210,6 +210,18 @@ class _Merged:
     Y: FloatArray  # their mean targets
     first: IntArray  # a training row for each distinct row
     member: IntArray  # the distinct row of each training row
+
+    def observations(self, rows: HostRows, y: FloatArray) -> Observations | None:
+        """Return the training rows as observations, where rows repeat by nature."""
+        _, unit = observation_weight(rows.n_rows, rows.sample_weight)
+        own = np.ones(len(self.rows)) if rows.weight is None else rows.weight[self.rows]
+        count = np.ones(len(self.rows))
+        if unit is not None and rows.sample_weight is not None:
+            count = (rows.sample_weight / unit)[self.rows]
+        if not repeats_by_nature(len(self.first), float(count.sum())):
+            return None
+        total = np.asarray(self.system.u, dtype=np.float64)[self.member] ** 2
+        return Observations(self.member, y[self.rows], own / count / total)
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,7 +318,7 @@ def _score_C(
 ) -> tuple[FloatArray, FloatArray]:
     """Return leave-one-out scores of `C_GRID`, and minus squared errors, which decide ties."""
     truth = replace(rows.truth, Y=Y)
-    outputs = _leave_one_out(rows, runs, C_GRID, criterion)
+    outputs = _leave_one_out(rows, Y, runs, C_GRID, criterion)
     losses = task.loss(None)(outputs, truth)
     for run in runs:  # a problem's squared error is that of its own rows
         others = np.setdiff1d(np.arange(rows.n_rows), run.merged.rows)
@@ -314,8 +326,13 @@ def _score_C(
     return -losses, -SquaredError()(outputs, truth)
 
 
-def _leave_one_out(rows: HostRows, runs: list[_Run], Cs: FloatArray, criterion: str) -> FloatArray:
-    """Return leave-one-out outputs on the selected bases, shape (c, n, k)."""
+def _leave_one_out(
+    rows: HostRows, Y: FloatArray, runs: list[_Run], Cs: FloatArray, criterion: str
+) -> FloatArray:
+    """Return leave-one-out outputs on the selected bases, shape (c, n, k).
+
+    Equal rows are left out together, or, where they repeat by nature, one observation alone.
+    """
     outputs = np.empty((len(Cs), rows.n_rows, rows.n_outputs))
     for run in runs:
         path, merged = run.path, run.merged
@@ -325,6 +342,11 @@ def _leave_one_out(rows: HostRows, runs: list[_Run], Cs: FloatArray, criterion: 
             coef, intercept = path.coef[:, None], np.array([path.intercept])
             values = resources.evaluate(system.kernel, rows.X, basis, coef, intercept)
             outputs[:, :, run.output] = values[:, 0]
+        observations = merged.observations(rows, Y[:, run.output])
+        if observations is not None:
+            left_out = greedy_leave_one_out(merged.system, run.y, path, Cs, criterion, observations)
+            outputs[:, merged.rows, run.output] = left_out
+            continue
         if path.left_out is not None and len(Cs) == 1:  # the run's own C
             left_out = path.left_out[None, :]
         else:

@@ -18,6 +18,7 @@ from lssvm._core.progress import Listener
 from lssvm._core.random import RandomState, as_generator
 from lssvm._core.threads import n_threads
 from lssvm.criteria.base import Objective
+from lssvm.engines.host import HostRows
 from lssvm.folds.content import (
     Folds,
     content_folds,
@@ -293,21 +294,15 @@ def _exact(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray) else value
 
 
-def make_folds(
-    ask: TunedSettings, X: Any, y: Any, rows: Any, labels: Any, *, positions: bool = False
-) -> Folds:
-    """Turn ``cv`` into folds of some rows of the caller's data.
+def make_folds(ask: TunedSettings, rows: HostRows, *, positions: bool = False) -> Folds:
+    """Turn ``cv`` into folds of rows.
 
     Parameters
     ----------
     ask : TunedSettings
         Whose ``cv`` and ``seed`` it is.
-    X, y : array
-        As the caller gave them, which is what a splitter sees.
-    rows : int array
-        Rows of positive weight.
-    labels : int array or None
-        Class numbers of those rows.
+    rows : HostRows
+        Rows of positive weight; a splitter sees what the caller gave.
     positions : bool, default=False
         Whether rows are told apart by their numbers, as those of a kernel matrix.
 
@@ -315,20 +310,24 @@ def make_folds(
     -------
     Folds
     """
-    cv, n = ask.cv, X.shape[0]
+    given: tuple[Any, Any] = (rows.X, None) if rows.given is None else rows.given
+    cv, n, numbers = ask.cv, given[0].shape[0], rows.row_numbers
     loo, share = isinstance(cv, str) and cv == "loo", isinstance(cv, (float, np.floating))
     if is_int(cv) and cv < 2:
         raise InvalidInputError(f"cv={cv!r} is not usable: give at least 2 folds, or 'loo'.")
     if loo or is_int(cv) or (share and 0.0 < cv < 1.0):
-        content = rows[:, None] + 1.0 if positions else X[rows]
+        content = numbers[:, None] + 1.0 if positions else rows.content
+        known = rows.observed() | {"seed": ask.seed}
         if share:
-            return content_holdout(content, float(cv), labels=labels, seed=ask.seed)
-        n_folds = None if loo else int(cv)
-        return content_folds(content, n_folds, labels=None if loo else labels, seed=ask.seed)
+            return content_holdout(content, float(cv), **known)
+        if loo:
+            return content_folds(content, None, groups=known["groups"], seed=ask.seed)
+        return content_folds(content, int(cv), **known)
     if not isinstance(cv, str) and (hasattr(cv, "split") or hasattr(cv, "__iter__")):
-        splits = cv.split(X, y) if hasattr(cv, "split") else cv
-        folds = restrict_folds(splitter_folds(splits, n), rows, n)
-        if not any(len(test) < len(rows) or folds.train for test in folds.test):
+        grouped = (*given, rows.groups) if rows.groups is not None else given
+        splits = cv.split(*grouped) if hasattr(cv, "split") else cv
+        folds = restrict_folds(splitter_folds(splits, n), numbers, n)
+        if not any(len(test) < len(numbers) or folds.train for test in folds.test):
             raise InvalidInputError(
                 "No split of cv has training and test rows of positive weight: give splits that "
                 "have both."

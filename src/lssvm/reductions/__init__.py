@@ -15,6 +15,7 @@ from lssvm.reductions.l0 import (
     reduce_dual_l0,
     reduce_l0,
     reduce_systems,
+    target_scale,
 )
 from lssvm.reductions.pruning import Prune, Pruned, PruneStep, WrongSides, prune
 
@@ -36,4 +37,5 @@ __all__ = [
     "reduce_dual_l0",
     "reduce_l0",
     "reduce_systems",
+    "target_scale",
 ]

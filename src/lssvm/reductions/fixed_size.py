@@ -110,6 +110,8 @@ class PrototypeBasis:
     given : list of L0System or None
         Systems in place of those of the moments, where the loss sees other rows ("sv-l0").
     threads : int
+    scale : array of shape (k,) or None
+        Units of the targets, see `reduce_l0`; None: 1.
 
     Examples
     --------
@@ -133,6 +135,7 @@ class PrototypeBasis:
     start: FloatArray | None = None
     given: list[L0System] | None = None
     threads: int = 1
+    scale: FloatArray | None = None
 
     @cached_property
     def prototypes(self) -> Array:
@@ -182,7 +185,11 @@ class PrototypeBasis:
             return [system for system in systems if len(system.columns)]
         known = [(self.training(v, group), group) for group in self.groups(columns)]
         places = [(m, np.searchsorted(columns, group)) for m, group in known if m.weight > 0]
-        return [L0System.of(moments, place) for moments, place in places]
+        own = None if self.scale is None else self.scale[columns]
+        return [
+            L0System.of(moments, place, None if own is None else own[place])
+            for moments, place in places
+        ]
 
     def first(self, v: int | None, columns: IntArray) -> FloatArray:
         """Return the coefficients (m, q) to start from."""

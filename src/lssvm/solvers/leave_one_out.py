@@ -120,7 +120,7 @@ class Repeats:
             return cls()
         keys = flat[twins].view(np.dtype((np.void, flat.dtype.itemsize * X.shape[1]))).ravel()
         different, same = np.unique(keys, return_inverse=True)
-        if 2 * (len(X) - len(twins) + len(different)) < len(X):
+        if repeats_by_nature(len(X) - len(twins) + len(different), len(X)):
             return cls()
         return cls(tuple(twins[group] for group in cls.of(same.ravel()).members))
 

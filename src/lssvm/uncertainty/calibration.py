@@ -12,6 +12,7 @@ from scipy.special import expit
 
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
+from lssvm.tasks.ties import tie_scores
 
 METHODS = ("auto", "sigmoid", "isotonic")
 """How scores become probabilities."""
@@ -117,7 +118,8 @@ def fit_calibrator(
 
     Notes
     -----
-    O(n log n) time, O(n) memory. Rows of non-finite score are left out.
+    O(n log n) time, O(n) memory. Rows of non-finite score are left out. Scores that differ by
+    rounding alone are tied.
 
     Examples
     --------
@@ -134,7 +136,7 @@ def fit_calibrator(
     scores = np.asarray(scores, dtype=np.float64)
     w = np.ones(len(scores)) if weight is None else np.asarray(weight, dtype=np.float64)
     good = np.isfinite(scores) & (w > 0)
-    scores, positive, w = scores[good], np.asarray(positive)[good], w[good]
+    scores, positive, w = tie_scores(scores[good]), np.asarray(positive)[good], w[good]
     if method == "auto":
         method = "sigmoid" if w.sum() < ISOTONIC_FROM else _choose(scores, positive, w)
     return _fit(scores, positive, w, method)
