@@ -40,8 +40,9 @@ class LSSVC(KernelClassifier):
     fit_intercept : bool, default=True
         Whether there is a bias b. Without it the system is (3.62), that of kernel ridge regression
         and of a Gaussian process.
-    multiclass : {"auto", "ovo", "ova", "moc", "ecoc"}, array or Code, default="auto"
-        Output code; see `lssvm.codes`. All problems of one-vs-all, minimum output coding and
+    multiclass : str, array or Code, default="auto"
+        Output code: "auto", "ovo", "ova", "moc", "moc-counting" or "ecoc", see
+        `lssvm.codes.make_code`. All problems of one-vs-all, minimum output coding and
         error-correcting codes are columns of one solve.
     decoding : {"hamming", "loss"} or None, default=None
         From outputs to classes; None takes votes for one-vs-one and loss decoding otherwise.

@@ -56,8 +56,9 @@ class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
         support vectors is the smallest whose cross-validated squared error is within one standard
         error of the smallest, see `sparsity_path`; `lssvm.reductions.FixedSizeL0` has the options,
         such as a given number of support vectors.
-    multiclass : {"auto", "ovo", "ova", "moc", "ecoc"}, array or Code, default="auto"
-        Output code; see `lssvm.codes`. All problems of one-vs-all, minimum output coding and
+    multiclass : str, array or Code, default="auto"
+        Output code: "auto", "ovo", "ova", "moc", "moc-counting" or "ecoc", see
+        `lssvm.codes.make_code`. All problems of one-vs-all, minimum output coding and
         error-correcting codes are columns of one system; the pairs of one-vs-one are put together
         from the moments of the classes.
     decoding : {"hamming", "loss"} or None, default=None

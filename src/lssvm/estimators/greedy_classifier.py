@@ -61,8 +61,9 @@ class GreedyLSSVC(KernelClassifier):
     validation_fraction : float or None, default=None
         Part of the rows that is held out: the size with the smallest squared error on them is kept,
         and a run stops 50 steps after it.
-    multiclass : {"ova", "auto", "ovo", "moc", "ecoc"}, array or Code, default="ova"
-        Output code; see `lssvm.codes`. The paper takes one-vs-all, whose problems share kernel
+    multiclass : str, array or Code, default="ova"
+        Output code: "ova", "auto", "ovo", "moc", "moc-counting" or "ecoc", see
+        `lssvm.codes.make_code`. The paper takes one-vs-all, whose problems share kernel
         columns.
     decoding : {"hamming", "loss"} or None, default=None
         From outputs to classes; None takes votes for one-vs-one and loss decoding otherwise.
