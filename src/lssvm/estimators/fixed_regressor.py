@@ -24,9 +24,11 @@ class FixedSizeLSSVR(FixedSizeModel, KernelRegressor):
 
     Parameters
     ----------
-    n_prototypes : int, "auto" or "cv", default="auto"
+    n_prototypes : int, "auto", "cv" or such as "6 sqrt(n)", default="auto"
         Number of basis functions m. "auto": all distinct rows up to 200, else 5 sqrt(n) between
-        200 and 1000. "cv": the best of 5 nested sets of m, m/2, ..., m/16 with twice that m.
+        200 and 1000. "cv": the best of 5 nested sets of m, m/2, ..., m/16 with twice that m. A
+        number and ``sqrt(n)`` is the ceiling of their product, :math:`M = \lceil k \sqrt N \rceil`
+        of [Mall2014]_, section IV-A.
     C : float or "cv", default="cv"
         Regularisation; larger fits closer. "cv" chooses it by cross-validation inside `fit`.
     gamma : float, array of shape (d,), "scale", "auto", "cv" or "ard", default="cv"

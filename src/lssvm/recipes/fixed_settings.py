@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -26,6 +28,8 @@ from lssvm.tasks import Classes, Task
 
 N_C = 60
 """Values of C that each problem of a code chooses among."""
+SQUARE_ROOT = re.compile(r"\s*(\d+(?:\.\d*)?)\s*\*?\s*sqrt\(n\)\s*")
+"""How a number of prototypes that grows with the root of the number of rows is written."""
 N_REDUCED_C = 20
 """Values of C that a reduced model is tuned over."""
 
@@ -171,9 +175,12 @@ def number_of_prototypes(asked: Any, n: int) -> int:
         return min(n, size if asked == "auto" else 2 * size)
     if is_int(asked) and asked >= 1:
         return int(asked)
+    factor = SQUARE_ROOT.fullmatch(asked) if isinstance(asked, str) else None
+    if factor is not None and float(factor[1]) > 0:
+        return min(n, math.ceil(float(factor[1]) * math.sqrt(n)))  # [Mall2014, section IV-A]
     raise InvalidInputError(
         f"n_prototypes={asked!r} is not usable: give a positive int, 'auto' (a rule in the number "
-        "of rows), or 'cv' to choose it by cross-validation."
+        "of rows), '6 sqrt(n)' or such, or 'cv' to choose it by cross-validation."
     )
 
 

@@ -232,7 +232,7 @@ class CirculantSolver:
     layout : {"sorted", "plain"}, default="sorted"
         How rows are laid on the lattice, see `lay_rows`.
     wrap : {"mean", "sum", "set"}, default="mean"
-        "sum" is the printed matrix, see `first_row`.
+        "set" is the printed matrix, see `first_row`.
     fallback : Solver or None, default=None
         What solves the system, after a warning, where the circulant matrix cannot: the rows have
         weights, or U + I/C is not positive definite. None raises an error.
