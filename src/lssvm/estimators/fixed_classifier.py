@@ -50,14 +50,15 @@ class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
         Which rows become prototypes: "renyi", "random", "kmeans", "rpcholesky", or what else
         `lssvm.prototypes.select_prototypes` takes; an array gives their indices, or the prototypes
         themselves. For rpcholesky with ``gamma="cv"`` the kernel has ``gamma="scale"``.
-    reduction : {"spfs", "ssd", "sv-l0", "sd"}, FixedSizeL0 or None, default=None
+    reduction : str, FixedSizeL0 or None, default=None
         Second level of sparsity: which prototypes are left, by an L0 penalty ([Mall2014]_), from
         the moments of the fit. "spfs" starts from the fixed-size model; "ssd" from the dual model
         on the prototypes alone, which also chooses C and gamma (one pass over the data in all);
         the loss of "sv-l0" sees the prototypes only; "sd" is that dual model itself. The number of
         support vectors is the smallest whose cross-validated squared error is within one standard
         error of the smallest, see `sparsity_path`; `lssvm.reductions.FixedSizeL0` has the options,
-        such as a given number of support vectors.
+        such as a given number of support vectors. "spfs-printed" and "ssd-printed" are algorithms 3
+        and 4 of [Mall2014]_ to the letter, see `lssvm.reductions.FixedSizeL0.printed`.
     multiclass : str, array or Code, default="auto"
         Output code: "auto", "ovo", "ova", "moc", "moc-counting" or "ecoc", see
         `lssvm.codes.make_code`. All problems of one-vs-all, minimum output coding and

@@ -20,7 +20,7 @@ from lssvm.folds.positions import PositionFolds, PositionHoldout
 from lssvm.recipes.robust import check_loss
 from lssvm.recipes.settings import TunedParameters, TunedSettings, check_option, is_int, make_folds
 from lssvm.reductions.fixed_size import METHODS as REDUCTIONS
-from lssvm.reductions.fixed_size import FixedSizeL0
+from lssvm.reductions.fixed_size import PRINTED, FixedSizeL0
 from lssvm.search.space import Space
 from lssvm.solvers import PCG
 from lssvm.solvers.primal import METHODS as PATH_METHODS
@@ -159,12 +159,16 @@ NO_OUTPUTS = (
 
 
 def _reduction(given: Any) -> FixedSizeL0 | None:
-    reduction = FixedSizeL0(given) if isinstance(given, str) and given in REDUCTIONS else given
+    reduction = given
+    if isinstance(given, str) and given in REDUCTIONS:
+        reduction = FixedSizeL0(given)
+    elif isinstance(given, str) and given in PRINTED:
+        reduction = FixedSizeL0.printed(given.removesuffix("-printed"))
     if reduction is None or isinstance(reduction, FixedSizeL0):
         return reduction
     raise InvalidInputError(
-        f"reduction={given!r} is not usable: choose None, {', '.join(map(repr, REDUCTIONS))}, or a "
-        "lssvm.reductions.FixedSizeL0."
+        f"reduction={given!r} is not usable: choose None, "
+        f"{', '.join(map(repr, REDUCTIONS + PRINTED))}, or a lssvm.reductions.FixedSizeL0."
     )
 
 
