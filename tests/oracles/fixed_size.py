@@ -41,3 +41,12 @@ def normal_residual(K, K_zz, Y, coef, b, C, weight=None):
     rest = K.T @ (s[:, None] * error) - K_zz @ coef / C
     side = K.T @ (s[:, None] * (Y - s @ Y / s.sum()))
     return np.linalg.norm(rest, axis=0) / np.linalg.norm(side, axis=0), s @ error / s.sum()
+
+
+def printed_ridge(F, Y, C, weight=None):
+    """Eq. (7): (w; b) = (Phi_e' S Phi_e + I/C)^-1 Phi_e' S Y with Phi_e = [F, 1]; returns w, b."""
+    s = np.ones(len(F)) if weight is None else np.asarray(weight, float)
+    extended = np.column_stack([F, np.ones(len(F))])  # eq. (8)
+    H = extended.T @ (s[:, None] * extended) + np.eye(extended.shape[1]) / C
+    solution = np.linalg.solve(H, extended.T @ (s[:, None] * Y))
+    return solution[:-1], solution[-1]

@@ -47,6 +47,9 @@ class FixedSizeObjective:
     C_grid : array or None, default=None
         Values among which each problem of a code chooses its own C, where they do not share rows.
     method : {"auto", "cholesky", "eigen", "tridiagonal"}, default="auto"
+    penalised : bool, default=False
+        Whether the bias is penalised like a weight, eq. (7) of [DeBrabanter2010]_ as printed; not
+        where folds of equal rows are left out in closed form.
 
     Notes
     -----
@@ -74,6 +77,7 @@ class FixedSizeObjective:
     task: Classes | None = None
     C_grid: FloatArray | None = None
     method: str = "auto"
+    penalised: bool = False
 
     @cached_property
     def leave_out(self) -> bool:
@@ -169,7 +173,8 @@ class FixedSizePoint:
     def _folds(self, columns: IntArray) -> FoldPaths:
         if self._paths is None:
             training = [self.moments.training(v, columns) for v in range(self.moments.n_folds)]
-            self._paths = fold_paths(training, self.map, threads=self.rows.threads)
+            more: dict[str, Any] = {"penalised": self.objective.penalised}
+            self._paths = fold_paths(training, self.map, threads=self.rows.threads, **more)
         return self._paths
 
     def _joint(self, C: FloatArray, columns: IntArray) -> Losses:
@@ -326,7 +331,9 @@ class FixedSizePoint:
         errors = np.stack([_constant_error(test, len(grid)) for test in tests], 1)
         coef = np.zeros((len(folds), self.map.T.shape[0], len(columns)))
         b = np.zeros((len(folds), len(columns)))
-        solved = fold_paths([training[v] for v in trained], None).solve(grid, self.objective.method)
+        objective = self.objective
+        paths = fold_paths([training[v] for v in trained], None, penalised=objective.penalised)
+        solved = paths.solve(grid, objective.method)
         for v, model in zip(trained, solved, strict=True):
             errors[:, v] = mean_squared_error(tests[v], *model)
         if best is None:

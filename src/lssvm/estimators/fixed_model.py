@@ -44,6 +44,7 @@ class FixedSizeModel(KernelEstimator):
     _: KW_ONLY
     C: Any = "cv"
     gamma: Any = "cv"
+    fit_intercept: bool | str = True
     selection: Any = "renyi"
     reduction: Any = None
     cv: Any = 10

@@ -42,6 +42,11 @@ class FixedSizeLSSVR(FixedSizeModel, KernelRegressor):
         "linear" with at most n features needs no prototypes: the features are the inputs.
     degree : int, default=3
     coef0 : float, default=1.0
+    fit_intercept : True or "penalised", default=True
+        True: the bias is free, :math:`b` is in no penalty (eq. (5) of [Mall2014]_), so that with
+        all rows as prototypes the model is the dual one. "penalised": the bias has the ridge of a
+        weight, :math:`(w; b) = (\Phi_e^T \Phi_e + I_{m+1}/C)^{-1} \Phi_e^T Y` as printed in eq. (7)
+        of [DeBrabanter2010]_ (with squares, moments and no reduction).
     selection : str, rule, callable or array, default="renyi"
         Which rows become prototypes: "renyi", "random", "kmeans", "rpcholesky", or what else
         `lssvm.prototypes.select_prototypes` takes; an array gives

@@ -168,6 +168,11 @@ class FixedMemory:
                 "solver='pcg' keeps no moments, from which standard deviations and intervals "
                 "follow: use solver='cholesky', with fewer prototypes if need be."
             )
+        if details.penalised:
+            raise InvalidInputError(
+                "fit_intercept='penalised' has no posterior here: use fit_intercept=True for "
+                "standard deviations and intervals."
+            )
         if not details.is_posterior_of_model:
             raise InvalidInputError(
                 "The reduction of this model has left it without a posterior: use "

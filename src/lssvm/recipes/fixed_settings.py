@@ -39,6 +39,7 @@ class FixedParameters(TunedParameters, Protocol):
 
     n_prototypes: Any
     selection: Any
+    fit_intercept: bool | str
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -54,6 +55,8 @@ class FixedSettings(TunedSettings):
         "zero", or "cv" to move the thresholds of a classifier.
     calibrates : bool
         Whether rows are kept that calibrate probabilities or intervals.
+    penalised : bool
+        Whether the bias is penalised like a weight.
     """
 
     n_prototypes: Any
@@ -61,6 +64,7 @@ class FixedSettings(TunedSettings):
     reduction: FixedSizeL0 | None
     threshold: str = "zero"
     calibrates: bool = True
+    penalised: bool = False
 
     @classmethod
     def of(cls, estimator: FixedParameters) -> FixedSettings:
@@ -73,6 +77,7 @@ class FixedSettings(TunedSettings):
             reduction=_reduction(estimator.reduction),
             threshold=getattr(estimator, "threshold", "zero"),
             calibrates=getattr(estimator, "calibration", "auto") is not None,
+            penalised=_is_penalised(estimator.fit_intercept),
         )
         ask._check()
         return ask
@@ -110,6 +115,8 @@ class FixedSettings(TunedSettings):
             return f"reduction={self.reduction.method!r}"
         if self.loss != "squared":
             return f"loss={self.loss!r}"
+        if self.penalised:
+            return "fit_intercept='penalised'"
         return "n_prototypes='cv'" if self.sizes_by_cv else None
 
     @property
@@ -137,6 +144,13 @@ class FixedSettings(TunedSettings):
             self.tunes and self.reduction is None and self.calibrates and self.criterion is None
         ):
             raise InvalidInputError(NO_OUTPUTS)
+        others = [self.reduction is not None and "a reduction", self.criterion and "a criterion"]
+        others += [self.loss != "squared" and "another loss than the squares"]
+        if self.penalised and any(others):
+            raise InvalidInputError(
+                f"fit_intercept='penalised' cannot be used with {next(filter(None, others))}, "
+                "which has a free bias: use fit_intercept=True."
+            )
         if isinstance(self.solver, PCG):
             name = repr(self.solver)
         else:
@@ -156,6 +170,15 @@ NO_OUTPUTS = (
     "with scoring=None or a scorer, folds of several rows, calibration='auto' and no reduction, or "
     "threshold='zero'."
 )
+
+
+def _is_penalised(given: Any) -> bool:
+    if given is True or (isinstance(given, str) and given == "penalised"):
+        return given is not True
+    raise InvalidInputError(
+        f"fit_intercept={given!r} is not usable: give True for a free bias, or 'penalised' for one "
+        "that is regularised like a weight."
+    )
 
 
 def _reduction(given: Any) -> FixedSizeL0 | None:

@@ -103,9 +103,10 @@ def fit_fixed_size(rows: Rows, task: Task, ask: FixedSettings, tell: Listener) -
         if start is not None:
             coef, intercept = start.coef, start.fit.intercept
         else:
-            coef, intercept = solve_moments(moments.whole, map, problem.by_class, tuned.C_of)
+            whole, bias = moments.whole, {"penalised": ask.penalised}
+            coef, intercept = solve_moments(whole, map, problem.by_class, tuned.C_of, **bias)
         solution = _refined(ask, tuned, kernel, chosen.Z, map, coef, intercept)
-        details = FixedDetails(len(chosen.Z), moments.whole, map)
+        details = FixedDetails(len(chosen.Z), moments.whole, map, penalised=ask.penalised)
     fit = Fit(
         task,
         (Machine(kernel, np.arange(task.n_outputs)),),
@@ -199,7 +200,7 @@ def _reduced(
     rows, ask = problem.rows, problem.ask
     if ask.method == "sd":
         return replace(fit, details=replace(fit.details, no_update=SD_KEEPS_NO_ROWS))
-    if ask.method is None and moments.n_folds < 2:
+    if ask.method is None and (moments.n_folds < 2 or ask.penalised):
         return fit
     basis = prototype_basis(problem, fit, chosen, moments, start)
     if ask.reduction is None:
@@ -356,7 +357,12 @@ class _Tuner:
         grid = Space(C=ask.C).C_grid(N_C) if separate else None
         loss = task.loss(None if ask.criterion else ask.scoring, ask.loss)
         data = (rows, Z, folds_of(rows, ask), loss, self.problem.by_class)
-        objective = FixedSizeObjective(kernel, *data, grid, ask.path_method)
+        objective = FixedSizeObjective(kernel, *data, grid, ask.path_method, ask.penalised)
+        if ask.penalised and objective.leave_out:
+            raise InvalidInputError(
+                "fit_intercept='penalised' is tuned by folds of several rows: give a number of "
+                "folds, or fit_intercept=True to leave rows out one by one."
+            )
         if ask.criterion is None:
             return objective
         check_criterion(ask.criterion, ask.C)

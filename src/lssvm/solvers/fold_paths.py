@@ -36,7 +36,11 @@ class FoldPaths:
 
 
 def fold_paths(
-    training: Sequence[Moments], map: NystromMap | None, *, threads: int = 1
+    training: Sequence[Moments],
+    map: NystromMap | None,
+    *,
+    threads: int = 1,
+    penalised: bool = False,
 ) -> FoldPaths:
     """Prepare the systems of several training sets.
 
@@ -47,6 +51,8 @@ def fold_paths(
     map : NystromMap or None
         From kernel values to features; None: the moments are those of features.
     threads : int, default=1
+    penalised : bool, default=False
+        Whether the bias is penalised like a weight, eq. (7) of [DeBrabanter2010]_ as printed.
 
     Returns
     -------
@@ -63,9 +69,12 @@ def fold_paths(
     array([[[1.]]])
     """
     if is_numpy(training[0].gram):
-        systems = run_blocks(lambda moments: primal_system(moments, map), training, threads)
-        return FoldPaths(systems, threads)
-    return FoldPaths(primal_batch(training, map))
+
+        def prepare(moments: Moments) -> PrimalSystem:
+            return primal_system(moments, map, penalised=penalised)
+
+        return FoldPaths(run_blocks(prepare, training, threads), threads)
+    return FoldPaths(primal_batch(training, map, penalised=penalised))
 
 
 def mean_squared_error(test: Moments, coef: Array, intercept: Array) -> FloatArray:
