@@ -7,9 +7,9 @@ from tests.oracles import fixed_size as fixed_oracle
 from tests.oracles import prototypes as prototypes_oracle
 
 import lssvm
-from lssvm import FixedSizeLSSVC, FixedSizeLSSVR
+from lssvm import LSSVC, FixedSizeLSSVC, FixedSizeLSSVR
 from lssvm._core.errors import InvalidInputError
-from lssvm.tuning import GridSearch
+from lssvm.tuning import CoupledAnnealing, GridSearch, PositionFolds
 
 
 def numbers(n=120, seed=0):
@@ -137,3 +137,153 @@ def test_penalised_bias_refuses_what_has_a_free_one():
         FixedSizeLSSVR(20, **fixed).fit(X, y).predict(X, return_std=True)
     with pytest.raises(InvalidInputError, match="penalised"):
         FixedSizeLSSVR(20, C=1.0, gamma=0.3, fit_intercept=False).fit(X, y)
+
+
+# -- a (C, gamma) for every binary problem, eq. (3.13) of [Suykens2002] ----------------------------
+
+CS, GAMMAS = [0.05, 1.0, 30.0], [0.3, 1.0, 4.0]
+SQUARES = "neg_mean_squared_error"
+
+
+@pytest.mark.parametrize("by_error", [True, False], ids=["error", "squares"])
+@pytest.mark.parametrize("multiclass", ["ovo", "ova", "moc-counting"])
+def test_every_problem_is_tuned_by_refits_of_its_own_rows(multiclass, by_error):
+    X, y = classes(n=150, seed=3)
+    cv = list(StratifiedKFold(4, shuffle=True, random_state=0).split(X, y))
+    model = FixedSizeLSSVC(
+        selection=X[:15], multiclass=multiclass, tuning="separate", cv=cv,
+        search=GridSearch(CS, GAMMAS), scoring=None if by_error else SQUARES,
+    ).fit(X, y)  # fmt: skip
+    k = model.code_.n_problems
+    assert len(model.tuning_result_) == k
+    Cs, gammas = np.broadcast_to(model.C_, k), np.broadcast_to(model.gamma_, k)
+    for j, column in enumerate(model.code_.matrix.T):
+        side = column[y].astype(float)
+        table = fixed_oracle.tuned_alone(X, side, X[:15], cv, CS, GAMMAS, by_error)
+        results = model.tuning_result_[j].cv_results
+        for C, gamma, score in zip(
+            results["param_C"], results["param_gamma"], results["mean_test_score"], strict=True
+        ):
+            expected = table[GAMMAS.index(gamma), CS.index(C)]
+            assert score == pytest.approx(1 - expected if by_error else -expected, abs=1e-7)
+        if not by_error:
+            a, b = np.unravel_index(np.argmin(table), table.shape)
+            assert (Cs[j], gammas[j]) == (CS[b], GAMMAS[a])
+        used = np.flatnonzero(side)
+        gamma = float(gammas[j])
+        K_zz = fixed_oracle.rbf(X[:15], X[:15], gamma)
+        F = fixed_oracle.features(fixed_oracle.rbf(X, X[:15], gamma), K_zz, 1e-9)
+        w, b = fixed_oracle.ridge(F[used], side[used, None], float(Cs[j]))
+        K = fixed_oracle.rbf(X, X[:15], gamma)
+        outputs = K @ model.dual_coef_[:, j] + model.intercept_[j]
+        np.testing.assert_allclose(outputs, (F @ w + b)[:, 0], atol=1e-6)
+
+
+def test_problems_that_differ_get_different_parameters():
+    # the first class is told from the rest by a plane, the others by fine stripes
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, size=(400, 2))
+    y = np.where(X[:, 1] > 0.5, 0, 1 + (np.sin(6 * X[:, 0]) > 0))
+    options = {"multiclass": [[1, 0], [-1, 1], [-1, -1]], "cv": 5, "random_state": 0}
+    model = FixedSizeLSSVC(80, tuning="separate", scoring=SQUARES, **options).fit(X, y)
+    plane, stripes = model.gamma_
+    assert stripes > 1.2 * plane
+    assert model.score(X, y) > 0.9
+    probabilities = model.predict_proba(X)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
+    with pytest.raises(InvalidInputError, match="separate"):
+        model.partial_fit(X[:5], y[:5])
+
+
+def test_annealing_searches_both_parameters_of_every_problem():
+    X, y = classes(n=120)
+    search = CoupledAnnealing(starters=3, evaluations=18, simplex=8)
+    model = FixedSizeLSSVC(25, multiclass="ovo", tuning="separate", cv=4, search=search).fit(X, y)
+    for result in model.tuning_result_:
+        assert len(np.unique(result.cv_results["param_C"])) > 10
+        assert len(np.unique(result.cv_results["param_gamma"])) > 10
+    assert len(set(model.C_.tolist())) > 1
+
+
+@pytest.mark.parametrize("options", [{}, {"targets": "fisher", "class_weight": "balanced"}])
+def test_separate_tuning_is_the_same_on_every_engine(options, tmp_path):
+    pd, strict = pytest.importorskip("pandas"), pytest.importorskip("array_api_strict")
+    X, y = classes(n=200)
+    settings = options | {"selection": X[:15], "tuning": "separate", "cv": 4, "multiclass": "ovo"}
+    settings["search"] = GridSearch(CS, GAMMAS)
+    host = FixedSizeLSSVC(15, **settings).fit(X, y)
+    there = FixedSizeLSSVC(15, **settings | {"selection": np.arange(15)})
+    there.fit(strict.asarray(X), strict.asarray(y))
+    np.testing.assert_allclose(np.asarray(there.dual_coef_), host.dual_coef_, atol=1e-6)
+    np.testing.assert_array_equal(np.asarray(there.C_), host.C_)
+
+    frame = pd.DataFrame(X, columns=["a", "b"]).assign(target=y)
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    scan = lssvm.scan(tmp_path / "rows.csv", target="target", standardise=False)
+    by_position = PositionFolds(4, 0)
+    streamed = FixedSizeLSSVC(15, **settings | {"cv": by_position}).fit(scan)
+    part = by_position.assign(np.arange(len(X)))
+    folds = [(np.flatnonzero(part != v), np.flatnonzero(part == v)) for v in range(4)]
+    local = FixedSizeLSSVC(15, **settings | {"cv": folds}).fit(X, y)
+    np.testing.assert_allclose(streamed.dual_coef_, local.dual_coef_, atol=1e-6)
+    np.testing.assert_array_equal(streamed.C_, local.C_)
+
+
+def test_leaving_rows_out_one_by_one_and_several_targets():
+    X, y = classes(n=60)
+    single = [np.array([i]) for i in range(60)]
+    folds = [(np.setdiff1d(np.arange(60), test), test) for test in single]
+    model = FixedSizeLSSVC(
+        selection=X[:10],
+        tuning="separate",
+        cv="loo",
+        multiclass="ovo",
+        search=GridSearch(CS, [0.5]),
+        scoring=SQUARES,
+    ).fit(X, y)
+    for j, column in enumerate(model.code_.matrix.T):
+        side = column[y].astype(float)
+        kept = [(train, test) for train, test in folds if side[test[0]] != 0]
+        table = fixed_oracle.tuned_alone(X, side, X[:10], kept, CS, [0.5], by_error=False)
+        scores = model.tuning_result_[j].cv_results["mean_test_score"]
+        np.testing.assert_allclose(np.sort(-scores), np.sort(table[0]), atol=1e-6)
+    assert model.predict_proba(X).shape == (60, 3)
+
+    X, y = numbers(150)
+    Y = np.column_stack([y, np.sin(9 * X[:, 0])])
+    both = FixedSizeLSSVR(60, tuning="separate", cv=5, random_state=0).fit(X, Y)
+    alone = [FixedSizeLSSVR(60, cv=5, random_state=0).fit(X, Y[:, j]) for j in range(2)]
+    np.testing.assert_allclose(both.gamma_, [model.gamma_ for model in alone], rtol=1e-12)
+    np.testing.assert_allclose(both.predict(X)[:, 1], alone[1].predict(X), atol=1e-6)
+    with pytest.raises(InvalidInputError, match="separate"):
+        both.predict(X, return_std=True)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"n_prototypes": "cv"}, {"gamma": "ard"}, {"reduction": "spfs"}, {"scoring": "f1_macro"},
+     {"scoring": "gcv"}, {"solver": "pcg"}],
+    ids=str,
+)  # fmt: skip
+def test_separate_tuning_refuses_what_tunes_all_outputs_together(options):
+    X, y = classes(n=60)
+    with pytest.raises(InvalidInputError, match="separate"):
+        FixedSizeLSSVC(**{"n_prototypes": 10, "tuning": "separate"} | options).fit(X, y)
+
+
+@pytest.mark.parametrize("multiclass", ["ovo", "moc"])
+def test_the_dual_model_tunes_problems_by_error_or_squared_error(multiclass):
+    X, y = classes(n=90)
+    cv = list(StratifiedKFold(3, shuffle=True, random_state=0).split(X, y))
+    options = {"multiclass": multiclass, "tuning": "separate", "cv": cv}
+    search = GridSearch(CS, GAMMAS)
+    model = LSSVC("cv", gamma="cv", search=search, scoring=SQUARES, **options).fit(X, y)
+    k = model.code_.n_problems
+    for j, column in enumerate(model.code_.matrix.T):
+        side = column[y].astype(float)
+        table = fixed_oracle.tuned_alone(X, side, X, cv, CS, GAMMAS, by_error=False)
+        a, b = np.unravel_index(np.argmin(table), table.shape)
+        chosen = np.broadcast_to(model.C_, k)[j], np.broadcast_to(model.gamma_, k)[j]
+        assert chosen == (CS[b], GAMMAS[a])
+    with pytest.raises(InvalidInputError, match="squared error"):
+        LSSVC("cv", gamma="cv", scoring="f1_macro", **options).fit(X, y)

@@ -91,11 +91,12 @@ def algorithms_3_and_4(Q, y, C, start, s):
     """
     m = Q.shape[1]
     beta, lam = np.array(start, dtype=float), np.array(start, dtype=float)
-    for t in range(1, 51):
-        before = beta
+    steps = 0
+    while steps < 50:
+        before, steps = beta, steps + 1
         beta, b = system_10(Q, y, C, lam, s)
         lam = 1.0 / np.maximum(beta**2, 1e-150)  # a coefficient of zero stays one
         if np.linalg.norm(beta - before) / m < 1e-4:
             break
     indices = np.flatnonzero(np.abs(beta) > 1e-6)
-    return indices, beta[indices], b, t
+    return indices, beta[indices], b, steps

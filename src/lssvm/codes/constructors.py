@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections.abc import Callable
 from functools import partial
 from typing import Any, cast
 
@@ -254,7 +255,7 @@ def make_code(name: str | ArrayLike | Code, k: int, random_state: RandomState = 
             name = "ovo" if k <= _ONE_VS_ONE_UP_TO else "ova"
         if name == "ecoc":
             return error_correcting(k, random_state=random_state)
-        constructors = {
+        constructors: dict[str, Callable[[int], Code]] = {
             "ovo": one_vs_one,
             "ova": one_vs_all,
             "moc": minimum_output,

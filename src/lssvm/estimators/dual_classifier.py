@@ -73,7 +73,8 @@ class LSSVC(KernelClassifier):
         "press", "gcv", "rk" and "evidence" are criteria of the targets without folds, see
         `lssvm.tuning.criterion_objective`; cv is then not used.
     tuning : {"joint", "separate"}, default="joint"
-        One (C, gamma) for all binary problems, or one for each (eq. (3.13)).
+        One (C, gamma) for all binary problems, or one for each (eq. (3.13)), chosen by its own
+        error, or with ``scoring="neg_mean_squared_error"`` by the squared error of its targets.
     calibration : {"auto", "sigmoid", "isotonic"} or None, default="auto"
         How `predict_proba` turns scores into probabilities; "auto" takes the sigmoid for fewer
         than 1,000 rows, else the better of the two. None: there is no `predict_proba`.

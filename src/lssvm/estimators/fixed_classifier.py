@@ -86,6 +86,11 @@ class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
         Any scikit-learn scorer; None is the accuracy, with what lies within half a standard error
         of the best value decided by the squared error. "press", "gcv", "rk" and "evidence" are
         criteria without folds, see `lssvm.tuning.FixedCriterionObjective`; cv is then not used.
+    tuning : {"joint", "separate"}, default="joint"
+        One (C, gamma) for all outputs (one-vs-one: a C for each pair), or one of each for every
+        binary problem, as eq. (3.13) of [Suykens2002]_ and section 8 of [DeBrabanter2010]_ have it:
+        chosen by its own error, or with ``scoring="neg_mean_squared_error"`` by the squared error
+        of its targets +1 and -1. Any search tunes both then, "csa" too. Rows cannot be added later.
     threshold : {"zero", "cv"}, default="zero"
         Where an output changes from one class to the other. "cv" moves it, for each binary problem,
         to where the out-of-fold outputs of the tuning make the fewest errors (it needs a tuned C or

@@ -50,6 +50,7 @@ class FixedSizeModel(KernelEstimator):
     cv: Any = 10
     search: Any = "path"
     scoring: Any = None
+    tuning: str = "joint"
     solver: Any = "auto"
     device: Any = None
 

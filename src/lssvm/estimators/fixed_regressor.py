@@ -82,6 +82,9 @@ class FixedSizeLSSVR(FixedSizeModel, KernelRegressor):
         Any scikit-learn scorer; None is the mean squared error, for a robust loss the mean
         absolute error. "press", "gcv", "rk" and "evidence" are criteria without folds, see
         `lssvm.tuning.FixedCriterionObjective`; cv is then not used.
+    tuning : {"joint", "separate"}, default="joint"
+        One (C, gamma) for all outputs, or one of each for every output. Rows cannot be added later,
+        and there are no error bars.
     solver : {"auto", "cholesky", "eigen", "tridiagonal", "pcg"} or PCG, default="auto"
         How the systems along a path of C are solved, exactly; or, without moments, conjugate
         gradients for many prototypes, see `lssvm.solvers.PCG`. "auto" takes those where moments do

@@ -18,7 +18,14 @@ from lssvm.engines.host import HostRows
 from lssvm.folds.content import Folds, content_folds, hash_rows
 from lssvm.folds.positions import PositionFolds, PositionHoldout
 from lssvm.recipes.robust import check_loss
-from lssvm.recipes.settings import TunedParameters, TunedSettings, check_option, is_int, make_folds
+from lssvm.recipes.settings import (
+    SQUARES,
+    TunedParameters,
+    TunedSettings,
+    check_option,
+    is_int,
+    make_folds,
+)
 from lssvm.reductions.fixed_size import METHODS as REDUCTIONS
 from lssvm.reductions.fixed_size import PRINTED, FixedSizeL0
 from lssvm.search.space import Space
@@ -40,6 +47,7 @@ class FixedParameters(TunedParameters, Protocol):
     n_prototypes: Any
     selection: Any
     fit_intercept: bool | str
+    tuning: str
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -57,6 +65,8 @@ class FixedSettings(TunedSettings):
         Whether rows are kept that calibrate probabilities or intervals.
     penalised : bool
         Whether the bias is penalised like a weight.
+    separate : bool
+        Whether each output has its own C and gamma.
     """
 
     n_prototypes: Any
@@ -65,11 +75,13 @@ class FixedSettings(TunedSettings):
     threshold: str = "zero"
     calibrates: bool = True
     penalised: bool = False
+    separate: bool = False
 
     @classmethod
     def of(cls, estimator: FixedParameters) -> FixedSettings:
         """Read and check the parameters of an estimator."""
         check_loss(getattr(estimator, "loss", "squared"), estimator.reduction)
+        check_option("tuning", estimator.tuning, ("joint", "separate"))
         ask = cls(
             **cls.read(estimator),
             n_prototypes=estimator.n_prototypes,
@@ -78,6 +90,7 @@ class FixedSettings(TunedSettings):
             threshold=getattr(estimator, "threshold", "zero"),
             calibrates=getattr(estimator, "calibration", "auto") is not None,
             penalised=_is_penalised(estimator.fit_intercept),
+            separate=estimator.tuning == "separate",
         )
         ask._check()
         return ask
@@ -117,6 +130,8 @@ class FixedSettings(TunedSettings):
             return f"loss={self.loss!r}"
         if self.penalised:
             return "fit_intercept='penalised'"
+        if self.separate:
+            return "tuning='separate'"
         return "n_prototypes='cv'" if self.sizes_by_cv else None
 
     @property
@@ -151,6 +166,7 @@ class FixedSettings(TunedSettings):
                 f"fit_intercept='penalised' cannot be used with {next(filter(None, others))}, "
                 "which has a free bias: use fit_intercept=True."
             )
+        self._check_separate()
         if isinstance(self.solver, PCG):
             name = repr(self.solver)
         else:
@@ -163,6 +179,26 @@ class FixedSettings(TunedSettings):
                 f"{self.needs_moments} works on moments, which {name} does not form: leave it out, "
                 "or use solver='cholesky'."
             )
+
+    def _check_separate(self) -> None:
+        """Refuse what tunes all outputs together."""
+        if not self.separate:
+            return
+        others = {
+            "n_prototypes='cv'": self.sizes_by_cv,
+            "gamma='ard'": self.choice.asks_ard,
+            "a reduction": self.reduction is not None,
+            "another loss than the squares": self.loss != "squared",
+            "a checkpoint": self.search.checkpoint is not None,
+            f"scoring={self.scoring!r}": self.scoring not in (None, SQUARES),
+        }
+        for name, given in others.items():
+            if given:
+                raise InvalidInputError(
+                    "tuning='separate' chooses C and gamma of each output by its error, or with "
+                    f"scoring={SQUARES!r} by its squared error; it cannot be used with {name}: use "
+                    "tuning='joint', or leave that out."
+                )
 
 
 NO_OUTPUTS = (
@@ -193,6 +229,12 @@ def _reduction(given: Any) -> FixedSizeL0 | None:
         f"reduction={given!r} is not usable: choose None, "
         f"{', '.join(map(repr, REDUCTIONS + PRINTED))}, or a lssvm.reductions.FixedSizeL0."
     )
+
+
+def snap_gamma(gamma: float | None) -> float:
+    """Round to three digits: rounding in the last bits must not show in what is chosen."""
+    assert gamma is not None
+    return float(f"{gamma:.3g}")
 
 
 def number_of_prototypes(asked: Any, n: int) -> int:

@@ -36,6 +36,10 @@ ARD_KERNELS = ("matern", "rbf")
 """Kernels whose width may differ between features."""
 
 
+SQUARES = "neg_mean_squared_error"
+"""The scoring by which outputs that are tuned by themselves are judged by their squared errors."""
+
+
 def check_C(C: Any) -> float | None:
     """Return C as a number, or None for "cv"."""
     if isinstance(C, str) and C == "cv":

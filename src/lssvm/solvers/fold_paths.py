@@ -77,18 +77,32 @@ def fold_paths(
     return FoldPaths(primal_batch(training, map, penalised=penalised))
 
 
-def mean_squared_error(test: Moments, coef: Array, intercept: Array) -> FloatArray:
-    """Return the mean squared errors (c,) of models on the rows of some moments.
+def output_errors(test: Moments, coef: Array, intercept: Array) -> FloatArray:
+    """Return the mean squared errors (c, k) of models on the rows of some moments, by output.
 
     Nothing is read again: y^T y - 2 w^T cross + w^T gram w. No rows: zero. Errors that rounding
     makes negative are a small part of the variance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.moments import Moments
+    >>> from lssvm.solvers.fold_paths import output_errors
+    >>> test = Moments.of(np.ones((2, 1)), np.array([[1.0, 2.0], [3.0, 2.0]]))
+    >>> output_errors(test, np.ones((1, 1, 2)), np.ones((1, 2)))
+    array([[1., 0.]])
     """
     if not test.weight > 0:
-        return np.zeros(int(intercept.shape[0]))
+        return np.zeros(intercept.shape)
     if is_numpy(test.gram):
         errors = test.squared_error(coef, intercept) / test.weight
         variance = test.squares / test.weight - (test.target / test.weight) ** 2
-        errors = np.maximum(errors, _FLOOR * np.maximum(variance, 0.0)).mean(axis=1)
+        errors = np.maximum(errors, _FLOOR * np.maximum(variance, 0.0))
     else:
-        errors = to_numpy(squared_errors(test, coef, intercept)).mean(axis=1)
+        errors = to_numpy(squared_errors(test, coef, intercept))
     return np.asarray(np.where(np.isnan(errors), np.inf, errors))
+
+
+def mean_squared_error(test: Moments, coef: Array, intercept: Array) -> FloatArray:
+    """Return the mean squared errors (c,) of models, averaged over the outputs."""
+    return np.asarray(output_errors(test, coef, intercept).mean(axis=1))
