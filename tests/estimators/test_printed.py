@@ -1,4 +1,4 @@
-"""What the papers print, as options of the estimators, against plain NumPy written from the text."""
+"""What the papers print, as options of the estimators, against plain NumPy from their text."""
 
 import numpy as np
 import pytest

@@ -60,9 +60,9 @@ def first_row(kernel: Kernel, lattice: Lattice, wrap: str = "mean") -> FloatArra
     O(p N) time and memory, where the sets D_j of the print, of up to 2^p members, are formed one
     level after the other.
 
-    "sum" and "set" double every value but the first where the kernel does not decay over the lattice, so
-    U + I/C has eigenvalues near -1: for wide kernels, not only for small n, it is not positive
-    definite. "mean" gives the circulant matrix nearest to the lattice's kernel matrix in the
+    "sum" and "set" double every value but the first where the kernel does not decay over the
+    lattice, so U + I/C has eigenvalues near -1: for wide kernels, not only for small n, it is not
+    positive definite. "mean" gives the circulant matrix nearest to the lattice's kernel matrix in the
     Frobenius norm ([Chan1988]_), which is positive semi-definite whenever that is.
 
     Examples

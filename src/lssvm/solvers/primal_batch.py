@@ -223,11 +223,12 @@ def primal_batch(
     """
     parts = [centred(moments, map, penalised=penalised) for moments in training]
     weight = np.array([moments.weight for moments in training]) if penalised else None
-    if len(parts) == 1:  # no copy of what may be large
-        return PrimalBatch(map, *(array[None, ...] for array in parts[0]), weight=weight)
     xp = get_namespace(parts[0][0])
-    stacked = [xp.stack(list(column)) for column in zip(*parts, strict=True)]
-    return PrimalBatch(map, *stacked, weight=weight)
+    if len(parts) == 1:  # no copy of what may be large
+        A, B, mean, target_mean = (array[None, ...] for array in parts[0])
+    else:
+        A, B, mean, target_mean = (xp.stack(list(column)) for column in zip(*parts, strict=True))
+    return PrimalBatch(map, A, B, mean, target_mean, weight)
 
 
 def centred(
