@@ -92,6 +92,19 @@ def one_versus_one(job: Job, **parameters: Any) -> Trained:
     return fixed_size(job, multiclass="ovo", C=tuned["C"], gamma=tuned["gamma"])
 
 
+def small_C(job: Job) -> Trained:
+    """Fit the linear model with the printed bias, C from 1e-6: the bias is small where C is."""
+    from lssvm.tuning import GridSearch
+
+    search = GridSearch(C=np.geomspace(1e-6, 10.0, 43), gamma=[1.0])
+    return fixed_size(job, kernel="linear", fit_intercept="penalised", search=search)
+
+
+def separately(job: Job, **parameters: Any) -> Trained:
+    """Fit a (C, gamma) for every binary problem; those of MOC are few, of one-versus-one many."""
+    return fixed_size(job, tuning="separate", **parameters)
+
+
 def own_prototypes(job: Job) -> Trained:
     """Fit every pair of classes by itself: as many prototypes as printed, C and gamma for each."""
     from lssvm.estimators.fixed_classifier import FixedSizeLSSVC
@@ -187,6 +200,7 @@ BINARY: dict[str, Train] = {
     "Lin FS-LSSVM, threshold": partial(fixed_size, kernel="linear", threshold="cv"),
     "RBF FS-LSSVM, penalised": partial(fixed_size, fit_intercept="penalised"),
     "Lin FS-LSSVM, penalised": partial(fixed_size, kernel="linear", fit_intercept="penalised"),
+    "Lin FS-LSSVM, penalised, small C": small_C,
 }
 MULTICLASS: dict[str, Train] = {
     "RBF FS-LSSVM (MOC)": partial(fixed_size, multiclass="moc"),
@@ -203,6 +217,8 @@ MULTICLASS: dict[str, Train] = {
     "Lin FS-LSSVM (1vs1), threshold": partial(
         fixed_size, kernel="linear", multiclass="ovo", threshold="cv"
     ),
+    "RBF FS-LSSVM (MOC), separate": partial(separately, multiclass="moc"),
+    "RBF FS-LSSVM (1vs1), separate": partial(separately, multiclass="ovo"),
     "RBF FS-LSSVM (MOC), counting": partial(fixed_size, multiclass="moc-counting"),
     "Lin FS-LSSVM (MOC), counting": partial(fixed_size, kernel="linear", multiclass="moc-counting"),
 }

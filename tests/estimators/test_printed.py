@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 from sklearn.model_selection import StratifiedKFold
 from tests.oracles import fixed_size as fixed_oracle
+from tests.oracles import greedy as greedy_oracle
 from tests.oracles import prototypes as prototypes_oracle
 
 import lssvm
-from lssvm import LSSVC, FixedSizeLSSVC, FixedSizeLSSVR
+from lssvm import LSSVC, FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, GreedyLSSVR
 from lssvm._core.errors import InvalidInputError
+from lssvm.folds.content import hash_rows
 from lssvm.tuning import CoupledAnnealing, GridSearch, PositionFolds
 
 
@@ -287,3 +289,53 @@ def test_the_dual_model_tunes_problems_by_error_or_squared_error(multiclass):
         assert chosen == (CS[b], GAMMAS[a])
     with pytest.raises(InvalidInputError, match="squared error"):
         LSSVC("cv", gamma="cv", scoring="f1_macro", **options).fit(X, y)
+
+
+# -- the width of greedy models by cross-validation, [Jiao2007, section VII-C] ---------------------
+
+
+@pytest.mark.parametrize("C", [4.0, "cv"])
+def test_gamma_of_a_greedy_model_is_tuned_by_growing_in_every_fold(C):
+    X, y = classes(n=80, k=2, seed=1)
+    cv = list(StratifiedKFold(4, shuffle=True, random_state=0).split(X, y))
+    model = GreedyLSSVC(C, gamma="cv", cv=cv, epsilon=0.6).fit(X, y)
+    results = model.cv_results_
+    assert len(np.unique(results["param_gamma"])) >= 5
+    side, grown_at = 2.0 * y - 1.0, None if C == 4.0 else 8.0
+    # at the start all rows promise the same: the first in the order of their content is taken
+    ordered = [(train[np.argsort(hash_rows(X[train]))], test) for train, test in cv]
+    for i in np.linspace(0, len(results["params"]) - 1, 8).astype(int):
+        pair = results["param_gamma"][i], results["param_C"][i]
+        expected = greedy_oracle.cross_validated(X, side, *pair, ordered, 0.6, grown_at)
+        assert results["mean_test_score"][i] == pytest.approx(expected, abs=1e-6)
+    chosen = {"C": model.C_, "gamma": model.gamma_, "epsilon": 0.6}
+    if C == 4.0:
+        again = GreedyLSSVC(**chosen).fit(X, y)
+        np.testing.assert_allclose(
+            model.decision_function(X), again.decision_function(X), atol=1e-9
+        )
+    assert model.best_score_ >= results["mean_test_score"].max() - 0.06
+    assert model.predict_proba(X).shape == (80, 2)
+
+
+@pytest.mark.parametrize("criterion", ["kmp", "sggp"])
+def test_gamma_of_pursuits_and_of_several_classes(criterion):
+    X, y = classes(n=120, k=3)
+    options = {"criterion": criterion, "max_support": 12, "cv": 4, "random_state": 0}
+    model = GreedyLSSVC("cv", gamma="cv", class_weight="balanced", **options).fit(X, y)
+    wide = GreedyLSSVC("cv", gamma=30.0, class_weight="balanced", **options).fit(X, y)
+    new, labels = classes(n=300, k=3, seed=9)
+    assert model.score(new, labels) > wide.score(new, labels) + 0.02
+    assert 0.01 < model.gamma_ < 10
+
+
+def test_gamma_of_a_greedy_regressor_and_what_is_refused():
+    X, y = numbers(100)
+    model = GreedyLSSVR(50.0, gamma="cv", epsilon=0.1, cv=4).fit(X, y)
+    assert model.score(*numbers(100, seed=4)) > 0.9
+    best = model.cv_results_["mean_test_score"].max()
+    assert model.best_score_ == pytest.approx(best)
+    with pytest.raises(InvalidInputError, match="ard"):
+        GreedyLSSVR(gamma="ard").fit(X, y)
+    with pytest.raises(InvalidInputError, match="cv"):
+        GreedyLSSVR(gamma="cv", kernel=lambda A, B: A @ B.T).fit(X, y)

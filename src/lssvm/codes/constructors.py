@@ -265,7 +265,8 @@ def make_code(name: str | ArrayLike | Code, k: int, random_state: RandomState = 
             return constructors[name](k)
         raise InvalidInputError(
             f"The output code {name!r} is not known: use 'auto', 'ovo', 'ova', 'moc', "
-            "'moc-counting', 'ecoc', a Code, or an array of shape (n_classes, n_problems) with entries -1, 0 and +1."
+            "'moc-counting', 'ecoc', a Code, or an array of shape (n_classes, n_problems) with "
+            "entries -1, 0 and +1."
         )
     code = name if isinstance(name, Code) else Code(cast("NDArray[np.int8]", name))
     if code.n_classes != k:

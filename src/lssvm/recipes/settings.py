@@ -297,14 +297,26 @@ def _exact(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray) else value
 
 
+class AsksForFolds(Protocol):
+    """Settings that say what folds are."""
+
+    @property
+    def cv(self) -> Any:
+        """Number of folds, share, "loo", splitter or iterable."""
+
+    @property
+    def seed(self) -> int:
+        """What they are drawn with."""
+
+
 def make_folds(
-    ask: TunedSettings, X: Any, y: Any, rows: Any, labels: Any, *, positions: bool = False
+    ask: AsksForFolds, X: Any, y: Any, rows: Any, labels: Any, *, positions: bool = False
 ) -> Folds:
     """Turn ``cv`` into folds of some rows of the caller's data.
 
     Parameters
     ----------
-    ask : TunedSettings
+    ask : AsksForFolds
         Whose ``cv`` and ``seed`` it is.
     X, y : array
         As the caller gave them, which is what a splitter sees.

@@ -62,8 +62,8 @@ def first_row(kernel: Kernel, lattice: Lattice, wrap: str = "mean") -> FloatArra
 
     "sum" and "set" double every value but the first where the kernel does not decay over the
     lattice, so U + I/C has eigenvalues near -1: for wide kernels, not only for small n, it is not
-    positive definite. "mean" gives the circulant matrix nearest to the lattice's kernel matrix in the
-    Frobenius norm ([Chan1988]_), which is positive semi-definite whenever that is.
+    positive definite. "mean" gives the circulant matrix nearest to the lattice's kernel matrix in
+    the Frobenius norm ([Chan1988]_), which is positive semi-definite whenever that is.
 
     Examples
     --------
