@@ -89,8 +89,8 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
     C_ : float
     gamma_ : float or array
     cv_results_ : dict
-        With C="cv": values of C and their leave-one-out mean squared error, negated; with gamma="cv":
-        parameters and scores of all evaluations by cross-validation.
+        With C="cv": values of C and their leave-one-out mean squared error, negated; with
+        gamma="cv": parameters and scores of all evaluations by cross-validation.
     best_score_ : float
         With C="cv" or gamma="cv": the score of what was chosen.
     n_evaluations_, tuning_result_ : int, TuningResult

@@ -51,7 +51,8 @@ MAX_CLASSES = 4096
 MOST = 10**6
 """Paths, origins, steps and lags: what a later call would loop over."""
 
-KERNELS = "RBF/Exponential/Laplacian/Linear/Matern/NonStationary/Polynomial"
+PLAIN = "RBF/Exponential/Laplacian/Linear/Matern/NonStationary/Polynomial"
+KERNELS = f"{PLAIN}/Trend"
 """The kernels of rows, for rules."""
 
 COUNT = "whole >=0 <9223372036854775808"
@@ -85,6 +86,7 @@ Exponential: gamma none | number >=0 | floats d >=0
 Laplacian: gamma none | number >=0 | floats d >=0
 Matern: gamma none | number >=0 | floats d >=0
 NonStationary: gamma none | number >=0 | floats d >=0; lengths none
+Trend: kernel {PLAIN} d; functions text; covariance number >=0 | doubles q q
 Polynomial: degree whole >=0 <=4096; gamma none | number; coef0 number
 DualDetails: reduction_path list; n_reweightings none | {COUNT}
 DualPart: columns wholes * >=0 <k; rows none | wholes * >=0 <n distinct some; kernel {KERNELS} d;

@@ -324,8 +324,8 @@ class GreedyPoint:
             values = outputs + centre
             found.append((loss(values, own), squares(values, own), mass))
         fold, tie = (np.stack([entry[i] for entry in found], 1) for i in (0, 1))
-        mass = np.array([entry[2] for entry in found])
-        share = mass / mass.sum()
+        weight = np.array([entry[2] for entry in found], dtype=np.float64)
+        share = weight / weight.sum()
         return Losses(fold, share, tie @ share)
 
     def _outputs(self, run: _Run, C: FloatArray, test: IntArray) -> FloatArray:
