@@ -339,3 +339,25 @@ def test_gamma_of_a_greedy_regressor_and_what_is_refused():
         GreedyLSSVR(gamma="ard").fit(X, y)
     with pytest.raises(InvalidInputError, match="cv"):
         GreedyLSSVR(gamma="cv", kernel=lambda A, B: A @ B.T).fit(X, y)
+
+
+# -- what the identity of Fisher's targets says ----------------------------------------------------
+
+
+@pytest.mark.parametrize("targets", ["fisher", (2.0, 0.5)], ids=str)
+@pytest.mark.parametrize("C", [0.1, 100.0])
+def test_other_targets_move_only_the_threshold_where_the_bias_is_free(C, targets):
+    X, y = classes(n=120, k=2)
+    plus, minus, n = np.sum(y == 1), np.sum(y == 0), len(y)
+    t1, t2 = (n / plus, n / minus) if targets == "fisher" else targets
+    a, c = (t1 + t2) / 2, (t1 - t2) / 2
+    new = classes(n=50, seed=7)[0]
+    options = {"C": C, "gamma": 0.5}
+    for kind, more in ((LSSVC, {}), (FixedSizeLSSVC, {"selection": X[:20]})):
+        label = kind(**options, **more).fit(X, y).decision_function(new)
+        other = kind(**options, **more, targets=targets).fit(X, y).decision_function(new)
+        np.testing.assert_allclose(other, a * label + c, atol=1e-6)
+    bias = {"fit_intercept": "penalised", "selection": X[:20]}
+    label = FixedSizeLSSVC(**options, **bias).fit(X, y).decision_function(new)
+    other = FixedSizeLSSVC(**options, **bias, targets=targets).fit(X, y).decision_function(new)
+    assert np.abs(other - (a * label + c)).max() > 1e-4  # a constant is not free there
