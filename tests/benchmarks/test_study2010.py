@@ -226,7 +226,7 @@ def test_simple_and_fast_cross_validation_agree():
 def test_verdicts():
     figure = Figure(90.0, 0.5)
     assert tables_2010.verdict(90.1, figure) == "better by 0.10"
-    assert tables_2010.verdict(89.6, figure) == "within one std (-0.40)"
+    assert tables_2010.verdict(89.6, figure) == "within the printed std (-0.40)"
     assert tables_2010.verdict(89.4, figure) == "**short by 0.60**, std 0.50"
     assert tables_2010.verdict(89.4, figure, lower_is_better=True).startswith("better")
 
