@@ -161,9 +161,9 @@ def main(arguments: list[str] | None = None) -> None:
         "its own ten randomisations; where it prints 0 (or 0.0), an error has to be no larger than "
         "the printed one.",
         "",
-        "Ripley's set has 250 training and 1,000 test rows. Table III of the print has 250 rows and "
+        "Ripley's set has 250 training and 1,000 test rows. Table III of the print has 250 rows, "
         'a third of them, 84, to test. The rows "RIP, 1,000 test rows" are trained on a random two '
-        "thirds of the 250 rows and tested on all 1,000: the error that is printed for PFS-LSSVM is "
+        "thirds of the 250 rows and tested on all 1,000: the error printed for PFS-LSSVM is "
         "that of this protocol, not that of 84 random rows, on which SVC has no smaller one.",
         "",
         f"PFS, SPFS and SV_L0 choose gamma on at most {TUNING_ROWS:,} rows and are fitted to all; "

@@ -1,4 +1,4 @@
-"""The table of the papers: it is complete, its names and tests exist, and the page is made of it."""
+"""The table of the papers is complete, its names and tests exist, and the page is made of it."""
 
 import importlib
 import importlib.util
