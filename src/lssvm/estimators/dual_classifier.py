@@ -40,8 +40,9 @@ class LSSVC(KernelClassifier):
     fit_intercept : bool, default=True
         Whether there is a bias b. Without it the system is (3.62), that of kernel ridge regression
         and of a Gaussian process.
-    multiclass : {"auto", "ovo", "ova", "moc", "ecoc"}, array or Code, default="auto"
-        Output code; see `lssvm.codes`. All problems of one-vs-all, minimum output coding and
+    multiclass : str, array or Code, default="auto"
+        Output code: "auto", "ovo", "ova", "moc", "moc-counting" or "ecoc", see
+        `lssvm.codes.make_code`. All problems of one-vs-all, minimum output coding and
         error-correcting codes are columns of one solve.
     decoding : {"hamming", "loss"} or None, default=None
         From outputs to classes; None takes votes for one-vs-one and loss decoding otherwise.
@@ -72,7 +73,8 @@ class LSSVC(KernelClassifier):
         "press", "gcv", "rk" and "evidence" are criteria of the targets without folds, see
         `lssvm.tuning.criterion_objective`; cv is then not used.
     tuning : {"joint", "separate"}, default="joint"
-        One (C, gamma) for all binary problems, or one for each (eq. (3.13)).
+        One (C, gamma) for all binary problems, or one for each (eq. (3.13)), chosen by its own
+        error, or with ``scoring="neg_mean_squared_error"`` by the squared error of its targets.
     calibration : {"auto", "sigmoid", "isotonic"} or None, default="auto"
         How `predict_proba` turns scores into probabilities; "auto" takes the sigmoid for fewer
         than 1,000 rows, else the better of the two. None: there is no `predict_proba`.

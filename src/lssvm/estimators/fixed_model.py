@@ -44,11 +44,13 @@ class FixedSizeModel(KernelEstimator):
     _: KW_ONLY
     C: Any = "cv"
     gamma: Any = "cv"
+    fit_intercept: bool | str = True
     selection: Any = "renyi"
     reduction: Any = None
     cv: Any = 10
     search: Any = "path"
     scoring: Any = None
+    tuning: str = "joint"
     solver: Any = "auto"
     device: Any = None
 

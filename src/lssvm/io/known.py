@@ -51,7 +51,8 @@ MAX_CLASSES = 4096
 MOST = 10**6
 """Paths, origins, steps and lags: what a later call would loop over."""
 
-KERNELS = "RBF/Exponential/Laplacian/Linear/Matern/NonStationary/Polynomial"
+PLAIN = "RBF/Exponential/Laplacian/Linear/Matern/NonStationary/Polynomial"
+KERNELS = f"{PLAIN}/Trend"
 """The kernels of rows, for rules."""
 
 COUNT = "whole >=0 <9223372036854775808"
@@ -85,6 +86,7 @@ Exponential: gamma none | number >=0 | floats d >=0
 Laplacian: gamma none | number >=0 | floats d >=0
 Matern: gamma none | number >=0 | floats d >=0
 NonStationary: gamma none | number >=0 | floats d >=0; lengths none
+Trend: kernel {PLAIN} d; functions text; covariance number >=0 | doubles q q
 Polynomial: degree whole >=0 <=4096; gamma none | number; coef0 number
 DualDetails: reduction_path list; n_reweightings none | {COUNT}
 DualPart: columns wholes * >=0 <k; rows none | wholes * >=0 <n distinct some; kernel {KERNELS} d;
@@ -94,7 +96,7 @@ DualMemory: X rows n d; Y floats y k; parts list * of DualPart n k d; weight non
     held_rows none | wholes t >=0
 FixedDetails: n_prototypes {COUNT}; moments list * of Moments m; map none | NystromMap m;
     selection none | Selection; used none | mask m k; no_update none | text;
-    paths tuple * of SparsityPath; peak_memory none | {COUNT}
+    paths tuple * of SparsityPath; peak_memory none | {COUNT}; penalised bool
 Moments: gram doubles m m; border doubles m; cross doubles m q; target doubles q;
     squares doubles q; weight number >=0; n whole >=0; shift none | doubles m
 NystromMap: eigenvalues doubles r; T doubles m r; cut number

@@ -28,7 +28,7 @@ from lssvm.recipes.dual_memory import DualDetails, DualMemory, DualPart
 from lssvm.recipes.dual_settings import DualSettings
 from lssvm.recipes.record import Fit, Machine, Resources, Tuning, check_finite
 from lssvm.recipes.robust import ROUGH, absolute_C, lower_weights, reweights, rounds
-from lssvm.recipes.settings import KernelChoice, is_int, make_folds
+from lssvm.recipes.settings import SQUARES, KernelChoice, is_int, make_folds
 from lssvm.reductions import L0, Prune, WrongSides, prune, reduce_dual_l0
 from lssvm.search.space import Space
 from lssvm.solvers import DualSystem
@@ -367,12 +367,15 @@ def _single(problem: DualProblem, ask: DualSettings, j: int) -> DualProblem:
     truth, column = problem.truth, np.array([j])
     group = next(g for g in problem.groups if j in g.columns)
     rows = np.arange(problem.system.n) if group.rows is None else group.rows
-    if truth.labels is not None and not (ask.scoring is None or is_criterion(ask.scoring)):
+    squares = isinstance(ask.scoring, str) and ask.scoring == SQUARES
+    known = ask.scoring is None or squares or is_criterion(ask.scoring)
+    if truth.labels is not None and not known:
         raise InvalidInputError(
-            "tuning='separate' judges each binary problem by its accuracy; scoring cannot be "
-            "given with it. Use tuning='joint'."
+            f"tuning='separate' judges each binary problem by its accuracy, or with scoring="
+            f"{SQUARES!r} by its squared error; another scoring cannot be given with it. Use "
+            "tuning='joint'."
         )
-    loss: Loss | None = Misclassification(_side)
+    loss: Loss | None = SquaredError() if squares else Misclassification(_side)
     if is_criterion(ask.scoring):
         loss = None if problem.loss is None else SquaredError()
     elif truth.labels is None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm.criteria.fixed_size import FixedSizePoint
+from lssvm.criteria.threshold import best_threshold
 from lssvm.engines.base import Rows
 from lssvm.folds.content import (
     Folds,
@@ -22,7 +23,7 @@ from lssvm.folds.content import (
 )
 from lssvm.kernels import Kernel
 from lssvm.recipes.fixed_record import FixedDetails
-from lssvm.recipes.fixed_settings import fold_task
+from lssvm.recipes.fixed_settings import NO_OUTPUTS, fold_task
 from lssvm.recipes.fixed_solution import class_counts, problems
 from lssvm.recipes.record import Fit, Posteriors, Resources
 from lssvm.tasks import Classes, ClassTable
@@ -150,6 +151,22 @@ def remember(
     return FixedMemory(replace(sample, X=None if classes else sample.X, held=held))
 
 
+def with_thresholds(fit: Fit, task: Classes) -> Fit:
+    """Move the thresholds to where the out-of-fold outputs make the fewest errors."""
+    memory, details = fit.memory, fit.details
+    sample = memory.sample if isinstance(memory, FixedMemory) else None
+    if sample is None or sample.held is None or sample.labels is None:
+        raise InvalidInputError(NO_OUTPUTS)
+    weight = sample.weight
+    if task.per_class and details.moments:  # else the weights are in the rows
+        factors = task.table(class_counts(details.moments)).factors[sample.labels]
+        weight = times(weight, factors)
+    outputs = zip(sample.held.T, sample.Y.T, strict=True)
+    moved = np.array([best_threshold(scores, targets, weight) for scores, targets in outputs])
+    held = replace(sample, held=sample.held - moved)
+    return replace(fit, threshold=moved, intercept=fit.intercept - moved, memory=FixedMemory(held))
+
+
 @dataclass(frozen=True, eq=False)
 class FixedMemory:
     """A sample of the rows, or nothing."""
@@ -184,10 +201,16 @@ class FixedMemory:
                 "solver='pcg' keeps no moments, from which standard deviations and intervals "
                 "follow: use solver='cholesky', with fewer prototypes if need be."
             )
+        if details.penalised:
+            raise InvalidInputError(
+                "fit_intercept='penalised' has no posterior here: use fit_intercept=True for "
+                "standard deviations and intervals."
+            )
         if not details.is_posterior_of_model:
             raise InvalidInputError(
-                "The reduction of this model has left it without a posterior: use "
-                "reduction='spfs' or None for standard deviations and intervals."
+                "The reduction of this model, or tuning='separate', has left it without a "
+                "posterior: use reduction='spfs' or None, and tuning='joint', for standard "
+                "deviations and intervals."
             )
         return list(self._posteriors(fit, resources))
 

@@ -253,6 +253,14 @@ def reduce_model(
         coef[np.ix_(support, columns)], intercept[columns] = solved
         used[np.ix_(support, columns)] = True
     left = np.flatnonzero(used.any(axis=1))
+    if len(left) == 0:  # only as printed
+        left = np.zeros(1, dtype=np.intp)
+        warnings.warn(
+            "The reduction has dropped every prototype: the model is a constant. Raise C, or use "
+            "reduction='spfs', which keeps those that matter.",
+            NumericalWarning,
+            stacklevel=5,
+        )
     details: FixedDetails = replace(
         fit.details,
         moments=[whole.subset(left) for whole in basis.moments.whole],

@@ -37,6 +37,10 @@ ARD_KERNELS = ("matern", "rbf")
 """Kernels whose width may differ between features."""
 
 
+SQUARES = "neg_mean_squared_error"
+"""The scoring by which outputs that are tuned by themselves are judged by their squared errors."""
+
+
 def check_C(C: Any) -> float | None:
     """Return C as a number, or None for "cv"."""
     if isinstance(C, str) and C == "cv":
@@ -294,12 +298,24 @@ def _exact(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray) else value
 
 
-def make_folds(ask: TunedSettings, rows: HostRows, *, positions: bool = False) -> Folds:
+class AsksForFolds(Protocol):
+    """Settings that say what folds are."""
+
+    @property
+    def cv(self) -> Any:
+        """Number of folds, share, "loo", splitter or iterable."""
+
+    @property
+    def seed(self) -> int:
+        """What they are drawn with."""
+
+
+def make_folds(ask: AsksForFolds, rows: HostRows, *, positions: bool = False) -> Folds:
     """Turn ``cv`` into folds of rows.
 
     Parameters
     ----------
-    ask : TunedSettings
+    ask : AsksForFolds
         Whose ``cv`` and ``seed`` it is.
     rows : HostRows
         Rows of positive weight; a splitter sees what the caller gave.

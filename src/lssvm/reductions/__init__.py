@@ -14,6 +14,7 @@ from lssvm.reductions.l0 import (
     l0_order,
     reduce_dual_l0,
     reduce_l0,
+    reduce_printed,
     reduce_systems,
     target_scale,
 )
@@ -36,6 +37,7 @@ __all__ = [
     "reduce_as_printed",
     "reduce_dual_l0",
     "reduce_l0",
+    "reduce_printed",
     "reduce_systems",
     "target_scale",
 ]

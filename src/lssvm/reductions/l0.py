@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError, LinAlgWarning, cho_factor, cho_solve, solve
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import NotPositiveDefiniteError, NumericalWarning
@@ -38,6 +38,9 @@ class L0:
     max_iter : int, default=50
     threshold : float, default=1e-6
         Coefficients below this part of the largest one are zero.
+    printed : bool, default=False
+        Algorithms 3 and 4 of [Mall2014]_ to the letter, see `reduce_printed`: the first penalties
+        are the coefficients themselves, and tol and threshold are absolute.
 
     Examples
     --------
@@ -49,6 +52,7 @@ class L0:
     tol: float = 1e-4
     max_iter: int = 50
     threshold: float = 1e-6
+    printed: bool = False
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,7 @@ def reduce_l0(
         Of the basis Q and the targets.
     start : array of shape (m, k)
         Coefficients to start from; lambda = 1/start^2 (the printed start lambda = beta may be
-        negative).
+        negative: `reduce_printed` has it).
     C : float
     settings : L0, optional
     scale : array of shape (k,), optional
@@ -222,6 +226,83 @@ def _scales(systems: Sequence[L0System], k: int) -> FloatArray:
     for system in systems:
         scale[system.columns] = system.scale
     return scale
+
+
+def reduce_printed(
+    system: L0System, start: FloatArray, C: float, settings: L0 | None = None
+) -> Reduced:
+    r"""Run the loop of algorithms 3 and 4 of [Mall2014]_ to the letter, for one output.
+
+    .. math::
+
+        \lambda \leftarrow \beta; \quad \text{while not convergence:} \quad
+        H \leftarrow Q^T Q + \mathrm{diag}(\lambda)/\gamma, \quad
+        \text{solve (10) or (13) for } \beta, b, \quad
+        \lambda_i \leftarrow 1/\beta_i^2
+
+    Parameters
+    ----------
+    system : L0System
+        Of one output.
+    start : array of shape (m,)
+        The solution before the reduction, which is also the first vector of penalties.
+    C : float
+        The gamma of the print.
+    settings : L0, optional
+        Section IV: ``tol=1e-4`` for :math:`\|\beta^t - \beta^{t+1}\| / M`, ``max_iter=50``, and
+        ``threshold=1e-6`` for :math:`|\beta_i|`, all absolute.
+
+    Returns
+    -------
+    Reduced
+        Its support may be empty: what is left then is the bias.
+
+    Notes
+    -----
+    The first penalties may be negative, and the first system indefinite or singular; it is then
+    solved in the sense of least squares. All later systems are solved as
+    :math:`\beta = D (D A D + I/C)^{-1} D c` with :math:`D = \mathrm{diag}(|\beta|)`, which is the
+    printed system where no coefficient is zero, and no basis function leaves before the end.
+    `reduce_systems` differs in its start (1/beta^2), in tolerances that are relative to the largest
+    coefficient, and in that it keeps one function at least. m^3/3 operations per step.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.moments import Moments
+    >>> from lssvm.reductions import L0System, reduce_printed
+    >>> Q = np.random.default_rng(0).normal(size=(100, 5))
+    >>> system = L0System.of(Moments.of(Q, Q[:, [1]] * 3.0 + 2.0), np.array([0]))
+    >>> reduced = reduce_printed(system, np.ones(5), C=10.0)
+    >>> reduced.support, reduced.coef.round(2), reduced.intercept.round(2)
+    (array([1]), array([[3.]]), array([2.]))
+    """
+    settings = settings or L0(printed=True)
+    beta, value, m = np.array(start, dtype=np.float64), np.array([C]), len(start)
+    A, c = to_numpy(system.A), system.c[:, 0]
+    penalties, iterations = beta, 0
+    while iterations < settings.max_iter:
+        if iterations == 0:
+            new = _solve_indefinite(A + np.diag(penalties) / C, c)
+        else:
+            new = reweighted_step([system], np.abs(beta), value)[:, 0]
+        iterations += 1
+        change, beta = float(np.linalg.norm(new - beta)) / m, new
+        if change < settings.tol:
+            break
+    support = np.flatnonzero(np.abs(beta) > settings.threshold)
+    left = beta[support, None]
+    return Reduced(support, left, system.subset(support).intercept(left), iterations)
+
+
+def _solve_indefinite(H: FloatArray, c: FloatArray) -> FloatArray:
+    """Solve a symmetric system; in the sense of least squares where it is singular to rounding."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", LinAlgWarning)
+        try:
+            return np.asarray(solve(H, c, assume_a="sym", check_finite=False))
+        except (LinAlgError, LinAlgWarning):
+            return np.asarray(np.linalg.lstsq(H, c)[0])
 
 
 def _keep_one(
