@@ -43,14 +43,20 @@ from lssvm import (
     save,
     scan,
 )
-from lssvm._core.errors import ConvergenceWarning, LSSVMError, NumericalWarning
+from lssvm._core.errors import ConvergenceWarning, LSSVMError, NumericalWarning, ScaleWarning
 from lssvm.kernels import RBF, Matern
 from lssvm.reductions import FixedSizeL0, Prune
 from lssvm.solvers import PCG
 from lssvm.tuning import CoupledAnnealing, GridSearch, PathSearch, PositionFolds, PositionHoldout
 
 Random = np.random.Generator
-DOCUMENTED = (NumericalWarning, ConvergenceWarning, DataConversionWarning, UndefinedMetricWarning)
+DOCUMENTED = (
+    NumericalWarning,
+    ConvergenceWarning,
+    ScaleWarning,
+    DataConversionWarning,
+    UndefinedMetricWarning,
+)
 
 
 LONGEST = 15  # seconds that one configuration of at most 60 rows may take
@@ -512,7 +518,7 @@ def well_conditioned(case: Case, model: Any) -> bool:
     options = model.get_params()
     plain = options["kernel"] in ("rbf", "laplacian", "matern")
     fixed_numbers = isinstance(options["C"], float) and 1e-3 <= options["C"] <= 1e3
-    modest = not any(word in case.said for word in ("scale", "offset", "decades", "precomputed"))
+    modest = not any(word in case.said for word in ("scale", "offset", "decades", "large", "precomputed"))
     exact = options["solver"] in ("auto", "cholesky")
     tuned_here = "cv" in (options["C"], options["gamma"] if np.ndim(options["gamma"]) == 0 else 0)
     squared = options.get("loss", "squared") == "squared" and options["reduction"] is None

@@ -255,7 +255,7 @@ def map_in_order(parts: Iterable[Part], work: Work, client: Any = None) -> Itera
         yield from _streamed(parts, work, client, apply)
 
 
-def _streamed(parts: Sequence[Part], work: Work, client: Any, apply: Any) -> Iterator[Any]:
+def _streamed(parts: Iterable[Part], work: Work, client: Any, apply: Any) -> Iterator[Any]:
     dask = need_dask()
     job = client.persist(dask.delayed(_same, pure=False)(dask.delayed(work, traverse=False)))
     ahead = 2 * max(1, sum(threads for threads, _ in workers_of(client).values()))
