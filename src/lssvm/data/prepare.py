@@ -11,6 +11,7 @@ import numpy as np
 
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
+from lssvm._core.magnitudes import check_magnitude
 from lssvm.data.frames import raw_block
 from lssvm.data.raw import RawBlock, Schema
 
@@ -227,6 +228,7 @@ class Learner:
             S = s[:, None] * finite
         else:
             S = s[:, None]
+        check_magnitude(x, "A column of numbers", "divide it by a constant", small=True)
         weight = np.broadcast_to(S.sum(axis=0), self.weight.shape)
         inner = np.where(weight > 0, weight, 1.0)
         mean = (S * x).sum(axis=0) / inner

@@ -14,10 +14,11 @@ from sklearn.utils.validation import column_or_1d
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError, NumericalWarning, ScaleWarning
+from lssvm._core.magnitudes import check_magnitude
 from lssvm._core.random import RandomState
 from lssvm.data.scanning import Scan
 from lssvm.engines.host import HostRows
-from lssvm.estimators.validating import check_magnitude, validated
+from lssvm.estimators.validating import validated
 from lssvm.recipes.record import Resources
 from lssvm.recipes.settings import UsesResources, resources_of
 from lssvm.tasks import Classes, Numbers, Task
@@ -226,7 +227,8 @@ def open_numbers(
     given, weight = (X, y), check_weight(sample_weight, X.shape[0])
     X, y, weight, positions = _positive(X, y, weight)
     Y = y.reshape(len(y), -1)
-    check_magnitude(Y, "y", "standardise it (sklearn.compose.TransformedTargetRegressor)")
+    change = "standardise it (sklearn.compose.TransformedTargetRegressor)"
+    check_magnitude(Y, "y", change, dtype=X.dtype)
     if task is None:
         task = Numbers(Y.shape[1], y.ndim == 1)
     if by_moments:

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.device import Device, find_device, is_foreign
 from lssvm._core.errors import InvalidInputError
+from lssvm._core.magnitudes import check_magnitude
 from lssvm._core.memory import as_bytes, require
 from lssvm._core.namespace import Array, compat, device, get_namespace, to_numpy
 from lssvm._core.progress import Listener
@@ -53,7 +54,6 @@ from lssvm.estimators.opening import (
     warn_of_scales,
 )
 from lssvm.estimators.scan_scores import hits, spread_of
-from lssvm.estimators.validating import check_magnitude
 from lssvm.recipes.settings import UsesResources, resources_of, seed_of
 from lssvm.tasks import Classes, ClassTable, Numbers, Task
 

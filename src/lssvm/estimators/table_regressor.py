@@ -11,6 +11,7 @@ from sklearn.base import RegressorMixin
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
+from lssvm._core.magnitudes import check_magnitude
 from lssvm.estimators.table_judging import ClassJudge, NumberJudge
 from lssvm.estimators.table_model import (
     TableModel,
@@ -154,6 +155,7 @@ class LSSVMRegressor(RegressorMixin, TableModel):
             raise InvalidInputError(
                 "y has NaN or infinite values: give a finite target for every row."
             )
+        check_magnitude(values, "y", "divide it by a constant")
         return values.reshape(n, -1)
 
     def _judge(

@@ -5,14 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data
 
 from lssvm._core.errors import InvalidInputError
-
-LARGEST = 1e60  # squares of squared distances and residuals stay within floating-point numbers
-SMALLEST = 1e-60
+from lssvm._core.magnitudes import check_magnitude
 
 
 def validated(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
@@ -50,31 +46,6 @@ def validated(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) 
     change = "bring its columns to one scale (sklearn.preprocessing.StandardScaler)"
     check_magnitude(checked if alone else checked[0], "X", change, small=alone)
     return checked
-
-
-def check_magnitude(values: Any, name: str, change: str, *, small: bool = False) -> None:
-    """Raise where numbers are so large or so small that their squares are no numbers.
-
-    Parameters
-    ----------
-    values : array or sparse matrix
-    name : str
-        What the error calls them.
-    change : str
-        What to do.
-    small : bool, default=False
-        Whether small numbers are as good as zero.
-    """
-    numbers: NDArray[Any] = np.asarray(getattr(values, "data", ()) if issparse(values) else values)
-    if numbers.size == 0 or numbers.dtype.kind != "f":
-        return
-    largest = max(float(numbers.max()), -float(numbers.min()))
-    if largest > LARGEST or (not small and 0.0 < largest < SMALLEST):
-        size = "large" if largest > 1.0 else "small"
-        raise InvalidInputError(
-            f"{name} has values of magnitude {largest:.3g}, too {size} to compute with: they have "
-            f"to lie within {SMALLEST:.0e} and {LARGEST:.0e}. Use other units, or {change}."
-        )
 
 
 def _not_finite(X: Any, text: str) -> InvalidInputError:

@@ -33,6 +33,7 @@ from lssvm.search.choice import make_search
 from lssvm.search.space import Space, TuningResult
 from lssvm.tasks import Classes, Task
 
+LEAST_C, MOST_C = 1e-30, 1e30  # float32 has numbers up to 1e38
 ARD_KERNELS = ("matern", "rbf")
 """Kernels whose width may differ between features."""
 
@@ -47,11 +48,11 @@ def check_C(C: Any) -> float | None:
         return None
     if isinstance(C, (int, float, np.number)) and type(C) is not bool:
         value = float(C)
-        if np.isfinite(value) and value > 0:
+        if LEAST_C <= value <= MOST_C:
             return value
     raise InvalidInputError(
-        f"C={C!r} is not usable: give a finite number > 0, or 'cv' to choose it by "
-        "cross-validation."
+        f"C={C!r} is not usable: give a finite number > 0 (from {LEAST_C:g} to {MOST_C:g}, beyond "
+        "which no number of a system would be left), or 'cv' to choose it by cross-validation."
     )
 
 

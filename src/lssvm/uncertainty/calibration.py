@@ -208,7 +208,7 @@ def fit_sigmoid(
         z = a * x + b
         return float(weight @ (np.logaddexp(0.0, z) - target * z))
 
-    a, b = 0.0, level
+    a, b, ridge = 0.0, level, 1e-12 * (plus + minus)  # whatever the unit of the weights
     value = loss(a, b)
     for _ in range(max_iter):
         p = expit(a * x + b)
@@ -216,8 +216,8 @@ def fit_sigmoid(
         g_a, g_b = float(gap @ x), float(gap.sum())
         if max(abs(g_a), abs(g_b)) < 1e-9 * (plus + minus):
             break
-        h_aa, h_ab = float(curve @ x**2) + 1e-12, float(curve @ x)
-        h_bb = float(curve.sum()) + 1e-12
+        h_aa, h_ab = float(curve @ x**2) + ridge, float(curve @ x)
+        h_bb = float(curve.sum()) + ridge
         det = h_aa * h_bb - h_ab**2
         d_a, d_b = -(h_bb * g_a - h_ab * g_b) / det, -(h_aa * g_b - h_ab * g_a) / det
         step = 1.0
