@@ -252,8 +252,14 @@ def cross_validate(fitted: Fitted, output: Output) -> dict[str, Any] | None:
     if n < FEWEST:
         output.note(f"lssvm: {n} rows are too few to test the model")
         return None
+    rows = SampledRows.read(fitted.model, fitted.train)
+    try:
+        predictions = out_of_fold(fitted.model, rows)[0]
+    except InvalidInputError as error:
+        output.note(f"lssvm: the model is not tested. {error}")
+        return None
     output.note(f"lssvm: {n} rows are too few to hold some out: figures are cross-validated")
-    return metrics_of(out_of_fold(fitted.model, SampledRows.read(fitted.model, fitted.train))[0])
+    return metrics_of(predictions)
 
 
 def tune(
