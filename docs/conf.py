@@ -34,7 +34,12 @@ exclude_patterns = ["_build"]
 templates_path = ["_templates"]
 html_theme = "pydata_sphinx_theme"
 html_title = f"lssvm {version}"
-html_theme_options = {"navigation_depth": 3, "show_toc_level": 2, "navbar_center": []}
+html_theme_options = {
+    "navigation_depth": 3,
+    "show_toc_level": 2,
+    "navbar_center": [],
+    "show_prev_next": False,
+}
 html_sidebars = {"index": [], "**": ["globaltoc.html"]}
 html_static_path = ["_static"]
 html_css_files = ["pages.css"]
@@ -100,4 +105,5 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
     "download_all_examples": False,
     "show_memory": False,
+    "write_computation_times": False,  # its page would load scripts from elsewhere
 }
