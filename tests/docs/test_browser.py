@@ -16,7 +16,7 @@ pytestmark = [
     pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="needs chromium and chromedriver"),
     pytest.mark.skipif(not PAGES, reason="needs the pages: make docs"),
 ]
-RAW = r"""return [...document.querySelectorAll('.bd-article p, .bd-article li, .bd-article td, math')]
+RAW = r"""return [...document.querySelectorAll('.bd-article p, .bd-article li, math')]
   .map(e => e.textContent).filter(t => /\\[a-z]+\{|\\frac|:math:|\\\(/.test(t))"""
 
 
