@@ -14,7 +14,7 @@ STAMPS := $(VENV)/stamps
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-cluster test lint format docs bench bench-full bench-papers clean
+.PHONY: help setup demo demo-cluster test lint format docs bench bench-full bench-papers release-check clean
 
 help:
 	@echo "make demo     train on bundled data: a model, a report and an accuracy line in demo-output/"
@@ -29,6 +29,9 @@ help:
 	@echo "              all of the evidence, days on two cores; ARGS='--methods table' takes a part"
 	@echo "make bench-papers"
 	@echo "              the studies of the papers; ARGS='--sets bld,hea' makes a short run of it"
+	@echo "make release-check"
+	@echo "              build sdist and wheel, check them, install them fresh with the oldest and the newest"
+	@echo "              dependencies and run the README's example"
 	@echo "make setup    only build the environment"
 	@echo "make clean    remove the environment and everything the commands wrote"
 	@echo
@@ -118,6 +121,25 @@ bench-papers: $(STAMPS)/group-bench
 	$(RUN) -m benchmarks.tables_sparse2014 --results $(RESULTS)/sparse2014.jsonl --out $(RESULTS)/sparse2014.md
 	@echo "The tables and speed ratios are in $(RESULTS)."
 
+# Nothing of the checkout is on the path of the fresh environments: what runs is what would be uploaded.
+release-check: $(STAMPS)/group-release
+	rm -rf dist .release
+	$(RUN) -m build --outdir dist .
+	$(RUN) -m twine check --strict dist/*
+	@mkdir -p .release
+	$(RUN) tests/release/readme_example.py README.md .release/example.py
+	$(RUN) tests/release/oldest.py pyproject.toml .release/oldest.txt
+	for kind in oldest newest; do \
+		$(PYTHON) -m venv .release/$$kind || exit 1; \
+		touch .release/newest.txt; \
+		.release/$$kind/bin/python -m pip install --quiet --constraint .release/$$kind.txt dist/*.whl || exit 1; \
+		(cd .release && $$kind/bin/python -W error::ImportWarning example.py) || exit 1; \
+	done
+	$(PYTHON) -m venv .release/source
+	.release/source/bin/python -m pip install --quiet dist/*.tar.gz
+	.release/source/bin/python -c 'import lssvm; print("sdist installs:", lssvm.__version__)'
+	@echo "The wheel and the sdist in dist/ are ready."
+
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis demo-output $(RESULTS) \
+	rm -rf .release dist $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis demo-output $(RESULTS) \
 		docs/_build docs/auto_examples docs/generated docs/sg_execution_times.rst

@@ -6,13 +6,14 @@ import re
 import sys
 from pathlib import Path
 
+from numpydoc import xref
 from pybtex.plugin import register_plugin
 from pybtex.style.formatting.plain import Style as PlainStyle
 from pybtex.style.labels import BaseLabelStyle
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
-sys.path.insert(0, str(ROOT / "src"))
+sys.path[:0] = [str(ROOT / "src"), str(HERE)]
 
 import lssvm  # noqa: E402
 
@@ -24,7 +25,7 @@ version = release = lssvm.__version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
+    "mathml",
     "numpydoc",
     "sphinx_gallery.gen_gallery",
     "sphinxcontrib.bibtex",
@@ -33,7 +34,12 @@ exclude_patterns = ["_build"]
 templates_path = ["_templates"]
 html_theme = "pydata_sphinx_theme"
 html_title = f"lssvm {version}"
-html_theme_options = {"navigation_depth": 3, "show_toc_level": 2, "navbar_center": []}
+html_theme_options = {
+    "navigation_depth": 3,
+    "show_toc_level": 2,
+    "navbar_center": [],
+    "show_prev_next": False,
+}
 html_sidebars = {"index": [], "**": ["globaltoc.html"]}
 html_static_path = ["_static"]
 html_css_files = ["pages.css"]
@@ -45,6 +51,11 @@ autosummary_imported_members = True
 autosummary_ignore_module_all = False
 numpydoc_show_class_members = False
 autodoc_typehints = "none"
+# Types of parameters are links to the pages of our own classes.
+xref.DEFAULT_LINKS.clear()  # those of Python and NumPy, which need a network
+numpydoc_xref_param_type = True
+numpydoc_xref_aliases = {name: f"lssvm.{name}" for name in lssvm.__all__ if name[0].isupper()}
+html_math_renderer = "mathml"
 math_number_all = False
 
 
@@ -94,4 +105,5 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
     "download_all_examples": False,
     "show_memory": False,
+    "write_computation_times": False,  # its page would load scripts from elsewhere
 }

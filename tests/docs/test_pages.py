@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.docs.pages import pages, pieces, run
-from tests.docs.stage import CHECKS, NEEDS, SETUPS, SKIPPED
+from tests.docs.stage import CHECKS, NEEDS, SKIPPED
 
 PAGES = pages()
 
@@ -22,15 +22,14 @@ def in_empty_folder(tmp_path, monkeypatch):
 def test_a_page_runs_as_printed(name, in_empty_folder):
     for library in NEEDS.get(name, ()):
         pytest.importorskip(library)
-    names = {}
-    exec(SETUPS.get(name, ""), names)
+    names = {}  # nothing is defined before: a page can be pasted from top to bottom
     run(name, PAGES[name], names, tuple(SKIPPED.get(name, ())))
     CHECKS.get(name, lambda names, folder: None)(names, in_empty_folder)
     assert PAGES[name], f"{name} has no code: it should not be among the pages to run"
 
 
 def test_what_is_said_of_pages_is_said_of_pages_that_exist():
-    assert {*SETUPS, *SKIPPED, *CHECKS} <= set(PAGES)
+    assert {*NEEDS, *SKIPPED, *CHECKS} <= set(PAGES)
 
 
 TEXT = """\

@@ -10,7 +10,17 @@ import pandas as pd
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from lssvm import LSSVC, LSSVR, FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, GreedyLSSVR, scan
+from lssvm import (
+    LSSVC,
+    LSSVR,
+    FixedSizeLSSVC,
+    FixedSizeLSSVR,
+    GreedyLSSVC,
+    GreedyLSSVR,
+    LSSVMClassifier,
+    LSSVMRegressor,
+    scan,
+)
 
 
 class Case(NamedTuple):
@@ -139,6 +149,38 @@ def robust() -> Case:
     return Case(FixedSizeLSSVR(20, C=10.0, gamma=0.5, loss="huber").fit(*train), train, test)
 
 
+def mixed(n: int, seed: int = 0) -> Any:
+    """Return numbers, categories, dates and booleans, and what follows from them."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "age": rng.normal(size=n),
+            "job": pd.Categorical(rng.choice(["cook", "smith", "pilot"], n)),
+            "since": pd.Timestamp("2024-01-01")
+            + pd.to_timedelta(rng.integers(0, 700, n), unit="D"),
+            "member": rng.random(n) > 0.5,
+        }
+    )
+    frame.loc[::9, "age"] = np.nan
+    level = frame["age"].fillna(0.0) + frame["member"] + (frame["job"] == "cook")
+    return frame, level.to_numpy(dtype=float) + 0.2 * rng.normal(size=n)
+
+
+@cache
+def table_classifier() -> Case:
+    (train, t), (test, s) = mixed(150), mixed(90, 1)
+    model = LSSVMClassifier("fast", inputs="standardised", kernel=["rbf", "laplacian"])
+    y, z = (np.where(values > 0.7, "yes", "no") for values in (t, s))
+    return Case(model.fit(train, y), (train, y), (test, z))
+
+
+@cache
+def table_regressor() -> Case:
+    train, test = curve(120), curve(80, seed=1)
+    model = LSSVMRegressor("fast", inputs="standardised", kernel="laplacian")
+    return Case(model.fit(*train), train, test)
+
+
 CASES = {
     case.__name__: case
     for case in (
@@ -156,5 +198,7 @@ CASES = {
         reduced,
         bare,
         robust,
+        table_classifier,
+        table_regressor,
     )
 }

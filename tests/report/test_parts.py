@@ -320,7 +320,7 @@ def test_a_class_has_one_colour_in_every_picture(tmp_path):
     keys = re.findall(r'<span class="key (s\d)[^"]*"[^>]*></span> ([01])</li>', text)
     assert set(keys) == {("s0", "0"), ("s1", "1")}
     assert len(keys) >= 4  # the histogram and the plane
-    scores = text[text.index('id="scores"') : text.index('id="data"')]
+    scores = text[text.index('id="scores"') : text.index('id="costs"')]
     assert 'class="ln s1"' in scores and 'class="ln s0"' not in scores  # curves of class 1
 
 

@@ -37,6 +37,8 @@ EXPECTED = {
     "reduced": {"classes", "scores", "tuning", "size", "prototypes", "learning", "time"},
     "bare": {"classes", "scores", "learning"},
     "robust": {"errors", "prototypes", "learning"},
+    "table_classifier": {"classes", "scores", "configurations", "learning"},
+    "table_regressor": {"errors", "intervals", "configurations", "learning"},
 }
 
 
@@ -59,7 +61,9 @@ def made(tmp_path, case, **options):
 def test_every_kind_of_model_has_a_page_with_the_sections_that_apply(name, tmp_path):
     facts, page, text = made(tmp_path, CASES[name]())
     found = set(page.sections) - {"notes"}
-    assert found == EXPECTED[name] | {"figures", "data", "columns", "reproduce"}
+    always = {"figures", "comparison", "data", "columns", "shapes", "rows", "help", "reproduce"}
+    two = {"costs"} if len(facts.get("classes", ())) == 2 else set()
+    assert found == EXPECTED[name] | always | two
     json.dumps(facts, allow_nan=False)  # plain types, and no NaN
     assert len(text) < 1_000_000
     assert facts["rows"]["evaluated"] == facts["rows"]["test"] > 0
@@ -300,7 +304,7 @@ def test_models_that_are_not_fitted_or_no_machines_are_refused(tmp_path):
     with pytest.raises(NotFittedError):
         write_report(LSSVC(), tmp_path / "r.html", train=(X, y))
     series = NARX(LSSVR(1.0, gamma=0.1), lags=3).fit(np.sin(np.arange(40.0)))
-    with pytest.raises(InvalidInputError, match="NARX has no dual_coef_"):
+    with pytest.raises(InvalidInputError, match="give one series as a vector"):
         write_report(series, tmp_path / "r.html", train=(X, y))
 
 

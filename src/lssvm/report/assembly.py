@@ -10,10 +10,15 @@ from typing import Any
 import numpy as np
 
 from lssvm._core.version import __version__
+from lssvm.estimators import NARX
 from lssvm.plots.fitted import Predictor
 from lssvm.report import classification, regression
+from lssvm.report.comparison import comparison
+from lssvm.report.costs import costs
 from lssvm.report.data import data
+from lssvm.report.forecast import forecast_sections
 from lssvm.report.formats import count, percent, short
+from lssvm.report.helping import helping
 from lssvm.report.importance import columns
 from lssvm.report.learning import learning
 from lssvm.report.markup import Markup, clean, plain, tag
@@ -23,17 +28,19 @@ from lssvm.report.predictions import Intervals, predict_intervals
 from lssvm.report.prototypes import prototypes
 from lssvm.report.refits import held_out_intervals
 from lssvm.report.reproduce import reproduce, time_spent
+from lssvm.report.rows import explained_rows
 from lssvm.report.sample import SampledRows
+from lssvm.report.shapes import shapes
 from lssvm.report.sparsity import sizes
 from lssvm.report.subject import Subject
 from lssvm.report.summary import answer, summary
-from lssvm.report.tuning import tuning
+from lssvm.report.tuning import configurations, tuning
 
 OVERLAP = 0.05  # share of test rows that may be training rows
 
 
 def write_report(
-    model: Predictor,
+    model: Predictor | NARX,
     path: str | os.PathLike[str],
     *,
     train: Any,
@@ -50,11 +57,12 @@ def write_report(
     Parameters
     ----------
     model : Predictor
-        A fitted classifier or regressor of lssvm, or a pipeline that ends in one.
+        A fitted classifier or regressor of lssvm, those for tables included, a pipeline that ends
+        in one, or a `NARX`.
     path : str or path
         The file to write. It appears, or takes the place of an older one, when it is complete.
     train : Scan or (X, y)
-        The rows that the model was fitted to.
+        The rows that the model was fitted to. Of a `NARX`: the series y, or (y, X) with inputs.
     test : Scan or (X, y), optional
         Rows that it has not seen. None: figures are cross-validated on training rows, and say so.
     title : str, optional
@@ -70,9 +78,9 @@ def write_report(
     dict
         The figures of the page, in types that JSON knows: "task", "rows", "metrics" (each with
         value, low, high and how the interval was found), "parameters", and by section
-        "data", "confusion_matrix", "per_class", "calibration_error", "importance",
-        "relevance", "sparsity", "learning_curve", "seconds", "notes", "versions",
-        "schema_sha256", ...
+        "data", "confusion_matrix", "per_class", "calibration_error", "costs", "comparison",
+        "importance", "partial_dependence", "relevance", "configurations", "sparsity",
+        "learning_curve", "suggestions", "seconds", "notes", "versions", "schema_sha256", ...
 
     Raises
     ------
@@ -85,7 +93,8 @@ def write_report(
     -----
     The cost is bounded whatever the data are: figures come from at most 50,000 test rows, drawn
     uniformly; dots from 2,000; importance from at most 2,000 rows and 60 columns; the learning
-    curve fits at most 2,000 rows, and 4,000 without test rows. A data set in files is read once,
+    curve fits at most 2,000 rows, and 4,000 without test rows (1,000 of a model for tables, one
+    configuration each); models of comparison at most 5,000. A data set in files is read once,
     besides a pass that counts its rows. Repeated calls give the same figures.
 
     Figures are scikit-learn's. Intervals of shares are Wilson's score intervals for the effective
@@ -107,6 +116,8 @@ def write_report(
     >>> round(facts["metrics"]["accuracy"]["value"], 2) == round(model.score(*test), 2)
     True
     """
+    if isinstance(model, NARX):
+        return _write_forecast(model, path, train, test, title, settings or {})
     subject = Subject.read(model, train, test)
     name = type(subject.model).__name__
     subject.facts |= {
@@ -134,6 +145,28 @@ def write_report(
     return subject.facts
 
 
+def _write_forecast(
+    model: NARX,
+    path: str | os.PathLike[str],
+    train: Any,
+    test: Any,
+    title: str | None,
+    settings: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Write the page of a forecasting model."""
+    subject, lead, parts = forecast_sections(model, train, test, settings)
+    words = f"NARX · fitted to {count(len(subject.past))} values · tested on "
+    words += f"{count(len(subject.test))} others"
+    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    footer = f"Written on {now} by lssvm {__version__}. This page loads nothing."
+    heading = clean(title or "Forecasting a series")
+    write_file(path, page(heading, tag("p", words, class_="facts"), lead, parts, footer))
+    known = {"task": "forecast", "model": "NARX", "horizon": subject.horizon}
+    known["values"] = {"train": len(subject.past), "test": len(subject.test)}
+    held = "the last fifth, held out" if subject.held_out else "test values"
+    return known | {"evaluated_on": held} | subject.facts | {"notes": list(subject.notes)}
+
+
 def _sections(
     subject: Subject, train: Any, seconds: Mapping[str, float] | None, settings: Mapping[str, Any]
 ) -> tuple[Markup, list[Section]]:
@@ -145,17 +178,23 @@ def _sections(
     first, figures = summary(subject, intervals)
     if subject.classification:
         checks = [classification.mistakes(subject), classification.rankings(subject)]
+        checks.append(costs(subject))
     else:
         checks = [regression.errors(subject), regression.coverage(subject, intervals)]
     made: list[Section | None] = [
         figures,
         *checks,
+        comparison(subject),
         data(subject),
         columns(subject),
+        shapes(subject),
+        explained_rows(subject),
+        configurations(subject),
         tuning(subject),
         sizes(subject),
         prototypes(subject),
         learned := learning(subject),
+        helping(subject, None if learned is None else plain(learned.body[0])),
         time_spent(subject, seconds),
         reproduce(subject, train, dict(settings)),
     ]

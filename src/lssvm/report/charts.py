@@ -183,7 +183,13 @@ class Chart:
         self.parts.append(_words(words, self.x(x), self.y(y), class_="word"))
         return self
 
-    def cells(self, x_edges: FloatArray, y_edges: FloatArray, levels: NDArray[np.intp]) -> Chart:
+    def cells(
+        self,
+        x_edges: FloatArray,
+        y_edges: FloatArray,
+        levels: NDArray[np.intp],
+        colour: int | str = "sa",
+    ) -> Chart:
         """Fill a grid of cells by levels from 0; below zero is left empty.
 
         Parameters
@@ -192,6 +198,7 @@ class Chart:
             In the units of the axis (logarithms where it is logarithmic).
         y_edges : array of shape (r + 1,)
         levels : int array of shape (r, c)
+        colour : int or str, default="sa"
         """
         px, py = (
             replace(scale, log=False)(edges)
@@ -206,7 +213,8 @@ class Chart:
                 for a, b in changes.reshape(-1, 2):
                     d.append(f"M{px[a]:.1f} {py[i]:.1f}H{px[b]:.1f}V{py[i + 1]:.1f}H{px[a]:.1f}Z")
             opacity = 0.04 + 0.86 * (level / max(n - 1, 1))
-            self.under.append(tag("path", d="".join(d), class_="fl sa cell", fill_opacity=opacity))
+            style = {"class_": f"fl {_series(colour)} cell", "fill_opacity": opacity}
+            self.under.append(tag("path", d="".join(d), **style))
         return self
 
     # -- the whole -------------------------------------------------------------------------------

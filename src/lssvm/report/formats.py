@@ -32,6 +32,25 @@ def number(value: float) -> str:
     return f"{value:,.{0 if whole else max(0, 2 - size)}f}".replace("-", MINUS)
 
 
+def plus_minus(value: float, error: float, *, sign: bool = False) -> str:
+    """Return a number with its uncertainty: both to the second digit of the latter.
+
+    Examples
+    --------
+    >>> from lssvm.report.formats import plus_minus
+    >>> plus_minus(2.5412, 0.737), plus_minus(-0.0334, 0.0021, sign=True), plus_minus(12.345, 0.0)
+    ('2.54 ± 0.74', '−0.0334 ± 0.0021', '12.3')
+    """
+    lead = "+" if sign and value > 0 else ""
+    if not (error > 0 and math.isfinite(error) and math.isfinite(value)):
+        return lead + number(value)
+    size = math.floor(math.log10(error))
+    if not -7 < size < 6:
+        return f"{lead}{number(value)} ± {number(error)}"
+    digits = max(0, 1 - size)
+    return lead + f"{value:,.{digits}f} ± {error:,.{digits}f}".replace("-", MINUS)
+
+
 def percent(share: float, digits: int = 1) -> str:
     """Return a share as per cent, never rounded to 0 or 100 where it is not.
 
@@ -75,9 +94,9 @@ def duration(seconds: float) -> str:
     >>> duration(0.012), duration(3.14), duration(75), duration(7300)
     ('12 ms', '3.1 s', '1 min 15 s', '2 h 1 min')
     """
-    if seconds < 1:
+    if seconds < 0.9995:
         return f"{1000 * seconds:.0f} ms"
-    if seconds < 60:
+    if seconds < 59.95:
         return f"{seconds:.1f} s"
     whole = round(seconds)
     if whole < 3600:

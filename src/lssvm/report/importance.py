@@ -12,9 +12,9 @@ from sklearn.inspection import permutation_importance
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm.plots.fitted import Predictor, fitted_model
-from lssvm.report.formats import count, number, percent
+from lssvm.report.formats import count, percent, plus_minus
 from lssvm.report.markup import Markup, bar_table, why
-from lssvm.report.model_facts import basis, inner_names, predicts_classes, support_size
+from lssvm.report.model_facts import inner_names, prediction_work, predicts_classes
 from lssvm.report.page import Section
 from lssvm.report.predictions import nameless_rows, row_losses
 from lssvm.report.sample import SampledRows, as_numbers
@@ -80,9 +80,7 @@ def shuffle_importance(estimator: Predictor, rows: SampledRows) -> Importance:
     ('x1', 'x0')
     """
     model, d = fitted_model(estimator), len(rows.schema.names)
-    kept = basis(model)
-    width = 20 + (d if kept is None else kept[1].shape[1])
-    most = WORK / (support_size(model) * width * min(d, COLUMNS))  # predictions of a column
+    most = WORK / (prediction_work(model, d) * min(d, COLUMNS))  # predictions of a column
     some = rows.some(int(np.clip(most / REPEATS[0], *ROWS)), seed=1)
     repeats = int(np.clip(min(PREDICTIONS, most) / len(some), *REPEATS))
     tried = np.arange(d) if d <= COLUMNS else _strongest(estimator, some)
@@ -146,7 +144,7 @@ def _importance(subject: Subject, found: Importance) -> list[Markup]:
             "were tried."
         )
     rows = [
-        (name, float(mean), f"{number(scale * mean)} ± {number(scale * spread)}{tail}")
+        (name, float(mean), f"{plus_minus(scale * mean, scale * spread)}{tail}")
         for name, mean, spread in zip(found.names, found.mean, found.spread, strict=True)
     ]
     rest = len(rows) - SHOWN

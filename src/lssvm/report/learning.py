@@ -7,6 +7,7 @@ import numpy as np
 from lssvm.report.charts import Chart, alone
 from lssvm.report.formats import count
 from lssvm.report.markup import why
+from lssvm.report.model_facts import is_table
 from lssvm.report.page import Section
 from lssvm.report.refits import LearningCurve, learning_curve
 from lssvm.report.subject import Subject
@@ -31,10 +32,13 @@ def learning(subject: Subject) -> Section | None:
     chart = Chart(*axes, x_log=True, height=270, x_names=_ticks(curve))
     chart.band(curve.sizes, low, high).line(curve.sizes, curve.error)
     chart.dots(curve.sizes, curve.error, size=6.0)
+    how = "with the same parameters"
+    if is_table(subject.model):
+        how = "each its heaviest configuration alone"
     caption = (
-        f"Copies of the model, with the same parameters, fitted to parts of the training rows and "
+        f"Copies of the model, {how}, fitted to parts of the training rows and "
         f"measured on {count(curve.n_test)} {'held-out' if curve.held_out else 'test'} rows; the "
-        f"band is a 95 % interval.{'' if curve.held_out else ' The last point is this model.'}"
+        f"band is a 95 % interval.{' The last point is this model.' if curve.ends_in_model else ''}"
     )
     body = [why(verdict(curve)), alone(chart, caption)]
     return Section("learning", "Would more rows help?", "Learning", body)

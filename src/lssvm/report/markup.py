@@ -190,6 +190,41 @@ def bar_table(
     return table(caption, head, body, class_="bars numbers")
 
 
+def signed_table(
+    caption: str,
+    head: list[str],
+    rows: Iterable[tuple[Any, float, str]],
+    colours: tuple[str, str] = ("sa", "sb"),
+) -> Markup:
+    """Return a table whose middle column is a bar to the right (above zero) or to the left.
+
+    Parameters
+    ----------
+    caption : str
+    head : list of 3 str
+    rows : list of (name, value, text)
+    colours : (str, str), default=("sa", "sb")
+        Classes of bars to the right and to the left.
+
+    Examples
+    --------
+    >>> from lssvm.report.markup import signed_table
+    >>> made = signed_table("c", ["a", "", "b"], [("x", 2.0, "2"), ("y", -1.0, "-1")])
+    >>> "margin-left:50.0%;width:50.0%" in made, "margin-left:25.0%;width:25.0%" in made
+    (True, True)
+    """
+    lines = list(rows)
+    most = max((abs(value) for _, value, _ in lines), default=0.0) or 1.0
+    body = []
+    for name, value, text in lines:
+        width = 50.0 * abs(value) / most
+        place = f"margin-left:{50.0 if value >= 0 else 50.0 - width:.1f}%;width:{width:.1f}%"
+        bar = tag("div", style=place, class_=colours[value < 0])
+        heading = tag("th", short(name, 50), scope="row", title=str(name))
+        body.append([heading, tag("td", bar, class_="track sign"), text])
+    return table(caption, head, body, class_="bars signed numbers")
+
+
 def why(*words: Any) -> Markup:
     """Return the paragraph that says what a section is about."""
     return tag("p", *words, class_="why")

@@ -12,6 +12,7 @@ from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.data.prepare import Preparation
 from lssvm.plots.fitted import Estimator, fitted_model
+from lssvm.recipes import TableFit
 from lssvm.reductions import SparsityPath
 
 MANY = 64  # pairs of classes
@@ -21,6 +22,24 @@ PATH_WORK = 2e10  # operations of a sparsity path that are not too many
 def predicts_classes(estimator: Estimator) -> bool:
     """Say whether an estimator, or the last step of a pipeline, predicts classes."""
     return bool(is_classifier(fitted_model(estimator)))
+
+
+def is_table(model: Estimator) -> bool:
+    """Say whether a model is one of those for tables, with a stack of configurations."""
+    return hasattr(model, "configurations_")
+
+
+def table_record(model: Estimator) -> TableFit | None:
+    """Return the stack of a model for tables; None for other models."""
+    return getattr(model, "record_", None) if is_table(model) else None
+
+
+def column_kinds(estimator: Estimator) -> dict[str, str] | None:
+    """Return what the columns of a model for tables hold, by their names; None for other models."""
+    record = table_record(estimator)
+    if record is None or record.context is None:
+        return None
+    return {column.name: column.kind for column in record.context.any_prepared.columns}
 
 
 def preparation_of(estimator: Estimator) -> Preparation | None:
@@ -52,12 +71,19 @@ def is_precomputed(model: Estimator) -> bool:
 
 
 def support_size(model: Estimator) -> int:
-    """Return the number of basis functions of a model; of a table model, of its largest member."""
-    members = getattr(getattr(model, "record_", None), "members", None)
-    if members:
-        cuts = [member.model.cuts[0] for member in members]
+    """Return the number of basis functions of a model; of one for tables, the rows it keeps."""
+    record = table_record(model)
+    if record is not None:
+        cuts = [member.model.cuts[0] for member in record.members]
         return max(sum(len(leaf.rows.X) for leaf in cut.leaves) for cut in cuts)
     return int(np.atleast_2d(np.asarray(getattr(model, "dual_coef_", 0.0))).shape[0])
+
+
+def prediction_work(model: Estimator, d: int) -> float:
+    """Return about how many operations the prediction of a row of d columns takes."""
+    kept, record = basis(model), table_record(model)
+    width = 20 + (d if kept is None else kept[1].shape[1])
+    return float(support_size(model) * width * (1 if record is None else len(record.members)))
 
 
 def n_prototypes(model: Estimator) -> int | None:

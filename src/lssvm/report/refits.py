@@ -14,7 +14,14 @@ from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.folds.content import content_folds
 from lssvm.plots.fitted import Estimator, Predictor, class_positions, fitted_model
-from lssvm.report.model_facts import MANY, basis, n_prototypes, n_systems, predicts_classes
+from lssvm.report.model_facts import (
+    MANY,
+    basis,
+    is_table,
+    n_prototypes,
+    n_systems,
+    predicts_classes,
+)
 from lssvm.report.predictions import (
     ClassPredictions,
     Intervals,
@@ -32,6 +39,7 @@ from lssvm.search.base import Search
 FOLDS = 5
 FOLD_ROWS = 3000  # rows that take part in the folds
 CURVE_ROWS = 4000
+TABLE_ROWS = 1000  # the same for models for tables, whose copies choose for themselves
 COPY_WORK = 1e9  # systems times prototypes cubed of a copy, about a second
 CURVE_TEST = 1000  # rows that a point of the learning curve is measured on
 SIZES = 6  # points of a learning curve
@@ -62,7 +70,8 @@ def tuned_copy(estimator: Estimator, n: int, *, calibrate: bool = True) -> Any:
     Notes
     -----
     Where every binary problem has its own C, the copy has their median for all. A reduced model
-    keeps its support vectors as prototypes instead of being reduced again.
+    keeps its support vectors as prototypes instead of being reduced again. Of a model for tables
+    the copy is its configuration of the largest weight, with the settings of ``preset="fast"``.
 
     Examples
     --------
@@ -75,6 +84,12 @@ def tuned_copy(estimator: Estimator, n: int, *, calibrate: bool = True) -> Any:
     """
     model = fitted_model(estimator)
     params = clone(model).get_params(deep=False)
+    if is_table(model):
+        best = max(model.record_.members, key=lambda member: member.weight)
+        changed = {"preset": "fast", "scoring": None, "time_limit": None, "verbose": 0}
+        changed |= {"inputs": best.configuration.inputs, "kernel": best.configuration.kernel}
+        changed["metric"] = "auto" if best.rounds else None
+        return _in_place(estimator, clone(model).set_params(**changed))
     changes: dict[str, Any] = {"verbose": 0, "threshold": "zero"}
     C, gamma = getattr(model, "C_", None), getattr(model, "gamma_", None)
     if C is not None:
@@ -96,10 +111,15 @@ def tuned_copy(estimator: Estimator, n: int, *, calibrate: bool = True) -> Any:
     if not calibrate or n_systems(model) > MANY:
         changes["calibration"] = None
     small = clone(model).set_params(**{k: v for k, v in changes.items() if k in params})
+    return _in_place(estimator, small)
+
+
+def _in_place(estimator: Estimator, model: Any) -> Any:
+    """Return an unfitted copy of a pipeline that ends in this model, or the model itself."""
     if not isinstance(estimator, Pipeline):
-        return small
+        return model
     pipeline = clone(estimator)
-    pipeline.steps[-1] = (pipeline.steps[-1][0], small)
+    pipeline.steps[-1] = (pipeline.steps[-1][0], model)
     return pipeline
 
 
@@ -206,6 +226,8 @@ class LearningCurve:
         Rows it was measured on.
     held_out : bool
         Whether these were held out of the training rows.
+    ends_in_model : bool
+        Whether the last point is the model itself, not a copy.
     """
 
     sizes: IntArray
@@ -215,6 +237,7 @@ class LearningCurve:
     gain_spread: float
     n_test: int
     held_out: bool
+    ends_in_model: bool = False
 
 
 def learning_curve(
@@ -237,7 +260,8 @@ def learning_curve(
     Notes
     -----
     Six nested parts of at most 4,000 rows, from a 32nd on; the last point is the model itself where
-    ``test`` is given. The fits together cost about as much as one or two of the largest.
+    ``test`` is given and it is no stack, whose copies are other models. The fits together cost
+    about as much as one or two of the largest.
     """
     model = fitted_model(estimator)
     if copy_size(model) != n_prototypes(model):
@@ -248,8 +272,10 @@ def learning_curve(
         checked, order = train.take(np.sort(order[:n_test])), order[n_test:]
     else:
         checked = test.some(CURVE_TEST)
-    top = min(len(order), CURVE_ROWS) // (1 if test is None else 2)
-    sizes = np.geomspace(min(max(top // 32, SMALLEST), top), top, SIZES - (test is not None))
+    whole = test is not None and not is_table(model)
+    most = TABLE_ROWS if is_table(model) else CURVE_ROWS // (1 if test is None else 2)
+    top = min(len(order) // (2 if whole else 1), most)
+    sizes = np.geomspace(min(max(top // 32, SMALLEST), top), top, SIZES - whole)
     losses, counts = [], []
     for size in np.unique(sizes.round().astype(np.intp)):
         some = train.take(np.sort(order[:size]))
@@ -258,7 +284,7 @@ def learning_curve(
         copy = fit_copy(estimator, some, calibrate=False)
         losses.append(row_losses(copy, checked.features(estimator), checked.y))
         counts.append(int(size))
-    if test is not None:
+    if whole:
         losses.append(row_losses(estimator, checked.given(estimator), checked.y))
         counts.append(train.n_rows)
     if len(counts) < SIZES - 1 or len(checked) < SMALLEST:
@@ -270,7 +296,8 @@ def learning_curve(
         mean = np.sqrt(mean)
         spread = np.divide(spread, 2.0 * mean, out=np.zeros_like(spread), where=mean > 0)
     gain = _mean(losses[-3] - losses[-1], weight)
-    return LearningCurve(np.array(counts), mean, spread, *gain, len(checked), test is None)
+    held = test is None
+    return LearningCurve(np.array(counts), mean, spread, *gain, len(checked), held, whole)
 
 
 def _mean(values: FloatArray, weight: FloatArray) -> tuple[float, float]:

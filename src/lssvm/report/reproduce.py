@@ -23,7 +23,12 @@ from lssvm.io.files import schema_hash
 from lssvm.plots.fitted import Estimator
 from lssvm.report.formats import duration, number
 from lssvm.report.markup import Markup, bar_table, clean, more, table, tag
-from lssvm.report.model_facts import chosen_parameters, preparation_of, search_facts
+from lssvm.report.model_facts import (
+    chosen_parameters,
+    is_table,
+    preparation_of,
+    search_facts,
+)
 from lssvm.report.page import Section
 from lssvm.report.sample import SampledRows, innermost_reader
 from lssvm.report.subject import Subject
@@ -99,19 +104,19 @@ def reproduce(subject: Subject, data: Any, settings: Mapping[str, Any]) -> Secti
         "settings": shown,
         "parameters_given": {k: _text(v) for k, v in given.items()},
     }
-    body: list[Any] = [tag("h3", "In Python"), _code(python_lines(subject, data, given))]
+    body: list[Any] = [tag("h3", "In Python"), code_block(python_lines(subject, data, given))]
     command = command_line(subject, data, given, settings.get("command"))
     if command is not None:
-        body += [tag("h3", "On the command line"), _code(command)]
+        body += [tag("h3", "On the command line"), code_block(command)]
         subject.facts["command"] = command
     body += [tag("h3", "Chosen parameters"), _chosen(subject)]
     if shown:
-        body.append(_listed("Settings of this run.", "Setting", shown))
+        body.append(listed("Settings of this run.", "Setting", shown))
     every = {name: _text(value) for name, value in params.items()}
     ran = versions() | {"SHA-256 of the schema": digest}
     title = f"All parameters of {type(model).__name__}."
-    body.append(more("All parameters", _listed(title, "Parameter", every)))
-    body.append(more("Versions", _listed("What ran.", "Package", ran)))
+    body.append(more("All parameters", listed(title, "Parameter", every)))
+    body.append(more("Versions", listed("What ran.", "Package", ran)))
     return Section("reproduce", "Make it again", "Reproduce", body)
 
 
@@ -130,12 +135,14 @@ def time_spent(subject: Subject, seconds: Mapping[str, float] | None) -> Section
     return Section("time", "Time spent", "Time", body)
 
 
-def _listed(caption: str, what: str, values: Mapping[str, str]) -> Markup:
+def listed(caption: str, what: str, values: Mapping[str, str]) -> Markup:
+    """Return a table of names and values."""
     rows = [[name, tag("code", value)] for name, value in values.items()]
     return table(caption, [what, "Value"], rows, class_=None)
 
 
-def _code(text: str) -> Markup:
+def code_block(text: str) -> Markup:
+    """Return lines of code."""
     return tag("pre", tag("code", text), tabindex="0")
 
 
@@ -226,6 +233,8 @@ def _chosen(subject: Subject) -> Markup:
         if np.ndim(value) > 0:
             said = f"{number(np.min(value))} to {number(np.max(value))} ({np.size(value)} values)"
         rows.append([f"{name}_", tag("code", said), MEANINGS[name]])
+    if is_table(subject.model):
+        return tag("pre", tag("code", subject.model.summary_), tabindex="0")  # type: ignore[attr-defined]
     kernel = _text(subject.model.get_params(deep=False).get("kernel"))
     rows.append(["kernel", tag("code", kernel), "similarity of rows"])
     title = f"What {type(subject.model).__name__} ended with."

@@ -17,7 +17,8 @@ from lssvm.data.frames import FrameReader, is_frame, raw_block
 from lssvm.data.raw import RawBlock, Schema, TextColumn, check_rows, plain_features
 from lssvm.folds.content import hash_rows
 from lssvm.plots.fitted import Estimator
-from lssvm.report.model_facts import columns_of, preparation_of
+from lssvm.preparation import read_table
+from lssvm.report.model_facts import column_kinds, columns_of, preparation_of
 
 LIMIT = 50_000  # rows that are kept in memory
 
@@ -78,7 +79,7 @@ class SampledRows:
         One pass over the data, one more to count the rows of files. Memory of the sample.
         """
         if isinstance(data, tuple) and len(data) == 2:
-            block, schema = _from_pair(*data)
+            block, schema = _from_pair(*data, typed=column_kinds(estimator) is not None)
             return cls._of(_sample([block], len(block), limit, seed), schema, len(block))
         if not isinstance(data, Scan):
             raise InvalidInputError(
@@ -157,6 +158,16 @@ class SampledRows:
         stacked = np.column_stack([np.empty((len(self), 0)), *numbers])
         return replace(self, block=replace(self.block, numbers=stacked, texts=tuple(texts)))
 
+    def replaced(self, values: dict[str, Any]) -> SampledRows:
+        """Return rows with other values in some columns: numbers (n,), or texts (n,)."""
+        numbers, texts = self.block.numbers.copy(), list(self.block.texts)
+        for name, column in values.items():
+            if name in self.schema.texts:
+                texts[self.schema.texts.index(name)] = TextColumn.of(list(column))
+            else:
+                numbers[:, self.schema.numbers.index(name)] = column
+        return replace(self, block=replace(self.block, numbers=numbers, texts=tuple(texts)))
+
     def columns(self) -> dict[str, FloatArray | TextColumn]:
         """Return the columns by their names, in the order of the schema."""
         numbers = dict(zip(self.schema.numbers, self.block.numbers.T, strict=True))
@@ -180,6 +191,13 @@ class SampledRows:
         """Return the rows as the estimator takes them for a prediction."""
         if preparation_of(estimator) is not None:
             return replace(self.block, target=None, weight=None)
+        kinds = column_kinds(estimator)
+        if kinds is not None:
+            typed = {name: _typed(v, kinds.get(name, "")) for name, v in self.columns().items()}
+            if columns_of(estimator)[0] is not None:
+                return typed
+            plain = np.column_stack([column.astype(object) for column in typed.values()])
+            return plain if self.schema.texts else plain.astype(np.float64)
         if columns_of(estimator)[0] is not None:
             columns: dict[str, Any] = self.columns()
             for name in self.schema.texts:
@@ -224,9 +242,45 @@ def innermost_reader(data: Scan) -> Any:
     return reader
 
 
-def _from_pair(X: Any, y: Any) -> tuple[RawBlock, Schema]:
+def _typed(values: FloatArray | TextColumn, kind: str) -> NDArray[Any]:
+    """Return a column as a model for tables has met it: texts, dates, booleans, durations."""
+    if isinstance(values, TextColumn):
+        texts = np.array([*values.levels, None], dtype=object)[values.codes]
+        return texts.astype("datetime64[us]") if kind == "date" else texts
+    if kind == "boolean" and not np.isnan(values).any():
+        return values.astype(bool)
+    if kind == "duration":
+        return np.asarray((values * 86_400e6).astype("timedelta64[us]"))
+    return values
+
+
+def _read_typed(X: Any) -> tuple[RawBlock, Schema]:
+    """Read a table of any kind: dates become texts, booleans and durations (days) numbers."""
+    columns: dict[str, Any] = {}
+    for column in read_table(X).columns:
+        values: Any = column.values
+        if column.kind == "category":
+            values = TextColumn(np.asarray(values, dtype=np.intp), column.levels)
+        elif column.kind == "date":
+            known = ~np.isnat(values)
+            said = np.datetime_as_string(values, unit="s").astype(object)
+            said[~known] = None
+            values = TextColumn.of(said.tolist())
+        columns[column.name] = values
+    names = tuple(columns)
+    texts = tuple(name for name in names if isinstance(columns[name], TextColumn))
+    schema = Schema(names, tuple("text" if name in texts else "number" for name in names))
+    numbers = [columns[name] for name in names if name not in texts]
+    n = len(columns[names[0]].codes if names[0] in texts else columns[names[0]])
+    stacked = np.column_stack([np.empty((n, 0)), *numbers])
+    return RawBlock(stacked, tuple(columns[name] for name in texts), None, None, 0), schema
+
+
+def _from_pair(X: Any, y: Any, *, typed: bool = False) -> tuple[RawBlock, Schema]:
     target = np.asarray(y)
-    if is_frame(X):
+    if typed:
+        block, schema = _read_typed(X)
+    elif is_frame(X):
         schema = FrameReader(X, (), None, None).schema
         block = raw_block(X, schema)
     else:

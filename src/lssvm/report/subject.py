@@ -8,7 +8,7 @@ from typing import Any
 from lssvm._core.errors import InvalidInputError
 from lssvm.plots.fitted import Predictor, fitted_model, require
 from lssvm.report.formats import count
-from lssvm.report.model_facts import is_precomputed
+from lssvm.report.model_facts import is_precomputed, is_table
 from lssvm.report.predictions import ClassPredictions, NumberPredictions, predict_rows
 from lssvm.report.refits import out_of_fold
 from lssvm.report.sample import SampledRows
@@ -55,7 +55,7 @@ class Subject:
         `lssvm.report.refits.out_of_fold`.
         """
         model = fitted_model(estimator)
-        if not hasattr(model, "configurations_"):  # the table model is made of several
+        if not is_table(model):
             require(model, ("dual_coef_", "intercept_"), "a report")
         rows = SampledRows.read(estimator, train)
         if test is not None:

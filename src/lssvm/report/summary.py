@@ -17,7 +17,13 @@ from lssvm.report.measures import (
     finite,
     number_measures,
 )
-from lssvm.report.model_facts import basis, chosen_parameters, n_prototypes, support_size
+from lssvm.report.model_facts import (
+    basis,
+    chosen_parameters,
+    n_prototypes,
+    support_size,
+    table_record,
+)
 from lssvm.report.page import Section
 from lssvm.report.predictions import Intervals
 from lssvm.report.refits import copy_size
@@ -141,9 +147,12 @@ def _numbers(subject: Subject, intervals: list[Intervals]) -> tuple[list[Any], l
 
 
 def _tiles(subject: Subject, measures: list[Measure]) -> Markup:
-    kept = basis(subject.model)
+    kept, record = basis(subject.model), table_record(subject.model)
     what = "Support vectors" if kept is None else kept[0].capitalize()
     size, rows = count(support_size(subject.model)), f"of {count(subject.train.n_rows)} rows"
+    if record is not None:
+        what, size = "Configurations", count(len(record.members))
+        rows = f"of {count(len(record.trials))} that were tried"
     lines = [(m.name, shown(m), span(m)) for m in measures] + [(what, size, rows)]
     tiles = []
     for name, value, below in lines:
@@ -179,6 +188,11 @@ def _explained(subject: Subject) -> Markup:
         subject.notes.append(
             f"The cross-validated copies have {count(size)} prototypes, not {count(whole)}, to "
             "save time: the model itself is better."
+        )
+    if table_record(model) is not None:
+        subject.notes.append(
+            "The cross-validated copies have the heaviest configuration alone, to save time: the "
+            "model itself is better."
         )
     used = "all" if checked == subject.train.n_rows else "some"
     return why(

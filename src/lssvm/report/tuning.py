@@ -11,7 +11,7 @@ from lssvm._core.arrays import FloatArray
 from lssvm.plots import TuningSurfaceDisplay
 from lssvm.plots.tuning_surface import KEYS, WIDE, as_shown
 from lssvm.report.charts import Chart, alone
-from lssvm.report.formats import count, duration, number, percent
+from lssvm.report.formats import UNKNOWN, count, duration, number, percent
 from lssvm.report.markup import Markup, table, why
 from lssvm.report.model_facts import SearchFacts, chosen_parameters, search_facts
 from lssvm.report.page import Section
@@ -54,6 +54,34 @@ def tuning(subject: Subject) -> Section | None:
             body.append(_curve("C", "Leave-one-out", C, scores, int(np.argmax(scores)), None))
     body.append(_sizes(subject))
     return Section("tuning", "How it was tuned", "Tuning", body)
+
+
+def configurations(subject: Subject) -> Section | None:
+    """Return the section of the configurations of a model for tables; None for other models."""
+    tried = getattr(subject.model, "configurations_", None)
+    if tried is None:
+        return None
+    keys = ("kernel", "inputs", "rounds", "error", "weight", "seconds", "stage")
+    lines = sorted(zip(*(tried[key] for key in keys), strict=True), key=lambda line: -line[4])
+    subject.facts["configurations"] = {key: list(tried[key]) for key in keys}
+    rows = []
+    for kernel, inputs, rounds, error, weight, seconds, stage in lines:
+        share = number(weight) if weight > 0 else f"left out after {stage}"
+        metric = f"{rounds} round{'s' if rounds > 1 else ''}" if rounds else "none"
+        known = percent(1.0 - error) if error < 1.0 else UNKNOWN
+        rows.append([f"{kernel} on {inputs}", share, known, metric, duration(seconds)])
+    used = sum(line[4] > 0 for line in lines)
+    words = (
+        f"{count(len(lines))} configurations (a kernel on one kind of inputs) were tried, and "
+        f"{count(used)} {'is' if used == 1 else 'are'} in the stack, by their weights. The parts "
+        f"of the model hold at most {count(subject.model.part_size_)} rows each. "  # type: ignore[attr-defined]
+        + ("Metrics were learned in rounds" if any(tried["rounds"]) else "No metric was learned")
+        + ", as rows that were left out said what helps."
+    )
+    caption = "Configurations; explained variance is that of rows by models that had not seen them."
+    head = ["Configuration", "Weight", "Explained", "Metric", "Time"]
+    body = [why(words), table(caption, head, rows)]
+    return Section("configurations", "What was tried", "Configurations", body)
 
 
 def _words(subject: Subject, search: SearchFacts) -> str:

@@ -1,0 +1,257 @@
+"""The section of comparison: other models on the same rows."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.compose import ColumnTransformer
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression, RidgeCV
+from sklearn.model_selection import KFold, cross_val_predict
+from sklearn.multioutput import MultiOutputRegressor
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from lssvm._core.arrays import FloatArray
+from lssvm._core.errors import LSSVMError
+from lssvm.data.raw import TextColumn
+from lssvm.estimators import LSSVMClassifier, LSSVMRegressor
+from lssvm.report.formats import MINUS, count, number, percent
+from lssvm.report.markup import table, tag, why
+from lssvm.report.measures import Z95
+from lssvm.report.model_facts import is_table
+from lssvm.report.page import Section
+from lssvm.report.predictions import as_columns
+from lssvm.report.sample import SampledRows
+from lssvm.report.subject import Subject
+
+ROWS = 5000  # rows that the others are fitted to
+TABLE_ROWS = 1000  # rows that the model for tables is fitted to
+FEW = 200  # rows below which the model for tables is not tried
+WIDE = 200  # columns beyond which it is not tried either
+CLASSES = 30  # classes beyond which trees and it are not tried
+LEVELS = 250  # categories that trees take as such
+TABLE = "the model for tables"
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Another model, measured on the rows of the report.
+
+    Attributes
+    ----------
+    name : str
+    quality : float
+        Share of right rows, or of explained variance.
+    gain : float
+        How much better this report's model is.
+    spread : float
+        Standard error of the gain, from the differences of the rows.
+    n_rows : int
+        Rows it was fitted to.
+    """
+
+    name: str
+    quality: float
+    gain: float
+    spread: float
+    n_rows: int
+
+    @property
+    def better(self) -> bool:
+        """Whether it is clearly better than the model of the report."""
+        return self.gain < -Z95 * self.spread
+
+
+def as_matrix(rows: SampledRows, known: SampledRows) -> FloatArray:
+    """Return rows as numbers: columns of numbers, then texts as positions among known categories.
+
+    Missing values, and categories that are not known, are NaN.
+    """
+    parts = [rows.block.numbers]
+    for own, there in zip(rows.block.texts, known.block.texts, strict=True):
+        place = {level: i for i, level in enumerate(there.levels)}
+        codes = [float(place.get(level, math.nan)) for level in own.levels]
+        parts.append(np.array([*codes, math.nan])[own.codes][:, None])
+    return np.hstack(parts)
+
+
+def others(rows: SampledRows, classes: bool) -> dict[str, Any]:
+    """Return unfitted models by their names, for the columns of `as_matrix`."""
+    p, texts = rows.block.numbers.shape[1], rows.block.texts
+    numbers, words = list(range(p)), list(range(p, p + len(texts)))
+    few = [j for j, text in zip(words, texts, strict=True) if len(text.levels) <= LEVELS]
+    scaled = make_pipeline(
+        SimpleImputer(strategy="median", keep_empty_features=True), StandardScaler()
+    )
+    spread = make_pipeline(
+        SimpleImputer(strategy="constant", fill_value=-1.0, keep_empty_features=True),
+        OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=100),
+    )
+    prepared = ColumnTransformer([("numbers", scaled, numbers), ("texts", spread, words)])
+    if classes:
+        found: dict[str, Any] = {
+            "the most frequent class": DummyClassifier(strategy="most_frequent"),
+            "logistic regression": LogisticRegression(max_iter=300),
+        }
+        if len(np.unique(rows.y)) <= CLASSES:
+            found["gradient boosted trees"] = HistGradientBoostingClassifier(
+                categorical_features=few, random_state=0
+            )
+    else:
+        trees = HistGradientBoostingRegressor(categorical_features=few, random_state=0)
+        several = as_columns(rows.y).shape[1] > 1
+        found = {
+            "the mean": DummyRegressor(),
+            "linear regression (ridge)": RidgeCV(np.logspace(-3, 3, 13)),
+            "gradient boosted trees": MultiOutputRegressor(trees) if several else trees,
+        }
+    linear = list(found)[1]
+    found[linear] = Pipeline([("columns", prepared), ("model", found[linear])])
+    return found
+
+
+def losses(subject: Subject, predicted: Any) -> FloatArray:
+    """Return 0 or 1 of every checked row, or its squared error over the variance of the target."""
+    y = subject.checked.y
+    if subject.classification:
+        return np.asarray(np.asarray(predicted) != y, dtype=np.float64)
+    Y = as_columns(y)
+    mean = np.average(Y, axis=0, weights=subject.checked.weight)
+    variance = np.average((Y - mean) ** 2, axis=0, weights=subject.checked.weight)
+    error = (np.asarray(predicted, dtype=np.float64).reshape(Y.shape) - Y) ** 2
+    return np.asarray((error / np.where(variance > 0, variance, 1.0)).mean(axis=1))
+
+
+def compare(subject: Subject) -> list[Compared]:
+    """Fit other models to (some of) the training rows and measure them on the same rows.
+
+    Notes
+    -----
+    With test rows, on these; without, every checked row is predicted by a copy that was fitted to
+    four fifths of the others. At most 5,000 rows are fitted, 1,000 by the model for tables.
+    """
+    if subject.classification:
+        own = subject.classes.classes[subject.classes.decided]
+    else:
+        own = subject.numbers.predicted
+    ours, weight = losses(subject, own), subject.checked.weight
+    compared = []
+    for name, predicted, n in _predictions(subject):
+        theirs = losses(subject, predicted)
+        share = np.ones(len(ours)) if weight is None else weight
+        share = share / share.sum()
+        gain = float(share @ (theirs - ours))
+        spread = float(np.sqrt(share**2 @ (theirs - ours - gain) ** 2))
+        compared.append(Compared(name, 1.0 - float(share @ theirs), gain, spread, n))
+    return compared
+
+
+def _predictions(subject: Subject) -> list[tuple[str, Any, int]]:
+    made = []
+    rows = subject.checked if subject.test is None else subject.train.some(ROWS, seed=5)
+    X, y = as_matrix(rows, rows), rows.y
+    folds = KFold(5, shuffle=True, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of models that are not ours
+        for name, model in others(rows, subject.classification).items():
+            prefix = "model__" if isinstance(model, Pipeline) else ""
+            weight = {} if rows.weight is None else {f"{prefix}sample_weight": rows.weight}
+            if subject.test is None:
+                predicted = cross_val_predict(model, X, y, cv=folds, params=weight)
+                n = len(rows) - len(rows) // 5
+            else:
+                known = as_matrix(subject.checked, rows)
+                predicted, n = model.fit(X, y, **weight).predict(known), len(rows)
+            made.append((name, predicted, n))
+        if (table := _table_model(subject)) is not None:
+            made.append(table)
+    return made
+
+
+def _table_model(subject: Subject) -> tuple[str, Any, int] | None:
+    """Return what the model for tables says, where it is not the subject and rows are enough."""
+    columns = len(subject.train.schema.names)
+    if is_table(subject.model) or subject.test is None or len(subject.train) < FEW:
+        return None
+    if columns > WIDE or (subject.classification and len(subject.classes.classes) > CLASSES):
+        return None
+    rows = subject.train.some(TABLE_ROWS, seed=5)
+    model = (LSSVMClassifier if subject.classification else LSSVMRegressor)("fast")
+    try:
+        model.fit(_mapping(rows), rows.y, sample_weight=rows.weight)
+        return TABLE, model.predict(_mapping(subject.checked)), len(rows)
+    except LSSVMError:  # columns that only a preparation of their own can read
+        return None
+
+
+def _mapping(rows: SampledRows) -> dict[str, Any]:
+    return {
+        name: np.array([*column.levels, None], dtype=object)[column.codes]
+        if isinstance(column, TextColumn)
+        else column
+        for name, column in rows.columns().items()
+    }
+
+
+def comparison(subject: Subject) -> Section | None:
+    """Return the section of other models; None where rows are kernel values."""
+    if not subject.has_features:
+        return None
+    found = compare(subject)
+    subject.facts["comparison"] = {
+        one.name: {
+            "value": one.quality,
+            "gain": one.gain,
+            "std_error": one.spread,
+            "rows": one.n_rows,
+        }
+        for one in found
+    }
+    what = "Right" if subject.classification else "Explained variance"
+    own = found[0].quality + found[0].gain
+    name = f"this model ({type(subject.model).__name__})"
+    rows = [[tag("strong", name), percent(own), "", count(subject.train.n_rows)]]
+    rows += [
+        [one.name, percent(max(one.quality, 0.0)), _against(one), count(one.n_rows)]
+        for one in found
+    ]
+    caption = (
+        "Other models with their default settings, on the same rows; the difference with its 95 % "
+        "interval, from the differences row by row."
+    )
+    head = ["Model", what, "Beside this model", "Fitted to rows"]
+    body = [why(_words(found)), table(caption, head, rows)]
+    return Section("comparison", "Beside other models", "Comparison", body)
+
+
+def _against(one: Compared) -> str:
+    points, half = 100.0 * one.gain, 100.0 * Z95 * one.spread
+    if one.gain == 0 and one.spread == 0:
+        return "the same"
+    low, high, size = (
+        f"{value:.1f}".replace("-", MINUS)
+        for value in (abs(points) - half, abs(points) + half, abs(points))
+    )
+    return f"{size} points {'worse' if points >= 0 else 'better'} ({low} to {high})"
+
+
+def _words(found: list[Compared]) -> str:
+    better = [one for one in found if one.better]
+    if better:
+        best = max(better, key=lambda one: one.quality)
+        return (
+            f"{best.name[:1].upper()}{best.name[1:]} did clearly better on the same rows, by "
+            f"{number(-100.0 * best.gain)} points: see what would help, below."
+        )
+    worse = [one.name for one in found if one.gain > Z95 * one.spread]
+    if len(worse) == len(found):
+        return "This model did clearly better than all of these on the same rows."
+    rest = [one.name for one in found if one.name not in worse]
+    return f"None of these did clearly better. Not clearly worse: {', '.join(rest)}."

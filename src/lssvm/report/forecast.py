@@ -1,0 +1,556 @@
+"""The report of a forecast: as full as that of a classifier."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from lssvm._core.arrays import FloatArray
+from lssvm._core.errors import InvalidInputError
+from lssvm.estimators import NARX
+from lssvm.plots import TuningSurfaceDisplay
+from lssvm.plots.tuning_surface import KEYS
+from lssvm.recipes.series_data import Series
+from lssvm.report.charts import Chart, alone, figure, pictures
+from lssvm.report.formats import UNKNOWN, count, number, percent, short
+from lssvm.report.markup import Markup, bar_table, clean, table, tag, why
+from lssvm.report.measures import proportion_interval
+from lssvm.report.page import Section
+from lssvm.report.regression import error_histogram
+from lssvm.report.reproduce import code_block, listed, versions
+from lssvm.report.series_runs import (
+    COVERAGES,
+    Runs,
+    compared_runs,
+    find_season,
+    fit_same,
+    free_runs,
+    interval_runs,
+    mean_with_interval,
+    read_series,
+    series_curve,
+)
+from lssvm.report.tuning import surface
+
+SHOWN = 4  # parts of the past, in runs, that are drawn before a forecast
+LAGS = 12  # past values that are listed
+COLOURS = ("s0", "s1", "s2", "s3")
+
+
+@dataclass(eq=False)
+class Forecast:
+    """A forecasting model with the values that a report looks at.
+
+    Attributes
+    ----------
+    model : NARX
+        As given.
+    judged : NARX
+        What the figures are about: the model itself, or a copy that has not seen the last fifth.
+    past, test : Series
+        What it was fitted to, and what follows.
+    held_out : bool
+        Whether the tested part was held out of the training series.
+    runs : Runs
+    notes : list of str
+    facts : dict
+    """
+
+    model: NARX
+    judged: NARX
+    past: Series
+    test: Series
+    held_out: bool
+    runs: Runs
+    notes: list[str] = field(default_factory=list)
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, model: NARX, train: Any, test: Any) -> Forecast:
+        """Read the series, and run the model through the part that it has not seen."""
+        past, judged = read_series(train), model
+        if test is None:
+            cut = len(past) - len(past) // 5
+            if cut < model.lags + model.differencing + 2:
+                raise InvalidInputError(
+                    f"The series has {len(past)} values, too few to hold out a fifth of them with "
+                    f"lags={model.lags}: give test=, the values that follow."
+                )
+            later, past = past.at(slice(cut, None)), past.at(slice(0, cut))
+            judged = fit_same(model, past)
+        else:
+            later = read_series(test)
+        runs = free_runs(judged, past, later, int(model.horizon_))
+        return cls(model, judged, past, later, test is None, runs)
+
+    @property
+    def horizon(self) -> int:
+        """Steps of the runs."""
+        return int(self.runs.truth.shape[1])
+
+    @property
+    def tested(self) -> str:
+        """Say what the figures come from."""
+        n, runs = count(len(self.test)), len(self.runs.origins)
+        many = f"{runs} free runs" if runs > 1 else "one free run"
+        unseen = "held-out" if self.held_out else "later"
+        return f"{many} of {count(self.horizon)} steps through {n} {unseen} values"
+
+
+def forecast_sections(
+    model: NARX, train: Any, test: Any, settings: Mapping[str, Any]
+) -> tuple[Forecast, Markup, list[Section]]:
+    """Return what was read, the first sentences and the sections of a forecast's report."""
+    subject = Forecast.read(model, train, test)
+    others = compared_runs(subject.judged, subject.past, subject.test, int(model.horizon_))
+    figures = _figures(subject, others)
+    learned = _learning(subject)
+    made = [
+        figures,
+        _picture(subject),
+        _errors(subject, others),
+        _intervals(subject),
+        _comparison(subject, others),
+        _data(subject),
+        _lags(subject),
+        _tuning(subject),
+        learned[1],
+        _help(subject, others, learned[0]),
+        _reproduce(subject, settings),
+    ]
+    sections = [section for section in made if section is not None]
+    lead = _lead(subject, others, learned[0])
+    for key in ("warnings", "notes"):
+        subject.notes += [clean(note) for note in settings.get(key) or ()]
+    if subject.held_out:
+        subject.notes.insert(
+            0,
+            "There were no test values: a copy with the same parameters was fitted to the first "
+            "four fifths of the series, and the figures are about the last fifth.",
+        )
+    if subject.notes:
+        items = tag("ul", [tag("li", note) for note in subject.notes], class_="notes")
+        sections.insert(1, Section("notes", "What to keep in mind", "Notes", [items]))
+    return subject, lead, sections
+
+
+def _mae(runs: Runs) -> FloatArray:
+    return np.asarray(np.abs(runs.errors).mean(axis=1))
+
+
+def _best(others: dict[str, Runs]) -> tuple[str, float]:
+    errors = {name: float(_mae(runs).mean()) for name, runs in others.items()}
+    name = min(errors, key=lambda key: errors[key])
+    return name, errors[name]
+
+
+def _span(low: float, high: float) -> str:
+    return f"{number(low)} to {number(high)}" if np.isfinite(low) else UNKNOWN
+
+
+def _lead(subject: Forecast, others: dict[str, Runs], advice: str | None) -> Markup:
+    mean, low, high = mean_with_interval(_mae(subject.runs))
+    name, other = _best(others)
+    interval = f" (95 % interval {_span(low, high)})" if np.isfinite(low) else ""
+    lags = [f"“{lag}”" for lag in list(subject.facts.get("importance", {}))[:3]]
+    listed_lags = " and ".join(filter(None, [", ".join(lags[:-1]), *lags[-1:]]))
+    return tag(
+        "p",
+        "This model forecasts ",
+        tag("strong", f"{count(subject.horizon)} steps"),
+        " ahead and is off by ",
+        tag("strong", number(mean)),
+        f" on average{interval} over {subject.tested}, where the best simple rule, {name}, is off "
+        f"by {number(other)}. It leans most on {listed_lags}. ",
+        advice or "The series is too short to see whether more of it would help.",
+        class_="lead",
+    )
+
+
+def _figures(subject: Forecast, others: dict[str, Runs]) -> Section:
+    runs = subject.runs
+    variance = float(np.var(subject.test.values)) or 1.0
+    rows: list[tuple[str, str, FloatArray]] = [
+        ("Mean absolute error", "of all steps of the free runs", _mae(runs)),
+        ("Root mean squared error", "large errors count more", np.sqrt((runs.errors**2).mean(1))),
+        ("Error of the last step", f"{subject.horizon} steps ahead", np.abs(runs.errors[:, -1])),
+        ("Bias", "mean of true minus forecast; 0 is best", runs.errors.mean(axis=1)),
+    ]
+    keys = ("mae", "rmse", "last_step_mae", "bias")
+    found = [mean_with_interval(values) for _, _, values in rows]
+    facts = {
+        key: {"value": v, "low": _finite(a), "high": _finite(b), "interval": "runs"}
+        for key, (v, a, b) in zip(keys, found, strict=True)
+    }
+    r2 = 1.0 - float((runs.errors**2).mean()) / variance
+    facts["r2"] = {"value": r2, "low": None, "high": None, "interval": "none"}
+    predicted = subject.judged.predict(
+        subject.test.values,
+        subject.test.inputs,
+        history=subject.past.values,
+        X_history=subject.past.inputs,
+    )
+    step = subject.test.values - np.asarray(predicted)
+    facts["one_step_mae"] = {
+        "value": float(np.abs(step).mean()),
+        "low": None,
+        "high": None,
+        "interval": "none",
+    }
+    subject.facts["metrics"] = facts
+    tiles = [
+        (name, number(v), _span(a, b)) for (name, _, _), (v, a, b) in zip(rows, found, strict=True)
+    ]
+    tiles = tiles[:3]
+    tiles.append(("Explained variance", percent(max(r2, 0.0)), "of the free runs"))
+    tiles.append(("One step ahead", number(float(np.abs(step).mean())), "mean absolute error"))
+    made = [
+        tag(
+            "div",
+            tag("dt", name),
+            tag("dd", tag("div", value, class_="value"), tag("div", below, class_="range")),
+            class_="tile",
+        )
+        for name, value, below in tiles
+    ]
+    lines = [
+        [[name, tag("small", meaning)], number(v), _span(a, b)]
+        for (name, meaning, _), (v, a, b) in zip(rows, found, strict=True)
+    ]
+    words = (
+        f"All figures come from {subject.tested}, each from the true values before it, on the "
+        "model's own forecasts from then on. Intervals are over the runs, which overlap, so that "
+        "they are a little too narrow."
+    )
+    name, other = _best(others)
+    if found[0][0] >= other:
+        subject.notes.append(
+            f"The model is no better than {name}, which is off by {number(other)} on average."
+        )
+    head = ["Figure", "Value", "95 % interval"]
+    caption = "Figures of the free runs; 95 % intervals by Student's t over the runs."
+    body = [tag("dl", made, class_="tiles"), why(words), table(caption, head, lines)]
+    return Section("figures", "How good it is", "Figures", body)
+
+
+def _finite(value: float) -> float | None:
+    return value if np.isfinite(value) else None
+
+
+def _picture(subject: Forecast) -> Section:
+    runs, h, n = subject.runs, subject.horizon, len(subject.past)
+    before = min(n, SHOWN * h)
+    time = np.arange(n - before, n + h)
+    truth = np.concatenate([subject.past.values[n - before :], runs.truth[0]])
+    future = None if subject.test.inputs is None else subject.test.inputs[:h]
+    history = {"history": subject.past.values, "X_history": subject.past.inputs}
+    _, ends = subject.judged.forecast(h, future, True, 0.95, **history)
+    title = "The first free run beside what came, with its 95 % interval"
+    chart = Chart(title, time, [*truth, *ends.ravel()], "time", "value", height=270)
+    chart.band(time[before:], ends[:, 0], ends[:, 1]).rule(x=n - 0.5)
+    chart.line(time, truth, "st", width=1.4).line(time[before:], runs.forecast[0], "sa")
+    legend = [("st line", "what came"), ("sa line", "forecast"), ("sa area", "95 % interval")]
+    drawn = [figure(chart.svg(), f"{title}; the dashed line is where it begins.", legend)]
+    every = np.concatenate([subject.past.values, subject.test.values])
+    whole = Chart("The whole series", [0, len(every)], every, "time", "value", height=270)
+    thin = np.unique(np.linspace(0, len(every) - 1, 1500).round().astype(int))
+    whole.line(thin, every[thin], "st", width=1.0).rule(x=n - 0.5)
+    drawn.append(figure(whole.svg(), "The whole series; what follows the dashed line was tested."))
+    words = "A forecast is fed back as if it were true, step by step, so that errors add up."
+    return Section("forecast", "What it forecasts", "Forecast", [why(words), pictures(*drawn)])
+
+
+def _errors(subject: Forecast, others: dict[str, Runs]) -> Section:
+    steps = np.arange(1, subject.horizon + 1)
+    curves = {"this model": subject.runs, **others}
+    means = {name: np.abs(runs.errors).mean(axis=0) for name, runs in curves.items()}
+    top = float(np.quantile(np.concatenate(list(means.values())), 0.98))
+    what = "mean absolute error"
+    chart = Chart(f"{what} by steps ahead", steps, [0, top], "steps ahead", what, y_zero=True)
+    keys = []
+    for (name, mean), colour in zip(means.items(), ("sa", *COLOURS), strict=False):
+        chart.line(steps, mean, colour, width=2.4 if colour == "sa" else 1.4)
+        keys.append((f"{colour} line", name))
+    drawn = [
+        figure(chart.svg(), "Errors grow with the steps ahead; beside simple rules.", keys),
+        error_histogram(subject.runs.errors.ravel()),
+        _echo(subject),
+    ]
+    subject.facts["error_by_step"] = {name: mean.tolist() for name, mean in means.items()}
+    body = [pictures(*drawn)]
+    return Section("errors", "Where it is right and wrong", "Errors", body)
+
+
+def _echo(subject: Forecast) -> Markup:
+    """Return the autocorrelation of one-step errors: what is left to learn from the past."""
+    history = {"history": subject.past.values, "X_history": subject.past.inputs}
+    said = subject.judged.predict(subject.test.values, subject.test.inputs, **history)
+    e = subject.test.values - np.asarray(said)
+    e = e - e.mean()
+    n, most = len(e), min(40, len(e) // 3)
+    lags = np.arange(1, most + 1)
+    r = np.array([float(e[k:] @ e[:-k]) for k in lags]) / (float(e @ e) or 1.0)
+    limit = 1.96 / np.sqrt(n)
+    title = "Autocorrelation of one-step errors"
+    chart = Chart(title, [0, most + 1], [-0.3, 0.3, *r], "lag", "correlation")
+    chart.band([0, most + 1], [-limit] * 2, [limit] * 2, "s7").rule(y=0.0)
+    for k, value in zip(lags, r, strict=True):
+        chart.line([k, k], [0.0, value], "sa", width=2.0)
+    outside = int((np.abs(r) > limit).sum())
+    if outside > 0.15 * most + 1:
+        subject.notes.append(
+            f"One-step errors echo: {outside} of {most} autocorrelations are outside the band of "
+            "chance. More lags, or inputs, may explain them."
+        )
+    words = f"{title}: bars outside the band ({number(limit)}) are something still to learn."
+    return figure(chart.svg(), words)
+
+
+def _intervals(subject: Forecast) -> Section:
+    found = interval_runs(subject.judged, subject.past, subject.test, int(subject.model.horizon_))
+    rows, facts = [], {}
+    for coverage in COVERAGES:
+        inside, width = found[coverage]
+        share = float(inside.mean())
+        facts[f"{coverage:g}"] = {"coverage": share, "width": width}
+        early, late = np.array_split(inside, 2, axis=1) if inside.shape[1] > 1 else (inside, inside)
+        rows.append(
+            [
+                percent(coverage, 0),
+                percent(share),
+                percent(float(early.mean())),
+                percent(float(late.mean())),
+                number(width),
+            ]
+        )
+    subject.facts["intervals"] = facts
+    inside, _ = found[0.95]
+    *_, high = proportion_interval(inside.all(axis=1) if len(inside) == 1 else inside.ravel())
+    if high < 0.95:
+        subject.notes.append(
+            f"The 95 % intervals held only {percent(float(inside.mean()))} of the values: take "
+            "them as rough."
+        )
+    head = ["Promised", "Held", "First half of the steps", "Second half", "Mean width"]
+    caption = f"Share of values inside their intervals, over {len(inside)} free runs."
+    words = (
+        "Intervals come from simulated runs whose noise is that of similar rows, scaled so that "
+        "they hold on stretches the model has not seen."
+    )
+    return Section(
+        "intervals",
+        "Can its intervals be trusted?",
+        "Intervals",
+        [why(words), table(caption, head, rows)],
+    )
+
+
+def _comparison(subject: Forecast, others: dict[str, Runs]) -> Section:
+    own = _mae(subject.runs)
+    rows = [[tag("strong", "this model"), number(float(own.mean())), ""]]
+    facts: dict[str, dict[str, Any]] = {}
+    for name, runs in others.items():
+        theirs = _mae(runs)
+        gain, low, high = mean_with_interval(theirs - own)
+        word = "worse" if gain >= 0 else "better"
+        ends = sorted([low, high]) if gain >= 0 else sorted([-high, -low])
+        rows.append(
+            [name, number(float(theirs.mean())), f"{number(abs(gain))} {word} ({_span(*ends)})"]
+        )
+        facts[name] = {"mae": float(theirs.mean()), "gain": gain, "low": _finite(low)}
+    subject.facts["comparison"] = facts
+    better = [name for name, fact in facts.items() if fact["gain"] < 0]
+    words = (
+        f"Better on average over the same runs: {', '.join(better)}."
+        if better
+        else "This model did better than all of these over the same runs."
+    )
+    head = ["Forecast", "Mean absolute error", "Beside this model"]
+    caption = "Simple rules and a linear model of the same lags, from the same origins."
+    return Section(
+        "comparison",
+        "Beside other forecasts",
+        "Comparison",
+        [why(words), table(caption, head, rows)],
+    )
+
+
+def _data(subject: Forecast) -> Section:
+    y = subject.past.values
+    n = len(y)
+    season = find_season(y, max(2 * subject.model.lags, 60))
+    slope = float(np.polyfit(np.arange(n), y, 1)[0])
+    echo = float(np.corrcoef(y[1:], y[:-1])[0, 1]) if np.std(y) > 0 else 0.0
+    repeats = int((np.diff(y) == 0).sum())
+    jumps = np.abs(np.diff(y))
+    largest = int(np.argmax(jumps)) + 1
+    subject.facts["data"] = {"values": n, "season": season, "slope": slope, "repeats": repeats}
+    rows = [
+        ["Values", count(n)],
+        ["Range", f"{number(y.min())} to {number(y.max())}, mean {number(y.mean())}"],
+        ["Trend", f"{number(slope)} a step, {number(slope * n)} over the series"],
+        ["Season", f"repeats every {season} steps" if season > 1 else "none was found"],
+        ["Correlation with the value before", number(echo)],
+        [
+            "Values equal to the one before",
+            f"{count(repeats)} ({percent(repeats / max(n - 1, 1))})",
+        ],
+        ["Largest jump", f"{number(float(jumps.max()))}, at value {count(largest + 1)}"],
+        ["Inputs", "none" if subject.past.inputs is None else count(subject.past.inputs.shape[1])],
+    ]
+    if season > subject.model.lags:
+        subject.notes.append(
+            f"The series repeats every {season} steps, but the model sees {subject.model.lags} "
+            f"past values: try lags={season} or more."
+        )
+    head = ["What", "Value"]
+    return Section(
+        "data",
+        "What it learned from",
+        "Data",
+        [table("The training series.", head, rows, class_=None)],
+    )
+
+
+def _lags(subject: Forecast) -> Section:
+    some = subject.test.at(slice(0, 60))
+    found = subject.judged.explain(
+        some.values,
+        some.inputs,
+        history=subject.past.values,
+        X_history=subject.past.inputs,
+        n_background=20,
+        n_permutations=4,
+    )
+    sizes = np.abs(found.values).mean(axis=0)
+    order = np.argsort(-sizes, kind="stable")
+    names = found.feature_names
+    subject.facts["importance"] = {names[i]: float(sizes[i]) for i in order}
+    rows = [(names[i], float(sizes[i]), number(float(sizes[i]))) for i in order[:LAGS]]
+    words = (
+        f"What every past value and input adds to the one-step prediction of {len(some)} values, "
+        "against 20 rows of the past (Shapley values): the mean size. Neighbouring values say much "
+        "the same, and share what they add."
+    )
+    rest = len(order) - LAGS
+    caption = "What the prediction is made of." + (f" {rest} more add less." if rest > 0 else "")
+    body = [why(words), bar_table(caption, ["Past value", "", "Adds"], rows)]
+    return Section("columns", "Which past values matter", "Lags", body)
+
+
+def _tuning(subject: Forecast) -> Section | None:
+    results = getattr(subject.model, "cv_results_", None)
+    inner = subject.model.estimator_
+    chosen = {key: getattr(inner, f"{key}_", None) for key in ("C", "gamma")}
+    subject.facts["parameters"] = {
+        key: float(value)
+        for key, value in chosen.items()
+        if value is not None and np.size(value) == 1
+    }
+    if results is None:
+        return None
+    how = {
+        "free-run": "free runs through stretches that were left out",
+        "rolling-origin": "free runs by models that had seen only what came before",
+        "one-step": "cross-validation of one-step errors",
+    }[subject.model.validation]
+    tried = len(results["mean_test_score"])
+    body: list[Any] = [why(f"{count(tried)} settings were tried, by {how}.")]
+    if set(KEYS) <= set(results):
+        display = TuningSurfaceDisplay(results)
+        varied = [np.unique(v[np.isfinite(v)]).size > 1 for v in (display.C, display.gamma)]
+        if all(varied):
+            body.append(surface(display))
+    return Section("tuning", "How it was tuned", "Tuning", body)
+
+
+def _learning(subject: Forecast) -> tuple[str | None, Section | None]:
+    sizes, errors = series_curve(
+        subject.judged, subject.past, subject.test, int(subject.model.horizon_)
+    )
+    if len(sizes) < 5:
+        return None, None
+    made = np.array([mean_with_interval(line) for line in errors])
+    mean = made[:, 0]
+    low, high = (np.where(np.isfinite(end), end, mean) for end in made.T[1:])
+    subject.facts["learning_curve"] = {"values": sizes.tolist(), "error": mean.tolist()}
+    gain, below, above = mean_with_interval(errors[-3] - errors[-1])
+    step = f"from {count(int(sizes[-3]))} to {count(int(sizes[-1]))} values"
+    if gain > 0 and below > 0:
+        said = f"The error was still falling {step}: a longer past would probably help."
+    elif gain < 0 and above < 0:
+        said = f"The error rose {step}: the past may have been of another kind; try its last part."
+    else:
+        said = f"The error no longer fell clearly {step}: a longer past would hardly help."
+    what = "mean absolute error"
+    ends = [*np.maximum(low, 0.0), *high]
+    chart = Chart(
+        f"{what} against values of the past",
+        sizes,
+        ends,
+        "values of the past",
+        what,
+        x_log=True,
+        height=270,
+    )
+    chart.band(sizes, np.maximum(low, 0.0), high).line(sizes, mean).dots(sizes, mean, size=6.0)
+    caption = (
+        "Copies of the model, with the same parameters, fitted to the last values of the past and "
+        "run through the tested part; the band is a 95 % interval over the runs."
+    )
+    return said, Section(
+        "learning", "Would a longer past help?", "Learning", [why(said), alone(chart, caption)]
+    )
+
+
+def _help(subject: Forecast, others: dict[str, Runs], advice: str | None) -> Section:
+    lines = []
+    name, other = _best(others)
+    own = float(_mae(subject.runs).mean())
+    if own >= other:
+        lines.append(f"Use {name}, or give the model what it lacks: it is no better here.")
+    season = subject.facts["data"]["season"]
+    if season > subject.model.lags:
+        lines.append(f"More lags: the series repeats every {season} steps (lags={season}).")
+    slope = abs(subject.facts["data"]["slope"]) * len(subject.past)
+    if subject.model.differencing == 0 and slope > float(np.std(subject.past.values)):
+        lines.append("The series has a trend: try differencing=1.")
+    if subject.model.validation == "one-step":
+        lines.append(
+            'Tune by free runs, validation="free-run": one-step errors choose models that run away.'
+        )
+    if subject.past.inputs is None:
+        lines.append(
+            "Inputs that are known ahead (a calendar, prices, weather forecasts) can be given as X."
+        )
+    if advice is not None:
+        lines.append(advice)
+    subject.facts["suggestions"] = lines
+    items = tag("ul", [tag("li", line) for line in lines], class_="notes")
+    words = "What the figures above point to, the most telling first."
+    return Section("help", "What would help", "What helps", [why(words), items])
+
+
+def _reproduce(subject: Forecast, settings: Mapping[str, Any]) -> Section:
+    model = subject.model
+    params, defaults = model.get_params(deep=False), NARX().get_params(deep=False)
+    given = [f"{k}={v!r}" for k, v in params.items() if repr(v) != repr(defaults[k])]
+    inputs = "" if subject.past.inputs is None else ", X"
+    lines = f"from lssvm import LSSVR, NARX\n\nmodel = NARX({', '.join(given)}).fit(y{inputs})"
+    shown = {
+        k: short(v, 200) for k, v in settings.items() if k not in ("command", "warnings", "notes")
+    }
+    subject.facts |= {"versions": versions(), "settings": shown}
+    body: list[Any] = [tag("h3", "In Python"), code_block(clean(lines))]
+    if settings.get("command") is not None:
+        command = settings["command"]
+        said = command if isinstance(command, str) else " ".join(map(str, command))
+        body += [tag("h3", "On the command line"), code_block(clean(said))]
+    chosen = {f"{k}_": number(v) for k, v in subject.facts["parameters"].items()}
+    every = {k: clean(" ".join(repr(v).split()))[:200] for k, v in params.items()} | chosen
+    body.append(listed("Parameters of NARX.", "Parameter", every))
+    body.append(listed("What ran.", "Package", {**versions(), **shown}))
+    return Section("reproduce", "Make it again", "Reproduce", body)

@@ -1,0 +1,274 @@
+"""Shapes, explained rows, costs, comparison, suggestions, models for tables, forecasts."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from tests.report import cases
+from tests.report.pages import Page
+
+from lssvm import LSSVC, LSSVR, NARX, FixedSizeLSSVC, LSSVMClassifier
+from lssvm._core.errors import InvalidInputError
+from lssvm.report import write_report
+from lssvm.report.comparison import as_matrix, compare
+from lssvm.report.costs import thresholds
+from lssvm.report.formats import duration, plus_minus
+from lssvm.report.helping import suggestions
+from lssvm.report.predictions import ClassPredictions
+from lssvm.report.rows import explanation
+from lssvm.report.sample import SampledRows
+from lssvm.report.series_runs import (
+    find_season,
+    free_runs,
+    mean_with_interval,
+    read_series,
+    same_model,
+    simple_rules,
+)
+from lssvm.report.shapes import Grid, answers, partial_dependence
+from lssvm.report.subject import Subject
+
+
+def subject(name):
+    case = cases.CASES[name]()
+    return Subject.read(case.model, case.train, case.test)
+
+
+# -- shapes ----------------------------------------------------------------------------------------
+
+
+def test_partial_dependence_is_the_mean_over_rows_with_one_column_replaced():
+    X, y = cases.curve(60)
+    model = LSSVR(10.0, gamma=0.5).fit(X, y)
+    rows = SampledRows.read(model, (X, y)).take(np.arange(12))
+    grids = [Grid.of(rows, "x0", 5), Grid.of(rows, "x2", 3)]
+    found, what = partial_dependence(model, rows, grids)
+    assert found.shape == (5, 3, 12, 1) and what == "value"
+    for i, a in enumerate(grids[0].values):
+        for j, b in enumerate(grids[1].values):
+            changed = X[:12].copy()
+            changed[:, 0], changed[:, 2] = a, b
+            np.testing.assert_allclose(found[i, j, :, 0], model.predict(changed), atol=1e-10)
+
+
+def test_categories_are_tried_from_the_most_frequent_on():
+    case = cases.prepared()
+    rows = SampledRows.read(case.model, case.train)
+    grid = Grid.of(rows, "job", 20)
+    assert grid.text and set(grid.values) == {"cook", "smith", "<script>alert(1)</script>"}
+    found, what = partial_dependence(case.model, rows.take(np.arange(9)), [grid])
+    assert what == "probability"
+    np.testing.assert_allclose(found.sum(axis=-1), 1.0)
+
+
+def test_a_constant_column_has_no_grid():
+    X, y = np.column_stack([np.ones(30), np.arange(30.0)]), np.arange(30.0)
+    rows = SampledRows.read(LSSVR(1.0, gamma=1.0).fit(X, y), (X, y))
+    assert Grid.of(rows, "x0", 5) is None
+    assert len(Grid.of(rows, "x1", 5).values) == 5
+
+
+def test_answers_fall_back_on_scores():
+    case = cases.bare()
+    values, what = answers(case.model, case.test[0])
+    assert what == "score"
+    np.testing.assert_allclose(values[:, 1], case.model.decision_function(case.test[0]))
+
+
+# -- rows ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["prepared", "pipeline", "table_classifier", "dual_regressor"])
+def test_explanations_add_up_to_what_the_model_says(name):
+    about = subject(name)
+    found = explanation(about, [0, 3, 5])
+    some = about.checked.take([0, 3, 5]).given(about.estimator)
+    if about.classification:
+        np.testing.assert_allclose(found.prediction, about.estimator.decision_function(some))
+    else:
+        np.testing.assert_allclose(found.prediction, about.estimator.predict(some))
+
+
+# -- costs -----------------------------------------------------------------------------------------
+
+
+def test_costs_are_those_of_counting_at_every_threshold():
+    rng = np.random.default_rng(0)
+    p, labels = rng.random(200), rng.integers(0, 2, 200)
+    weight = rng.integers(1, 4, 200).astype(float)
+    both = np.column_stack([1 - p, p])
+    found = ClassPredictions(np.array(["a", "b"]), labels, (p > 0.5) * 1, both, None, weight)
+    made = thresholds(found)
+    for at in (0, 57, 100, 200):
+        cut = made.thresholds[at]
+        cost = sum(
+            w * (1.0 if label == 0 else 5.0)
+            for value, label, w in zip(p, labels, weight, strict=True)
+            if (value > cut) != bool(label)
+        )
+        assert made.cost(5.0)[at] == pytest.approx(cost / weight.sum())
+    assert made.default[0] + made.default[1] == pytest.approx(made.cost(1.0)[100])
+
+
+def test_three_classes_have_no_thresholds():
+    assert thresholds(subject("one_vs_one").classes) is None
+
+
+# -- comparison and suggestions --------------------------------------------------------------------
+
+
+def test_the_comparison_counts_the_same_rows():
+    about = subject("binary")
+    found = {one.name: one for one in compare(about)}
+    y = about.checked.y
+    share = max(np.mean(y == label) for label in np.unique(about.train.y))
+    usual = found["the most frequent class"]
+    assert usual.quality == pytest.approx(np.mean(y == 0)) or usual.quality == pytest.approx(share)
+    own = about.estimator.score(*cases.binary().test)
+    assert usual.quality + usual.gain == pytest.approx(own)
+
+
+def test_texts_have_the_codes_of_the_training_rows():
+    case = cases.prepared()
+    train, test = (SampledRows.read(case.model, data) for data in (case.train, case.test))
+    X = as_matrix(test, train)
+    levels = train.block.texts[0].levels
+    job = test.block.texts[0]
+    for row in range(5):
+        assert levels[int(X[row, -1])] == job.levels[job.codes[row]]
+
+
+def test_a_leak_comes_first_and_a_one_sided_target_is_named():
+    rng = np.random.default_rng(0)
+    y = (np.arange(240) % 20 == 0).astype(int)
+    X = np.column_stack([y + 0.01 * rng.normal(size=240), rng.normal(size=(240, 3))])
+    model = FixedSizeLSSVC(20, C=1.0, gamma=0.1).fit(X, y)
+    about = Subject.read(model, (X, y), (X, y))
+    about.facts |= {
+        "data": {"suspected_leaks": {"x0": 1.0}, "suspected_ids": ["x3"]},
+        "baseline_accuracy": 0.95,
+        "importance": {"x0": 0.5, "x1": 0.0, "x2": 0.0, "x3": 0.0},
+    }
+    lines = suggestions(about, "More rows.")
+    assert "“x0”" in lines[0] and "“x3”" in lines[1]
+    assert any('gamma="ard"' in line for line in lines)
+    assert any('class_weight="balanced"' in line for line in lines)
+    assert lines[-1] == "More rows."
+
+
+def test_few_binary_problems_for_many_classes_are_named():
+    X, y = cases.rows(120, 6)
+    model = LSSVC(1.0, gamma=0.1, multiclass="moc").fit(X, y)
+    lines = suggestions(Subject.read(model, (X, y), (X, y)), None)
+    assert any('multiclass="ova"' in line for line in lines)
+
+
+# -- models for tables -----------------------------------------------------------------------------
+
+
+def test_dates_booleans_and_categories_come_back_as_the_model_took_them():
+    case = cases.table_classifier()
+    rows = SampledRows.read(case.model, case.test)
+    np.testing.assert_allclose(
+        case.model.decision_function(rows.given(case.model)),
+        case.model.decision_function(case.test[0]),
+    )
+
+
+def test_an_array_of_text_and_numbers_has_a_report(tmp_path):
+    frame, t = cases.mixed(90)
+    X = frame[["age", "job"]].astype(object).to_numpy()
+    y = np.where(t > 0.7, "yes", "no")
+    model = LSSVMClassifier("fast", inputs="standardised", kernel="laplacian").fit(X, y)
+    facts = write_report(model, tmp_path / "r.html", train=(X, y), test=(X, y))
+    assert set(facts["importance"]) == {"x0", "x1"}
+    assert facts["configurations"]["kernel"] == ["laplacian"]
+    page = Page((tmp_path / "r.html").read_text(encoding="utf-8"))
+    assert "laplacian on standardised" in page.text
+
+
+# -- forecasts -------------------------------------------------------------------------------------
+
+
+def wave(n=260):
+    t = np.arange(n)
+    return 5 + 2 * np.sin(2 * np.pi * t / 12) + 0.1 * np.random.default_rng(0).normal(size=n)
+
+
+@pytest.fixture(scope="module")
+def narx():
+    return NARX(LSSVR(100.0, gamma=0.01), lags=12, horizon=24).fit(wave()[:200])
+
+
+@pytest.mark.parametrize("held_out", [False, True])
+def test_a_forecast_has_a_report_as_full_as_a_classifiers(narx, tmp_path, held_out):
+    y = wave()
+    test = None if held_out else y[200:]
+    facts = write_report(narx, tmp_path / "r.html", train=y[:200], test=test, title="<b>waves</b>")
+    page = Page((tmp_path / "r.html").read_text(encoding="utf-8"))
+    expected = {"figures", "forecast", "errors", "intervals", "comparison", "data", "columns"}
+    assert expected | {"learning", "help", "reproduce"} <= set(page.sections)
+    assert "<b>waves</b>" in page.text
+    json.dumps(facts, allow_nan=False)
+    assert facts["data"]["season"] == 12
+    assert facts["metrics"]["mae"]["value"] < 0.5
+    assert len(facts["learning_curve"]["values"]) >= 5
+    assert ("no test values" in page.text) is held_out
+
+
+def test_runs_begin_at_true_values_and_go_on_by_themselves(narx):
+    y = wave()
+    past, test = read_series(y[:200]), read_series(y[200:])
+    runs = free_runs(narx, past, test, 24)
+    origin = int(runs.origins[2])
+    by_hand = narx.forecast(24, history=y[: 200 + origin])
+    np.testing.assert_allclose(runs.forecast[2], by_hand)
+    np.testing.assert_array_equal(runs.truth[2], y[200 + origin : 224 + origin])
+
+
+def test_simple_rules_are_what_they_say():
+    y = np.array([1.0, 2.0, 4.0, 7.0])
+    rules = simple_rules(3)
+    assert rules["repeating the last value"](y, 2).tolist() == [7.0, 7.0]
+    assert rules["going on in a straight line"](y, 2).tolist() == [9.0, 11.0]
+    assert rules["repeating the last 3 values"](y, 4).tolist() == [2.0, 4.0, 7.0, 2.0]
+    assert find_season(np.random.default_rng(0).normal(size=200), 40) == 1
+
+
+def test_inputs_and_lists_of_series():
+    y, X = wave(120), np.arange(120.0)[:, None]
+    model = NARX(LSSVR(10.0, gamma=0.01), lags=4, horizon=10).fit(y[:90], X[:90])
+    runs = free_runs(model, read_series((y[:90], X[:90])), read_series((y[90:], X[90:])), 10)
+    assert np.isfinite(runs.forecast).all()
+    with pytest.raises(InvalidInputError, match="about one series"):
+        read_series([y, y])
+    assert same_model(NARX(lags=3).fit(y[:40])).get_params()["estimator__C"] > 0
+
+
+def test_a_mean_of_one_run_has_no_interval():
+    assert np.isnan(mean_with_interval(np.array([2.0]))[1])
+    mean, low, high = mean_with_interval(np.array([1.0, 2.0, 3.0]))
+    assert (mean, round(low, 3), round(high, 3)) == (2.0, -0.484, 4.484)
+
+
+# -- words -----------------------------------------------------------------------------------------
+
+
+def test_uncertainty_decides_the_digits():
+    assert plus_minus(12.3456, 0.0321) == "12.346 ± 0.032"
+    assert plus_minus(-3.0, 12.0) == "\u22123 ± 12"
+    assert plus_minus(0.5, 0.0, sign=True) == "+0.500"
+    assert duration(0.9999) == "1.0 s"
+    assert duration(59.99) == "1 min 0 s"
+
+
+def test_frames_of_pandas_keep_missing_values():
+    frame = pd.DataFrame(
+        {"a": [1.0, np.nan, 3.0], "when": pd.to_datetime(["2024-01-01", None, "2024-03-01"])}
+    )
+    rows = SampledRows.read(cases.table_classifier().model, (frame, np.array(["yes", "no", "no"])))
+    assert rows.block.texts[0].codes.tolist()[1] == -1
+    assert np.isnan(rows.block.numbers[1, 0])
