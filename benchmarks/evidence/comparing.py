@@ -90,12 +90,17 @@ def compare(
     return Comparison(names, kept, errors, np.array(half, dtype=float), seeds, left)
 
 
+TIMES = ("fit_s", "fit_cpu", "predict_s", "predict_cpu", "one_row_s", "rows_per_s")
+"""Fields that depend on the machine."""
+
+
 def paired(
     records: Records, sets: Iterable[str], first: str, second: str, field: str
 ) -> tuple[list[str], Array, Array]:
     """Return the sets, and mean values of a field of two methods over common seeds.
 
-    Converted records have no say but for the error.
+    Converted records have no say but for the error; times are compared where both were measured on
+    the same machine with the same threads and jobs.
     """
     known = records.tried
     names, a, b = [], [], []
@@ -105,11 +110,19 @@ def paired(
             for m in (first, second)
         )
         common = sorted(set(one) & set(two))
+        if field in TIMES:
+            common = [seed for seed in common if _beside(records, one[seed], two[seed])]
         if common:
             names.append(s)
             a.append(np.mean([one[seed][field] for seed in common]))
             b.append(np.mean([two[seed][field] for seed in common]))
     return names, np.array(a, dtype=float), np.array(b, dtype=float)
+
+
+def _beside(records: Records, one: dict[str, Any], two: dict[str, Any]) -> bool:
+    """Return whether two records were measured on the same machine in the same way."""
+    about = [records.runs.get(r.get("run", ""), {}) for r in (one, two)]
+    return all(about[0].get(name) == about[1].get(name) for name in ("machine", "threads", "jobs"))
 
 
 def values(records: Records, name: str, method: str, field: str) -> list[float]:
