@@ -108,8 +108,8 @@ def pursuits(results: Results) -> list[str]:
     lines = ["## KMP and SGGP (tables XVIII and XIX)", ""]
     lines += [
         "146 candidates per step; the size by the squared error on a fifth of the training rows",
-        "(`validation_fraction=0.2`), where the paper cross-validates all parameters. The rows",
-        'with `gamma="cv"` have the printed number of functions, and C and gamma by tenfold',
+        "(`validation_fraction=0.2`), where the paper cross-validates all parameters. Rows with",
+        '`gamma="cv"` have the printed number of functions, and C and gamma by tenfold',
         "cross-validation (the seconds are those of the cross-validation and the fit together).",
         "",
     ]
