@@ -39,7 +39,9 @@ class FixedSizeLSSVR(FixedSizeModel, KernelRegressor):
         ``Matern(nu=2.5)``, takes that of the estimator.
         "linear" with at most n features needs no prototypes: the features are the inputs.
     degree : int, default=3
+        Degree of the kernel "poly".
     coef0 : float, default=1.0
+        Constant of the kernel "poly".
     selection : str, rule, callable or array, default="renyi"
         Which rows become prototypes: "renyi", "random", "kmeans", "rpcholesky", or what else
         `lssvm.prototypes.select_prototypes` takes; an array gives
@@ -175,7 +177,9 @@ class FixedSizeLSSVR(FixedSizeModel, KernelRegressor):
         X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
             A scan brings its own target and weights and is read in blocks.
         y : array-like of shape (n,) or (n, n_outputs)
+            Targets: one number for each row, or several.
         sample_weight : array-like of shape (n,), optional
+            Weight of every row; a weight of 2 counts as the row twice.
 
         Returns
         -------
@@ -196,7 +200,9 @@ class FixedSizeLSSVR(FixedSizeModel, KernelRegressor):
         ----------
         X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
         y : array-like of shape (n,) or (n, n_outputs)
+            Targets: one number for each row, or several.
         sample_weight : array-like of shape (n,), optional
+            Weight of every row; a weight of 2 counts as the row twice.
 
         Returns
         -------
