@@ -33,7 +33,8 @@ SPLITS = 20
 GRID = GridSearch.ding2011()
 SEARCHES: dict[str, dict[str, Any]] = {
     "exact": {"search": GRID},
-    "printed": {"search": CirculantSearch(GRID, refine=0, layout="plain", wrap="sum")},
+    "printed": {"search": CirculantSearch(GRID, refine=0, layout="plain", wrap="set")},
+    "periodic sum": {"search": CirculantSearch(GRID, refine=0, layout="plain", wrap="sum")},
     "approximate": {"search": CirculantSearch(GRID, refine=0)},
     "refined": {"search": CirculantSearch(GRID)},
     "leave-one-out": {"search": CirculantSearch(GRID, refine=0), "scoring": "press"},

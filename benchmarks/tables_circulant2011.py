@@ -22,6 +22,7 @@ FEW_ROWS = ("titanic", "flare solar")  # few distinct rows: a fold leaves out wh
 WORDS = {
     "exact": "5-fold cross-validation on the 13 x 11 grid, the library's exact path",
     "printed": "approximate, as printed: rows as they come, eq. (13)",
+    "periodic sum": "the same with a step of half a turn counted twice",
     "approximate": "approximate: rows sorted, weighted wrap",
     "refined": "the same, then 20 exact evaluations",
     "leave-one-out": "approximate leave-one-out from the inverse's diagonal",

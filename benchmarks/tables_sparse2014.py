@@ -10,17 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.sparse2014 import LOPEZ_ROWS, OUTPUT, SVM_ROWS, TUNING_ROWS
+from benchmarks.sparse2014 import LOPEZ_ROWS, OUTPUT, SVM_ROWS, TUNING_ROWS, printed_name
 from benchmarks.study import records
-from benchmarks.study.printed_2014 import PRINTED, SETS, TABLE_VI
+from benchmarks.study.printed_2014 import PRINTED, RIPLEY_TEST, SETS, TABLE_VI
 
 METHODS = (
     "PFS-LSSVM",
     "SPFS-LSSVM",
     "SPFS-LSSVM at k",
+    "SPFS-LSSVM as printed",
     "SD-LSSVM",
     "SSD-LSSVM",
     "SSD-LSSVM at k",
+    "SSD-LSSVM as printed",
     "SV_L0-norm",
     "Lopez",
     "C-SVM",
@@ -45,9 +47,19 @@ def collect(lines: Iterable[dict[str, Any]]) -> dict[tuple[str, str], Result]:
     return out
 
 
+def row_of_print(name: str, method: str) -> tuple[float, float | None, float | None] | None:
+    """Return what is printed for a set and a method, however we ran it."""
+    plain = method.removesuffix(" at k").removesuffix(" as printed")
+    return PRINTED[plain].get(printed_name(name))
+
+
 def verdict(name: str, method: str, ours: Result) -> str:
-    """Compare with the printed error plus one deviation, and the printed support vectors."""
-    printed = PRINTED[method.removesuffix(" at k")].get(name)
+    """Compare with the printed error plus the printed deviation, and the printed support vectors.
+
+    The deviation is the print's, over its ten randomisations; where it is printed as 0 an error
+    has to be as small as the printed one.
+    """
+    printed = row_of_print(name, method)
     if printed is None or printed[1] is None or printed[2] is None:
         return ""
     error, spread, support = printed[0], printed[1], printed[2]
@@ -56,9 +68,10 @@ def verdict(name: str, method: str, ours: Result) -> str:
     if accurate and sparse:
         if ours[0] < error:
             return "better on both" if ours[2] < support - 0.5 else "smaller error, as many SV"
-        return "within one deviation, no more SV"
+        return "within the printed deviation, no more SV"
     if accurate:
-        return "smaller error, more SV" if ours[0] < error else "within one deviation, more SV"
+        more = "within the printed deviation, more SV"
+        return "smaller error, more SV" if ours[0] < error else more
     return "larger error" if sparse else "larger error, more SV"
 
 
@@ -66,12 +79,14 @@ def table(results: dict[tuple[str, str], Result], methods: tuple[str, ...]) -> l
     """Return the lines of tables IV and V."""
     lines = ["| set | method | error | SV | runs | printed error | printed SV | |"]
     lines.append("|---|---|---|---|---|---|---|---|")
-    for name, spec in SETS.items():
+    names = [(name, spec.printed) for name, spec in SETS.items()]
+    names.insert(1, (RIPLEY_TEST, "RIP, 1,000 test rows"))
+    for name, title in names:
         for method in methods:
             ours = results.get((name, method))
             if ours is None:
                 continue
-            printed = PRINTED[method.removesuffix(" at k")].get(name)
+            printed = row_of_print(name, method)
             error, support = "-", "-"
             if printed is not None:
                 deviation = "" if printed[1] is None else f" ± {printed[1]:.3g}"
@@ -79,7 +94,7 @@ def table(results: dict[tuple[str, str], Result], methods: tuple[str, ...]) -> l
                 support = "-" if printed[2] is None else f"{printed[2]:.0f}"
             spread = f" ± {ours[1]:.4f}" if ours[3] > 1 else ""
             lines.append(
-                f"| {spec.printed} | {method} | {ours[0]:.4f}{spread} | {ours[2]:.1f} | "
+                f"| {title} | {method} | {ours[0]:.4f}{spread} | {ours[2]:.1f} | "
                 f"{ours[3]} | {error} | {support} | {verdict(name, method, ours)} |"
             )
     return lines
@@ -108,15 +123,17 @@ def trade_off(results: dict[tuple[str, str], Result]) -> list[str]:
 def summary(results: dict[tuple[str, str], Result]) -> list[str]:
     """Return a line of counts for each of the paper's two methods."""
     lines = []
-    for method in ("SPFS-LSSVM", "SPFS-LSSVM at k", "SSD-LSSVM", "SSD-LSSVM at k"):
-        found = [verdict(name, method, r) for (name, kind), r in results.items() if kind == method]
+    ways = ("", " at k", " as printed")
+    for method in [f"{kind}-LSSVM{way}" for kind in ("SPFS", "SSD") for way in ways]:
+        own = {name: r for (name, kind), r in results.items() if kind == method}
+        found = [verdict(name, method, r) for name, r in own.items() if name != RIPLEY_TEST]
         good = [v for v in found if v and not v.endswith("more SV") and "larger" not in v]
         good += [v for v in found if v.endswith("no more SV")]
         better = sum(v in ("better on both", "smaller error, as many SV") for v in found)
         what = "a smaller error at the printed number" if method.endswith("k") else "better on both"
         lines.append(
-            f"- {method}: {len(good)} of {len(found)} sets at most the printed error plus one "
-            f"deviation with no more support vectors; {better} {what}."
+            f"- {method}: {len(good)} of {len(found)} sets at most the printed error plus the "
+            f"printed deviation with no more support vectors; {better} {what}."
         )
     return lines
 
@@ -137,8 +154,17 @@ def main(arguments: list[str] | None = None) -> None:
         "Error: misclassification rate, or mean squared error of the standardised target (BH, Con, "
         "SLC, YP), on a random third of the rows; mean ± standard deviation over the runs. SV: the "
         "mean number of support vectors. That number is chosen on the training rows by "
-        'cross-validation (one standard error); "at k" asks for the printed number instead. '
-        "Nothing is chosen on test rows. Splits are random, ours and theirs differ.",
+        'cross-validation (one standard error); "at k" asks for the printed number instead, and '
+        '"as printed" is algorithm 3 or 4 to the letter (`reduction="spfs-printed"`, '
+        '`"ssd-printed"`). Nothing is chosen on test rows. Splits are random, ours and theirs '
+        'differ. "Within the printed deviation" means the deviation that the paper prints, over '
+        "its own ten randomisations; where it prints 0 (or 0.0), an error has to be no larger than "
+        "the printed one.",
+        "",
+        "Ripley's set has 250 training and 1,000 test rows. Table III of the print has 250 rows, "
+        'a third of them, 84, to test. The rows "RIP, 1,000 test rows" are trained on a random two '
+        "thirds of the 250 rows and tested on all 1,000: the error printed for PFS-LSSVM is "
+        "that of this protocol, not that of 84 random rows, on which SVC has no smaller one.",
         "",
         f"PFS, SPFS and SV_L0 choose gamma on at most {TUNING_ROWS:,} rows and are fitted to all; "
         f"Lopez (`LSSVC(reduction='l0')`, LSSVR) is tuned on at most {LOPEZ_ROWS[0]:,} rows and "

@@ -5,7 +5,8 @@ cross-validation, a path of C at each kernel parameter of a line search, shorten
 on the shrinking grid Sigma_i x Gamma_i; the polynomial degrees are 2 to 5
 and not 2 to 10, the best by cross-validated accuracy; on large sets the parameters are tuned on a
 random subset (`Task.tuning_rows`) and the machine is then trained on all `Task.fit_rows` rows.
-One pair of parameters serves all binary problems of a code; the print tunes each by itself.
+One pair of parameters serves all binary problems of a code; the print tunes each by itself, which
+the methods called "separate" do. Those called "counting" have minimum output codes by counting.
 """
 
 from collections.abc import Callable
@@ -94,6 +95,23 @@ def methods(is_binary: bool) -> dict[str, Callable[[Task], Trained]]:
                 name = f"{label} LS-SVM{mark}" + (f" ({suffix})" if suffix else "")
                 found[name] = partial(_train, kernel=kernel, targets=targets, multiclass=code)
     return found
+
+
+def _separately(task: Task, multiclass: str) -> Trained:
+    """Tune and train with a (C, gamma) for each binary problem, on the rows that are tuned on."""
+    parameters = {"multiclass": multiclass, "tuning": "separate", "search": _search("rbf")}
+    model = _fit(task, task.tuning_rows, C="cv", gamma="cv", **parameters)
+    return Trained(model, {"cv_score": float(model.best_score_), "fit_rows": task.tuning_rows})
+
+
+def printed_methods() -> dict[str, Callable[[Task], Trained]]:
+    """Return what the print has and the other methods do not: own parameters, counted codes."""
+    return {
+        "RBF LS-SVM (1vs1) separate": partial(_separately, multiclass="ovo"),
+        "RBF LS-SVM (MOC) separate": partial(_separately, multiclass="moc"),
+        "RBF LS-SVM (MOC) counting": partial(_train, kernel="rbf", multiclass="moc-counting"),
+        "RBF LS-SVM (MOC) counting separate": partial(_separately, multiclass="moc-counting"),
+    }
 
 
 def pruned_methods(is_binary: bool) -> dict[str, Callable[[Task], Trained]]:

@@ -6,7 +6,8 @@ path of C inside ("csa" is the printed one). The binary problems of a code share
 gamma, and those of MOC also C; the print is silent on that, but tunes every binary problem by
 itself. The method called "own" gives every pair of classes prototypes, C and gamma of its own, and
 those called "threshold" move the thresholds by cross-validation, and those called "ard" give every
-feature a gamma of its own.
+feature a gamma of its own. "penalised" has the bias of eq. (7) as printed, "separate" a (C, gamma)
+for every binary problem, "counting" minimum output codes by binary counting.
 
 The reference machines have a fixed grid and five folds on at most `TUNING_ROWS` rows, and are then
 trained once on all rows, or on the first `SVM_ROWS` (the rows are in random order), with at most
@@ -89,6 +90,19 @@ def one_versus_one(job: Job, **parameters: Any) -> Trained:
         return fixed_size(job, multiclass="ovo", **parameters)
     tuned = fixed_size(job, multiclass="moc").record
     return fixed_size(job, multiclass="ovo", C=tuned["C"], gamma=tuned["gamma"])
+
+
+def small_C(job: Job) -> Trained:
+    """Fit the linear model with the printed bias, C from 1e-6: the bias is small where C is."""
+    from lssvm.tuning import GridSearch
+
+    search = GridSearch(C=np.geomspace(1e-6, 10.0, 43), gamma=[1.0])
+    return fixed_size(job, kernel="linear", fit_intercept="penalised", search=search)
+
+
+def separately(job: Job, **parameters: Any) -> Trained:
+    """Fit a (C, gamma) for every binary problem; those of MOC are few, of one-versus-one many."""
+    return fixed_size(job, tuning="separate", **parameters)
 
 
 def own_prototypes(job: Job) -> Trained:
@@ -184,6 +198,9 @@ BINARY: dict[str, Train] = {
     "Maj. rule": majority,
     "RBF FS-LSSVM, threshold": partial(fixed_size, threshold="cv"),
     "Lin FS-LSSVM, threshold": partial(fixed_size, kernel="linear", threshold="cv"),
+    "RBF FS-LSSVM, penalised": partial(fixed_size, fit_intercept="penalised"),
+    "Lin FS-LSSVM, penalised": partial(fixed_size, kernel="linear", fit_intercept="penalised"),
+    "Lin FS-LSSVM, penalised, small C": small_C,
 }
 MULTICLASS: dict[str, Train] = {
     "RBF FS-LSSVM (MOC)": partial(fixed_size, multiclass="moc"),
@@ -200,6 +217,10 @@ MULTICLASS: dict[str, Train] = {
     "Lin FS-LSSVM (1vs1), threshold": partial(
         fixed_size, kernel="linear", multiclass="ovo", threshold="cv"
     ),
+    "RBF FS-LSSVM (MOC), separate": partial(separately, multiclass="moc"),
+    "RBF FS-LSSVM (1vs1), separate": partial(separately, multiclass="ovo"),
+    "RBF FS-LSSVM (MOC), counting": partial(fixed_size, multiclass="moc-counting"),
+    "Lin FS-LSSVM (MOC), counting": partial(fixed_size, kernel="linear", multiclass="moc-counting"),
 }
 REGRESSION: dict[str, Train] = {
     "RBF FS-LSSVM": fixed_size,

@@ -52,9 +52,9 @@ def test_verdicts():
     # printed: 0.273 +- 0.04 with 8
     assert verdict(0.25, 5.0) == "better on both"
     assert verdict(0.25, 8.0) == "smaller error, as many SV"
-    assert verdict(0.30, 8.0) == "within one deviation, no more SV"
+    assert verdict(0.30, 8.0) == "within the printed deviation, no more SV"
     assert verdict(0.25, 9.0) == "smaller error, more SV"
-    assert verdict(0.30, 9.0) == "within one deviation, more SV"
+    assert verdict(0.30, 9.0) == "within the printed deviation, more SV"
     assert verdict(0.35, 8.0) == "larger error"
     assert verdict(0.35, 9.0) == "larger error, more SV"
 

@@ -161,18 +161,20 @@ def job(kind, n=150, m=20):
 @pytest.mark.parametrize("name", ["pid", "opt", "bho", "adu"])
 def test_every_method_learns(name):
     kind = KINDS[name]
-    whole = job(kind, n=200)
-    part = Job(whole.X[:100], whole.y[:100], 20, 0)
+    whole = job(kind, n=160)
+    part = Job(whole.X[:60], whole.y[:60], 20, 0)
+    known = set(methods_2010("pid", "binary")) if name == "adu" else {"Maj. rule"}
     for method, train in methods_2010(name, kind).items():
-        if "m=" in method or method == "Maj. rule":
+        if "m=" in method or method in known:
             continue
         trained = train(part)
-        predictions = trained.model.predict(whole.X[100:])
+        predictions = trained.model.predict(whole.X[60:])
         if kind == "regression":
-            assert np.median(np.abs(predictions - whole.y[100:])) < 0.1, method
+            assert np.median(np.abs(predictions - whole.y[60:])) < 0.1, method
         else:
-            floor = 0.5 if method == "Lin FS-LSSVM (MOC)" else 0.75
-            assert np.mean(predictions == whole.y[100:]) > floor, method
+            floor = 0.85 if kind == "binary" else 0.75
+            floor = 0.5 if method.startswith("Lin FS-LSSVM (MOC)") else floor
+            assert np.mean(predictions == whole.y[60:]) > floor, method
 
 
 def test_prototypes_are_as_many_as_asked_for():
@@ -225,7 +227,7 @@ def test_simple_and_fast_cross_validation_agree():
 def test_verdicts():
     figure = Figure(90.0, 0.5)
     assert tables_2010.verdict(90.1, figure) == "better by 0.10"
-    assert tables_2010.verdict(89.6, figure) == "within one std (-0.40)"
+    assert tables_2010.verdict(89.6, figure) == "within the printed std (-0.40)"
     assert tables_2010.verdict(89.4, figure) == "**short by 0.60**, std 0.50"
     assert tables_2010.verdict(89.4, figure, lower_is_better=True).startswith("better")
 

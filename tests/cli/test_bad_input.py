@@ -35,11 +35,12 @@ TABLES = {
     "empty": ("", "is empty"),
     "one_class": (changed(income="low"), "one class only, 'low'"),
     "all_missing": (changed(pay=None), "without a single value: 'pay'"),
-    "infinite": (changed(pay="inf"), "infinite value in row 0 of bad.csv"),
-    "semicolons": (as_csv(ROWS, ";"), "--delimiter ';'"),
-    "tabs": (as_csv(ROWS, "\t"), r"--delimiter '\t'"),
+    "infinite": (changed(pay="inf"), "infinite value in line 2 of bad.csv"),
     "target_missing": (changed(income=None), "No row of bad.csv has a target"),
-    "ragged": (as_csv(ROWS) + "1,2\n", "Expected 7 columns, got 2"),
+    "ragged": (
+        as_csv(ROWS) + "1,2\n",
+        f"Line {len(ROWS) + 2} of bad.csv has 2 fields, but line 1 names 7 columns",
+    ),
     "same_name": (as_csv(ROWS).replace("pay", "age", 1), "two columns of the name 'age'"),
     "one_column": ("income\nlow\nhigh\n", "no column to learn from"),
 }
@@ -58,7 +59,7 @@ def test_a_table_that_cannot_be_learned(here, name):
         ("bytes.csv", b"\x00\xff\xfe\x01" * 500, "is not CSV"),
         ("broken.parquet", b"PAR1" + b"\x07" * 400, "cannot be read as Parquet"),
         ("text.parquet", as_csv(ROWS).encode(), "cannot be read as Parquet"),
-        ("table.xlsx", b"PK", "ends in one of .parquet"),
+        ("table.doc", b"PK", "ends in one of .parquet"),
     ],
 )
 def test_a_file_that_is_no_table(here, name, content, part):
@@ -134,7 +135,7 @@ def test_a_column_that_the_model_needs_is_missing(here, command):
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        (("predict", "classes.lssvm", "text.csv"), "invalid value 'much'"),
+        (("predict", "classes.lssvm", "text.csv"), "Line 2 of text.csv has 'much' in column 'pay'"),
         (("predict", "classes.lssvm", "data.csv", "--keep", "wage"), "no column 'wage'"),
         (("predict", "classes.lssvm", "data.csv", "-o", "p.xlsx"), "has to end in"),
         (("predict", "classes.lssvm", "data.csv", "-o", "no/p.csv"), "no folder"),
@@ -144,7 +145,10 @@ def test_a_column_that_the_model_needs_is_missing(here, command):
         (("predict", "none.lssvm", "data.csv"), "no model file none.lssvm"),
         (("evaluate", "classes.lssvm", "data.csv", "--target", "wage"), "no column 'wage'"),
         (("evaluate", "numbers.lssvm", "data.csv", "--target", "job"), "learns from it"),
-        (("evaluate", "numbers.lssvm", "data.csv", "--target", "income"), "invalid value"),
+        (
+            ("evaluate", "numbers.lssvm", "data.csv", "--target", "income"),
+            "Line 2 of data.csv has 'high' in column 'income'",
+        ),
         (("export", "classes.lssvm", "m.txt"), "has to end in .onnx"),
         (("reduce", "classes.lssvm", "data.csv", "-o", "s", "--support", "99"), "--support 99"),
         (("forecast", "data.csv", "--column", "wage"), "no column 'wage'"),

@@ -72,25 +72,30 @@ def test_reduce_shows_the_trade_off_and_writes_a_smaller_model(here):
     assert again["accuracy"] == pytest.approx(last["accuracy"])
 
 
+_OURS = ("", "FixedSizeLSSV", "LSSV")
+
+
 @pytest.mark.parametrize(("target", "other"), [("income", "value"), ("value", "income")])
 def test_compare_puts_all_models_beside_each_other(here, target, other):
     words = ("compare", "data.csv", "-t", target, "--drop", other, "--drop", "id")
     found = good(*words, "--json").json
     names = [row["model"] for row in found["models"]]
-    ours = ["FixedSizeLSSVC", "LSSVC"] if target == "income" else ["FixedSizeLSSVR", "LSSVR"]
-    assert names[:2] == ours and "Nystroem + Ridge" in names and len(names) == 5
+    kinds = "CCC" if target == "income" else "RRR"
+    ours = [f"{name}{kind}" for name, kind in zip(_OURS, kinds, strict=True)]
+    ours[0] = "LSSVMClassifier" if target == "income" else "LSSVMRegressor"
+    assert list(dict.fromkeys(names))[:3] == ours and "Nystroem + Ridge" in names
+    assert len(names) == 7
     assert found["rows"] + found["test_rows"] == 160
     assert all(row["fit_seconds"] > 0 and row["bytes"] > 0 for row in found["models"])
     baseline = 0.5 if target == "income" else np.std([row["value"] for row in mixed_rows()])
-    assert max(row["error"] for row in found["models"][:2]) < baseline
-    said = good(*words).out
-    assert all(name in said for name in names)
+    assert max(row["error"] for row in found["models"][:4]) < baseline
 
 
 def test_compare_reads_no_more_rows_than_asked_for(here):
-    words = ("compare", "data.csv", "-t", "income", "--drop", "id", "--rows", "60", "--json")
-    found = good(*words).json
-    assert found["rows"] + found["test_rows"] == 60
+    words = ("compare", "data.csv", "-t", "income", "--drop", "id", "--rows", "60")
+    said = good(*words)
+    assert "42 rows to train on, 18 to test on" in said.err
+    assert all(name in said.out for name in ("LSSVMClassifier", "FixedSizeLSSVC", "SVC"))
 
 
 def test_forecast_continues_a_series_with_intervals(tmp_path, monkeypatch):
@@ -141,3 +146,47 @@ def test_datasets_are_listed_and_written(tmp_path):
     good_risks = int(np.sum(credit.target == 1))
     assert sum(row["target"] == "good" for row in rows) == good_risks
     assert good("datasets", "ripley").out.splitlines()[0] == "xs,ys,target"
+
+
+def test_a_forecast_has_the_dates_of_its_series(tmp_path):
+    rng = np.random.default_rng(0)
+    times = np.arange(96)
+    values = 5 + np.sin(2 * np.pi * times / 12) + 0.05 * rng.normal(size=96)
+    months = (np.datetime64("2016-01") + times).astype("datetime64[D]").astype(str)
+    rows = [{"month": m, "x": float(v)} for m, v in zip(months, values, strict=True)]
+    data = write_csv(tmp_path / "m.csv", rows[::-1])  # the newest first
+    words = ("forecast", data, "-c", "x", "--horizon", "6", "--lags", "14")
+    found = good(*words, "-o", tmp_path / "f.csv", "--report", tmp_path / "f.html", "--json").json
+    assert found["time"] == [f"2024-0{m}-01" for m in range(1, 7)] and found["season"] == 12
+    assert set(found["check"]["baselines"]) == {
+        "repeating the last value",
+        "drift",
+        "repeating the last 12 values",
+    }
+    assert np.abs(np.array(found["forecast"]) - 5 - np.sin(np.pi * np.arange(6) / 6)).max() < 0.4
+    head, first, *_ = (tmp_path / "f.csv").read_text().splitlines()
+    assert head == "step,time,forecast,lower,upper" and first.startswith("1,2024-01-01,")
+    assert "2024-06-01" in (tmp_path / "f.html").read_text()
+    assert "repeating the last 12 values gives" in good(*words).out
+
+
+@pytest.mark.parametrize(
+    ("change", "part"),
+    [
+        (lambda rows: rows[40].update(x=None), "missing or infinite value in line 42 of"),
+        (lambda rows: rows[40].update(day="2024-01-40"), "could be read in two ways"),
+        (lambda rows: rows[41].update(day=rows[40]["day"]), "in line 42 of .* and line 43 of"),
+        (lambda rows: rows.pop(40), "not evenly spaced"),
+    ],
+)
+def test_a_series_whose_times_are_wrong(tmp_path, change, part):
+    import re
+
+    from tests.cli.running import lssvm
+
+    days = (np.datetime64("2024-01-01") + np.arange(80)).astype(str)
+    rows = [{"day": day, "x": float(i % 7)} for i, day in enumerate(days)]
+    change(rows)
+    data = write_csv(tmp_path / "s.csv", rows)
+    answer = lssvm("forecast", data, "-c", "x", "--time", "day", "--lags", "8")
+    assert answer.code == 2 and re.search(part, answer.err), answer.err

@@ -3,7 +3,12 @@ import math
 
 import numpy as np
 import pytest
-from tests.oracles.codes import column_separation, labels_can_differ, row_separation
+from tests.oracles.codes import (
+    column_separation,
+    counted_words,
+    labels_can_differ,
+    row_separation,
+)
 
 import lssvm.codes
 from lssvm._core.errors import InvalidInputError
@@ -51,6 +56,20 @@ def test_minimum_output_is_short_distinct_and_balanced(k):
     assert len(np.unique(code.matrix, axis=0)) == k
     assert np.all(np.abs(code.matrix.sum(axis=0)) == k % 2)
     assert column_separation(code.matrix) >= max(1, k // 4)
+
+
+@pytest.mark.parametrize("k", [*range(3, 18), 26, 100])
+def test_minimum_output_by_counting_has_the_binary_digits(k):
+    code = minimum_output(k, balanced=False)
+    np.testing.assert_array_equal(code.matrix, counted_words(k))
+    assert code.name == make_code("moc-counting", k).name == "moc-counting"
+    np.testing.assert_array_equal(code.matrix, make_code("moc-counting", k).matrix)
+
+
+def test_counting_and_balancing_differ_where_the_words_do():
+    # three classes, two problems: counting sets {0, 1} against {2}, then {0, 2} against {1}
+    assert minimum_output(3, balanced=False).matrix.T.tolist() == [[-1, -1, 1], [-1, 1, -1]]
+    assert not np.array_equal(minimum_output(3).matrix, counted_words(3))
 
 
 def test_text_counts_of_minimum_output():
@@ -111,7 +130,7 @@ def test_impossible_number_of_problems_is_refused(k, n_problems):
         error_correcting(k, n_problems)
 
 
-@pytest.mark.parametrize("name", ["auto", "ovo", "ova", "moc", "ecoc"])
+@pytest.mark.parametrize("name", ["auto", "ovo", "ova", "moc", "moc-counting", "ecoc"])
 def test_two_classes_are_one_problem(name):
     code = make_code(name, 2)
     np.testing.assert_array_equal(code.matrix, [[-1], [1]])

@@ -3,14 +3,17 @@
 import warnings
 
 import pytest
-from sklearn.utils.estimator_checks import (
-    NamespaceAndDevice,
-    check_array_api_input,
-    check_array_api_mixed_inputs,
-    check_array_api_same_namespace,
-)
+from sklearn.utils import estimator_checks
 
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR
+
+if not hasattr(estimator_checks, "NamespaceAndDevice"):
+    pytest.skip("this scikit-learn has no checks of mixed inputs", allow_module_level=True)
+
+NamespaceAndDevice = estimator_checks.NamespaceAndDevice
+check_array_api_input = estimator_checks.check_array_api_input
+check_array_api_mixed_inputs = estimator_checks.check_array_api_mixed_inputs
+check_array_api_same_namespace = estimator_checks.check_array_api_same_namespace
 
 ESTIMATORS = [FixedSizeLSSVC(20, cv=3), FixedSizeLSSVR(20, cv=3)]
 TORCH = pytest.mark.torch

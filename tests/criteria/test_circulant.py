@@ -254,8 +254,8 @@ class TestSearch:
 @pytest.mark.parametrize("scoring", [None, "gcv", "press", "evidence"])
 def test_estimators(scoring):
     rng = np.random.default_rng(0)
-    rows = rng.uniform(-3, 3, (200, 1))
-    y = np.sinc(rows[:, 0]) + 0.05 * rng.standard_normal(200)
+    rows = rng.uniform(-3, 3, (120, 1))
+    y = np.sinc(rows[:, 0]) + 0.05 * rng.standard_normal(120)
     model = LSSVR("cv", gamma="cv", cv=5, search="circulant", scoring=scoring).fit(rows, y)
     assert np.mean((model.predict(rows) - np.sinc(rows[:, 0])) ** 2) < 0.001
     assert model.n_evaluations_ == 143 + model.tuning_result_.n_evaluations
@@ -266,8 +266,8 @@ def test_estimators(scoring):
 
 def test_criteria_without_folds_need_no_kernel_matrix():
     rng = np.random.default_rng(0)
-    rows = rng.uniform(-3, 3, (3000, 2))
-    y = np.sin(rows[:, 0]) + 0.1 * rng.standard_normal(3000)
+    rows = rng.uniform(-3, 3, (1200, 2))
+    y = np.sin(rows[:, 0]) + 0.1 * rng.standard_normal(1200)
     for scoring in ("gcv", "press", "evidence"):
         model = LSSVR(
             "cv",
@@ -275,13 +275,13 @@ def test_criteria_without_folds_need_no_kernel_matrix():
             scoring=scoring,
             search=CirculantSearch(refine=0),
             solver="circulant",
-            memory_budget="10 MB",  # a kernel matrix takes 72 MB
+            memory_budget="4 MB",  # a kernel matrix takes 11.5 MB
         )
         with pytest.warns(NumericalWarning, match="too far from a lattice"):
             model.fit(rows, y)
         assert model.n_evaluations_ == 143
     chosen = LSSVR(
-        10.0, gamma="cv", scoring="rk", search=CirculantSearch(refine=0), memory_budget="50 MB"
+        10.0, gamma="cv", scoring="rk", search=CirculantSearch(refine=0), memory_budget="8 MB"
     ).fit(rows, y)
     assert chosen.n_evaluations_ == 13
 

@@ -1,10 +1,12 @@
 """Exact cross-validation against refitting every fold."""
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
 from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit, TimeSeriesSplit
+from tests.looping import case
 from tests.oracles.dual import kkt_regression, rbf, refit_predictions
 
 from lssvm.codes import groups, make_code, targets
@@ -156,8 +158,6 @@ class TestTargetsOfFolds:
         return out
 
     @pytest.mark.parametrize("name", ["7", "loo", "ShuffleSplit"])
-    @pytest.mark.parametrize("multiclass", ["ovo", "moc"])
-    @pytest.mark.parametrize("bias", [True, False])
     @pytest.mark.parametrize(
         "options",
         [{"targets": "fisher"}, {"class_weight": "balanced"},
@@ -165,8 +165,12 @@ class TestTargetsOfFolds:
         ids=["fisher", "balanced", "both"],
     )  # fmt: skip
     @pytest.mark.parametrize("sample", [None, weight], ids=["plain", "weighted"])
-    def test_equals_refits(self, name, multiclass, bias, options, sample):
-        folds = FOLDS[name]
+    def test_equals_refits(self, name, options, sample):
+        for multiclass, bias in product(("ovo", "moc"), (True, False)):
+            with case(multiclass, f"bias={bias}"):
+                self.check(FOLDS[name], multiclass, bias, options, sample)
+
+    def check(self, folds, multiclass, bias, options, sample):
         task = Classes.of(np.arange(3), multiclass=multiclass, **options)
         counts = task.counts(self.labels, sample)
         table = task.table(counts)

@@ -23,8 +23,13 @@ def whole(data):
 
 
 def test_another_delimiter(write):
-    block = whole(scan(write("a;b\n1,5;x\n2;y\n"), csv=CsvOptions(delimiter=";")))
+    path = write("a;b\n1,5;x\n2;y\n")
+    block = whole(scan(path, csv=CsvOptions(delimiter=";", types={"a": "text"})))
     assert block.texts[0].levels == ("1,5", "2") and block.texts[1].levels == ("x", "y")
+    for options in (None, CsvOptions(delimiter=";", decimal=",")):
+        data = scan(path, csv=options)
+        assert whole(data).numbers[:, 0].tolist() == [1.5, 2.0]
+        assert data.told == "fields separated by semicolons, decimal commas"
 
 
 def test_texts_that_mean_missing(write):

@@ -39,5 +39,16 @@ def _tables(names: dict[str, Any], folder: Path) -> None:
     assert 0.84 < names["inside"] < 0.96
 
 
-CHECKS: dict[str, Callable[[dict[str, Any], Path], None]] = {"onnx": _onnx, "tables": _tables}
+def _time_series(names: dict[str, Any], folder: Path) -> None:
+    """The Santa Fe laser is forecast as in the figure."""
+    truth, ends = names["laser"][1000:1100], names["interval"]
+    assert ((names["forecast"] - truth) ** 2).mean() / truth.var() <= 0.08
+    assert ((ends[:, 0] <= truth) & (truth <= ends[:, 1])).mean() >= 0.85
+
+
+CHECKS: dict[str, Callable[[dict[str, Any], Path], None]] = {
+    "onnx": _onnx,
+    "tables": _tables,
+    "time_series": _time_series,
+}
 """What has to be so when a page has run."""

@@ -1,7 +1,7 @@
 """`LSSVC` and `LSSVR`: exactness, weights, codes, tuning, reductions, bad input."""
 
 import warnings
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -403,18 +403,18 @@ class TestBadInput:
         ],
         ids=["constant", "duplicates", "scales", "offset", "constant-column"],
     )
-    @pytest.mark.parametrize("kernel", ["rbf", "linear", "poly", "laplacian", "matern"])
-    @pytest.mark.parametrize("C", [1.0, 1e8, "cv"])
-    def test_awkward_rows_give_finite_models_or_errors(self, rows, kernel, C):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            try:
-                model = LSSVR(C, kernel=kernel, cv=5).fit(rows, y)
-            except ValueError as error:
-                assert str(error)
-                return
-            assert np.all(np.isfinite(model.predict(rows)))
-            assert np.all(np.isfinite(model.predict(new)))
+    def test_awkward_rows_give_finite_models_or_errors(self, rows):
+        kernels = ("rbf", "linear", "poly", "laplacian", "matern")
+        for kernel, C in product(kernels, (1.0, 1e8, "cv")):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                try:
+                    model = LSSVR(C, kernel=kernel, cv=5).fit(rows, y)
+                except ValueError as error:
+                    assert str(error), (kernel, C)
+                    continue
+                assert np.all(np.isfinite(model.predict(rows))), (kernel, C)
+                assert np.all(np.isfinite(model.predict(new))), (kernel, C)
 
 
 def test_auto_takes_conjugate_gradients_when_the_matrix_does_not_fit():

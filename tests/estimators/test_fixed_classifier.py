@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import StratifiedKFold, cross_val_score
 from tests.outputs import raw_outputs
 
 from lssvm import LSSVC
@@ -142,7 +142,7 @@ def test_weights_are_repeats(multiclass):
 @pytest.mark.parametrize("multiclass", ["ovo", "ova"])
 def test_number_of_prototypes_by_cross_validation(multiclass):
     X, y = data(300, classes=3)
-    model = FixedSizeLSSVC("cv", gamma=0.1, multiclass=multiclass).fit(X, y)
+    model = FixedSizeLSSVC("cv", gamma=0.1, cv=4, multiclass=multiclass).fit(X, y)
     assert model.n_prototypes_ in model.size_results_["n_prototypes"]
     refit = FixedSizeLSSVC(
         selection=model.prototypes_, gamma=0.1, C=float(np.ravel(model.C_)[0])
@@ -153,8 +153,17 @@ def test_number_of_prototypes_by_cross_validation(multiclass):
 
 def test_scorers_see_out_of_fold_decisions():
     X, y = data(200)
-    model = FixedSizeLSSVC(30, gamma=0.1, scoring="roc_auc").fit(X, y)
-    assert 0.8 < model.best_score_ <= 1.0
+    folds = StratifiedKFold(4, shuffle=True, random_state=0)
+    options = {"selection": X[:30], "gamma": 0.1, "C": 10.0}
+    search = GridSearch(gamma=(0.1, 0.4))
+    tuned = {**options, "gamma": "cv", "search": search, "cv": folds, "scoring": "roc_auc"}
+    model = FixedSizeLSSVC(**tuned).fit(X, y)
+    for gamma, score in zip(
+        model.cv_results_["param_gamma"], model.cv_results_["mean_test_score"], strict=True
+    ):
+        refits = FixedSizeLSSVC(**{**options, "gamma": float(gamma)})
+        expected = cross_val_score(refits, X, y, cv=folds, scoring="roc_auc").mean()
+        assert score == pytest.approx(expected, rel=1e-9)
 
 
 def test_rare_classes_survive_cross_validation():

@@ -244,3 +244,37 @@ def test_what_is_sent_to_predict_is_small():
     assert len(pickle.dumps(light)) < 8 * (Z.size + 4 * len(Z)) + 5000 < len(pickle.dumps(model))
     np.testing.assert_allclose(light.predict(X[:10]), model.predict(X[:10]), rtol=1e-12)
     assert model.n_jobs is None and hasattr(model, "moments_")
+
+
+def test_a_client_that_is_closed_is_named(tmp_path):
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    model = FixedSizeLSSVC(10, C=1.0, gamma=0.5)
+    options = {"n_workers": 1, "processes": False, "dashboard_address": ":0", "silence_logs": 50}
+    with distributed.LocalCluster(**options) as cluster:
+        client = distributed.Client(cluster, set_as_default=False)
+        data = scan(tmp_path / "rows.csv", target="late", client=client)
+        rows = scan(
+            da.from_array(X, chunks=500), target=da.from_array(y, chunks=500), client=client
+        )
+        client.close()
+        for given in (data, rows):
+            with pytest.raises(InvalidInputError, match=r"Dask client is clos.*open client"):
+                model.fit(given)
+        with pytest.raises(InvalidInputError, match="Dask client is clos"):
+            scan(tmp_path / "rows.csv", target="late", client=client)
+
+
+def test_a_client_that_is_closed_during_a_pass_is_named():
+    options = {"n_workers": 1, "processes": False, "dashboard_address": ":0", "silence_logs": 50}
+    with distributed.LocalCluster(**options) as cluster:
+        client = distributed.Client(cluster, set_as_default=False)
+        data = scan(da.from_array(X, chunks=500), client=client)
+        pass_over = data.stream(len_of)
+        next(pass_over)
+        client.close()
+        with pytest.raises(InvalidInputError, match="Dask client is clos"):
+            list(pass_over)
+
+
+def len_of(part):
+    return sum(len(block) for block in part.blocks())

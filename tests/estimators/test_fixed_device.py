@@ -17,7 +17,7 @@ from lssvm.engines import device_blocks as device_rows
 from lssvm.prototypes import working_set
 from lssvm.reductions import FixedSizeL0
 from lssvm.solvers import PCG
-from lssvm.tuning import hash_rows, smallest_hashes
+from lssvm.tuning import GridSearch, hash_rows, smallest_hashes
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(400, 3))
@@ -29,6 +29,7 @@ LIBRARIES = ["array_api_strict", pytest.param("torch", marks=pytest.mark.torch)]
 
 
 EXACT = PCG(tol=1e-11)
+FEW = GridSearch(C=(0.1, 1.0, 10.0, 100.0))
 
 
 def fit_elsewhere(model, library, *arrays):
@@ -54,8 +55,14 @@ CASES = {
         FixedSizeLSSVR(40, gamma=0.3, cv=ShuffleSplit(3, random_state=0, test_size=0.3)),
         (X, F),
     ),
-    "scorer": (FixedSizeLSSVC(40, gamma=0.3, cv=4, scoring="roc_auc"), (X, BINARY)),
-    "pooled scorer": (FixedSizeLSSVR(40, gamma=0.3, cv=15, scoring="r2"), (X, F)),
+    "scorer": (
+        FixedSizeLSSVC(40, gamma=0.3, cv=4, scoring="roc_auc", search=FEW),
+        (X, BINARY),
+    ),
+    "pooled scorer": (  # folds of two rows
+        FixedSizeLSSVR(20, gamma=0.3, cv=30, scoring="r2", search=FEW),
+        (X[:60], F[:60]),
+    ),
     "size": (FixedSizeLSSVR("cv", cv=4, gamma=0.5), (X, F)),
     "eigen": (FixedSizeLSSVR(40, gamma=0.5, cv=4, solver="eigen"), (X, F)),
     "conjugate gradients": (FixedSizeLSSVR(60, C=3.0, gamma=0.5, solver=EXACT), (X, F, WEIGHT)),
@@ -64,12 +71,12 @@ CASES = {
     "laplacian": (FixedSizeLSSVR(40, kernel="laplacian", cv=4), (X, F)),
     "matern": (FixedSizeLSSVC(40, kernel="matern", cv=4), (X, BINARY)),
     "poly": (FixedSizeLSSVR(40, kernel="poly", gamma=0.3, cv=4), (X, F)),
-    "relevance": (FixedSizeLSSVR(40, gamma="ard", cv=4), (X, F)),
+    "relevance": (FixedSizeLSSVR(25, gamma="ard", cv=3), (X[:200], F[:200])),
     "spfs": (FixedSizeLSSVR(40, gamma=0.5, cv=4, reduction="spfs"), (X, F)),
     "ssd": (FixedSizeLSSVC(40, gamma=0.5, cv=4, reduction="ssd"), (X, BINARY)),
     "sv-l0": (FixedSizeLSSVC(40, gamma=0.5, cv=4, reduction="sv-l0"), (X, BINARY)),
     "pairs reduced": (
-        FixedSizeLSSVC(30, C=1.0, gamma=0.5, cv=3, reduction=FixedSizeL0(joint=False)),
+        FixedSizeLSSVC(20, C=1.0, gamma=0.5, cv=3, reduction=FixedSizeL0(joint=False)),
         (X, THREE),
     ),
     "as printed": (
@@ -82,6 +89,7 @@ CASES = {
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("case", CASES)
 def test_same_parameters_and_predictions(case, library):
+    xp = pytest.importorskip(library)
     model, arrays = CASES[case]
     host = clone(model).fit(*arrays)
     there = fit_elsewhere(model, library, *arrays)
@@ -92,7 +100,6 @@ def test_same_parameters_and_predictions(case, library):
     np.testing.assert_array_equal(np.asarray(there.support_), host.support_)
     outputs = "decision_function" if isinstance(model, FixedSizeLSSVC) else "predict"
     new = rng.normal(size=(50, 3))
-    xp = pytest.importorskip(library)
     found = getattr(there, outputs)(xp.asarray(new))
     assert type(found) is type(there.dual_coef_) is type(xp.asarray(new))
     close(found, getattr(host, outputs)(new))
@@ -101,6 +108,7 @@ def test_same_parameters_and_predictions(case, library):
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_same_coefficients(library):
+    pytest.importorskip(library)
     for model, arrays in (
         (FixedSizeLSSVC(40, C=3.0, gamma=0.5), (X, THREE)),
         (FixedSizeLSSVR(40, C=3.0, gamma=0.5), (X, F, WEIGHT)),

@@ -3,7 +3,7 @@ import pickle
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import KFold, ShuffleSplit
+from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit
 
 from lssvm import LSSVR
 from lssvm._core.errors import ConvergenceWarning, InvalidInputError, NumericalWarning
@@ -62,13 +62,36 @@ def test_tuning_finds_a_good_model_by_itself():
     np.testing.assert_array_equal(model.prototypes_, X[model.support_])
 
 
-@pytest.mark.parametrize("cv", [4, "loo", ShuffleSplit(2, random_state=0)], ids=str)
+FOLDS = {
+    "loo": LeaveOneOut(),
+    "folds": KFold(4, shuffle=True, random_state=1),
+    "overlapping": ShuffleSplit(3, random_state=0, test_size=0.3),
+}
+
+
+@pytest.mark.parametrize("folds", FOLDS)
 @pytest.mark.parametrize("scoring", [None, "neg_median_absolute_error"])
-def test_folds_and_scorers(cv, scoring):
-    X, y = data(120)
-    model = FixedSizeLSSVR(20, gamma=0.1, cv=cv, scoring=scoring).fit(X, y)
-    refit = FixedSizeLSSVR(selection=model.prototypes_, C=model.C_, gamma=0.1).fit(X, y)
-    np.testing.assert_allclose(model.predict(X), refit.predict(X), rtol=1e-9)
+def test_folds_and_scorers(folds, scoring):
+    """The scores are those of refits on the same folds, and C is the best of them."""
+    X, y = data(48)
+    Cs, fixed = (0.02, 0.5, 10.0, 300.0), {"selection": X[::3], "gamma": 0.1}
+    cv, splits = "loo" if folds == "loo" else FOLDS[folds], list(FOLDS[folds].split(X))
+    model = FixedSizeLSSVR(cv=cv, scoring=scoring, search=GridSearch(C=Cs), **fixed).fit(X, y)
+    expected = []
+    for C in Cs:
+        refits = [FixedSizeLSSVR(C=C, **fixed).fit(X[train], y[train]) for train, _ in splits]
+        errors = [y[test] - m.predict(X[test]) for m, (_, test) in zip(refits, splits, strict=True)]
+        if scoring is None:
+            expected.append(-np.mean(np.concatenate(errors) ** 2))
+        elif folds == "loo":  # single rows are scored together
+            expected.append(-np.median(np.abs(np.concatenate(errors))))
+        else:
+            expected.append(-np.mean([np.median(np.abs(error)) for error in errors]))
+    found = dict(
+        zip(model.cv_results_["param_C"], model.cv_results_["mean_test_score"], strict=True)
+    )
+    np.testing.assert_allclose([found[C] for C in Cs], expected, rtol=1e-7)
+    assert model.C_ == Cs[int(np.argmax(expected))]
 
 
 @pytest.mark.parametrize("solver", ["cholesky", "eigen", "tridiagonal"])
@@ -114,11 +137,11 @@ def test_the_first_partial_fit_is_a_fit():
 
 @pytest.mark.parametrize("loss", ["huber", "absolute"])
 def test_robust_losses_resist_outliers(loss):
-    X, y = data(400)
+    X, y = data(300)
     spoiled = y.copy()
     spoiled[:20] += 30.0
-    squared = FixedSizeLSSVR(60).fit(X, spoiled)
-    robust = FixedSizeLSSVR(60, loss=loss).fit(X, spoiled)
+    squared = FixedSizeLSSVR(40, cv=3).fit(X, spoiled)
+    robust = FixedSizeLSSVR(40, cv=3, loss=loss).fit(X, spoiled)
     assert robust.n_iter_ > 0
     error = [np.abs(m.predict(X) - y)[20:].mean() for m in (squared, robust)]
     assert error[1] < 0.7 * error[0]

@@ -27,13 +27,13 @@ print(data.n_rows, start, peak_memory())
 """
 
 
-def test_ten_times_the_rows_take_the_same_memory(tmp_path):
+def test_six_times_the_rows_take_the_same_memory(tmp_path):
     n, d = 60_000, 20
     X = np.random.default_rng(0).standard_normal((n, d))
     columns = {f"x{j}": X[:, j] for j in range(d)} | {"y": (X[:, 0] + X[:, 1] > 0).astype(int)}
     pq.write_table(pa.table(columns), tmp_path / "rows.parquet", row_group_size=20_000)
     peaks = {}
-    for copies in (1, 10):
+    for copies in (1, 6):
         command = [sys.executable, "-c", PEAK, str(tmp_path / "rows.parquet"), str(copies)]
         run = subprocess.run(
             [*command, str(tmp_path / "p.parquet")], capture_output=True, text=True, check=True
@@ -42,5 +42,4 @@ def test_ten_times_the_rows_take_the_same_memory(tmp_path):
         assert rows == copies * n
         assert peak - start <= 80e6  # the budget is kept
         peaks[copies] = peak
-    # 96 MB of rows, were they held, on top of about 200 MB of libraries
-    assert peaks[10] <= 1.2 * peaks[1]
+    assert peaks[6] - peaks[1] <= 24e6  # half of what the further rows would take, were they held

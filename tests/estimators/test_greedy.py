@@ -174,7 +174,7 @@ class TestInput:
         [
             ({"C": -1.0}, "C=-1.0"),
             ({"C": "loo"}, "'cv'"),
-            ({"gamma": "cv"}, "GridSearchCV"),
+            ({"gamma": "ard"}, "ard"),
             ({"gamma": "ard"}, "gamma='ard' is not available here"),
             ({"gamma": -2.0}, "gamma"),
             ({"kernel": "cubic"}, "kernel='cubic'"),

@@ -62,12 +62,13 @@ def test_shares_do_not_depend_on_the_units_of_a_feature():
 
 
 def test_the_model_is_that_of_its_gammas():
-    model = LSSVR("cv", gamma="ard", cv=5).fit(X, y)
+    (X, y), (X_TEST, _) = regression(80), regression(80, 1)
+    model = LSSVR("cv", gamma="ard", cv=3).fit(X, y)
     refit = LSSVR(model.C_, gamma=model.gamma_).fit(X, y)
     np.testing.assert_allclose(model.predict(X_TEST), refit.predict(X_TEST), atol=1e-6)
     _, std = model.predict(X_TEST, return_std=True)
     np.testing.assert_allclose(std, refit.predict(X_TEST, return_std=True)[1], atol=1e-6)
-    fixed = FixedSizeLSSVR(40, gamma="ard", cv=5).fit(X, y)
+    fixed = FixedSizeLSSVR(30, gamma="ard", cv=3).fit(X, y)
     options = {"selection": fixed.prototypes_, "C": fixed.C_, "gamma": fixed.gamma_}
     np.testing.assert_allclose(
         fixed.predict(X_TEST), FixedSizeLSSVR(**options).fit(X, y).predict(X_TEST), atol=1e-6
@@ -85,11 +86,11 @@ def test_noise_keeps_one_gamma_or_scores_no_worse():
 
 
 def test_a_second_fit_forgets_the_first():
-    model = LSSVR("cv", gamma="ard", cv=5).fit(X, y)
+    model = LSSVR("cv", gamma="ard", cv=3).fit(X[:80], y[:80])
     before = model.predict(X_TEST)
-    model.fit(X, y)
+    model.fit(X[:80], y[:80])
     np.testing.assert_array_equal(before, model.predict(X_TEST))
-    model.set_params(gamma="scale").fit(X, y)
+    model.set_params(gamma="scale").fit(X[:80], y[:80])
     assert np.ndim(model.gamma_) == 0 and not hasattr(model, "feature_relevance_")
 
 

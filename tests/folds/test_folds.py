@@ -167,7 +167,7 @@ def test_rows_of_zeros_are_not_the_first_of_a_draw():
 def test_smallest_hashes_are_those_of_a_full_sort(size, monkeypatch):
     monkeypatch.setattr("lssvm.folds.content._CHUNK", 16)
     rng = np.random.default_rng(4)
-    X = rng.integers(6, size=(200, 2)).astype(float)
+    X = rng.integers(20, size=(200, 2)).astype(float)  # most rows differ
     among = rng.random(200) < 0.8
     hashes, rows = smallest_hashes(X, size, 5, among)
     candidates = np.flatnonzero(among)

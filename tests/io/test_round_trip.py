@@ -17,6 +17,7 @@ from tests.io.cases import (
     fitted,
     new_rows,
 )
+from tests.looping import case
 
 from lssvm import load, save
 from lssvm._core.errors import InvalidInputError
@@ -101,13 +102,19 @@ def updated(model, sign):
     return answers(model)
 
 
-@pytest.mark.parametrize("name", [*CLASSIFIERS, *REGRESSORS, *TABLE_MODELS])
-@pytest.mark.parametrize("keep", ["all", "prediction"])
-def test_everything_about_new_rows_is_the_same(name, keep, tmp_path):
-    model = fitted(name)
-    loaded = again(model, tmp_path, keep)
-    assert type(loaded) is type(model)
-    assert_same(answers(loaded), answers(model))
+KINDS = {"classifiers": CLASSIFIERS, "regressors": REGRESSORS, "tables": TABLE_MODELS}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_everything_about_new_rows_is_the_same(kind, tmp_path):
+    for name in KINDS[kind]:
+        model = fitted(name)
+        said = answers(model)
+        for keep in ("all", "prediction"):
+            with case(name, keep):
+                loaded = again(model, tmp_path, keep)
+                assert type(loaded) is type(model)
+                assert_same(answers(loaded), said)
 
 
 def test_the_answers_are_numbers_where_there_are_some():

@@ -41,6 +41,7 @@ SKLEARN_FROM = "tasks"
 
 REQUIRED = {"array_api_compat", "narwhals", "numpy", "safetensors", "scipy", "threadpoolctl"}
 OPTIONAL = {
+    "charset_normalizer",
     "cupy",
     "dask",
     "distributed",
@@ -51,6 +52,7 @@ OPTIONAL = {
     "polars",
     "psutil",
     "pyarrow",
+    "python_calamine",
     "rich",
     "shap",
     "skl2onnx",

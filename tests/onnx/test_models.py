@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import onnx
 import pytest
 from scipy import sparse
+from tests.looping import case
 from tests.onnx.running import as_table, check_classifier, nodes, operators, run
 from tests.outputs import raw_outputs
 
@@ -62,20 +65,21 @@ def test_regressors_of_all_kernels(estimator, kernel):
 
 
 @pytest.mark.parametrize("estimator", CLASSIFIERS)
-@pytest.mark.parametrize("kernel", KERNELS, ids=named)
-def test_classifiers_of_all_kernels(estimator, kernel):
-    model = estimator(C=1.0, **kernel).fit(X, classes(2))
-    check_classifier(model, NEW, run(model, NEW))
+def test_classifiers_of_all_kernels(estimator):
+    for kernel in KERNELS:
+        with case(kernel):
+            model = estimator(C=1.0, **kernel).fit(X, classes(2))
+            check_classifier(model, NEW, run(model, NEW))
 
 
 @pytest.mark.parametrize("estimator", CLASSIFIERS)
 @pytest.mark.parametrize("code", ["ova", "ovo", "moc", "ecoc"])
-@pytest.mark.parametrize("k", [2, 3, 5])
-@pytest.mark.parametrize("calibration", ["sigmoid", "isotonic", None])
-def test_output_codes_and_calibration(estimator, code, k, calibration):
-    model = estimator(C=1.0, gamma=0.5, multiclass=code, calibration=calibration)
-    model.fit(X, classes(k))
-    check_classifier(model, NEW, run(model, NEW))
+def test_output_codes_and_calibration(estimator, code):
+    for k, calibration in product((2, 3, 5), ("sigmoid", "isotonic", None)):
+        with case(k, calibration):
+            model = estimator(C=1.0, gamma=0.5, multiclass=code, calibration=calibration)
+            model.fit(X, classes(k))
+            check_classifier(model, NEW, run(model, NEW))
 
 
 @pytest.mark.parametrize("estimator", CLASSIFIERS)

@@ -11,8 +11,17 @@ def lattice_kernel(gamma, spacing, steps):
     return np.exp(-gamma * r2)
 
 
+def first_row_set(gamma, spacing, shape):
+    """Eq. (13) as printed: the sum of t over the set D_j, in which j = n - j stands once."""
+    u = np.empty(shape)
+    for j in itertools.product(*map(range, shape)):
+        sides = [{0} if js == 0 else {js, ns - js} for js, ns in zip(j, shape, strict=True)]
+        u[j] = sum(lattice_kernel(gamma, spacing, steps) for steps in itertools.product(*sides))
+    return u
+
+
 def first_row_sum(gamma, spacing, shape):
-    """Eq. (13): u_j, the sum of t over D_j, entry by entry."""
+    """The periodic sum: both ways round, also where they are equally long (j = n/2)."""
     u = np.empty(shape)
     for j in itertools.product(*map(range, shape)):
         sides = [(0,) if js == 0 else (js, ns - js) for js, ns in zip(j, shape, strict=True)]

@@ -102,3 +102,14 @@ def labels_can_differ(matrix):
             if minimal and bits.bit_count() > fewest:
                 return True
     return False
+
+
+def counted_words(k):
+    """Minimum output coding by counting: the digits of 0, 1, ... in base 2, -1 for 0 and +1 for 1.
+
+    [Suykens2002, section 3.2]: n_y outputs encode up to 2^n_y classes.
+    """
+    n_y = 1
+    while 2**n_y < k:
+        n_y += 1
+    return [[1 if digit == "1" else -1 for digit in format(i, f"0{n_y}b")] for i in range(k)]

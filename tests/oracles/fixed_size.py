@@ -41,3 +41,34 @@ def normal_residual(K, K_zz, Y, coef, b, C, weight=None):
     rest = K.T @ (s[:, None] * error) - K_zz @ coef / C
     side = K.T @ (s[:, None] * (Y - s @ Y / s.sum()))
     return np.linalg.norm(rest, axis=0) / np.linalg.norm(side, axis=0), s @ error / s.sum()
+
+
+def printed_ridge(F, Y, C, weight=None):
+    """Eq. (7): (w; b) = (Phi_e' S Phi_e + I/C)^-1 Phi_e' S Y with Phi_e = [F, 1]; returns w, b."""
+    s = np.ones(len(F)) if weight is None else np.asarray(weight, float)
+    extended = np.column_stack([F, np.ones(len(F))])  # eq. (8)
+    H = extended.T @ (s[:, None] * extended) + np.eye(extended.shape[1]) / C
+    solution = np.linalg.solve(H, extended.T @ (s[:, None] * Y))
+    return solution[:-1], solution[-1]
+
+
+def tuned_alone(X, y, Z, folds, Cs, gammas, by_error):
+    """Cross-validated losses (gamma, C) of one binary problem, every fold refitted.
+
+    ``y`` is +1, -1 or 0 for rows that are not part of the problem; folds are (train, test) pairs.
+    [Suykens2002, after eq. (3.13)]: each subclassifier has its own (gamma_i, sigma_i);
+    [DeBrabanter2010, section 8.4]: each problem of a code is tuned as a binary one.
+    """
+    table = np.zeros((len(gammas), len(Cs)))
+    for a, gamma in enumerate(gammas):
+        F = features(rbf(X, Z, gamma), rbf(Z, Z, gamma), 1e-9)
+        for b, C in enumerate(Cs):
+            loss = count = 0.0
+            for train, test in folds:
+                train, test = train[y[train] != 0], test[y[test] != 0]
+                w, bias = ridge(F[train], y[train, None], C)
+                outputs = (F[test] @ w + bias)[:, 0]
+                loss += np.sum(outputs * y[test] <= 0 if by_error else (outputs - y[test]) ** 2)
+                count += len(test)
+            table[a, b] = loss / count
+    return table

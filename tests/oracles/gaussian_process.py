@@ -57,3 +57,22 @@ def coupling_loss(p, pairs):
     return sum(
         (pairs[j, i] * p[i] - pairs[i, j] * p[j]) ** 2 for i in range(K) for j in range(K) if i != j
     )
+
+
+def with_trend(F, F_new, R, R_new, S, expectation, y, C):
+    """Condition the trend coefficients and the stationary part on y, each written out.
+
+    Z_t = sum_i a_i f_i(t) + X_t, eq. (3.67) of [Suykens2002], observed with noise of variance 1/C:
+    a ~ N(expectation, S) and X ~ N(0, R) are jointly Gaussian with y. Returns the predictive means
+    of Z at the new rows and of a.
+    """
+    n, t, q = len(F), len(F_new), len(S)
+    joint = np.zeros((q + n + t, q + n + t))  # of a, X at the data, X at the new rows
+    joint[:q, :q] = S
+    joint[q : q + n, q : q + n] = R
+    joint[q + n :, q : q + n], joint[q : q + n, q + n :] = R_new, R_new.T
+    see = np.column_stack([F, np.eye(n), np.zeros((n, t))])  # y = see (a, X, X_new) + noise
+    gain = joint @ see.T @ np.linalg.inv(see @ joint @ see.T + np.eye(n) / C)
+    found = gain @ (y - F @ expectation)
+    a = expectation + found[:q]
+    return F_new @ a + found[q + n :], a

@@ -87,3 +87,20 @@ def leave_one_out(K, y, ridge, P):
         b, alpha, _ = bordered_solve(K, y, ridge, rest)
         out[i] = K[i, rest] @ alpha + b
     return out
+
+
+def cross_validated(X, y, gamma, C, folds, epsilon, grown_at=None):
+    """Share of rows that algorithm 1 classifies right, grown anew in every fold.
+
+    ``grown_at`` is the C of the growth where the coefficients are solved at another one.
+    [Jiao2007, section VII-C]: all free parameters by tenfold cross-validation.
+    """
+    squares = ((X[:, None] - X[None]) ** 2).sum(axis=2)
+    K, right = np.exp(-gamma * squares), 0
+    for train, test in folds:
+        k, t = K[np.ix_(train, train)], y[train]
+        grow = np.full(len(train), 1.0 / (grown_at or C))
+        P = fsals_states(k, t, grow, epsilon)[-1]["P"]
+        b, alpha, _ = bordered_solve(k, t, np.full(len(train), 1.0 / C), P)
+        right += np.sum((K[np.ix_(test, train[P])] @ alpha + b > 0) == (y[test] > 0))
+    return right / len(y)

@@ -51,3 +51,26 @@ def residual_trace(K, pivots):
     """Return the trace of K less its Nystrom approximation from the pivots."""
     part = K[:, pivots]
     return np.trace(K - part @ np.linalg.pinv(K[np.ix_(pivots, pivots)], rcond=1e-12) @ part.T)
+
+
+def rule_of_thumb(X):
+    """Return the best bandwidths of a Gaussian product kernel for independent normal columns.
+
+    With h_j = a s_j the asymptotic error is R(K) / (n a^d) + a^4 / 4 times the integral of
+    (sum_j f_jj)^2, in units of the deviations; its derivative in a vanishes at
+    a^(d+4) = d R(K) / (n times that integral).
+    """
+    n, d = X.shape
+    roughness = (4 * np.pi) ** (-d / 2)  # of the product kernel, and of the normal density
+    # E over the squared density: (sum_j (u_j^2 - 1))^2 with u ~ N(0, 1/2), d columns
+    second = d * 0.75 + d * (d - 1) * 0.25
+    a = (d * roughness / (n * roughness * second)) ** (1 / (d + 4))
+    return a * X.std(axis=0)
+
+
+def root_size(k, n):
+    """Return M = ceil(k sqrt(N)), section IV-A of Mall and Suykens (2014)."""
+    m = 0
+    while m * m < k * k * n:
+        m += 1
+    return m

@@ -65,3 +65,38 @@ def dual(K, y, C, s):
     H[1:, 1:] = K + np.diag(1.0 / (C * s))
     solution = np.linalg.solve(H, np.append(0.0, y))
     return solution[1:], solution[0]
+
+
+def primal_weights(Q, y, C, K_zz, s):
+    """w of eq. (5): one for each eigenvector of the prototypes, largest eigenvalue first.
+
+    An eigenvector has no sign: each is turned so that its largest entry is positive.
+    """
+    lam, U = np.linalg.eigh(K_zz)
+    lam, U = lam[::-1], U[:, ::-1]
+    U = U * np.sign(U[np.argmax(np.abs(U), axis=0), np.arange(len(lam))])
+    Phi = Q @ (U / np.sqrt(lam))
+    m = Phi.shape[1]
+    H = np.zeros((m + 1, m + 1))
+    H[:m, :m] = Phi.T @ (s[:, None] * Phi) + np.eye(m) / C
+    H[:m, m] = H[m, :m] = Phi.T @ s
+    H[m, m] = s.sum()
+    return np.linalg.solve(H, np.append(Phi.T @ (s * y), s @ y))[:m]
+
+
+def algorithms_3_and_4(Q, y, C, start, s):
+    """The loop as printed: lambda <- beta first, then 1 / beta^2; section IV's absolute tolerances.
+
+    Returns the indices with abs(beta) > 1e-6, their coefficients, b and the number of steps.
+    """
+    m = Q.shape[1]
+    beta, lam = np.array(start, dtype=float), np.array(start, dtype=float)
+    steps = 0
+    while steps < 50:
+        before, steps = beta, steps + 1
+        beta, b = system_10(Q, y, C, lam, s)
+        lam = 1.0 / np.maximum(beta**2, 1e-150)  # a coefficient of zero stays one
+        if np.linalg.norm(beta - before) / m < 1e-4:
+            break
+    indices = np.flatnonzero(np.abs(beta) > 1e-6)
+    return indices, beta[indices], b, steps

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 from tests.oracles import plugin_bandwidth as oracle
+from tests.oracles import prototypes as printed
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.prototypes import plug_in_bandwidth
+from lssvm.prototypes import plug_in_bandwidth, rule_of_thumb_bandwidth
 from lssvm.prototypes.bandwidth import _column, _equation, _newton
 
 # Annual precipitation of 70 cities of the USA (inches), the set `precip` of R
@@ -155,3 +156,29 @@ def test_bad_input_is_named():
         plug_in_bandwidth(np.zeros((5, 1)), tol=0.0)
     with pytest.raises(InvalidInputError, match="sample_weight"):
         plug_in_bandwidth(np.zeros((5, 1)), sample_weight=np.zeros(5))
+
+
+@pytest.mark.parametrize("d", [1, 2, 5, 30])
+def test_rule_of_thumb_is_best_for_a_normal_density(d):
+    X = np.random.default_rng(d).standard_normal((200, d)) * np.arange(1, d + 1)
+    found = rule_of_thumb_bandwidth(X)
+    np.testing.assert_allclose(found.value, printed.rule_of_thumb(X), rtol=1e-12)
+    assert found.method == ("rule-of-thumb",) * d
+    # one dimension: the normal reference, (4/3)^(1/5) sigma n^(-1/5)
+    single = (4 / 3) ** 0.2 * X[:, 0].std() * 200**-0.2
+    assert rule_of_thumb_bandwidth(X[:, :1]).value[0] == pytest.approx(single, rel=1e-12)
+
+
+def test_rule_of_thumb_leaves_constant_columns_out_and_counts_weights():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 2))
+    with_constant = np.column_stack([X, np.full(60, 3.0)])
+    found = rule_of_thumb_bandwidth(with_constant)
+    np.testing.assert_allclose(found.value, [*rule_of_thumb_bandwidth(X).value, 1.0], rtol=1e-12)
+    assert found.constant.tolist() == [False, False, True]
+    weight = rng.integers(0, 3, 60)
+    repeated = rule_of_thumb_bandwidth(np.repeat(X, weight, axis=0))
+    counted = rule_of_thumb_bandwidth(X, sample_weight=weight)
+    np.testing.assert_allclose(counted.value, repeated.value, rtol=1e-12)
+    with pytest.raises(InvalidInputError, match="not finite"):
+        rule_of_thumb_bandwidth(np.array([[1.0], [np.nan]]))

@@ -55,6 +55,15 @@ def test_reaches_at_least_what_the_printed_algorithm_reaches():
     assert printed > random + 0.5
 
 
+def test_bandwidth_by_the_rule_of_thumb(X):
+    chosen = select_prototypes(X, 20, RenyiEntropy(bandwidth="rule-of-thumb"), random_state=0)
+    np.testing.assert_allclose(chosen.bandwidth.value, oracle.rule_of_thumb(X), rtol=1e-12)
+    last = oracle.renyi_entropy(X[chosen.indices], chosen.bandwidth.value)
+    assert chosen.entropy_trace[-1] == pytest.approx(last, abs=1e-9)
+    with pytest.raises(InvalidInputError, match="rule-of-thumb"):
+        RenyiEntropy(bandwidth="silverman")
+
+
 def test_bandwidth_is_the_plug_in_at_the_rate_of_the_dimension(X):
     single = select_prototypes(X[:, :1], 20, random_state=0).bandwidth
     np.testing.assert_allclose(single.value, plug_in_bandwidth(X[:, :1]).value, rtol=1e-12)

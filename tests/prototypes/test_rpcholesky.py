@@ -27,7 +27,7 @@ class Linear:
 def test_pivots_are_distributed_as_one_by_one_draws():
     X = np.array([[0.0], [0.35], [0.75], [1.5]])
     weight = np.array([30.0, 1.0, 1.0, 2.0])
-    runs = 2000
+    runs = 1200
     rng = np.random.default_rng(0)
     counts = np.zeros((4, 4))
     for _ in range(runs):

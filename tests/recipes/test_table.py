@@ -80,10 +80,10 @@ def test_large_data_go_into_parts():
 def test_noise_is_reported_as_noise():
     """No row's own target reaches its held-out output: on noise the score is that of the mean."""
     ratios = []
-    for seed in range(6):
+    for seed in range(4):
         rng = np.random.default_rng(seed)
-        y = rng.normal(size=(120, 1))
-        p = Problem(both(rng.normal(size=(120, 3))), y, np.ones(120))
+        y = rng.normal(size=(130, 1))
+        p = Problem(both(rng.normal(size=(130, 3))), y, np.ones(130))
         fit = fit_table(p, SMALL, Clock(), quiet)
         ratios.append(np.mean((fit.held_out - y) ** 2) / y.var())
     assert np.mean(ratios) > 0.95 and max(ratios) < 1.3
@@ -103,12 +103,12 @@ def test_every_ingredient_off_is_the_exact_model():
     np.testing.assert_allclose(fit.outputs(train.inputs), member.weight * exact, atol=1e-10)
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_same_seed_same_model(threads):
-    train = problem(2600)
-    ask = TableSettings(**{**LARGE.__dict__, "engine": HostParts(threads), "rounds": 1})
-    a, b = (fit_table(train, ask, Clock(), quiet).outputs(train.inputs) for _ in range(2))
-    np.testing.assert_array_equal(a, b)
+def test_same_seed_same_model_whatever_the_number_of_threads():
+    train, outputs = problem(2600), []
+    for threads in (1, 2):
+        ask = TableSettings(**{**LARGE.__dict__, "engine": HostParts(threads), "rounds": 1})
+        outputs.append(fit_table(train, ask, Clock(), quiet).outputs(train.inputs))
+    np.testing.assert_array_equal(*outputs)
 
 
 def test_a_time_limit_leaves_a_usable_model():
@@ -134,15 +134,14 @@ class Ticking:
         return float(self.calls)
 
 
+TWO = (Configuration("standardised", "rbf"), Configuration("standardised", "laplacian"))
 QUICK = {
-    "small": (problem(90), TableSettings.preset("fast", screened=60, rounds=1)),
+    "small": (problem(90), TableSettings.preset("fast", configurations=TWO, screened=60, rounds=1)),
     "large": (
         problem(2500),
         TableSettings.preset(
             "fast",
-            configurations=tuple(
-                Configuration("standardised", kernel) for kernel in ("rbf", "laplacian")
-            ),
+            configurations=TWO,
             screened=60,
             learned_on=300,
             learned_part=100,

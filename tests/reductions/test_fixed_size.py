@@ -6,13 +6,21 @@ import numpy as np
 import pytest
 from sklearn.model_selection import TimeSeriesSplit
 from tests.oracles.dual import rbf
-from tests.oracles.reductions import dual, loop, primal, surrogate, system_10
+from tests.oracles.reductions import (
+    algorithms_3_and_4,
+    dual,
+    loop,
+    primal,
+    primal_weights,
+    surrogate,
+    system_10,
+)
 
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR
 from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm.kernels import RBF
 from lssvm.moments import Moments
-from lssvm.reductions import L0, FixedSizeL0, L0System, l0_order
+from lssvm.reductions import L0, FixedSizeL0, L0System, l0_order, reduce_printed
 from lssvm.reductions.l0 import reweighted_step
 from lssvm.tuning import content_folds
 
@@ -78,24 +86,35 @@ def test_the_surrogate_objective_falls_in_every_step():
     assert np.all(np.diff(values) < 0)
 
 
+def in_units(Q, targets, C, start, steps, s, scale):
+    """Run the printed loop on targets in units of ``scale``."""
+    active, beta, b = loop(Q, targets / scale, C, start / scale, steps, s)
+    return active, beta * scale, b * scale
+
+
+def deviation(s):
+    return np.sqrt(np.average((y - np.average(y, weights=s)) ** 2, weights=s))
+
+
 @pytest.mark.parametrize("s", [None, weight], ids=["plain", "weighted"])
 def test_spfs_equals_a_plain_loop_over_eq_10(s):
     model = regressor(reduction=as_printed("spfs")).fit(X, y, s)
     Q, s = rbf(X, X[rows], GAMMA), np.ones(400) if s is None else s
     start, _ = primal(Q, y, 20.0, rbf(X[rows], X[rows], GAMMA), s)
-    active, beta, b = loop(Q, y, 20.0, start, 8, s)
+    active, beta, b = in_units(Q, y, 20.0, start, 8, s, deviation(s))
     np.testing.assert_array_equal(np.sort(model.support_), np.sort(rows[active]))
     assert len(active) < 30
     expected = np.zeros(30)
     expected[active] = beta
     np.testing.assert_allclose(full(model)[:, 0], expected, atol=1e-8)
-    np.testing.assert_allclose(model.intercept_, b, atol=1e-8)
+    np.testing.assert_allclose(model.intercept_, b, atol=1e-6)  # what was dropped is not quite 0
 
 
 def test_ssd_starts_from_the_dual_model_on_the_prototypes():
     model = regressor(reduction=as_printed("ssd")).fit(X, y)
     start, _ = dual(rbf(X[rows], X[rows], GAMMA), y[rows], 20.0, np.ones(30))
-    active, beta, b = loop(rbf(X, X[rows], GAMMA), y, 20.0, start, 8, np.ones(400))
+    Q, s = rbf(X, X[rows], GAMMA), np.ones(400)
+    active, beta, b = in_units(Q, y, 20.0, start, 8, s, deviation(s))
     np.testing.assert_array_equal(np.sort(model.support_), np.sort(rows[active]))
     expected = np.zeros(30)
     expected[active] = beta
@@ -103,11 +122,60 @@ def test_ssd_starts_from_the_dual_model_on_the_prototypes():
     np.testing.assert_allclose(model.intercept_, b, atol=1e-7)
 
 
+@pytest.mark.parametrize("s", [np.ones(400), weight], ids=["plain", "weighted"])
+@pytest.mark.parametrize("method", ["spfs", "ssd"])
+def test_algorithms_3_and_4_to_the_letter(method, s):
+    few = rng.permutation(300)[:12]  # the printed matrices overflow with more steps and functions
+    Q, K = rbf(X, X[few], GAMMA), rbf(X[few], X[few], GAMMA)
+    if method == "spfs":
+        start = primal_weights(Q, y, 5.0, K, s)
+    else:
+        start = dual(K, y[few], 5.0, s[few])[0]
+    indices, expected, b, steps = algorithms_3_and_4(Q, y, 5.0, start, s)
+    assert 2 <= steps <= 50
+    model = regressor(C=5.0, selection=few, reduction=f"{method}-printed").set_params(
+        n_prototypes=12
+    )
+    model.fit(X, y, s)
+    np.testing.assert_array_equal(model.support_, few[indices])
+    np.testing.assert_allclose(model.dual_coef_[:, 0], expected, atol=1e-6)
+    np.testing.assert_allclose(model.intercept_, b, atol=1e-6)
+
+
+def test_the_printed_start_matters_only_through_the_first_system():
+    # lambda = beta first: the solution of the model before, not 1 / beta^2
+    Q = rbf(X, X[rows], GAMMA)
+    system = L0System.of(Moments.of(Q, y[:, None]), np.array([0]))
+    start = rng.normal(size=30)
+    once = reduce_printed(system, start, 2.0, L0(max_iter=1, threshold=0.0, printed=True))
+    expected, b = system_10(Q, y, 2.0, start, np.ones(400))
+    np.testing.assert_allclose(once.coef[:, 0], expected, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(once.intercept, b, atol=1e-8)
+
+
+def test_printed_reductions_serve_every_output_by_itself_and_may_leave_nothing():
+    model = FixedSizeLSSVC(len(rows), C=20.0, gamma=GAMMA, selection=rows, multiclass="ova",
+                           reduction="spfs-printed").fit(X, three)  # fmt: skip
+    for j in range(3):
+        alone = regressor(reduction="spfs-printed").fit(X, 2.0 * (three == j) - 1.0)
+        at = np.flatnonzero(model.dual_coef_[:, j])
+        np.testing.assert_array_equal(model.support_[at], alone.support_)
+        np.testing.assert_allclose(model.dual_coef_[at, j], alone.dual_coef_[:, 0], atol=1e-8)
+    with pytest.warns(NumericalWarning, match="a constant"):
+        nothing = regressor(C=1e-9, reduction="ssd-printed").fit(X, y)
+    np.testing.assert_allclose(nothing.predict(X), y.mean(), atol=1e-6)
+    with pytest.raises(InvalidInputError, match="not what is printed"):
+        FixedSizeL0("spfs", size="l0", settings=L0(printed=True))
+    with pytest.raises(InvalidInputError, match="fit again"):
+        regressor(reduction="spfs-printed").fit(X, y).partial_fit(X[:5], y[:5])
+
+
 def test_the_loss_of_sv_l0_sees_the_prototypes_only():
     model = regressor(reduction=as_printed("sv-l0")).fit(X, y, weight)
     K = rbf(X[rows], X[rows], GAMMA)
     start, _ = primal(rbf(X, X[rows], GAMMA), y, 20.0, K, weight)
-    active, beta, b = loop(K, y[rows], 20.0, start, 8, weight[rows])
+    scale = deviation(weight)
+    active, beta, b = in_units(K, y[rows], 20.0, start, 8, weight[rows], scale)
     np.testing.assert_array_equal(np.sort(model.support_), np.sort(rows[active]))
     expected = np.zeros(30)
     expected[active] = beta

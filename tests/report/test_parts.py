@@ -195,10 +195,11 @@ def test_few_rows_have_no_learning_curve():
     assert learning_curve(model, SampledRows.read(model, (X, y)), None) is None
 
 
-def test_the_column_that_decides_is_found_among_many():
+def test_the_column_that_decides_is_found_among_many(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 80))
     y = X[:, 70] > 0
+    monkeypatch.setattr("lssvm.report.importance.REPEATS", (2, 5))
     model = LSSVC(1.0, kernel="linear").fit(X, y)
     found = shuffle_importance(model, SampledRows.read(model, (X, y)))
     assert found.names[0] == "x70"

@@ -42,6 +42,13 @@ EXPECTED = {
 }
 
 
+@pytest.fixture(autouse=True)
+def few_repetitions(monkeypatch):
+    """Let intervals and shuffled columns be rough: they are tested beside their functions."""
+    monkeypatch.setattr("lssvm.report.measures.GROUPS", (3, 4))
+    monkeypatch.setattr("lssvm.report.importance.REPEATS", (2, 4))
+
+
 def made(tmp_path, case, **options):
     path = tmp_path / "report.html"
     options = {"train": case.train, "test": case.test} | options

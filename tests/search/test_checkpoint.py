@@ -134,9 +134,36 @@ def test_a_checkpoint_of_other_settings_is_refused(changed, word, tmp_path):
     run()
 
 
+BATCH = {"stage": "grid", "gamma": 0.5, "seconds": 1.0, "C": [1.0], "fold": [[0.3]]}
+BATCH |= {"weight": [1.0], "tie": [0.2]}
+WRONG = [
+    {"gamma": [0.5]},
+    {"gamma": "0.5"},
+    {"stage": ["grid"]},
+    {"C": [1.0, 2.0]},
+    {"C": [[1.0]]},
+    {"C": [None]},
+    {"C": [10**400]},
+    {"fold": 0.3},
+    {"fold": [[0.3, 0.4]]},
+    {"weight": [2.0]},
+    {"seconds": {}},
+]
+
+
 @pytest.mark.parametrize(
     "text",
-    ["", "hello\n", "[1, 2]\n", '{"format": 1}\n{"stage": "grid"}\n', '{"format": 1}\n{"C":'],
+    [
+        "",
+        "hello\n",
+        "[1, 2]\n",
+        "{}\n",
+        '{"format": 1}\n{"stage": "grid"}\n',
+        '{"format": 1}\n{"C":',
+        "[" * 100_000,
+        *('{"format": 1}\n' + json.dumps(BATCH | wrong) + "\n" for wrong in WRONG),
+    ],
+    ids=lambda text: text[:200],
 )
 def test_a_file_that_is_no_checkpoint_is_refused(text, tmp_path):
     path = tmp_path / "notes.txt"
@@ -191,3 +218,13 @@ def test_numbers_come_back_bit_for_bit(tmp_path):
         assert getattr(found.losses, name).tobytes() == getattr(losses, name).tobytes()
     assert Checkpoint(path, {}).find(0.1, C) is None
     assert Checkpoint(path, {}).find(gamma, C[:1]) is None
+
+
+def test_names_are_as_long_as_the_file_system_allows(tmp_path):
+    path = tmp_path / ("s" * 250)
+    expected = GridSearch().run(SurfaceObjective(bowl()), Space())
+    for _ in range(2):  # written, then continued
+        found = kept(GridSearch(), path).run(SurfaceObjective(bowl()), Space())
+        assert (found.C, found.gamma) == (expected.C, expected.gamma)
+    with pytest.raises(InvalidInputError, match="too long: give a shorter one"):
+        kept(GridSearch(), tmp_path / ("s" * 300)).run(SurfaceObjective(bowl()), Space())

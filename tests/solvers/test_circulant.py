@@ -32,11 +32,22 @@ def lattice_of(shape, spacing=None):
     return Lattice(np.arange(n), shape, h, n)
 
 
+@pytest.mark.parametrize("wrap", ["set", "sum"])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_first_row_is_equation_13(shape):
+def test_first_row_is_equation_13(shape, wrap):
     lattice = lattice_of(shape)
-    expected = oracle.first_row_sum(0.7, lattice.spacing, shape)
-    np.testing.assert_allclose(first_row(RBF(0.7), lattice, "sum"), expected, atol=1e-14)
+    expected = getattr(oracle, f"first_row_{wrap}")(0.7, lattice.spacing, shape)
+    np.testing.assert_allclose(first_row(RBF(0.7), lattice, wrap), expected, atol=1e-14)
+
+
+def test_half_a_turn_is_counted_once_as_printed_and_twice_in_the_periodic_sum():
+    lattice = lattice_of((6, 5))
+    once, twice = (first_row(RBF(0.7), lattice, wrap) for wrap in ("set", "sum"))
+    np.testing.assert_allclose(2 * once[3], twice[3], rtol=1e-14)
+    others = [0, 1, 2, 4, 5]
+    np.testing.assert_array_equal(once[others], twice[others])
+    odd = lattice_of((7, 5))  # no step is half a turn
+    np.testing.assert_array_equal(*(first_row(RBF(0.7), odd, wrap) for wrap in ("set", "sum")))
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -47,7 +58,7 @@ def test_weighted_wrap_is_the_nearest_circulant_matrix(shape):
     np.testing.assert_allclose(first_row(RBF(0.7), lattice, "mean"), expected, atol=1e-14)
 
 
-@pytest.mark.parametrize("wrap", ["sum", "mean"])
+@pytest.mark.parametrize("wrap", ["sum", "set", "mean"])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_eigenvalues_are_those_of_lemma_1(shape, wrap):
     lattice = lattice_of(shape)
@@ -61,7 +72,7 @@ def test_eigenvalues_are_those_of_lemma_1(shape, wrap):
 
 
 @pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("wrap", ["sum", "mean"])
+@pytest.mark.parametrize("wrap", ["sum", "set", "mean"])
 @pytest.mark.parametrize("levels", [1, 2, 3])
 def test_solution_equals_the_dense_solve(levels, wrap, bias):
     rng = np.random.default_rng(levels)

@@ -107,3 +107,17 @@ def test_one_row_and_constant_targets():
 def test_indefinite():
     with pytest.raises(NotPositiveDefiniteError, match="smaller C"):
         solve_exact(np.array([[1.0, 5.0], [5.0, 1.0]]), np.ones((2, 1)), np.full(2, 1e-3))
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_left_out_rows_of_many_C(grouped):
+    K, Y, weight = problem(30)
+    repeats = Repeats.of(np.arange(30) // 3 * (np.arange(30) < 21)) if grouped else ALONE
+    path = ExactPath.of(K, Y, weight, repeats)
+    Cs = np.array([0.01, 1.0, 300.0])
+    for C, left_out in zip(Cs, path.left_out(Cs), strict=True):
+        np.testing.assert_allclose(left_out, path.at(C).left_out, atol=1e-10)
+        alone = next(i for i in range(30) if not any(i in g for g in repeats.members) or grouped)
+        group = next((g for g in repeats.members if alone in g), np.array([alone]))
+        expected = refit_without(K, Y, 1 / (C * weight), group)
+        np.testing.assert_allclose(left_out[group], expected, atol=1e-8)

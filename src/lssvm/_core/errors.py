@@ -12,6 +12,7 @@
 
     NumericalWarning      (UserWarning)   the answer is right for a slightly changed problem
     ConvergenceWarning    (UserWarning)   an iteration stopped before its tolerance
+    ScaleWarning          (UserWarning)   columns on such different scales that some do not count
 
 Every message says what came, what is needed and what to change.
 """
@@ -67,3 +68,7 @@ class NumericalWarning(UserWarning):
 
 class ConvergenceWarning(UserWarning):
     """An iterative method stopped before it reached its tolerance."""
+
+
+class ScaleWarning(UserWarning):
+    """Columns differ in scale so much that a kernel with one width does not see the small ones."""

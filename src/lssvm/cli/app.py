@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import Annotated, Any
 
@@ -25,6 +26,10 @@ from lssvm.cli.training import train, tune
 
 _USAGE = typer.BadParameter.__base__  # every error of the parser
 BAD_INPUT = 2
+_PYTHON = re.compile(  # what to do in Python is not what to do here
+    r", or leave the column out with columns="
+    r"| \(csv=CsvOptions\(null_values=\(.*?,\)\)\)| \(types=\{.*?\}\)|, encoding= of CsvOptions"
+)
 
 
 class Commands(TyperGroup):
@@ -57,7 +62,7 @@ class Commands(TyperGroup):
 
 
 def _fail(text: str) -> int:
-    text = " ".join(text.replace(", or leave the column out with columns=", "").split())
+    text = " ".join(_PYTHON.sub("", text).split())
     sys.stderr.write(f"lssvm: error: {printable(text, LONGEST)}\n")
     return BAD_INPUT
 

@@ -13,16 +13,18 @@ if TYPE_CHECKING:
     from lssvm.cli.inspection import Inspection
 
 _DUAL_ROWS = 3_000  # rows up to which the dual model is tuned
+_ARD_ROWS = 5_000  # rows up to which a width for each feature is learned
 _GRID_ROWS = 2_000  # rows up to which SVC is tuned over a grid
 _SVC_ROWS = 20_000
 
 
 class Prepared(NamedTuple):
-    """Prepared rows, the same for all models."""
+    """Rows, the same for all models: prepared, and the columns as they came."""
 
     X: Any
     y: Any
     weight: Any
+    raw: Any
 
 
 def compare(
@@ -37,25 +39,26 @@ def compare(
 ) -> None:
     """Put our models beside scikit-learn's.
 
-    All models see the same prepared columns and are tested on the same held-out rows. Ours tune
-    themselves; SVC is tuned over a small grid up to 2,000 rows and has its defaults beyond,
-    Nystroem + Ridge chooses among three widths and nine penalties, gradient boosting has its
-    defaults.
+    All models are tested on the same held-out rows and see the same prepared columns, but for the
+    model for tables, which prepares them itself. Ours tune themselves; SVC is tuned over a small
+    grid up to 2,000 rows and has its defaults beyond, Nystroem + Ridge chooses among three widths
+    and nine penalties, gradient boosting has its defaults.
     """
     from lssvm.cli.inspection import inspect_table
     from lssvm.cli.tables import open_table
 
     output = general.output
-    inspected = inspect_table(open_table(data, reading), columns)
+    table = open_table(data, reading, output.note)
+    inspected = inspect_table(table, columns)
     classes = inspected.classes
     output.note(f"lssvm: {inspected.told()}")
     train, held = gather(inspected, test, general.seed, rows)
     output.note(f"lssvm: {len(train.X):,} rows to train on, {len(held.X):,} to test on")
     n, d = train.X.shape
-    table = []
+    measured = []
     for name, note, model in contenders(classes, n, d, general.seed):
         output.note(f"lssvm: fitting {name}")
-        table.append(_measured(name, note, model, train, held, classes))
+        measured.append(_measured(name, note, model, train, held, classes))
     output.table(
         "The same rows for all; size: our model file, or the pickled model",
         ["model", "", f"test {'error' if classes else 'RMSE'}", "fit, s", "predict, s", "size, kB"],
@@ -64,7 +67,7 @@ def compare(
                 *(row["model"], row["note"], f"{row['error']:.2%}" if classes else row["error"]),
                 *(row["fit_seconds"], row["predict_seconds"], f"{row['bytes'] / 1024:.0f}"),
             ]
-            for row in table
+            for row in measured
         ],
         left=(0, 1),
     )
@@ -75,7 +78,7 @@ def compare(
             "rows": n,
             "test_rows": len(held.X),
             "features": d,
-            "models": table,
+            "models": measured,
         }
     )
 
@@ -84,6 +87,7 @@ def gather(inspected: Inspection, test: float, seed: int, limit: int) -> tuple[P
     """Read rows into memory, at most ``limit``, prepared by what the training part shows."""
     import numpy as np
 
+    from lssvm.cli.model_rows import as_columns
     from lssvm.data.survey import survey
 
     rule = inspected.rule(test, seed)
@@ -95,7 +99,12 @@ def gather(inspected: Inspection, test: float, seed: int, limit: int) -> tuple[P
     samples = surveyed.sample, survey(held, round(limit * test), seed=seed).sample
     kind = None if inspected.classes else np.float64
     first, second = (
-        Prepared(ready.transform(sample), np.asarray(sample.target, dtype=kind), sample.weight)
+        Prepared(
+            ready.transform(sample),
+            np.asarray(sample.target, dtype=kind),
+            sample.weight,
+            as_columns(sample, train.schema),
+        )
         for sample in samples
     )
     return first, second
@@ -112,14 +121,21 @@ def contenders(classes: bool, n: int, d: int, seed: int) -> list[tuple[str, str,
     from sklearn.preprocessing import StandardScaler
     from sklearn.svm import SVC, SVR
 
-    from lssvm.estimators import LSSVC, LSSVR, FixedSizeLSSVC, FixedSizeLSSVR
+    from lssvm.estimators import (
+        LSSVC,
+        LSSVR,
+        FixedSizeLSSVC,
+        FixedSizeLSSVR,
+        LSSVMClassifier,
+        LSSVMRegressor,
+    )
 
     fixed, dual = (FixedSizeLSSVC, LSSVC) if classes else (FixedSizeLSSVR, LSSVR)
     svm = SVC if classes else SVR
     ridge = RidgeClassifierCV if classes else RidgeCV
     boosting = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
     alphas = [10.0**k for k in range(-6, 3)]
-    size = min(n, 300)
+    size = min(2 * n // 3, 300)  # as many rows as a fold of three leaves
     widths = [0.1 / d, 1.0 / d, 10.0 / d]
     machine, prefix = SVC(), ""
     if not classes:
@@ -127,7 +143,14 @@ def contenders(classes: bool, n: int, d: int, seed: int) -> list[tuple[str, str,
         prefix = "regressor__"
     grid = {f"{prefix}C": [1.0, 10.0, 100.0], f"{prefix}gamma": widths}
     nystroem = make_pipeline(Nystroem(n_components=size, random_state=seed), ridge(alphas))
-    models: list[tuple[str, str, Any]] = [(fixed.__name__, "tuned", fixed(random_state=seed))]
+    table = LSSVMClassifier if classes else LSSVMRegressor
+    models: list[tuple[str, str, Any]] = [
+        (table.__name__, "the model for tables", table(random_state=seed)),
+        (fixed.__name__, "tuned", fixed(random_state=seed)),
+    ]
+    if n <= _ARD_ROWS and d > 1:
+        own = fixed(gamma="ard", random_state=seed)
+        models.append((fixed.__name__, "tuned, a width for each feature", own))
     if n <= _DUAL_ROWS:
         models.append((dual.__name__, "tuned", dual("cv", gamma="cv", random_state=seed)))
     if n <= _GRID_ROWS:
@@ -147,10 +170,11 @@ def _measured(
     from sklearn import metrics
 
     weights = {} if train.weight is None or "Nystroem" in name else {"sample_weight": train.weight}
+    own, new = (rows.raw if name.startswith("LSSVM") else rows.X for rows in (train, test))
     start = time.perf_counter()
-    model.fit(train.X, train.y, **weights)
+    model.fit(own, train.y, **weights)
     fitted = time.perf_counter()
-    predicted = np.asarray(model.predict(test.X))
+    predicted = np.asarray(model.predict(new))
     done = time.perf_counter()
     metric = metrics.zero_one_loss if classes else metrics.root_mean_squared_error
     return {

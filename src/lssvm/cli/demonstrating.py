@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from typer import Argument, Option
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.cli.options import Columns, Fitting, General, Reading, Seeded
+from lssvm.cli.options import Columns, Fitting, General, Modelling, Reading, Seeded
 from lssvm.cli.predicting import Written, predict
 from lssvm.cli.training import Testing, train
 
@@ -108,7 +108,8 @@ def demo(
     write_dataset(DEMO, data)
     general.output.line(f"$ lssvm train {data} --target target -o {model} --report {report}")
     testing = Testing(report=report)
-    train(data, Columns(target="target"), model, Reading(), Fitting(), general, testing)
+    asked = Columns(target="target"), model, Reading(), Modelling(), Fitting(), general, testing
+    train(data, *asked)
     general.output.line(f"$ lssvm predict {model} {data} --proba -o {predictions}")
     quiet = General(json=False, quiet=general.quiet or general.json)
     predict(model, data, Reading(), quiet, Written(predictions, proba=True))

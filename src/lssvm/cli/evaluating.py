@@ -41,7 +41,7 @@ def evaluate(
     from lssvm.cli.tables import open_input
 
     loaded = load_model(model)
-    with open_input(data, reading) as table:
+    with open_input(data, reading, general.output.note) as table:
         rows = model_scan(loaded.model, table, loaded.target(measured.target), measured.weight)
         held = loaded.parts(table, rows)[1] if measured.held_out else rows
         if held is None:
@@ -81,7 +81,7 @@ def measure(model: Model, data: Scan) -> dict[str, Any]:
             unknown.append(weight[~known])
             block = block.take(np.flatnonzero(known))
         if len(block):
-            X, classes = as_given(model, block), np.asarray(model.classes_)
+            X, classes = as_given(model, block, data.schema), np.asarray(model.classes_)
             parts.append(
                 predict_classes(model, X, block.target, classes, block.weight, scores=ranked)
             )

@@ -30,9 +30,11 @@ def info(model: ModelFile, general: General) -> None:
 
 def describe(path: str, loaded: Loaded) -> dict[str, Any]:
     """Return what is known about a model."""
+    from lssvm.cli.model_rows import last_step, prepared_table
     from lssvm.io import read_header
 
-    model, card, header = loaded.model, loaded.card, read_header(path)
+    whole, card, header = loaded.model, loaded.card, read_header(path)
+    model = last_step(whole)
     vectors = getattr(model, "support_vectors_", None)
     facts: dict[str, Any] = {
         "bytes": os.path.getsize(path),
@@ -47,12 +49,19 @@ def describe(path: str, loaded: Loaded) -> dict[str, Any]:
         facts[name] = card.get(name)
     if hasattr(model, "classes_"):
         facts["classes"] = model.classes_.tolist()
-    if hasattr(model, "preparation_"):
+    ready = prepared_table(whole)
+    if hasattr(model, "configurations_"):
+        facts["chosen"] = model.summary_.splitlines()
+    if ready is not None:
+        used = [column for column in ready.columns if column.encoding is not None]
+        facts["columns"] = {column.name: column.kind for column in used}
+        facts["features"] = ready.n_features
+    elif hasattr(model, "preparation_"):
         schema = model.preparation_.schema
         facts["columns"] = dict(zip(schema.names, schema.kinds, strict=True))
         facts["features"] = model.preparation_.n_features
-    elif hasattr(model, "feature_names_in_"):
-        facts["columns"] = dict.fromkeys(map(str, model.feature_names_in_), "number")
+    elif hasattr(whole, "feature_names_in_"):
+        facts["columns"] = dict.fromkeys(map(str, whole.feature_names_in_), "number")
     for name in ("format", "version", "schema_sha256"):
         facts[name] = header.get(name)
     return {name: value for name, value in facts.items() if value is not None}

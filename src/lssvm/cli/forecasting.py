@@ -16,6 +16,10 @@ class Forecasting:
     """Which series, how far and how."""
 
     column: str = option(MISSING, "The series.", names=("--column", "-c"))
+    by_time: str | None = option(
+        None, "The column of dates; by default the only one there is.", "COLUMN", ("--time",)
+    )
+    season: int | None = option(None, "Steps of a season; by default found.", "N", min=2)
     horizon: int = option(24, "How many values to forecast.", min=1)
     lags: int | None = option(None, "Past values in a row; by default 50, or fewer.", min=1)
     last: int | None = option(None, "Learn from so many of the last values only.", min=10)
@@ -42,29 +46,44 @@ class Forecasting:
 def forecast(data: DataFile, reading: Reading, general: Seeded, asked: Forecasting) -> None:
     """Forecast a time series, with intervals.
 
-    The series is modelled by its own past. As a check the last values are forecast from those
-    before them, beside the naive forecast that repeats the last value.
+    The series is modelled by its own past; dates beside it are kept. As a check the last values are
+    forecast from those before them, beside forecasts that anybody can make: the last value again,
+    the last season again, and the line through the first and the last value (drift).
     """
     import numpy as np
 
     from lssvm.cli.tables import check_writable, open_table
+    from lssvm.recipes.series_baselines import find_season
+    from lssvm.recipes.series_times import Calendar
 
     output, column, horizon, coverage = general.output, asked.column, asked.horizon, asked.coverage
     if not 0.0 < coverage < 1.0:
         raise InvalidInputError(f"--coverage {coverage} is not usable: give a number below 1.")
     check_writable(asked.out, ENDINGS, (data,))
     check_writable(asked.report, (".html",), (data,))
-    y = read_series(open_table(data, reading), column)[-(asked.last or 0) :]
-    check = backtest(y, asked, general.seed) if asked.test else None
-    model = asked.model(y, horizon, general.seed).fit(y)
-    values, ends = model.forecast(horizon, return_interval=True, coverage=coverage)
-    lower, upper = ends.T
-    columns = {
-        "step": np.arange(1, horizon + 1),
-        "forecast": values,
-        "lower": lower,
-        "upper": upper,
-    }
+    table = open_table(data, reading, output.note)
+    y, times = read_series(table, column, time_column(table, asked.by_time))
+    kept = slice(-(asked.last or 0), None)
+    y, times = y[kept], None if times is None else times[kept]
+    calendar = None
+    if times is not None:
+        try:
+            calendar = Calendar.of(times, column)
+        except InvalidInputError as error:
+            if asked.by_time is not None:
+                raise
+            output.note(f"lssvm: steps are numbered. {error}")
+            times = None
+    season = asked.season or (None if calendar is None else calendar.season) or find_season(y)
+    check = backtest(y, asked, general.seed, season) if asked.test else None
+    model = asked.model(y, horizon, general.seed).fit(y, times=times)
+    values = model.forecast(horizon)
+    lower, upper = model.predict_interval(horizon, coverage=coverage).T
+    columns = {"step": np.arange(1, horizon + 1)}
+    if times is not None:
+        when = model.forecast_times(horizon)
+        columns["time"] = np.array([shown_time(one) for one in when], dtype=object)
+    columns |= {"forecast": values, "lower": lower, "upper": upper}
     if asked.out is not None:
         with table_writer(asked.out) as write:
             write(columns)
@@ -89,52 +108,119 @@ def forecast(data: DataFile, reading: Reading, general: Seeded, asked: Forecasti
             "C": getattr(model.estimator_, "C_", None),
             "gamma": getattr(model.estimator_, "gamma_", None),
             "coverage": coverage,
+            "season": season,
             **columns,
             "check": check,
         }
     )
 
 
-def read_series(table: Any, column: str) -> Any:
-    """Return a column of numbers."""
+def time_column(table: Any, asked: str | None) -> str | None:
+    """Return the column of dates: the one asked for, else the only one there is."""
+    if asked is not None:
+        table.need([asked], ", the times")
+        return asked
+    return next(iter(table.dates)) if len(table.dates) == 1 else None
+
+
+def read_series(table: Any, column: str, when: str | None = None) -> tuple[Any, Any]:
+    """Return a column of numbers, and its times (None: there are none), in their order."""
     import numpy as np
+
+    from lssvm.data.raw import RawBlock
+    from lssvm.recipes.series_times import read_times
 
     table.need([column], "")
     if table.kinds[column] != "number":
         raise InvalidInputError(f"The column {column!r} holds {table.kinds[column]}, not numbers.")
-    parts = [block.numbers[:, 0] for block in table.scan(columns=[column]).blocks()]
-    y = np.concatenate(parts)
+    block = RawBlock.join(list(table.scan(columns=[column]).blocks()))
+    y = block.numbers[:, 0]
     bad = np.flatnonzero(~np.isfinite(y))
     if len(bad):
         raise InvalidInputError(
-            f"The series {column!r} has a missing or infinite value in row {int(bad[0])}: fill it "
-            "in."
+            f"The series {column!r} has a missing or infinite value in {block.place(int(bad[0]))}: "
+            "fill it in."
         )
-    return y
+    if when is None:
+        return y, None
+    times = read_times(_dates(table, when), column)
+    order = np.argsort(times, kind="stable")
+    same = np.flatnonzero(np.diff(times[order]) == np.timedelta64(0))
+    if len(same):
+        first, second = (block.place(int(order[same[0] + k])) for k in (0, 1))
+        time = shown_time(times[order[same[0]]])
+        raise InvalidInputError(
+            f"The time {time} is there twice, in {first} and {second}: a series has one value for "
+            "each time."
+        )
+    return y[order], times[order]
 
 
-def backtest(y: Any, asked: Forecasting, seed: int) -> dict[str, Any] | None:
+def _dates(table: Any, name: str) -> Any:
+    """Return a column of dates, or of texts that are."""
+    import numpy as np
+    import pyarrow as pa
+
+    from lssvm.preparation.text_dates import date_order, parse_dates
+
+    values = table.column(name).combine_chunks()
+    if values.null_count:
+        raise InvalidInputError(f"--time {name} has missing values: every row needs a time.")
+    if not pa.types.is_string(values.type):
+        return np.asarray(values)
+    texts = values.to_pylist()
+    order = date_order(texts)
+    found = None if order is None else parse_dates(texts, order)
+    if found is None:
+        raise InvalidInputError(
+            f"--time {name} holds texts such as {texts[0]!r}, which are no dates, or could be read "
+            "in two ways: write them as 2024-12-31."
+        )
+    return found
+
+
+def shown_time(when: Any) -> str:
+    """Return a time as people write it: a date alone where it is midnight.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.cli.forecasting import shown_time
+    >>> shown_time(np.datetime64("2024-02-01", "us")), shown_time(np.datetime64("2024-02-01T06:30"))
+    ('2024-02-01', '2024-02-01T06:30:00')
+    """
+    text = str(when.astype("datetime64[s]"))
+    return text.removesuffix("T00:00:00")
+
+
+def backtest(y: Any, asked: Forecasting, seed: int, season: int | None) -> dict[str, Any] | None:
     """Forecast the last values from those before; None where the series is short."""
     import numpy as np
+
+    from lssvm.recipes.series_baselines import baselines
 
     steps = min(asked.horizon, len(y) // 5)
     if len(y) < 50 or steps < 1:
         return None
     past, truth = y[:-steps], y[-steps:]
     made = asked.model(past, steps, seed).fit(past).forecast(steps)
+
+    def error(values: Any) -> float:
+        return float(np.sqrt(np.mean((values - truth) ** 2)))
+
+    others = baselines(past, steps, season)
     return {
         "steps": steps,
-        "rmse": float(np.sqrt(np.mean((made - truth) ** 2))),
-        "naive_rmse": float(np.sqrt(np.mean((past[-1] - truth) ** 2))),
+        "rmse": error(made),
+        "naive_rmse": error(others["repeating the last value"]),
+        "baselines": {name: error(values) for name, values in others.items()},
     }
 
 
 def checked(check: dict[str, Any]) -> str:
     """Say how good the forecast of known values was."""
-    return (
-        f"the last {check['steps']} values were forecast with RMSE {check['rmse']:.4g}; repeating "
-        f"the last value gives {check['naive_rmse']:.4g}"
-    )
+    others = ", ".join(f"{name} gives {value:.4g}" for name, value in check["baselines"].items())
+    return f"the last {check['steps']} values were forecast with RMSE {check['rmse']:.4g}; {others}"
 
 
 def write_page(
@@ -148,7 +234,7 @@ def write_page(
     y : array of shape (n,)
         The series.
     columns : dict of arrays of shape (steps,)
-        "step", "forecast", "lower" and "upper".
+        "step", "forecast", "lower" and "upper", and "time" where there are dates.
     coverage : float
     told : list of str
         What else there is to say.
@@ -160,7 +246,7 @@ def write_page(
     from lssvm.report.markup import clean, table, tag
     from lssvm.report.page import Section, page, write_file
 
-    steps, values, low, high = columns.values()
+    steps, values, low, high = (columns[n] for n in ("step", "forecast", "lower", "upper"))
     past = y[-(4 * len(values) + 50) :]
     before = np.arange(1 - len(past), 1)
     title, across = f"Forecast of {column}", "steps from the last value"
@@ -169,7 +255,11 @@ def write_page(
     inside = f"{percent(coverage, 0)} interval"
     keys = [("sa line", column), ("sc line", "forecast"), ("sc area", inside)]
     picture = alone(chart, f"The last {count(len(past))} values and {len(values)} forecasts.", keys)
-    rows = [[int(step), *map(number, rest)] for step, *rest in zip(*columns.values(), strict=True)]
+    dates = [[str(one)] for one in columns["time"]] if "time" in columns else [[]] * len(values)
+    rows = [
+        [int(step), *date, *map(number, rest)]
+        for step, date, *rest in zip(steps, dates, values, low, high, strict=True)
+    ]
     listed = table("The forecast.", [name.capitalize() for name in columns], rows)
     section = Section("forecast", "What comes next", "Forecast", [picture, listed])
     facts = tag("p", f"{count(len(y))} values", class_="facts")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,10 +17,10 @@ from lssvm.cli.tables import Table, short_list
 from lssvm.data import Scan
 from lssvm.data.raw import check_rows
 
-MAX_CATEGORIES = 64
 FEW = 20  # different whole numbers up to which a target is taken for classes
 _MANY = 1000  # different values up to which a target is counted
 _MANY_TEXTS = 100  # different texts beyond which somebody has to say that they are classes
+_NAMELESS = re.compile(r"column \d+")
 TASKS = ("auto", "classification", "regression")
 
 
@@ -46,6 +47,8 @@ class Inspection:
         How the target is to be read from CSV.
     without : int
         Rows without a target, which are left out.
+    max_categories : int
+        Most different strings of a column of text.
     """
 
     table: Table
@@ -59,6 +62,7 @@ class Inspection:
     labels: Mapping[Any, int] | None
     types: Mapping[str, str]
     without: int
+    max_categories: int
 
     @property
     def classes(self) -> bool:
@@ -68,7 +72,7 @@ class Inspection:
     def scan(self) -> Scan:
         """Return the data set with these columns."""
         return self.table.scan(
-            self.target, self.features, self.weight, self.types, max_categories=MAX_CATEGORIES
+            self.target, self.features, self.weight, self.types, max_categories=self.max_categories
         )
 
     def rule(
@@ -88,8 +92,15 @@ class Inspection:
         )
 
 
-def inspect_table(table: Table, columns: Columns) -> Inspection:
+def inspect_table(table: Table, columns: Columns, anything: bool = False) -> Inspection:
     """Pass once over a data set.
+
+    Parameters
+    ----------
+    table : Table
+    columns : Columns
+    anything : bool, default=False
+        Whether the model takes dates, and text of any number of different strings.
 
     Raises
     ------
@@ -106,7 +117,9 @@ def inspect_table(table: Table, columns: Columns) -> Inspection:
         raise InvalidInputError(f"--task {columns.task} is not known: give {', '.join(TASKS)}.")
     table.need([target], ", which is to be predicted")
     table.need([*([weight] if weight else []), *columns.drop, *columns.category], "")
-    table = table.with_categories([name for name in columns.category if name != target])
+    dates = [name for name in table.dates if anything and name not in (target, weight)]
+    table = table.with_categories([*(n for n in columns.category if n != target), *dates])
+    most = 2**31 if anything else columns.max_categories
     if table.kinds[target] not in ("number", "text"):
         raise InvalidInputError(
             f"The target {target!r} has the type {table.kinds[target]}: numbers or text are needed."
@@ -117,12 +130,18 @@ def inspect_table(table: Table, columns: Columns) -> Inspection:
         raise InvalidInputError(f"The target {target!r} cannot be dropped or be the weight.")
     others = {n: k for n, k in table.kinds.items() if n not in (target, weight, *columns.drop)}
     features = [name for name, kind in others.items() if kind in ("number", "text")]
-    left_out = {n: f"its type is {kind}" for n, kind in others.items() if n not in features}
+    left_out = {
+        n: "it holds dates (the table model keeps it: --model table)"
+        if n in table.dates
+        else f"its type is {kind}"
+        for n, kind in others.items()
+        if n not in features
+    }
     if not features:
         raise InvalidInputError(
             f"{table.path} has no column to learn from beside the target {target!r}."
         )
-    facts = _Facts(table, target, features)
+    facts = _Facts(table, target, features, most)
     try:
         for block in table.scan(target, features, weight).blocks():
             facts.add(block)
@@ -141,14 +160,14 @@ def inspect_table(table: Table, columns: Columns) -> Inspection:
     labels = facts.labels if task == "classification" else None
     types, without = {target: facts.type(task)}, len(table.known(target)) - facts.rows
     chosen = (table, target, weight, kept, left_out)
-    return Inspection(*chosen, facts.rows, task, reason, labels, types, without)
+    return Inspection(*chosen, facts.rows, task, reason, labels, types, without, most)
 
 
 class _Facts:
     """What is counted block by block."""
 
-    def __init__(self, table: Table, target: str, features: list[str]) -> None:
-        self.table, self.target = table, target
+    def __init__(self, table: Table, target: str, features: list[str], most: int) -> None:
+        self.table, self.target, self.most = table, target, most
         self.numbers = [n for n in features if table.kinds[n] == "number"]
         self.strings: dict[str, set[str]] = {n: set() for n in features if n not in self.numbers}
         self.rows = 0
@@ -174,7 +193,7 @@ class _Facts:
         for (name, strings), column in zip(self.strings.items(), block.texts, strict=True):
             known = column.codes[column.codes >= 0]
             self.present[name] += len(known)
-            if len(strings) <= MAX_CATEGORIES:
+            if len(strings) <= min(self.most, _MANY):
                 strings.update(column.levels[code] for code in np.unique(known))
         y = block.target
         self.dtype = y.dtype.kind
@@ -187,15 +206,20 @@ class _Facts:
     def check(self) -> dict[str, str]:
         """Return the columns that cannot be used; raise for those without a value."""
         empty = [name for name, count in self.present.items() if count == 0]
-        if empty:
+        nameless = [name for name in empty if _NAMELESS.fullmatch(name)]
+        named = [name for name in empty if name not in nameless]
+        if named:
             raise InvalidInputError(
-                f"{self.table.path} has columns without a single value: {short_list(empty)}. Leave "
-                f"them out with --drop, as in --drop {empty[0]}."
+                f"{self.table.path} has columns without a single value: {short_list(named)}. Leave "
+                f"them out with --drop, as in --drop {named[0]}."
             )
+        many = (
+            f"text with more than {self.most} different strings (keep it with --max-categories "
+            "N, or with --model table, which takes any)"
+        )
         return {
-            name: f"text with more than {MAX_CATEGORIES} different strings"
-            for name, strings in self.strings.items()
-            if len(strings) > MAX_CATEGORIES
+            **dict.fromkeys(nameless, "it has neither a name nor values"),
+            **{name: many for name, strings in self.strings.items() if len(strings) > self.most},
         }
 
     def type(self, task: str) -> str:

@@ -10,6 +10,10 @@ from lssvm._core.errors import InvalidInputError
 if TYPE_CHECKING:
     from lssvm.cli.tables import Table
     from lssvm.data import Scan
+    from lssvm.data.raw import Schema
+    from lssvm.preparation import PreparedTable
+
+_TYPES = {"number": "number", "boolean": "number", "category": "text", "date": "text"}
 
 
 class Model(Protocol):
@@ -30,9 +34,39 @@ def is_classifier(model: Model) -> bool:
     return hasattr(model, "classes_")
 
 
+def last_step(model: Model) -> Model:
+    """Return the model itself, which may stand at the end of a pipeline."""
+    steps: Any = getattr(model, "steps", None)
+    return model if steps is None else steps[-1][1]
+
+
+def reads_scans(model: Model) -> bool:
+    """Say whether a model is fitted to a scan, by one pass after the other."""
+    from lssvm.estimators import FixedSizeLSSVC, FixedSizeLSSVR
+
+    return isinstance(model, FixedSizeLSSVC | FixedSizeLSSVR)
+
+
+def prepared_table(model: Model) -> PreparedTable | None:
+    """Return how a model prepares tables; None where it takes numbers, or prepares scans."""
+    if hasattr(model, "preparations_"):
+        found: Any = next(iter(model.preparations_.values())).prepared_
+        return found  # type: ignore[no-any-return]
+    steps: Any = getattr(model, "steps", None)
+    return None if steps is None else getattr(steps[0][1], "prepared_", None)
+
+
+def takes_tables(model: Model) -> bool:
+    """Say whether the methods of a model take columns with names."""
+    return hasattr(model, "preparations_") or hasattr(model, "steps")
+
+
 def needed_columns(model: Model) -> tuple[str, ...]:
     """Return the columns that a model reads."""
+    ready = prepared_table(model)
     names = tuple(str(name) for name in getattr(model, "feature_names_in_", ()))
+    if ready is not None and ready.named:
+        names = ready.used
     if not names:
         raise InvalidInputError(
             "The model was fitted to columns without names, so they cannot be found in a file: "
@@ -41,14 +75,21 @@ def needed_columns(model: Model) -> tuple[str, ...]:
     return names
 
 
+def column_types(model: Model) -> dict[str, str]:
+    """Return how the columns of a model are to be read from CSV."""
+    if hasattr(model, "preparation_"):
+        schema = model.preparation_.schema
+        return dict(zip(schema.names, schema.kinds, strict=True))
+    ready = prepared_table(model)
+    columns = () if ready is None else ready.columns
+    return {column.name: _TYPES[column.kind] for column in columns if column.kind in _TYPES}
+
+
 def model_scan(model: Model, table: Table, target: str | None, weight: str | None = None) -> Scan:
     """Return the columns of a table that a model reads, typed as in its training."""
     names = needed_columns(model)
     table.need(names, ", which the model needs")
-    types = {}
-    if hasattr(model, "preparation_"):
-        schema = model.preparation_.schema
-        types = dict(zip(schema.names, schema.kinds, strict=True))
+    types = {name: kind for name, kind in column_types(model).items() if name in names}
     if target is not None:
         table.need([target], ", the target")
         if target in names:
@@ -71,14 +112,54 @@ def target_type(model: Model) -> str:
 
 def model_blocks(model: Model, data: Scan) -> Iterator[tuple[Any, Any]]:
     """Yield blocks of raw rows, with what the methods of the model take for them."""
-    if not hasattr(model, "preparation_") and data.schema.texts:
+    plain = not hasattr(model, "preparation_") and not takes_tables(model)
+    if plain and data.schema.texts:
         raise InvalidInputError(
             f"The columns {list(data.schema.texts)} hold text, which the model cannot read."
         )
     for block in data.blocks():
-        yield block, as_given(model, block)
+        yield block, as_given(model, block, data.schema)
 
 
-def as_given(model: Model, block: Any) -> Any:
+def as_given(model: Model, block: Any, schema: Schema) -> Any:
     """Return a block of raw rows as the methods of the model take them."""
-    return block if hasattr(model, "preparation_") else block.numbers
+    if hasattr(model, "preparation_"):
+        return block
+    return as_columns(block, schema) if takes_tables(model) else block.numbers
+
+
+def as_columns(block: Any, schema: Schema) -> Any:
+    """Return the columns of raw rows as an Arrow table; dates are text."""
+    import pyarrow as pa
+
+    found = dict(zip(schema.numbers, block.numbers.T, strict=True))
+    for name, text in zip(schema.texts, block.texts, strict=True):
+        levels = pa.array([*text.levels, None], pa.string())
+        found[name] = levels.take(pa.array(text.codes % len(levels)))
+    return pa.table({name: found[name] for name in schema.names})
+
+
+def fit_rows_of(model: Model, data: Scan, groups: Any = None) -> None:
+    """Fit a model to the rows of a scan, which are read into memory where it needs that.
+
+    Parameters
+    ----------
+    model : estimator
+    data : Scan
+    groups : array of shape (n,) or None, default=None
+        Rows of one group are left out together; for models that know groups.
+    """
+    from lssvm.data.raw import RawBlock
+
+    fit: Any = model.fit
+    if reads_scans(model):
+        fit(data)
+        return
+    whole = RawBlock.join(list(data.blocks()))
+    options = {} if groups is None else {"groups": groups}
+    if whole.weight is not None:
+        steps: Any = getattr(model, "steps", None)
+        options["sample_weight" if steps is None else f"{steps[-1][0]}__sample_weight"] = (
+            whole.weight
+        )
+    fit(as_columns(whole, data.schema), whole.target, **options)

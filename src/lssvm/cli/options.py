@@ -19,7 +19,7 @@ DataFile = Annotated[
     str,
     Argument(
         metavar="DATA",
-        help="CSV, TSV, Parquet or Arrow file, a folder of them, or a pattern in quotes.",
+        help="CSV, TSV, Excel, JSON lines, Parquet or Feather, a folder, or a pattern in quotes.",
     ),
 ]
 ModelFile = Annotated[str, Argument(metavar="MODEL", help="A model file (.lssvm).")]
@@ -70,12 +70,13 @@ class Seeded(General):
 class Reading:
     """How files are read."""
 
-    delimiter: str | None = option(
-        None, "Between the fields of CSV; a comma, a tab in .tsv.", "CHAR"
-    )
+    delimiter: str | None = option(None, "Between the fields of CSV; recognised.", "CHAR")
     missing: list[str] = option(  # noqa: RUF009
-        ("?",), "A text that means 'missing' in CSV, beside the empty one and NA.", "TEXT"
+        ("?",), "A text that means 'missing', beside the empty one and NA.", "TEXT"
     )
+    decimal: str | None = option(None, "The decimal sign; recognised.", ".|,")
+    thousands: str | None = option(None, "Between thousands; recognised.", "CHAR")
+    encoding: str | None = option(None, "Of text files, such as cp1252; recognised.")
 
     @property
     def separator(self) -> str | None:
@@ -94,19 +95,45 @@ class Columns:
         (), "The numbers of a column are names of categories.", "COLUMN"
     )
     task: str = option("auto", "By default judged by the target.", "auto|classification|regression")
+    max_categories: int = option(
+        64, "Most different texts of a column (not in the table model).", "N", min=1
+    )
+
+
+@dataclass(frozen=True)
+class Modelling:
+    """Which model."""
+
+    kind: str = option(
+        "auto",
+        "auto: the table model; fixed-size where an option of its own is given or the file is "
+        "too large for memory.",
+        "auto|table|fixed-size|dual|greedy",
+        ("--model",),
+    )
+    preset: str | None = option(
+        None, "How much the table model tries; balanced.", "fast|balanced|best"
+    )
+    time_limit: float | None = option(
+        None, "Seconds that fitting the table model should stay below.", "SECONDS", min=0.0
+    )
 
 
 @dataclass(frozen=True)
 class Fitting:
-    """The model and how it is tuned."""
+    """How a model is tuned; None: as the model has it."""
 
-    prototypes: str = option("auto", "Number of basis functions.", "auto|cv|N")
-    kernel: str = option("rbf", "Kernel.", "rbf|linear|poly|laplacian|matern")
-    C: str = option("cv", "Regularisation; cv: tuned.", "cv|NUMBER", ("--C",))
-    gamma: str = option("cv", "Width of the kernel; cv: tuned.", "cv|ard|scale|NUMBER")
-    selection: str = option("renyi", "Rule for prototypes.", "renyi|random|kmeans|rpcholesky")
-    cv: str = option("10", "Folds, or a share that is held out once.", "FOLDS|SHARE")
-    search: str = option("path", "How C and gamma are searched.", "path|grid|shrinking|csa")
+    prototypes: str | None = option(None, "Number of basis functions; auto.", "auto|cv|N")
+    kernel: str | None = option(None, "Kernel; rbf.", "rbf|linear|poly|laplacian|matern")
+    C: str | None = option(None, "Regularisation; cv: tuned.", "cv|NUMBER", ("--C",))
+    gamma: str | None = option(None, "Width of the kernel; cv: tuned.", "cv|ard|scale|NUMBER")
+    selection: str | None = option(
+        None, "Rule for prototypes; renyi.", "renyi|random|kmeans|rpcholesky"
+    )
+    cv: str | None = option(None, "Folds (10), or a share that is held out once.", "FOLDS|SHARE")
+    search: str | None = option(
+        None, "How C and gamma are searched; path.", "path|grid|shrinking|csa"
+    )
     scoring: str | None = option(None, "Any scorer of scikit-learn, such as roc_auc.")
     reduction: str | None = option(
         None, "Leave out prototypes after training.", "spfs|ssd|sv-l0|sd"

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
 from typing import Any
 
 from sklearn.metrics import get_scorer_names
+from sklearn.pipeline import make_pipeline
 
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.memory import as_bytes
-from lssvm.cli.options import Fitting
+from lssvm.cli.options import Fitting, Modelling
 from lssvm.criteria.closed_form import is_criterion
-from lssvm.estimators import FixedSizeLSSVC, FixedSizeLSSVR
+from lssvm.estimators import (
+    LSSVC,
+    LSSVR,
+    FixedSizeLSSVC,
+    FixedSizeLSSVR,
+    GreedyLSSVC,
+    GreedyLSSVR,
+    LSSVMClassifier,
+    LSSVMRegressor,
+)
+from lssvm.preparation import TablePreparation
 from lssvm.reductions import FixedSizeL0
 
 _WORDS = {
@@ -23,6 +35,46 @@ _WORDS = {
 }
 
 
+_OWN = ("prototypes", "C", "gamma", "selection", "cv", "search", "reduction", "support", "loss")
+_SHARED = ("scoring", "class_weight", "device", "memory", "jobs")
+_KNOWN = {
+    "fixed-size": (*_OWN, *_SHARED, "kernel"),
+    "table": (*_SHARED, "kernel", "preset", "time_limit"),
+    "dual": (*_SHARED, "kernel", "C", "gamma", "cv", "search", "loss"),
+    "greedy": ("class_weight", "memory", "jobs", "kernel", "C", "gamma", "support"),
+}
+_TABLE_KERNELS = ("rbf", "exponential", "laplacian")
+_PRESETS = ("fast", "balanced", "best")
+
+
+def model_kind(modelling: Modelling, fitting: Fitting) -> str:
+    """Return the kind of model that was asked for; "auto" is the table model.
+
+    Raises
+    ------
+    InvalidInputError
+        Where an option was given that this kind does not have.
+    """
+    kind = one_of("model", modelling.kind, ("auto", *_KNOWN))
+    given = {
+        f.name: value
+        for group in (fitting, modelling)
+        for f in fields(group)
+        if (value := getattr(group, f.name)) is not None and f.name != "kind"
+    }
+    if kind == "auto":
+        kind = "fixed-size" if set(given) & {*_OWN, "kernel"} else "table"
+    for name in given:
+        if name not in _KNOWN[kind]:
+            option = name.replace("_", "-")
+            have = " and ".join(k for k, names in _KNOWN.items() if name in names)
+            raise InvalidInputError(
+                f"--{option} is no option of the {kind} model, but of {have}: leave it out, or "
+                f"give --model {have.split()[0]}."
+            )
+    return kind
+
+
 def estimator_parameters(given: Fitting, classes: bool, seed: int) -> dict[str, Any]:
     """Return the parameters of `FixedSizeLSSVC` or `FixedSizeLSSVR`.
 
@@ -33,6 +85,15 @@ def estimator_parameters(given: Fitting, classes: bool, seed: int) -> dict[str, 
         Whether it is a classifier.
     seed : int
     """
+    words = _words(given, classes)
+    if given.support is not None:
+        words["reduction"] = FixedSizeL0(words.get("reduction", "spfs"), size=given.support)
+    if given.prototypes is not None:
+        words["n_prototypes"] = number_or("prototypes", given.prototypes, ("auto", "cv"), int)
+    return {**words, **_tuned(given), **_machine(given, seed)}
+
+
+def _words(given: Fitting, classes: bool) -> dict[str, Any]:
     words: dict[str, Any] = {
         name: one_of(name.replace("_", "-"), value, choices)
         for name, choices in _WORDS.items()
@@ -42,33 +103,83 @@ def estimator_parameters(given: Fitting, classes: bool, seed: int) -> dict[str, 
     if other in words:
         name = other.replace("_", "-")
         raise InvalidInputError(f"--{name} is for {task}, which this is not: leave it out.")
+    return words
+
+
+def _tuned(given: Fitting) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if given.C is not None:
+        found["C"] = number_or("C", given.C, ("cv",), float)
+    if given.gamma is not None:
+        found["gamma"] = number_or("gamma", given.gamma, ("cv", "ard", "scale", "auto"), float)
+    if given.cv is not None:
+        found["cv"] = _folds(given.cv)
+    if given.scoring is not None:
+        found["scoring"] = _scoring(given.scoring)
+    return found
+
+
+def _machine(given: Fitting, seed: int) -> dict[str, Any]:
     if given.memory is not None:
         as_bytes(given.memory)
-    if given.support is not None:
-        words["reduction"] = FixedSizeL0(words.get("reduction", "spfs"), size=given.support)
-    return {
-        **words,
-        "n_prototypes": number_or("prototypes", given.prototypes, ("auto", "cv"), int),
-        "C": number_or("C", given.C, ("cv",), float),
-        "gamma": number_or("gamma", given.gamma, ("cv", "ard", "scale", "auto"), float),
-        "cv": _folds(given.cv),
-        "scoring": _scoring(given.scoring),
-        "memory_budget": given.memory,
-        "n_jobs": given.jobs,
-        "random_state": seed,
-    }
+    return {"memory_budget": given.memory, "n_jobs": given.jobs, "random_state": seed}
 
 
-def make_estimator(given: Fitting, classes: bool, seed: int) -> Any:
-    """Return the estimator, not fitted."""
-    parameters = estimator_parameters(given, classes, seed)
-    model: Any = (FixedSizeLSSVC if classes else FixedSizeLSSVR)(**parameters)
+def make_estimator(
+    given: Fitting, classes: bool, seed: int, kind: str = "fixed-size", ask: Modelling | None = None
+) -> Any:
+    """Return the estimator, not fitted.
+
+    Parameters
+    ----------
+    given : Fitting
+    classes : bool
+        Whether it is a classifier.
+    seed : int
+    kind : {"fixed-size", "table", "dual", "greedy"}, default="fixed-size"
+    ask : Modelling, optional
+        Preset and time limit of the table model.
+    """
+    if kind == "fixed-size":
+        made: Any = FixedSizeLSSVC if classes else FixedSizeLSSVR
+        model = made(**estimator_parameters(given, classes, seed))
+    elif kind == "table":
+        made = LSSVMClassifier if classes else LSSVMRegressor
+        model = made(**_table_parameters(given, classes, seed, ask or Modelling()))
+    else:
+        model = _prepared(given, classes, seed, kind)
     if given.device is not None:
         if "device" in model.get_params():
             model.set_params(device=given.device)
         elif given.device != "cpu":
             raise InvalidInputError(f"--device {given.device} is not available: only cpu is.")
     return model
+
+
+def _table_parameters(given: Fitting, classes: bool, seed: int, ask: Modelling) -> dict[str, Any]:
+    words = _words(replace(given, kernel=None), classes)
+    if given.kernel is not None:
+        words["kernel"] = one_of("kernel", given.kernel, _TABLE_KERNELS)
+    if ask.preset is not None:
+        words["preset"] = one_of("preset", ask.preset, _PRESETS)
+    if ask.time_limit is not None:
+        if ask.time_limit <= 0:
+            raise InvalidInputError(f"--time-limit {ask.time_limit} is not usable: give seconds.")
+        words["time_limit"] = ask.time_limit
+    return {**words, **_tuned(given), **_machine(given, seed)}
+
+
+def _prepared(given: Fitting, classes: bool, seed: int, kind: str) -> Any:
+    """Return a model of the rows in memory, behind what makes numbers of a table."""
+    parameters = {**_words(given, classes), **_tuned(given), **_machine(given, seed)}
+    if kind == "dual":
+        made: Any = LSSVC if classes else LSSVR
+        model = made(**{"C": "cv", "gamma": "cv", **parameters})
+    else:
+        made = GreedyLSSVC if classes else GreedyLSSVR
+        model = made(**{"C": "cv", "max_support": given.support, **parameters})
+    target = "classes" if classes else "numbers"
+    return make_pipeline(TablePreparation(target=target, random_state=seed), model)
 
 
 def one_of(name: str, value: str, choices: tuple[str, ...]) -> str:

@@ -35,6 +35,11 @@ class Written:
         "COVERAGE",
     )
     keep: list[str] = option((), "Copy a column of the input (* is all).", "COLUMN")  # noqa: RUF009
+    check: bool = option(
+        False,
+        "Say what is unlike the training rows: new categories, shifted columns, far rows.",
+        names=("--check",),
+    )
     escape: bool = option(
         True,
         "Put ' before text in CSV that spreadsheets would run.",
@@ -50,8 +55,9 @@ def predict(
     Block by block: they need not fit in memory. The columns of the model are found by their names;
     others are not looked at. A file appears when it is complete.
     """
+    from lssvm.cli.checking import RowCheck
     from lssvm.cli.model_cards import load_model
-    from lssvm.cli.model_rows import is_classifier, model_blocks, model_scan
+    from lssvm.cli.model_rows import is_classifier, last_step, model_blocks, model_scan
     from lssvm.cli.tables import check_writable, open_input
 
     out, interval = written.out, written.interval
@@ -63,32 +69,44 @@ def predict(
         raise InvalidInputError("--proba needs a classifier with calibrated probabilities.")
     if interval is not None and not 0.0 < interval < 1.0:
         raise InvalidInputError(f"--interval {interval} is not usable: give a number below 1.")
+    wanted = "predict_set" if is_classifier(loaded) else "predict_interval"
+    if interval is not None and not hasattr(last_step(loaded), wanted):
+        kind = type(last_step(loaded)).__name__
+        raise InvalidInputError(f"--interval is not possible with a {kind}: it has no intervals.")
     rows = 0
-    with open_input(data, reading) as table:
+    with open_input(data, reading, general.output.note) as table:
         scanned, kept = model_scan(loaded, table, None), _Kept(table, list(written.keep))
+        check = RowCheck(loaded, scanned.schema) if written.check else None
         with table_writer(out, escape=written.escape) as write:
             for block, X in model_blocks(loaded, scanned):
                 write(kept.take(len(block)) | predicted(loaded, X, written.proba, interval))
                 rows += len(block)
+                if check is not None:
+                    check.add(block)
     general.output.note(f"lssvm: {rows:,} rows predicted" + ("" if out == "-" else f" into {out}"))
-    general.output.result({"model": model, "data": data, "output": out, "rows": rows})
+    for line in () if check is None else check.lines():
+        general.output.note(f"lssvm: check: {line}")
+    found = {} if check is None else {"check": check.result()}
+    general.output.result({"model": model, "data": data, "output": out, "rows": rows, **found})
 
 
 def predicted(model: Model, X: Any, proba: bool, interval: float | None) -> dict[str, Any]:
     """Return the columns of predictions for one block."""
     import numpy as np
 
-    from lssvm.cli.model_rows import is_classifier
+    from lssvm.cli.model_rows import is_classifier, last_step
 
     columns: dict[str, Any] = {"prediction": np.asarray(model.predict(X))}
+    own = last_step(model)
+    inner = X if own is model else model[:-1].transform(X)  # type: ignore[index]
     names = [str(label) for label in model.classes_.tolist()] if is_classifier(model) else []
     if proba:
         columns |= {f"p_{name}": p for name, p in zip(names, model.predict_proba(X).T, strict=True)}
     if interval is not None and names:
-        inside = model.predict_set(X, coverage=interval).tolist()
+        inside = own.predict_set(inner, coverage=interval).tolist()
         columns["set"] = np.array(["|".join(compress(names, row)) for row in inside])
     elif interval is not None:
-        columns["lower"], columns["upper"] = model.predict_interval(X, coverage=interval).T
+        columns["lower"], columns["upper"] = own.predict_interval(inner, coverage=interval).T
     return columns
 
 

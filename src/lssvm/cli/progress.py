@@ -69,7 +69,10 @@ class FitProgress:
         best = event.get("best_loss")
         self.has_model = self.has_model or (best is not None and math.isfinite(best))
         done, planned = event.get("n_evaluations", 0), event.get("planned") or None
-        self._show(done, planned, "solving" if over else f"tuning ({stage})", self._error(best))
+        if "text" in event:  # of the table model, which says itself what it does
+            self._show(done, planned, event["text"])
+        else:
+            self._show(done, planned, "solving" if over else f"tuning ({stage})", self._error(best))
         if self.stopped and not over:
             raise Stopped
 
@@ -92,6 +95,9 @@ class FitProgress:
         now = time.monotonic()
         if now - self._last >= _LINE_EVERY:
             self._last = now
+            if ", " in what:  # it says how far it is
+                self.output.note(f"lssvm: {what}")
+                return
             of = f" {done} of at most {planned} evaluations" if done else ""
             tail = f", {best}" if best else ""
             self.output.note(f"lssvm: {what}{of}{tail}, {now - self._start:.0f} s")

@@ -59,7 +59,7 @@ def reduce(
         raise InvalidInputError(
             f"--support {support} is more than the {large.n_prototypes_} prototypes of the model."
         )
-    table = open_table(data, reading)
+    table = open_table(data, reading, general.output.note)
     rows = model_scan(large, table, loaded.target(reducing.target), loaded.card.get("weight"))
     train, test = loaded.parts(table, rows)
     small = clone(large).set_params(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import difflib
-import gzip
 import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,9 +20,9 @@ from lssvm.cli.options import Reading
 from lssvm.data import CsvOptions, Scan, scan
 from lssvm.data.arrow import FORMATS, ArrowReader, kind_of_type
 from lssvm.data.csv_files import CsvFile
+from lssvm.data.dialects import DELIMITERS
 from lssvm.data.opening import ending, find_files
 
-_DELIMITERS = (",", ";", "\t", "|")
 _SHOWN = 12  # names of columns in a message
 
 
@@ -39,12 +38,18 @@ class Table:
     csv : CsvOptions
     integers : set of str
         Columns of numbers that CSV writes without a decimal point, as far as it was looked at.
+    told : str
+        How it is read, where that is not as one would expect.
+    dates : set of str
+        Columns of dates and times.
     """
 
     path: str
     kinds: Mapping[str, str]
     csv: CsvOptions = field(repr=False)
     integers: frozenset[str] = frozenset()
+    told: str = ""
+    dates: frozenset[str] = frozenset()
 
     @property
     def names(self) -> list[str]:
@@ -114,8 +119,15 @@ class Table:
         return ~np.asarray(self.column(target).is_null(nan_is_null=True), dtype=bool)
 
 
-def open_table(path: str, reading: Reading) -> Table:
+def open_table(path: str, reading: Reading, say: Callable[[str], None] | None = None) -> Table:
     """Open files with named columns and look at their header.
+
+    Parameters
+    ----------
+    path : str
+    reading : Reading
+    say : callable, optional
+        Takes the line that says how they are read, where that is not as one would expect.
 
     Raises
     ------
@@ -131,11 +143,16 @@ def open_table(path: str, reading: Reading) -> Table:
         raise InvalidInputError(
             f"{files[0]} cannot be used: give a file that ends in one of {', '.join(FORMATS)}."
         )
-    csv = CsvOptions(reading.separator, tuple(reading.missing))
-    if FORMATS[kind] == "csv":
-        _check_delimiter(files[0], csv.delimiter or ("\t" if kind == ".tsv" else ","))
+    csv = CsvOptions(
+        reading.separator,
+        tuple(reading.missing),
+        decimal=reading.decimal,
+        thousands=reading.thousands,
+        encoding=reading.encoding,
+    )
     first = ArrowReader(files, FORMATS[kind], (), None, None, csv).open_file(files[0])
     kinds: dict[str, str] = {}
+    dates = set()
     for column in first.schema:
         if column.name in kinds:
             raise InvalidInputError(
@@ -145,15 +162,23 @@ def open_table(path: str, reading: Reading) -> Table:
             kinds[column.name] = kind_of_type(column.name, column.type, path)
         except InvalidInputError:
             kinds[column.name] = str(column.type)
-    integers = first.integers if isinstance(first, CsvFile) else ()
-    return Table(path, kinds, csv, frozenset(integers))
+            if kinds[column.name].startswith(("date", "timestamp")):
+                dates.add(column.name)
+    if isinstance(first, CsvFile):
+        _check_delimiter(files[0], first.seen.dialect.delimiter, list(kinds))
+    integers, told = getattr(first, "integers", ()), str(getattr(first, "told", ""))
+    if say is not None and told:
+        say(f"lssvm: {os.path.basename(files[0])} is read as {told}")
+    return Table(path, kinds, csv, frozenset(integers), told, frozenset(dates))
 
 
 @contextmanager
-def open_input(path: str, reading: Reading) -> Iterator[Table]:
+def open_input(
+    path: str, reading: Reading, say: Callable[[str], None] | None = None
+) -> Iterator[Table]:
     """Open a table; '-' is standard input, CSV or Parquet, kept in a temporary file meanwhile."""
     if path != "-":
-        yield open_table(path, reading)
+        yield open_table(path, reading, say)
         return
     with tempfile.TemporaryDirectory() as folder:
         raw = os.path.join(folder, "standard input")
@@ -163,7 +188,7 @@ def open_input(path: str, reading: Reading) -> Iterator[Table]:
             kind = ".parquet" if file.read(4) == b"PAR1" else ".csv"
         name = os.path.join(folder, f"stdin{kind}")
         os.rename(raw, name)
-        yield open_table(name, reading)
+        yield open_table(name, reading, say)
 
 
 def check_writable(
@@ -219,22 +244,10 @@ def short_list(names: Sequence[str]) -> str:
     return f"{text} and {more} more" if more > 0 else text
 
 
-def _check_delimiter(file: str, delimiter: str) -> None:
-    """Raise where the header has another delimiter than the one that was said."""
-    opened: Any = gzip.open if file.endswith(".gz") else open
-    try:
-        with opened(file, "rb") as handle:
-            header = handle.readline(2**20).decode("utf-8")
-    except (OSError, EOFError) as error:
-        raise InvalidInputError(f"{file} cannot be read: {error}.") from error
-    except UnicodeDecodeError as error:
-        raise InvalidInputError(f"{file} is not CSV in UTF-8: {error}.") from error
-    if "\0" in header:
-        raise InvalidInputError(f"{file} is not CSV: there are zero bytes in it.")
-    if not header.strip():
-        raise InvalidInputError(f"{file} is empty: its first line has to name the columns.")
-    best = max(_DELIMITERS, key=header.count)
-    if delimiter not in header and best in header:
+def _check_delimiter(file: str, delimiter: str, names: Sequence[str]) -> None:
+    """Raise where the header seems to have another delimiter than the one that was said."""
+    best = max(DELIMITERS, key=names[0].count)
+    if len(names) == 1 and names[0].count(best) and best != delimiter:
         shown = "\\t" if best == "\t" else best
         raise InvalidInputError(
             f"{file} is one column when it is cut at {delimiter!r}: its fields seem to be "

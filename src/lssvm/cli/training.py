@@ -13,9 +13,9 @@ from typer import Option
 
 from lssvm._core.errors import InvalidInputError
 from lssvm.cli.console import Output, shown
-from lssvm.cli.model_rows import Model, is_classifier
+from lssvm.cli.model_rows import Model, is_classifier, last_step
 from lssvm.cli.option_groups import INTERRUPTED, option
-from lssvm.cli.options import OUTPUT, Columns, DataFile, Fitting, Reading, Seeded
+from lssvm.cli.options import OUTPUT, Columns, DataFile, Fitting, Modelling, Reading, Seeded
 
 if TYPE_CHECKING:
     from lssvm.cli.holding_out import HoldOut
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 SHARE = 0.2  # of the rows that are held out
 TINY = 100  # rows below which none are: figures are cross-validated
 FEWEST = 10  # rows that can be cross-validated
+MOST_ROWS = 200_000  # up to which the table model is the default
+COPIES = 12  # of the rows that the table model needs memory for
 
 
 @dataclass(frozen=True)
@@ -69,13 +71,26 @@ class Fitted:
     interrupted: bool
 
     @property
+    def left_out(self) -> dict[str, str]:
+        """Columns that the model does not use, and why."""
+        from lssvm.cli.model_rows import prepared_table
+
+        ready = prepared_table(self.model)
+        unused = () if ready is None else ready.columns
+        own = {column.name: column.why for column in unused if column.encoding is None}
+        return {**self.inspected.left_out, **own}
+
+    @property
     def kind(self) -> str:
         """Which rows it is measured on."""
         return "held-out" if self.test is not None else "cross-validated"
 
 
 def fit_rows(
-    inspected: Inspection, fitting: Fitting, general: Seeded, rule: HoldOut | None = None
+    inspected: Inspection,
+    model: Model,
+    general: Seeded,
+    rule: HoldOut | None = None,
 ) -> Fitted:
     """Fit a model to a data set, with a part of the rows held out where a rule says which.
 
@@ -84,27 +99,45 @@ def fit_rows(
     KeyboardInterrupt
         Where it was interrupted before there was a model.
     """
-    from lssvm.cli.parameters import make_estimator
+    from lssvm.cli.model_rows import fit_rows_of
     from lssvm.cli.progress import FitProgress
 
     output = general.output
-    model = make_estimator(fitting, inspected.classes, general.seed)
     output.note(f"lssvm: {inspected.told()}")
     if inspected.without:
         output.note(f"lssvm: {inspected.without:,} rows have no target and are left out")
     for name, reason in inspected.left_out.items():
         output.note(f"lssvm: column {name!r} is left out: {reason}")
-    train, test = inspected.scan(), None
+    train, test, groups = inspected.scan(), None, None
     if rule is not None:
         train, test = rule.split(inspected.table, train, inspected.target)
         if test is not None:
             output.note(f"lssvm: {test.n_rows:,} rows are held out: {rule.told()}")
+            groups = _groups(model, inspected, rule, train)
         rule = rule if test is not None else None
     started = time.monotonic()
-    with FitProgress(output, inspected.classes, fitting.scoring) as progress:
-        model.fit(train)
+    with FitProgress(output, inspected.classes, last_step(model).get_params().get("scoring")) as on:
+        fit_rows_of(model, train, groups)
     seconds = time.monotonic() - started
-    return Fitted(model, inspected, train, test, rule, general.seed, seconds, progress.stopped)
+    fitted = Fitted(model, inspected, train, test, rule, general.seed, seconds, on.stopped)
+    for name, reason in fitted.left_out.items():
+        if name not in inspected.left_out:
+            output.note(f"lssvm: column {name!r} is left out: {reason}")
+    return fitted
+
+
+def _groups(model: Model, inspected: Inspection, rule: HoldOut, train: Scan) -> Any:
+    """Return the groups of the training rows, for a model that knows groups."""
+    import numpy as np
+    import pyarrow as pa
+
+    if rule.by != "group" or rule.column is None or not hasattr(model, "preset"):
+        return None
+    table, target = inspected.table, inspected.target
+    held = rule.rows(table, inspected.scan(), target)
+    values = table.column(rule.column).filter(pa.array(table.known(target)))
+    codes = values.combine_chunks().dictionary_encode().indices.fill_null(-1)
+    return np.asarray(codes)[~held]
 
 
 def train(
@@ -112,20 +145,23 @@ def train(
     columns: Columns,
     model: Annotated[str, Option(*OUTPUT, metavar="FILE", help="Where the model is written.")],
     reading: Reading,
+    modelling: Modelling,
     fitting: Fitting,
     general: Seeded,
     testing: Testing,
 ) -> None:
     """Train a tuned, tested model on a file.
 
-    The task is judged by the target; columns of text become categories, missing values are filled
-    in, numbers are standardised: all of that is stored in the model file. A fifth of the rows (the
+    The task is judged by the target; text, dates and missing values are taken as they come, and
+    what becomes of them is stored in the model file. The model is the one for tables, a stack of
+    exact models; --model names others. A fifth of the rows (the
     same share of every class) is held out for the accuracy that is printed; below 100 rows the
     figures are cross-validated. Ctrl-C saves the best model so far (exit code 130).
     """
     from lssvm.cli.evaluating import measure
     from lssvm.cli.inspection import inspect_table
     from lssvm.cli.model_rows import model_scan
+    from lssvm.cli.parameters import make_estimator, model_kind
     from lssvm.cli.tables import check_writable, open_table
 
     output, report, test, test_data = (
@@ -138,7 +174,8 @@ def train(
     check_writable(report, inputs=(data,))
     if report is not None and os.path.realpath(report) == os.path.realpath(model):
         raise InvalidInputError(f"{model} cannot be both the model and the report: name two files.")
-    table = open_table(data, reading)
+    kind = model_kind(modelling, fitting)
+    table = open_table(data, reading, output.note)
     parted = [name for name in (testing.group, testing.by_time) if name is not None]
     if len(parted) > 1 or (parted and (test_data is not None or test == 0.0)):
         raise InvalidInputError(
@@ -146,7 +183,18 @@ def train(
             "--test-data nor --test 0."
         )
     table.need(parted, ", by which rows are held out")
-    inspected = inspect_table(table, replace(columns, drop=[*columns.drop, *parted]))
+    columns = replace(columns, drop=[*columns.drop, *parted])
+    inspected = inspect_table(table, columns, anything=kind != "fixed-size")
+    if modelling.kind == "auto" and kind == "table" and too_large(inspected, fitting.memory):
+        if modelling.preset is not None or modelling.time_limit is not None:
+            raise InvalidInputError(
+                f"{data} has {inspected.n_rows:,} rows, for which the default is the fixed-size "
+                "model, which has no --preset and no --time-limit: give --model table or "
+                "--model fixed-size."
+            )
+        output.note("lssvm: many rows: the fixed-size model reads them block by block")
+        kind, inspected = "fixed-size", inspect_table(table, columns)
+    estimator = make_estimator(fitting, inspected.classes, general.seed, kind, modelling)
     rule = None
     tiny = test is None and not parted and test_data is None and inspected.n_rows < TINY
     if test_data is not None:
@@ -156,7 +204,7 @@ def train(
     elif not tiny and test != 0.0:
         share = SHARE if test is None else test
         rule = inspected.rule(share, general.seed, testing.group, testing.by_time)
-    fitted = fit_rows(inspected, fitting, general, rule)
+    fitted = fit_rows(inspected, estimator, general, rule)
     if test_data is not None:
         held = model_scan(fitted.model, other, inspected.target, columns.weight)
         fitted = replace(fitted, test=held)
@@ -186,6 +234,14 @@ def train(
     output.result(written)
 
 
+def too_large(inspected: Inspection, memory: str | None) -> bool:
+    """Say whether rows are too many for the table model to be the default."""
+    from lssvm._core.memory import as_bytes
+
+    needed = 8 * COPIES * inspected.n_rows * len(inspected.features)
+    return inspected.n_rows > MOST_ROWS or needed > as_bytes(memory)
+
+
 def cross_validate(fitted: Fitted, output: Output) -> dict[str, Any] | None:
     """Return metrics of rows that are each predicted by a copy of the model without them."""
     from lssvm.cli.evaluating import metrics_of
@@ -196,8 +252,14 @@ def cross_validate(fitted: Fitted, output: Output) -> dict[str, Any] | None:
     if n < FEWEST:
         output.note(f"lssvm: {n} rows are too few to test the model")
         return None
+    rows = SampledRows.read(fitted.model, fitted.train)
+    try:
+        predictions = out_of_fold(fitted.model, rows)[0]
+    except InvalidInputError as error:
+        output.note(f"lssvm: the model is not tested. {error}")
+        return None
     output.note(f"lssvm: {n} rows are too few to hold some out: figures are cross-validated")
-    return metrics_of(out_of_fold(fitted.model, SampledRows.read(fitted.model, fitted.train))[0])
+    return metrics_of(predictions)
 
 
 def tune(
@@ -213,15 +275,18 @@ def tune(
 ) -> None:
     """Search for the best C and gamma.
 
-    By cross-validation on all rows of a file; the best settings are listed, with how they were
-    found. A model is written only where -o asks for one.
+    Of the fixed-size model, by cross-validation on all rows of a file; the best settings are
+    listed, with how they were found. A model is written only where -o asks for one.
     """
     from lssvm.cli.inspection import inspect_table
+    from lssvm.cli.parameters import make_estimator
     from lssvm.cli.tables import check_writable, open_table
 
     output = general.output
     check_writable(model, inputs=(data,))
-    fitted = fit_rows(inspect_table(open_table(data, reading), columns), fitting, general)
+    inspected = inspect_table(open_table(data, reading, output.note), columns)
+    estimator = make_estimator(fitting, inspected.classes, general.seed)
+    fitted = fit_rows(inspected, estimator, general)
     results = searched(fitted.model, best)
     if model is not None:
         _write(fitted, None, model)
@@ -307,7 +372,9 @@ def _write_report(fitted: Fitted, path: str, notes: list[str], model: str, outpu
 def _notes(fitted: Fitted, metrics: dict[str, Any] | None, output: Output) -> list[str]:
     """Return what the report should say; tell of classes that could not be tested."""
     inspected = fitted.inspected
-    notes = [f"Column {name!r} is left out: {why}." for name, why in inspected.left_out.items()]
+    notes = [f"Column {name!r} is left out: {why}." for name, why in fitted.left_out.items()]
+    if inspected.table.told:
+        notes.append(f"The file was read as {inspected.table.told}.")
     if inspected.without:
         notes.append(f"{inspected.without:,} rows of the file have no target and were left out.")
     if fitted.rule is not None:
@@ -320,29 +387,34 @@ def _notes(fitted: Fitted, metrics: dict[str, Any] | None, output: Output) -> li
 
 
 def _score_name(model: Model) -> str:
-    if model.scoring is not None:
-        return str(model.scoring)
-    return "accuracy" if is_classifier(model) else "squared error"
+    scoring = last_step(model).get_params().get("scoring")
+    if scoring is not None:
+        return str(scoring)
+    numbers = "R2" if hasattr(model, "preset") else "squared error"
+    return "accuracy" if is_classifier(model) else numbers
 
 
 def _score(model: Model, score: float) -> float:
     """Return a score of a search as people read it."""
-    return 0.0 + (-score if model.scoring is None and not is_classifier(model) else score)
+    return 0.0 + (-score if _score_name(model) == "squared error" else score)
 
 
 def _refit(fitted: Fitted, output: Output) -> Fitted:
     """Fit to all rows, at the gamma that was found; C is tuned again."""
     from sklearn.base import clone
 
+    from lssvm.cli.model_rows import fit_rows_of
     from lssvm.cli.progress import FitProgress
 
     model = clone(fitted.model)
-    if isinstance(model.gamma, str):
-        model.set_params(gamma=fitted.model.gamma_)
+    own, found = last_step(model), last_step(fitted.model)
+    if isinstance(getattr(own, "gamma", None), str):
+        own.set_params(gamma=found.gamma_)
     everything = fitted.inspected.scan()
+    scoring = own.get_params().get("scoring")
     try:
-        with FitProgress(output, fitted.inspected.classes, model.scoring) as progress:
-            model.fit(everything)
+        with FitProgress(output, fitted.inspected.classes, scoring) as progress:
+            fit_rows_of(model, everything)
     except KeyboardInterrupt:  # the tested model is the best so far
         return replace(fitted, interrupted=True)
     return replace(fitted, model=model, train=everything, interrupted=progress.stopped)
@@ -355,6 +427,7 @@ def _write(
     from lssvm.cli.model_cards import save_model
 
     model, inspected, rule = fitted.model, fitted.inspected, fitted.rule
+    own = last_step(model)
     card = {
         "task": inspected.task,
         "target": inspected.target,
@@ -367,8 +440,8 @@ def _write(
         "refit": refit,
         "seed": fitted.seed,
         "seconds": fitted.seconds,
-        "left_out": sorted(inspected.left_out),
-        "cv_score": _score(model, model.best_score_) if hasattr(model, "best_score_") else None,
+        "left_out": sorted(fitted.left_out),
+        "cv_score": _score(model, own.best_score_) if hasattr(own, "best_score_") else None,
         "cv_score_name": _score_name(model),
         "test": metrics,
         "tested": None if metrics is None else fitted.kind,
@@ -381,11 +454,8 @@ def _write(
         "reason": inspected.reason,
         "interrupted": fitted.interrupted,
         "parameters": {
-            **{key: value for key, value in model.get_params().items() if value is not None},
-            "chosen_C": model.C_,
-            "chosen_gamma": model.gamma_,
-            "chosen_prototypes": int(model.n_prototypes_),
-            "support_vectors": len(model.support_vectors_),
+            **{key: value for key, value in own.get_params().items() if value is not None},
+            **_chosen(own),
         },
     }
 
@@ -395,16 +465,8 @@ def _tell(
 ) -> None:
     from lssvm.cli.evaluating import headline
 
-    model = fitted.model
-    chosen = [
-        f"{name} = {shown(value) if isinstance(value, float) else 'one for each'}"
-        for name, value in (("C", model.C_), ("gamma", model.gamma_))
-        if value is not None  # a linear kernel has no gamma
-    ]
-    output.line(
-        f"{', '.join(chosen)}, {len(model.support_vectors_)} support vectors, "
-        f"{fitted.seconds:.1f} s"
-    )
+    model = last_step(fitted.model)
+    output.line(f"{_chosen_words(model)}, {fitted.seconds:.1f} s")
     if hasattr(model, "best_score_"):
         score = _score(model, float(model.best_score_))
         output.line(f"cross-validated {_score_name(model)} {shown(score)}")
@@ -413,3 +475,27 @@ def _tell(
     output.line(f"model written to {path} ({os.path.getsize(path) / 1024:.1f} kB)")
     if report is not None:
         output.line(f"report written to {report}")
+
+
+def _chosen(model: Model) -> dict[str, Any]:
+    """Return what a fit has chosen."""
+    if hasattr(model, "configurations_"):
+        table = model.configurations_
+        columns = ("inputs", "kernel", "rounds", "weight", "error")
+        rows = zip(*(table[name] for name in columns), strict=True)
+        return {"configurations": [dict(zip(columns, row, strict=True)) for row in rows]}
+    chosen = {"chosen_C": model.C_, "chosen_gamma": model.gamma_}
+    if hasattr(model, "n_prototypes_"):
+        chosen["chosen_prototypes"] = int(model.n_prototypes_)
+    return {**chosen, "support_vectors": len(model.support_vectors_)}
+
+
+def _chosen_words(model: Model) -> str:
+    if hasattr(model, "configurations_"):
+        return str(model.summary_).splitlines()[0].rstrip(".")
+    chosen = [
+        f"{name} = {shown(value) if isinstance(value, float) else 'one for each'}"
+        for name, value in (("C", model.C_), ("gamma", model.gamma_))
+        if value is not None  # a linear kernel has no gamma
+    ]
+    return f"{', '.join(chosen)}, {len(model.support_vectors_)} support vectors"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections.abc import Callable
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -88,19 +90,23 @@ def one_vs_all(k: int) -> Code:
     return Code(2 * np.eye(k, dtype=np.int8) - 1, "ova")
 
 
-def minimum_output(k: int) -> Code:
-    """Return the shortest code: ceil(log2(k)) binary problems, all balanced.
+def minimum_output(k: int, *, balanced: bool = True) -> Code:
+    r"""Return the shortest code: ceil(log2(k)) binary problems.
 
     Parameters
     ----------
     k : int
         Number of classes, at least 2.
+    balanced : bool, default=True
+        Whether words are chosen so that every problem has as many classes on one side as on the
+        other. False counts in binary: class i has the digits of i,
+        :math:`i = \sum_s 2^{n_y - s} (y_i^{(s)} + 1) / 2`.
 
     Returns
     -------
     Code
-        ceil(log2(k)) columns. Each has as many classes on one side as on the other (one more if k
-        is odd).
+        ceil(log2(k)) columns. Each has, balanced, as many classes on one side as on the other (one
+        more if k is odd).
 
     Notes
     -----
@@ -108,7 +114,8 @@ def minimum_output(k: int) -> Code:
     2^n_y words are used. Here half of them are the complements of the other half, which balances
     every column, and that half is chosen word by word: the next word is the v with the smallest
     sum of (u . v)^2 over the words u so far. Its columns are thereby nearly uncorrelated, where
-    binary counting would give almost equal ones (for k = 2^r + 1, two that differ in one class).
+    binary counting gives almost equal ones (for k = 2^r + 1, two that differ in one class). Which
+    is better depends on the classes: a column is as hard as the classes on its sides are alike.
     Time is O(k^2 log k).
 
     Examples
@@ -120,11 +127,17 @@ def minimum_output(k: int) -> Code:
            [-1,  1, -1],
            [ 1,  1,  1],
            [ 1,  1, -1]], dtype=int8)
+    >>> minimum_output(3, balanced=False).matrix
+    array([[-1, -1],
+           [-1,  1],
+           [ 1, -1]], dtype=int8)
     """
     k = _check_n_classes(k)
     if k == 2:
         return _binary()
     n_problems = (k - 1).bit_length()  # ceil(log2(k))
+    if not balanced:
+        return Code(_binary_digits(np.arange(k), n_problems), "moc-counting")
     words = _binary_digits(np.arange(2 ** (n_problems - 1)), n_problems)  # those that start with -1
     signs = words.astype(np.float64)
     likeness = np.zeros(len(words))
@@ -212,10 +225,10 @@ def make_code(name: str | ArrayLike | Code, k: int, random_state: RandomState = 
 
     Parameters
     ----------
-    name : {"auto", "ovo", "ova", "moc", "ecoc"}, array-like of shape (k, n_problems) or Code
-        "ovo" is `one_vs_one`, "ova" is `one_vs_all`, "moc" is `minimum_output` and "ecoc" is
-        `error_correcting`. "auto" is one-vs-one for up to 10 classes and one-vs-all for more. An
-        array is checked as in `Code`.
+    name : str, array-like of shape (k, n_problems) or Code
+        "ovo" is `one_vs_one`, "ova" is `one_vs_all`, "moc" is `minimum_output`, "moc-counting" the
+        same by binary counting (``balanced=False``) and "ecoc" is `error_correcting`. "auto" is
+        one-vs-one for up to 10 classes and one-vs-all for more. An array is checked as in `Code`.
     k : int
         Number of classes, at least 2. With two classes every name gives the one column [-1, +1].
     random_state : int, Generator, RandomState or None, default=None
@@ -242,12 +255,18 @@ def make_code(name: str | ArrayLike | Code, k: int, random_state: RandomState = 
             name = "ovo" if k <= _ONE_VS_ONE_UP_TO else "ova"
         if name == "ecoc":
             return error_correcting(k, random_state=random_state)
-        constructors = {"ovo": one_vs_one, "ova": one_vs_all, "moc": minimum_output}
+        constructors: dict[str, Callable[[int], Code]] = {
+            "ovo": one_vs_one,
+            "ova": one_vs_all,
+            "moc": minimum_output,
+            "moc-counting": partial(minimum_output, balanced=False),
+        }
         if name in constructors:
             return constructors[name](k)
         raise InvalidInputError(
-            f"The output code {name!r} is not known: use 'auto', 'ovo', 'ova', 'moc', 'ecoc', a "
-            "Code, or an array of shape (n_classes, n_problems) with entries -1, 0 and +1."
+            f"The output code {name!r} is not known: use 'auto', 'ovo', 'ova', 'moc', "
+            "'moc-counting', 'ecoc', a Code, or an array of shape (n_classes, n_problems) with "
+            "entries -1, 0 and +1."
         )
     code = name if isinstance(name, Code) else Code(cast("NDArray[np.int8]", name))
     if code.n_classes != k:

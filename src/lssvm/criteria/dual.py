@@ -18,6 +18,7 @@ product per fold and value of C, its diagonal alone O(n) per row.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -291,7 +292,7 @@ class _Complementary:
             for c, root in enumerate(np.sqrt(d)):
                 half = Qv * root
                 G[c] += half @ half.T  # a symmetric product: half the operations
-            e = np.linalg.solve(G, beta[:, rows])  # (c, t, k) [An2007]
+            e = _solve_each(G, beta[:, rows])  # (c, t, k) [An2007]
             out[part, self.place[i][:, None], columns] = (self.RY[rows] - e) / u[rows, None]
         if len(self.others[i]):
             if len(rows):
@@ -491,3 +492,15 @@ def leave_out_direct(
             shifted = b - shift
         out.append(((RY[rows] - e) / system.u[rows, None], further @ left + shifted))
     return out
+
+
+def _solve_each(G: FloatArray, B: FloatArray) -> FloatArray:
+    """Solve c systems; what is singular to rounding, and so tells nothing, is NaN."""
+    try:
+        return np.asarray(np.linalg.solve(G, B))
+    except np.linalg.LinAlgError:
+        out = np.full(B.shape, np.nan)
+        for c in range(len(G)):
+            with suppress(np.linalg.LinAlgError):
+                out[c] = np.linalg.solve(G[c], B[c])
+        return out

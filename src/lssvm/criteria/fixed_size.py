@@ -22,7 +22,7 @@ from lssvm.engines.base import AnyFolds, Expansion, Rows
 from lssvm.kernels import Kernel
 from lssvm.moments import Moments, NystromMap
 from lssvm.moments.cells import FoldMoments
-from lssvm.solvers.fold_paths import FoldPaths, fold_paths, mean_squared_error
+from lssvm.solvers.fold_paths import FoldPaths, fold_paths, mean_squared_error, output_errors
 from lssvm.tasks import Classes, Loss, RowLoss, SquaredError, Truth
 from lssvm.tasks.weights import pick
 
@@ -47,6 +47,9 @@ class FixedSizeObjective:
     C_grid : array or None, default=None
         Values among which each problem of a code chooses its own C, where they do not share rows.
     method : {"auto", "cholesky", "eigen", "tridiagonal"}, default="auto"
+    penalised : bool, default=False
+        Whether the bias is penalised like a weight, eq. (7) of [DeBrabanter2010]_ as printed; not
+        where folds of equal rows are left out in closed form.
 
     Notes
     -----
@@ -74,6 +77,7 @@ class FixedSizeObjective:
     task: Classes | None = None
     C_grid: FloatArray | None = None
     method: str = "auto"
+    penalised: bool = False
 
     @cached_property
     def leave_out(self) -> bool:
@@ -151,6 +155,60 @@ class FixedSizePoint:
             self.__dict__.pop("map", None)
         return losses
 
+    @cached_property
+    def features(self) -> FoldMoments:
+        """The moments of the features."""
+        return self.moments.mapped(self.map, self.rows.threads)
+
+    def output_models(
+        self, C: FloatArray, columns: IntArray
+    ) -> tuple[list[Expansion], FloatArray, FloatArray]:
+        """Return the models of outputs that share rows, for every fold and value of C.
+
+        Parameters
+        ----------
+        C : array of shape (c,)
+        columns : int array of shape (q,)
+            One of `groups`.
+
+        Returns
+        -------
+        models : list of Expansion
+            Coefficients (c, m, q) and intercepts (c, q) of every fold; zeros where it leaves no
+            rows to train on.
+        squares : array of shape (c, v, q)
+            Mean squared errors on the rows of the fold.
+        weight : array of shape (v,)
+            Weights of these rows.
+        """
+        features, T, C = self.features, self.map.T, np.asarray(C, dtype=np.float64)
+        folds, xp = range(features.n_folds), get_namespace(T)
+        training = [features.training(v, columns) for v in folds]
+        tests = [features.testing(v, columns) for v in folds]
+        trained = [v for v in folds if training[v].n > 0]
+        objective = self.objective
+        paths = fold_paths([training[v] for v in trained], None, penalised=objective.penalised)
+        solved = dict(zip(trained, paths.solve(C, objective.method), strict=True))
+        squares = np.empty((len(C), len(folds), len(columns)))
+        nothing = Expansion(
+            self.rows.put(np.zeros((len(C), T.shape[0], len(columns)))),
+            self.rows.put(np.zeros((len(C), len(columns)))),
+        )
+        models = []
+        for v, test in enumerate(tests):
+            if v in solved:
+                coef, b = solved[v]
+                models.append(Expansion(xp.matmul(T, coef), b))
+                squares[:, v] = output_errors(test, coef, b)
+            else:
+                models.append(nothing)
+                squares[:, v] = _constant_error(test, len(C))[:, None]
+        return models, squares, np.array([test.weight for test in tests])
+
+    def left_out_outputs(self, C: FloatArray, columns: IntArray) -> FloatArray:
+        """Return outputs (c, n, q) of rows by models without them, where that is in closed form."""
+        return self._leave_out(np.asarray(C, dtype=np.float64), columns)
+
     def fold_models(self, C: float) -> list[tuple[FloatArray, FloatArray]] | None:
         """Return coefficients (m, k) and intercepts (k,) of every fold, as NumPy arrays.
 
@@ -169,7 +227,8 @@ class FixedSizePoint:
     def _folds(self, columns: IntArray) -> FoldPaths:
         if self._paths is None:
             training = [self.moments.training(v, columns) for v in range(self.moments.n_folds)]
-            self._paths = fold_paths(training, self.map, threads=self.rows.threads)
+            more: dict[str, Any] = {"penalised": self.objective.penalised}
+            self._paths = fold_paths(training, self.map, threads=self.rows.threads, **more)
         return self._paths
 
     def _joint(self, C: FloatArray, columns: IntArray) -> Losses:
@@ -326,7 +385,9 @@ class FixedSizePoint:
         errors = np.stack([_constant_error(test, len(grid)) for test in tests], 1)
         coef = np.zeros((len(folds), self.map.T.shape[0], len(columns)))
         b = np.zeros((len(folds), len(columns)))
-        solved = fold_paths([training[v] for v in trained], None).solve(grid, self.objective.method)
+        objective = self.objective
+        paths = fold_paths([training[v] for v in trained], None, penalised=objective.penalised)
+        solved = paths.solve(grid, objective.method)
         for v, model in zip(trained, solved, strict=True):
             errors[:, v] = mean_squared_error(tests[v], *model)
         if best is None:

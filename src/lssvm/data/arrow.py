@@ -1,4 +1,4 @@
-"""Parquet, Arrow and CSV files, and tables in memory, read in batches by pyarrow."""
+"""Files with named columns, read in batches of Arrow arrays."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from lssvm._core.errors import InvalidInputError, MissingDependencyError
 from lssvm.data.csv_files import CsvFile, CsvOptions
-from lssvm.data.raw import RawBlock, Reader, Schema, TextColumn, stacked
+from lssvm.data.number_text import Judged, word_remedy
+from lssvm.data.raw import RawBlock, Reader, Schema, TextColumn, file_place, stacked
+from lssvm.data.sheets import open_json_lines, open_sheet
 
 FORMATS = {
     ".parquet": "parquet",
@@ -22,6 +24,13 @@ FORMATS = {
     ".ipc": "ipc",
     ".csv": "csv",
     ".tsv": "csv",
+    ".xlsx": "excel",
+    ".xlsm": "excel",
+    ".xlsb": "excel",
+    ".xls": "excel",
+    ".ods": "excel",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
 }
 
 
@@ -44,7 +53,7 @@ class ArrowReader(Reader):
     Parameters
     ----------
     files : sequence of str
-    kind : {"parquet", "ipc", "csv"}
+    kind : {"parquet", "ipc", "csv", "excel", "jsonl"}
     target : tuple of str
         Columns of the target; may be empty.
     weight : str or None
@@ -133,9 +142,14 @@ class ArrowReader(Reader):
     def open_file(self, file: str) -> Any:
         """Return what reads one file in batches."""
         need_pyarrow()
-        if self.kind == "csv":
-            return self._guard(file, lambda: CsvFile(file, self.csv))
+        if self.kind in _TYPED:
+            return self._guard(file, lambda: _TYPED[self.kind](file, self.csv))
         return self._guard(file, lambda: _OPEN[self.kind](file))
+
+    @property
+    def told(self) -> str:
+        """How the first file is read, where that is not as one would expect."""
+        return str(getattr(self.open_file(self.files[0]), "told", ""))
 
     def _guard(self, file: str, read: Any) -> Any:
         import pyarrow as pa
@@ -162,8 +176,16 @@ class ArrowReader(Reader):
             columns = tuple(name for name in found if name not in self._others)
         if not columns:
             raise InvalidInputError(f"{file} has no columns of features: {sorted(found)}.")
-        kinds = {name: kind_of_type(name, found[name], file) for name in columns}
-        kinds |= {name: "text" for name in columns if self.csv.types.get(name) == "text"}
+        doubts = getattr(data, "doubts", {})
+        for name in columns:
+            if name in doubts:
+                raise _doubtful(name, doubts[name], file)
+        kinds = {
+            name: "text"
+            if self.csv.types.get(name) == "text"
+            else kind_of_type(name, found[name], file)
+            for name in columns
+        }
         return Schema(columns, tuple(kinds.values()))
 
     def _batches(self, data: Any, file: str, batch_rows: int) -> Iterator[Any]:
@@ -172,6 +194,8 @@ class ArrowReader(Reader):
         names = list(dict.fromkeys([*self.schema.names, *self._others]))
         try:
             yield from (batch for batch in data.batches(names, batch_rows) if batch.num_rows)
+        except InvalidInputError:
+            raise
         except (pa.ArrowException, OSError, ValueError) as error:
             column = self._culprit(data, names)
             raise InvalidInputError(
@@ -258,7 +282,18 @@ class _Ipc:
 
 
 _OPEN: dict[str, Any] = {"parquet": _Parquet, "ipc": _Ipc}
+_TYPED: dict[str, Any] = {"csv": CsvFile, "excel": open_sheet, "jsonl": open_json_lines}
 _TITLE = {"parquet": "Parquet", "ipc": "an Arrow file", "csv": "CSV"}
+_TITLE |= {"excel": "a workbook", "jsonl": "JSON lines"}
+
+
+def _doubtful(name: str, doubt: Judged, file: str) -> InvalidInputError:
+    others = "" if doubt.count == 1 else f" and {doubt.count - 1} more of the rows looked at"
+    assert doubt.word is not None
+    return InvalidInputError(
+        f"Column {name!r} holds numbers, but {doubt.word!r} in {file_place(file, doubt.row)}"
+        f"{others}: repair it, or {word_remedy(name, doubt.word)}."
+    )
 
 
 def _features(batch: Any, schema: Schema) -> tuple[NDArray[np.float64], tuple[TextColumn, ...]]:
@@ -305,7 +340,7 @@ def column_text(column: Any) -> TextColumn:
         column = column.combine_chunks()
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
-    if kind_of_type("", column.type, "") == "number":  # numbers that are names
+    if not pa.types.is_string(column.type.value_type):  # numbers or dates that are names
         column = pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(pa.string()))
     codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.intp)
     levels = tuple(column.dictionary.to_pylist())
@@ -318,7 +353,7 @@ def _target(column: Any, name: str, file: str, inside: int) -> NDArray[Any]:
     if column.null_count:
         row = inside + int(np.flatnonzero(np.asarray(column.is_null()))[0])
         raise InvalidInputError(
-            f"The target {name!r} is missing in row {row} of {file}: remove such rows."
+            f"The target {name!r} is missing in {file_place(file, row)}: remove such rows."
         )
     if kind_of_type(name, column.type, file) == "text":
         text = column_text(column)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -24,6 +27,7 @@ from lssvm.data.placement import (
 
 SPLIT = 8  # results that one task of the tree adds up
 _DEATHS = 3  # workers that may die over a part before it is given up, as in Dask
+_CLOSED = ("closed", "closing")
 _PATIENCE = 1.0  # seconds between looks at the workers
 _SHARE = 0.7  # of the memory of a worker, as of that of this machine
 
@@ -46,6 +50,8 @@ def active_client(client: Any = None) -> Any:
     As in Dask, a scheduler that was set with ``dask.config.set(scheduler=...)`` comes first.
     """
     if client is not None:
+        if client.status in _CLOSED:
+            raise _closed(client)
         return client
     dask = need_dask()
     if dask.config.get("scheduler", None) not in (None, "dask.distributed", "distributed"):
@@ -60,8 +66,26 @@ def active_client(client: Any = None) -> Any:
         return None
 
 
+def _closed(client: Any) -> InvalidInputError:
+    return InvalidInputError(
+        f"The Dask client is {client.status}, so that its workers cannot be asked: keep it open as "
+        "long as the scan is used, or make the scan anew with an open client."
+    )
+
+
+@contextmanager
+def _while_open(client: Any) -> Iterator[None]:
+    """Say so where a client was closed while somebody waited for its workers."""
+    try:
+        yield
+    except (CancelledError, asyncio.CancelledError, RuntimeError, AttributeError, OSError) as error:
+        if client.status in _CLOSED and not isinstance(error, LSSVMError):
+            raise _closed(client) from error
+        raise
+
+
 def check_client(client: Any) -> None:
-    """Raise where ``client`` is not a client of Dask."""
+    """Raise where ``client`` is not an open client of Dask."""
     need_dask()
     from distributed import Client
 
@@ -70,6 +94,7 @@ def check_client(client: Any) -> None:
             f"client={client!r} is not usable: give a dask.distributed.Client, for example "
             "Client(LocalCluster()) or Client('tcp://scheduler:8786')."
         )
+    active_client(client)
 
 
 def task_resources(budget: int, client: Any = None) -> int:
@@ -137,9 +162,10 @@ def map_reduce(parts: Sequence[Part], work: Work, combine: Combine, client: Any 
         groups = runs(list(parts), n_slots())
         with one_blas_thread():  # of all threads; each on its own would undo it for the others
             return dask.compute(_tree(job, [_chain(job, group) for group in groups]))[0]
-    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
-        job = client.persist(dask.delayed(_same, pure=False)(job))
-    return _gathered(inlined(parts), job, client)
+    with _while_open(client):
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
+            job = client.persist(dask.delayed(_same, pure=False)(job))
+        return _gathered(inlined(parts), job, client)
 
 
 @dataclass
@@ -214,7 +240,7 @@ def _await(future: Any, addresses: set[str], client: Any) -> set[str]:
                 return gone
 
 
-def map_in_order(parts: Sequence[Part], work: Work, client: Any = None) -> Iterator[Any]:
+def map_in_order(parts: Iterable[Part], work: Work, client: Any = None) -> Iterator[Any]:
     """Apply ``work`` to every part and yield the results in order, a few parts ahead at most."""
     dask = need_dask()
     client = active_client(client)
@@ -225,6 +251,12 @@ def map_in_order(parts: Sequence[Part], work: Work, client: Any = None) -> Itera
                 found = dask.compute(*[apply(work, _bare(p), list(p.values)) for p in group])
             yield from found
         return
+    with _while_open(client):
+        yield from _streamed(parts, work, client, apply)
+
+
+def _streamed(parts: Iterable[Part], work: Work, client: Any, apply: Any) -> Iterator[Any]:
+    dask = need_dask()
     job = client.persist(dask.delayed(_same, pure=False)(dask.delayed(work, traverse=False)))
     ahead = 2 * max(1, sum(threads for threads, _ in workers_of(client).values()))
     pending: deque[Any] = deque()

@@ -2,28 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from lssvm._core.errors import InvalidInputError
+from lssvm.data.dialects import TITLES, Dialect, file_stamp, line_of, recognise, records
+from lssvm.data.number_text import (
+    DECIMALS,
+    MISSING,
+    THOUSANDS,
+    Judged,
+    NumberStyle,
+    judge,
+    judge_numbers,
+    preferred_decimal,
+    styles,
+    trimmed,
+    word_remedy,
+)
 
 KINDS = ("number", "integer", "text")
 
 
 @dataclass(frozen=True)
 class CsvOptions:
-    """What a CSV file does not say itself.
+    """What a CSV file does not say itself, where it is not recognised as it should be.
 
     Attributes
     ----------
     delimiter : str or None
-        One character between two fields; None: a tab in files ending in .tsv, else a comma.
+        One character between two fields; None: recognised among commas, semicolons, tabs and bars.
     null_values : tuple of str
         Texts that mean "missing", beside pyarrow's (the empty one, NA, NaN, null, ...).
     types : mapping from str to {"number", "integer", "text"}
         What columns hold; the others are judged by the first megabyte of the file. "text" also
-        makes numbers of Parquet and Arrow files names.
+        makes numbers and dates of Parquet and Arrow files names.
+    decimal : {".", ","} or None
+        The decimal sign; None: recognised.
+    thousands : {",", ".", " ", "'"} or None
+        What groups thousands; None: recognised.
+    encoding : str or None
+        As Python calls it, such as "cp1252"; None: recognised.
+
+    Notes
+    -----
+    Spaces around fields do not count. Digits behind a leading zero (007) are text. Currency signs
+    are left out of numbers, 12 % is 0.12, (7) and 7- are -7. Dates stay text or dates.
 
     Examples
     --------
@@ -35,6 +61,9 @@ class CsvOptions:
     delimiter: str | None = None
     null_values: tuple[str, ...] = ()
     types: Mapping[str, str] = field(default_factory=dict)
+    decimal: str | None = None
+    thousands: str | None = None
+    encoding: str | None = None
 
     def __post_init__(self) -> None:
         if self.delimiter is not None and len(self.delimiter) != 1:
@@ -44,6 +73,45 @@ class CsvOptions:
         wrong = sorted(set(self.types.values()) - set(KINDS))
         if wrong:
             raise InvalidInputError(f"types has {wrong}: a column holds one of {list(KINDS)}.")
+        if self.decimal is not None and self.decimal not in DECIMALS:
+            raise InvalidInputError(f"decimal={self.decimal!r} is not usable: give '.' or ','.")
+        if self.thousands is not None and self.thousands not in THOUSANDS[1:]:
+            raise InvalidInputError(
+                f"thousands={self.thousands!r} is not usable: give one of {THOUSANDS[1:]}."
+            )
+        if self.thousands is not None and self.thousands == self.decimal:
+            raise InvalidInputError(
+                f"{self.decimal!r} cannot be both the decimal sign and the one between thousands."
+            )
+
+    @property
+    def nulls(self) -> tuple[str, ...]:
+        """All texts that mean "missing"."""
+        return (*MISSING, *(text.strip() for text in self.null_values))
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What the first megabyte of a CSV file has shown.
+
+    Attributes
+    ----------
+    dialect : Dialect
+    own_names : tuple of str
+        What pyarrow calls the columns.
+    types : tuple of pyarrow.DataType
+        What pyarrow takes them for.
+    judged : mapping from str to Judged
+        What the texts of the columns are.
+    decimal : str
+        The decimal sign of columns that leave it open.
+    """
+
+    dialect: Dialect
+    own_names: tuple[str, ...]
+    types: tuple[Any, ...]
+    judged: Mapping[str, Judged]
+    decimal: str
 
 
 class CsvFile:
@@ -53,36 +121,67 @@ class CsvFile:
     ----------
     file : str
     options : CsvOptions
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+    integers : set of str
+        Columns whose numbers have no fractions, as far as it was looked at.
+    doubts : mapping from str to Judged
+        Columns of numbers but for a word.
     """
 
     def __init__(self, file: str, options: CsvOptions) -> None:
         import pyarrow as pa
-        from pyarrow import csv
 
         self.name, self.options = file, options
-        base = file[:-3] if file.endswith(".gz") else file
-        delimiter = options.delimiter or ("\t" if base.endswith(".tsv") else ",")
-        self.parse = csv.ParseOptions(delimiter=delimiter)
-        self.nulls = [*csv.ConvertOptions().null_values, *options.null_values]
-        convert = csv.ConvertOptions(null_values=self.nulls)
-        with csv.open_csv(file, parse_options=self.parse, convert_options=convert) as reader:
-            found = reader.schema
-        self.integers = {f.name for f in found if pa.types.is_integer(f.type)}
-        self.schema = pa.schema([pa.field(f.name, self._type(f)) for f in found])
+        self.seen = look(file, options)
+        self.own = dict(zip(self.seen.dialect.names, self.seen.own_names, strict=True))
+        found = dict(zip(self.own, self.seen.types, strict=True))
+        judged = self.seen.judged
+        self.integers = {n for n, t in found.items() if pa.types.is_integer(t)}
+        self.integers -= {name for name, one in judged.items() if one.coded}
+        self.doubts = {
+            name: one
+            for name, one in judged.items()
+            if one.word is not None and name not in options.types
+        }
+        self.schema = pa.schema([pa.field(n, self._type(n, t)) for n, t in found.items()])
 
-    def _type(self, field: Any) -> Any:
+    @property
+    def told(self) -> str:
+        """How the file is read, where that is not as one would expect."""
+        return told(self.seen, [n for n in self.own if self.options.types.get(n) != "text"])
+
+    def _type(self, name: str, found: Any) -> Any:
         import pyarrow as pa
 
-        kind = self.options.types.get(field.name)
-        if kind == "text":
+        kind, judged = self.options.types.get(name), self.seen.judged.get(name)
+        if kind in ("text", "integer"):
+            return pa.string() if kind == "text" else pa.int64()
+        if kind is None and judged is not None and (judged.coded or judged.word is not None):
             return pa.string()
-        if kind == "integer":
-            return pa.int64()
         # Whole numbers, or nothing at all, among the first rows do not mean that all are.
-        number = pa.types.is_integer(field.type) or pa.types.is_null(field.type)
-        if number or (kind == "number" and not pa.types.is_boolean(field.type)):
+        number = pa.types.is_integer(found) or pa.types.is_null(found)
+        if number or (kind == "number" and not pa.types.is_boolean(found)):
             return pa.float64()
-        return field.type
+        if judged is not None and judged.style is not None and not pa.types.is_boolean(found):
+            return pa.float64()
+        return found
+
+    def _style(self, name: str, careful: bool) -> NumberStyle | None:
+        """Return how the numbers of a column are written; None: pyarrow can read it."""
+        import pyarrow as pa
+
+        kind = self.schema.field(name).type
+        if not (pa.types.is_floating(kind) or pa.types.is_integer(kind)):
+            return None
+        found = self.seen.types[list(self.own).index(name)]
+        judged = self.seen.judged.get(name)
+        tried = styles(self.options.decimal, self.options.thousands, self.seen.decimal)
+        style = tried[0] if judged is None or judged.style is None else judged.style
+        readable = not pa.types.is_string(found) and not careful
+        return None if readable and style.plain else style
 
     def count(self) -> int:
         """Return the number of rows, which the file is read for."""
@@ -90,15 +189,233 @@ class CsvFile:
 
     def batches(self, names: list[str], rows: int) -> Iterator[Any]:
         """Yield the columns ``names`` in batches of at most ``rows`` rows."""
+        import pyarrow as pa
+
+        done = 0
+        try:
+            for batch in self._parsed(names, 0, careful=False):
+                done += batch.num_rows
+                for first in range(0, batch.num_rows, rows):
+                    yield batch.slice(first, rows)
+            return
+        except (pa.ArrowException, UnicodeError) as error:
+            fault = error
+        try:  # what pyarrow does not take for a number may be one as people write it
+            for batch in self._parsed(names, done, careful=True):
+                for first in range(0, batch.num_rows, rows):
+                    yield batch.slice(first, rows)
+        except (pa.ArrowException, UnicodeError):
+            raise self._explained(fault, names) from fault
+
+    def _parsed(self, names: list[str], skip: int, careful: bool) -> Iterator[Any]:
+        """Yield batches without the first ``skip`` rows; careful: all numbers from their text."""
+        import pyarrow as pa
         from pyarrow import csv
 
+        kinds = {name: self.schema.field(name).type for name in names}
+        written = {name: self._style(name, careful) for name in names}
+        texts = {n for n in names if written[n] is not None or pa.types.is_string(kinds[n])}
+        nulls = list(self.options.nulls)
         convert = csv.ConvertOptions(
-            column_types={name: self.schema.field(name).type for name in names},
-            include_columns=names,
-            null_values=self.nulls,
+            column_types={self.own[n]: pa.string() if n in texts else kinds[n] for n in names},
+            include_columns=[self.own[name] for name in names],
+            null_values=nulls,
             strings_can_be_null=True,
         )
-        with csv.open_csv(self.name, parse_options=self.parse, convert_options=convert) as reader:
+        schema = pa.schema([pa.field(name, kinds[name]) for name in names])
+        start = 0
+        with _reader(self.name, self.seen.dialect, convert) as reader:
             for batch in reader:
-                for start in range(0, batch.num_rows, rows):
-                    yield batch.slice(start, rows)
+                first, start = start, start + batch.num_rows
+                batch = batch.slice(max(0, skip - first))
+                if batch.num_rows == 0:
+                    continue
+                columns = []
+                for name, column in zip(names, batch.columns, strict=True):
+                    if name in texts:
+                        column = trimmed(column, nulls)
+                    if (style := written[name]) is not None:
+                        at = start - batch.num_rows
+                        column = self._numbers(column, style, name, at).cast(kinds[name])
+                    columns.append(column)
+                yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    def _numbers(self, texts: Any, style: NumberStyle, name: str, start: int) -> Any:
+        import pyarrow.compute as pc
+
+        wrong = pc.invert(style.matches(texts))
+        if pc.any(wrong).as_py():
+            row = pc.index(wrong, True).as_py()
+            text = texts[row].as_py()
+            raise self.no_number(name, text, line_of(self.name, self.seen.dialect, start + row))
+        return style.parse(texts)
+
+    def no_number(self, name: str, text: str, line: int) -> InvalidInputError:
+        """Return the error about a text where numbers are expected."""
+        return InvalidInputError(
+            f"Line {line} of {self.name} has {text!r} in column {name!r}, where numbers are "
+            f"expected: repair that line, or {word_remedy(name, text)}."
+        )
+
+    def _explained(self, error: Exception, names: Sequence[str]) -> InvalidInputError:
+        """Return the error that names the line; the file is read for it, slowly."""
+        import pyarrow as pa
+
+        dialect, width = self.seen.dialect, len(self.own)
+        nulls = set(self.options.nulls)
+        place = {name: j for j, name in enumerate(self.own)}
+        tests = {
+            name: _reads(self.schema.field(name).type)
+            for name in names
+            if not pa.types.is_string(self.schema.field(name).type)
+        }
+        for line, fields in records(self.name, dialect):
+            if len(fields) != width:
+                return InvalidInputError(
+                    f"Line {line} of {self.name} has {len(fields)} fields, but line "
+                    f"{dialect.skipped + 1} names {width} columns: repair or remove that line (a "
+                    f"field that holds {dialect.delimiter!r} has to stand in quotes)."
+                )
+            for name, reads in tests.items():
+                text = fields[place[name]].strip()
+                if text not in nulls and not reads(text):
+                    return self.no_number(name, text, line)
+            if any("\ufffd" in text for text in fields):
+                title = TITLES.get(dialect.encoding, dialect.encoding)
+                return InvalidInputError(
+                    f"Line {line} of {self.name} is not {title}: name the encoding of the file "
+                    "(--encoding, encoding= of CsvOptions), such as cp1252 or latin-1."
+                )
+        reason = str(error).splitlines()[0].rstrip(".")
+        return InvalidInputError(f"{self.name} cannot be read as CSV: {reason}.")
+
+
+def _reads(kind: Any) -> Callable[[str], bool]:
+    import pyarrow as pa
+
+    def reads(text: str) -> bool:
+        try:
+            pa.array([text]).cast(kind)
+        except pa.ArrowException:
+            return False
+        return True
+
+    return reads
+
+
+def look(file: str, options: CsvOptions) -> Seen:
+    """Look at the first megabyte of a CSV file, once as long as it does not change."""
+    said = (options.encoding, options.delimiter, options.decimal, options.thousands)
+    return _look(file, file_stamp(file), said, options.nulls)
+
+
+@lru_cache(maxsize=256)
+def _look(
+    file: str,
+    stamp: tuple[int, int, int],
+    said: tuple[str | None, str | None, str | None, str | None],
+    nulls: tuple[str, ...],
+) -> Seen:
+    import pyarrow as pa
+    from pyarrow import csv
+
+    encoding, delimiter, decimal, thousands = said
+    dialect = recognise(file, encoding, delimiter)
+    try:
+        with _reader(file, dialect, csv.ConvertOptions(null_values=list(nulls))) as reader:
+            found = reader.schema
+        plain = csv.ConvertOptions(
+            column_types={name: pa.string() for name in found.names}, strings_can_be_null=False
+        )
+        with _reader(file, dialect, plain) as reader:
+            batch = next(iter(reader), None)
+    except (pa.ArrowException, UnicodeError) as error:
+        raise _first_lines(file, dialect, error) from error
+    if batch is None:
+        columns = [pa.array([], pa.string()) for _ in found.names]
+    else:
+        columns = [trimmed(column, nulls) for column in batch.columns]
+    names = dialect.names
+    open_ones = [
+        column
+        for column, kind in zip(columns, found.types, strict=True)
+        if pa.types.is_string(kind) or pa.types.is_floating(kind)
+    ]
+    prefer = decimal or preferred_decimal(open_ones, dialect.delimiter)
+    tried = styles(decimal, thousands, prefer)
+    judged = {}
+    for name, column, kind in zip(names, columns, found.types, strict=True):
+        if pa.types.is_string(kind):
+            judged[name] = judge(column, tried)
+        elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
+            judged[name] = judge_numbers(column, tried)
+    return Seen(dialect, tuple(found.names), tuple(found.types), judged, prefer)
+
+
+def _first_lines(file: str, dialect: Dialect, error: Exception) -> InvalidInputError:
+    """Return the error that names the line of a record that is too long or too short."""
+    for line, fields in records(file, dialect):
+        if len(fields) != len(dialect.names):
+            return InvalidInputError(
+                f"Line {line} of {file} has {len(fields)} fields, but line {dialect.skipped + 1} "
+                f"names {len(dialect.names)} columns: repair or remove that line (a field that "
+                f"holds {dialect.delimiter!r} has to stand in quotes)."
+            )
+    if "Empty CSV file" in str(error):
+        return InvalidInputError(f"{file} is empty: its first line has to name the columns.")
+    reason = str(error).splitlines()[0].rstrip(".")
+    return InvalidInputError(f"{file} cannot be read as CSV: {reason}.")
+
+
+def _reader(file: str, dialect: Dialect, convert: Any) -> Any:
+    from pyarrow import csv
+
+    utf8 = dialect.encoding in ("utf-8", "utf-8-sig")  # pyarrow knows the mark
+    return csv.open_csv(
+        file,
+        read_options=csv.ReadOptions(
+            skip_rows=dialect.skipped, encoding="utf8" if utf8 else dialect.encoding
+        ),
+        parse_options=csv.ParseOptions(
+            delimiter=dialect.delimiter, newlines_in_values=dialect.quoted
+        ),
+        convert_options=convert,
+    )
+
+
+def told(seen: Seen, names: Sequence[str]) -> str:
+    """Say how a file is read, where that is not as one would expect; "" where it is.
+
+    Parameters
+    ----------
+    seen : Seen
+    names : sequence of str
+        The columns that may hold numbers.
+    """
+    words = seen.dialect.told
+    used = [seen.judged[n] for n in names if n in seen.judged and seen.judged[n].style is not None]
+    found = [one.style for one in used if one.style is not None]
+    if any(style.decimal == "," for style in found):
+        words.append("decimal commas")
+    groups = sorted({style.thousands for style in found} - {""})
+    if groups:
+        words.append(f"thousands grouped by {' and '.join(map(repr, groups))}")
+    signs = sorted({sign for one in used for sign in one.signs})
+    if signs:
+        words.append(f"{' and '.join(signs)} signs")
+    return ", ".join(words)
+
+
+def csv_place(file: str, row: int) -> str:
+    """Say in which line of a CSV file a row is, as editors count; slow.
+
+    Parameters
+    ----------
+    file : str
+    row : int
+        Counted from 0, without the header.
+    """
+    try:
+        return f"line {line_of(file, recognise(file, None, None), row)} of {file}"
+    except (InvalidInputError, OSError):
+        return f"line {row + 2} of {file}"

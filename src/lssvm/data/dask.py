@@ -109,7 +109,9 @@ class DaskReader(Reader):
         return map_in_order(self.parts, self._job(scan, work), self.client)
 
     def _job(self, scan: Any, work: Callable[[Any], Any]) -> Callable[[Part], Any]:
-        return partial(_on_part, work, replace(scan, reader=None), self.opener, self.schema)
+        return partial(
+            _on_part, work, replace(scan, reader=None, watch=None), self.opener, self.schema
+        )
 
     def check_split(self) -> None:
         """Refuse: positions are not known before all parts are read."""

@@ -17,6 +17,7 @@ from lssvm.data.csv_files import CsvOptions
 from lssvm.data.dask import DaskReader, frame_reader, is_dask
 from lssvm.data.dask import array_reader as dask_array_reader
 from lssvm.data.plain import ArrayReader, LibsvmReader
+from lssvm.data.watching import FileStamps
 
 _LIBSVM = (".svm", ".libsvm", ".svmlight")
 _ARRAY = (".npy",)
@@ -212,4 +213,5 @@ def array_reader(
     plain = used == list(range(X.shape[1]))
     found: list[Any] = [file.base for file in files]
     maps = [m for m in found if isinstance(m, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED")]
-    return ArrayReader(X, y, w, names, None if plain else used, where, tuple(maps))
+    stamps = FileStamps.of(file.filename for file in files) if files else None  # type: ignore[attr-defined]
+    return ArrayReader(X, y, w, names, None if plain else used, where, tuple(maps), stamps)

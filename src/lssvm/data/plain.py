@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.threads import slices
 from lssvm.data.raw import RawBlock, Reader, Schema
+from lssvm.data.watching import FileStamps
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +37,8 @@ class ArrayReader(Reader):
     maps : tuple of mmap
         Read-only maps of files whose pages are given back after every block: they would count as
         resident memory.
+    stamps : FileStamps or None
+        Of these files when they were mapped: they must not be cut off or written over.
     """
 
     X: NDArray[Any]
@@ -45,6 +48,12 @@ class ArrayReader(Reader):
     used: Sequence[int] | None
     where: str
     maps: tuple[mmap.mmap, ...] = ()
+    stamps: FileStamps | None = None
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Names of the files that are mapped."""
+        return () if self.stamps is None else self.stamps.files
 
     @property
     def schema(self) -> Schema:
@@ -58,6 +67,8 @@ class ArrayReader(Reader):
     def blocks(self, batch_rows: int) -> Iterator[RawBlock]:
         """Yield the rows in order."""
         for part in slices(len(self.X), batch_rows):
+            if self.stamps is not None:  # reading beyond the end of a file would end the process
+                self.stamps.check()
             rows = self.X[part]
             numbers = np.asarray(
                 rows if self.used is None else rows[:, list(self.used)], dtype=np.float64

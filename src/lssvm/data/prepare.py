@@ -11,6 +11,7 @@ import numpy as np
 
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
+from lssvm._core.magnitudes import check_magnitude
 from lssvm.data.frames import raw_block
 from lssvm.data.raw import RawBlock, Schema
 
@@ -204,10 +205,13 @@ class Learner:
             if None in counts and self.missing == "refuse":
                 row = int(np.flatnonzero(column.codes < 0)[0])
                 raise Preparation._missing(name, block.place(row))
-            self._check_categories(name, counts, f" up to {block.place(len(block) - 1)}")
+            self._check_categories(name, counts, block)
 
-    def _check_categories(self, name: str, counts: dict[str | None, float], where: str) -> None:
+    def _check_categories(
+        self, name: str, counts: dict[str | None, float], block: RawBlock | None = None
+    ) -> None:
         if len(counts) > self.max_categories:
+            where = "" if block is None else f" up to {block.place(len(block) - 1)}"
             raise InvalidInputError(
                 f"Column {name!r} has more than max_categories={self.max_categories} different "
                 f"strings{where}. Leave it out with columns=, or raise max_categories."
@@ -224,6 +228,7 @@ class Learner:
             S = s[:, None] * finite
         else:
             S = s[:, None]
+        check_magnitude(x, "A column of numbers", "divide it by a constant", small=True)
         weight = np.broadcast_to(S.sum(axis=0), self.weight.shape)
         inner = np.where(weight > 0, weight, 1.0)
         mean = (S * x).sum(axis=0) / inner
@@ -244,7 +249,7 @@ class Learner:
         new.seen = []
         for name, mine, its in zip(self.schema.texts, self.seen, other.seen, strict=True):
             counts = {level: mine.get(level, 0.0) + its.get(level, 0.0) for level in mine | its}
-            self._check_categories(name, counts, "")
+            self._check_categories(name, counts)
             new.seen.append(counts)
         return new
 

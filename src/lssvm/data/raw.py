@@ -13,6 +13,7 @@ from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 
 CHUNK = 8192  # rows of the blocks that every pass sees, whatever was read at once
+SHEETS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 _CHUNK_NUMBERS = 2**21  # but no more numbers than these, down to 1,024 rows
 
 
@@ -89,7 +90,7 @@ class RawBlock:
     >>> from lssvm.data.raw import RawBlock
     >>> block = RawBlock(np.ones((3, 2)), (), None, None, 5, ((0, "a.csv", 5), (2, "b.csv", 0)))
     >>> len(block), block.place(2), block.cut(1, 3).place(0)
-    (3, 'row 0 of b.csv', 'row 6 of a.csv')
+    (3, 'line 2 of b.csv', 'line 8 of a.csv')
     """
 
     numbers: FloatArray
@@ -108,7 +109,7 @@ class RawBlock:
         if not inside:
             return f"row {self.start + row}"
         first, name, offset = inside[-1]
-        return f"row {offset + row - first} of {name}"
+        return file_place(name, offset + row - first)
 
     def cut(self, start: int, stop: int) -> RawBlock:
         """Return consecutive rows; nothing is copied."""
@@ -148,6 +149,25 @@ class RawBlock:
                 for row, name, offset in part.places
             ),
         )
+
+
+def file_place(name: str, row: int) -> str:
+    """Say where a row is that is counted from 0: its line in text files, the first one is 1.
+
+    Examples
+    --------
+    >>> from lssvm.data.raw import file_place
+    >>> file_place("a.csv", 0), file_place("a.xlsx", 0), file_place("a.parquet", 0)
+    ('line 2 of a.csv', 'row 2 of a.xlsx', 'row 0 of a.parquet')
+    """
+    base = name.lower().removesuffix(".gz")
+    if base.endswith((".csv", ".tsv")):
+        from lssvm.data.csv_files import csv_place
+
+        return csv_place(name, row)
+    if base.endswith((".jsonl", ".ndjson")):
+        return f"line {row + 1} of {name}"
+    return f"row {row + 2 if base.endswith(SHEETS) else row} of {name}"
 
 
 def stacked(targets: Sequence[NDArray[Any]]) -> NDArray[Any] | None:
@@ -288,6 +308,7 @@ def plain_features(block: RawBlock) -> FloatArray:
     if not finite.all():
         row = int(np.flatnonzero(~finite.all(axis=1))[0])
         raise InvalidInputError(
-            f"A feature is missing or infinite (NaN, inf) in {block.place(row)}: remove such rows."
+            f"A feature is missing or infinite (NaN, inf) in {block.place(row)}: remove such rows, "
+            "or fill the gaps before the fit (numbers of a scan: missing='impute')."
         )
     return block.numbers

@@ -21,6 +21,7 @@ from lssvm.data.opening import array_reader, dask_reader, file_reader, refuse, r
 from lssvm.data.plain import SourceReader
 from lssvm.data.raw import RawBlock, Reader, Schema, chunk_rows, rechunk
 from lssvm.data.splitting import SplitReader
+from lssvm.data.watching import Watch, changed_file
 
 _BATCH = 65_536  # rows read at once
 _BATCH_NUMBERS = 2**22  # but no more numbers than these
@@ -41,6 +42,8 @@ class Scan:
         Whether a model learns a `Preparation` from the rows, or takes their numbers as they are.
     batch_rows : int or None
         Rows read at once; None: by the number of columns.
+    watch : Watch or None
+        What was seen of the files in the first of several passes.
 
     Examples
     --------
@@ -58,10 +61,17 @@ class Scan:
     max_categories: int = 64
     prepare: bool = True
     batch_rows: int | None = None
+    watch: Watch | None = None
 
     def __repr__(self) -> str:
         target = "with" if self.has_target else "without"
-        return f"<Scan of {len(self.schema.names)} columns, {target} a target>"
+        told = f"; {self.told}" if self.told else ""
+        return f"<Scan of {len(self.schema.names)} columns, {target} a target{told}>"
+
+    @property
+    def told(self) -> str:
+        """How files are read, where that is not as one would expect: encoding, delimiter, ..."""
+        return str(getattr(self.reader, "told", ""))
 
     @cached_property
     def n_rows(self) -> int:
@@ -98,11 +108,38 @@ class Scan:
         combine : callable
             From two results to one, neither of which may be changed.
         """
-        return self.reader.reduce(self, work, combine)
+        self._check_files()
+        found = self.reader.reduce(self, work, combine)
+        self._check_files()
+        return found
 
     def stream(self, work: Callable[[Scan], Any]) -> Iterator[Any]:
         """Yield what ``work`` returns for this scan, or for one of every part, in order."""
-        return self.reader.stream(self, work)
+        self._check_files()
+        yield from self.reader.stream(self, work)
+        self._check_files()
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Names of the files that are read, where there are some."""
+        reader: Any = self.reader
+        reader = reader.reader if isinstance(reader, SplitReader) else reader
+        if getattr(reader, "distributed", False):
+            reader = getattr(reader.opener, "reader", None)
+        return tuple(getattr(reader, "files", ()))
+
+    def watched(self) -> Scan:
+        """Return this scan for several passes, which must all see the same rows.
+
+        Each pass then compares sizes and times of the files, rows and a checksum of the targets
+        with those of the first one, and raises an error that names a file that changed.
+        """
+        return replace(self, watch=Watch.over(self.files)) if self.files else self
+
+    def _check_files(self) -> None:
+        """Raise where a file changed; of rows on a cluster this is all that is watched."""
+        if self.watch is not None:
+            self.watch.stamps.check()
 
     def resources(self, budget: int, threads: int) -> tuple[int, int]:
         """Return memory in bytes and threads for a pass over one part, given those of a model."""
@@ -175,12 +212,18 @@ class Scan:
         """
         columns = len(self.schema.names)
         rows = self.batch_rows or max(1024, min(_BATCH, _BATCH_NUMBERS // columns))
-        empty = True
-        for block in rechunk(self.reader.blocks(rows), chunk_rows(columns)):
-            empty = False
+        watch = self.watch or Watch.over(self.files)
+        n = 0
+        for block in rechunk(watch.over_blocks(self.reader.blocks(rows)), chunk_rows(columns)):
+            n += len(block)
             yield block
-        if empty:
+        if n == 0:
             raise InvalidInputError("There are no rows to read: the data set is empty.")
+        counted = self.__dict__.get("n_rows", n)
+        if self.files and counted != n:
+            raise changed_file(
+                ", ".join(self.files[:5]), f"{counted:,} rows were counted, {n:,} read"
+            )
 
 
 def scan(
@@ -204,12 +247,13 @@ def scan(
     ----------
     data : str, path, list of paths, array, data frame, Arrow table, Dask collection or RowSource
         A file, a folder of files, or a pattern such as ``"flights/*.parquet"``; files are read in
-        the order of their names. By their endings: Parquet (.parquet, .pq), Arrow (.arrow,
-        .feather, .ipc), CSV with a header line (.csv, .tsv), LIBSVM text (.svm, .libsvm,
-        .svmlight), NumPy (.npy, mapped into memory). Arrays and memory maps of shape (n, d), data
-        frames and Arrow tables, and objects with ``n_rows``, ``n_targets`` and ``read(slice)``
-        (`RowSource`) are read where they are. Dask arrays and data frames are passed over where
-        their partitions are.
+        the order of their names. By their endings: Parquet (.parquet, .pq), Arrow and Feather
+        (.arrow, .feather, .ipc), CSV with a header line (.csv, .tsv), LIBSVM text (.svm, .libsvm,
+        .svmlight), NumPy (.npy, mapped into memory); read as a whole are the first sheet of
+        workbooks (.xlsx, .xls, .xlsb, .ods) and JSON lines (.jsonl, .ndjson). Arrays and memory
+        maps of shape (n, d), data frames and Arrow tables, and objects with ``n_rows``,
+        ``n_targets`` and ``read(slice)`` (`RowSource`) are read where they are. Dask arrays and
+        data frames are passed over where their partitions are.
     target : str, list of str, int, array or path, optional
         The column to predict, or several for a regression with several outputs. For an array: the
         number of a column, an array of shape (n,) or (n, k), or a .npy file of one. LIBSVM text and
@@ -234,7 +278,9 @@ def scan(
         compute; each file is read by one of them. For Dask arrays and data frames: the client to
         use instead of Dask's own choice.
     csv : CsvOptions, optional
-        Delimiter, texts that mean "missing" and types of columns of CSV files.
+        What CSV files do not say themselves: encoding, delimiter, decimal sign, texts that mean
+        "missing", types of columns. What it leaves open is recognised; ``told`` of the result
+        says how.
 
     Returns
     -------

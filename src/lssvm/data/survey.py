@@ -229,10 +229,11 @@ class _Labels:
             rows = rows[hashes[rows] <= found.limit]
             if len(rows):
                 found.add(block.take(rows), positions[rows], hashes[rows])
-        self._check(f" up to {block.place(len(block) - 1)}")
+        self._check(block)
 
-    def _check(self, where: str) -> None:
+    def _check(self, block: RawBlock | None = None) -> None:
         if len(self.weights) > MAX_CLASSES:
+            where = "" if block is None else f" up to {block.place(len(block) - 1)}"
             raise InvalidInputError(
                 f"The target has more than {MAX_CLASSES} different labels{where}: use "
                 "FixedSizeLSSVR for numbers."
@@ -246,7 +247,7 @@ class _Labels:
             both.weights[label] = both.weights.get(label, 0.0) + weight
             mine, its = self.samples.get(label), other.samples[label]
             both.samples[label] = its if mine is None else mine.merged(its)
-        both._check("")
+        both._check()
         return both
 
     def classes(self) -> NDArray[Any]:

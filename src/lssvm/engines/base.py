@@ -78,8 +78,8 @@ class Rows(Protocol):
     def gamma_scale(self) -> float:
         """Return gamma="scale" of all rows."""
 
-    def n_distinct(self) -> int:
-        """Return the number of different rows."""
+    def n_observations(self) -> int:
+        """Return the number of different rows, or of all where fewer than half are different."""
 
     def moments(
         self, kernel: Kernel, Z: FloatArray, folds: AnyFolds | None, task: Classes | None

@@ -17,8 +17,8 @@ from lssvm.engines.base import AnyFolds, Expansion, Rows
 from lssvm.engines.device_blocks import DeviceBlocks, Named
 from lssvm.engines.device_expansion import check_device_kernel, expand_on_device, use_outputs
 from lssvm.engines.device_moments import accumulate_on_device
-from lssvm.engines.host import HostRows, count_distinct, row_block
-from lssvm.folds.content import Folds, hash_rows
+from lssvm.engines.host import HostRows, row_block
+from lssvm.folds.content import Folds, count_observations, hash_rows
 from lssvm.folds.positions import PositionFolds, PositionHoldout
 from lssvm.kernels import Kernel
 from lssvm.moments.cells import FoldMoments
@@ -108,9 +108,9 @@ class DeviceRows(Rows):
         """Return gamma="scale" of the rows."""
         return self.host.gamma_scale()
 
-    def n_distinct(self) -> int:
-        """Return the number of different rows."""
-        return count_distinct(self.content)
+    def n_observations(self) -> int:
+        """Return the number of different rows, or of all where fewer than half are different."""
+        return count_observations(self.content)
 
     def moments(
         self,

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lssvm._core.arrays import BoolArray, FloatArray, IntArray
-from lssvm._core.namespace import get_namespace, is_sparse, take_rows
+from lssvm._core.namespace import get_namespace, take_rows
 from lssvm._core.threads import run_blocks, slices
 from lssvm.data.source import ArraySource, LookedUp
 from lssvm.engines.base import AnyFolds, Expansion, Rows
-from lssvm.folds.content import Folds, hash_rows
+from lssvm.folds.content import Folds, count_observations, hash_rows
 from lssvm.folds.positions import PositionFolds, PositionHoldout
 from lssvm.kernels import Kernel, resolve_gamma
 from lssvm.moments import Moments, NystromMap, accumulate
@@ -29,7 +29,6 @@ from lssvm.tasks.weights import times
 _BLOCK = 1024  # rows whose outputs are computed at a time
 _CHUNK = 8192  # rows of a part of a pass of conjugate gradients
 _MANY = 20  # more folds than this, of equal rows each, are left out in closed form
-_COUNTED = 200_000  # different rows that are counted one by one
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +52,8 @@ class HostRows(Rows):
         Rows of the caller's data that these are; None: all, in order.
     given : tuple or None, default=None
         X and y as the caller gave them, which is what a splitter sees.
+    groups : array or None, default=None
+        Groups of the caller's rows; rows of a group are left out together.
     by_position : bool, default=False
         Whether folds follow positions, as those of rows that are read in blocks do.
     budget, threads : int
@@ -75,6 +76,7 @@ class HostRows(Rows):
     sample_weight: FloatArray | None = None
     positions: IntArray | None = None
     given: tuple[Any, Any] | None = None
+    groups: NDArray[Any] | None = None
     by_position: bool = False
     budget: int = 2**31
     threads: int = 1
@@ -110,6 +112,15 @@ class HostRows(Rows):
         """Rows of the caller's data that these are."""
         return np.arange(self.n_rows) if self.positions is None else self.positions
 
+    def observed(self) -> dict[str, Any]:
+        """Return what tells rows of the same content apart, as `content_folds` takes it."""
+        return {
+            "labels": self.labels,
+            "targets": np.asarray(self.Y) if self.labels is None else None,
+            "weight": self.sample_weight,
+            "groups": None if self.groups is None else self.groups[self.row_numbers],
+        }
+
     def usable_folds(self, folds: PositionFolds | PositionHoldout) -> Folds:
         """Return the folds by position of these rows that can be trained on and tested."""
         part = folds.assign(self.row_numbers)
@@ -120,9 +131,9 @@ class HostRows(Rows):
         """Return gamma="scale" of the rows."""
         return float(resolve_gamma("scale", self.X, self.weight))
 
-    def n_distinct(self) -> int:
-        """Return the number of different rows."""
-        return count_distinct(self.content)
+    def n_observations(self) -> int:
+        """Return the number of different rows, or of all where fewer than half are different."""
+        return count_observations(self.content)
 
     def moments(
         self,
@@ -280,19 +291,3 @@ def row_block(X: Any, Y: Any, weight: Any, labels: Any, task: Any, table: Any) -
     if len(task.groups()) > 1:
         weight = weight[:, None] * get_namespace(Y).astype(Y != 0, Y.dtype)
     return RowBlock(X, Y, weight)
-
-
-def count_distinct(rows: Any) -> int:
-    """Return the number of different rows; beyond 200,000 an estimate from their hashes."""
-    n = int(rows.shape[0])
-    if n <= _COUNTED or is_sparse(rows):
-        return len(np.unique(hash_rows(rows)))
-    hashes = np.empty(0, dtype=np.uint64)
-    for part in slices(n, _COUNTED):
-        new = hash_rows(rows[part])
-        if len(hashes) > _COUNTED:
-            new = new[new < hashes[-1]]
-        hashes = np.unique(np.concatenate([hashes, new]))[: _COUNTED + 1]
-    if len(hashes) <= _COUNTED:
-        return len(hashes)
-    return min(n, round(_COUNTED * (2.0**64 / float(hashes[-1]))))

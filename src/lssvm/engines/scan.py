@@ -187,7 +187,7 @@ class ScanRows(Rows):
         spread = float(np.mean(variance + (mean - mean.mean()) ** 2))
         return 1.0 / (len(mean) * spread) if spread > 0 else 1.0
 
-    def n_distinct(self) -> int:
+    def n_observations(self) -> int:
         """Return the number of rows; equal ones are not looked for."""
         return self.n_rows
 

@@ -41,8 +41,9 @@ class LSSVC(KernelClassifier):
     fit_intercept : bool, default=True
         Whether there is a bias b. Without it the system is (3.62), that of kernel ridge regression
         and of a Gaussian process.
-    multiclass : {"auto", "ovo", "ova", "moc", "ecoc"}, array or Code, default="auto"
-        Output code; see `lssvm.codes`. All problems of one-vs-all, minimum output coding and
+    multiclass : str, array or Code, default="auto"
+        Output code: "auto", "ovo", "ova", "moc", "moc-counting" or "ecoc", see
+        `lssvm.codes.make_code`. All problems of one-vs-all, minimum output coding and
         error-correcting codes are columns of one solve.
     decoding : {"hamming", "loss"} or None, default=None
         From outputs to classes; None takes votes for one-vs-one and loss decoding otherwise.
@@ -73,7 +74,8 @@ class LSSVC(KernelClassifier):
         "press", "gcv", "rk" and "evidence" are criteria of the targets without folds, see
         `lssvm.tuning.criterion_objective`; cv is then not used.
     tuning : {"joint", "separate"}, default="joint"
-        One (C, gamma) for all binary problems, or one for each (eq. (3.13)).
+        One (C, gamma) for all binary problems, or one for each (eq. (3.13)), chosen by its own
+        error, or with ``scoring="neg_mean_squared_error"`` by the squared error of its targets.
     calibration : {"auto", "sigmoid", "isotonic"} or None, default="auto"
         How `predict_proba` turns scores into probabilities; "auto" takes the sigmoid for fewer
         than 1,000 rows, else the better of the two. None: there is no `predict_proba`.
@@ -160,7 +162,7 @@ class LSSVC(KernelClassifier):
     max_iter: int | None = None
 
     @reports
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LSSVC:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> LSSVC:
         """Fit the model.
 
         Parameters
@@ -171,6 +173,9 @@ class LSSVC(KernelClassifier):
             Class labels.
         sample_weight : array-like of shape (n,), optional
             Weight of every row; a weight of 2 counts as the row twice.
+        groups : array-like of shape (n,), optional
+            Rows of a group are left out together, in tuning and in calibration; a splitter given as
+            ``cv`` gets them too.
 
         Returns
         -------
@@ -181,6 +186,8 @@ class LSSVC(KernelClassifier):
         self._check_calibration()
         refuse_scan(self, X, "FixedSizeLSSVC")
         ask = DualSettings.of(self)
-        rows, task = open_classes(self, X, y, sample_weight, sparse=ask.choice.accepts_sparse)
+        rows, task = open_classes(
+            self, X, y, sample_weight, groups=groups, sparse=ask.choice.accepts_sparse
+        )
         fitted: LSSVC = self._publish(fit_dual(rows, task, ask, listen(self)))
         return fitted

@@ -151,7 +151,7 @@ class LSSVR(KernelRegressor):
     max_iter: int | None = None
 
     @reports
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LSSVR:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> LSSVR:
         """Fit the model.
 
         Parameters
@@ -159,9 +159,11 @@ class LSSVR(KernelRegressor):
         X : array-like or sparse matrix of shape (n, d)
             The (n, n) kernel matrix for ``kernel="precomputed"``.
         y : array-like of shape (n,) or (n, n_outputs)
-            Targets: one number for each row, or several.
         sample_weight : array-like of shape (n,), optional
             Weight of every row; a weight of 2 counts as the row twice.
+        groups : array-like of shape (n,), optional
+            Rows of a group are left out together, in tuning and in calibration; a splitter given as
+            ``cv`` gets them too.
 
         Returns
         -------
@@ -172,6 +174,8 @@ class LSSVR(KernelRegressor):
         refuse_scan(self, X, "FixedSizeLSSVR")
         ask = DualSettings.of(self)
         sparse = ask.choice.accepts_sparse
-        rows, task = open_numbers(self, X, y, sample_weight, sparse=sparse, by_moments=False)
+        rows, task = open_numbers(
+            self, X, y, sample_weight, groups=groups, sparse=sparse, by_moments=False
+        )
         fitted: LSSVR = self._publish(fit_dual(rows, task, ask, listen(self)))
         return fitted

@@ -27,9 +27,11 @@ class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
 
     Parameters
     ----------
-    n_prototypes : int, "auto" or "cv", default="auto"
+    n_prototypes : int, "auto", "cv" or such as "6 sqrt(n)", default="auto"
         Number of basis functions m. "auto": all distinct rows up to 200, else 5 sqrt(n) between
-        200 and 1000. "cv": the best of 5 nested sets of m, m/2, ..., m/16 with twice that m.
+        200 and 1000. "cv": the best of 5 nested sets of m, m/2, ..., m/16 with twice that m. A
+        number and ``sqrt(n)`` is the ceiling of their product, :math:`M = \lceil k \sqrt N \rceil`
+        of [Mall2014]_, section IV-A.
     C : float or "cv", default="cv"
         Regularisation; larger fits closer. "cv" chooses it by cross-validation inside `fit`. With
         one-vs-one each pair of classes gets its own, that of the smallest squared error.
@@ -46,20 +48,27 @@ class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
         Degree of the kernel "poly".
     coef0 : float, default=1.0
         Constant of the kernel "poly".
+    fit_intercept : True or "penalised", default=True
+        True: the bias is free, :math:`b` is in no penalty (eq. (5) of [Mall2014]_), so that with
+        all rows as prototypes the model is the dual one. "penalised": the bias has the ridge of a
+        weight, :math:`(w; b) = (\Phi_e^T \Phi_e + I_{m+1}/C)^{-1} \Phi_e^T Y` as printed in eq. (7)
+        of [DeBrabanter2010]_ (with squares, moments and no reduction).
     selection : str, rule, callable or array, default="renyi"
         Which rows become prototypes: "renyi", "random", "kmeans", "rpcholesky", or what else
         `lssvm.prototypes.select_prototypes` takes; an array gives their indices, or the prototypes
         themselves. For rpcholesky with ``gamma="cv"`` the kernel has ``gamma="scale"``.
-    reduction : {"spfs", "ssd", "sv-l0", "sd"}, FixedSizeL0 or None, default=None
+    reduction : str, FixedSizeL0 or None, default=None
         Second level of sparsity: which prototypes are left, by an L0 penalty ([Mall2014]_), from
         the moments of the fit. "spfs" starts from the fixed-size model; "ssd" from the dual model
         on the prototypes alone, which also chooses C and gamma (one pass over the data in all);
         the loss of "sv-l0" sees the prototypes only; "sd" is that dual model itself. The number of
         support vectors is the smallest whose cross-validated squared error is within one standard
         error of the smallest, see `sparsity_path`; `lssvm.reductions.FixedSizeL0` has the options,
-        such as a given number of support vectors.
-    multiclass : {"auto", "ovo", "ova", "moc", "ecoc"}, array or Code, default="auto"
-        Output code; see `lssvm.codes`. All problems of one-vs-all, minimum output coding and
+        such as a given number of support vectors. "spfs-printed" and "ssd-printed" are algorithms 3
+        and 4 of [Mall2014]_ to the letter, see `lssvm.reductions.FixedSizeL0.printed`.
+    multiclass : str, array or Code, default="auto"
+        Output code: "auto", "ovo", "ova", "moc", "moc-counting" or "ecoc", see
+        `lssvm.codes.make_code`. All problems of one-vs-all, minimum output coding and
         error-correcting codes are columns of one system; the pairs of one-vs-one are put together
         from the moments of the classes.
     decoding : {"hamming", "loss"} or None, default=None
@@ -80,6 +89,11 @@ class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
         Any scikit-learn scorer; None is the accuracy, with what lies within half a standard error
         of the best value decided by the squared error. "press", "gcv", "rk" and "evidence" are
         criteria without folds, see `lssvm.tuning.FixedCriterionObjective`; cv is then not used.
+    tuning : {"joint", "separate"}, default="joint"
+        One (C, gamma) for all outputs (one-vs-one: a C for each pair), or one of each for every
+        binary problem, as eq. (3.13) of [Suykens2002]_ and section 8 of [DeBrabanter2010]_ have it:
+        chosen by its own error, or with ``scoring="neg_mean_squared_error"`` by the squared error
+        of its targets +1 and -1. Any search tunes both then, "csa" too. Rows cannot be added later.
     threshold : {"zero", "cv"}, default="zero"
         Where an output changes from one class to the other. "cv" moves it, for each binary problem,
         to where the out-of-fold outputs of the tuning make the fewest errors (it needs a tuned C or
@@ -177,7 +191,9 @@ class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
     threshold: str = "zero"
 
     @reports
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> FixedSizeLSSVC:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
+    ) -> FixedSizeLSSVC:
         """Choose prototypes and parameters and fit the model.
 
         Parameters
@@ -188,6 +204,10 @@ class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
             Class labels.
         sample_weight : array-like of shape (n,), optional
             Weight of every row; a weight of 2 counts as the row twice.
+        groups : array-like of shape (n,), optional
+            Rows of a group are left out together, in tuning and in calibration; a splitter given as
+            ``cv`` gets them too. Not with a
+            scan, whose rows are dealt one by one.
 
         Returns
         -------
@@ -196,7 +216,7 @@ class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
         """
         self._forget_fit()
         self._check_calibration()
-        return self._fit(X, y, sample_weight)
+        return self._fit(X, y, sample_weight, groups)
 
     @available_if(takes_rows)
     def partial_fit(

@@ -44,11 +44,13 @@ class FixedSizeModel(KernelEstimator):
     _: KW_ONLY
     C: Any = "cv"
     gamma: Any = "cv"
+    fit_intercept: bool | str = True
     selection: Any = "renyi"
     reduction: Any = None
     cv: Any = 10
     search: Any = "path"
     scoring: Any = None
+    tuning: str = "joint"
     solver: Any = "auto"
     device: Any = None
 
@@ -59,9 +61,9 @@ class FixedSizeModel(KernelEstimator):
         tags.input_tags.sparse = False
         return tags
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Self:
         ask, tell = FixedSettings.of(self), listen(self)
-        given = open_given(self, X, y, sample_weight)
+        given = open_given(self, X, y, sample_weight, groups)
         rows, task = given.rows(tell)
         return self._publish(fit_fixed_size(rows, task, ask, tell), given.like)
 

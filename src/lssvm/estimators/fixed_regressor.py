@@ -24,9 +24,11 @@ class FixedSizeLSSVR(FixedSizeModel, KernelRegressor):
 
     Parameters
     ----------
-    n_prototypes : int, "auto" or "cv", default="auto"
+    n_prototypes : int, "auto", "cv" or such as "6 sqrt(n)", default="auto"
         Number of basis functions m. "auto": all distinct rows up to 200, else 5 sqrt(n) between
-        200 and 1000. "cv": the best of 5 nested sets of m, m/2, ..., m/16 with twice that m.
+        200 and 1000. "cv": the best of 5 nested sets of m, m/2, ..., m/16 with twice that m. A
+        number and ``sqrt(n)`` is the ceiling of their product, :math:`M = \lceil k \sqrt N \rceil`
+        of [Mall2014]_, section IV-A.
     C : float or "cv", default="cv"
         Regularisation; larger fits closer. "cv" chooses it by cross-validation inside `fit`.
     gamma : float, array of shape (d,), "scale", "auto", "cv" or "ard", default="cv"
@@ -42,19 +44,25 @@ class FixedSizeLSSVR(FixedSizeModel, KernelRegressor):
         Degree of the kernel "poly".
     coef0 : float, default=1.0
         Constant of the kernel "poly".
+    fit_intercept : True or "penalised", default=True
+        True: the bias is free, :math:`b` is in no penalty (eq. (5) of [Mall2014]_), so that with
+        all rows as prototypes the model is the dual one. "penalised": the bias has the ridge of a
+        weight, :math:`(w; b) = (\Phi_e^T \Phi_e + I_{m+1}/C)^{-1} \Phi_e^T Y` as printed in eq. (7)
+        of [DeBrabanter2010]_ (with squares, moments and no reduction).
     selection : str, rule, callable or array, default="renyi"
         Which rows become prototypes: "renyi", "random", "kmeans", "rpcholesky", or what else
         `lssvm.prototypes.select_prototypes` takes; an array gives
         their indices, or the prototypes themselves. For rpcholesky with ``gamma="cv"`` the kernel
         has ``gamma="scale"``.
-    reduction : {"spfs", "ssd", "sv-l0", "sd"}, FixedSizeL0 or None, default=None
+    reduction : str, FixedSizeL0 or None, default=None
         Second level of sparsity: which prototypes are left, by an L0 penalty ([Mall2014]_), from
         the moments of the fit. "spfs" starts from the fixed-size model; "ssd" from the dual model
         on the prototypes alone, which also chooses C and gamma (one pass over the data in all);
         the loss of "sv-l0" sees the prototypes only; "sd" is that dual model itself. The number of
         support vectors is the smallest whose cross-validated squared error is within one standard
         error of the smallest, see `sparsity_path`; `lssvm.reductions.FixedSizeL0` has the options,
-        such as a given number of support vectors.
+        such as a given number of support vectors. "spfs-printed" and "ssd-printed" are algorithms 3
+        and 4 of [Mall2014]_ to the letter, see `lssvm.reductions.FixedSizeL0.printed`.
     loss : {"squared", "huber", "absolute", "weighted"}, default="squared"
         L above. The others keep gross errors in the targets from bending the model, see
         `lssvm.solvers.robust_weights`: Huber's loss bends at 1.345 robust standard deviations of
@@ -76,6 +84,9 @@ class FixedSizeLSSVR(FixedSizeModel, KernelRegressor):
         Any scikit-learn scorer; None is the mean squared error, for a robust loss the mean
         absolute error. "press", "gcv", "rk" and "evidence" are criteria without folds, see
         `lssvm.tuning.FixedCriterionObjective`; cv is then not used.
+    tuning : {"joint", "separate"}, default="joint"
+        One (C, gamma) for all outputs, or one of each for every output. Rows cannot be added later,
+        and there are no error bars.
     solver : {"auto", "cholesky", "eigen", "tridiagonal", "pcg"} or PCG, default="auto"
         How the systems along a path of C are solved, exactly; or, without moments, conjugate
         gradients for many prototypes, see `lssvm.solvers.PCG`. "auto" takes those where moments do
@@ -169,7 +180,9 @@ class FixedSizeLSSVR(FixedSizeModel, KernelRegressor):
     loss: str = "squared"
 
     @reports
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> FixedSizeLSSVR:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
+    ) -> FixedSizeLSSVR:
         """Choose prototypes and parameters and fit the model.
 
         Parameters
@@ -177,9 +190,12 @@ class FixedSizeLSSVR(FixedSizeModel, KernelRegressor):
         X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
             A scan brings its own target and weights and is read in blocks.
         y : array-like of shape (n,) or (n, n_outputs)
-            Targets: one number for each row, or several.
         sample_weight : array-like of shape (n,), optional
             Weight of every row; a weight of 2 counts as the row twice.
+        groups : array-like of shape (n,), optional
+            Rows of a group are left out together, in tuning and in calibration; a splitter given as
+            ``cv`` gets them too. Not with a
+            scan, whose rows are dealt one by one.
 
         Returns
         -------
@@ -187,7 +203,7 @@ class FixedSizeLSSVR(FixedSizeModel, KernelRegressor):
             Itself.
         """
         self._forget_fit()
-        return self._fit(X, y, sample_weight)
+        return self._fit(X, y, sample_weight, groups)
 
     @available_if(takes_rows)
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> FixedSizeLSSVR:
@@ -200,7 +216,6 @@ class FixedSizeLSSVR(FixedSizeModel, KernelRegressor):
         ----------
         X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
         y : array-like of shape (n,) or (n, n_outputs)
-            Targets: one number for each row, or several.
         sample_weight : array-like of shape (n,), optional
             Weight of every row; a weight of 2 counts as the row twice.
 

@@ -32,8 +32,10 @@ class GreedyLSSVC(KernelClassifier):
     C : float or "cv", default=1.0
         Regularisation; larger fits closer. The paper's gamma is C/2. "cv" selects the basis at
         C = 8 and then chooses C by exact leave-one-out on that basis; the basis stays.
-    gamma : float, array of shape (d,), "scale" or "auto", default="scale"
-        Width of rbf, laplacian and matern, scale of poly; as in `sklearn.svm.SVC`.
+    gamma : float, array of shape (d,), "scale", "auto" or "cv", default="scale"
+        Width of rbf, laplacian and matern, scale of poly; as in `sklearn.svm.SVC`. "cv" chooses it
+        by cross-validation ([Jiao2007]_, section VII-C: all free parameters), and C with it where
+        that is "cv" too: in every fold the basis grows anew.
     kernel : str, callable or Kernel, default="rbf"
         "rbf", "linear", "poly", "laplacian", "matern" or "precomputed", a function of two matrices
         of rows, or an object of `lssvm.kernels`, such as ``Matern(nu=2.5)``, which takes gamma
@@ -62,8 +64,11 @@ class GreedyLSSVC(KernelClassifier):
     validation_fraction : float or None, default=None
         Part of the rows that is held out: the size with the smallest squared error on them is kept,
         and a run stops 50 steps after it.
-    multiclass : {"ova", "auto", "ovo", "moc", "ecoc"}, array or Code, default="ova"
-        Output code; see `lssvm.codes`. The paper takes one-vs-all, whose problems share kernel
+    cv : int, "loo", splitter or iterable, default=10
+        Folds for gamma="cv". A number assigns rows by content, stratified by class.
+    multiclass : str, array or Code, default="ova"
+        Output code: "ova", "auto", "ovo", "moc", "moc-counting" or "ecoc", see
+        `lssvm.codes.make_code`. The paper takes one-vs-all, whose problems share kernel
         columns.
     decoding : {"hamming", "loss"} or None, default=None
         From outputs to classes; None takes votes for one-vs-one and loss decoding otherwise.
@@ -101,9 +106,12 @@ class GreedyLSSVC(KernelClassifier):
     C_ : float
     gamma_ : float or array
     cv_results_ : dict
-        With C="cv": values of C and their leave-one-out accuracy.
+        With C="cv": values of C and their leave-one-out accuracy; with gamma="cv":
+        parameters and scores of all evaluations by cross-validation.
     best_score_ : float
-        With C="cv": the accuracy at the chosen C.
+        With C="cv" or gamma="cv": the score of what was chosen.
+    n_evaluations_, tuning_result_ : int, TuningResult
+        With gamma="cv": how many pairs of C and gamma were tried, and the whole record.
     n_features_in_ : int
     feature_names_in_ : array
         When X had column names.
@@ -137,6 +145,7 @@ class GreedyLSSVC(KernelClassifier):
     prefit: bool = False
     max_support: int | None = None
     validation_fraction: float | None = None
+    cv: Any = 10
     multiclass: Any = "ova"
 
     @reports

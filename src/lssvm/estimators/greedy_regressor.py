@@ -29,8 +29,10 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
     C : float or "cv", default=1.0
         Regularisation; larger fits closer. The paper's gamma is C/2. "cv" selects the basis at
         C = 8 and then chooses C by exact leave-one-out on that basis; the basis stays.
-    gamma : float, array of shape (d,), "scale" or "auto", default="scale"
-        Width of rbf, laplacian and matern, scale of poly; as in `sklearn.svm.SVR`.
+    gamma : float, array of shape (d,), "scale", "auto" or "cv", default="scale"
+        Width of rbf, laplacian and matern, scale of poly; as in `sklearn.svm.SVC`. "cv" chooses it
+        by cross-validation ([Jiao2007]_, section VII-C: all free parameters), and C with it where
+        that is "cv" too: in every fold the basis grows anew.
     kernel : str, callable or Kernel, default="rbf"
         "rbf", "linear", "poly", "laplacian", "matern" or "precomputed", a function of two matrices
         of rows, or an object of `lssvm.kernels`, such as ``Matern(nu=2.5)``, which takes gamma
@@ -59,6 +61,8 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
     validation_fraction : float or None, default=None
         Part of the rows that is held out: the size with the smallest squared error on them is kept,
         and a run stops 50 steps after it.
+    cv : int, "loo", splitter or iterable, default=10
+        Folds for gamma="cv". A number assigns rows by content.
     memory_budget : int, str or None, default=None
         Bytes, or "2 GB"; None is 70 % of the available memory. Kernel columns are kept in it, and
         computed again beyond it.
@@ -86,9 +90,12 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
     C_ : float
     gamma_ : float or array
     cv_results_ : dict
-        With C="cv": values of C and their leave-one-out mean squared error, negated.
+        With C="cv": values of C and their leave-one-out mean squared error, negated; with
+        gamma="cv": parameters and scores of all evaluations by cross-validation.
     best_score_ : float
-        With C="cv": the score at the chosen C.
+        With C="cv" or gamma="cv": the score of what was chosen.
+    n_evaluations_, tuning_result_ : int, TuningResult
+        With gamma="cv": how many pairs of C and gamma were tried, and the whole record.
     n_features_in_ : int
     feature_names_in_ : array
         When X had column names.
@@ -119,6 +126,7 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
     prefit: bool = False
     max_support: int | None = None
     validation_fraction: float | None = None
+    cv: Any = 10
 
     @reports
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> GreedyLSSVR:

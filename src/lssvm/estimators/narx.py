@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import KW_ONLY, dataclass, field
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.arrays import FloatArray
-from lssvm._core.errors import NumericalWarning
+from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm._core.random import RandomState
 from lssvm.estimators.callbacks import CallbackSupportMixin, listen, reports
 from lssvm.estimators.dual_regressor import LSSVR
@@ -25,6 +27,7 @@ from lssvm.recipes.series import (
     fit_series,
 )
 from lssvm.recipes.series_data import is_list_of_series, open_series
+from lssvm.recipes.series_times import Calendar, index_times
 from lssvm.uncertainty import check_coverage
 
 
@@ -81,6 +84,8 @@ class NARX(CallbackSupportMixin, BaseEstimator):
         runs, in units of the variance of the differenced series).
     best_score_ : float
         Where C or gamma was tuned.
+    calendar_ : Calendar, tuple of Calendar or None
+        How the times of the training series follow each other, where it has any.
 
     See Also
     --------
@@ -91,6 +96,10 @@ class NARX(CallbackSupportMixin, BaseEstimator):
     The print's q = 50 counts from zero: its model has 51 past values, ``lags=51`` here. It tunes by
     10-fold cross-validation of one-step errors ("one-step") and points to "special cross-validation
     techniques for time-series", which "free-run" and "rolling-origin" are.
+
+    Times come from the index of a series of pandas, or as ``times``: evenly spaced, months (or
+    quarters, years), or working days. Then forecasts have times, too: those of a pandas series
+    come as one with its dates, and `forecast_times` gives them in any case. They do not enter f.
 
     Several series (a list) share one f; rows never span two of them. Forecasts then have a leading
     axis of series. A model continues its training series; ``history`` makes it continue another.
@@ -136,7 +145,7 @@ class NARX(CallbackSupportMixin, BaseEstimator):
         return tags
 
     @reports
-    def fit(self, y: Any, X: Any = None) -> NARX:
+    def fit(self, y: Any, X: Any = None, *, times: Any = None) -> NARX:
         """Learn from a series.
 
         Parameters
@@ -145,6 +154,8 @@ class NARX(CallbackSupportMixin, BaseEstimator):
             One series, or several.
         X : array-like of shape (n, d), or a list of such, optional
             Exogenous inputs of the same times.
+        times : array-like of shape (n,) of dates, or a list of such, optional
+            When the values were; None: the index of a series of pandas, where that holds dates.
 
         Returns
         -------
@@ -157,7 +168,10 @@ class NARX(CallbackSupportMixin, BaseEstimator):
         dual = regressor if isinstance(regressor, LSSVR) else None
         parameters = {k: v for k, v in self.get_params(deep=False).items() if k != "estimator"}
         ask = SeriesSettings(regressor, dual, **parameters)
-        return self._publish(fit_series(open_series(y, X), is_list_of_series(y), ask, listen(self)))
+        listed, series = is_list_of_series(y), open_series(y, X)
+        calendars = _calendars(y, times, [len(one) for one in series], listed)
+        record = fit_series(series, listed, ask, listen(self))
+        return self._publish(replace(record, calendars=calendars))
 
     def _publish(self, record: SeriesFit) -> NARX:
         """Keep the record, and set what follows from it as attributes."""
@@ -167,6 +181,8 @@ class NARX(CallbackSupportMixin, BaseEstimator):
             self.best_score_ = record.tuning.best_score
         self.estimator_, self.horizon_ = record.regressor, record.horizon
         self.n_series_, self.n_exog_ = len(record.ends), record.layout.n_exog
+        found = record.calendars
+        self.calendar_ = None if not found else found if record.listed else found[0]
         self.record_ = record
         return self
 
@@ -206,7 +222,7 @@ class NARX(CallbackSupportMixin, BaseEstimator):
         *,
         history: Any = None,
         X_history: Any = None,
-    ) -> FloatArray | tuple[FloatArray, FloatArray]:
+    ) -> Any:
         """Forecast by a free run: predictions are fed back as if they were true.
 
         Parameters
@@ -216,7 +232,7 @@ class NARX(CallbackSupportMixin, BaseEstimator):
         X_future : array-like of shape (steps, d), or a list of such, optional
             Inputs of the times that are forecast; needed where the model was trained with inputs.
         return_interval : bool, default=False
-            Return an interval for each value as well.
+            Return what `predict_interval` does as well.
         coverage : float, default=0.95
             Share of the values that their intervals are to contain, between 0 and 1.
         history : array-like of shape (h,), optional
@@ -228,16 +244,114 @@ class NARX(CallbackSupportMixin, BaseEstimator):
         Returns
         -------
         forecast : array of shape (steps,)
-            Of shape (n_series, steps) where the model was trained on a list of series.
+            Of shape (n_series, steps) where the model was trained on a list of series. A series of
+            pandas with its dates, where such a one is continued.
         interval : array of shape (steps, 2)
             Lower and upper ends, where asked for; (n_series, steps, 2) for a list of series.
+        """
+        values, ends = self._run(steps, X_future, return_interval, coverage, history, X_history)
+        dated = self._dated(history, steps)
+        if dated is not None:
+            values = dated(values)
+        return values if ends is None else (values, ends)
+
+    def predict_interval(
+        self,
+        steps: int,
+        X_future: Any = None,
+        coverage: float = 0.95,
+        *,
+        history: Any = None,
+        X_history: Any = None,
+    ) -> FloatArray:
+        """Return intervals of what comes next.
+
+        Parameters
+        ----------
+        steps : int
+        X_future : array-like of shape (steps, d), or a list of such, optional
+        coverage : float, default=0.95
+            Share of the values that their intervals are to contain, between 0 and 1.
+        history, X_history : array-like, optional
+            As in `forecast`.
+
+        Returns
+        -------
+        array of shape (steps, 2)
+            Lower and upper ends around `forecast`; (n_series, steps, 2) for a list of series.
 
         Notes
         -----
         Intervals come from simulated free runs whose noise is that of similar rows, scaled so that
         they hold on stretches the model has not seen (split conformal). Beyond ``horizon_`` steps
         they are an extrapolation.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lssvm import NARX
+        >>> y = np.sin(0.3 * np.arange(120)) + 0.1 * np.random.default_rng(0).normal(size=120)
+        >>> ends = NARX(lags=8, horizon=10).fit(y).predict_interval(10, coverage=0.9)
+        >>> ends.shape, bool((ends[:, 0] < ends[:, 1]).all())
+        ((10, 2), True)
         """
+        ends = self._run(steps, X_future, True, coverage, history, X_history)[1]
+        assert ends is not None
+        return ends
+
+    def forecast_times(self, steps: int, *, history: Any = None) -> NDArray[np.datetime64]:
+        """Return the times of the next values.
+
+        Parameters
+        ----------
+        steps : int
+        history : series of pandas, optional
+            The series that is continued, in place of the training series.
+
+        Returns
+        -------
+        array of datetime64 of shape (steps,)
+            Of shape (n_series, steps) where the model was trained on a list of series.
+
+        Raises
+        ------
+        InvalidInputError
+            Where the series has no times.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lssvm import NARX
+        >>> days = np.datetime64("2024-02-01") + np.arange(28)
+        >>> model = NARX(lags=3).fit(np.sin(np.arange(28.0)), times=days)
+        >>> model.forecast_times(2).astype("datetime64[D]").tolist()
+        [datetime.date(2024, 2, 29), datetime.date(2024, 3, 1)]
+        """
+        check_is_fitted(self)
+        check_count("steps", steps, 1)
+        if history is None:
+            calendars = self.record_.calendars
+        else:
+            index = index_times(history)
+            calendars = () if index is None else (Calendar.of(index, "history"),)
+        if not calendars:
+            raise InvalidInputError(
+                "The series has no times, or they are not evenly spaced: fit a series of pandas "
+                "whose index holds dates, or give fit(y, times=...), which says what is wrong."
+            )
+        found = np.stack([calendar.following(steps) for calendar in calendars])
+        return found if self.record_.listed and history is None else np.asarray(found[0])
+
+    def _run(
+        self,
+        steps: int,
+        X_future: Any,
+        intervals: bool,
+        coverage: float,
+        history: Any,
+        X_history: Any,
+    ) -> tuple[FloatArray, FloatArray | None]:
+        """Return a free run, and intervals where asked for."""
         check_is_fitted(self)
         check_count("steps", steps, 1)
         coverage = check_coverage(coverage)
@@ -250,11 +364,11 @@ class NARX(CallbackSupportMixin, BaseEstimator):
                 "The forecast has diverged and is held at its limit: fewer steps, a smaller C or a "
                 "larger gamma keep a free run within the range of its data.",
                 NumericalWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         values = record.levels(run, past)
-        if not return_interval:
-            return values if listed else np.asarray(values[0])
+        if not intervals:
+            return values if listed else np.asarray(values[0]), None
         self.record_ = calibrate_intervals(record, self._plain_dual(), self.n_paths)
         half = self.record_.half_widths(run, coverage, self.n_paths)
         ends = np.stack([values - half, values + half], axis=2)
@@ -316,6 +430,25 @@ class NARX(CallbackSupportMixin, BaseEstimator):
         wish = Wish(groups, n_background, n_permutations, interactions, random_state)
         return explain_series(self.record_, self.record_.continued(y, X, history, X_history), wish)
 
+    def _dated(self, history: Any, steps: int) -> Callable[[FloatArray], Any] | None:
+        """Return what makes a series of pandas of a forecast; None where it stays an array."""
+        record = self.record_
+        index = None if history is None else index_times(history)
+        if history is not None:
+            framed, name = index is not None, getattr(history, "name", None)
+        else:
+            framed = bool(record.calendars) and not record.listed and record.calendars[0].framed
+            name = record.calendars[0].name if framed else None
+        if not framed:
+            return None
+        try:
+            import pandas as pd
+
+            times = self.forecast_times(steps, history=history)
+        except (ImportError, InvalidInputError):  # uneven times of a history go nowhere
+            return None
+        return lambda values: pd.Series(values, index=pd.DatetimeIndex(times), name=name)
+
     def _plain_dual(self) -> LSSVR | None:
         """Return the regressor where it is a dual model that solves its system and no more."""
         inner = self.estimator_
@@ -343,3 +476,26 @@ class NARX(CallbackSupportMixin, BaseEstimator):
         """
         check_is_fitted(self)
         return self.record_.score(self.record_.continued(y, X))
+
+
+def _calendars(y: Any, times: Any, sizes: list[int], listed: bool) -> tuple[Calendar, ...]:
+    """Return how the times of the series follow each other; empty where they have none."""
+    if times is None:
+        found = [index_times(one) for one in (y if listed else [y])]
+        if any(index is None for index in found):
+            return ()
+        try:
+            made = [Calendar.of(index, "y") for index in found]
+        except InvalidInputError:  # nobody has asked for times: `forecast_times` says so
+            return ()
+        names = [getattr(one, "name", None) for one in (y if listed else [y])]
+        return tuple(
+            replace(one, framed=True, name=name if isinstance(name, str) else None)
+            for one, name in zip(made, names, strict=True)
+        )
+    each = times if listed else [times]
+    if not isinstance(each, (list, tuple)) or [len(one) for one in each] != sizes:
+        raise InvalidInputError(
+            "times has other lengths than y: give one time for each value of each series."
+        )
+    return tuple(Calendar.of(one, "y") for one in each)

@@ -16,7 +16,6 @@ from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import validate_data
 
 from lssvm._core.arrays import FloatArray
 from lssvm._core.device import Device, is_foreign
@@ -28,6 +27,7 @@ from lssvm.data.raw import CHUNK, RawBlock, plain_features
 from lssvm.data.scanning import Scan
 from lssvm.data.writing import write_table
 from lssvm.engines.device_expansion import expand_on_device
+from lssvm.estimators.validating import validated
 from lssvm.recipes.record import Fit, Resources
 
 Finish = Callable[[FloatArray], Any]
@@ -291,7 +291,7 @@ def check_new_host_rows(estimator: Fitted, X: Any) -> Any:
     """Check rows in main memory against those of the fit."""
     sparse = estimator.__sklearn_tags__().input_tags.sparse
     layout = {"accept_sparse": "csr" if sparse else False, "dtype": [np.float64, np.float32]}
-    return validate_data(estimator, X, reset=False, **layout)
+    return validated(estimator, X, reset=False, **layout)
 
 
 def check_new_device_rows(estimator: Fitted, X: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from dataclasses import replace
 from typing import Any, Protocol
@@ -9,13 +10,15 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d, validate_data
+from sklearn.utils.validation import column_or_1d
 
 from lssvm._core.arrays import FloatArray, IntArray
-from lssvm._core.errors import InvalidInputError, NumericalWarning
+from lssvm._core.errors import InvalidInputError, NumericalWarning, ScaleWarning
+from lssvm._core.magnitudes import check_magnitude
 from lssvm._core.random import RandomState
 from lssvm.data.scanning import Scan
 from lssvm.engines.host import HostRows
+from lssvm.estimators.validating import validated
 from lssvm.recipes.record import Resources
 from lssvm.recipes.settings import UsesResources, resources_of
 from lssvm.tasks import Classes, Numbers, Task
@@ -48,6 +51,7 @@ def open_classes(
     y: Any,
     sample_weight: Any,
     *,
+    groups: Any = None,
     task: Classes | None = None,
     by_class: bool = False,
     sparse: bool = False,
@@ -58,7 +62,7 @@ def open_classes(
     ----------
     estimator : classifier
         Whose parameters `multiclass`, `decoding`, `targets` and `class_weight` say what y means.
-    X, y, sample_weight
+    X, y, sample_weight, groups
         As the caller gave them.
     task : Classes or None, default=None
         What the model has learned, where further rows are opened; None: a new fit.
@@ -82,7 +86,22 @@ def open_classes(
     if task is None:
         task = task_of(estimator, distinct_labels(y))
     rows = class_rows(task, X, task.numbers(y), weight, resources_of(estimator), by_class=by_class)
-    return replace(rows, positions=positions, given=given), task
+    groups = check_groups(groups, given[0].shape[0])
+    return replace(rows, positions=positions, given=given, groups=groups), task
+
+
+def check_groups(groups: Any, n: int) -> NDArray[Any] | None:
+    """Return groups as an array of n entries, none of them missing."""
+    if groups is None:
+        return None
+    array = np.asarray(column_or_1d(groups))
+    missing = array != array  # NaN is not equal to itself
+    if array.shape[0] != n or np.any(missing) or any(entry is None for entry in array):
+        raise InvalidInputError(
+            f"groups has {array.shape[0]} entries, {int(np.sum(missing))} of them NaN, but X has "
+            f"{n} rows: give one group for every row, and none that is missing."
+        )
+    return array
 
 
 def _validated(
@@ -90,8 +109,61 @@ def _validated(
 ) -> tuple[Any, Any]:
     layout = {"accept_sparse": "csr"} if sparse else {"order": "C"}  # rows are read in blocks
     reset, dtype = task is None, [np.float64, np.float32]
-    X, y = validate_data(estimator, X, y, reset=reset, dtype=dtype, **layout, **options)
+    X, y = validated(estimator, X, y, reset=reset, dtype=dtype, **layout, **options)
+    if reset:
+        warn_of_scales(estimator, X, getattr(estimator, "feature_names_in_", None))
     return X, y
+
+
+_SCALES = 100.0  # how many times as much one column may vary as another
+_LOOKED_AT = 10_000  # rows
+
+
+def warn_of_scales(estimator: Any, X: Any, names: Any = None) -> None:
+    """Warn where columns differ in scale so much that the small ones do not count.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Nothing is said where its kernel has a width for each feature, or takes no features.
+    X : array of shape (n, d)
+    names : array of str, optional
+        Of the columns.
+
+    Notes
+    -----
+    The largest standard deviation is compared with the smallest one, which for rare indicators is
+    taken to be at least a tenth of the range.
+    """
+    gamma: Any = getattr(estimator, "gamma", None)
+    own = not isinstance(getattr(estimator, "kernel", "rbf"), str) or np.ndim(gamma) > 0
+    if own or estimator.kernel == "precomputed" or (isinstance(gamma, str) and gamma == "ard"):
+        return
+    if not isinstance(X, np.ndarray) or X.shape[0] < 2 or X.shape[1] < 2:
+        return
+    some = X[:: max(1, len(X) // _LOOKED_AT)]
+    spread, extent = some.std(axis=0), np.ptp(some, axis=0)
+    lowest = np.where(extent > 0, np.maximum(spread, 0.1 * extent), np.inf)
+    large, small = int(np.argmax(spread)), int(np.argmin(lowest))
+    if not spread[large] > _SCALES * lowest[small]:
+        return
+    which = [f"column {j}" if names is None else repr(str(names[j])) for j in (large, small)]
+    times = 10 ** int(np.log10(spread[large] / lowest[small]))
+    warnings.warn(
+        f"{which[0]} of X varies more than {times:,} times as much as {which[1]}, which therefore "
+        "hardly counts in the kernel: standardise the columns "
+        "(make_pipeline(StandardScaler(), model)), or use LSSVMClassifier or LSSVMRegressor.",
+        ScaleWarning,
+        stacklevel=_level_of_caller(),
+    )
+
+
+def _level_of_caller() -> int:
+    """Return the level of the line that has called this package, for a warning about it."""
+    frame, level, inner = inspect.currentframe(), 0, ("lssvm", "sklearn", "contextlib")
+    while frame is not None and str(frame.f_globals.get("__name__")).split(".")[0] in inner:
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def task_of(estimator: Classifier, classes: NDArray[Any]) -> Classes:
@@ -141,6 +213,7 @@ def open_numbers(
     y: Any,
     sample_weight: Any,
     *,
+    groups: Any = None,
     task: Numbers | None = None,
     sparse: bool = False,
     by_moments: bool = True,
@@ -154,12 +227,15 @@ def open_numbers(
     given, weight = (X, y), check_weight(sample_weight, X.shape[0])
     X, y, weight, positions = _positive(X, y, weight)
     Y = y.reshape(len(y), -1)
+    change = "standardise it (sklearn.compose.TransformedTargetRegressor)"
+    check_magnitude(Y, "y", change, dtype=X.dtype)
     if task is None:
         task = Numbers(Y.shape[1], y.ndim == 1)
     if by_moments:
         _warn_of_offset(Y)
     rows = number_rows(X, task.check_outputs(Y), weight, resources_of(estimator))
-    return replace(rows, positions=positions, given=given), task
+    groups = check_groups(groups, given[0].shape[0])
+    return replace(rows, positions=positions, given=given, groups=groups), task
 
 
 def number_rows(X: Any, Y: FloatArray, weight: FloatArray | None, resources: Resources) -> HostRows:

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.device import Device, find_device, is_foreign
 from lssvm._core.errors import InvalidInputError
+from lssvm._core.magnitudes import check_magnitude
 from lssvm._core.memory import as_bytes, require
 from lssvm._core.namespace import Array, compat, device, get_namespace, to_numpy
 from lssvm._core.progress import Listener
@@ -50,6 +51,7 @@ from lssvm.estimators.opening import (
     open_classes,
     open_numbers,
     task_of,
+    warn_of_scales,
 )
 from lssvm.estimators.scan_scores import hits, spread_of
 from lssvm.recipes.settings import UsesResources, resources_of, seed_of
@@ -97,7 +99,9 @@ class Given(Protocol):
         """Return the accuracy of a classifier, R^2 of a regressor."""
 
 
-def open_given(estimator: FixedEstimator, X: Any, y: Any = None, weight: Any = None) -> Given:
+def open_given(
+    estimator: FixedEstimator, X: Any, y: Any = None, weight: Any = None, groups: Any = None
+) -> Given:
     """Open what a caller gave, whatever it is: the only place that asks.
 
     Parameters
@@ -105,6 +109,8 @@ def open_given(estimator: FixedEstimator, X: Any, y: Any = None, weight: Any = N
     estimator : FixedSizeLSSVC or FixedSizeLSSVR
     X, y, weight
         As the caller gave them.
+    groups : array or None, default=None
+        Rows that are left out together; not of rows that are read in blocks.
 
     Returns
     -------
@@ -118,12 +124,17 @@ def open_given(estimator: FixedEstimator, X: Any, y: Any = None, weight: Any = N
     if place is not None and estimator.memory_budget is not None:
         place = replace(place, limit=as_bytes(estimator.memory_budget))
     if data is None:
-        return GivenArrays(estimator, X, y, weight, place)
+        return GivenArrays(estimator, X, y, weight, place, groups)
+    if groups is not None:
+        raise InvalidInputError(
+            "groups cannot be given with rows that are read in blocks, which are dealt to folds by "
+            "their positions: give arrays X and y, or leave groups out."
+        )
     if place is not None and data.distributed:
         raise InvalidInputError(
             f"device={estimator.device!r} is not available for rows on a cluster: use device=None."
         )
-    return GivenBlocks(estimator, data, place, X if is_dask(X) else None)
+    return GivenBlocks(estimator, data.watched(), place, X if is_dask(X) else None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,6 +148,7 @@ class GivenArrays:
         As the caller gave them.
     place : Device or None
         None: NumPy.
+    groups : array or None
     """
 
     estimator: FixedEstimator
@@ -144,6 +156,7 @@ class GivenArrays:
     y: Any
     sample_weight: Any
     place: Device | None
+    groups: Any = None
 
     @property
     def like(self) -> Array | None:
@@ -168,10 +181,12 @@ class GivenArrays:
         rows: HostRows
         if _classifies(self.estimator):
             assert not isinstance(task, Numbers)
-            rows, task = open_classes(self.estimator, *values, task=task, by_class=True)
+            rows, task = open_classes(
+                self.estimator, *values, groups=self.groups, task=task, by_class=True
+            )
         else:
             assert not isinstance(task, Classes)
-            rows, task = open_numbers(self.estimator, *values, task=task)
+            rows, task = open_numbers(self.estimator, *values, groups=self.groups, task=task)
         if self.place is None:
             return rows, task
         X = self.like
@@ -372,6 +387,8 @@ def _sample_of(estimator: FixedEstimator, surveyed: Survey) -> tuple[HostRows, T
     """Return the rows that the survey has kept, and what y means."""
     block, ready, resources = surveyed.sample, surveyed.preparation, resources_of(estimator)
     X = plain_features(block) if ready is None else ready.transform(block)
+    if ready is None or np.all(ready.scale == 1.0):
+        warn_of_scales(estimator, X, None if ready is None else ready.feature_names)
     equal = block.weight is not None and np.all(block.weight == 1.0)
     weight = None if equal else block.weight
     task: Task
@@ -393,7 +410,7 @@ def encode_classes(
     block: RawBlock, task: Classes, targets: FloatArray
 ) -> tuple[FloatArray, IntArray]:
     """Return the targets (b, k) and the class numbers (b,) of a raw block."""
-    labels = task.numbers(block.target, f" in the block of {block.place(0)}")
+    labels = task.numbers(block.target, f" in the block of row {block.start}")
     return targets[labels], labels.astype(np.intp)
 
 
@@ -405,7 +422,9 @@ def number_targets(block: RawBlock) -> FloatArray:
             f"The target holds text in {block.place(0)}, but a regression needs numbers: use "
             "FixedSizeLSSVC for labels."
         )
-    return np.asarray(block.target, dtype=np.float64).reshape(len(block), -1)
+    Y = np.asarray(block.target, dtype=np.float64).reshape(len(block), -1)
+    check_magnitude(Y, "The target", "divide it by a constant")
+    return Y
 
 
 def encode_numbers(block: RawBlock, task: Numbers) -> tuple[FloatArray, IntArray]:

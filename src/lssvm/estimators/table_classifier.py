@@ -321,10 +321,14 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
                 f"y holds the classes {strange.tolist()}, which the fit has not met: fit anew with "
                 "rows of all classes."
             )
-        if self.class_weight is not None:
+        if isinstance(self.class_weight, str):
             raise InvalidInputError(
-                "partial_fit and forget need class_weight=None: give sample_weight instead."
+                f"partial_fit and forget need class_weight=None or a dict, not "
+                f"{self.class_weight!r}: what is balanced changes with every row. Give the weights "
+                "of the classes, or sample_weight."
             )
+        if self.class_weight is not None:
+            weight = weight * compute_sample_weight(self.class_weight, y)
         Y = np.asarray(self.code_.matrix[_numbers(self.classes_, y)], dtype=np.float64)
         self._update(X, Y, weight, forget=forget)
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.arrays import FloatArray, IntArray
@@ -19,13 +20,13 @@ from lssvm._core.memory import as_bytes
 from lssvm._core.progress import Progress
 from lssvm._core.random import RandomState, as_generator
 from lssvm._core.threads import n_threads
-from lssvm.data.scanning import as_scan
+from lssvm.data.scanning import Scan, as_scan
 from lssvm.estimators.explaining import Groups, Wish, explain_table, joined
-from lssvm.estimators.table_judging import ClassJudge, NumberJudge, read_scorer
+from lssvm.estimators.table_judging import ClassJudge, NumberJudge, decide, read_scorer
 from lssvm.estimators.table_source import LargeTable, PreparedRows, ScanSource, as_mapping
 from lssvm.explanations import Explanation
 from lssvm.kernels import mean_outer_product
-from lssvm.parts import DeviceParts, HostParts, PartsEngine, Rows
+from lssvm.parts import ClusterParts, DeviceParts, HostParts, PartsEngine, Rows
 from lssvm.preparation import PreparedTable, TablePreparation
 from lssvm.recipes import (
     INPUTS,
@@ -40,11 +41,13 @@ from lssvm.recipes import (
     fit_table,
 )
 from lssvm.recipes.clock import Clock
+from lssvm.recipes.compression import Teacher, compress_table
 from lssvm.recipes.configurations import Inputs, Member
 from lssvm.recipes.record import Resources
 from lssvm.tasks import Classes, Numbers
 from lssvm.tasks.weights import check_weight as check_row_weight
 
+_LOOKED_INTO = 100  # parts whose gradients the importances are made of
 _LOOKED_AT = 600  # rows whose gradients the importances are made of
 
 
@@ -212,9 +215,11 @@ class TableModel(BaseEstimator):
     def _seed(self) -> int:
         return int(as_generator(self.random_state).integers(2**31))
 
-    def _engine(self) -> PartsEngine:
-        """Return who computes: threads, or a device."""
+    def _engine(self, data: Scan | None = None) -> PartsEngine:
+        """Return who computes: threads, a device, or the cluster that has the data."""
         place = find_device(self.device, None, dispatch=False)
+        if place is None and data is not None and data.distributed:
+            return ClusterParts(n_threads(self.n_jobs), getattr(data.reader, "client", None))
         if place is None:
             return HostParts(n_threads(self.n_jobs))
         limit = None if self.memory_budget is None else as_bytes(self.memory_budget)
@@ -245,6 +250,8 @@ class TableModel(BaseEstimator):
         clock = Clock(None if limit is None else float(limit))
         read_scorer(self.scoring)
         ask = self._settings(len(Y))
+        if large is not None and isinstance(large.source, ScanSource):
+            ask = replace(ask, engine=self._engine(large.source.scan))
         labels = None
         if groups is not None:
             labels = np.unique(np.asarray(groups), return_inverse=True)[1].ravel().astype(np.intp)
@@ -396,9 +403,80 @@ class TableModel(BaseEstimator):
 
     def _outputs(self, X: Any) -> FloatArray:
         """Return the stacked outputs of raw rows, shape (n, k)."""
-        fit, engine = self.record_, self._engine()
-        blocks = [fit.outputs(self._prepare(some), engine=engine) for some in self._blocks(X)]
+        engine = self._engine()
+        blocks = [
+            self.record_.outputs(self._prepare(some), engine=engine) for some in self._blocks(X)
+        ]
         return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+
+    # --- a small model ---------------------------------------------------------------------------
+
+    def compress(self, n_support: int | Sequence[int] = 200) -> Self | list[Self]:
+        """Return a very sparse model that follows this one.
+
+        Parameters
+        ----------
+        n_support : int or sequence of int, default=200
+            Support vectors that the small model keeps. A sequence gives a path of sizes.
+
+        Returns
+        -------
+        estimator, or list of them
+            Fitted: it takes the same raw columns, and it can be saved. Its ``best_score_``,
+            probabilities and intervals come from rows that models of its size were not fitted to;
+            ``summary_`` compares score, size and time of prediction with those of this model. It
+            cannot learn or forget rows.
+
+        Notes
+        -----
+        A fixed-size model with the inputs, the kernel and the metric of one configuration, fitted
+        to the out-of-sample outputs of this model, its prototypes reduced by SPFS
+        ([Mall2014]_); see `lssvm.recipes.compression.compress_table`.
+        """
+        check_is_fitted(self, "record_")
+        fit = self.record_
+        fit.need("all", "A small model")
+        context = fit.context
+        assert context is not None
+        several = isinstance(n_support, Sequence)
+        sizes = list(n_support) if isinstance(n_support, Sequence) else [n_support]
+        whole = all(isinstance(s, (int, np.integer)) and not isinstance(s, bool) for s in sizes)
+        if not sizes or not whole or min(sizes) < 1:
+            raise InvalidInputError(
+                f"n_support={n_support!r} is not usable: give an int >= 1, or a list of them."
+            )
+        threads = n_threads(self.n_jobs)
+        seconds = _time_of(fit.members)
+        found = []
+        teacher = Teacher.of(fit)
+        classes = decide(teacher.Y) if isinstance(context.task, Classes) else None
+        problem = Problem({}, teacher.Y, teacher.weight, None, classes)
+        judge = self._judge(problem, context.task, context.shift, context.scale)
+        for part in compress_table(fit, teacher, sizes, seed=context.seed, threads=threads):
+            name = part.member.configuration.inputs
+            own = replace(context, prepared={name: context.prepared[name]})
+            held_out = np.full(teacher.Y.shape, np.nan)
+            held_out[part.rows] = part.outputs
+            record = replace(
+                fit,
+                members=(part.member,),
+                trials=(),
+                held_out=held_out,
+                part_size=part.member.model.part_size,
+            )
+            own = self._calibrated(problem, record, own, judge)
+            rows = sum(len(leaf.rows.X) for m in fit.members for leaf in m.model.cuts[0].leaves)
+            note = (
+                f"{len(part.member.model.cuts[0].leaves[0].rows.X)} support vectors in place of "
+                f"{rows} kept rows ({part.member.configuration}): held-out score "
+                f"{own.best_score:.4g} against {context.best_score:.4g}; 1,000 rows take "
+                f"{_time_of((part.member,)):.2g} s against {seconds:.2g} s."
+            )
+            model = clone(self)
+            small = replace(record, held_out=held_out[:0], context=own, stored="prediction")
+            model._publish(replace(small, note=note))
+            found.append(model)
+        return found if several else found[0]
 
     def explain(
         self,
@@ -477,17 +555,32 @@ class TableModel(BaseEstimator):
         fit.need("all", "Adding or removing rows")
         prepared = self._prepare(X)
         engine = self._engine()
+        used = np.flatnonzero(weight > 0)
         members = []
         for member in fit.members:
             mapped = member.metric.apply(prepared[member.configuration.inputs])
-            rows = Rows(mapped, Y, weight / self.weight_scale_)
-            model = (
-                member.model.forget(rows, engine=engine)
-                if forget
-                else member.model.learn(rows, engine=engine)
-            )
-            members.append(replace(member, model=model))
+            rows = Rows(mapped, Y, weight / self.weight_scale_).take(used)
+            change = member.model.forget if forget else member.model.learn
+            try:
+                members.append(replace(member, model=change(rows, engine=engine)))
+            except InvalidInputError as error:
+                encoded = self._encoded_by_target() if forget else []
+                if not encoded:
+                    raise
+                raise InvalidInputError(
+                    f"{error} The columns {encoded} are encoded by the target, and differently for "
+                    "rows of the first fit: only rows that partial_fit has added can be forgotten."
+                ) from error
         self._publish(replace(fit, members=tuple(members)))
+
+    def _encoded_by_target(self) -> list[str]:
+        """Return the names of the columns that are encoded by the target."""
+        assert self.record_.context is not None
+        return [
+            column.name
+            for column in self.record_.context.any_prepared.columns
+            if any(":target" in suffix for suffix in getattr(column.encoding, "suffixes", ()))
+        ]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -562,6 +655,7 @@ def _importances(fit: TableFit, prepared: Mapping[Inputs, PreparedTable]) -> Flo
 def _mean_squared_slopes(member: Member) -> FloatArray:
     """Return the mean squared slope of a member along every prepared feature, shape (d,)."""
     leaves = member.model.cuts[0].leaves
+    leaves = leaves[:: -(-len(leaves) // _LOOKED_INTO)]
     most = max(1, _LOOKED_AT // len(leaves))
     total = np.zeros(leaves[0].rows.X.shape[1])
     for leaf in leaves:
@@ -574,8 +668,22 @@ def _mean_squared_slopes(member: Member) -> FloatArray:
     return total
 
 
+def _time_of(members: Sequence[Member]) -> float:
+    """Return the seconds that 1,000 rows take."""
+    total = 0.0
+    for member in members:
+        X = member.model.cuts[0].leaves[0].rows.X
+        some = X[np.arange(1000) % len(X)]
+        begin = time.perf_counter()
+        member.model.outputs(some)
+        total += time.perf_counter() - begin
+    return total
+
+
 def _summary(fit: TableFit, n_rows: int) -> str:
     """Return what was chosen, and why, in words."""
+    if fit.note:
+        return fit.note
     parts = [len(member.model.cuts[0].leaves) for member in fit.members]
     how = (
         "each an exact model of all rows"

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
-from lssvm._core.arrays import FloatArray
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
+from lssvm._core.magnitudes import check_magnitude
 from lssvm.estimators.table_judging import ClassJudge, NumberJudge
 from lssvm.estimators.table_model import (
     TableModel,
@@ -30,6 +31,9 @@ from lssvm.estimators.table_source import (
 from lssvm.recipes import Problem, TableContext, TableFit
 from lssvm.tasks import Classes, Numbers
 from lssvm.uncertainty import Probabilities, Residuals, check_coverage, scaled_residuals
+
+_NEARBY = (25, 50, 100, 200)  # training rows that a local error is the average of
+_ENOUGH = 100  # rows below which there are no local errors
 
 
 @share_documentation("R2")
@@ -153,6 +157,7 @@ class LSSVMRegressor(RegressorMixin, TableModel):
             raise InvalidInputError(
                 "y has NaN or infinite values: give a finite target for every row."
             )
+        check_magnitude(values, "y", "divide it by a constant")
         return values.reshape(n, -1)
 
     def _judge(
@@ -174,10 +179,11 @@ class LSSVMRegressor(RegressorMixin, TableModel):
         assert isinstance(judge, NumberJudge)
         good = np.flatnonzero(np.isfinite(fit.held_out).all(axis=1))
         outputs = fit.held_out[good]
-        local = fit.local_error(problem.inputs)[good][:, None] * context.scale
         gap = judge.targets[good] - judge.predicted(outputs)
-        residuals = scaled_residuals(gap, local, problem.weight[good])
-        return replace(context, best_score=judge.score(outputs, good), calibration=residuals)
+        nearby, local = _local_scale(fit, problem, gap / context.scale, good)
+        residuals = scaled_residuals(gap, local * context.scale, problem.weight[good])
+        score = judge.score(outputs, good)
+        return replace(context, best_score=score, calibration=residuals, nearby=nearby)
 
     def predict(self, X: Any) -> FloatArray:
         """Return the predictions for a table, shape (n,) or (n, k)."""
@@ -201,8 +207,10 @@ class LSSVMRegressor(RegressorMixin, TableModel):
 
         Notes
         -----
-        Conformal ([Vovk2005]_), with held-out residuals in units of the leave-one-out error of the
-        part that a row is in: wide where the data are noisy, narrow where they are not.
+        Conformal ([Vovk2005]_), with held-out residuals in units of a local error: wide where the
+        data are noisy, narrow where they are not. The local error is the leave-one-out error of the
+        25 to 200 nearest training rows, or of the part that a row is in, whichever makes the
+        held-out residuals more likely.
         """
         coverage = check_coverage(coverage)
         prepared = self._prepare(X)
@@ -211,7 +219,8 @@ class LSSVMRegressor(RegressorMixin, TableModel):
         residuals = self.residuals_
         assert residuals is not None
         values = fit.outputs(prepared) * self.scale_ + self.shift_
-        local = fit.local_error(prepared)[:, None] * self.scale_
+        assert fit.context is not None
+        local = fit.local_error(prepared, fit.context.nearby) * self.scale_
         ends = [
             np.stack(
                 [values[:, j] + local[:, j] * end for end in residuals.factor(coverage, j)],
@@ -251,3 +260,48 @@ def _units(targets: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatAr
     spread = np.sqrt(np.average((targets[used] - shift) ** 2, axis=0, weights=weight[used]))
     tiny = np.finfo(np.float64).eps * np.maximum(np.abs(shift), 1.0)
     return shift, np.where(spread > tiny, spread, 1.0)
+
+
+def _local_scale(
+    fit: TableFit, problem: Problem, gap: FloatArray, rows: IntArray
+) -> tuple[int, FloatArray]:
+    """Return how many nearby rows a local error is made of, and the local errors (m, k) of rows.
+
+    Parameters
+    ----------
+    fit : TableFit
+    problem : Problem
+        Its n rows, or a sample of very many.
+    gap : array of shape (m, k)
+        Held-out residuals of some of them.
+    rows : int array of shape (m,)
+
+    Notes
+    -----
+    The choice is the largest likelihood of normal residuals whose standard deviation is the local
+    error times a constant; nearby rows have to gain two standard errors over the parts.
+    """
+    n, weight = len(fit.held_out), problem.weight[rows]
+    tiny = np.finfo(np.float64).tiny
+
+    def unlikely(local: FloatArray) -> FloatArray:
+        square = np.maximum(local, tiny) ** 2
+        ratio = gap**2 / square
+        constant = np.maximum(np.average(ratio, axis=0, weights=weight), tiny)
+        return np.asarray((ratio / constant + np.log(square * constant)).sum(axis=1))
+
+    known = all(cut.members for m in fit.members for cut in m.model.cuts)
+    error = fit.own_error(n) if known or not problem.inputs else fit.local_error(problem.inputs)
+    flat = np.broadcast_to(error[rows], gap.shape)
+    best, chosen, local = np.zeros(len(gap)), 0, flat
+    if len(gap) < _ENOUGH or not known:
+        return chosen, local
+    base = unlikely(flat)
+    for count in _NEARBY:
+        if 4 * count > len(gap):
+            break
+        near = fit.own_error(n, count)[rows]
+        gain = base - unlikely(near)
+        if gain.mean() > max(best.mean(), 2.0 * gain.std() / np.sqrt(len(gain))):
+            best, chosen, local = gain, count, near
+    return chosen, local

@@ -256,7 +256,7 @@ def open_source(
                 "groups= cannot be given with a scan: read the table into memory and give it as a "
                 "data frame."
             )
-        return ScanSource(data)
+        return ScanSource(data.watched())
     if y is None or groups is not None or n_rows(X) <= MANY:
         return None
     return MemorySource.of(X, y, check_weights(sample_weight, n_rows(X)))

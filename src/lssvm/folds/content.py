@@ -20,6 +20,7 @@ _CHUNK = 65_536  # rows whose hashes are held at a time
 _LARGE = 200_000  # more rows than this are dealt by their hashes alone
 _DEVICE_BLOCK = 2**20  # rows whose hashes are fetched at a time from a device
 _DEVICE_ENTRIES = 2**22  # numbers that are hashed at a time there
+_COUNTED = 2**15  # different rows that are counted one by one
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -106,25 +107,186 @@ def _device_sums(X: Array, key: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return to_numpy(total).view(np.uint64)
 
 
+class DistinctRows:
+    """Counts different rows from their hashes, chunk by chunk, in bounded memory.
+
+    Beyond 32,768 different rows the number is an estimate, from the smallest hashes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.folds.content import DistinctRows, hash_rows
+    >>> counted = DistinctRows()
+    >>> counted.add(hash_rows(np.array([[1.0], [2.0], [1.0]])))
+    >>> counted.n_rows, counted.n_distinct()
+    (3, 2)
+    """
+
+    def __init__(self) -> None:
+        self.n_rows = 0
+        self._smallest = np.empty(0, dtype=np.uint64)
+        self._new: list[NDArray[np.uint64]] = []
+        self._waiting = 0
+
+    def add(self, hashes: NDArray[np.uint64]) -> None:
+        """Count some more rows."""
+        self.n_rows += len(hashes)
+        ranks = _rank(hashes)
+        if len(self._smallest) > _COUNTED:
+            ranks = ranks[ranks < self._smallest[-1]]
+        self._new.append(ranks)
+        self._waiting += len(ranks)
+        if self._waiting > _COUNTED:
+            self._merge()
+
+    def _merge(self) -> None:
+        self._smallest = np.unique(np.concatenate([self._smallest, *self._new]))[: _COUNTED + 1]
+        self._new, self._waiting = [], 0
+
+    def n_distinct(self) -> int:
+        """Return the number of different rows so far."""
+        self._merge()
+        if len(self._smallest) <= _COUNTED:
+            return len(self._smallest)
+        return min(self.n_rows, round(_COUNTED * (2.0**64 / float(self._smallest[-1]))))
+
+    def n_observations(self) -> int:
+        """Return the number of different rows, or of all where fewer than half are different."""
+        distinct = self.n_distinct()
+        return self.n_rows if repeats_by_nature(distinct, self.n_rows) else distinct
+
+
+def repeats_by_nature(n_distinct: int, n: float) -> bool:
+    """Say whether equal rows are observations of their own: where fewer than half of n differ.
+
+    While most rows differ, equal ones are taken for copies, and are left out together.
+
+    Examples
+    --------
+    >>> from lssvm.tuning import repeats_by_nature
+    >>> repeats_by_nature(13, 1100), repeats_by_nature(1, 2)
+    (True, False)
+    """
+    return 2 * n_distinct < n
+
+
+def count_observations(X: Array) -> int:
+    """Return the number of different rows, or of all where fewer than half are different.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.folds.content import count_observations
+    >>> count_observations(np.array([[1.0], [2.0], [1.0]])), count_observations(np.zeros((9, 1)))
+    (2, 9)
+    """
+    return _counted(X).n_observations()
+
+
+def rows_repeat(X: Array, n_observations: float | None = None) -> bool:
+    """Say whether equal rows of X are observations: see `repeats_by_nature`.
+
+    ``n_observations`` is their number where weights count them, see `observation_weight`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.folds.content import rows_repeat
+    >>> rows_repeat(np.array([[1.0], [2.0], [1.0]])), rows_repeat(np.zeros((9, 1)))
+    (False, True)
+    """
+    counted = _counted(X)
+    n = counted.n_rows if n_observations is None else n_observations
+    return repeats_by_nature(counted.n_distinct(), n)
+
+
+def _counted(X: Array) -> DistinctRows:
+    n, counted = int(X.shape[0]), DistinctRows()
+    for part in slices(n, n if is_sparse(X) else _chunk(X)):
+        counted.add(hash_rows(X[part]))
+    return counted
+
+
+def observation_weight(
+    n: int, weight: NDArray[Any] | None, labels: NDArray[Any] | None = None
+) -> tuple[float, NDArray[np.float64] | None]:
+    """Return the number of observations, and the part of a row's weight that one of them has.
+
+    Where rows repeat by nature, one observation is left out, not all of its kind. Weights that are
+    whole multiples of the smallest one (of the class) are counts of observations: a weight of 2 is
+    then the row twice. Any other row is one observation with all of its weight.
+
+    Parameters
+    ----------
+    n : int
+        Rows.
+    weight : array of shape (n,) or None
+        None: all 1.
+    labels : int array of shape (n,) or None, default=None
+        Classes, which may have weights of their own.
+
+    Returns
+    -------
+    n_observations : float
+    weight : array of shape (n,) or None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.folds.content import observation_weight
+    >>> observation_weight(2, np.array([1.0, 3.0])), observation_weight(2, np.array([1.0, 2.5]))
+    ((4.0, array([1., 1.])), (2.0, array([1. , 2.5])))
+    """
+    if weight is None:
+        return float(n), None
+    weight = np.asarray(weight, dtype=np.float64)
+    number = np.zeros(len(weight), dtype=np.intp) if labels is None else labels
+    units = np.full(int(number.max(initial=0)) + 1, np.inf)
+    np.minimum.at(units, number, np.where(weight > 0, weight, np.inf))
+    unit = units[number]
+    count = weight / unit
+    if np.allclose(count, np.round(count), rtol=1e-9, atol=0.0):
+        return float(np.round(count).sum()), np.where(weight > 0, unit, 0.0)
+    return float(np.count_nonzero(weight > 0)), weight
+
+
 def content_folds(
-    X: Array, n_folds: int | None, *, labels: NDArray[Any] | None = None, seed: int = 0
+    X: Array,
+    n_folds: int | None,
+    *,
+    labels: NDArray[Any] | None = None,
+    targets: NDArray[Any] | None = None,
+    weight: NDArray[Any] | None = None,
+    groups: NDArray[Any] | None = None,
+    seed: int = 0,
 ) -> Folds:
     """Assign rows to folds by their content.
 
-    Equal rows share a fold, so that duplicates never leak from a training set into its test set,
-    a weight of 2 equals the row twice, and neither the order nor the chunking of the data matters.
-    Up to 200,000 rows the folds have the same number of distinct rows (of each class). Of more
-    rows, the hash alone decides: the sizes of the folds then differ a little, by about
-    ``sqrt(n / n_folds)`` rows, and nothing is sorted.
+    While at least half of the rows differ, equal rows share a fold, so that copies never leak from
+    a training set into its test set and a weight of 2 equals the row twice. Where fewer than half
+    differ (a few categories), equal rows are observations of their own, not copies: they are dealt
+    one by one, by a hash of row, target and occurrence. Neither the order nor the chunking of the
+    data matters. Up to 200,000 rows the folds have the same number of distinct rows (of
+    each class), or of observations. Of more rows most of which differ, the hash alone decides:
+    the sizes of the folds then differ a little, by about ``sqrt(n / n_folds)`` rows, and nothing is
+    sorted.
 
     Parameters
     ----------
     X : array or sparse matrix of shape (n, d)
     n_folds : int or None
-        None leaves out one distinct row at a time (leave-one-out when all rows differ); there
-        are never more folds than distinct rows.
+        None leaves out one distinct row, or observation, at a time (leave-one-out when all rows
+        differ); there are never more folds than distinct rows, observations or groups.
     labels : array of shape (n,), optional
-        Class labels to stratify by. (Equal rows of several classes count for the smallest label.)
+        Class labels to stratify by. (Rows of several classes that share a fold count for the
+        smallest label.)
+    targets : array of shape (n,) or (n, k), optional
+        Numbers that tell observations of the same row apart.
+    weight : array of shape (n,), optional
+        Weights, which tell them apart too. A row is dealt as one, whatever its weight: where rows
+        repeat by nature, a weight of 2 is in one fold, and the row twice may be in two.
+    groups : array of shape (n,), optional
+        Rows of a group share a fold, whatever their content.
     seed : int, default=0
 
     Returns
@@ -138,18 +300,21 @@ def content_folds(
     >>> folds = content_folds(np.array([[1.0], [2.0], [3.0], [1.0]]), 3)
     >>> [len(rows) for rows in folds.test]
     [2, 1, 1]
+    >>> [len(rows) for rows in content_folds(np.repeat([[1.0], [2.0]], 6, axis=0), 3).test]
+    [4, 4, 4]
     """
-    if n_folds is not None and X.shape[0] > max(_LARGE, 100 * n_folds) and not is_sparse(X):
+    large = n_folds is not None and X.shape[0] > max(_LARGE, 100 * n_folds) and not is_sparse(X)
+    if n_folds is not None and large and groups is None:
         folds = _by_hash(X, n_folds, seed)
-        if min(len(rows) for rows in folds.test) > 0:
+        if folds is not None and min(len(rows) for rows in folds.test) > 0:
             return folds
-    order, new = _distinct(X, labels, seed)
-    n_distinct = int(new.sum())
-    n_folds = n_distinct if n_folds is None else min(n_folds, n_distinct)
+    order, new = _units(X, labels, targets, weight, groups, seed)
+    n_units = int(new.sum())
+    n_folds = n_units if n_folds is None else min(n_folds, n_units)
     if n_folds < 2:
-        raise _too_few(n_distinct, len(order))
+        raise _too_few(n_units, len(order), groups is not None)
     kind = np.min_scalar_type(n_folds)  # sorted in linear time where it is small
-    dealt = (np.arange(n_distinct) % n_folds).astype(kind)
+    dealt = (np.arange(n_units) % n_folds).astype(kind)
     fold = _spread(dealt, order, new, labels)
     del order, new  # 9 bytes a row: nothing is kept longer than it is needed
     return _from_assignment(fold, n_folds)
@@ -159,22 +324,36 @@ def _chunk(X: Array) -> int:
     return _DEVICE_BLOCK if compat.is_torch_array(X) else _CHUNK
 
 
-def _by_hash(X: Array, n_folds: int, seed: int) -> Folds:
-    """Deal rows by their hashes: 1 byte a row, and 4 for the numbers of the rows."""
-    fold = np.empty(X.shape[0], dtype=np.min_scalar_type(n_folds))
+def _by_hash(X: Array, n_folds: int, seed: int) -> Folds | None:
+    """Deal rows by their hashes: 1 byte a row, and 4 for the numbers of the rows.
+
+    None where fewer than half of the rows differ.
+    """
+    fold, counted = np.empty(X.shape[0], dtype=np.min_scalar_type(n_folds)), DistinctRows()
     for part in slices(X.shape[0], _chunk(X)):
-        high = hash_rows(X[part], seed) >> np.uint64(32)
-        fold[part] = (high * np.uint64(n_folds)) >> np.uint64(32)
+        hashes = hash_rows(X[part], seed)
+        counted.add(hashes)
+        fold[part] = ((hashes >> np.uint64(32)) * np.uint64(n_folds)) >> np.uint64(32)
+    if repeats_by_nature(counted.n_distinct(), counted.n_rows):
+        return None
     return _from_assignment(fold, n_folds)
 
 
 def smallest_hashes(
-    X: Array, size: int, seed: int = 0, among: NDArray[np.bool_] | None = None
+    X: Array,
+    size: int,
+    seed: int = 0,
+    among: NDArray[np.bool_] | None = None,
+    *,
+    labels: NDArray[Any] | None = None,
+    targets: NDArray[Any] | None = None,
+    weight: NDArray[Any] | None = None,
 ) -> tuple[NDArray[np.uint64], IntArray]:
     """Draw rows by their content: those of the smallest hashes (of another hash than `hash_rows`).
 
     The order of the rows does not change the draw, and equal rows are drawn together. A row that is
-    there twice counts as two of ``size``.
+    there twice counts as two of ``size``. Where fewer than half of the rows differ, so that equal
+    rows are observations, they are drawn one by one.
 
     Parameters
     ----------
@@ -184,6 +363,8 @@ def smallest_hashes(
     seed : int, default=0
     among : bool array of shape (n,), optional
         Which rows may be drawn.
+    labels, targets, weight : arrays, optional
+        What tells observations of the same row apart, as in `content_folds`.
 
     Returns
     -------
@@ -204,10 +385,12 @@ def smallest_hashes(
     >>> len(rows) in (3, 4) and 0 in rows and 3 in rows
     True
     """
+    counted = DistinctRows()
     hashes, rows = np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.intp)
     limit = np.uint64(np.iinfo(np.uint64).max)
     for part in slices(X.shape[0], max(_chunk(X), size)):
         new = hash_rows(X[part], seed)
+        counted.add(new)
         small = _rank(new) <= limit
         if among is not None:
             small &= among[part]
@@ -220,8 +403,25 @@ def smallest_hashes(
             limit = ranks[order[size - 1]]
             order = order[: int(np.searchsorted(ranks[order], limit, side="right"))]
         hashes, rows = hashes[order], rows[order]
+    if len(rows) > size and repeats_by_nature(counted.n_distinct(), counted.n_rows):
+        ranks = _rank(_of_observations(hash_rows(X, seed), (labels, targets, weight), seed))
+        rows = np.arange(len(ranks)) if among is None else np.flatnonzero(among)
+        rows = rows[np.argsort(ranks[rows], kind="stable")[:size]]
+        hashes = hash_rows(X[rows], seed)
     order = np.argsort(hashes, kind="stable")
     return hashes[order], rows[order]
+
+
+def _of_observations(
+    hashes: NDArray[np.uint64], known: tuple[NDArray[Any] | None, ...], seed: int
+) -> NDArray[np.uint64]:
+    """Return hashes of rows, of what is known of them, and of the occurrence of both."""
+    columns = [np.asarray(c, dtype=np.float64) for c in known if c is not None]
+    if columns:
+        with np.errstate(over="ignore"):
+            others = mix_bits(hash_rows(np.column_stack(columns), seed) + _GOLDEN)
+            hashes = mix_bits(hashes + others)
+    return occurrences(hashes)
 
 
 def _rank(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -231,7 +431,14 @@ def _rank(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def content_holdout(
-    X: Array, share: float, *, labels: NDArray[Any] | None = None, seed: int = 0
+    X: Array,
+    share: float,
+    *,
+    labels: NDArray[Any] | None = None,
+    targets: NDArray[Any] | None = None,
+    weight: NDArray[Any] | None = None,
+    groups: NDArray[Any] | None = None,
+    seed: int = 0,
 ) -> Folds:
     """Hold out a share of the distinct rows, chosen by their content.
 
@@ -240,8 +447,8 @@ def content_holdout(
     X : array or sparse matrix of shape (n, d)
     share : float
         Between 0 and 1.
-    labels : array of shape (n,), optional
-        Class labels to stratify by.
+    labels, targets, weight, groups : arrays, optional
+        As in `content_folds`.
     seed : int, default=0
 
     Returns
@@ -251,7 +458,8 @@ def content_holdout(
 
     Notes
     -----
-    The validation sequence of [DeBrabanter2010]_, algorithm 4. Equal rows are held out together.
+    The validation sequence of [DeBrabanter2010]_, algorithm 4. Equal rows are held out together
+    while at least half of the rows differ; else rows are held out one by one.
 
     Examples
     --------
@@ -260,11 +468,11 @@ def content_holdout(
     >>> [len(rows) for rows in content_holdout(np.arange(20.0)[:, None], 0.25).test]
     [5]
     """
-    order, new = _distinct(X, labels, seed)
+    order, new = _units(X, labels, targets, weight, groups, seed)
     n_distinct = int(new.sum())
     held = np.diff(np.floor(np.arange(n_distinct + 1) * share + 0.5)) > 0
     if n_distinct < 2:
-        raise _too_few(n_distinct, len(order))
+        raise _too_few(n_distinct, len(order), groups is not None)
     if not 0 < held.sum() < n_distinct:
         missing = "train" if held.any() else "test"
         raise InvalidInputError(
@@ -274,16 +482,59 @@ def content_holdout(
     return Folds([np.flatnonzero(_spread(held, order, new, labels))])
 
 
-def _distinct(
-    X: Array, labels: NDArray[Any] | None, seed: int
+def _units(
+    X: Array,
+    labels: NDArray[Any] | None,
+    targets: NDArray[Any] | None,
+    weight: NDArray[Any] | None,
+    groups: NDArray[Any] | None,
+    seed: int,
 ) -> tuple[IntArray, NDArray[np.bool_]]:
-    """Return the rows in the order of their hashes, and where another content begins."""
+    """Return the rows in a random order, and where the next that are dealt together begin.
+
+    These are equal rows, single rows where rows repeat by nature, or groups.
+    """
+    if groups is not None:
+        numbers = np.unique(groups, return_inverse=True)[1].reshape(-1, 1)
+        return _ordered(hash_rows(numbers + 1.0, seed), labels)
     hashes = hash_rows(X, seed)
+    order, new = _ordered(hashes.copy(), labels)
+    n_distinct = int(new.sum())
+    if n_distinct < 2 or not repeats_by_nature(n_distinct, len(order)):
+        return order, new
+    hashes = _of_observations(hashes, (labels, targets, weight), seed)
+    return np.argsort(hashes, kind="stable").astype(np.intp), np.ones(len(order), bool)
+
+
+def _ordered(
+    hashes: NDArray[np.uint64], labels: NDArray[Any] | None
+) -> tuple[IntArray, NDArray[np.bool_]]:
+    """Return rows in the order of their hashes (overwritten), and where another one begins."""
     order = np.lexsort((hashes,) if labels is None else (labels, hashes))
     hashes.sort()  # in place, which hashes[order] is not
     new = np.ones(len(order), dtype=bool)
     np.not_equal(hashes[1:], hashes[:-1], out=new[1:])
     return order, new
+
+
+def occurrences(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return hashes that tell equal rows apart: of a hash and of how often it came before.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.folds.content import occurrences
+    >>> len(set(occurrences(np.array([3, 3, 5], dtype=np.uint64)).tolist()))
+    3
+    """
+    order = np.argsort(hashes, kind="stable")
+    same = np.flatnonzero(np.diff(hashes[order], prepend=~hashes[order[:1]]) != 0)
+    sizes = np.diff(same, append=len(order))
+    count = np.arange(len(order)) - np.repeat(same, sizes)
+    out = np.empty_like(hashes)
+    with np.errstate(over="ignore"):
+        out[order] = mix_bits(hashes[order] + count.astype(np.uint64) * _GOLDEN)
+    return out
 
 
 def _spread(
@@ -300,7 +551,12 @@ def _spread(
     return values
 
 
-def _too_few(n_distinct: int, n: int) -> InvalidInputError:
+def _too_few(n_distinct: int, n: int, grouped: bool) -> InvalidInputError:
+    if grouped:
+        return InvalidInputError(
+            f"Cross-validation needs at least 2 groups, one of them to test on, but there is "
+            f"{n_distinct} (n_samples={n}): give more groups, or leave groups out."
+        )
     return InvalidInputError(
         f"Cross-validation needs at least 2 distinct rows, some of them to test on, but there is "
         f"{n_distinct} (n_samples={n}): give fixed numbers for C and gamma."

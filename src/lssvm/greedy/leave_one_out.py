@@ -2,17 +2,56 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.linalg import eigh, solve_triangular
 
-from lssvm._core.arrays import FloatArray
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm.greedy.path import GreedyPath, cholesky, support_gram
 from lssvm.kernels import evaluate_expansion
 from lssvm.solvers import DualSystem
 
 
+@dataclass(frozen=True, eq=False)
+class Observations:
+    """Single observations of rows that were merged because they are equal.
+
+    Attributes
+    ----------
+    member : int array of shape (t,)
+        The merged row of each observation.
+    y : array of shape (t,)
+        Its own target.
+    share : array of shape (t,)
+        Its part of the weight of the merged row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.greedy import Observations
+    >>> Observations(np.array([0, 0]), np.array([1.0, -1.0]), np.full(2, 0.5)).share
+    array([0.5, 0.5])
+    """
+
+    member: IntArray
+    y: FloatArray
+    share: FloatArray
+
+    def left_out(self, fitted: FloatArray, leverage: FloatArray) -> FloatArray:
+        """Return the outputs (c, t) without each observation, from those of the rows (c, n)."""
+        fitted, leverage = fitted[:, self.member], leverage[:, self.member]
+        left = np.maximum(1.0 - self.share * leverage, np.finfo(float).eps)
+        return np.asarray(self.y - (self.y - fitted) / left)
+
+
 def greedy_leave_one_out(
-    system: DualSystem, y: FloatArray, path: GreedyPath, Cs: FloatArray, criterion: str = "fsals"
+    system: DualSystem,
+    y: FloatArray,
+    path: GreedyPath,
+    Cs: FloatArray,
+    criterion: str = "fsals",
+    observations: Observations | None = None,
 ) -> FloatArray:
     r"""Predict every row by the model that has not seen it, at each of several values of C.
 
@@ -26,10 +65,12 @@ def greedy_leave_one_out(
     Cs : array of shape (c,)
     criterion : {"fsals", "kmp", "sggp"}, default="fsals"
         The loss under which the coefficients are fitted.
+    observations : Observations or None, default=None
+        Left out one by one in the place of rows.
 
     Returns
     -------
-    array of shape (c, n)
+    array of shape (c, n), or (c, t) of observations
 
     Notes
     -----
@@ -58,14 +99,21 @@ def greedy_leave_one_out(
     """
     Cs, y = np.asarray(Cs, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if len(path.support) == 0:
-        return np.full((len(Cs), len(y)), path.intercept)
+        n = len(y) if observations is None else len(observations.y)
+        return np.full((len(Cs), n), path.intercept)
     if criterion == "fsals":
-        return _dual(system, y, path, Cs)
-    return _primal(system, y, path, Cs, criterion)
+        return _dual(system, y, path, Cs, observations)
+    return _primal(system, y, path, Cs, criterion, observations)
 
 
-def _dual(system: DualSystem, y: FloatArray, path: GreedyPath, Cs: FloatArray) -> FloatArray:
-    P = path.support
+def _dual(
+    system: DualSystem,
+    y: FloatArray,
+    path: GreedyPath,
+    Cs: FloatArray,
+    observations: Observations | None,
+) -> FloatArray:
+    P, leverage = path.support, np.zeros((len(Cs), len(y)))
     u = np.asarray(system.u, dtype=np.float64)[P]
     values, Q = eigh(u[:, None] * support_gram(system, path.support) * u, check_finite=False)
     squares, Qu, Qy = Q * Q, Q.T @ u, Q.T @ (u * y[P])
@@ -80,14 +128,22 @@ def _dual(system: DualSystem, y: FloatArray, path: GreedyPath, Cs: FloatArray) -
         coef[:, c] = u * beta
         if len(P) > 1 or not system.bias:  # nothing is left of a basis of one: the model is 0
             own[c] = y[P] - beta / (diagonal * u)
+        leverage[c, P] = 1.0 - diagonal / C
     limits = {"budget": system.budget, "threads": system.threads}
     out = evaluate_expansion(system.kernel, system.rows, system.basis[P], coef, b, **limits).T
+    if observations is not None:
+        return observations.left_out(np.asarray(out), leverage)
     out[:, P] = own
     return np.asarray(out)
 
 
 def _primal(
-    system: DualSystem, y: FloatArray, path: GreedyPath, Cs: FloatArray, criterion: str
+    system: DualSystem,
+    y: FloatArray,
+    path: GreedyPath,
+    Cs: FloatArray,
+    criterion: str,
+    observations: Observations | None,
 ) -> FloatArray:
     w = np.asarray(system.u, dtype=np.float64) ** 2
     total = float(w.sum())
@@ -107,5 +163,7 @@ def _primal(
     inverse = 1.0 / (np.maximum(values, 0.0)[:, None] + 1.0 / Cs)  # (m, c)
     fitted = Phi @ (inverse * t[:, None]) + mean
     leverage = w[:, None] * (squares @ inverse) + (w[:, None] / total if system.bias else 0.0)
+    if observations is not None:
+        return observations.left_out(fitted.T, leverage.T)
     residual = (y[:, None] - fitted) / np.maximum(1.0 - leverage, np.finfo(float).eps)
     return np.asarray((y[:, None] - residual).T)

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.magnitudes import check_magnitude
 from lssvm._core.threads import slices
 from lssvm.greedy.columns import ColumnStore, KernelColumns
 from lssvm.greedy.path import Greedy, GreedyPath, OnEvent, Trace, best_size
@@ -53,9 +54,12 @@ class Pursuit:
         self.held = np.flatnonzero(~usable)
         self.held_weight = weight[self.held]
         self.columns = KernelColumns(system, share=0.2)
+        diagonal = system.kernel_diagonal()
+        what = "The diagonal of the kernel matrix"
+        check_magnitude(diagonal, what, "lower gamma, degree or coef0", small=True)
         self.penalty = np.ones(self.n)  # the diagonal of D
         if settings.criterion == "sggp":
-            self.penalty = system.kernel_diagonal().astype(np.float64)
+            self.penalty = diagonal.astype(np.float64)
         self.K: FloatArray | None = None
         self.curvature = np.empty(0)
         if settings.candidates is None:

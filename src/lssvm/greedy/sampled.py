@@ -162,7 +162,8 @@ class _Problem:
         if not self.prefit or self.factor.size == 0:
             return H
         Z = solve_triangular(self.factor.dense(), K.T, lower=True, check_finite=False)
-        h = H - np.einsum("ij,ij->j", Z, Z)
+        least = np.finfo(np.float64).eps * H  # of a row that the basis spans rounding is left
+        h = np.maximum(H - np.einsum("ij,ij->j", Z, Z), least)
         if self.bias:
             w1 = self._w[1, : self.factor.size]
             h = h + (1.0 - w1 @ Z) ** 2 / (w1 @ w1)

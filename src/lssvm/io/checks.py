@@ -205,6 +205,7 @@ def check_series(model: NARX, fit: SeriesFit) -> None:
     need(not hasattr(inner, "preparation_"), "the regressor prepares columns")
     need(fit.stored in FORMS, "how much is stored is not known")
     need(len(fit.ends) == 1 or (fit.listed and fit.ends), "the ends of the series do not fit")
+    need(len(fit.calendars) in (0, len(fit.ends)), "the times of the series do not fit")
     plan = fit.plan
     same = plan is None or plan.layout.differencing == layout.differencing
     need(same, "the plan has other differences")

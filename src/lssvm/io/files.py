@@ -17,6 +17,7 @@ from lssvm.io.container import Container, open_container, read_container, write_
 
 if TYPE_CHECKING:
     from lssvm.io.known import Model
+    from lssvm.io.stored import StoredPipeline
 
 Path = str | os.PathLike[str]
 
@@ -32,7 +33,10 @@ def save(
     ----------
     model : estimator
         Fitted: `LSSVMClassifier`, `LSSVMRegressor`, `LSSVC`, `LSSVR`, `FixedSizeLSSVC`,
-        `FixedSizeLSSVR`, `GreedyLSSVC`, `GreedyLSSVR` or `NARX`.
+        `FixedSizeLSSVR`, `GreedyLSSVC`, `GreedyLSSVR` or `NARX`, or a pipeline of scikit-learn
+        that ends in one of them (not in `NARX`) behind `TablePreparation`, `StandardScaler`,
+        `MinMaxScaler`, `QuantileTransformer`, `SimpleImputer`, `OneHotEncoder`,
+        `OrdinalEncoder`, `ColumnTransformer` and pipelines of these.
     path : str or path
         The file appears, or takes the place of an older one, when it is complete. A new one is for
         its owner alone (mode 0600), since support vectors and prototypes are rows of the training
@@ -50,8 +54,8 @@ def save(
     Raises
     ------
     InvalidInputError
-        Where the model holds what a file cannot: a kernel that is a function, or in `NARX` a
-        regressor of another library or a model for tables.
+        Where the model holds what a file cannot: a kernel that is a function, in `NARX` a
+        regressor of another library or a model for tables, in a pipeline another transformer.
 
     Notes
     -----
@@ -88,17 +92,15 @@ def save(
     True
     """
     from lssvm.io.known import known
-    from lssvm.io.models import check_storable, write_model
     from lssvm.io.records import encode
 
-    check_storable(model, keep)
-    record = write_model(model, keep)
+    record = _written(model, keep)
     tree, arrays = encode(record, known())
     header = {
         "keep": keep,
         "metrics": _plain({} if metrics is None else metrics, "metrics"),
         "schema_sha256": _schema(record),
-        "fitted": _facts(model),
+        "fitted": _facts(_last(model)),
         "model": tree,
     }
     write_container(path, header, arrays)
@@ -147,16 +149,22 @@ def load(path: Path) -> Any:
     from lssvm.io.known import Model, known
     from lssvm.io.models import read_model
     from lssvm.io.records import allowance, decode
+    from lssvm.io.stored import StoredPipeline
 
     found, arrays = read_container(path)
     header = found.header
     try:
         stored = decode(header.get("model"), arrays, known(), allowance(found.size))
-        if not isinstance(stored, Model) or stored.record is None:
+        inner = stored.model if isinstance(stored, StoredPipeline) else stored
+        if not isinstance(inner, Model) or inner.record is None:
             raise ModelFileError("The file holds no estimator that is fitted.")
-        if header.get("keep") != stored.record.stored:
+        if header.get("keep") != inner.record.stored:
             raise ModelFileError("The file does not say how much of the model it holds.")
-        return read_model(stored)
+        if isinstance(stored, StoredPipeline):
+            from lssvm.io.pipelines import read_pipeline
+
+            return read_pipeline(stored)
+        return read_model(inner)
     except ModelFileError as error:
         raise ModelFileError(f"{found.path} cannot be loaded: {printable(error, 500)}") from error
     except _UNFORESEEN as error:
@@ -178,8 +186,9 @@ def read_header(path: Path) -> dict[str, Any]:
         ``format`` (int), ``version`` of the package that wrote it, ``class``, ``keep``,
         ``parameters``, ``left_out`` (parameters that were not stored), ``fitted`` (numbers and
         texts that the fit has found), ``n_features``, ``feature_names`` (list or None), ``classes``
-        (list or None), ``preparation`` (dict or None), ``metrics``, ``schema_sha256``, ``arrays``
-        (shape and type by name) and ``size`` in bytes.
+        (list or None), ``preparation`` (dict or None), ``steps`` (of a pipeline, before the
+        model), ``metrics``, ``schema_sha256``, ``arrays`` (shape and type by name) and ``size`` in
+        bytes.
 
     Raises
     ------
@@ -214,6 +223,24 @@ def read_header(path: Path) -> dict[str, Any]:
             ) from error
 
 
+def _last(model: Any) -> Any:
+    """Return the model itself, which may stand at the end of a pipeline."""
+    steps = getattr(model, "steps", None)
+    return steps[-1][1] if isinstance(steps, list) and steps else model
+
+
+def _written(model: Any, keep: str) -> Model | StoredPipeline:
+    """Return what a file holds of a model, or of a pipeline that ends in one."""
+    from lssvm.io.models import check_storable, write_model
+
+    if _last(model) is model:
+        check_storable(model, keep)
+        return write_model(model, keep)
+    from lssvm.io.pipelines import write_pipeline
+
+    return write_pipeline(model, keep)
+
+
 def _facts(model: Any) -> dict[str, Any]:
     """Return numbers and texts that a fit has found, for people."""
     fitted = {name: value for name, value in vars(model).items() if name.endswith("_")}
@@ -223,6 +250,10 @@ def _facts(model: Any) -> dict[str, Any]:
 
 def _described(found: Container, fetch: Callable[[str], Any]) -> dict[str, Any]:
     header, model = found.header, found.header["model"]["fields"]
+    steps = None
+    if found.header["model"]["record"] == "StoredPipeline":
+        steps = [describe(step) for step in model["steps"]]
+        model = model["model"]["fields"]
     context = model["record"]["fields"].get("context", {"fields": {}})["fields"]
     record = context or model["record"]["fields"]
     task = record.get("task", {"fields": {}})["fields"]
@@ -238,6 +269,7 @@ def _described(found: Container, fetch: Callable[[str], Any]) -> dict[str, Any]:
         "feature_names": _labels(model["feature_names"], fetch),
         "classes": _labels(task.get("classes"), fetch),
         "preparation": describe(context.get("prepared", model["preparation"])),
+        **({} if steps is None else {"steps": steps}),
         "metrics": dict(header["metrics"]),
         "schema_sha256": header["schema_sha256"],
         "arrays": found.arrays,
@@ -277,8 +309,10 @@ def describe(stored: Any) -> Any:
 # -- the hash of the schema --------------------------------------------------------------------
 
 
-def _schema(stored: Model) -> str:
+def _schema(whole: Model | StoredPipeline) -> str:
     """Return a hash of what rows have to look like: columns, their kinds and categories, labels."""
+    stored: Any = getattr(whole, "model", whole)
+    steps: Any = getattr(whole, "steps", None)
     names, ready = stored.feature_names, stored.preparation or {}
     context = getattr(stored.record, "context", None)
     task = getattr(context or stored.record, "task", None)
@@ -294,6 +328,13 @@ def _schema(stored: Model) -> str:
         "categories": ready.get("categories"),
         "classes": None if classes is None else [str(classes.dtype), classes.tolist()],
     }
+    if steps is not None:
+        parts["steps"] = [[step.name, step.kind] for step in steps]
+        first = steps[0].fitted if steps else {}
+        columns = first.get("feature_names_in_")
+        if "prepared" in first:
+            columns = np.array(first["prepared"].names, dtype=object)
+        parts["names"] = None if columns is None else columns.tolist()
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
@@ -318,10 +359,7 @@ def schema_hash(model: Any) -> str:
     >>> len(schema_hash(LSSVC(gamma=1.0).fit(np.eye(2), [0, 1])))
     64
     """
-    from lssvm.io.models import check_storable, write_model
-
-    check_storable(model, "support")
-    return _schema(write_model(model, "support"))
+    return _schema(_written(model, "support"))
 
 
 def _plain(value: Any, where: str) -> Any:

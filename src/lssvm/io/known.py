@@ -27,6 +27,7 @@ from lssvm import (
 )
 from lssvm.io.records import Known, Registry
 from lssvm.io.rules import Book, Lengths, need, table
+from lssvm.io.stored import StoredPipeline, StoredTransformer
 from lssvm.preparation.encodings import CYCLES
 from lssvm.preparation.tables import KINDS
 from lssvm.preparation.text_dates import ORDERS
@@ -38,6 +39,7 @@ from lssvm.recipes import (
     record,
     series,
     series_data,
+    series_times,
     table_context,
 )
 from lssvm.recipes import greedy as greedy_recipe
@@ -49,7 +51,8 @@ MAX_CLASSES = 4096
 MOST = 10**6
 """Paths, origins, steps and lags: what a later call would loop over."""
 
-KERNELS = "RBF/Exponential/Laplacian/Linear/Matern/NonStationary/Polynomial"
+PLAIN = "RBF/Exponential/Laplacian/Linear/Matern/NonStationary/Polynomial"
+KERNELS = f"{PLAIN}/Trend"
 """The kernels of rows, for rules."""
 
 COUNT = "whole >=0 <9223372036854775808"
@@ -60,6 +63,9 @@ RULES = table(
 Model: kind text; parameters dict; left_out list * of text; n_features none | whole >=1;
     preparation none | dict; record none | Fit/SeriesFit/TableFit;
     calibration none | Probabilities/Residuals
+StoredPipeline: steps list * of StoredTransformer; name text; model Model
+StoredTransformer: name text; kind text; parameters dict; fitted dict;
+    parts list * of StoredTransformer; columns none | dict
 Fit: task Classes/Numbers k c; machines tuple * of Machine k d; basis rows m d | wholes m >=0 <d;
     coef floats m k some; intercept floats k some; C floats k >0;
     gamma none | number >=0 | floats >=0 | floats * >=0 | floats * * >=0; support wholes * >=-1;
@@ -80,6 +86,7 @@ Exponential: gamma none | number >=0 | floats d >=0
 Laplacian: gamma none | number >=0 | floats d >=0
 Matern: gamma none | number >=0 | floats d >=0
 NonStationary: gamma none | number >=0 | floats d >=0; lengths none
+Trend: kernel {PLAIN} d; functions text; covariance number >=0 | doubles q q
 Polynomial: degree whole >=0 <=4096; gamma none | number; coef0 number
 DualDetails: reduction_path list; n_reweightings none | {COUNT}
 DualPart: columns wholes * >=0 <k; rows none | wholes * >=0 <n distinct some; kernel {KERNELS} d;
@@ -89,7 +96,7 @@ DualMemory: X rows n d; Y floats y k; parts list * of DualPart n k d; weight non
     held_rows none | wholes t >=0
 FixedDetails: n_prototypes {COUNT}; moments list * of Moments m; map none | NystromMap m;
     selection none | Selection; used none | mask m k; no_update none | text;
-    paths tuple * of SparsityPath; peak_memory none | {COUNT}
+    paths tuple * of SparsityPath; peak_memory none | {COUNT}; penalised bool
 Moments: gram doubles m m; border doubles m; cross doubles m q; target doubles q;
     squares doubles q; weight number >=0; n whole >=0; shift none | doubles m
 NystromMap: eigenvalues doubles r; T doubles m r; cut number
@@ -111,7 +118,9 @@ Probabilities: code Code; decoding none | text; maps list * of Isotonic/Sigmoid;
 Residuals: values list k of floats * sorted; weight list k of floats * >=0
 SeriesFit: regressor Model; layout Layout l x e h w; ends tuple s of Series h e; listed bool;
     horizon whole =o >=1 <={MOST}; seed {COUNT}; plan none | Plan l x e o w; tuning none | Tuning;
-    calibration none | Calibration w; stored text
+    calibration none | Calibration w; stored text; calendars? tuple * of Calendar
+Calendar: last whole; step whole >=0; months whole >=0 <=1200; day whole >=0 <=31; weekdays bool;
+    framed bool; name none | text
 Series: values floats h; inputs none | floats h e
 Layout: lags whole =l >=1 <={MOST}; exog_lags whole =x >=0 <={MOST};
     differencing whole >=0 <={MOST}; mean number; scale number >0;
@@ -121,10 +130,11 @@ Plan: rows floats n w; targets floats n; sizes list * of whole >=0; layout Layou
 SeriesResiduals: values floats n some; rows floats n w; index wholes n >=0
 Calibration: residuals SeriesResiduals w; mean_spread floats o some; ratios floats * o some
 TableFit: members tuple * of Member k; trials tuple * of Trial; held_out scores t k;
-    part_size whole >=1; context TableContext k; stored text; interrupted bool
+    part_size whole >=1; context TableContext k; stored text; interrupted bool;
+    note text
 TableContext: prepared dict; texts bool; task Classes/Numbers k c; shift doubles k;
     scale doubles k >0; weight_scale number >0; seed {COUNT}; n_rows {COUNT}; importances scores f;
-    best_score score; calibration none | Probabilities/Residuals
+    best_score score; calibration none | Probabilities/Residuals; nearby {COUNT}
 Trial: configuration Configuration; rounds {COUNT}; error score; weight score; seconds score;
     stage text
 Member: configuration Configuration; model PartsModel k d; metric Metric d; rounds {COUNT};
@@ -134,7 +144,8 @@ Metric: map none | doubles d d | doubles d
 PartsModel: distance text; cuts tuple * of Cut k d; part_size whole >=1
 Cut: tree Tree p d; leaves tuple p of Leaf k d; members tuple * of wholes * >=0
 Tree: directions doubles q d; thresholds doubles q; children wholes q 2; n_parts whole =p >=1
-Leaf: rows Rows n d k y; setting Setting; fit ExactFit n k y; error number >=0
+Leaf: rows Rows n d k y; setting Setting; fit ExactFit n k y; error number >=0;
+    kept doubles * * >=0
 Rows: X floats n d some; Y doubles y k; weight doubles y >0; labels none | wholes y
 Setting: C number >0; gamma number >=0
 ExactFit: coef doubles n k; intercept doubles k; left_out doubles * k
@@ -233,6 +244,13 @@ def _check_layout(layout: series_data.Layout, lengths: Lengths) -> None:
     need(layout.inputs_mean is None or e > 0, "there are inputs of no columns")
     need(lengths.setdefault("e", e) == e, "the inputs do not fit")
     lengths |= {"h": layout.history, "w": layout.lags + e * (layout.exog_lags + 1)}
+
+
+def _check_calendar(calendar: series_times.Calendar, lengths: Lengths) -> None:
+    ways = (calendar.step > 0, calendar.months > 0 and calendar.day > 0, calendar.weekdays)
+    need(sum(ways) == 1, "the times of a series follow no rule")
+    sizes = (abs(calendar.last), calendar.step)
+    need(max(sizes) < 2**58, "the times of a series are out of range")
 
 
 def _check_plan(plan: series_data.Plan, lengths: Lengths) -> None:
@@ -346,6 +364,7 @@ BOOK = Book(
         "Series": _check_series,
         "Layout": _check_layout,
         "Plan": _check_plan,
+        "Calendar": _check_calendar,
         "Configuration": _check_configuration,
         "Member": _check_member,
         "Cut": _check_cut,
@@ -367,6 +386,9 @@ def _cost_of_code(given: dict[str, Any]) -> int:
     n = len(matrix) if isinstance(matrix, (list, np.ndarray)) and np.ndim(matrix) else 0
     need(n <= MAX_CLASSES, f"there are more than {MAX_CLASSES} classes")
     return n * n + 16 * np.size(matrix)
+
+
+_UNNAMED = {"Model": {"parameters", "record"}, "StoredPipeline": {"model"}}
 
 
 @cache
@@ -398,6 +420,7 @@ def known() -> Registry:
         (greedy_recipe, "GreedyDetails/GreedyMemory"),
         (series, "SeriesFit/SeriesResiduals/Calibration"),
         (series_data, "Series/Layout/Plan"),
+        (series_times, "Calendar"),
         (kernels, "Metric"),
         (solvers, "ExactFit"),
         (parts, "Cut/Leaf/PartsModel/Rows/Setting/Tree"),
@@ -409,7 +432,8 @@ def known() -> Registry:
     left_out = {"TuningResult": {"point"}, "FixedDetails": {"kept"}}
     left_out |= {name: {"checkpoint"} for name in searches.split("/")}
     kinds = {name: getattr(module, name) for module, names in listed for name in names.split("/")}
-    kinds["Model"] = Model
+    kinds |= {"Model": Model, "StoredPipeline": StoredPipeline}
+    kinds["StoredTransformer"] = StoredTransformer
 
     def entry(name: str) -> Known:
         return Known(
@@ -417,7 +441,7 @@ def known() -> Registry:
             lambda record: BOOK.check_record(record, name),
             frozenset(left_out.get(name, ())),
             _cost_of_code if name == "Code" else None,
-            frozenset({"parameters", "record"} if name == "Model" else ()),
+            frozenset(_UNNAMED.get(name, ())),
         )
 
     return {name: entry(name) for name in kinds}

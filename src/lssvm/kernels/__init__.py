@@ -9,12 +9,14 @@ from lssvm.kernels.given import FunctionKernel, Precomputed
 from lssvm.kernels.metric import IDENTITY, Metric, mean_outer_product
 from lssvm.kernels.nonstationary import NonStationary
 from lssvm.kernels.radial import RBF, Exponential, Laplacian, Matern
+from lssvm.kernels.trend import TRENDS, Trend
 
 __all__ = [
     "DISTANCES",
     "IDENTITY",
     "KERNEL_NAMES",
     "RBF",
+    "TRENDS",
     "Exponential",
     "FunctionKernel",
     "Kernel",
@@ -25,6 +27,7 @@ __all__ = [
     "NonStationary",
     "Polynomial",
     "Precomputed",
+    "Trend",
     "distances",
     "evaluate_expansion",
     "fill_distances",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -61,6 +62,10 @@ class Kernel(ABC):
         -------
         array of shape (n, m)
         """
+
+    def with_gamma(self, gamma: Any) -> Kernel:
+        """Return the same kernel with another gamma; only where it has one."""
+        return replace(self, gamma=gamma)  # type: ignore[type-var]
 
     def against(self, Z: Array) -> Evaluate:
         """Return the kernel with fixed ``Z`` (m, d); what depends on ``Z`` alone is done once.

@@ -101,11 +101,13 @@ class Polynomial(Kernel):
     def __call__(self, X: Array, Z: Array, out: NDArray[Any] | None = None) -> Array:
         """Return (gamma x^T z + coef0)^degree, shape (n, m)."""
         product = row_products(X, Z, out)
-        product *= self.gamma
-        product += self.coef0
-        base = product.copy() if is_numpy(product) else product
-        for _ in range(int(self.degree) - 1):
-            product = np.multiply(product, base, out=product) if is_numpy(base) else product * base
+        with np.errstate(over="ignore"):  # what is no number is refused where it is solved for
+            product *= self.gamma
+            product += self.coef0
+            base = product.copy() if is_numpy(product) else product
+            for _ in range(int(self.degree) - 1):
+                in_place = {"out": product} if is_numpy(base) else {}
+                product = np.multiply(product, base, **in_place) if in_place else product * base
         return product
 
     def diag(self, X: Array) -> Array:

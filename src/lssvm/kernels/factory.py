@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -72,7 +71,7 @@ def make_kernel(
     Polynomial(degree=2, gamma=0.5, coef0=1.0)
     """
     if isinstance(kernel, Kernel):
-        return replace(kernel, gamma=gamma) if has_gamma(kernel) else kernel  # type: ignore[type-var]
+        return kernel.with_gamma(gamma) if has_gamma(kernel) else kernel
     if callable(kernel):
         return FunctionKernel(kernel)
     if not isinstance(kernel, str) or kernel not in KERNEL_NAMES:

@@ -12,11 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 from lssvm._core.atomic import replacing
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.version import __version__
-from lssvm.estimators import NARX
+from lssvm.estimators import NARX, LSSVMClassifier, LSSVMRegressor
 from lssvm.estimators.base import KernelEstimator
 from lssvm.onnx.column_nodes import add_preparation, column_inputs
 from lssvm.onnx.graph import ML, ML_OPSET, OPSET, ModelGraph, Tensor, Value, element_type, need_onnx
 from lssvm.onnx.model_nodes import add_outputs
+from lssvm.onnx.parts_nodes import table_graph
 from lssvm.onnx.pipelines import convert_whole, final_model, open_transformers, split_pipeline
 from lssvm.onnx.series_nodes import add_step, series_inputs
 from lssvm.onnx.table_nodes import open_table
@@ -25,6 +26,7 @@ from lssvm.preparation import TablePreparation
 _IR_VERSION = 8
 _LIMIT = 2**31 - 2**20  # more than 2 GiB cannot be one file
 _DTYPES = ("float64", "float32")
+_TABLES = (LSSVMClassifier, LSSVMRegressor)
 
 
 def to_onnx(
@@ -41,7 +43,8 @@ def to_onnx(
     Parameters
     ----------
     model : estimator
-        A fitted classifier or regressor of this package; a `NARX` model (one step of it); a
+        A fitted classifier or regressor of this package, those for tables among them; a `NARX`
+        model (one step of it); a
         pipeline of scikit-learn that ends in one of ours, or a search over such; anything else that
         contains one of ours and that skl2onnx converts.
     X : data frame or array, optional
@@ -66,9 +69,10 @@ def to_onnx(
     -----
     *Inputs*: ``X`` of shape (rows, d); for models that were fitted to a scan with columns to
     prepare, one input of shape (rows, 1) for each raw column under its own name, numbers as
-    ``dtype`` (NaN is missing) and text as strings; for a pipeline of `TablePreparation` and a
-    model the same for each column that is used, with booleans as 0 and 1, durations in days and
-    dates as days since 1970, in float64. `NARX`: ``history`` of shape
+    ``dtype`` (NaN is missing) and text as strings; for a model for tables, and for a pipeline of
+    `TablePreparation` and a model, the same for each column that is used, with booleans as 0 and 1,
+    durations in days and dates as days since 1970, in float64; a model for tables that was fitted
+    to an array of numbers has ``X``. `NARX`: ``history`` of shape
     (rows, lags + differencing), the newest value last, and ``inputs`` of shape
     (rows, exog_lags + 1, d) where it has such, the time that is predicted last.
 
@@ -100,7 +104,7 @@ def to_onnx(
         raise InvalidInputError(f"dtype={dtype!r} is not known: choose one of {_DTYPES}.")
     model = final_model(model)
     transformers, last = split_pipeline(model)
-    if not isinstance(last, (KernelEstimator, NARX)):
+    if not isinstance(last, (KernelEstimator, NARX, *_TABLES)):
         _check_contains_ours(model)
         if probabilities is not None or interval is not None:
             raise InvalidInputError(
@@ -111,7 +115,11 @@ def to_onnx(
         _describe(proto, model, {})
         return proto
     check_is_fitted(last)
-    if isinstance(last, NARX) or transformers is None:
+    if isinstance(last, _TABLES) and transformers is not None:
+        raise InvalidInputError(
+            f"{type(last).__name__} prepares its columns itself: export it without a pipeline."
+        )
+    if isinstance(last, (NARX, *_TABLES)) or transformers is None:
         if X is not None:
             raise InvalidInputError("X= is for pipelines of scikit-learn: leave it out.")
         graph, inputs, outputs = _own_graph(last, np.dtype(dtype), probabilities, interval, missing)
@@ -205,13 +213,15 @@ def export(
 
 
 def _own_graph(
-    model: KernelEstimator | NARX,
+    model: KernelEstimator | NARX | LSSVMClassifier | LSSVMRegressor,
     dtype: np.dtype[Any],
     probabilities: bool | None,
     interval: float | None,
     missing: str,
 ) -> tuple[ModelGraph, list[Value], dict[str, Value]]:
     """Return graph, inputs and outputs of a model of this package."""
+    if isinstance(model, _TABLES):
+        return table_graph(model, dtype, probabilities, interval, missing)
     if isinstance(model, NARX):
         if probabilities or interval is not None:
             raise InvalidInputError(
@@ -259,7 +269,7 @@ def _check_contains_ours(model: Any) -> None:
         if id(one) in seen:
             continue
         seen.add(id(one))
-        if isinstance(one, KernelEstimator):
+        if isinstance(one, (KernelEstimator, *_TABLES)):
             return
         if isinstance(one, (list, tuple)):
             todo += list(one)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -34,21 +35,55 @@ def open_table(
     features : Tensor
         The value (n, d).
     """
-    used = [column for column in prepared.columns if column.encoding is not None]
+    graph, inputs, (features,) = open_tables([prepared], dtype, missing)
+    return graph, inputs, features
+
+
+def open_tables(
+    tables: Sequence[PreparedTable], dtype: Any, missing: str, *, together: bool = False
+) -> tuple[ModelGraph, list[Value], list[Tensor]]:
+    """Begin a graph with several ways to prepare the same columns; see `open_table`.
+
+    Parameters
+    ----------
+    tables : sequence of PreparedTable
+    dtype : float64 or float32
+    missing : str
+    together : bool, default=False
+        Whether columns that all are numbers are one input ``X`` of shape (n, n_columns).
+
+    Returns
+    -------
+    graph : ModelGraph
+    inputs : list of Value
+    features : list of Tensor
+        The value (n, d) of every table.
+    """
     kinds = {"category": element_type(object), "date": element_type(np.float64)}
-    inputs = [Value(c.name, kinds.get(c.kind, element_type(dtype)), (1,)) for c in used]
+    used = {c.name: c for table in tables for c in table.columns if c.encoding is not None}
+    together = together and all(isinstance(c.encoding, NumberEncoding) for c in used.values())
+    if together:
+        inputs = [Value("X", element_type(dtype), (len(tables[0].columns),))]
+    else:
+        inputs = [
+            Value(c.name, kinds.get(c.kind, element_type(dtype)), (1,)) for c in used.values()
+        ]
     graph = ModelGraph(dtype, taken=[value.name for value in inputs])
-    features = []
-    for column in used:
-        encoding = column.encoding
-        if isinstance(encoding, LevelEncoding):
-            add = _add_booleans if column.kind == "boolean" else _add_levels
-            features.append(add(encoding, graph.tensor(column.name), missing))
-        elif isinstance(encoding, DateEncoding):
-            features.append(_add_dates(encoding, graph.tensor(column.name, np.float64)))
-        elif isinstance(encoding, NumberEncoding):
-            features.append(_add_numbers(encoding, graph.tensor(column.name)))
-    return graph, inputs, graph.concat(features)
+    found = []
+    for table in tables:
+        features = []
+        for place, column in enumerate(table.columns):
+            encoding = column.encoding
+            if isinstance(encoding, LevelEncoding):
+                add = _add_booleans if column.kind == "boolean" else _add_levels
+                features.append(add(encoding, graph.tensor(column.name), missing))
+            elif isinstance(encoding, DateEncoding):
+                features.append(_add_dates(encoding, graph.tensor(column.name, np.float64)))
+            elif isinstance(encoding, NumberEncoding):
+                x = graph.tensor("X").columns([place]) if together else graph.tensor(column.name)
+                features.append(_add_numbers(encoding, x))
+        found.append(graph.concat(features))
+    return graph, inputs, found
 
 
 def _add_numbers(encoding: NumberEncoding, x: Tensor) -> Tensor:

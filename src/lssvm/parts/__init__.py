@@ -1,5 +1,6 @@
 """Exact models of parts of the rows: a tree of cuts with a dual model in every leaf."""
 
+from lssvm.parts.cluster import ClusterParts
 from lssvm.parts.device import DeviceParts
 from lssvm.parts.engine import HostParts, LeafTask, PartsEngine
 from lssvm.parts.leaf import Leaf, Rows, Setting, fit_leaf
@@ -8,6 +9,7 @@ from lssvm.parts.store import PartStore
 from lssvm.parts.tree import Tree, grow_tree
 
 __all__ = [
+    "ClusterParts",
     "Cut",
     "DeviceParts",
     "HostParts",

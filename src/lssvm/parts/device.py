@@ -58,18 +58,11 @@ class _Stack:
 
     @classmethod
     def of(cls, place: Device, parts: Sequence[Rows], distance: Distance) -> _Stack:
-        b, n = len(parts), max(len(part.X) for part in parts)
-        d, k = parts[0].X.shape[1], parts[0].Y.shape[1]
-        X, Y = np.zeros((b, n, d)), np.zeros((b, n, k))
-        weight, real = np.ones((b, n)), np.zeros((b, n))
+        X = _filled([part.X for part in parts])
+        Y = _filled([part.Y for part in parts], zeros=True)
+        weight, real = np.ones(X.shape[:2]), np.zeros(X.shape[:2])
         for i, part in enumerate(parts):
-            own = len(part.X)
-            X[i, :own], Y[i, :own], weight[i, :own], real[i, :own] = (
-                part.X,
-                part.Y,
-                part.weight,
-                1.0,
-            )
+            weight[i, : len(part.X)], real[i, : len(part.X)] = part.weight, 1.0
         on = place.put(X)
         return cls(on, place.put(Y), place.put(weight), place.put(real), between(on, on, distance))
 
@@ -286,18 +279,19 @@ class DeviceParts:
         """Deal out parts of one distance and about one size in batches that fit into memory."""
         order = sorted(range(len(tasks)), key=lambda i: (tasks[i].distance, -len(tasks[i].rows.X)))
         batch: list[int] = []
+        most = 1
         for i in order:
-            if batch:
-                first, own = tasks[batch[0]], tasks[i]
-                n = len(first.rows.X)
-                most = max(1, int(_SHARE * self.place.free_bytes()) // (8 * _MATRICES * n * n))
-                if (
-                    own.distance != first.distance
-                    or len(own.rows.X) < _LIKE * n
-                    or len(batch) >= most
-                ):
-                    yield batch
-                    batch = []
+            own = tasks[i]
+            if batch and (
+                own.distance != tasks[batch[0]].distance
+                or len(own.rows.X) < _LIKE * len(tasks[batch[0]].rows.X)
+                or len(batch) >= most
+            ):
+                yield batch
+                batch = []
+            if not batch:  # asked once: the answer takes as long as a part
+                size = 8 * _MATRICES * len(own.rows.X) ** 2
+                most = max(1, int(_SHARE * self.place.free_bytes()) // size)
             batch.append(i)
         if batch:
             yield batch
@@ -379,18 +373,42 @@ class DeviceParts:
     def outputs(
         self, jobs: Sequence[tuple[Leaf, FloatArray]], distance: Distance
     ) -> list[FloatArray]:
-        """Return the outputs of every part for its own rows."""
-        return [self._outputs(leaf, X, distance) for leaf, X in jobs]
+        """Return the outputs of every part for its own rows; parts with few rows together."""
+        out = [np.empty((len(X), leaf.fit.coef.shape[1])) for leaf, X in jobs]
+        order = sorted((i for i in range(len(jobs)) if len(out[i])), key=lambda i: len(out[i]))
+        while order:
+            rows, size, count = len(out[order[-1]]), 0, 0
+            while count < len(order) and (count == 0 or (count + 1) * rows * size <= _ENTRIES):
+                count += 1
+                size = max(size, len(jobs[order[-count]][0].rows.X))
+            batch = order[len(order) - count :]
+            order = order[: len(order) - count]
+            step = max(1, _ENTRIES // (count * size))
+            for begin in range(0, rows, step):
+                self._outputs(jobs, batch, slice(begin, begin + step), distance, out)
+        return out
 
-    def _outputs(self, leaf: Leaf, X: FloatArray, distance: Distance) -> FloatArray:
-        put, out = self.place.put, np.empty((len(X), leaf.fit.coef.shape[1]))
-        Z, coef = put(leaf.rows.X)[None], put(leaf.fit.coef)
-        rows = max(1, _ENTRIES // len(leaf.rows.X))
-        for begin in range(0, len(X), rows):
-            block = put(X[begin : begin + rows])[None]
-            K = between(block, Z, distance)[0].mul_(-leaf.setting.gamma).exp_()
-            out[begin : begin + rows] = to_numpy(K @ coef)
-        return out + leaf.fit.intercept
+    def _outputs(
+        self,
+        jobs: Sequence[tuple[Leaf, FloatArray]],
+        batch: list[int],
+        rows: slice,
+        distance: Distance,
+        out: list[FloatArray],
+    ) -> None:
+        """Write the outputs of some rows of every job of a batch; shorter ones are filled up."""
+        import torch
+
+        put = self.place.put
+        leaves = [jobs[i][0] for i in batch]
+        X = put(_filled([jobs[i][1][rows] for i in batch]))
+        Z = put(_filled([leaf.rows.X for leaf in leaves]))
+        coef = put(_filled([leaf.fit.coef for leaf in leaves], zeros=True))
+        gamma = put(np.array([leaf.setting.gamma for leaf in leaves]))
+        K = between(X, Z, distance).mul_(-gamma[:, None, None]).exp_()
+        values = to_numpy(torch.bmm(K, coef))
+        for i, leaf, own in zip(batch, leaves, values, strict=True):
+            out[i][rows] = own[: len(out[i][rows])] + leaf.fit.intercept
 
     def route(self, tree: Tree, X: FloatArray) -> IntArray:
         """Return the part of every row, computed level by level."""
@@ -447,6 +465,19 @@ class DeviceParts:
                 flat = flat * A if A.ndim == 1 else flat @ A.T
             total += flat.T @ flat if shape == "full" else (flat * flat).sum(dim=0)
         return to_numpy(total)
+
+
+def _filled(arrays: Sequence[FloatArray], *, zeros: bool = False) -> FloatArray:
+    """Return arrays (n_i, d) of several lengths as one (b, n, d), filled up.
+
+    With their first row, so that a column of two values stays one; or with zeros.
+    """
+    out = np.zeros((len(arrays), max(len(a) for a in arrays), arrays[0].shape[1]))
+    for i, array in enumerate(arrays):
+        out[i, : len(array)] = array
+        if not zeros and len(array):
+            out[i, len(array) :] = array[0]
+    return out
 
 
 def _slopes(X: Array, Z: Array, coef: Array, gamma: float, distance: Distance) -> Array:

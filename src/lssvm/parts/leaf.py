@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,6 +102,8 @@ class Leaf:
     fit : ExactFit
     error : float
         Mean squared error of its leave-one-out outputs, summed over outputs.
+    kept : array of shape (n, k) or (0, k), optional
+        Squared leave-one-out errors of the rows, where a light leaf keeps them.
 
     Examples
     --------
@@ -117,6 +119,42 @@ class Leaf:
     setting: Setting
     fit: ExactFit
     error: float
+    kept: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+
+    @property
+    def squares(self) -> FloatArray:
+        """Squared leave-one-out errors of its rows, shape (n, k); empty where left out."""
+        if len(self.fit.left_out):
+            return np.asarray((self.rows.Y - self.fit.left_out) ** 2)
+        return self.kept
+
+    def nearby_error(self, X: FloatArray | None, distance: Distance, count: int) -> FloatArray:
+        """Return the mean squared leave-one-out error of the nearest rows, shape (n, k).
+
+        Parameters
+        ----------
+        X : array of shape (n, d) or None
+            Mapped rows; None for the rows of the part, each without itself.
+        distance : {"sqeuclidean", "euclidean", "cityblock"}
+        count : int
+            Rows that are averaged, with one more of the part's mean error.
+        """
+        squares = self.squares
+        own = X is None
+        new = self.rows.X if X is None else X
+        n = len(squares)
+        count = min(count, n - own)
+        mean = squares.mean(axis=0)
+        if count < 1:
+            return np.tile(mean, (len(new), 1))
+        out = np.empty((len(new), squares.shape[1]))
+        for block in slices(len(new), max(1, _ENTRIES // n)):
+            D = distances(new[block], self.rows.X, distance)
+            if own:
+                D[np.arange(len(D)), np.arange(n)[block]] = np.inf
+            near = np.argpartition(D, count - 1, axis=1)[:, :count]
+            out[block] = squares[near].sum(axis=1)
+        return np.asarray((out + mean) / (count + 1.0))
 
     def outputs(self, X: FloatArray, distance: Distance) -> FloatArray:
         """Return the outputs (n, k) for mapped rows X (n, d), in blocks."""
@@ -130,10 +168,15 @@ class Leaf:
         out += self.fit.intercept
         return out
 
-    def light(self) -> Leaf:
-        """Return what prediction needs: without targets, weights and leave-one-out outputs."""
+    def light(self, errors: bool = False) -> Leaf:
+        """Return what prediction needs: without targets, weights and leave-one-out outputs.
+
+        ``errors`` keeps the squares of the leave-one-out errors.
+        """
         rows = Rows(self.rows.X, self.rows.Y[:0], self.rows.weight[:0])
-        return replace(self, rows=rows, fit=replace(self.fit, left_out=self.fit.left_out[:0]))
+        fit = replace(self.fit, left_out=self.fit.left_out[:0])
+        kept = self.squares if errors else self.fit.left_out[:0]
+        return replace(self, rows=rows, fit=fit, kept=kept)
 
 
 def fit_leaf(
@@ -193,7 +236,7 @@ def fit_leaf(
     def attempt(setting: Setting) -> Leaf:
         np.multiply(D, -setting.gamma, out=K)
         np.exp(K, out=K)
-        fit = solve_exact(K, rows.Y, 1.0 / (setting.C * rows.weight), repeats)
+        fit = solve_exact(K, rows.Y, 1.0 / (setting.C * rows.weight), repeats, quiet=True)
         return Leaf(rows, setting, fit, weighted_error(rows.Y, fit.left_out, rows.weight))
 
     walk = Walk(start, tries)

@@ -99,9 +99,47 @@ class PartsModel:
             total += errors[cut.tree.route(X)] / len(self.cuts)
         return np.sqrt(total)
 
-    def light(self) -> PartsModel:
-        """Return what prediction needs: without targets, weights and leave-one-out outputs."""
-        cuts = tuple(Cut(cut.tree, tuple(leaf.light() for leaf in cut.leaves)) for cut in self.cuts)
+    def nearby_error(self, X: FloatArray, count: int) -> FloatArray:
+        """Return the mean squared leave-one-out error near every row of X (n, d), shape (n, k)."""
+        k = self.cuts[0].leaves[0].fit.coef.shape[1]
+        total = np.zeros((len(X), k))
+        for cut in self.cuts:
+            for leaf, rows in zip(cut.leaves, cut.tree.members(X), strict=True):
+                if len(rows):
+                    total[rows] += leaf.nearby_error(X[rows], self.distance, count)
+        return total / len(self.cuts)
+
+    def own_nearby_error(self, n: int, count: int) -> FloatArray:
+        """Return the same for the n training rows, each without itself; NaN where unknown."""
+        k = self.cuts[0].leaves[0].fit.coef.shape[1]
+        total = np.zeros((n, k))
+        for cut in self.cuts:
+            part = np.full((n, k), np.nan)
+            for leaf, rows in zip(cut.leaves, cut.members, strict=True):
+                part[rows] = leaf.nearby_error(None, self.distance, count)
+            total += part
+        return total / len(self.cuts)
+
+    def own_error(self, n: int) -> FloatArray:
+        """Return the root mean squared leave-one-out error of the part of n training rows, (n,)."""
+        total = np.zeros(n)
+        for cut in self.cuts:
+            if not cut.members:
+                return np.full(n, np.sqrt(cut.leaves[0].error))
+            part = np.full(n, np.nan)
+            for leaf, rows in zip(cut.leaves, cut.members, strict=True):
+                part[rows] = leaf.error
+            total += part
+        return np.sqrt(total / len(self.cuts))
+
+    def light(self, errors: bool = False) -> PartsModel:
+        """Return what prediction needs: without targets, weights and leave-one-out outputs.
+
+        ``errors`` keeps the squares of the leave-one-out errors.
+        """
+        cuts = tuple(
+            Cut(cut.tree, tuple(leaf.light(errors) for leaf in cut.leaves)) for cut in self.cuts
+        )
         return replace(self, cuts=cuts)
 
     def learn(self, new: Rows, *, engine: PartsEngine = ONE_THREAD) -> PartsModel:

@@ -143,6 +143,7 @@ class ForecastDisplay(Display):
                 f"The model was trained on {len(values)} series: give the history of the one that "
                 "is to be drawn."
             )
+        values, interval = np.asarray(values), None if interval is None else np.asarray(interval)
         return cls(values, interval=interval, truth=y, past=past, coverage=coverage).plot(ax)
 
     def plot(self, ax: Any = None) -> ForecastDisplay:

@@ -322,7 +322,8 @@ class TablePreparation(TransformerMixin, BaseEstimator):
             )
         weight = check_weight(sample_weight, table.n_rows)
         learned = learn(table, y, weight, groups, settings)
-        texts = table.named and all(isinstance(name, str) for name in getattr(X, "columns", ()))
+        own = getattr(X, "column_names", getattr(X, "columns", ()))  # of Arrow tables, of frames
+        texts = table.named and all(isinstance(name, str) for name in own)
         self._publish(learned.prepared, texts)
         return table, learned
 

@@ -1,6 +1,6 @@
 """Which rows become prototypes: entropy, chance, clusters, pivots, or a choice of one's own."""
 
-from lssvm.prototypes.bandwidth import Bandwidth, plug_in_bandwidth
+from lssvm.prototypes.bandwidth import Bandwidth, plug_in_bandwidth, rule_of_thumb_bandwidth
 from lssvm.prototypes.kmeans import KMeans
 from lssvm.prototypes.renyi import RenyiEntropy, renyi_entropy
 from lssvm.prototypes.rpcholesky import RPCholesky
@@ -20,5 +20,6 @@ __all__ = [
     "Uniform",
     "plug_in_bandwidth",
     "renyi_entropy",
+    "rule_of_thumb_bandwidth",
     "select_prototypes",
 ]

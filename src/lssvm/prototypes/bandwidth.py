@@ -33,7 +33,8 @@ class Bandwidth:
     value : ndarray of shape (d,)
         Positive. 1 for a constant column.
     method : tuple of d str
-        ``"plug-in"`` or ``"normal-reference"``, or ``"given"`` where a caller gave the number.
+        ``"plug-in"``, ``"normal-reference"`` or ``"rule-of-thumb"``, or ``"given"`` where a caller
+        gave the number.
     reason : tuple of d str
         Why a column fell back on the normal reference; empty where it did not.
 
@@ -181,6 +182,56 @@ def plug_in_bandwidth(
     rate = (sample / count) ** 0.2
     value = np.array([1.0 if reason == _CONSTANT else h * rate for h, _, reason in columns])
     return Bandwidth(value, tuple(c[1] for c in columns), tuple(c[2] for c in columns))
+
+
+def rule_of_thumb_bandwidth(
+    X: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None = None
+) -> Bandwidth:
+    r"""Choose the bandwidths of a Gaussian product kernel by the multivariate rule of thumb.
+
+    .. math:: h_j = \sigma_j \left(\frac{4}{(d + 2) n}\right)^{1/(d+4)}
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d)
+        Rows, finite.
+    sample_weight : array-like of shape (n,), optional
+        How often each row counts.
+
+    Returns
+    -------
+    Bandwidth
+        1 for a constant column; d counts the others.
+
+    Notes
+    -----
+    Step 1 of algorithm 2 of [Mall2014]_, "the multivariate rule-of-thumb", for which it cites Scott
+    and Sain and prints no equation: it is the bandwidth that is best for a normal density with
+    independent columns. With its usual rounding of the constant, between 0.92 and 1.06, to 1 it is
+    :math:`h_j = \sigma_j n^{-1/(d+4)}`. Here :math:`\sigma_j` is the standard deviation over n.
+    Time O(n d).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.prototypes import rule_of_thumb_bandwidth
+    >>> rule_of_thumb_bandwidth(np.array([[-1.0, 0.0], [1.0, 0.0]])).value.round(4)
+    array([0.9221, 1.    ])
+    """
+    data = as_rows(X).astype(np.float64, copy=False)
+    weight = check_weight(sample_weight, data.shape[0])
+    if not np.isfinite(data).all():
+        raise InvalidInputError("X has values that are not finite; impute or drop those rows.")
+    count = float(data.shape[0]) if weight is None else float(weight.sum())
+    mean = np.average(data, axis=0, weights=weight)
+    deviation = np.sqrt(np.average((data - mean) ** 2, axis=0, weights=weight))
+    present = data if weight is None else data[weight > 0.0]
+    constant = np.ptp(present, axis=0) == 0.0
+    d = max(1, int(np.count_nonzero(~constant)))
+    factor = (4.0 / ((d + 2.0) * count)) ** (1.0 / (d + 4.0))
+    reasons = tuple(_CONSTANT if column else "" for column in constant)
+    value = np.where(constant, 1.0, deviation * factor)
+    return Bandwidth(value, ("rule-of-thumb",) * len(value), reasons)
 
 
 def _column(column: Rows, weight: Array | None, index: int) -> _Column:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lssvm._core.errors import InvalidInputError, not_known, not_usable
-from lssvm.prototypes.bandwidth import Bandwidth, plug_in_bandwidth
+from lssvm.prototypes.bandwidth import Bandwidth, plug_in_bandwidth, rule_of_thumb_bandwidth
 from lssvm.prototypes.sampling import Array, Indices, Rows, as_rows, interleave, random_order
 from lssvm.prototypes.selection import Selection, Task
 from lssvm.prototypes.working_set import WorkingSet, gaussian
@@ -70,9 +70,10 @@ class RenyiEntropy:
         prototype if that raises the entropy at all. ``"greedy"`` exchanges a candidate for the
         prototype that gains most, if the entropy rises by at least tol/m, and tries the quarter of
         the drawn candidates that promise to gain most.
-    bandwidth : float or array of shape (d,), optional
+    bandwidth : float, array of shape (d,) or "rule-of-thumb", optional
         Bandwidths of the entropy kernel, used as they are. By default the plug-in bandwidths of
         the columns (from at most 5,000 rows), brought to the rate of a d-dimensional density.
+        "rule-of-thumb" are those of algorithm 2 of [Mall2014]_, see `rule_of_thumb_bandwidth`.
     tol : float, default=0.1
         In units of the entropy (nats). Exchanges that gain less than tol/m are left alone by
         ``"greedy"`` (m of them gain less than ``tol``); both stop when the last doubling of
@@ -122,13 +123,16 @@ class RenyiEntropy:
     """
 
     swap: Literal["greedy", "random"] = "greedy"
-    bandwidth: float | Array | None = None
+    bandwidth: float | Array | str | None = None
     tol: float = 0.1
     max_trials: int | None = None
 
     def __post_init__(self) -> None:
         if self.swap not in ("greedy", "random"):
             raise not_known("swap", self.swap, "give 'greedy' or 'random'.")
+        if isinstance(self.bandwidth, str) and self.bandwidth != "rule-of-thumb":
+            needed = "give 'rule-of-thumb', numbers, or None for the plug-in bandwidths."
+            raise not_known("bandwidth", self.bandwidth, needed)
         if not self.tol > 0.0:
             raise not_usable("tol", self.tol, "give a positive number.")
         if self.max_trials is not None and self.max_trials < 0:
@@ -183,6 +187,9 @@ class RenyiEntropy:
     def _bandwidth(self, task: Task) -> tuple[Bandwidth, Indices]:
         """Return the bandwidths and the columns that take part."""
         d = task.X.shape[1]
+        if isinstance(self.bandwidth, str):
+            thumb = rule_of_thumb_bandwidth(task.X, sample_weight=task.weight)
+            return thumb, np.flatnonzero(~thumb.constant)
         if self.bandwidth is not None:
             given = np.asarray(self.bandwidth, dtype=np.float64)
             if given.shape not in ((), (d,)) or not (np.isfinite(given) & (given > 0.0)).all():

@@ -19,8 +19,8 @@ from lssvm.criteria.closed_form import check_criterion, is_criterion, press_fold
 from lssvm.criteria.dual import C_range, DualObjective, DualPoint
 from lssvm.criteria.fold_targets import FoldTargets, Group
 from lssvm.criteria.spectral import SpectralObjective
-from lssvm.engines.host import HostRows, count_distinct
-from lssvm.folds.content import Folds, restrict_folds
+from lssvm.engines.host import HostRows
+from lssvm.folds.content import Folds, count_observations, restrict_folds
 from lssvm.kernels import Kernel, Precomputed, resolve_gamma
 from lssvm.kernels.given import check_kernel_matrix
 from lssvm.recipes.ard import DUAL_ROWS, relevance_sample, shares, spread_gamma
@@ -28,13 +28,14 @@ from lssvm.recipes.dual_memory import DualDetails, DualMemory, DualPart
 from lssvm.recipes.dual_settings import DualSettings
 from lssvm.recipes.record import Fit, Machine, Resources, Tuning, check_finite
 from lssvm.recipes.robust import ROUGH, absolute_C, lower_weights, reweights, rounds
-from lssvm.recipes.settings import KernelChoice, make_folds
+from lssvm.recipes.settings import SQUARES, KernelChoice, is_int, make_folds
 from lssvm.reductions import L0, Prune, WrongSides, prune, reduce_dual_l0
 from lssvm.search.space import Space
 from lssvm.solvers import DualSystem
 from lssvm.solvers.choice import solve_with
 from lssvm.solvers.reweighting import reweight
 from lssvm.tasks import Classes, Loss, Misclassification, Numbers, SquaredError, Task, Truth
+from lssvm.tasks.weights import pick
 
 
 def fit_dual(rows: HostRows, task: Task, ask: DualSettings, tell: Listener) -> Fit:
@@ -74,9 +75,8 @@ def fit_dual(rows: HostRows, task: Task, ask: DualSettings, tell: Listener) -> F
 
 def _open(rows: HostRows, task: Task, ask: DualSettings) -> DualProblem:
     choice = ask.choice
-    given: tuple[Any, Any] = (rows.X, None) if rows.given is None else rows.given
     if choice.precomputed:
-        check_kernel_matrix(given[0])
+        check_kernel_matrix(rows.X if rows.given is None else rows.given[0])
     gamma = choice.fixed_gamma(rows.X, rows.weight)
     system = DualSystem(
         choice.at(gamma),
@@ -90,7 +90,7 @@ def _open(rows: HostRows, task: Task, ask: DualSettings) -> DualProblem:
     )
     cv = per_fold = None
     if ask.tunes or isinstance(ask.reduction, Prune):
-        cv = make_folds(ask, *given, rows.row_numbers, rows.labels, positions=choice.precomputed)
+        cv = make_folds(ask, rows, positions=choice.precomputed)
     Y = np.asarray(rows.Y, dtype=np.float64)
     if isinstance(task, Classes):  # [Suykens2002, eq. (3.12)]
         assert rows.labels is not None
@@ -166,12 +166,16 @@ def _remember(
     ``basis`` are the rows, where all of them are support vectors.
     """
     held = held_rows = None
-    if chosen.point is not None and len(set(chosen.C.tolist())) == 1:
+    # Of a weighted row that stands for many, "press" leaves out all, and a calibration only one.
+    whole = ask.scoring == "press" and rows.weight is not None
+    if chosen.point is not None and len(set(chosen.C.tolist())) == 1 and not whole:
         # A search without the kernel matrix may end where the matrix does not fit.
         with suppress(MemoryBudgetError):
             held = np.concatenate([p[0] for p in chosen.point.predictions(chosen.C[:1])])
             held_rows = np.concatenate(chosen.point.objective.folds.test)
     precomputed = isinstance(problem.system.kernel, Precomputed)
+    if rows.groups is not None and held is None and not precomputed and ask.loss == "squared":
+        held, held_rows = _without_groups(rows, ask, problem, parts)
     kept = [] if precomputed or ask.loss != "squared" else parts
     memory = DualMemory(
         [
@@ -188,6 +192,29 @@ def _remember(
         held_rows,
     )
     return memory.settled(Resources(rows.budget, rows.threads))
+
+
+def _without_groups(
+    rows: HostRows, ask: DualSettings, problem: DualProblem, parts: list[Part]
+) -> tuple[FloatArray, IntArray]:
+    """Return what the model says of rows whose folds of groups it has not seen."""
+    n_folds = int(ask.cv) if is_int(ask.cv) and ask.cv >= 2 else 10
+    folds = make_folds(replace(ask, cv=n_folds), rows)
+    held = np.zeros((sum(len(test) for test in folds.test), problem.truth.Y.shape[1]))
+    for part in parts:
+        group = Group(np.arange(len(part.columns)), part.rows)
+        system, truth = replace(problem.system, C=part.system.C), problem.truth
+        truth = Truth(truth.Y[:, part.columns])
+        kernel = partial(_same_kernel, part.system.kernel)
+        objective = DualObjective(kernel, system, truth, folds, SquaredError(), [group])
+        held[:, part.columns] = np.concatenate(
+            [p[0] for p in objective.at(None).predictions(np.array([part.system.C]))]
+        )
+    return held, np.concatenate(folds.test)
+
+
+def _same_kernel(kernel: Kernel, gamma: float | None) -> Kernel:
+    return kernel
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,7 +315,7 @@ def _tune(
         objective = _objective(own, ask, choice)
         if counts:
             n, X = own.system.n, own.system.rows
-            space = replace(space, counted_rows=n if choice.precomputed else count_distinct(X))
+            space = replace(space, counted_rows=n if choice.precomputed else count_observations(X))
         result = ask.run_search(objective, space, tell, **more)
         results.append(result)
         chosen.C[columns] = result.C
@@ -340,12 +367,15 @@ def _single(problem: DualProblem, ask: DualSettings, j: int) -> DualProblem:
     truth, column = problem.truth, np.array([j])
     group = next(g for g in problem.groups if j in g.columns)
     rows = np.arange(problem.system.n) if group.rows is None else group.rows
-    if truth.labels is not None and not (ask.scoring is None or is_criterion(ask.scoring)):
+    squares = isinstance(ask.scoring, str) and ask.scoring == SQUARES
+    known = ask.scoring is None or squares or is_criterion(ask.scoring)
+    if truth.labels is not None and not known:
         raise InvalidInputError(
-            "tuning='separate' judges each binary problem by its accuracy; scoring cannot be "
-            "given with it. Use tuning='joint'."
+            f"tuning='separate' judges each binary problem by its accuracy, or with scoring="
+            f"{SQUARES!r} by its squared error; another scoring cannot be given with it. Use "
+            "tuning='joint'."
         )
-    loss: Loss | None = Misclassification(_side)
+    loss: Loss | None = SquaredError() if squares else Misclassification(_side)
     if is_criterion(ask.scoring):
         loss = None if problem.loss is None else SquaredError()
     elif truth.labels is None:
@@ -561,7 +591,10 @@ def _reduce(part: Part, problem: DualProblem, ask: DualSettings) -> Part:
     """Drop support vectors, where that is asked for."""
     Y = problem.targets(part.rows, part.columns)
     if isinstance(ask.reduction, L0):
-        coef, reduced = reduce_dual_l0(part.system, Y, part.solved.alpha, ask.reduction)
+        numbers = problem.truth.labels is None
+        coef, reduced = reduce_dual_l0(
+            part.system, Y, part.solved.alpha, ask.reduction, numbers=numbers
+        )
         model = part.solved._replace(alpha=coef, b=reduced.intercept)
         return replace(part, model=model, path=reduced)
     if isinstance(ask.reduction, Prune):
@@ -598,7 +631,8 @@ def _prune(
         return _solve_system(smaller, targets, ask).alpha
 
     again, alpha = retune if settings.retune else None, part.solved.alpha
-    pruned = prune(system, Y, folds, loss, alpha, solve, settings, again, part.gamma)
+    weight = pick(problem.truth.sample_weight, slice(None) if part.rows is None else part.rows)
+    pruned = prune(system, Y, folds, loss, alpha, solve, settings, again, part.gamma, weight)
     final = replace(system, kernel=part.choice.at(pruned.gamma), C=pruned.C).subset(pruned.rows)
     left = _solve_system(final, Y[pruned.rows], ask)
     coef = np.zeros_like(part.solved.alpha)

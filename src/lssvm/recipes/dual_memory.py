@@ -10,7 +10,7 @@ import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError
-from lssvm.folds.content import content_folds
+from lssvm.folds.content import content_folds, observation_weight, rows_repeat
 from lssvm.kernels import Kernel
 from lssvm.recipes.record import Fit, Posteriors, Resources
 from lssvm.solvers import DualSystem
@@ -138,12 +138,32 @@ class DualMemory:
             return DualPosterior(system, self.Y[:, part.columns])
         return DualPosterior(system.subset(part.rows), self.Y[np.ix_(part.rows, part.columns)])
 
+    def _left_out(self, part: DualPart, posterior: DualPosterior) -> tuple[FloatArray, FloatArray]:
+        """Return leave-one-out predictions and variances.
+
+        Equal rows are left out together, or, where they repeat by nature, one observation alone.
+        """
+        system, share = posterior.system, None
+        if system.n < 2:
+            raise InvalidInputError(
+                f"Out-of-fold predictions need at least 2 rows but a problem has {system.n}."
+            )
+        _, unit = observation_weight(len(self.Y), self.weight, self.labels)
+        if unit is not None and self.weight is not None:
+            share = (unit / self.weight)[slice(None) if part.rows is None else part.rows]
+        observed = float(system.n if share is None else np.sum(1.0 / share))
+        if rows_repeat(system.rows, observed):
+            folds = list(np.arange(system.n)[:, None])
+        else:
+            folds = content_folds(system.rows, None).test
+        return posterior.leave_out(folds, share)
+
     def _leave_one_out(self, resources: Resources) -> FloatArray:
         """Return what all problems say of every row without it, shape (n, k)."""
         scores = np.empty(self.Y.shape)
         for part in self.parts:
             posterior = self._posterior(part, resources)
-            left, _ = _left_out(posterior)
+            left, _ = self._left_out(part, posterior)
             if part.rows is None:
                 scores[:, part.columns] = left
                 continue
@@ -172,9 +192,9 @@ class DualMemory:
     def residuals(self, fit: Fit, resources: Resources, posteriors: Posteriors) -> Residuals:
         """Return errors of rows left out, in units of their predicted deviations."""
         residuals, scale = np.empty(self.Y.shape), np.empty(self.Y.shape)
-        for columns, posterior in posteriors:
+        for part, (columns, posterior) in zip(self.parts, posteriors, strict=True):
             assert isinstance(posterior, DualPosterior)
-            left, variance = _left_out(posterior)
+            left, variance = self._left_out(part, posterior)
             residuals[:, columns] = self.Y[:, columns] - left
             spread = variance[:, None] * posterior.prior_variance + posterior.noise_variance
             scale[:, columns] = np.sqrt(spread)
@@ -189,13 +209,3 @@ class DualMemory:
             return self
         labels = pick(self.labels, slice(0))
         return replace(self._without_rows(None), weight=None, labels=labels, held_rows=None)
-
-
-def _left_out(posterior: DualPosterior) -> tuple[FloatArray, FloatArray]:
-    """Return leave-one-out predictions and variances, equal rows left out together."""
-    system = posterior.system
-    if system.n < 2:
-        raise InvalidInputError(
-            f"Out-of-fold predictions need at least 2 rows but a problem has {system.n}."
-        )
-    return posterior.leave_out(content_folds(system.rows, None).test)

@@ -12,11 +12,18 @@ from numpy.typing import NDArray
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm.criteria.fixed_size import FixedSizePoint
+from lssvm.criteria.threshold import best_threshold
 from lssvm.engines.base import Rows
-from lssvm.folds.content import Folds, hash_rows, smallest_hashes
+from lssvm.folds.content import (
+    Folds,
+    hash_rows,
+    observation_weight,
+    repeats_by_nature,
+    smallest_hashes,
+)
 from lssvm.kernels import Kernel
 from lssvm.recipes.fixed_record import FixedDetails
-from lssvm.recipes.fixed_settings import fold_task
+from lssvm.recipes.fixed_settings import NO_OUTPUTS, fold_task
 from lssvm.recipes.fixed_solution import class_counts, problems
 from lssvm.recipes.record import Fit, Posteriors, Resources
 from lssvm.tasks import Classes, ClassTable
@@ -25,6 +32,8 @@ from lssvm.uncertainty import FixedPosterior, OutOfFold, Residuals, scaled_resid
 
 SAMPLE = 5000
 """Rows that a model keeps to leave them out one by one."""
+OTHERS = 50
+"""Rows besides the prototypes that intervals are calibrated on, where there are so many."""
 SCORES = 20_000
 """Rows whose out-of-fold scores a model keeps."""
 
@@ -80,10 +89,17 @@ class CalibrationSample:
         )
         return both.take(np.argsort(both.keys, kind="stable"))
 
-    def folds(self) -> list[IntArray]:
-        """Return the rows that are equal, which are left out together."""
-        cuts = np.flatnonzero(self.keys[1:] != self.keys[:-1]) + 1
-        return np.split(np.arange(len(self.keys)), cuts)
+    def folds(self, weight: FloatArray | None) -> tuple[list[IntArray], FloatArray | None]:
+        """Return the rows that are left out together, and the weights that leave with them.
+
+        These are equal rows, or single observations where rows repeat by nature. ``weight`` is that
+        of the rows in the fit.
+        """
+        n, cuts = len(self.keys), np.flatnonzero(self.keys[1:] != self.keys[:-1]) + 1
+        observed, unit = observation_weight(n, weight, self.labels)
+        if repeats_by_nature(len(cuts) + 1, observed):
+            return list(np.arange(n)[:, None]), unit
+        return np.split(np.arange(n), cuts), weight
 
 
 def draw_sample(
@@ -96,7 +112,8 @@ def draw_sample(
         for test in folds.test:
             tested[test] = True
     content = getattr(rows, "content", sample.X)
-    hashes, numbers = smallest_hashes(content, size, seed, tested)
+    known = {name: value for name, value in sample.observed().items() if name != "groups"}
+    hashes, numbers = smallest_hashes(content, size, seed, tested, **known)
     columns = (sample.X, sample.Y, sample.weight, sample.labels)
     return CalibrationSample(hashes, *(pick(column, numbers) for column in columns)), numbers
 
@@ -134,6 +151,22 @@ def remember(
     return FixedMemory(replace(sample, X=None if classes else sample.X, held=held))
 
 
+def with_thresholds(fit: Fit, task: Classes) -> Fit:
+    """Move the thresholds to where the out-of-fold outputs make the fewest errors."""
+    memory, details = fit.memory, fit.details
+    sample = memory.sample if isinstance(memory, FixedMemory) else None
+    if sample is None or sample.held is None or sample.labels is None:
+        raise InvalidInputError(NO_OUTPUTS)
+    weight = sample.weight
+    if task.per_class and details.moments:  # else the weights are in the rows
+        factors = task.table(class_counts(details.moments)).factors[sample.labels]
+        weight = times(weight, factors)
+    outputs = zip(sample.held.T, sample.Y.T, strict=True)
+    moved = np.array([best_threshold(scores, targets, weight) for scores, targets in outputs])
+    held = replace(sample, held=sample.held - moved)
+    return replace(fit, threshold=moved, intercept=fit.intercept - moved, memory=FixedMemory(held))
+
+
 @dataclass(frozen=True, eq=False)
 class FixedMemory:
     """A sample of the rows, or nothing."""
@@ -168,10 +201,16 @@ class FixedMemory:
                 "solver='pcg' keeps no moments, from which standard deviations and intervals "
                 "follow: use solver='cholesky', with fewer prototypes if need be."
             )
+        if details.penalised:
+            raise InvalidInputError(
+                "fit_intercept='penalised' has no posterior here: use fit_intercept=True for "
+                "standard deviations and intervals."
+            )
         if not details.is_posterior_of_model:
             raise InvalidInputError(
-                "The reduction of this model has left it without a posterior: use "
-                "reduction='spfs' or None for standard deviations and intervals."
+                "The reduction of this model, or tuning='separate', has left it without a "
+                "posterior: use reduction='spfs' or None, and tuning='joint', for standard "
+                "deviations and intervals."
             )
         return list(self._posteriors(fit, resources))
 
@@ -185,15 +224,21 @@ class FixedMemory:
         ]
 
     def residuals(self, fit: Fit, resources: Resources, posteriors: Posteriors) -> Residuals:
-        """Return errors of rows left out, in units of their predicted deviations."""
+        """Return errors of rows left out, in units of their predicted deviations.
+
+        Prototypes stay in the basis while they are left out, which no new row is: they are not
+        among these rows, as long as there are others.
+        """
         sample = self._rows()
+        others = np.flatnonzero(~np.isin(sample.keys, hash_rows(fit.basis, fit.seed)))
+        sample = sample.take(others) if len(others) >= OTHERS else sample
         assert sample.X is not None
         residuals, scale = np.empty(sample.Y.shape), np.empty(sample.Y.shape)
-        folds = sample.folds()
+        folds, leaving = sample.folds(sample.weight)
         for columns, posterior in posteriors:
             assert isinstance(posterior, FixedPosterior)
             Y = sample.Y[:, columns]
-            left, variance = posterior.leave_out(sample.X, Y, folds, sample.weight)
+            left, variance = posterior.leave_out(sample.X, Y, folds, leaving)
             residuals[:, columns] = Y - left
             spread = variance[:, None] * posterior.prior_variance + posterior.noise_variance
             scale[:, columns] = np.sqrt(spread)
@@ -219,9 +264,10 @@ class FixedMemory:
                 new = np.arange(len(sample.keys))
             outputs = fit.outputs(sample.X[new], resources)
             return OutOfFold(outputs, sample.labels[new], pick(weight, new))
-        scores, folds = np.empty(Y.shape), sample.folds()
+        folds, leaving = sample.folds(weight)
+        scores = np.empty(Y.shape)
         for columns, posterior in self._posteriors(fit, resources):
             used = Y[:, columns[0]] != 0
-            own = used.astype(np.float64) if weight is None else weight * used
+            own = used.astype(np.float64) if leaving is None else leaving * used
             scores[:, columns] = posterior.leave_out(sample.X, Y[:, columns], folds, own)[0]
         return OutOfFold(scores, sample.labels, weight)

@@ -34,6 +34,8 @@ class FixedDetails:
         Moments of the folds, for `sparsity_path`; neither pickled nor stored.
     peak_memory : int or None
         When fitted to a scan: bytes that the process has had at the most up to then.
+    penalised : bool
+        Whether the bias is penalised like a weight.
     """
 
     n_prototypes: int
@@ -45,6 +47,7 @@ class FixedDetails:
     paths: tuple[SparsityPath, ...] = ()
     kept: PrototypeBasis | None = None
     peak_memory: int | None = None
+    penalised: bool = False
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"kept": None}
@@ -52,7 +55,7 @@ class FixedDetails:
     @property
     def is_posterior_of_model(self) -> bool:
         """Whether the model is the mean of the posterior that its moments give."""
-        return self.used is None and self.no_update is None
+        return self.used is None and self.no_update is None and not self.penalised
 
     def published(self, fit: Fit) -> dict[str, Any]:
         """Return attributes of the estimator."""

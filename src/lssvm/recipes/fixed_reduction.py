@@ -31,6 +31,7 @@ from lssvm.reductions import (
     cross_validate_sizes,
     l0_order,
     reduce_as_printed,
+    target_scale,
 )
 from lssvm.tasks import Classes, SquaredError, Task
 from lssvm.tasks.weights import times
@@ -129,6 +130,8 @@ def fit_on_prototypes(problem: FixedProblem, chosen: Prototypes) -> DualStart | 
     inner = HostRows(
         X, part.Y, part.weight, budget=sample.budget, threads=sample.threads, given=(X, part.Y)
     )
+    if sample.groups is not None:  # of the first of equal rows
+        inner = replace(inner, groups=sample.groups[sample.row_numbers[part.rows]])
     if isinstance(task, Classes):
         assert part.labels is not None
         missing = np.setdiff1d(np.arange(task.n_classes), part.labels)
@@ -188,16 +191,18 @@ def prototype_basis(
     start: DualStart | None,
 ) -> PrototypeBasis:
     """Return what reductions work on."""
-    given, rows, kernel = None, problem.rows, fit.kernel
+    given, rows, kernel, scale = None, problem.rows, fit.kernel, None
+    if not isinstance(problem.task, Classes):
+        scale = target_scale(moments.whole[0])
     if problem.ask.method == "sv-l0":
         part = prototype_rows(rows.sample, chosen, "sv-l0")
-        given = _prototype_systems(kernel, chosen.Z, part, problem.task)
+        given = _prototype_systems(kernel, chosen.Z, part, problem.task, scale)
     first = None if start is None else start.coef
-    return PrototypeBasis(kernel, chosen.Z, moments, fit.C, first, given, rows.threads)
+    return PrototypeBasis(kernel, chosen.Z, moments, fit.C, first, given, rows.threads, scale)
 
 
 def _prototype_systems(
-    kernel: Kernel, Z: FloatArray, part: PrototypeRows, task: Task
+    kernel: Kernel, Z: FloatArray, part: PrototypeRows, task: Task, scale: FloatArray | None
 ) -> list[L0System]:
     K = np.asarray(kernel(Z, Z), dtype=np.float64)[part.member]
     systems, by_class = [], fold_task(task)
@@ -209,7 +214,8 @@ def _prototype_systems(
             Y = table.targets[np.ix_(part.labels, columns)]
             weight = weight * table.factors[part.labels] * (Y[:, 0] != 0)
         if weight.sum() > 0:
-            systems.append(L0System.of(Moments.of(K, Y, weight), columns))
+            own = None if scale is None else scale[columns]
+            systems.append(L0System.of(Moments.of(K, Y, weight), columns, own))
     return systems
 
 
@@ -247,6 +253,14 @@ def reduce_model(
         coef[np.ix_(support, columns)], intercept[columns] = solved
         used[np.ix_(support, columns)] = True
     left = np.flatnonzero(used.any(axis=1))
+    if len(left) == 0:  # only as printed
+        left = np.zeros(1, dtype=np.intp)
+        warnings.warn(
+            "The reduction has dropped every prototype: the model is a constant. Raise C, or use "
+            "reduction='spfs', which keeps those that matter.",
+            NumericalWarning,
+            stacklevel=5,
+        )
     details: FixedDetails = replace(
         fit.details,
         moments=[whole.subset(left) for whole in basis.moments.whole],

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+import re
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,12 +15,19 @@ from lssvm._core.progress import Listener
 from lssvm.criteria.closed_form import is_criterion
 from lssvm.engines.base import AnyFolds, Rows
 from lssvm.engines.host import HostRows
-from lssvm.folds.content import Folds, content_folds, hash_rows
+from lssvm.folds.content import Folds, content_folds
 from lssvm.folds.positions import PositionFolds, PositionHoldout
 from lssvm.recipes.robust import check_loss
-from lssvm.recipes.settings import TunedParameters, TunedSettings, check_option, is_int, make_folds
+from lssvm.recipes.settings import (
+    SQUARES,
+    TunedParameters,
+    TunedSettings,
+    check_option,
+    is_int,
+    make_folds,
+)
 from lssvm.reductions.fixed_size import METHODS as REDUCTIONS
-from lssvm.reductions.fixed_size import FixedSizeL0
+from lssvm.reductions.fixed_size import PRINTED, FixedSizeL0
 from lssvm.search.space import Space
 from lssvm.solvers import PCG
 from lssvm.solvers.primal import METHODS as PATH_METHODS
@@ -26,6 +35,8 @@ from lssvm.tasks import Classes, Task
 
 N_C = 60
 """Values of C that each problem of a code chooses among."""
+SQUARE_ROOT = re.compile(r"\s*(\d+(?:\.\d*)?)\s*\*?\s*sqrt\(n\)\s*")
+"""How a number of prototypes that grows with the root of the number of rows is written."""
 N_REDUCED_C = 20
 """Values of C that a reduced model is tuned over."""
 
@@ -35,6 +46,8 @@ class FixedParameters(TunedParameters, Protocol):
 
     n_prototypes: Any
     selection: Any
+    fit_intercept: bool | str
+    tuning: str
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -50,6 +63,10 @@ class FixedSettings(TunedSettings):
         "zero", or "cv" to move the thresholds of a classifier.
     calibrates : bool
         Whether rows are kept that calibrate probabilities or intervals.
+    penalised : bool
+        Whether the bias is penalised like a weight.
+    separate : bool
+        Whether each output has its own C and gamma.
     """
 
     n_prototypes: Any
@@ -57,11 +74,14 @@ class FixedSettings(TunedSettings):
     reduction: FixedSizeL0 | None
     threshold: str = "zero"
     calibrates: bool = True
+    penalised: bool = False
+    separate: bool = False
 
     @classmethod
     def of(cls, estimator: FixedParameters) -> FixedSettings:
         """Read and check the parameters of an estimator."""
         check_loss(getattr(estimator, "loss", "squared"), estimator.reduction)
+        check_option("tuning", estimator.tuning, ("joint", "separate"))
         ask = cls(
             **cls.read(estimator),
             n_prototypes=estimator.n_prototypes,
@@ -69,6 +89,8 @@ class FixedSettings(TunedSettings):
             reduction=_reduction(estimator.reduction),
             threshold=getattr(estimator, "threshold", "zero"),
             calibrates=getattr(estimator, "calibration", "auto") is not None,
+            penalised=_is_penalised(estimator.fit_intercept),
+            separate=estimator.tuning == "separate",
         )
         ask._check()
         return ask
@@ -106,6 +128,10 @@ class FixedSettings(TunedSettings):
             return f"reduction={self.reduction.method!r}"
         if self.loss != "squared":
             return f"loss={self.loss!r}"
+        if self.penalised:
+            return "fit_intercept='penalised'"
+        if self.separate:
+            return "tuning='separate'"
         return "n_prototypes='cv'" if self.sizes_by_cv else None
 
     @property
@@ -133,6 +159,14 @@ class FixedSettings(TunedSettings):
             self.tunes and self.reduction is None and self.calibrates and self.criterion is None
         ):
             raise InvalidInputError(NO_OUTPUTS)
+        others = [self.reduction is not None and "a reduction", self.criterion and "a criterion"]
+        others += [self.loss != "squared" and "another loss than the squares"]
+        if self.penalised and any(others):
+            raise InvalidInputError(
+                f"fit_intercept='penalised' cannot be used with {next(filter(None, others))}, "
+                "which has a free bias: use fit_intercept=True."
+            )
+        self._check_separate()
         if isinstance(self.solver, PCG):
             name = repr(self.solver)
         else:
@@ -146,6 +180,26 @@ class FixedSettings(TunedSettings):
                 "or use solver='cholesky'."
             )
 
+    def _check_separate(self) -> None:
+        """Refuse what tunes all outputs together."""
+        if not self.separate:
+            return
+        others = {
+            "n_prototypes='cv'": self.sizes_by_cv,
+            "gamma='ard'": self.choice.asks_ard,
+            "a reduction": self.reduction is not None,
+            "another loss than the squares": self.loss != "squared",
+            "a checkpoint": self.search.checkpoint is not None,
+            f"scoring={self.scoring!r}": self.scoring not in (None, SQUARES),
+        }
+        for name, given in others.items():
+            if given:
+                raise InvalidInputError(
+                    "tuning='separate' chooses C and gamma of each output by its error, or with "
+                    f"scoring={SQUARES!r} by its squared error; it cannot be used with {name}: use "
+                    "tuning='joint', or leave that out."
+                )
+
 
 NO_OUTPUTS = (
     "threshold='cv' needs the out-of-fold outputs of a cross-validated C or gamma: give C='cv' "
@@ -154,14 +208,33 @@ NO_OUTPUTS = (
 )
 
 
+def _is_penalised(given: Any) -> bool:
+    if given is True or (isinstance(given, str) and given == "penalised"):
+        return given is not True
+    raise InvalidInputError(
+        f"fit_intercept={given!r} is not usable: give True for a free bias, or 'penalised' for one "
+        "that is regularised like a weight."
+    )
+
+
 def _reduction(given: Any) -> FixedSizeL0 | None:
-    reduction = FixedSizeL0(given) if isinstance(given, str) and given in REDUCTIONS else given
+    reduction = given
+    if isinstance(given, str) and given in REDUCTIONS:
+        reduction = FixedSizeL0(given)
+    elif isinstance(given, str) and given in PRINTED:
+        reduction = FixedSizeL0.printed(given.removesuffix("-printed"))
     if reduction is None or isinstance(reduction, FixedSizeL0):
         return reduction
     raise InvalidInputError(
-        f"reduction={given!r} is not usable: choose None, {', '.join(map(repr, REDUCTIONS))}, or a "
-        "lssvm.reductions.FixedSizeL0."
+        f"reduction={given!r} is not usable: choose None, "
+        f"{', '.join(map(repr, REDUCTIONS + PRINTED))}, or a lssvm.reductions.FixedSizeL0."
     )
+
+
+def snap_gamma(gamma: float | None) -> float:
+    """Round to three digits: rounding in the last bits must not show in what is chosen."""
+    assert gamma is not None
+    return float(f"{gamma:.3g}")
 
 
 def number_of_prototypes(asked: Any, n: int) -> int:
@@ -171,9 +244,12 @@ def number_of_prototypes(asked: Any, n: int) -> int:
         return min(n, size if asked == "auto" else 2 * size)
     if is_int(asked) and asked >= 1:
         return int(asked)
+    factor = SQUARE_ROOT.fullmatch(asked) if isinstance(asked, str) else None
+    if factor is not None and float(factor[1]) > 0:
+        return min(n, math.ceil(float(factor[1]) * math.sqrt(n)))  # [Mall2014, section IV-A]
     raise InvalidInputError(
         f"n_prototypes={asked!r} is not usable: give a positive int, 'auto' (a rule in the number "
-        "of rows), or 'cv' to choose it by cross-validation."
+        "of rows), '6 sqrt(n)' or such, or 'cv' to choose it by cross-validation."
     )
 
 
@@ -198,20 +274,10 @@ def folds_of(rows: Rows, ask: FixedSettings) -> AnyFolds:
                 "give more rows, or fixed numbers for C, gamma and n_prototypes."
             )
         return folds
-    cv, n = ask.cv, sample.n_rows
-    content = getattr(rows, "content", sample.X)
-    if is_int(cv) and n <= 10_000:
-        distinct = len(np.unique(hash_rows(content, ask.seed)))
-        if distinct < 2:
-            raise InvalidInputError(
-                f"Tuning needs at least 2 distinct rows but there is only 1 (n_samples={n}): "
-                "give fixed numbers for C, gamma and n_prototypes."
-            )
-        cv = min(int(cv), distinct) if cv >= 2 else cv
-    if is_int(cv) and cv >= 2:
-        return content_folds(content, int(cv), labels=sample.labels, seed=ask.seed)
-    given: tuple[Any, Any] = (sample.X, None) if sample.given is None else sample.given
-    return make_folds(replace(ask, cv=cv), *given, sample.row_numbers, sample.labels)
+    if is_int(ask.cv) and ask.cv >= 2:
+        content = getattr(rows, "content", sample.X)
+        return content_folds(content, int(ask.cv), **sample.observed(), seed=ask.seed)
+    return make_folds(ask, sample)
 
 
 def position_folds(cv: Any, seed: int) -> PositionFolds | PositionHoldout:

@@ -16,14 +16,13 @@ from lssvm.criteria.ard import FixedRelevance
 from lssvm.criteria.closed_form import check_criterion
 from lssvm.criteria.fixed_size import FixedSizeObjective, FixedSizePoint
 from lssvm.criteria.fixed_spectral import FixedCriterionObjective
-from lssvm.criteria.threshold import best_threshold
 from lssvm.engines.base import Rows
 from lssvm.engines.host import HostRows
 from lssvm.kernels import Kernel
 from lssvm.moments import NystromMap
 from lssvm.moments.cells import FoldMoments
 from lssvm.recipes.ard import FIXED_PROTOTYPES, FIXED_ROWS, relevance_sample, shares, spread_gamma
-from lssvm.recipes.fixed_memory import FixedMemory, remember
+from lssvm.recipes.fixed_memory import FixedMemory, remember, with_thresholds
 from lssvm.recipes.fixed_record import FixedDetails
 from lssvm.recipes.fixed_reduction import (
     SD_KEEPS_NO_ROWS,
@@ -34,25 +33,24 @@ from lssvm.recipes.fixed_reduction import (
     reduce_model,
     worth_keeping,
 )
-from lssvm.recipes.fixed_settings import N_C, NO_OUTPUTS, FixedProblem, FixedSettings, folds_of
+from lssvm.recipes.fixed_separate import fit_separate
+from lssvm.recipes.fixed_settings import N_C, FixedProblem, FixedSettings, folds_of, snap_gamma
 from lssvm.recipes.fixed_solution import (
     TUNED_PROTOTYPES,
     Solution,
     choose_pcg,
-    class_counts,
     solve_by_gradients,
     solve_moments,
 )
 from lssvm.recipes.prototypes import Prototypes, choose_prototypes
 from lssvm.recipes.record import Fit, Machine, Tuning
 from lssvm.recipes.robust import ROUGH, absolute_C, lower_weights, reweights, rounds
-from lssvm.recipes.settings import KernelChoice
+from lssvm.recipes.settings import KernelChoice, is_int
 from lssvm.search.base import Search
 from lssvm.search.kept_points import KeptPoints
 from lssvm.search.path import ListedPathSearch, PathSearch, best_gammas
 from lssvm.search.space import Space, TuningResult
 from lssvm.tasks import Classes, Task
-from lssvm.tasks.weights import times
 
 NO_MOMENTS = (
     "solver='pcg' keeps no moments, so rows cannot be added or removed: use solver='cholesky'"
@@ -77,7 +75,8 @@ def fit_fixed_size(rows: Rows, task: Task, ask: FixedSettings, tell: Listener) -
     Notes
     -----
     1. Prototypes are chosen (algorithm 1). 2. C and gamma are tuned, from the moments of the folds
-    (algorithm 3 and section 6), or on the prototypes alone (reductions "ssd" and "sd").
+    (algorithm 3 and section 6), or on the prototypes alone (reductions "ssd" and "sd"), for all
+    outputs together or for each by itself (section 8).
     3. The system of all rows is solved (eq. (7)), from its moments or by conjugate gradients.
     4. Another loss than the squares is met by reweighting. 5. A reduction drops prototypes.
     6. Rows that calibrate probabilities and intervals are kept.
@@ -87,6 +86,8 @@ def fit_fixed_size(rows: Rows, task: Task, ask: FixedSettings, tell: Listener) -
     gamma = ask.choice.fixed_gamma(sample.X, sample.weight, rows.gamma_scale())
     problem = FixedProblem(rows, task, ask, tell, gamma)
     chosen = choose_prototypes(rows, ask, gamma)
+    if ask.separate and ask.tunes and rows.n_outputs > 1:
+        return fit_separate(problem, chosen)
     pcg = choose_pcg(problem, chosen.Z)
     basis = chosen if pcg is None else chosen.first(TUNED_PROTOTYPES)
 
@@ -103,9 +104,10 @@ def fit_fixed_size(rows: Rows, task: Task, ask: FixedSettings, tell: Listener) -
         if start is not None:
             coef, intercept = start.coef, start.fit.intercept
         else:
-            coef, intercept = solve_moments(moments.whole, map, problem.by_class, tuned.C_of)
+            whole, bias = moments.whole, {"penalised": ask.penalised}
+            coef, intercept = solve_moments(whole, map, problem.by_class, tuned.C_of, **bias)
         solution = _refined(ask, tuned, kernel, chosen.Z, map, coef, intercept)
-        details = FixedDetails(len(chosen.Z), moments.whole, map)
+        details = FixedDetails(len(chosen.Z), moments.whole, map, penalised=ask.penalised)
     fit = Fit(
         task,
         (Machine(kernel, np.arange(task.n_outputs)),),
@@ -199,7 +201,7 @@ def _reduced(
     rows, ask = problem.rows, problem.ask
     if ask.method == "sd":
         return replace(fit, details=replace(fit.details, no_update=SD_KEEPS_NO_ROWS))
-    if ask.method is None and moments.n_folds < 2:
+    if ask.method is None and (moments.n_folds < 2 or ask.penalised):
         return fit
     basis = prototype_basis(problem, fit, chosen, moments, start)
     if ask.reduction is None:
@@ -224,29 +226,26 @@ def _finished(
     )
     if ask.calibrates:
         table = None if by_class is None or fit.solver != "pcg" else sample.table(by_class)
-        memory = remember(rows, tuned.point, fit.kernel, Z, fit.C, ask.seed, table)
+        point = tuned.point
+        if point is None and ask.reduction is None and sample.groups is not None:
+            point = _groups_left_out(problem, fit, Z)
+        memory = remember(rows, point, fit.kernel, Z, fit.C, ask.seed, table)
     relevance = shares(fit.gamma, sample.X, sample.weight) if ask.choice.asks_ard else None
     fit = replace(fit, details=details, memory=memory, relevance=relevance)
     if not isinstance(task, Classes):
         return fit
     fit = replace(fit, threshold=np.zeros(task.n_outputs))
-    return fit if ask.threshold == "zero" else _with_thresholds(fit, task)
+    return fit if ask.threshold == "zero" else with_thresholds(fit, task)
 
 
-def _with_thresholds(fit: Fit, task: Classes) -> Fit:
-    """Move the thresholds to where the out-of-fold outputs make the fewest errors."""
-    memory, details = fit.memory, fit.details
-    sample = memory.sample if isinstance(memory, FixedMemory) else None
-    if sample is None or sample.held is None or sample.labels is None:
-        raise InvalidInputError(NO_OUTPUTS)
-    weight = sample.weight
-    if task.per_class and details.moments:  # else the weights are in the rows
-        factors = task.table(class_counts(details.moments)).factors[sample.labels]
-        weight = times(weight, factors)
-    outputs = zip(sample.held.T, sample.Y.T, strict=True)
-    moved = np.array([best_threshold(scores, targets, weight) for scores, targets in outputs])
-    held = replace(sample, held=sample.held - moved)
-    return replace(fit, threshold=moved, intercept=fit.intercept - moved, memory=FixedMemory(held))
+def _groups_left_out(problem: FixedProblem, fit: Fit, Z: FloatArray) -> FixedSizePoint:
+    """Return the moments of folds of groups, of a model that was not tuned."""
+    rows, ask = problem.rows, problem.ask
+    cv = ask.cv if is_int(ask.cv) and ask.cv >= 2 else 10
+    folds = folds_of(rows, replace(ask, cv=cv))
+    loss, grid = problem.task.loss(None, ask.loss), np.unique(fit.C)
+    parts = (rows, Z, folds, loss, problem.by_class, grid, ask.path_method)
+    return FixedSizeObjective(lambda _: fit.kernel, *parts).at(None)
 
 
 N_SIZES = 5  # [DeBrabanter2010, section 5]
@@ -320,7 +319,7 @@ class _Tuner:
             tune_gamma=tunes_gamma,
             gamma_start=rows.gamma_scale() if tunes_gamma else 1.0,
             n_features=rows.sample.X.shape[1],
-            counted_rows=rows.n_distinct() if counts else None,
+            counted_rows=rows.n_observations() if counts else None,
         )
         search, sample_results = ask.search, None
         if rows is not rows.sample and not rows.rereads and tunes_gamma:
@@ -335,7 +334,7 @@ class _Tuner:
         if separate and point.C_of is None:
             point.losses(np.ones(1))
         C_of = point.C_of if separate else np.full(rows.n_outputs, result.C)
-        gamma = _snap(result.gamma) if tunes_gamma else self.problem.gamma
+        gamma = snap_gamma(result.gamma) if tunes_gamma else self.problem.gamma
         tuned = Tuned(C_of, gamma, choice, len(Z), rows, point)
         score, size_results = -result.loss, None
         if ask.sizes_by_cv and sizes:
@@ -351,12 +350,17 @@ class _Tuner:
         ask, task, gamma = self.problem.ask, self.problem.task, self.problem.gamma
 
         def kernel(value: float | None) -> Kernel:
-            return choice.at(_snap(value) if choice.tunes_gamma else gamma)
+            return choice.at(snap_gamma(value) if choice.tunes_gamma else gamma)
 
         grid = Space(C=ask.C).C_grid(N_C) if separate else None
         loss = task.loss(None if ask.criterion else ask.scoring, ask.loss)
         data = (rows, Z, folds_of(rows, ask), loss, self.problem.by_class)
-        objective = FixedSizeObjective(kernel, *data, grid, ask.path_method)
+        objective = FixedSizeObjective(kernel, *data, grid, ask.path_method, ask.penalised)
+        if ask.penalised and objective.leave_out:
+            raise InvalidInputError(
+                "fit_intercept='penalised' is tuned by folds of several rows: give a number of "
+                "folds, or fit_intercept=True to leave rows out one by one."
+            )
         if ask.criterion is None:
             return objective
         check_criterion(ask.criterion, ask.C)
@@ -380,19 +384,13 @@ class _Tuner:
         return listed, result.cv_results
 
 
-def _snap(gamma: float | None) -> float:
-    """Round to three digits: rounding in the last bits must not show in what is chosen."""
-    assert gamma is not None
-    return float(f"{gamma:.3g}")
-
-
 def _table(result: TuningResult, *, snapped: bool, separate: bool) -> dict[str, Any]:
     table = dict(result.cv_results)
     table["params"] = [dict(params) for params in table["params"]]
     if snapped:
-        table["param_gamma"] = np.array([_snap(g) for g in table["param_gamma"]])
+        table["param_gamma"] = np.array([snap_gamma(g) for g in table["param_gamma"]])
         for params in table["params"]:
-            params["gamma"] = _snap(params["gamma"])
+            params["gamma"] = snap_gamma(params["gamma"])
     if separate:  # each problem has its own C, see C_
         table["param_C"] = np.full(len(table["param_C"]), np.nan)
         for params in table["params"]:

@@ -34,7 +34,12 @@ TUNED_PROTOTYPES = 1000
 
 
 def solve_moments(
-    whole: list[Moments], map: NystromMap, task: Classes | None, C_of: FloatArray
+    whole: list[Moments],
+    map: NystromMap,
+    task: Classes | None,
+    C_of: FloatArray,
+    *,
+    penalised: bool = False,
 ) -> tuple[FloatArray, FloatArray]:
     """Solve for the coefficients on the prototypes [DeBrabanter2010, eq. (7)].
 
@@ -46,6 +51,8 @@ def solve_moments(
     task : Classes or None
         What puts problems together from the moments of the classes.
     C_of : array of shape (k,)
+    penalised : bool, default=False
+        Whether the bias is penalised like a weight, as printed there.
 
     Returns
     -------
@@ -54,7 +61,8 @@ def solve_moments(
     """
     coef, intercept = np.zeros((map.T.shape[0], len(C_of))), np.zeros(len(C_of))
     for columns, C, moments in problems(whole, task, C_of):
-        coef[:, columns], intercept[columns] = solve_primal(moments, map, C)
+        solved = solve_primal(moments, map, C, penalised=penalised)
+        coef[:, columns], intercept[columns] = solved
     return coef, intercept
 
 

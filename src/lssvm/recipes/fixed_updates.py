@@ -44,7 +44,8 @@ def _updated(fit: Fit, rows: Rows, resources: Resources, *, sign: int) -> Fit:
     try:
         if details.used is None:
             assert details.map is not None
-            coef, intercept = solve_moments(whole, details.map, task, fit.C)
+            bias = {"penalised": details.penalised}
+            coef, intercept = solve_moments(whole, details.map, task, fit.C, **bias)
         else:
             coef, intercept = solve_used(whole, fit.kernel, fit.basis, task, fit.C, details.used)
     except NotPositiveDefiniteError as error:

@@ -13,18 +13,22 @@ from lssvm._core.errors import ConvergenceWarning, InvalidInputError
 from lssvm._core.progress import Listener
 from lssvm._core.threads import small_problem
 from lssvm.codes import ProblemGroup, groups
+from lssvm.criteria.base import Losses
 from lssvm.engines.host import HostRows
-from lssvm.folds.content import hash_rows
-from lssvm.greedy import GreedyPath, greedy_leave_one_out, greedy_paths
+from lssvm.folds.content import Folds, hash_rows, observation_weight, repeats_by_nature
+from lssvm.greedy import GreedyPath, Observations, greedy_leave_one_out, greedy_paths
 from lssvm.greedy.path import cholesky
 from lssvm.greedy.paths import change_C
-from lssvm.kernels import Kernel
+from lssvm.kernels import Kernel, resolve_gamma
 from lssvm.kernels.given import check_kernel_matrix
 from lssvm.recipes.greedy_settings import GreedySettings
-from lssvm.recipes.record import Fit, Machine, Resources, check_finite
-from lssvm.recipes.settings import is_int
+from lssvm.recipes.record import Fit, Machine, Resources, Tuning, check_finite
+from lssvm.recipes.settings import is_int, make_folds
+from lssvm.search.path import PathSearch
+from lssvm.search.space import Space
 from lssvm.solvers import DualSystem
 from lssvm.tasks import Classes, SquaredError, Task
+from lssvm.tasks.weights import pick, times
 from lssvm.uncertainty import OutOfFold
 
 SELECTION_C = 8.0
@@ -32,6 +36,9 @@ SELECTION_C = 8.0
 
 C_GRID = 2.0 ** np.arange(-6, 15)
 """The values among which C="cv" chooses."""
+
+GAMMA_RANGE = (1e-4, 30.0)
+"""Where gamma="cv" looks, in units of gamma="scale"; beyond it nearly every row joins the basis."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +78,7 @@ class GreedyDetails:
             "paths_": list(self.paths) or None,
             "cv_results_": None if self.C_scores is None else scores,
             "best_score_": self.best_score,
-        }
+        }  # of a tuned gamma they are in the record already
         kept = {name: value for name, value in published.items() if value is not None}
         return {"n_iter_": fit.iterations, **kept}
 
@@ -143,7 +150,10 @@ def fit_greedy(rows: HostRows, task: Task, ask: GreedySettings, tell: Listener) 
     if ask.choice.precomputed:
         assert rows.given is not None
         check_kernel_matrix(rows.given[0])
-    gamma = ask.choice.fixed_gamma(rows.X, rows.weight)
+    gamma, tuning, asked_C = ask.choice.fixed_gamma(rows.X, rows.weight), None, ask.C
+    if ask.choice.tunes_gamma:
+        tuning = _tune(rows, task, ask, tell)
+        gamma, asked_C = tuning.result.gamma, tuning.result.C
     kernel = ask.choice.at(gamma)
     centre = rows.target_offset() if ask.fit_intercept else np.zeros(rows.n_outputs)
     Y = np.asarray(rows.Y, dtype=np.float64) - centre
@@ -154,8 +164,10 @@ def fit_greedy(rows: HostRows, task: Task, ask: GreedySettings, tell: Listener) 
     runs.sort(key=lambda run: run.output)
     _warn_of_memory(runs, ask.search.epsilon)
 
-    C, scores, best_score = ask.C, None, None
-    if C is None:  # chosen for all outputs; their bases stay
+    C, scores, best_score = asked_C, None, None
+    if ask.C is None and C is not None:  # chosen with gamma
+        runs = [run.at_C(C, ask.search.criterion) for run in runs]
+    elif C is None:  # chosen for all outputs; their bases stay
         scores, ties = _score_C(rows, Y, task, runs, ask.search.criterion)
         best = np.lexsort((-ties, -scores))[0]
         C, best_score = float(C_GRID[best]), float(scores[best])
@@ -163,7 +175,7 @@ def fit_greedy(rows: HostRows, task: Task, ask: GreedySettings, tell: Listener) 
     memory = GreedyMemory()
     if ask.calibrates:
         assert rows.labels is not None
-        outputs = _leave_one_out(rows, runs, np.array([C]), ask.search.criterion)[0]
+        outputs = _leave_one_out(rows, Y, runs, np.array([C]), ask.search.criterion)[0]
         memory = GreedyMemory(OutOfFold(outputs, rows.labels.astype(np.intp), rows.weight))
 
     used = np.unique(np.concatenate([run.support for run in runs]))  # the union of all bases
@@ -195,8 +207,134 @@ def fit_greedy(rows: HostRows, task: Task, ask: GreedySettings, tell: Listener) 
         ask.seed,
         memory,
         iterations=max(1, *(len(run.path.support) for run in runs)),
+        tuning=tuning,
         details=details,
     )
+
+
+# -- gamma, and C with it, by cross-validation ----------------------------------------------------
+
+
+def _tune(rows: HostRows, task: Task, ask: GreedySettings, tell: Listener) -> Tuning:
+    """Choose gamma, and C where it is open, by cross-validation [Jiao2007, section VII-C]."""
+    objective = GreedyObjective(rows, task, ask, make_folds(ask, rows))
+    space = Space(
+        C=ask.C,
+        gamma_start=float(resolve_gamma("scale", rows.X, rows.weight)),
+        n_features=max(1, int(rows.X.shape[1])),
+        C_range=(float(C_GRID[0]), float(C_GRID[-1])),
+        gamma_range=GAMMA_RANGE,
+        counted_rows=None if rows.labels is None else rows.n_observations(),
+    )
+    search = PathSearch(n_C=len(C_GRID))
+    result = search.run(objective, space, random_state=ask.seed, on_event=tell.on_event)
+    kept = replace(result, point=None)
+    return Tuning((kept,), -float(result.loss), result.n_evaluations)
+
+
+@dataclass(frozen=True, eq=False)
+class GreedyObjective:
+    """Cross-validated loss of a greedy model as a function of (C, gamma).
+
+    Parameters
+    ----------
+    rows : HostRows
+    task : Classes or Numbers
+    ask : GreedySettings
+    folds : Folds
+
+    Notes
+    -----
+    "All the free parameters are tuned using tenfold cross validation" [Jiao2007, section VII-C]. In
+    every fold the bases grow on its training rows, at the given C or at `SELECTION_C`; other values
+    of C are solved on those bases. Time v n m^2 for each gamma.
+    """
+
+    rows: HostRows
+    task: Task
+    ask: GreedySettings
+    folds: Folds
+
+    def at(self, gamma: float | None) -> GreedyPoint:
+        """Let the bases of all folds grow."""
+        folds, kernel = self.folds, self.ask.choice.at(gamma)
+        everyone = np.arange(self.rows.n_rows)
+        trained = folds.train or [np.setdiff1d(everyone, test) for test in folds.test]
+        runs = [self._train(kernel, train, v) for v, train in enumerate(trained)]
+        return GreedyPoint(self, gamma, runs)
+
+    def _train(self, kernel: Kernel, train: IntArray, v: int) -> tuple[list[_Run], FloatArray]:
+        ask, rows = self.ask, self._part(train)
+        centre = rows.target_offset() if ask.fit_intercept else np.zeros(rows.n_outputs)
+        Y = np.asarray(rows.Y, dtype=np.float64) - centre
+        own = replace(ask, calibrates=False)
+        runs: list[_Run] = []
+        for number, group in enumerate(_groups(self.task, rows)):
+            merged = _merge_equal(rows, Y, group, kernel, own)
+            rng = np.random.default_rng([ask.seed, number, v])
+            runs += _grow(merged, own, rng, Listener(lambda event: None))
+        return sorted(runs, key=lambda run: run.output), centre
+
+    def _part(self, train: IntArray) -> HostRows:
+        """Return the training rows of a fold, with the class weights that follow from them."""
+        rows, task = self.rows, self.task
+        Y, weight = np.asarray(rows.Y)[train], pick(rows.weight, train)
+        if isinstance(task, Classes):
+            assert rows.labels is not None
+            labels, weight = rows.labels[train], pick(rows.sample_weight, train)
+            table = task.table(task.counts(labels, weight))
+            Y, weight = table.targets[labels], times(weight, table.row_factors(labels))
+        return replace(
+            rows,
+            X=rows.X[train],
+            Y=Y,
+            weight=weight,
+            labels=pick(rows.labels, train),
+            loss_weight=None,
+            sample_weight=None,
+            positions=rows.row_numbers[train],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class GreedyPoint:
+    """The bases of all folds at one kernel parameter."""
+
+    objective: GreedyObjective
+    gamma: float | None
+    runs: list[tuple[list[_Run], FloatArray]]
+
+    def losses(self, C: FloatArray) -> Losses:
+        """Return the losses of the values ``C`` on the bases that were selected."""
+        with small_problem(self.objective.rows.n_rows):
+            return self._losses(C)
+
+    def _losses(self, C: FloatArray) -> Losses:
+        made, truth = self.objective, self.objective.rows.truth
+        loss, squares, found = made.task.loss(None), SquaredError(), []
+        for (runs, centre), test in zip(self.runs, made.folds.test, strict=True):
+            outputs = np.empty((len(C), len(test), len(runs)))
+            for run in runs:
+                outputs[:, :, run.output] = self._outputs(run, C, test)
+            own = truth.take(test)
+            mass = len(test) if own.weight is None else float(own.weight.sum())
+            values = outputs + centre
+            found.append((loss(values, own), squares(values, own), mass))
+        fold, tie = (np.stack([entry[i] for entry in found], 1) for i in (0, 1))
+        weight = np.array([entry[2] for entry in found], dtype=np.float64)
+        share = weight / weight.sum()
+        return Losses(fold, share, tie @ share)
+
+    def _outputs(self, run: _Run, C: FloatArray, test: IntArray) -> FloatArray:
+        """Return the outputs (c, t) of one problem for the rows of its fold."""
+        system, criterion = run.merged.system, self.objective.ask.search.criterion
+        fixed = self.objective.ask.C is not None
+        paths = [run.path if fixed else run.at_C(float(value), criterion).path for value in C]
+        coef = np.column_stack([path.coef for path in paths])
+        intercept = np.array([path.intercept for path in paths])
+        resources = Resources(system.budget, system.threads)
+        X, basis = self.objective.rows.X[test], system.basis[run.path.support]
+        return np.asarray(resources.evaluate(system.kernel, X, basis, coef, intercept)).T
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,6 +348,18 @@ class _Merged:
     Y: FloatArray  # their mean targets
     first: IntArray  # a training row for each distinct row
     member: IntArray  # the distinct row of each training row
+
+    def observations(self, rows: HostRows, y: FloatArray) -> Observations | None:
+        """Return the training rows as observations, where rows repeat by nature."""
+        _, unit = observation_weight(rows.n_rows, rows.sample_weight)
+        own = np.ones(len(self.rows)) if rows.weight is None else rows.weight[self.rows]
+        count = np.ones(len(self.rows))
+        if unit is not None and rows.sample_weight is not None:
+            count = (rows.sample_weight / unit)[self.rows]
+        if not repeats_by_nature(len(self.first), float(count.sum())):
+            return None
+        total = np.asarray(self.system.u, dtype=np.float64)[self.member] ** 2
+        return Observations(self.member, y[self.rows], own / count / total)
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,7 +456,7 @@ def _score_C(
 ) -> tuple[FloatArray, FloatArray]:
     """Return leave-one-out scores of `C_GRID`, and minus squared errors, which decide ties."""
     truth = replace(rows.truth, Y=Y)
-    outputs = _leave_one_out(rows, runs, C_GRID, criterion)
+    outputs = _leave_one_out(rows, Y, runs, C_GRID, criterion)
     losses = task.loss(None)(outputs, truth)
     for run in runs:  # a problem's squared error is that of its own rows
         others = np.setdiff1d(np.arange(rows.n_rows), run.merged.rows)
@@ -314,8 +464,13 @@ def _score_C(
     return -losses, -SquaredError()(outputs, truth)
 
 
-def _leave_one_out(rows: HostRows, runs: list[_Run], Cs: FloatArray, criterion: str) -> FloatArray:
-    """Return leave-one-out outputs on the selected bases, shape (c, n, k)."""
+def _leave_one_out(
+    rows: HostRows, Y: FloatArray, runs: list[_Run], Cs: FloatArray, criterion: str
+) -> FloatArray:
+    """Return leave-one-out outputs on the selected bases, shape (c, n, k).
+
+    Equal rows are left out together, or, where they repeat by nature, one observation alone.
+    """
     outputs = np.empty((len(Cs), rows.n_rows, rows.n_outputs))
     for run in runs:
         path, merged = run.path, run.merged
@@ -325,6 +480,11 @@ def _leave_one_out(rows: HostRows, runs: list[_Run], Cs: FloatArray, criterion: 
             coef, intercept = path.coef[:, None], np.array([path.intercept])
             values = resources.evaluate(system.kernel, rows.X, basis, coef, intercept)
             outputs[:, :, run.output] = values[:, 0]
+        observations = merged.observations(rows, Y[:, run.output])
+        if observations is not None:
+            left_out = greedy_leave_one_out(merged.system, run.y, path, Cs, criterion, observations)
+            outputs[:, merged.rows, run.output] = left_out
+            continue
         if path.left_out is not None and len(Cs) == 1:  # the run's own C
             left_out = path.left_out[None, :]
         else:

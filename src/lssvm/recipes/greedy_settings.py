@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -23,6 +23,7 @@ class GreedyParameters(KernelParameters, Protocol):
     prefit: bool
     max_support: int | None
     validation_fraction: float | None
+    cv: Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +43,8 @@ class GreedySettings:
     seed : int
     calibrates : bool
         Whether leave-one-out outputs are kept, for probabilities.
+    cv : int, "loo", splitter or iterable
+        Folds that gamma is tuned on.
     """
 
     C: float | None
@@ -51,25 +54,28 @@ class GreedySettings:
     fit_intercept: bool
     seed: int
     calibrates: bool
+    cv: Any = 10
 
     @classmethod
     def of(cls, estimator: GreedyParameters) -> GreedySettings:
         """Read and check the parameters of an estimator."""
-        gamma = estimator.gamma
-        if isinstance(gamma, str) and gamma in ("cv", "ard"):
+        choice = KernelChoice.of(estimator)
+        if choice.asks_ard:
             raise InvalidInputError(
-                f"gamma={gamma!r} is not available here: give a number, 'scale', 'auto' or an "
-                "array, or search over gamma with sklearn.model_selection.GridSearchCV."
+                "gamma='ard' is not available here: give a number, 'scale', 'auto', 'cv' or an "
+                "array."
             )
+        choice.check()
         growth = (estimator.epsilon, estimator.criterion, estimator.candidates)
         return cls(
             check_C(estimator.C),
-            KernelChoice.of(estimator),
+            choice,
             Greedy(*growth, bool(estimator.prefit), estimator.max_support),
             estimator.validation_fraction,
             bool(estimator.fit_intercept),
             seed_of(estimator.random_state),
             getattr(estimator, "calibration", None) is not None,
+            estimator.cv,
         )
 
     def check_labels(self) -> None:

@@ -84,16 +84,7 @@ def by_paths(
     Also its error, and leave-one-out outputs whose setting was chosen without the row's fold: the
     smallest of many errors is too small, these are not.
     """
-    settings: list[Setting] = []
-    outputs: list[FloatArray] = []
-    repeats = rows.repeats()
-    for width in _WIDTHS:
-        if stop() and outputs:
-            break
-        path = ExactPath.of(np.exp(-width / median * D), rows.Y, rows.weight, repeats)
-        for C in _CS:
-            settings.append(Setting(float(C), width / median))
-            outputs.append(path.at(C).left_out)
+    settings, outputs = along_paths(rows, D, median, stop)
     losses = np.array([((rows.Y - F) ** 2).sum(axis=1) * rows.weight for F in outputs])
     crossed = np.empty(rows.Y.shape)
     for v in np.unique(folds):
@@ -102,6 +93,22 @@ def by_paths(
         crossed[inside] = outputs[chosen][inside]
     best = int(np.argmin(losses.sum(axis=1)))
     return settings[best], float(losses[best].sum() / rows.weight.sum()), crossed
+
+
+def along_paths(
+    rows: Rows, D: FloatArray, median: float, stop: Callable[[], bool] = lambda: False
+) -> tuple[list[Setting], list[FloatArray]]:
+    """Return the settings of the grid and the leave-one-out outputs (n, k) of each."""
+    settings: list[Setting] = []
+    outputs: list[FloatArray] = []
+    repeats = rows.repeats()
+    for width in _WIDTHS:
+        if stop() and outputs:
+            break
+        path = ExactPath.of(np.exp(-width / median * D), rows.Y, rows.weight, repeats)
+        settings += [Setting(float(C), width / median) for C in _CS]
+        outputs += path.left_out(np.array(_CS))
+    return settings, outputs
 
 
 def median_of(D: FloatArray) -> float:

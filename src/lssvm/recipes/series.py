@@ -28,6 +28,7 @@ from lssvm.criteria.free_running import (
 from lssvm.kernels import Kernel, resolve_gamma
 from lssvm.recipes.record import Fit, Tuning, check_form
 from lssvm.recipes.series_data import Layout, Plan, Series, check_inputs, check_lengths, open_series
+from lssvm.recipes.series_times import Calendar
 from lssvm.recipes.settings import (
     KernelChoice,
     KernelParameters,
@@ -134,6 +135,8 @@ class SeriesFit:
         What intervals rest on, once one was asked for.
     stored : str
         "all", or the form of the file that the model was loaded from.
+    calendars : tuple of Calendar
+        The times of the training series; empty where they have none.
     """
 
     regressor: Regressor
@@ -146,6 +149,7 @@ class SeriesFit:
     tuning: Tuning | None = None
     calibration: Calibration | None = None
     stored: str = "all"
+    calendars: tuple[Calendar, ...] = ()
 
     @property
     def models(self) -> FittedRegressors:

@@ -11,6 +11,7 @@ from scipy.special import comb
 
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
+from lssvm._core.magnitudes import check_magnitude
 from lssvm.criteria.free_running import FreeRunObjective, Stretch
 from lssvm.kernels import Kernel
 from lssvm.recipes.record import Resources
@@ -80,6 +81,7 @@ def _one_series(y: Any, X: Any, name: str, inputs_name: str) -> Series:
             f"{name} has a missing or infinite value ({values[bad]}) at position {bad}: fill it "
             "in, or cut the series there and give the pieces as a list of series."
         )
+    check_magnitude(values, name, "divide the series by a constant")
     return Series(values, None if X is None else check_inputs(X, len(values), inputs_name))
 
 

@@ -18,6 +18,7 @@ from lssvm._core.progress import Listener
 from lssvm._core.random import RandomState, as_generator
 from lssvm._core.threads import n_threads
 from lssvm.criteria.base import Objective
+from lssvm.engines.host import HostRows
 from lssvm.folds.content import (
     Folds,
     content_folds,
@@ -32,8 +33,13 @@ from lssvm.search.choice import make_search
 from lssvm.search.space import Space, TuningResult
 from lssvm.tasks import Classes, Task
 
+LEAST_C, MOST_C = 1e-30, 1e30  # float32 has numbers up to 1e38
 ARD_KERNELS = ("matern", "rbf")
 """Kernels whose width may differ between features."""
+
+
+SQUARES = "neg_mean_squared_error"
+"""The scoring by which outputs that are tuned by themselves are judged by their squared errors."""
 
 
 def check_C(C: Any) -> float | None:
@@ -42,11 +48,11 @@ def check_C(C: Any) -> float | None:
         return None
     if isinstance(C, (int, float, np.number)) and type(C) is not bool:
         value = float(C)
-        if np.isfinite(value) and value > 0:
+        if LEAST_C <= value <= MOST_C:
             return value
     raise InvalidInputError(
-        f"C={C!r} is not usable: give a finite number > 0, or 'cv' to choose it by "
-        "cross-validation."
+        f"C={C!r} is not usable: give a finite number > 0 (from {LEAST_C:g} to {MOST_C:g}, beyond "
+        "which no number of a system would be left), or 'cv' to choose it by cross-validation."
     )
 
 
@@ -293,21 +299,27 @@ def _exact(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray) else value
 
 
-def make_folds(
-    ask: TunedSettings, X: Any, y: Any, rows: Any, labels: Any, *, positions: bool = False
-) -> Folds:
-    """Turn ``cv`` into folds of some rows of the caller's data.
+class AsksForFolds(Protocol):
+    """Settings that say what folds are."""
+
+    @property
+    def cv(self) -> Any:
+        """Number of folds, share, "loo", splitter or iterable."""
+
+    @property
+    def seed(self) -> int:
+        """What they are drawn with."""
+
+
+def make_folds(ask: AsksForFolds, rows: HostRows, *, positions: bool = False) -> Folds:
+    """Turn ``cv`` into folds of rows.
 
     Parameters
     ----------
-    ask : TunedSettings
+    ask : AsksForFolds
         Whose ``cv`` and ``seed`` it is.
-    X, y : array
-        As the caller gave them, which is what a splitter sees.
-    rows : int array
-        Rows of positive weight.
-    labels : int array or None
-        Class numbers of those rows.
+    rows : HostRows
+        Rows of positive weight; a splitter sees what the caller gave.
     positions : bool, default=False
         Whether rows are told apart by their numbers, as those of a kernel matrix.
 
@@ -315,20 +327,24 @@ def make_folds(
     -------
     Folds
     """
-    cv, n = ask.cv, X.shape[0]
+    given: tuple[Any, Any] = (rows.X, None) if rows.given is None else rows.given
+    cv, n, numbers = ask.cv, given[0].shape[0], rows.row_numbers
     loo, share = isinstance(cv, str) and cv == "loo", isinstance(cv, (float, np.floating))
     if is_int(cv) and cv < 2:
         raise InvalidInputError(f"cv={cv!r} is not usable: give at least 2 folds, or 'loo'.")
     if loo or is_int(cv) or (share and 0.0 < cv < 1.0):
-        content = rows[:, None] + 1.0 if positions else X[rows]
+        content = numbers[:, None] + 1.0 if positions else rows.content
+        known = rows.observed() | {"seed": ask.seed}
         if share:
-            return content_holdout(content, float(cv), labels=labels, seed=ask.seed)
-        n_folds = None if loo else int(cv)
-        return content_folds(content, n_folds, labels=None if loo else labels, seed=ask.seed)
+            return content_holdout(content, float(cv), **known)
+        if loo:
+            return content_folds(content, None, groups=known["groups"], seed=ask.seed)
+        return content_folds(content, int(cv), **known)
     if not isinstance(cv, str) and (hasattr(cv, "split") or hasattr(cv, "__iter__")):
-        splits = cv.split(X, y) if hasattr(cv, "split") else cv
-        folds = restrict_folds(splitter_folds(splits, n), rows, n)
-        if not any(len(test) < len(rows) or folds.train for test in folds.test):
+        grouped = (*given, rows.groups) if rows.groups is not None else given
+        splits = cv.split(*grouped) if hasattr(cv, "split") else cv
+        folds = restrict_folds(splitter_folds(splits, n), numbers, n)
+        if not any(len(test) < len(numbers) or folds.train for test in folds.test):
             raise InvalidInputError(
                 "No split of cv has training and test rows of positive weight: give splits that "
                 "have both."

@@ -35,6 +35,7 @@ def stack_weights(
     Returns
     -------
     array of shape (q,)
+        1 for a single model.
 
     Notes
     -----
@@ -50,6 +51,8 @@ def stack_weights(
     >>> stack_weights([y, -y], y).round(3)
     array([1., 0.])
     """
+    if len(outputs) == 1:
+        return np.ones(1)
     if plain is not None and plain.any() and not plain.all():
         safe = np.zeros(len(outputs))
         chosen = [F for F, p in zip(outputs, plain, strict=True) if p]
@@ -113,8 +116,8 @@ class StackRule:
     >>> import numpy as np
     >>> from lssvm.recipes import StackRule
     >>> y = np.array([[1.0], [-1.0], [2.0]])
-    >>> StackRule(at_most=1).weights([0.9 * y, y + 0.5], y).round(1)
-    array([1.1, 0. ])
+    >>> StackRule(at_most=1).weights([0.9 * y, y + 0.5], y)
+    array([1., 0.])
     """
 
     plain: NDArray[np.bool_] | None = None

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
-from lssvm._core.errors import Stopped
+from lssvm._core.errors import InvalidInputError, Stopped
 from lssvm.kernels import distances
 from lssvm.parts import PartsEngine, PartsJob, PartsModel, Setting, fit_many
 from lssvm.parts.engine import ONE_THREAD
@@ -21,6 +21,7 @@ from lssvm.recipes.clock import Clock
 from lssvm.recipes.configurations import Configuration, Inputs, Member
 from lssvm.recipes.judging import Judge, SquaredErrors
 from lssvm.recipes.metric_rounds import FEW, N_FOLDS, learn_in_folds, learn_on_rows
+from lssvm.recipes.nested import NESTED, nested_outputs
 from lssvm.recipes.problem import Problem, deal, sample_rows, subset
 from lssvm.recipes.record import check_form
 from lssvm.recipes.screening import distinct, median_of, screen
@@ -88,12 +89,14 @@ class TableFit:
         "all", or the form of the file that the model was loaded from.
     interrupted : bool
         Whether the fit was ended before all stages were through.
+    note : str
+        What the model was made from, where it was not fitted to rows itself.
 
     Examples
     --------
     >>> from lssvm.recipes import TableFit
     >>> list(TableFit.__dataclass_fields__)
-    ['members', 'trials', 'held_out', 'part_size', 'context', 'stored', 'interrupted']
+    ['members', 'trials', 'held_out', 'part_size', 'context', 'stored', 'interrupted', 'note']
     """
 
     members: tuple[Member, ...]
@@ -103,18 +106,27 @@ class TableFit:
     context: TableContext | None = None
     stored: str = "all"
     interrupted: bool = False
+    note: str = ""
 
     def need(self, form: str, what: str) -> None:
         """Raise where the file that the model was loaded from left out what is asked for."""
+        if self.note and form == "all":
+            raise InvalidInputError(
+                f"{what} cannot be had from a compressed model: ask the model that it was made of."
+            )
         check_form(self.stored, form, what)
 
     def in_form(self, form: str) -> TableFit:
         """Return what a file of this form keeps."""
         if form == "all":
             return self
+        # Intervals by nearby errors need those of the member that they are taken from.
+        near = form == "prediction" and self.context is not None and self.context.nearby > 0
         return replace(
             self,
-            members=tuple(replace(m, model=m.model.light()) for m in self.members),
+            members=tuple(
+                replace(m, model=m.model.light(near and m is self.largest)) for m in self.members
+            ),
             held_out=self.held_out[:0],
             context=None if self.context is None else self.context.in_form(form),
             stored=form,
@@ -132,14 +144,39 @@ class TableFit:
         assert total is not None
         return total
 
-    def local_error(self, inputs: Mapping[Inputs, FloatArray]) -> FloatArray:
-        """Return the stack's root mean squared error in the part of every row, shape (n,)."""
+    @property
+    def largest(self) -> Member:
+        """The member with the largest weight."""
+        return max(self.members, key=lambda m: m.weight)
+
+    def local_error(self, inputs: Mapping[Inputs, FloatArray], nearby: int = 0) -> FloatArray:
+        """Return the root mean squared error around every row, shape (n, 1) or (n, k).
+
+        Parameters
+        ----------
+        inputs : mapping from inputs to arrays of shape (n, d)
+        nearby : int, default=0
+            Nearest training rows whose leave-one-out errors are averaged, for every output; 0 is
+            the error of the part of a row, all outputs together.
+        """
+        if nearby:
+            member = self.largest
+            X = member.metric.apply(inputs[member.configuration.inputs])
+            return np.sqrt(member.model.nearby_error(X, nearby))
         errors, weights = [], []
         for member in self.members:
             X = member.metric.apply(inputs[member.configuration.inputs])
             errors.append(member.model.local_error(X))
             weights.append(max(member.weight, 1e-12))
-        return np.average(errors, axis=0, weights=weights)
+        return np.asarray(np.average(errors, axis=0, weights=weights)[:, None])
+
+    def own_error(self, n: int, nearby: int = 0) -> FloatArray:
+        """Return the same around the n training rows, with errors of other rows only."""
+        if nearby:
+            return np.sqrt(self.largest.model.own_nearby_error(n, nearby))
+        errors = [member.model.own_error(n) for member in self.members]
+        weights = [max(member.weight, 1e-12) for member in self.members]
+        return np.asarray(np.average(errors, axis=0, weights=weights)[:, None])
 
 
 class OutOfTime(Stopped):
@@ -491,6 +528,9 @@ def honest_outputs(run: TableRun, outputs: list[FloatArray]) -> FloatArray:
     crossed = [F if c.crossed is None else known(c) for c, F in zip(fitted, outputs, strict=True)]
     honest = [F if G is None else G for F, G in zip(outputs, crossed, strict=True)]
     rounds = [c.rounds for c in fitted]
+    if n <= NESTED and not run.clock.over(0.7):
+        learned = [F for F, done in zip(honest, rounds, strict=True) if done]
+        return nested_outputs(run, learned, run.ask.small)
     others = [known(c) for c in run.dropped] if n < SMALL else []
     at_most = None
     if others and all(F is not None for F in others):

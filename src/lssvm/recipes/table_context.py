@@ -37,6 +37,8 @@ class TableContext:
     best_score : float
     calibration : Probabilities, Residuals or None
         From held-out outputs to probabilities and sets, or to intervals.
+    nearby : int
+        Training rows near a row whose errors say how wide its interval is; 0: those of its part.
 
     Examples
     --------
@@ -56,6 +58,7 @@ class TableContext:
     importances: FloatArray
     best_score: float = float("nan")
     calibration: Probabilities | Residuals | None = None
+    nearby: int = 0
 
     @property
     def n_columns(self) -> int:

@@ -19,7 +19,7 @@ from lssvm.parts.store import PartRows
 from lssvm.recipes.table_rows import AllRows
 from lssvm.recipes.table_run import Candidate, TableRun
 
-_TOGETHER = 2**26  # numbers of kernel matrices that are solved together
+_TOGETHER = 2**29  # numbers of kernel matrices of parts that an engine gets at a time
 _WAITING = 0.5  # of the memory budget that rows on their way to their parts may take
 _MODEL = 0.5  # of the memory budget that the rows of a model may take
 

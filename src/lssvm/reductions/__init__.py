@@ -14,7 +14,9 @@ from lssvm.reductions.l0 import (
     l0_order,
     reduce_dual_l0,
     reduce_l0,
+    reduce_printed,
     reduce_systems,
+    target_scale,
 )
 from lssvm.reductions.pruning import Prune, Pruned, PruneStep, WrongSides, prune
 
@@ -35,5 +37,7 @@ __all__ = [
     "reduce_as_printed",
     "reduce_dual_l0",
     "reduce_l0",
+    "reduce_printed",
     "reduce_systems",
+    "target_scale",
 ]

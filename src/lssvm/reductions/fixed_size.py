@@ -24,13 +24,22 @@ from lssvm._core.threads import run_blocks, small_problem
 from lssvm.kernels import Kernel
 from lssvm.moments import Moments, NystromMap, nystrom_map
 from lssvm.moments.cells import FoldMoments
-from lssvm.reductions.l0 import L0, L0System, Reduced, l0_order, reduce_systems
+from lssvm.reductions.l0 import (
+    L0,
+    L0System,
+    Reduced,
+    l0_order,
+    reduce_printed,
+    reduce_systems,
+)
 from lssvm.solvers.fold_paths import fold_paths
 from lssvm.solvers.primal import solve_primal
 from lssvm.solvers.primal_batch import squared_errors
 
 METHODS = ("spfs", "ssd", "sv-l0", "sd")
 """The reductions of a fixed-size model."""
+PRINTED = ("spfs-printed", "ssd-printed")
+"""Those that can be had to the letter."""
 
 _SINGULAR = 1e-8  # pivots of K(Z, Z) below which its eigenvalues have to be looked at
 _FEW, _LARGE = 5, 10  # so many folds are judged where each has so many rows per prototype
@@ -59,13 +68,14 @@ class FixedSizeL0:
     joint : bool, default=True
         Drop a prototype for all outputs at once, or for each output by itself.
     settings : L0, default=L0()
-        Tolerances of the printed algorithm, for ``size="l0"``.
+        Tolerances of the printed algorithm, for ``size="l0"``. With ``L0(printed=True)`` algorithms
+        3 ("spfs") and 4 ("ssd") are run to the letter, see `FixedSizeL0.printed`.
 
     Examples
     --------
     >>> from lssvm.reductions import FixedSizeL0
-    >>> FixedSizeL0("ssd").size
-    'cv'
+    >>> FixedSizeL0("ssd").size, FixedSizeL0.printed("ssd").refit
+    ('cv', False)
     """
 
     method: str = "spfs"
@@ -89,6 +99,26 @@ class FixedSizeL0:
                 "judged with coefficients that are fitted to it. Give size='l0' for those of the "
                 "printed algorithm."
             )
+        letter = not (self.refit or self.joint) and self.size == "l0"
+        if self.settings.printed and not (letter and self.method in ("spfs", "ssd")):
+            raise InvalidInputError(
+                f"FixedSizeL0(method={self.method!r}, size={self.size!r}, refit={self.refit}, "
+                f"joint={self.joint}) is not what is printed: FixedSizeL0.printed('spfs') and "
+                "FixedSizeL0.printed('ssd') are, or give settings=L0()."
+            )
+
+    @classmethod
+    def printed(cls, method: str = "spfs") -> FixedSizeL0:
+        """Return algorithm 3 ("spfs") or 4 ("ssd") of [Mall2014]_ exactly as printed.
+
+        Also ``reduction="spfs-printed"`` and ``"ssd-printed"`` of the estimators. The first
+        penalties are the primal weights (spfs; one for each eigenvector, padded with zeros where
+        eigenvalues were dropped, each eigenvector turned so that its largest entry is positive) or
+        the support values (ssd), the loop ends by the absolute tolerances of section IV, at most 50
+        steps, and the last system's coefficients above 1e-6 are the model: no size is
+        cross-validated, nothing is fitted again, and every output is reduced by itself.
+        """
+        return cls(method, "l0", refit=False, joint=False, settings=L0(printed=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +140,8 @@ class PrototypeBasis:
     given : list of L0System or None
         Systems in place of those of the moments, where the loss sees other rows ("sv-l0").
     threads : int
+    scale : array of shape (k,) or None
+        Units of the targets, see `reduce_l0`; None: 1.
 
     Examples
     --------
@@ -133,6 +165,7 @@ class PrototypeBasis:
     start: FloatArray | None = None
     given: list[L0System] | None = None
     threads: int = 1
+    scale: FloatArray | None = None
 
     @cached_property
     def prototypes(self) -> Array:
@@ -182,13 +215,32 @@ class PrototypeBasis:
             return [system for system in systems if len(system.columns)]
         known = [(self.training(v, group), group) for group in self.groups(columns)]
         places = [(m, np.searchsorted(columns, group)) for m, group in known if m.weight > 0]
-        return [L0System.of(moments, place) for moments, place in places]
+        own = None if self.scale is None else self.scale[columns]
+        return [
+            L0System.of(moments, place, None if own is None else own[place])
+            for moments, place in places
+        ]
 
     def first(self, v: int | None, columns: IntArray) -> FloatArray:
         """Return the coefficients (m, q) to start from."""
         if self.start is not None:
             return self.start[:, columns]
         return self.solve(v, columns, None, self.C[columns])[0]
+
+    def printed_start(self, columns: IntArray) -> FloatArray:
+        """Return what algorithms 3 and 4 of [Mall2014]_ start from, shape (m, q).
+
+        The support values of the dual model on the prototypes, or the weights of the features,
+        w = T^T K(Z, Z) beta: an eigenvector has no sign of its own, so each is turned to have a
+        positive largest entry.
+        """
+        first = self.first(None, columns)
+        if self.start is not None:
+            return first
+        T = to_numpy(self.map.T)
+        largest = T[np.argmax(np.abs(T), axis=0), np.arange(T.shape[1])]
+        weights = np.sign(largest)[:, None] * (T.T @ (to_numpy(self.gram) @ first))
+        return np.vstack([weights, np.zeros((len(T) - len(weights), len(columns)))])
 
     def solve(
         self, v: int | None, columns: IntArray, support: IntArray | None, C: FloatArray
@@ -358,6 +410,8 @@ def cross_validate_sizes(
 def reduce_as_printed(basis: PrototypeBasis, columns: IntArray, settings: L0) -> Reduced:
     """Run algorithm 3 or 4 of [Mall2014]_ on the moments of all rows, with the C of the basis.
 
+    To the letter, for one output, with ``L0(printed=True)``.
+
     Examples
     --------
     >>> import numpy as np
@@ -373,6 +427,9 @@ def reduce_as_printed(basis: PrototypeBasis, columns: IntArray, settings: L0) ->
     True
     """
     with small_problem(len(basis.Z)):
+        if settings.printed:
+            (system,), start = basis.systems(None, columns), basis.printed_start(columns)
+            return reduce_printed(system, start[:, 0], float(basis.C[columns[0]]), settings)
         return reduce_systems(
             basis.systems(None, columns), basis.first(None, columns), basis.C[columns], settings
         )

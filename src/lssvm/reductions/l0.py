@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError, LinAlgWarning, cho_factor, cho_solve, solve
 
 from lssvm._core.arrays import FloatArray, IntArray
-from lssvm._core.errors import NumericalWarning
+from lssvm._core.errors import NotPositiveDefiniteError, NumericalWarning
 from lssvm._core.namespace import Array, device, get_namespace, is_numpy, take_square, to_numpy
 from lssvm.folds.content import hash_rows
 from lssvm.kernels import Precomputed
@@ -38,6 +38,9 @@ class L0:
     max_iter : int, default=50
     threshold : float, default=1e-6
         Coefficients below this part of the largest one are zero.
+    printed : bool, default=False
+        Algorithms 3 and 4 of [Mall2014]_ to the letter, see `reduce_printed`: the first penalties
+        are the coefficients themselves, and tol and threshold are absolute.
 
     Examples
     --------
@@ -49,6 +52,7 @@ class L0:
     tol: float = 1e-4
     max_iter: int = 50
     threshold: float = 1e-6
+    printed: bool = False
 
 
 @dataclass(frozen=True)
@@ -69,7 +73,13 @@ class Reduced:
     iterations: int
 
 
-def reduce_l0(moments: Moments, start: FloatArray, C: float, settings: L0 | None = None) -> Reduced:
+def reduce_l0(
+    moments: Moments,
+    start: FloatArray,
+    C: float,
+    settings: L0 | None = None,
+    scale: FloatArray | None = None,
+) -> Reduced:
     r"""Sparsify an expansion by reweighted ridge systems.
 
     Each step solves, with lambda_j = 1/beta_j^2 of the step before,
@@ -87,9 +97,13 @@ def reduce_l0(moments: Moments, start: FloatArray, C: float, settings: L0 | None
         Of the basis Q and the targets.
     start : array of shape (m, k)
         Coefficients to start from; lambda = 1/start^2 (the printed start lambda = beta may be
-        negative).
+        negative: `reduce_printed` has it).
     C : float
     settings : L0, optional
+    scale : array of shape (k,), optional
+        Units of the targets, such as `target_scale`; by default 1. The penalty counts basis
+        functions and has no unit, so that the number left depends on that of the errors: codes of
+        classes have their own, numbers are measured in their standard deviation.
 
     Returns
     -------
@@ -115,7 +129,26 @@ def reduce_l0(moments: Moments, start: FloatArray, C: float, settings: L0 | None
     (array([1]), array([[3.]]), array([2.]))
     """
     k = start.shape[1]
-    return reduce_systems([L0System.of(moments, np.arange(k))], start, np.full(k, C), settings)
+    system = L0System.of(moments, np.arange(k), scale)
+    return reduce_systems([system], start, np.full(k, C), settings)
+
+
+def target_scale(moments: Moments) -> FloatArray:
+    """Return the standard deviations (k,) of the targets, 1 where they are constant.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.moments import Moments
+    >>> from lssvm.reductions import target_scale
+    >>> target_scale(Moments.of(np.zeros((2, 1)), np.array([[1.0, 5.0], [7.0, 5.0]])))
+    array([3., 1.])
+    """
+    squares, target = to_numpy(moments.squares), to_numpy(moments.target)
+    mean = target / moments.weight
+    variance = squares / moments.weight - mean**2
+    noise = 1e-12 * np.maximum(mean**2, np.finfo(np.float64).tiny)
+    return np.asarray(np.sqrt(np.where(variance > noise, variance, 1.0)))
 
 
 def reduce_systems(
@@ -151,9 +184,9 @@ def reduce_systems(
     array([1, 3])
     """
     settings = settings or L0()
-    m = len(start)
+    m, scale = len(start), _scales(systems, len(C))
     active = np.arange(m)
-    beta = np.asarray(start, dtype=np.float64)
+    beta = np.asarray(start, dtype=np.float64) / scale
     parts = list(systems)
     largest = float(np.max(np.abs(beta), initial=0.0))
     iterations = 0
@@ -181,10 +214,95 @@ def reduce_systems(
         parts = [part.subset(np.flatnonzero(keep)) for part in parts]
     else:
         active, beta, parts = _keep_one(systems, C)
-    intercept = np.empty(len(C))
+    intercept, beta = np.empty(len(C)), beta * scale
     for part in parts:
         intercept[part.columns] = part.intercept(beta[:, part.columns])
     return Reduced(active, beta, intercept, iterations)
+
+
+def _scales(systems: Sequence[L0System], k: int) -> FloatArray:
+    """Return the units of all outputs, shape (k,)."""
+    scale = np.ones(k)
+    for system in systems:
+        scale[system.columns] = system.scale
+    return scale
+
+
+def reduce_printed(
+    system: L0System, start: FloatArray, C: float, settings: L0 | None = None
+) -> Reduced:
+    r"""Run the loop of algorithms 3 and 4 of [Mall2014]_ to the letter, for one output.
+
+    .. math::
+
+        \lambda \leftarrow \beta; \quad \text{while not convergence:} \quad
+        H \leftarrow Q^T Q + \mathrm{diag}(\lambda)/\gamma, \quad
+        \text{solve (10) or (13) for } \beta, b, \quad
+        \lambda_i \leftarrow 1/\beta_i^2
+
+    Parameters
+    ----------
+    system : L0System
+        Of one output.
+    start : array of shape (m,)
+        The solution before the reduction, which is also the first vector of penalties.
+    C : float
+        The gamma of the print.
+    settings : L0, optional
+        Section IV: ``tol=1e-4`` for :math:`\|\beta^t - \beta^{t+1}\| / M`, ``max_iter=50``, and
+        ``threshold=1e-6`` for :math:`|\beta_i|`, all absolute.
+
+    Returns
+    -------
+    Reduced
+        Its support may be empty: what is left then is the bias.
+
+    Notes
+    -----
+    The first penalties may be negative, and the first system indefinite or singular; it is then
+    solved in the sense of least squares. All later systems are solved as
+    :math:`\beta = D (D A D + I/C)^{-1} D c` with :math:`D = \mathrm{diag}(|\beta|)`, which is the
+    printed system where no coefficient is zero, and no basis function leaves before the end.
+    `reduce_systems` differs in its start (1/beta^2), in tolerances that are relative to the largest
+    coefficient, and in that it keeps one function at least. m^3/3 operations per step.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.moments import Moments
+    >>> from lssvm.reductions import L0System, reduce_printed
+    >>> Q = np.random.default_rng(0).normal(size=(100, 5))
+    >>> system = L0System.of(Moments.of(Q, Q[:, [1]] * 3.0 + 2.0), np.array([0]))
+    >>> reduced = reduce_printed(system, np.ones(5), C=10.0)
+    >>> reduced.support, reduced.coef.round(2), reduced.intercept.round(2)
+    (array([1]), array([[3.]]), array([2.]))
+    """
+    settings = settings or L0(printed=True)
+    beta, value, m = np.array(start, dtype=np.float64), np.array([C]), len(start)
+    A, c = to_numpy(system.A), system.c[:, 0]
+    penalties, iterations = beta, 0
+    while iterations < settings.max_iter:
+        if iterations == 0:
+            new = _solve_indefinite(A + np.diag(penalties) / C, c)
+        else:
+            new = reweighted_step([system], np.abs(beta), value)[:, 0]
+        iterations += 1
+        change, beta = float(np.linalg.norm(new - beta)) / m, new
+        if change < settings.tol:
+            break
+    support = np.flatnonzero(np.abs(beta) > settings.threshold)
+    left = beta[support, None]
+    return Reduced(support, left, system.subset(support).intercept(left), iterations)
+
+
+def _solve_indefinite(H: FloatArray, c: FloatArray) -> FloatArray:
+    """Solve a symmetric system; in the sense of least squares where it is singular to rounding."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", LinAlgWarning)
+        try:
+            return np.asarray(solve(H, c, assume_a="sym", check_finite=False))
+        except (LinAlgError, LinAlgWarning):
+            return np.asarray(np.linalg.lstsq(H, c)[0])
 
 
 def _keep_one(
@@ -203,7 +321,12 @@ def _keep_one(
 
 
 def reduce_dual_l0(
-    system: DualSystem, Y: FloatArray, alpha: FloatArray, settings: L0 | None = None
+    system: DualSystem,
+    Y: FloatArray,
+    alpha: FloatArray,
+    settings: L0 | None = None,
+    *,
+    numbers: bool = False,
 ) -> tuple[FloatArray, Reduced]:
     """Reduce a dual model, every distinct training row being a basis function.
 
@@ -214,6 +337,8 @@ def reduce_dual_l0(
     alpha : array of shape (n, k)
         Support values to start from.
     settings : L0, optional
+    numbers : bool, default=False
+        Whether targets are numbers, whose unit is their standard deviation, and no codes.
 
     Returns
     -------
@@ -255,7 +380,8 @@ def reduce_dual_l0(
     border, target = (Q.T @ u, u @ RY) if system.bias else (np.zeros(len(first)), np.zeros(k))
     squares, mass = (RY**2).sum(axis=0), float(u @ u)
     moments = Moments(Q.T @ Q, border, Q.T @ RY, target, squares, mass, system.n)
-    reduced = reduce_l0(moments, start, system.C, settings)
+    scale = target_scale(moments) if numbers else None
+    reduced = reduce_l0(moments, start, system.C, settings, scale)
     coef = np.zeros_like(alpha, dtype=np.float64)
     coef[first[reduced.support]] = reduced.coef
     return coef, reduced
@@ -273,10 +399,12 @@ class L0System:
         :math:`Q^T S Q - g g^T / s` with :math:`g = Q^T S 1` and s the sum of the weights. On a
         device where the moments are; the systems are then solved there.
     c : array of shape (m, q)
-        :math:`Q^T S Y - g t^T / s` with :math:`t = Y^T S 1`.
+        :math:`Q^T S Y - g t^T / s` with :math:`t = Y^T S 1`, in units of ``scale``.
     mean : array of shape (m,)
         Means of the basis functions.
     target_mean : array of shape (q,)
+    scale : array of shape (q,)
+        Units of the targets.
 
     Notes
     -----
@@ -301,10 +429,12 @@ class L0System:
     c: FloatArray
     mean: FloatArray
     target_mean: FloatArray
+    scale: FloatArray
 
     @classmethod
-    def of(cls, moments: Moments, columns: IntArray) -> L0System:
+    def of(cls, moments: Moments, columns: IntArray, scale: FloatArray | None = None) -> L0System:
         """Return the system of a training set from its moments: O(m^2)."""
+        scale = np.ones(len(columns)) if scale is None else scale
         border, target = to_numpy(moments.border), to_numpy(moments.target)
         mean, target_mean = border / moments.weight, target / moments.weight
         if is_numpy(moments.gram):
@@ -313,7 +443,7 @@ class L0System:
             A = moments.gram - moments.border[:, None] * (moments.border / moments.weight)[None, :]
         c = to_numpy(moments.cross) - np.outer(mean, target)
         mean = mean if moments.shift is None else mean + to_numpy(moments.shift)
-        return cls(columns, A, c, mean, target_mean)
+        return cls(columns, A, c / scale, mean, target_mean, scale)
 
     def subset(self, index: IntArray) -> L0System:
         """Return the system of some of its basis functions."""
@@ -324,11 +454,11 @@ class L0System:
         """Return the same system for those of its outputs that are among ``columns``."""
         inside = np.isin(self.columns, columns)
         place = np.searchsorted(columns, self.columns[inside])
-        c, target_mean = self.c[:, inside], self.target_mean[inside]
-        return replace(self, columns=place, c=c, target_mean=target_mean)
+        c, target_mean, scale = self.c[:, inside], self.target_mean[inside], self.scale[inside]
+        return replace(self, columns=place, c=c, target_mean=target_mean, scale=scale)
 
     def intercept(self, beta: FloatArray) -> FloatArray:
-        """Return the bias (q,) that belongs to coefficients (m, q)."""
+        """Return the bias (q,) that belongs to coefficients (m, q), both in the caller's units."""
         return np.asarray(self.target_mean - self.mean @ beta)
 
 
@@ -426,14 +556,17 @@ def _solve_shifted(A: Array, B: FloatArray, shift: float) -> FloatArray | None:
 
 def _ridge(A: Array, B: FloatArray, C: float) -> FloatArray:
     eps = float(np.finfo(np.float64).eps)
-    rounding = 10.0 * A.shape[0] * eps * float(np.max(_diagonal(A)))
+    rounding = 10.0 * A.shape[0] * eps * float(np.max(np.abs(_diagonal(A))))
     jitter = 0.0 if C * rounding < 0.01 else rounding  # as large as 1/C: the rest is noise
-    for _ in range(4):
+    for _ in range(12):  # nearly equal columns leave nothing but rounding in A, of any sign
         solved = _solve_shifted(A, B, 1.0 / C + jitter)
         if solved is not None:
             return solved
         jitter = max(100.0 * jitter, rounding)
-    raise LinAlgError("The reduced system is not positive definite.")
+    raise NotPositiveDefiniteError(
+        f"The system of an L0 reduction is not positive definite (C={C:.3g}): lower C, or do not "
+        "reduce."
+    )
 
 
 def l0_order(systems: Sequence[L0System], start: FloatArray, C: FloatArray) -> IntArray:
@@ -474,7 +607,7 @@ def l0_order(systems: Sequence[L0System], start: FloatArray, C: FloatArray) -> I
     >>> l0_order([L0System.of(Moments.of(Q, y), np.array([0]))], np.ones((4, 1)), np.ones(1))[:2]
     array([2, 0])
     """
-    beta = np.array(start, dtype=np.float64)
+    beta = np.array(start, dtype=np.float64) / _scales(systems, len(C))
     active = np.arange(len(beta))  # what the systems in hand are about
     alive = np.ones(len(beta), dtype=bool)  # which of them have not left
     left: list[int] = []

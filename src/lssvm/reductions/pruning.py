@@ -6,13 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.criteria.dual import DualObjective
 from lssvm.criteria.fold_targets import Group
-from lssvm.folds.content import Folds
+from lssvm.folds.content import Folds, hash_rows
+from lssvm.kernels import Precomputed
 from lssvm.solvers import DualSystem
 from lssvm.tasks import RowLoss, Truth
 
@@ -24,7 +25,7 @@ class Prune:
     Parameters
     ----------
     step : float, default=0.05
-        Part of the rows that are left which is removed per step.
+        Part of the rows that are left which is removed per step; at least one.
     level : float, default=0.05
         Significance level at which a fall of the cross-validated performance ends the pruning
         (table 3.5 of [Suykens2002]_ uses 0.05 and 0.01).
@@ -34,8 +35,8 @@ class Prune:
 
     Notes
     -----
-    Steps and tests count rows, whatever their weight: here, and only here, a row of weight 2 is
-    not the row twice.
+    Steps and tests count observations: a row of weight 2 is the row twice, and equal rows of equal
+    targets leave together.
 
     Examples
     --------
@@ -118,6 +119,7 @@ def prune(
     settings: Prune,
     retune: Callable[[IntArray], tuple[float | None, DualSystem]] | None = None,
     gamma: float | None = None,
+    weight: FloatArray | None = None,
 ) -> Pruned:
     r"""Remove the rows of the smallest support values, step by step.
 
@@ -144,6 +146,8 @@ def prune(
         From the rows that are left to (gamma, system of all rows with the new parameters).
     gamma : float or None
         Kernel parameter of ``system``, reported back.
+    weight : array of shape (n,), optional
+        How often each row was observed.
 
     Returns
     -------
@@ -155,7 +159,9 @@ def prune(
     model on the same rows are compared by the exact sign test (McNemar), one-sided. Other losses
     fall significantly when their mean leaves the range that the mean of the full model's losses
     could have had by chance (a one-sided z-test with its standard error): a paired test would
-    stop at any small but consistent rise. Each step costs one eigendecomposition of
+    stop at any small but consistent rise. Counts are sums of weights (the sign test in its
+    continuous form), and a row's support value is divided by its weight, as the row twice would
+    have it. Each step costs one eigendecomposition of
     the rows left: about 7 times that of the first in all for steps of 5 %.
 
     Examples
@@ -168,33 +174,63 @@ def prune(
     True
     """
     rows = kept = np.arange(system.n)
+    count = np.ones(system.n) if weight is None else np.asarray(weight, dtype=np.float64)
+    unit = _equal_observations(system, Y)
     tested = np.unique(np.concatenate(folds.test))  # a splitter may leave rows out
-    truth = Truth(Y[tested])
+    truth, mass = Truth(Y[tested]), count[tested]
+
+    def mean(losses: FloatArray) -> float:
+        return float(np.average(losses, weights=mass))
 
     def losses_of(system: DualSystem, rows: IntArray) -> FloatArray:
         outputs = _out_of_fold(system, Y, folds, rows, loss)[tested]
         return np.asarray(loss.rows(outputs[None], truth)[0])
 
     reference = losses_of(system, rows)
-    steps = [PruneStep(system.n, float(reference.mean()), 1.0)]
+    steps = [PruneStep(system.n, mean(reference), 1.0)]
     C, current, kept_gamma = system.C, system, gamma
-    while len(rows) - (drop := max(1, int(settings.step * len(rows)))) >= 2:
-        order = np.argsort(np.linalg.norm(alpha, axis=1), kind="stable")
-        rows = np.sort(rows[order[drop:]])
+    while True:
+        left = _without_smallest(alpha, unit[rows], count[rows], settings.step)
+        if len(np.unique(unit[rows[left]])) < 2:
+            break
+        rows = rows[left]
         losses = losses_of(current, rows)
-        p_value = _rise(reference, losses)
+        p_value = _rise(reference, losses, mass)
         if p_value < settings.level and settings.retune and retune is not None:
             new_gamma, candidate = retune(rows)
             again = losses_of(candidate, rows)
-            if again.mean() < losses.mean():
-                losses, p_value = again, _rise(reference, again)
+            if mean(again) < mean(losses):
+                losses, p_value = again, _rise(reference, again, mass)
                 current, gamma = candidate, new_gamma
-        steps.append(PruneStep(len(rows), float(losses.mean()), p_value))
+        steps.append(PruneStep(len(rows), mean(losses), p_value))
         if p_value < settings.level:
             break
         kept, C, kept_gamma = rows, current.C, gamma
         alpha = solve(current.subset(rows), Y[rows])
     return Pruned(kept, C, kept_gamma, steps)
+
+
+def _equal_observations(system: DualSystem, Y: FloatArray) -> IntArray:
+    """Return a number for every row (n,), in the order of the rows; equal observations share it."""
+    if isinstance(system.kernel, Precomputed):
+        return np.arange(system.n)
+    keys = np.column_stack([hash_rows(system.rows), hash_rows(Y)])
+    _, first, member = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    return np.asarray(first[member.ravel()], dtype=np.intp)
+
+
+def _without_smallest(
+    alpha: FloatArray, unit: IntArray, count: FloatArray, step: float
+) -> IntArray:
+    """Return the rows that are left without a part of the observations, of small support values."""
+    numbers, member = np.unique(unit, return_inverse=True)
+    mass = np.bincount(member, count)
+    total = np.stack([np.bincount(member, column) for column in alpha.T], 1)
+    order = np.argsort(np.linalg.norm(total, axis=1) / mass, kind="stable")
+    within = np.cumsum(mass[order]) <= step * mass.sum() * (1.0 + 1e-12)
+    gone = np.zeros(len(numbers), dtype=bool)
+    gone[order[: max(1, int(within.sum()))]] = True
+    return np.flatnonzero(~gone[member])
 
 
 def _out_of_fold(
@@ -210,14 +246,18 @@ def _out_of_fold(
     return out
 
 
-def _rise(before: FloatArray, after: FloatArray) -> float:
-    """One-sided p-value that the paired losses have risen."""
+def _rise(before: FloatArray, after: FloatArray, mass: FloatArray) -> float:
+    """One-sided p-value that the paired losses of observations have risen."""
     tested = np.isfinite(before) & np.isfinite(after)
-    difference = (after - before)[tested]
-    worse, better = int(np.sum(difference > 0)), int(np.sum(difference < 0))
+    before, after, mass = before[tested], after[tested], mass[tested]
+    difference = after - before
+    worse, better = float(mass[difference > 0].sum()), float(mass[difference < 0].sum())
     if worse + better == 0:
         return 1.0
-    if set(np.unique(before[tested])) | set(np.unique(after[tested])) <= {0.0, 1.0}:
-        return float(stats.binomtest(worse, worse + better, alternative="greater").pvalue)
-    error = float(np.std(before[tested])) / np.sqrt(np.sum(tested))
-    return float(stats.norm.sf(difference.mean() / error)) if error > 0 else 0.0
+    if set(np.unique(before)) | set(np.unique(after)) <= {0.0, 1.0}:
+        # P(at least ``worse`` of ``worse + better``) at chance one half.
+        return float(special.betainc(worse, better + 1.0, 0.5)) if worse > 0 else 1.0
+    total = float(mass.sum())
+    variance = float(mass @ (before - np.average(before, weights=mass)) ** 2) / total
+    error = np.sqrt(variance / total)
+    return float(stats.norm.sf(float(mass @ difference) / total / error)) if error > 0 else 0.0

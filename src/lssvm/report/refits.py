@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.errors import InvalidInputError
 from lssvm.folds.content import content_folds
 from lssvm.plots.fitted import Estimator, Predictor, class_positions, fitted_model
 from lssvm.report.model_facts import (
@@ -186,6 +187,11 @@ def out_of_fold(
         else:
             predictions.append(predict_numbers(copy, X, left.y, weight, rows.target))
         tested.append(test)
+    if not predictions:
+        raise InvalidInputError(
+            "The rows cannot be cross-validated: without the rows that are equal, too few are left "
+            "to fit a copy of the model. Give rows to test on."
+        )
     return join_predictions(predictions), some.take(np.concatenate(tested))
 
 

@@ -199,14 +199,14 @@ class SampledRows:
             plain = np.column_stack([column.astype(object) for column in typed.values()])
             return plain if self.schema.texts else plain.astype(np.float64)
         if columns_of(estimator)[0] is not None:
-            try:
-                import pandas as pd
-            except ImportError:
-                return plain_features(self.block)
             columns: dict[str, Any] = self.columns()
             for name in self.schema.texts:
                 levels, codes = columns[name].levels, columns[name].codes
                 columns[name] = np.array([*levels, None], dtype=object)[codes]
+            try:
+                import pandas as pd
+            except ImportError:  # our own models take columns by their names as well
+                return columns if self.schema.texts else plain_features(self.block)
             return pd.DataFrame(columns)
         if self.schema.texts:
             raise InvalidInputError(

@@ -61,11 +61,16 @@ class Batch:
     def decode(cls, line: str) -> Batch:
         """Read back what :meth:`encode` wrote."""
         raw: dict[str, Any] = json.loads(line)
+        stage, gamma = raw["stage"], raw["gamma"]
+        if not isinstance(stage, str) or not (gamma is None or isinstance(gamma, (int, float))):
+            raise TypeError("a batch has no stage or no gamma")
         C, fold, weight, tie = (
             np.array(raw[name], dtype=np.float64) for name in ("C", "fold", "weight", "tie")
         )
         losses = Losses(fold, weight, tie)
-        return cls(raw["stage"], raw["gamma"], C, losses, float(raw["seconds"]))
+        if C.shape != tie.shape or not np.all(np.isfinite(C)):
+            raise ValueError(f"a batch has values of C of shape {C.shape} for {len(tie)} losses")
+        return cls(stage, gamma, C, losses, float(raw["seconds"]))
 
 
 class Checkpoint:
@@ -119,6 +124,10 @@ class Checkpoint:
                 f"checkpoint={os.fspath(path)!r} cannot be written: make the folder "
                 f"{os.fspath(self.path.parent)!r} first."
             )
+        if len(os.fsencode(self.path.name)) > 255:
+            raise InvalidInputError(
+                f"The name of checkpoint={os.fspath(path)!r} is too long: give a shorter one."
+            )
         if self.path.is_dir():
             raise InvalidInputError(
                 f"checkpoint={os.fspath(path)!r} is a folder: give the name of a file in it."
@@ -146,8 +155,15 @@ class Checkpoint:
         try:
             header, *lines = self.path.read_text(encoding="utf-8").splitlines()
             stored: Settings = dict(json.loads(header))
+            if "format" not in stored:
+                raise ValueError("its first line has no format")
             batches = [Batch.decode(line) for line in lines]
-        except (ValueError, KeyError, TypeError) as error:
+        except OSError as error:
+            raise InvalidInputError(
+                f"checkpoint={os.fspath(self.path)!r} cannot be read ({error.strerror}): give "
+                "another path, or allow yourself to read it."
+            ) from error
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise InvalidInputError(
                 f"checkpoint={os.fspath(self.path)!r} is not a checkpoint of a search ({error}): "
                 "give another path, or delete the file to start anew."

@@ -40,9 +40,9 @@ class CirculantSearch(Search):
         search stores no kernel matrix.
     levels : {1, 2, 3}, default=2
     layout : {"sorted", "plain"}, default="sorted"
-    wrap : {"mean", "sum"}, default="mean"
+    wrap : {"mean", "sum", "set"}, default="mean"
         Of the circulant matrices, see `lssvm.solvers.CirculantSolver`;
-        ``layout="plain", wrap="sum"`` is the print.
+        ``layout="plain", wrap="set"`` is the print.
     checkpoint, on_interrupt
         Of every search, see `Search`.
 

@@ -29,7 +29,7 @@ from lssvm.solvers.base import (
 )
 from lssvm.solvers.circulant_lattice import Lattice, check_layout, lay_rows
 
-WRAPS = ("mean", "sum")
+WRAPS = ("mean", "sum", "set")
 """How the two images of a lattice distance are joined."""
 
 _CHECKED = 16  # rows at which a solution is held against the true kernel
@@ -43,10 +43,13 @@ def first_row(kernel: Kernel, lattice: Lattice, wrap: str = "mean") -> FloatArra
     kernel : Kernel
         A function of the Euclidean distance.
     lattice : Lattice
-    wrap : {"mean", "sum"}, default="mean"
+    wrap : {"mean", "sum", "set"}, default="mean"
         A step of j and one of n - j the other way round lead to the same place of the circle.
-        "sum" adds their kernel values (eq. (13) of [Ding2011]_). "mean" weighs them by the
-        parts (n - j)/n and j/n of the pairs of places that are so far apart, on every level.
+        "set" adds their kernel values as printed, :math:`u_j = \sum_{l \in D_j} t_l` over the
+        *set* :math:`D_{j,s} = \{j_s, n_s - j_s\}` (eq. (13) of [Ding2011]_): a step of n/2, which
+        is the same both ways, is counted once. "sum" counts it twice, as the periodic sum of the
+        kernel does. "mean" weighs the two by the parts (n - j)/n and j/n of the pairs of places
+        that are so far apart, on every level.
 
     Returns
     -------
@@ -57,10 +60,10 @@ def first_row(kernel: Kernel, lattice: Lattice, wrap: str = "mean") -> FloatArra
     O(p N) time and memory, where the sets D_j of the print, of up to 2^p members, are formed one
     level after the other.
 
-    "sum" doubles every value but the first where the kernel does not decay over the lattice, so
-    U + I/C has eigenvalues near -1: for wide kernels, not only for small n, it is not positive
-    definite. "mean" gives the circulant matrix nearest to the lattice's kernel matrix in the
-    Frobenius norm ([Chan1988]_), which is positive semi-definite whenever that is.
+    "sum" and "set" double every value but the first where the kernel does not decay over the
+    lattice, so U + I/C has eigenvalues near -1: for wide kernels, not only for small n, it is not
+    positive definite. "mean" gives the circulant matrix nearest to the lattice's kernel matrix in
+    the Frobenius norm ([Chan1988]_), which is positive semi-definite whenever that is.
 
     Examples
     --------
@@ -70,6 +73,8 @@ def first_row(kernel: Kernel, lattice: Lattice, wrap: str = "mean") -> FloatArra
     >>> lattice = lay_rows(np.arange(4.0)[:, None], levels=1)
     >>> first_row(RBF(1.0), lattice, "sum").round(4)
     array([1.    , 0.368 , 0.0366, 0.368 ])
+    >>> first_row(RBF(1.0), lattice, "set").round(4)
+    array([1.    , 0.368 , 0.0183, 0.368 ])
     """
     check_wrap(wrap)
     check_kernel(kernel)
@@ -85,8 +90,9 @@ def first_row(kernel: Kernel, lattice: Lattice, wrap: str = "mean") -> FloatArra
         j = np.arange(n)
         other = np.take(u, -j % n, axis=level)
         column = (-1,) + (1,) * (len(lattice.shape) - level - 1)
-        if wrap == "sum":
-            u = u + other * (j > 0).reshape(column)  # [Ding2011, eq. (13)]
+        if wrap in ("sum", "set"):
+            twice = (j > 0) & ((wrap == "sum") | (2 * j != n))
+            u = u + other * twice.reshape(column)  # [Ding2011, eq. (13)]
         else:
             share = (j / n).reshape(column)
             u = u * (1.0 - share) + other * share
@@ -225,8 +231,8 @@ class CirculantSolver:
         Levels p of the circulant matrix.
     layout : {"sorted", "plain"}, default="sorted"
         How rows are laid on the lattice, see `lay_rows`.
-    wrap : {"mean", "sum"}, default="mean"
-        "sum" is the printed matrix, see `first_row`.
+    wrap : {"mean", "sum", "set"}, default="mean"
+        "set" is the printed matrix, see `first_row`.
     fallback : Solver or None, default=None
         What solves the system, after a warning, where the circulant matrix cannot: the rows have
         weights, or U + I/C is not positive definite. None raises an error.
@@ -258,7 +264,7 @@ class CirculantSolver:
     hold the solution against the true kernel at a few rows, and warn.
 
     Deviations from the print: the weighted wrap (see `first_row`), and rows that are laid in sorted
-    order (see `lay_rows`); ``layout="plain", wrap="sum"`` is the print.
+    order (see `lay_rows`); ``layout="plain", wrap="set"`` is the print.
 
     Examples
     --------

@@ -36,7 +36,11 @@ class FoldPaths:
 
 
 def fold_paths(
-    training: Sequence[Moments], map: NystromMap | None, *, threads: int = 1
+    training: Sequence[Moments],
+    map: NystromMap | None,
+    *,
+    threads: int = 1,
+    penalised: bool = False,
 ) -> FoldPaths:
     """Prepare the systems of several training sets.
 
@@ -47,6 +51,8 @@ def fold_paths(
     map : NystromMap or None
         From kernel values to features; None: the moments are those of features.
     threads : int, default=1
+    penalised : bool, default=False
+        Whether the bias is penalised like a weight, eq. (7) of [DeBrabanter2010]_ as printed.
 
     Returns
     -------
@@ -63,23 +69,40 @@ def fold_paths(
     array([[[1.]]])
     """
     if is_numpy(training[0].gram):
-        systems = run_blocks(lambda moments: primal_system(moments, map), training, threads)
-        return FoldPaths(systems, threads)
-    return FoldPaths(primal_batch(training, map))
+
+        def prepare(moments: Moments) -> PrimalSystem:
+            return primal_system(moments, map, penalised=penalised)
+
+        return FoldPaths(run_blocks(prepare, training, threads), threads)
+    return FoldPaths(primal_batch(training, map, penalised=penalised))
 
 
-def mean_squared_error(test: Moments, coef: Array, intercept: Array) -> FloatArray:
-    """Return the mean squared errors (c,) of models on the rows of some moments.
+def output_errors(test: Moments, coef: Array, intercept: Array) -> FloatArray:
+    """Return the mean squared errors (c, k) of models on the rows of some moments, by output.
 
     Nothing is read again: y^T y - 2 w^T cross + w^T gram w. No rows: zero. Errors that rounding
     makes negative are a small part of the variance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.moments import Moments
+    >>> from lssvm.solvers.fold_paths import output_errors
+    >>> test = Moments.of(np.ones((2, 1)), np.array([[1.0, 2.0], [3.0, 2.0]]))
+    >>> output_errors(test, np.ones((1, 1, 2)), np.ones((1, 2)))
+    array([[1., 0.]])
     """
     if not test.weight > 0:
-        return np.zeros(int(intercept.shape[0]))
+        return np.zeros(intercept.shape)
     if is_numpy(test.gram):
         errors = test.squared_error(coef, intercept) / test.weight
         variance = test.squares / test.weight - (test.target / test.weight) ** 2
-        errors = np.maximum(errors, _FLOOR * np.maximum(variance, 0.0)).mean(axis=1)
+        errors = np.maximum(errors, _FLOOR * np.maximum(variance, 0.0))
     else:
-        errors = to_numpy(squared_errors(test, coef, intercept)).mean(axis=1)
+        errors = to_numpy(squared_errors(test, coef, intercept))
     return np.asarray(np.where(np.isnan(errors), np.inf, errors))
+
+
+def mean_squared_error(test: Moments, coef: Array, intercept: Array) -> FloatArray:
+    """Return the mean squared errors (c,) of models, averaged over the outputs."""
+    return np.asarray(output_errors(test, coef, intercept).mean(axis=1))

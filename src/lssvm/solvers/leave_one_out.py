@@ -16,7 +16,7 @@ group G changes its residuals to :math:`P_{GG}^{-1} \alpha_G`; for one row
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,10 +26,13 @@ from scipy.linalg.blas import dtrmm
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import NotPositiveDefiniteError, NumericalWarning
 from lssvm._core.lapack import factorise_triangle, invert_triangle
+from lssvm.folds.content import repeats_by_nature
 
 BlockOfInverse = Callable[[IntArray], FloatArray]
 
 _JITTER = (0.0, 1e-10, 1e-8, 1e-6)  # shares of the mean diagonal
+_SINGULAR = 1e-12  # shares of the largest eigenvalue that count as 0
+_ENTRIES = 2**22  # numbers of a block of groups
 _NOTHING_LEFT = 1e-12  # P_ii this far below the inverse's own diagonal: no row remains
 
 
@@ -78,6 +81,16 @@ class Repeats:
 
     members: tuple[IntArray, ...] = ()
 
+    def stacked(self, most: int) -> Iterator[IntArray]:
+        """Yield the groups of one size as arrays (g, size), with at most about ``most`` rows."""
+        by_size: dict[int, list[IntArray]] = {}
+        for group in self.members:
+            by_size.setdefault(len(group), []).append(group)
+        for size, groups in by_size.items():
+            table = np.array(groups)
+            step = max(1, most // size)
+            yield from (table[start : start + step] for start in range(0, len(table), step))
+
     @classmethod
     def of(cls, labels: NDArray[np.generic]) -> Repeats:
         """Return the groups of rows (n,) with the same label."""
@@ -99,11 +112,18 @@ class Repeats:
         if not len(X):
             return cls()
         flat = np.ascontiguousarray(X + 0.0)  # -0 is 0
-        keys = flat.view(np.dtype((np.void, flat.dtype.itemsize * flat.shape[1]))).ravel()
-        different, place = np.unique(keys, return_inverse=True)
-        if 2 * len(different) < len(X):
+        bits = flat.view(f"u{flat.dtype.itemsize}").astype(np.uint64, copy=False)
+        # A sum of products modulo 2^64: equal rows have equal sums, and few others do.
+        sums = bits @ np.random.default_rng(0).integers(2**63, size=X.shape[1], dtype=np.uint64)
+        _, place, count = np.unique(sums, return_inverse=True, return_counts=True)
+        twins = np.flatnonzero(count[place.ravel()] > 1)
+        if not len(twins):
             return cls()
-        return cls.of(place.ravel())
+        keys = flat[twins].view(np.dtype((np.void, flat.dtype.itemsize * X.shape[1]))).ravel()
+        different, same = np.unique(keys, return_inverse=True)
+        if repeats_by_nature(len(X) - len(twins) + len(different), len(X)):
+            return cls()
+        return cls(tuple(twins[group] for group in cls.of(same.ravel()).members))
 
 
 ALONE = Repeats()
@@ -111,7 +131,12 @@ ALONE = Repeats()
 
 
 def solve_exact(
-    K: FloatArray, Y: FloatArray, noise: FloatArray, repeats: Repeats = ALONE
+    K: FloatArray,
+    Y: FloatArray,
+    noise: FloatArray,
+    repeats: Repeats = ALONE,
+    *,
+    quiet: bool = False,
 ) -> ExactFit:
     """Solve the dual system by one Cholesky factorisation, with leave-one-out outputs.
 
@@ -123,6 +148,8 @@ def solve_exact(
     noise : array of shape (n,)
         1 / (C s_i), larger than 0.
     repeats : Repeats, default=ALONE
+    quiet : bool, default=False
+        No warning about jitter, for who judges the outcome by what is left out.
 
     Returns
     -------
@@ -156,7 +183,7 @@ def solve_exact(
             f"The kernel matrix of {n} rows plus 1/C is not positive definite: use a smaller C, or "
             "a kernel that is positive definite."
         )
-    if share:
+    if share and not quiet:
         warnings.warn(
             f"The kernel matrix plus 1/C was not positive definite to working precision; {share:g} "
             "of its diagonal was added. A smaller C avoids it.",
@@ -179,10 +206,10 @@ def _from_inverse_factor(L: FloatArray, Y: FloatArray, repeats: Repeats) -> Exac
     coef = eta - nu[:, None] * intercept
     whole = _squared_columns(L)
 
-    def block(group: IntArray) -> FloatArray:
-        columns = L[:, group].copy()
-        columns[np.arange(n)[:, None] < group] = 0.0
-        return np.asarray(columns.T @ columns)
+    def block(groups: IntArray) -> FloatArray:
+        columns = np.moveaxis(L[:, groups], 0, 2)  # (g, s, n)
+        columns = np.where(np.arange(n) < groups[:, :, None], 0.0, columns)
+        return np.asarray(columns @ columns.transpose(0, 2, 1))
 
     return ExactFit(coef, intercept, _left_out(Y, coef, nu, whole, block, repeats))
 
@@ -203,11 +230,13 @@ def _left_out(
     P = whole - nu * nu / total
     left = P > _NOTHING_LEFT * whole
     out = np.where(left[:, None], Y - coef / np.where(left, P, 1.0)[:, None], 0.0)
-    for group in repeats.members:
-        inside = block(group) - np.outer(nu[group], nu[group]) / total
-        out[group] = Y[group] - np.linalg.lstsq(inside, coef[group], rcond=1e-12)[0]
-        if len(group) == len(Y):
-            out[group] = 0.0
+    for groups in repeats.stacked(_ENTRIES // max(len(Y), 1)):
+        side = nu[groups]
+        inside = block(groups) - side[:, :, None] * side[:, None, :] / total
+        inverse = np.linalg.pinv(inside, rcond=_SINGULAR, hermitian=True)
+        out[groups] = Y[groups] - inverse @ coef[groups]
+        if groups.shape[1] == len(Y):
+            out[groups] = 0.0
     return np.asarray(out)
 
 
@@ -266,11 +295,33 @@ class ExactPath:
         coef = eta - nu[:, None] * intercept
         whole = root**2 * np.einsum("ij,ij,j->i", V, V, shrunk, optimize=True)
 
-        def block(group: IntArray) -> FloatArray:
-            inner = (V[group] * shrunk) @ V[group].T
-            return np.asarray(root[group][:, None] * inner * root[group])
+        def block(groups: IntArray) -> FloatArray:
+            chosen = V[groups]  # (g, s, n)
+            inner = (chosen * shrunk) @ chosen.transpose(0, 2, 1)
+            return np.asarray(root[groups][:, :, None] * inner * root[groups][:, None, :])
 
         return ExactFit(coef, intercept, _left_out(self.Y, coef, nu, whole, block, self.repeats))
+
+    def left_out(self, Cs: FloatArray) -> list[FloatArray]:
+        """Return the leave-one-out outputs (n, k) of many C (q,) in n^2 q (k + 2) operations."""
+        if self.repeats.members:
+            return [self.at(float(C)).left_out for C in Cs]
+        V, root = self.vectors, self.root
+        shrunk = 1.0 / (self.values[:, None] + 1.0 / Cs)  # (n, q)
+        turned = V.T @ np.column_stack([root, root[:, None] * self.Y])
+        flat = (shrunk[:, :, None] * turned[:, None, :]).reshape(len(V), -1)
+        eta = root[:, None, None] * (V @ flat).reshape(len(V), len(Cs), -1)
+        whole = root[:, None] ** 2 * (V**2 @ shrunk)
+        out = []
+        for j in range(len(Cs)):
+            nu, rest = eta[:, j, 0], eta[:, j, 1:]
+            coef = rest - nu[:, None] * (rest.sum(axis=0) / float(nu.sum()))
+            out.append(_left_out(self.Y, coef, nu, whole[:, j], _no_block, ALONE))
+        return out
+
+
+def _no_block(group: IntArray) -> FloatArray:
+    raise AssertionError("rows are left out alone")
 
 
 _PANEL = 256

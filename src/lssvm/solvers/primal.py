@@ -17,7 +17,7 @@ from lssvm._core.lapack import reflect, tridiagonalise
 from lssvm._core.namespace import is_numpy
 from lssvm._core.threads import small_problem
 from lssvm.moments import Moments, NystromMap
-from lssvm.solvers.primal_batch import centred, solve_on_device
+from lssvm.solvers.primal_batch import centred, penalise_bias, solve_on_device
 
 METHODS = ("auto", "cholesky", "eigen", "tridiagonal")
 """How a path of C is solved."""
@@ -38,7 +38,7 @@ class PrimalSystem:
 
     with G, g, c, t, s the gram, border, cross, target and weight of `lssvm.moments.Moments`. This
     is [DeBrabanter2010]_, eq. (7), with the bias eliminated instead of regularised, so that with
-    all rows as prototypes it is the dual model.
+    all rows as prototypes it is the dual model. With ``weight`` it is eq. (7) as printed.
 
     Attributes
     ----------
@@ -51,6 +51,9 @@ class PrimalSystem:
         Mean of K(x, Z): g / s, the shift of the moments added.
     target_mean : array of shape (k,)
         t / s.
+    weight : float or None
+        s, where the bias is penalised like a weight; B then has the mean of the features as one
+        more column, see `lssvm.solvers.primal_batch.penalise_bias`. None: the bias is free.
 
     Examples
     --------
@@ -71,6 +74,7 @@ class PrimalSystem:
     B: FloatArray
     mean: FloatArray
     target_mean: FloatArray
+    weight: float | None = None
     _reduced: Any = field(default=None, repr=False)
 
     def solve(self, C: FloatArray, method: str = "auto") -> tuple[FloatArray, FloatArray]:
@@ -102,10 +106,17 @@ class PrimalSystem:
             W = (Q @ (shrunk[:, :, None] * QB[:, None]).reshape(r, -1)).reshape(r, len(C), k)
         else:
             W = self._tridiagonal(C)
+        intercept = None
+        if self.weight is not None:
+            free, k = np.moveaxis(W, 1, 0)[None], k - 1
+            mean, target = self.B[None, :, -1], self.target_mean[None]
+            bound, b = penalise_bias(free, mean, target, np.array([self.weight]), C)
+            W, intercept = np.moveaxis(bound[0], 0, 1), b[0]
         coef = W
         if self.map is not None:
-            coef = (self.map.T @ W.reshape(r, -1)).reshape(-1, len(C), k)
-        intercept = self.target_mean - np.einsum("m,mck->ck", self.mean, coef)
+            coef = (self.map.T @ W.reshape(r, len(C) * k)).reshape(-1, len(C), k)
+        if intercept is None:
+            intercept = self.target_mean - np.einsum("m,mck->ck", self.mean, coef)
         return np.moveaxis(coef, 1, 0), intercept
 
     def spectrum(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -152,7 +163,9 @@ def _rotate(factor: FloatArray, tau: FloatArray, B: FloatArray, *, transposed: b
     return out
 
 
-def primal_system(moments: Moments, map: NystromMap | None) -> PrimalSystem:
+def primal_system(
+    moments: Moments, map: NystromMap | None, *, penalised: bool = False
+) -> PrimalSystem:
     """Centre the moments of a training set and carry them into feature space.
 
     Parameters
@@ -160,6 +173,8 @@ def primal_system(moments: Moments, map: NystromMap | None) -> PrimalSystem:
     moments : Moments
     map : NystromMap or None
         None where the moments are those of the features already (`Moments.mapped`).
+    penalised : bool, default=False
+        Whether the bias is penalised like a weight, eq. (7) of [DeBrabanter2010]_ as printed.
 
     Returns
     -------
@@ -167,7 +182,7 @@ def primal_system(moments: Moments, map: NystromMap | None) -> PrimalSystem:
 
     Notes
     -----
-    3 m^3 operations. Centring eliminates the bias exactly: it is not regularised.
+    3 m^3 operations. Centring eliminates the bias exactly: it is not regularised, unless asked for.
 
     Examples
     --------
@@ -181,10 +196,13 @@ def primal_system(moments: Moments, map: NystromMap | None) -> PrimalSystem:
     >>> type(primal_system(moments, None)).__name__
     'PrimalSystem'
     """
-    return PrimalSystem(map, *centred(moments, map))
+    weight = moments.weight if penalised else None
+    return PrimalSystem(map, *centred(moments, map, penalised=penalised), weight)
 
 
-def solve_primal(moments: Moments, map: NystromMap, C: float) -> tuple[FloatArray, FloatArray]:
+def solve_primal(
+    moments: Moments, map: NystromMap, C: float, *, penalised: bool = False
+) -> tuple[FloatArray, FloatArray]:
     """Return the coefficients (m, k) and intercepts (k,) of one model.
 
     A system that is not positive definite to rounding is solved with a little more
@@ -196,6 +214,8 @@ def solve_primal(moments: Moments, map: NystromMap, C: float) -> tuple[FloatArra
         Where they are on a device, so is the work; what comes back is NumPy's.
     map : NystromMap
     C : float
+    penalised : bool, default=False
+        Whether the bias is penalised like a weight, eq. (7) of [DeBrabanter2010]_ as printed.
 
     Examples
     --------
@@ -210,9 +230,9 @@ def solve_primal(moments: Moments, map: NystromMap, C: float) -> tuple[FloatArra
     (array([[-1.]]), array([3.]))
     """
     if not is_numpy(moments.gram):
-        return _solve_repaired(*solve_on_device(moments, map), C)
+        return _solve_repaired(*solve_on_device(moments, map, penalised=penalised), C)
     with small_problem(moments.size):
-        system = primal_system(moments, map)
+        system = primal_system(moments, map, penalised=penalised)
         largest = float(np.max(np.diagonal(system.A), initial=0.0))
 
         def solve(value: float) -> tuple[FloatArray, FloatArray]:

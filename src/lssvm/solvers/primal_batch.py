@@ -36,6 +36,9 @@ class PrimalBatch:
     mean : array of shape (v, m)
     target_mean : array of shape (v, k)
         Not needed for the coefficients of features.
+    weight : array of shape (v,) or None
+        Where the bias is penalised, the sums of the weights of the rows; B then has the mean of the
+        features as one more column, see `penalise_bias`. None: the bias is free.
 
     Notes
     -----
@@ -64,6 +67,7 @@ class PrimalBatch:
     B: Array
     mean: Array = None
     target_mean: Array = None
+    weight: FloatArray | None = None
     _spectrum: Any = field(default=None, repr=False)
 
     @property
@@ -77,6 +81,9 @@ class PrimalBatch:
         Where a system is not positive definite to rounding they are NaN.
         """
         xp, W = get_namespace(self.A), self.solve_features(C, method)
+        if self.weight is not None:
+            W, intercept = penalise_bias(W, self.B[..., -1], self.target_mean, self.weight, C)
+            return W if self.map is None else xp.matmul(self.map.T, W), intercept
         coef = W if self.map is None else xp.matmul(self.map.T, W)
         fitted = xp.matmul(self.mean[:, None, None, :], coef)[:, :, 0, :]
         return coef, self.target_mean[:, None, :] - fitted
@@ -128,7 +135,69 @@ class PrimalBatch:
         return solved
 
 
-def primal_batch(training: Sequence[Moments], map: NystromMap | None) -> PrimalBatch:
+def penalise_bias(
+    W: Array, mean: Array, target_mean: Array, weight: FloatArray, C: FloatArray
+) -> tuple[Array, Array]:
+    r"""Turn solutions with a free bias into those whose bias is penalised like a weight.
+
+    .. math::
+
+        (\Phi_e^T S \Phi_e + I_{m+1} / C) (w; b) = \Phi_e^T S Y
+
+    of eq. (7) of [DeBrabanter2010]_ is, the bias eliminated, the centred system plus a matrix of
+    rank one: with :math:`\mu` and :math:`\bar y` the means of features and targets, s the sum of
+    the weights and :math:`\rho = s / (C s + 1)`,
+
+    .. math::
+
+        (A + I/C + \rho \mu \mu^T) w = B + \rho \mu \bar y^T, \qquad
+        b = \frac{C s}{C s + 1} (\bar y - w^T \mu).
+
+    Parameters
+    ----------
+    W : array of shape (v, c, r, k + 1)
+        :math:`(A + I/C)^{-1} [B, \mu]` of v training sets and c values of C.
+    mean : array of shape (v, r)
+        :math:`\mu`.
+    target_mean : array of shape (v, k)
+    weight : array of shape (v,)
+    C : array of shape (c,)
+
+    Returns
+    -------
+    W : array of shape (v, c, r, k)
+    intercept : array of shape (v, c, k)
+
+    Notes
+    -----
+    The formula of Sherman and Morrison; 6 r c k operations for each training set.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.solvers.primal_batch import penalise_bias
+    >>> W = np.zeros((1, 1, 0, 2))  # no features: the bias alone, 4 rows with a mean of 3
+    >>> penalise_bias(W, np.zeros((1, 0)), np.array([[3.0]]), np.array([4.0]), np.ones(1))[1]
+    array([[[2.4]]])
+    """
+    xp = get_namespace(W)
+    C = np.asarray(C, dtype=np.float64)
+    mass = np.asarray(weight, dtype=np.float64)[:, None]
+    put = Device(xp, device(W)).put
+    rho, share = put(mass / (C * mass + 1.0)), put(C * mass / (C * mass + 1.0))  # (v, c)
+    X, x = W[..., :-1], W[..., -1:]
+    X = X + rho[:, :, None, None] * x * target_mean[:, None, None, :]
+    row = mean[:, None, None, :]
+    fitted, own = xp.matmul(row, X), xp.matmul(row, x)  # (v, c, 1, k), (v, c, 1, 1)
+    scale = rho[:, :, None, None] / (1.0 + rho[:, :, None, None] * own)
+    X = X - x * (scale * fitted)
+    fitted = xp.matmul(row, X)[:, :, 0, :]
+    return X, share[:, :, None] * (target_mean[:, None, :] - fitted)
+
+
+def primal_batch(
+    training: Sequence[Moments], map: NystromMap | None, *, penalised: bool = False
+) -> PrimalBatch:
     """Centre the moments of several training sets and carry them into feature space.
 
     Parameters
@@ -137,6 +206,8 @@ def primal_batch(training: Sequence[Moments], map: NystromMap | None) -> PrimalB
         With arrays on one device.
     map : NystromMap or None
         On that device.
+    penalised : bool, default=False
+        Whether the bias is penalised, see `penalise_bias`.
 
     Notes
     -----
@@ -150,15 +221,23 @@ def primal_batch(training: Sequence[Moments], map: NystromMap | None) -> PrimalB
     >>> primal_batch([Moments.of(np.eye(3), np.ones((3, 1)))] * 2, None).A.shape
     (2, 3, 3)
     """
-    parts = [centred(moments, map) for moments in training]
-    if len(parts) == 1:  # no copy of what may be large
-        return PrimalBatch(map, *(array[None, ...] for array in parts[0]))
+    parts = [centred(moments, map, penalised=penalised) for moments in training]
+    weight = np.array([moments.weight for moments in training]) if penalised else None
     xp = get_namespace(parts[0][0])
-    return PrimalBatch(map, *(xp.stack(list(column)) for column in zip(*parts, strict=True)))
+    if len(parts) == 1:  # no copy of what may be large
+        A, B, mean, target_mean = (array[None, ...] for array in parts[0])
+    else:
+        A, B, mean, target_mean = (xp.stack(list(column)) for column in zip(*parts, strict=True))
+    return PrimalBatch(map, A, B, mean, target_mean, weight)
 
 
-def centred(moments: Moments, map: NystromMap | None) -> tuple[Array, Array, Array, Array]:
-    """Return A, B, the mean of K(x, Z) and that of the targets."""
+def centred(
+    moments: Moments, map: NystromMap | None, *, penalised: bool = False
+) -> tuple[Array, Array, Array, Array]:
+    """Return A, B, the mean of K(x, Z) and that of the targets.
+
+    With a penalised bias B has the mean of the features as one more column.
+    """
     if not moments.weight > 0:
         raise InvalidInputError("A training set is empty: use fewer folds or more rows.")
     mean = moments.border / moments.weight
@@ -176,7 +255,12 @@ def centred(moments: Moments, map: NystromMap | None) -> tuple[Array, Array, Arr
         A.addr_(p, p, alpha=-1.0 / moments.weight)
     else:
         A = A - p[:, None] * (p / moments.weight)[None, :]
-    return A, cross - p[:, None] * target_mean[None, :], mean, target_mean
+    B = cross - p[:, None] * target_mean[None, :]
+    if penalised:
+        xp = get_namespace(B)
+        own = mean if map is None else xp.permute_dims(map.T, (1, 0)) @ mean
+        B = xp.concat([B, own[:, None]], axis=1)
+    return A, B, mean, target_mean
 
 
 def squared_errors(test: Moments, coef: Array, intercept: Array) -> Array:
@@ -219,7 +303,7 @@ def squared_errors(test: Moments, coef: Array, intercept: Array) -> Array:
 
 
 def solve_on_device(
-    moments: Moments, map: NystromMap
+    moments: Moments, map: NystromMap, *, penalised: bool = False
 ) -> tuple[Callable[[float], tuple[FloatArray, FloatArray]], float]:
     """Return how one training set on a device is solved for a C, and its largest diagonal entry.
 
@@ -227,6 +311,7 @@ def solve_on_device(
     ----------
     moments : Moments
     map : NystromMap
+    penalised : bool, default=False
 
     Examples
     --------
@@ -240,7 +325,7 @@ def solve_on_device(
     >>> solve(1e9)[0].round(6)
     array([[-1.]])
     """
-    batch = primal_batch([moments], map)
+    batch = primal_batch([moments], map, penalised=penalised)
     xp = get_namespace(batch.A)
     largest = float(xp.max(xp.linalg.diagonal(batch.A))) if batch.A.shape[1] else 0.0
 

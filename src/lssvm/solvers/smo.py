@@ -253,15 +253,15 @@ class SMO:
             eta += state.diagonal
             eta += state.diagonal[i]
             np.subtract(F[i], F, out=gain)
-            gain *= gain
-            gain /= eta
-            j = int(gain.argmax())
             if eta.min() <= 0:
                 raise NotPositiveDefiniteError(
                     f"A pair with H_ii + H_jj - 2 H_ij = {eta.min():.1e} was met, so the kernel "
                     "matrix is not positive definite. Lower C, use a positive definite kernel, or "
                     "use solver='cholesky'."
                 )
+            gain *= gain
+            gain /= eta
+            j = int(gain.argmax())
             step = float((F[i] - F[j]) / eta[j])
             a[i] -= step
             a[j] += step

@@ -17,6 +17,7 @@ from sklearn.metrics import get_scorer
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.namespace import Array, get_namespace
+from lssvm.tasks.ties import tie_scores
 from lssvm.tasks.weights import pick
 
 
@@ -256,7 +257,7 @@ class ScorerLoss:
             if self.task.classes is None:
                 answers: _Answers = _NumberAnswers(self.task.predict(raw))
             else:
-                answers = _ClassAnswers(self.task.predict(raw), self.task.scores(raw))
+                answers = _ClassAnswers(self.task.predict(raw), tie_scores(self.task.scores(raw)))
                 answers.classes_ = self.task.classes
             losses[i] = -self._score(answers, X, y, extra)
         return losses

@@ -26,6 +26,13 @@ def check_weight(sample_weight: Any, n: int) -> FloatArray | None:
         raise InvalidInputError(
             "sample_weight has negative, NaN or infinite values: weights must be finite and >= 0."
         )
+    used = weight[weight > 0]
+    if len(used) and (used.max() > 1e30 or used.min() < 1e-30):
+        raise InvalidInputError(
+            f"sample_weight has values from {used.min():.3g} to {used.max():.3g}: weights must be "
+            "zero or lie within 1e-30 and 1e30. Divide them by a constant, or set what is next to "
+            "nothing to zero."
+        )
     if not np.any(weight > 0):
         raise InvalidInputError(
             "sample_weight is zero for every row: at least one row must have a positive weight."

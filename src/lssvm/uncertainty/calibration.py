@@ -12,6 +12,7 @@ from scipy.special import expit
 
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
+from lssvm.tasks.ties import tie_scores
 
 METHODS = ("auto", "sigmoid", "isotonic")
 """How scores become probabilities."""
@@ -117,7 +118,8 @@ def fit_calibrator(
 
     Notes
     -----
-    O(n log n) time, O(n) memory. Rows of non-finite score are left out.
+    O(n log n) time, O(n) memory. Rows of non-finite score are left out. Scores that differ by
+    rounding alone are tied.
 
     Examples
     --------
@@ -134,7 +136,7 @@ def fit_calibrator(
     scores = np.asarray(scores, dtype=np.float64)
     w = np.ones(len(scores)) if weight is None else np.asarray(weight, dtype=np.float64)
     good = np.isfinite(scores) & (w > 0)
-    scores, positive, w = scores[good], np.asarray(positive)[good], w[good]
+    scores, positive, w = tie_scores(scores[good]), np.asarray(positive)[good], w[good]
     if method == "auto":
         method = "sigmoid" if w.sum() < ISOTONIC_FROM else _choose(scores, positive, w)
     return _fit(scores, positive, w, method)
@@ -206,7 +208,7 @@ def fit_sigmoid(
         z = a * x + b
         return float(weight @ (np.logaddexp(0.0, z) - target * z))
 
-    a, b = 0.0, level
+    a, b, ridge = 0.0, level, 1e-12 * (plus + minus)  # whatever the unit of the weights
     value = loss(a, b)
     for _ in range(max_iter):
         p = expit(a * x + b)
@@ -214,8 +216,8 @@ def fit_sigmoid(
         g_a, g_b = float(gap @ x), float(gap.sum())
         if max(abs(g_a), abs(g_b)) < 1e-9 * (plus + minus):
             break
-        h_aa, h_ab = float(curve @ x**2) + 1e-12, float(curve @ x)
-        h_bb = float(curve.sum()) + 1e-12
+        h_aa, h_ab = float(curve @ x**2) + ridge, float(curve @ x)
+        h_bb = float(curve.sum()) + ridge
         det = h_aa * h_bb - h_ab**2
         d_a, d_b = -(h_bb * g_a - h_ab * g_b) / det, -(h_aa * g_b - h_ab * g_a) / det
         step = 1.0

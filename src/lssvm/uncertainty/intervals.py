@@ -132,7 +132,8 @@ def scaled_residuals(
         good = np.isfinite(e) & np.isfinite(s) & (w > 0)
         e, s, own = e[good], s[good], w[good]
         tiny = np.finfo(np.float64).tiny  # where there is no noise at all
-        r = np.clip(e / np.maximum(s, tiny), -1e300, 1e300)
+        with np.errstate(over="ignore"):  # such residuals are cut off
+            r = np.clip(e / np.maximum(s, tiny), -1e300, 1e300)
         order = np.argsort(r, kind="stable")
         r, own = r[order], own[order]
         if len(r) > MAX_RESIDUALS:

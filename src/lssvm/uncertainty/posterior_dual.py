@@ -157,13 +157,17 @@ class DualPosterior:
         lower = self.state.array  # in C order: its lower triangle is the factor L
         return theta, solve_triangular(lower, theta.T, lower=True, check_finite=False)
 
-    def leave_out(self, folds: Sequence[IntArray]) -> tuple[FloatArray, FloatArray]:
+    def leave_out(
+        self, folds: Sequence[IntArray], share: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
         r"""Return what each row would be predicted without its fold, and how surely.
 
         Parameters
         ----------
         folds : sequence of int arrays
             They partition the rows.
+        share : array of shape (n,) or None, default=None
+            Which part of its weight leaves with a row that is a fold of its own; None: all.
 
         Returns
         -------
@@ -176,16 +180,20 @@ class DualPosterior:
         -----
         With :math:`G = H^{-1} - \eta \eta^T / s` and :math:`\beta = G R y` the scaled residuals of
         a fold v are :math:`G_{vv}^{-1} \beta_v` ([An2007]_) and their covariance
-        :math:`G_{vv}^{-1}` in units of :math:`\sigma_f^2`, noise included. The inverse of H takes
-        another 2 n^3/3 operations.
+        :math:`G_{vv}^{-1}` in units of :math:`\sigma_f^2`, noise included. A row's own leverage is
+        :math:`h = 1 - G_{ii} / C`; a part r of its weight leaves the residual
+        :math:`\beta_i / C / (1 - r h)`. The inverse of H takes another 2 n^3/3 operations.
         """
         system, beta, G = self.system, self.solved[2], self.inverse()
         u = np.asarray(system.u, dtype=np.float64)
         residual, spread = np.empty_like(beta), np.empty(system.n)
         single = np.array([rows[0] for rows in folds if len(rows) == 1], dtype=np.intp)
         diagonal = np.diagonal(G)[single]
-        residual[single] = beta[single] / diagonal[:, None]  # [Cawley2004]
-        spread[single] = 1.0 / diagonal
+        left = diagonal
+        if share is not None:  # 1 - r h, times C
+            left = system.C - share[single] * (system.C - diagonal)
+        residual[single] = beta[single] / left[:, None]  # [Cawley2004]
+        spread[single] = 1.0 / system.C + np.maximum(1.0 - diagonal / system.C, 0.0) / left
         for rows in (rows for rows in folds if len(rows) > 1):
             if len(rows) == system.n:  # nothing would be left to learn from
                 return np.full_like(beta, np.nan), np.full(system.n, np.nan)

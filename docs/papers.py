@@ -1,0 +1,70 @@
+"""Make docs/papers.rst from docs/papers.toml: one row per algorithm, equation and table.
+
+python docs/papers.py
+"""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+TABLE, PAGE = HERE / "papers.toml", HERE / "papers.rst"
+PAPERS = {
+    2002: ("Suykens2002", "Basic methods of least squares support vector machines (chapter 3)"),
+    2007: ("Jiao2007", "Fast sparse approximation for least squares support vector machine"),
+    2010: ("DeBrabanter2010", "Optimized fixed-size kernel models for large data sets"),
+    2011: ("Ding2011", "Approximate model selection for large scale LSSVM"),
+    2014: ("Mall2014", "Very sparse LSSVM reductions for large scale data"),
+}
+HEAD = """The papers and this library
+===========================
+
+.. This page is made by docs/papers.py from docs/papers.toml.
+
+One row per algorithm, equation and table of the five papers that this library is built on: where
+it is, which test holds it against plain NumPy written from the text, what deviates from the print
+and why, and what was measured (the printed figure in brackets). Whatever is printed can be had
+exactly as printed; where another way is the default, the row names the option. Measured figures are
+those of `benchmarks/RESULTS.md`, which says how they came about; a row without a figure is one of
+theory, or one that a test decides. A test checks that every name and every test on this page
+exists.
+
+"""
+
+
+def rows() -> list[dict[str, Any]]:
+    """Read the table."""
+    return tomllib.loads(TABLE.read_text(encoding="utf-8"))["row"]
+
+
+def markup(text: str) -> str:
+    """Turn `code` into reStructuredText."""
+    return re.sub(r"`([^`]+)`", r"``\1``", text)
+
+
+def page() -> str:
+    """Return the page."""
+    text = [HEAD]
+    for year, (key, title) in PAPERS.items():
+        heading = f"{year}: {title}"
+        text += [f"{heading}\n{'-' * len(heading)}\n\n:cite:`{key}`\n\n"]
+        text += [".. list-table::\n   :header-rows: 1\n   :widths: 22 24 24 30\n\n"]
+        text += ["   * - printed\n     - where\n     - checked by\n     - deviates, measured\n"]
+        for row in rows():
+            if row["paper"] != year:
+                continue
+            where = ", ".join(f"``{name}``" for name in row["where"])
+            checked = ", ".join(f"``{name}``" for name in row["checked"])
+            notes = [row.get("deviates", "As printed.")]
+            if "measured" in row:
+                notes.append(f"Measured: {row['measured']}.")
+            last = markup(" ".join(note.rstrip(".") + "." for note in notes))
+            cells = [markup(row["item"]), where, checked, last[:1].upper() + last[1:]]
+            text.append("   * - " + "\n     - ".join(cells) + "\n")
+        text.append("\n")
+    return "".join(text).rstrip("\n") + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

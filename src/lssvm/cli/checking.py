@@ -1,0 +1,217 @@
+"""`lssvm predict --check`: whether new rows are like those that a model has learned from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lssvm._core.arrays import FloatArray
+from lssvm.cli.model_rows import as_columns, last_step, prepared_table
+from lssvm.kernels import RBF, Exponential, Kernel, Laplacian, Matern
+from lssvm.preparation import NumberEncoding, PreparedTable
+
+if TYPE_CHECKING:
+    from lssvm.cli.model_rows import Model
+    from lssvm.data.raw import Schema
+
+_SOME = 2000  # rows of a basis whose neighbours are looked for
+_SHIFT = 0.5  # standard deviations that a mean may differ by, and three of its own
+_FAR = 2.0  # times the distance of the loneliest row of training to its neighbour
+_SHOWN = 5
+
+
+@dataclass
+class RowCheck:
+    """Counts what is unlike the training rows, block by block.
+
+    Parameters
+    ----------
+    model : fitted model
+    schema : Schema
+        Of the blocks.
+    """
+
+    model: Model
+    schema: Schema
+
+    def __post_init__(self) -> None:
+        self.rows = self.far = 0
+        self.first_far: int | None = None
+        self.unseen: dict[str, Counter[str]] = {}
+        self._sums: dict[str, float] = {}
+        self._counts: dict[str, int] = {}
+        self._prepared = _standardised(self.model)
+        self._nearest = nearest_of(self.model)
+
+    def add(self, block: Any) -> None:
+        """Look at a block of raw rows."""
+        ready = getattr(self.model, "preparation_", None)
+        if ready is not None:
+            self._add_scanned(ready, block)
+        elif self._prepared is not None:
+            self._add_table(self._prepared, as_columns(block, self.schema))
+        if self._nearest is not None:
+            given = block if ready is not None else self._given(block)
+            far = self._nearest(given)
+            if self.first_far is None and far.any():
+                self.first_far = self.rows + int(np.flatnonzero(far)[0])
+            self.far += int(far.sum())
+        self.rows += len(block)
+
+    def _given(self, block: Any) -> Any:
+        steps = hasattr(self.model, "steps") or hasattr(self.model, "preparations_")
+        return as_columns(block, self.schema) if steps else block.numbers
+
+    def _add_scanned(self, ready: Any, block: Any) -> None:
+        names = ready.schema.numbers
+        self._count(names, (block.numbers - ready.mean) / ready.scale)
+        for name, column, known in zip(
+            ready.schema.texts, block.texts, ready.categories, strict=True
+        ):
+            sizes = np.bincount(column.codes[column.codes >= 0], minlength=len(column.levels))
+            pairs = zip(column.levels, sizes.tolist(), strict=True)
+            self._new(name, {level: n for level, n in pairs if n and level not in known})
+
+    def _add_table(self, prepared: PreparedTable, columns: Any) -> None:
+        table = prepared.read(columns)
+        for name, levels in prepared.unseen(table).items():
+            self._new(name, levels)
+        X = prepared.transform(table)
+        at = 0
+        for column, raw in zip(
+            [c for c in prepared.columns if c.encoding is not None], table.columns, strict=True
+        ):
+            if isinstance(column.encoding, NumberEncoding):
+                values = np.where(raw.missing, np.nan, X[:, at])
+                self._count((column.name,), values[:, None])
+            at += column.width
+
+    def _count(self, names: tuple[str, ...], Z: FloatArray) -> None:
+        there = np.isfinite(Z)
+        sums, counts = np.where(there, Z, 0.0).sum(axis=0), there.sum(axis=0)
+        for name, total, n in zip(names, sums.tolist(), counts.tolist(), strict=True):
+            self._sums[name] = self._sums.get(name, 0.0) + total
+            self._counts[name] = self._counts.get(name, 0) + n
+
+    def _new(self, name: str, levels: Mapping[str, int]) -> None:
+        if levels:
+            self.unseen.setdefault(name, Counter()).update(levels)
+
+    @property
+    def shifted(self) -> dict[str, float]:
+        """Columns of numbers whose mean differs from that of training, in deviations."""
+        means = {n: self._sums[n] / c for n, c in self._counts.items() if c}
+        limits = {n: _SHIFT + 3.0 / np.sqrt(c) for n, c in self._counts.items() if c}
+        return {name: mean for name, mean in means.items() if abs(mean) > limits[name]}
+
+    def result(self) -> dict[str, Any]:
+        """Return what was found, in types that JSON knows."""
+        return {
+            "unseen_categories": {name: dict(found) for name, found in self.unseen.items()},
+            "shifted_columns": self.shifted,
+            "far_rows": self.far if self._nearest is not None else None,
+            "first_far_row": self.first_far,
+        }
+
+    def lines(self) -> list[str]:
+        """Say what was found, a line each."""
+        said = []
+        for name, found in self.unseen.items():
+            some = ", ".join(repr(level) for level, _ in found.most_common(_SHOWN))
+            more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+            said.append(
+                f"column {name!r} has categories that training has not seen, in "
+                f"{found.total():,} rows: {some}{more}"
+            )
+        for name, mean in self.shifted.items():
+            way = "above" if mean > 0 else "below"
+            said.append(
+                f"column {name!r} is shifted: its mean is {abs(mean):.1f} standard deviations "
+                f"{way} that of training"
+            )
+        if self.far:
+            said.append(
+                f"{self.far:,} of {self.rows:,} rows are far from all training rows (the first is "
+                f"row {(self.first_far or 0) + 1}): their predictions are guesses"
+            )
+        return said or ["the rows are like those of training"]
+
+
+def _standardised(model: Model) -> PreparedTable | None:
+    """Return the preparation whose features show a shift, where a model has one."""
+    if hasattr(model, "preparations_"):
+        ready: Any = model.preparations_
+        found: PreparedTable = ready.get("standardised", next(iter(ready.values()))).prepared_
+        return found
+    return prepared_table(model)
+
+
+def _spread(kernel: Kernel, X: Any, Z: Any, itself: bool = False) -> FloatArray:
+    """Return minus the logarithm of the largest kernel value of each row, shape (n,)."""
+    K = np.asarray(kernel(X, Z), dtype=np.float64)
+    if itself:
+        np.fill_diagonal(K, 0.0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(-np.log(K.max(axis=1)))
+
+
+def _limit(kernel: Kernel, Z: Any) -> float:
+    """Return how far a row may be from the rows Z: twice as far as they are from each other."""
+    some = Z[:: max(1, len(Z) // _SOME)]
+    alone = _spread(kernel, some, some, itself=True) if len(some) > 1 else np.zeros(1)
+    alone = alone[np.isfinite(alone)]
+    power = 2.0 if isinstance(kernel, RBF) else 1.0  # of the distance in the exponent
+    return float(_FAR**power * alone.max()) if len(alone) else np.inf
+
+
+def nearest_of(model: Model) -> Callable[[Any], Any] | None:
+    """Return what says of rows, as the model takes them, whether they are far from its basis.
+
+    None where the kernel is no distance. The largest kernel value of a row with any row of the
+    basis is what a prediction computes anyway.
+    """
+    own = last_step(model)
+    if hasattr(own, "configurations_"):
+        return _nearest_of_table(model)
+    kernel, basis = own.record_.machines[0].kernel, own.record_.basis
+    if not isinstance(kernel, RBF | Exponential | Laplacian | Matern):
+        return None
+    basis = basis.toarray() if hasattr(basis, "toarray") else basis
+    limit = _limit(kernel, basis)
+
+    def far(given: Any) -> Any:
+        X = given
+        if hasattr(model, "preparation_"):
+            X = model.preparation_.transform(given)
+        elif own is not model:
+            X = model[:-1].transform(given)  # type: ignore[index]
+        return _spread(kernel, np.asarray(X, dtype=np.float64), basis) > limit
+
+    return far
+
+
+def _nearest_of_table(model: Model) -> Callable[[Any], Any]:
+    own: Any = last_step(model)
+    members = own.record_.members
+    # Quantiles end where the training rows end: only the others show what is beyond.
+    open_ones = [m for m in members if m.configuration.inputs == "standardised"]
+    member = max(open_ones or members, key=lambda one: one.weight)
+    cut, inputs = member.model.cuts[0], member.configuration.inputs
+    kernels = [member.configuration.make_kernel(leaf.setting.gamma) for leaf in cut.leaves]
+    limits = [_limit(kernel, leaf.rows.X) for kernel, leaf in zip(kernels, cut.leaves, strict=True)]
+
+    def far(given: Any) -> Any:
+        X = given if own is model else model[:-1].transform(given)  # type: ignore[index]
+        mapped = member.metric.apply(own.preparations_[inputs].transform(X))
+        parts, found = cut.tree.route(mapped), np.zeros(len(mapped), dtype=bool)
+        for part in np.unique(parts):
+            rows = np.flatnonzero(parts == part)
+            spread = _spread(kernels[part], mapped[rows], cut.leaves[part].rows.X)
+            found[rows] = spread > limits[part]
+        return found
+
+    return far

@@ -1,0 +1,302 @@
+"""Numbers as people write them: decimal commas, grouped thousands, currency and percent signs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from lssvm._core.errors import InvalidInputError
+
+_CODES = r"US\$|R\$|USD|EUR|GBP|CHF|JPY|CNY|SEK|NOK|DKK|PLN|INR|BRL|Fr\.|kr\.?|zł|Kč"
+CURRENCY = rf"(?:\p{{Sc}}|{_CODES})"
+_SPACES = r"[ \x{00A0}\x{202F}\x{2009}]"
+_MINUS = r"[+\-\x{2212}]"
+_GROUPS = {"": None, ",": ",", ".": r"\.", " ": _SPACES, "'": r"['\x{2019}]"}
+DECIMALS = (".", ",")
+THOUSANDS = ("", ",", ".", " ", "'")
+CODED = r"^0\d+$"
+"""Digits behind a leading zero: a code, which would lose it as a number."""
+
+MISSING: tuple[str, ...] = (
+    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
+    *("N/A", "NA", "NULL", "NaN", "n/a", "nan", "null"),
+)
+"""Texts that always mean "missing"; those of pyarrow."""
+
+
+@dataclass(frozen=True)
+class NumberStyle:
+    """How the numbers of a column are written.
+
+    Parameters
+    ----------
+    decimal : {".", ","}, default="."
+    thousands : {"", ",", ".", " ", "'"}, default=""
+        Between groups of three digits; "": digits are not grouped.
+
+    Notes
+    -----
+    Whatever the style is, currency signs and codes may stand before or behind the number, a percent
+    sign divides it by 100, and parentheses or a minus sign behind it make it negative.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from lssvm.data.number_text import NumberStyle
+    >>> style = NumberStyle(",", ".")
+    >>> style.parse(pa.array(["1.234,50 €", "(7)", "12,5 %", None])).to_pylist()
+    [1234.5, -7.0, 0.125, None]
+    """
+
+    decimal: str = "."
+    thousands: str = ""
+
+    def __post_init__(self) -> None:
+        if self.decimal not in DECIMALS or self.thousands not in THOUSANDS:
+            raise InvalidInputError(
+                f"decimal={self.decimal!r} and thousands={self.thousands!r} are not usable: a "
+                "decimal sign is '.' or ',', thousands are grouped by ',', '.', a space or an "
+                "apostrophe."
+            )
+        if self.decimal == self.thousands:
+            raise InvalidInputError(
+                f"{self.decimal!r} cannot be both the decimal sign and the one between thousands."
+            )
+
+    @property
+    def plain(self) -> bool:
+        """Whether programs write numbers so."""
+        return self == NumberStyle()
+
+    @cached_property
+    def pattern(self) -> str:
+        """A regular expression of RE2 that all numbers of this style match."""
+        point = r"\." if self.decimal == "." else ","
+        digits = r"\d+"
+        group = _GROUPS[self.thousands]
+        if group is not None:
+            inner = rf"(?:{group}\d{{2,3}})*" if self.thousands == "," else rf"(?:{group}\d{{3}})*"
+            digits = rf"(?:\d+|[1-9]\d{{0,2}}{inner}{group}\d{{3}})"
+        number = rf"(?:{digits}(?:{point}\d*)?|{point}\d+)(?:[eE][+-]?\d+)?"
+        before = rf"(?:{_MINUS}\s*)?(?:{CURRENCY}\s*)?(?:{_MINUS}\s*)?"
+        signed = rf"{before}{number}\s*(?:{CURRENCY}|%)?"
+        return rf"^(?:{signed}|\(\s*{signed}\s*\)|{signed}\s*-)$"
+
+    def matches(self, texts: Any) -> Any:
+        """Return which texts of an Arrow array are numbers of this style (null: missing)."""
+        import pyarrow.compute as pc
+
+        return pc.match_substring_regex(texts, self.pattern)
+
+    def parse(self, texts: Any) -> Any:
+        """Return the numbers of an Arrow array of texts of this style."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        percent = pc.match_substring_regex(texts, r"%")
+        turned = pc.match_substring_regex(texts, r"^\(|[0-9.,]\s*-$")
+        bare = pc.replace_substring_regex(texts, rf"{CURRENCY}|[\s()%\x{{00A0}}\x{{202F}}]|-$", "")
+        bare = pc.replace_substring_regex(bare, r"\x{2212}", "-")
+        group = _GROUPS[self.thousands]
+        if group is not None:
+            bare = pc.replace_substring_regex(bare, group, "")
+        if self.decimal == ",":
+            bare = pc.replace_substring(bare, ",", ".")
+        bare = pc.replace_substring_regex(bare, r"^\+", "")
+        numbers = bare.cast(pa.float64())
+        numbers = pc.if_else(percent, pc.divide(numbers, 100.0), numbers)
+        return pc.if_else(turned, pc.negate(numbers), numbers)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What a column of text holds.
+
+    Attributes
+    ----------
+    style : NumberStyle or None
+        How its numbers are written; None: it holds text.
+    coded : bool
+        Whether it holds digits with leading zeros, which are names.
+    word : str or None
+        A text among numbers of which somebody has to say whether it means "missing".
+    row : int
+        Where the word stands first.
+    count : int
+        Rows with such words.
+    signs : tuple of {"currency", "percent"}
+        What stands beside the numbers.
+    """
+
+    style: NumberStyle | None
+    coded: bool = False
+    word: str | None = None
+    row: int = 0
+    count: int = 0
+    signs: tuple[str, ...] = ()
+
+
+_RARE = 0.1  # share of the rows that words among numbers have at most
+_WORDS = 3  # different words up to which they are no categories
+_NUMBERS = 10  # different numbers from which on a column is one of numbers
+
+
+def word_remedy(name: str, word: str) -> str:
+    """Say what to do about a word in a column of numbers."""
+    return (
+        f"give --missing {word!r} (csv=CsvOptions(null_values=({word!r},))) if that means a "
+        f"missing value, or --category {name} (types={{{name!r}: 'text'}}) if the column is text"
+    )
+
+
+def styles(decimal: str | None, thousands: str | None, prefer: str) -> list[NumberStyle]:
+    """Return the styles that a column may have, the likeliest first.
+
+    Examples
+    --------
+    >>> from lssvm.data.number_text import styles
+    >>> [(s.decimal, s.thousands) for s in styles(",", None, ".")]
+    [(',', ''), (',', '.'), (',', ' '), (',', "'")]
+    """
+    decimals = [decimal] if decimal else sorted(DECIMALS, key=lambda sign: sign != prefer)
+    groups = ("", *([thousands] if thousands else THOUSANDS[1:]))
+    return [NumberStyle(d, t) for d in decimals for t in groups if d != t]
+
+
+def trimmed(texts: Any, nulls: Sequence[str]) -> Any:
+    """Return texts of an Arrow array without spaces around them, null where they mean missing."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    bare = pc.utf8_trim_whitespace(texts)
+    absent = pc.is_in(bare, value_set=pa.array(sorted(set(nulls)), bare.type))
+    return pc.if_else(absent, pa.scalar(None, bare.type), bare)
+
+
+def judge(texts: Any, tried: Iterable[NumberStyle]) -> Judged:
+    """Say what a column holds, by texts that were `trimmed`.
+
+    Parameters
+    ----------
+    texts : Arrow array of strings
+    tried : iterable of NumberStyle
+        In the order in which they are preferred.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from lssvm.data.number_text import judge, styles
+    >>> judge(pa.array(["1,5", "2,25"]), styles(None, None, ".")).style
+    NumberStyle(decimal=',', thousands='')
+    >>> judge(pa.array(["007", "12"]), styles(None, None, ".")).coded
+    True
+    """
+    import pyarrow.compute as pc
+
+    known = texts.drop_null()
+    if len(known) == 0:
+        return Judged(None)
+    distinct = known.unique()
+    if pc.any(pc.match_substring_regex(distinct, CODED)).as_py():
+        return Judged(None, coded=True)
+    best: tuple[int, NumberStyle] | None = None
+    for style in tried:
+        hits = style.matches(distinct)
+        found = int(pc.sum(hits).as_py() or 0)
+        if found == len(distinct):
+            return Judged(style, signs=_signs(distinct))
+        if best is None or found > best[0]:
+            best = found, style
+    assert best is not None
+    numbers, style = best
+    words = distinct.filter(pc.invert(style.matches(distinct)))
+    if numbers < _NUMBERS or len(words) > _WORDS:
+        return Judged(None)
+    wrong = pc.is_in(texts, value_set=words)
+    count = int(pc.sum(wrong).as_py())
+    if count > _RARE * len(known):
+        return Judged(None)
+    row = int(pc.index(wrong, True).as_py())
+    return Judged(None, word=texts[row].as_py(), row=row, count=count)
+
+
+def judge_numbers(texts: Any, tried: Sequence[NumberStyle]) -> Judged:
+    """Say what a column holds that programs read as numbers: codes, or 1.234 for 1234.
+
+    Parameters
+    ----------
+    texts : Arrow array of strings
+    tried : sequence of NumberStyle
+        In the order in which they are preferred: a comma first where that is the decimal sign.
+    """
+    import pyarrow.compute as pc
+
+    if pc.any(pc.match_substring_regex(texts, CODED)).as_py():
+        return Judged(None, coded=True)
+    judged = Judged(None) if tried[0].decimal == "." else judge(texts, tried)
+    return judged if judged.style is not None else Judged(NumberStyle())
+
+
+def _signs(distinct: Any) -> tuple[str, ...]:
+    import pyarrow.compute as pc
+
+    tests = {"currency": CURRENCY, "percent": "%"}
+    return tuple(
+        name
+        for name, pattern in tests.items()
+        if pc.any(pc.match_substring_regex(distinct, pattern)).as_py()
+    )
+
+
+def preferred_decimal(columns: Iterable[Any], delimiter: str | None) -> str:
+    """Return the decimal sign of a file, which decides where a column leaves it open.
+
+    Parameters
+    ----------
+    columns : iterable of Arrow arrays of strings, `trimmed`
+    delimiter : str or None
+        A semicolon is used where commas are decimal signs.
+
+    Notes
+    -----
+    A column is evidence where its numbers can be read with one of both signs only: 1,5 or 0,125 or
+    1.234,5 is so, 1,234 is not.
+    """
+    import pyarrow.compute as pc
+
+    seen: set[str] = set()
+    open_commas = False
+    for texts in columns:
+        distinct = texts.drop_null().unique()
+        if len(distinct) == 0 or pc.any(pc.match_substring_regex(distinct, CODED)).as_py():
+            continue
+        can = {
+            d
+            for d in DECIMALS
+            if any(pc.all(s.matches(distinct)).as_py() for s in styles(d, None, d))
+        }
+        if len(can) == 1:
+            seen |= can
+        elif can:
+            open_commas |= bool(pc.any(pc.match_substring(distinct, ",")).as_py())
+    if len(seen) == 1:
+        return seen.pop()
+    return "," if not seen and open_commas and delimiter == ";" else "."
+
+
+_PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+
+
+def is_plain_number(text: str) -> bool:
+    """Say whether a text is a number as programs write it.
+
+    Examples
+    --------
+    >>> from lssvm.data.number_text import is_plain_number
+    >>> is_plain_number("-1.5e3"), is_plain_number("1,5")
+    (True, False)
+    """
+    return _PLAIN.fullmatch(text) is not None

@@ -1,0 +1,247 @@
+"""Files that are read as a whole: sheets of Excel and OpenDocument, and JSON lines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from datetime import date, datetime, time, timedelta
+from functools import lru_cache
+from typing import Any
+
+from lssvm._core.errors import InvalidInputError, MissingDependencyError
+from lssvm.data.csv_files import CsvOptions
+from lssvm.data.dialects import file_stamp, open_bytes
+from lssvm.data.number_text import (
+    Judged,
+    NumberStyle,
+    judge,
+    preferred_decimal,
+    styles,
+    trimmed,
+    word_remedy,
+)
+
+
+class TableFile:
+    """Columns of Python values, typed as those of a CSV file are.
+
+    Parameters
+    ----------
+    file : str
+    names : sequence of str
+    columns : sequence of lists of values
+        Strings, numbers, booleans, dates or None.
+    options : CsvOptions
+    place : str
+        What a row is called in messages, such as "row".
+    first : int
+        The number of the first row there.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+    integers : set of str
+        Columns whose numbers have no fractions.
+    doubts : mapping from str to Judged
+        Columns of numbers but for a word.
+    told : str
+        How it is read, where that is not as one would expect.
+    """
+
+    def __init__(
+        self,
+        file: str,
+        names: Sequence[str],
+        columns: Sequence[list[Any]],
+        options: CsvOptions,
+        place: str,
+        first: int,
+        told: str = "",
+    ) -> None:
+        import pyarrow as pa
+
+        self.name, self.options, self.place, self.first = file, options, place, first
+        self.integers: set[str] = set()
+        self.doubts: dict[str, Judged] = {}
+        self._styles: set[NumberStyle] = set()
+        made = [self._column(n, c) for n, c in zip(names, columns, strict=True)]
+        texts = [column for column in made if pa.types.is_string(column.type)]
+        self._tried = styles(
+            options.decimal, options.thousands, options.decimal or preferred_decimal(texts, None)
+        )
+        made = [self._judged(n, c) for n, c in zip(names, made, strict=True)]
+        self.table = pa.table(dict(zip(names, made, strict=True)))
+        self.schema = self.table.schema
+        words = [told] if told else []
+        if any(style.decimal == "," for style in self._styles):
+            words.append("decimal commas")
+        groups = sorted({style.thousands for style in self._styles} - {""})
+        if groups:
+            words.append(f"thousands grouped by {' and '.join(map(repr, groups))}")
+        self.told = ", ".join(words)
+
+    def _column(self, name: str, values: list[Any]) -> Any:
+        """Return a column as Arrow has it: numbers, booleans, dates, or trimmed text."""
+        import pyarrow as pa
+
+        nulls = set(self.options.nulls)
+        values = [None if isinstance(v, str) and v.strip() in nulls else v for v in values]
+        kinds = {type(v) for v in values} - {type(None)}
+        if not kinds:
+            return pa.nulls(len(values), pa.null())
+        if self.options.types.get(name) != "text":
+            if kinds <= {bool}:
+                return pa.array(values, pa.bool_())
+            if kinds <= {int, float}:
+                if all(v is None or float(v).is_integer() for v in values):
+                    self.integers.add(name)
+                return pa.array([None if v is None else float(v) for v in values], pa.float64())
+            if kinds <= {date, datetime}:
+                return pa.array(values, pa.timestamp("us"))
+        return trimmed(pa.array([_text(v) for v in values], pa.string()), self.options.nulls)
+
+    def _judged(self, name: str, column: Any) -> Any:
+        import pyarrow as pa
+
+        kind = self.options.types.get(name)
+        if not pa.types.is_string(column.type) or kind == "text":
+            whole = kind == "integer" and pa.types.is_floating(column.type)
+            return column.cast(pa.int64()) if whole else column
+        judged = judge(column, self._tried)
+        if kind in ("number", "integer") and judged.style is None:
+            style = self._tried[0]
+            import pyarrow.compute as pc
+
+            wrong = pc.invert(style.matches(column))
+            if pc.any(wrong).as_py():
+                row = pc.index(wrong, True).as_py()
+                raise self._no_number(name, column[row].as_py(), row)
+            judged = Judged(style)
+        if judged.style is not None:
+            self._styles.add(judged.style)
+            column = judged.style.parse(column)
+            return column.cast(pa.int64()) if kind == "integer" else column
+        if judged.word is not None:
+            self.doubts[name] = judged
+        return column
+
+    def _no_number(self, name: str, text: str, row: int) -> InvalidInputError:
+        return InvalidInputError(
+            f"{self.place.capitalize()} {row + self.first} of {self.name} has {text!r} in column "
+            f"{name!r}, where numbers are expected: repair it, or {word_remedy(name, text)}."
+        )
+
+    def count(self) -> int:
+        """Return the number of rows."""
+        return int(self.table.num_rows)
+
+    def batches(self, names: list[str], rows: int) -> Iterator[Any]:
+        """Yield the columns ``names`` in batches of at most ``rows`` rows."""
+        yield from self.table.select(names).to_batches(max_chunksize=rows)
+
+
+def _text(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return str(int(value))
+    return str(value)
+
+
+Columns = tuple[tuple[str, ...], tuple[list[Any], ...], int, str]  # names, values, first row, told
+
+
+def open_sheet(file: str, options: CsvOptions) -> TableFile:
+    """Read the first sheet of a workbook: its first row with a value names the columns."""
+    names, columns, first, told = _sheet(file, file_stamp(file))
+    return TableFile(file, names, columns, options, "row", first, told)
+
+
+@lru_cache(maxsize=2)
+def _sheet(file: str, stamp: tuple[int, int, int]) -> Columns:
+    try:
+        from python_calamine import CalamineError, CalamineWorkbook
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"{file} is read with python-calamine, which is not installed: pip install "
+            "'lssvm[files]', or save the sheet as CSV."
+        ) from error
+    try:
+        book = CalamineWorkbook.from_path(file)
+        title = book.sheet_names[0]
+        rows = book.get_sheet_by_index(0).to_python(skip_empty_area=False)
+    except (CalamineError, OSError, IndexError) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise InvalidInputError(
+            f"{file} cannot be read as a workbook: {reason}. Save it again, or as CSV."
+        ) from error
+    cells = [[_cell(value) for value in row] for row in rows]
+    head = next((i for i, row in enumerate(cells) if any(v is not None for v in row)), None)
+    if head is None:
+        raise InvalidInputError(f"{file} is empty: the first row of its first sheet names columns.")
+    used = [j for j in range(len(cells[head])) if any(row[j] is not None for row in cells[head:])]
+    names = [str(_text(cells[head][j]) or f"column {j + 1}").strip() for j in used]
+    _check_names(file, names)
+    body = cells[head + 1 :]
+    while body and all(value is None for value in body[-1]):
+        body.pop()
+    told = f"the sheet {title!r} of {len(book.sheet_names)}" if len(book.sheet_names) > 1 else ""
+    return tuple(names), tuple([row[j] for row in body] for j in used), head + 2, told
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, str):
+        return value if value.strip() else None
+    if isinstance(value, time):
+        return value.isoformat()
+    return value.total_seconds() / 86_400 if isinstance(value, timedelta) else value
+
+
+def _check_names(file: str, names: Sequence[str]) -> None:
+    twice = [name for j, name in enumerate(names) if name in names[:j]]
+    if twice:
+        raise InvalidInputError(
+            f"{file} has two columns of the name {twice[0]!r}: rename one of them."
+        )
+
+
+def open_json_lines(file: str, options: CsvOptions) -> TableFile:
+    """Read a file with one JSON object a line; what an object does not have is missing."""
+    names, columns, first, told = _json_lines(file, file_stamp(file))
+    return TableFile(file, names, columns, options, "line", first, told)
+
+
+@lru_cache(maxsize=2)
+def _json_lines(file: str, stamp: tuple[int, int, int]) -> Columns:
+    records: list[dict[str, Any]] = []
+    names: dict[str, None] = {}
+    with open_bytes(file) as handle:
+        for number, line in enumerate(handle, 1):
+            if not line.strip():
+                continue
+            try:
+                record = json.loads(line)
+            except ValueError as error:
+                raise InvalidInputError(
+                    f"Line {number} of {file} is not JSON: {error}. Every line has to be one "
+                    'object, such as {"age": 30, "job": "cook"}.'
+                ) from error
+            if not isinstance(record, dict):
+                raise InvalidInputError(
+                    f"Line {number} of {file} is a {type(record).__name__}, not an object: every "
+                    'line has to be one such as {"age": 30, "job": "cook"}.'
+                )
+            records.append(record)
+            names.update(dict.fromkeys(record))
+    if not names:
+        raise InvalidInputError(f"{file} is empty: it has no objects with columns.")
+    stripped = [name.strip() for name in names]
+    _check_names(file, stripped)
+    columns = tuple([_plain(record.get(name)) for record in records] for name in names)
+    return tuple(stripped), columns, 1, ""
+
+
+def _plain(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, (list, dict)) else value

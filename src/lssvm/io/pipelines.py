@@ -1,0 +1,385 @@
+"""Pipelines in model files: known transformers of scikit-learn before one of our models.
+
+A transformer is stored as its class, its parameters and what it has learned, by public names. It
+is made again from these: attributes that are public are set; encoders and imputers are fitted to a
+few rows that show them the same categories and statistics, so that no private name of
+scikit-learn's is relied on.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MinMaxScaler,
+    OneHotEncoder,
+    OrdinalEncoder,
+    QuantileTransformer,
+    StandardScaler,
+)
+from sklearn.utils.validation import check_is_fitted
+
+from lssvm._core.errors import InvalidInputError, MissingDependencyError, ModelFileError
+from lssvm._core.text import printable
+from lssvm.io.known import Model, known
+from lssvm.io.models import check_storable, is_storable, read_model, write_model
+from lssvm.io.records import NotStorable, encode
+from lssvm.io.rules import need
+from lssvm.io.stored import StoredPipeline, StoredTransformer
+from lssvm.preparation import PreparedTable, TablePreparation
+
+_PLAIN: dict[str, tuple[type[Any], tuple[str, ...]]] = {
+    "StandardScaler": (StandardScaler, ("mean_", "var_", "scale_", "n_samples_seen_")),
+    "MinMaxScaler": (
+        MinMaxScaler,
+        ("min_", "scale_", "data_min_", "data_max_", "data_range_", "n_samples_seen_"),
+    ),
+    "QuantileTransformer": (QuantileTransformer, ("quantiles_", "references_", "n_quantiles_")),
+}
+_REFITTED: dict[str, type[Any]] = {
+    "SimpleImputer": SimpleImputer,
+    "OneHotEncoder": OneHotEncoder,
+    "OrdinalEncoder": OrdinalEncoder,
+}
+KNOWN = sorted([*_PLAIN, *_REFITTED, "ColumnTransformer", "Pipeline", "TablePreparation"])
+"""The transformers that a file may hold."""
+
+_OF_THE_MACHINE = frozenset({"memory", "n_jobs", "verbose", "copy", "transform_input"})
+_MOST_COLUMNS = 10**6
+
+
+# -- writing -----------------------------------------------------------------------------------
+
+
+def write_pipeline(pipeline: Pipeline, keep: str) -> StoredPipeline:
+    """Return what a file holds of a fitted pipeline that ends in one of our models.
+
+    Raises
+    ------
+    InvalidInputError
+        Where a step is none that a file can hold.
+    """
+    *before, (name, model) = pipeline.steps
+    if not is_storable(model):
+        raise InvalidInputError(
+            f"The pipeline ends in {type(model).__name__}, which is no model of lssvm: save takes "
+            "pipelines that end in one."
+        )
+    check_storable(model, keep)
+    steps = [_write_step(step, part) for step, part in before]
+    return StoredPipeline(steps, str(name), write_model(model, keep))
+
+
+def _write_step(name: str, part: Any) -> StoredTransformer:
+    if part is None or part == "passthrough":
+        return StoredTransformer(str(name), "passthrough", {}, {}, [])
+    return write_transformer(str(name), part)
+
+
+def write_transformer(name: str, part: Any) -> StoredTransformer:
+    """Return what a file holds of a fitted transformer."""
+    kind = type(part).__name__
+    classes: dict[str, Any] = {n: c for n, (c, _) in _PLAIN.items()} | _REFITTED
+    classes |= {"ColumnTransformer": ColumnTransformer, "Pipeline": Pipeline}
+    classes |= {"TablePreparation": TablePreparation}
+    if classes.get(kind) is not type(part):
+        raise InvalidInputError(
+            f"The step {name!r} of the pipeline is a {kind}, which a model file cannot hold: it "
+            f"holds {', '.join(KNOWN)}, and our models. Save what the step makes of the data, or "
+            "use one of these."
+        )
+    if isinstance(part, Pipeline):
+        return StoredTransformer(name, kind, {}, {}, [_write_step(*step) for step in part.steps])
+    check_is_fitted(part)
+    fitted: dict[str, Any] = {}
+    parts: list[StoredTransformer] = []
+    if isinstance(part, TablePreparation):
+        fitted = {"prepared": part.prepared_, "texts": hasattr(part, "feature_names_in_")}
+    else:
+        names = getattr(part, "feature_names_in_", None)
+        fitted = {"n_features_in_": int(part.n_features_in_), "feature_names_in_": names}
+    if kind in _PLAIN:
+        fitted |= {key: getattr(part, key) for key in _PLAIN[kind][1]}
+    elif kind in _REFITTED:
+        fitted |= _seen(name, part)
+    elif isinstance(part, ColumnTransformer):
+        fitted["sparse"] = bool(part.sparse_output_)
+        parts = [_write_columns(*one) for one in part.transformers_]
+        slices = part.output_indices_
+        fitted["outputs"] = [[key, one.start, one.stop] for key, one in slices.items()]
+    return StoredTransformer(name, kind, _parameters(name, part), fitted, parts)
+
+
+def _write_columns(name: str, part: Any, columns: Any) -> StoredTransformer:
+    """Return one part of a `ColumnTransformer`, with its columns."""
+    passed = isinstance(part, FunctionTransformer) and part.func is None
+    if passed or isinstance(part, str):
+        kind = "passthrough" if passed else str(part)
+        stored = StoredTransformer(str(name), kind, {}, {}, [])
+    else:
+        stored = write_transformer(str(name), part)
+    listed = [columns] if isinstance(columns, (str, int)) else columns
+    if isinstance(listed, slice):
+        given = [listed.start, listed.stop, listed.step]
+        whole = all(v is None or isinstance(v, (int, str)) for v in given)
+        return stored.with_columns({"slice": given} if whole else _no_columns(name))
+    array = np.asarray(listed)
+    if array.dtype.kind == "b":
+        array = np.flatnonzero(array)
+    values = array.tolist()
+    if not all(isinstance(value, (str, int)) for value in values):
+        _no_columns(name)
+    return stored.with_columns({"one": values[0]} if listed is not columns else {"list": values})
+
+
+def _no_columns(name: str) -> Any:
+    raise InvalidInputError(
+        f"The columns of the step {name!r} cannot be stored in a model file: give names or "
+        "positions."
+    )
+
+
+def _seen(name: str, part: Any) -> dict[str, Any]:
+    if isinstance(part, SimpleImputer):
+        indicator = getattr(part, "indicator_", None)
+        return {
+            "statistics_": part.statistics_,
+            "holes": None if indicator is None else indicator.features_,
+        }
+    if part.min_frequency is not None or part.max_categories is not None:
+        raise InvalidInputError(
+            f"The step {name!r} pools rare categories (min_frequency, max_categories), which a "
+            "model file cannot hold: use lssvm.preparation.TablePreparation(rare=...), or leave "
+            "them as they are."
+        )
+    return {"categories_": list(part.categories_)}
+
+
+def _parameters(name: str, part: Any) -> dict[str, Any]:
+    """Return the parameters that matter after the fit."""
+    found = {}
+    for key, value in sorted(part.get_params(deep=False).items()):
+        if key in _OF_THE_MACHINE or key in ("transformers", "random_state"):
+            continue
+        if key == "cv" and not isinstance(value, int):
+            continue  # of a fit that is over
+        plain = {"dtype": np.dtype(value).str} if isinstance(value, type) else value
+        if key == "remainder" and not isinstance(value, str):
+            plain = {"fitted": True}  # it stands among the parts
+        try:
+            encode(plain, known())
+        except NotStorable as error:
+            raise InvalidInputError(
+                f"{key}={printable(repr(value))} of the step {name!r} cannot be stored in a model "
+                "file, which never holds code: give plain values."
+            ) from error
+        found[key] = plain
+    return found
+
+
+# -- reading -----------------------------------------------------------------------------------
+
+
+def read_pipeline(stored: StoredPipeline) -> Pipeline:
+    """Return the pipeline that a file holds, after everything has been checked."""
+    names = [step.name for step in stored.steps]
+    need(len({*names, stored.name}) == len(names) + 1, "two steps have the same name")
+    need(isinstance(stored.model, Model), "the pipeline has no model")
+    steps = [(step.name, read_transformer(step)) for step in stored.steps]
+    return Pipeline([*steps, (stored.name, read_model(stored.model))])
+
+
+def read_transformer(stored: StoredTransformer) -> Any:
+    """Return a fitted transformer, or "passthrough" or "drop"."""
+    if stored.kind in ("passthrough", "drop"):
+        return stored.kind
+    need(stored.kind in KNOWN, "a transformer is not known")
+    try:
+        return _READ.get(stored.kind, _read_plain)(stored)
+    except (InvalidInputError, MissingDependencyError, ModelFileError):
+        raise
+    except Exception as error:  # what scikit-learn says of values that nobody has fitted
+        raise ModelFileError(
+            f"The file does not fit together: {stored.kind} cannot be made of what it holds "
+            f"({printable(error, 200)})."
+        ) from error
+
+
+def _given(stored: StoredTransformer, kind: Callable[..., Any]) -> dict[str, Any]:
+    known_names = set(inspect.signature(kind).parameters)
+    given = dict(stored.parameters)
+    need(set(given) <= known_names, f"{stored.kind} has other parameters")
+    for key, value in given.items():
+        if isinstance(value, dict) and set(value) == {"dtype"}:
+            sort = np.dtype(str(value["dtype"]))
+            need(sort.kind in "fiu", "a transformer has an odd type")
+            given[key] = sort.type
+    return given
+
+
+def _columns_of(stored: StoredTransformer) -> tuple[int, Any]:
+    n, names = stored.fitted.get("n_features_in_"), stored.fitted.get("feature_names_in_")
+    need(isinstance(n, int) and 1 <= n <= _MOST_COLUMNS, "the number of columns is wrong")
+    assert isinstance(n, int)
+    if names is not None:
+        fits = isinstance(names, np.ndarray) and names.shape == (n,)
+        need(fits and all(isinstance(one, str) for one in names), "the names of columns are wrong")
+    return n, names
+
+
+def _named(part: Any, n: int, names: Any) -> Any:
+    part.n_features_in_ = n
+    if names is not None:
+        part.feature_names_in_ = names
+    elif hasattr(part, "feature_names_in_"):
+        del part.feature_names_in_
+    return part
+
+
+def _read_plain(stored: StoredTransformer) -> Any:
+    kind, learned = _PLAIN[stored.kind]
+    n, names = _columns_of(stored)
+    part = kind(**_given(stored, kind))
+    for key in learned:
+        value = stored.fitted.get(key)
+        if isinstance(value, np.ndarray):
+            good = value.dtype.kind in "fi" and np.all(np.isfinite(value))
+            wide = key == "references_" or value.shape[-1:] == (n,)
+            need(good and wide, f"{key} of {stored.kind} does not fit")
+        else:
+            free = key in ("mean_", "var_", "scale_") and value is None
+            need(free or isinstance(value, (int, float)), f"{key} of {stored.kind} is missing")
+        setattr(part, key, value)
+    return _named(part, n, names)
+
+
+def _read_imputer(stored: StoredTransformer) -> Any:
+    n, names = _columns_of(stored)
+    part = SimpleImputer(**_given(stored, SimpleImputer))
+    row = stored.fitted.get("statistics_")
+    need(isinstance(row, np.ndarray) and row.shape == (n,), "the statistics do not fit")
+    assert isinstance(row, np.ndarray)
+    rows = row[None, :]
+    holes = stored.fitted.get("holes")
+    if holes is not None:
+        good = isinstance(holes, np.ndarray) and holes.dtype.kind in "iu"
+        need(good and np.all((holes >= 0) & (holes < n)), "the indicator does not fit")
+        rows = np.vstack([rows, rows])
+        rows[1, holes] = part.missing_values
+    part.fit(rows)
+    part.statistics_ = row
+    return _named(part, n, names)
+
+
+def _read_encoder(stored: StoredTransformer) -> Any:
+    n, names = _columns_of(stored)
+    kind = _REFITTED[stored.kind]
+    levels = stored.fitted.get("categories_")
+    good = isinstance(levels, list) and len(levels) == n
+    lists = [isinstance(c, np.ndarray) and c.ndim == 1 and len(c) for c in levels or ()]
+    need(good and all(lists), "the categories do not fit")
+    assert levels is not None
+    part = kind(**_given(stored, kind))
+    kinds = {c.dtype.kind for c in levels}
+    rows = np.empty((max(map(len, levels)), n), dtype=object)
+    for j, column in enumerate(levels):
+        rows[:, j] = column[np.minimum(np.arange(len(rows)), len(column) - 1)]
+    if len(kinds) == 1 and kinds <= set("iuf"):
+        rows = rows.astype(np.result_type(*levels))
+    part.fit(rows)
+    same = all(
+        len(ours) == len(its)
+        and all(a == b or (a != a and b != b) for a, b in zip(ours, its, strict=True))
+        for ours, its in zip(part.categories_, levels, strict=True)
+    )
+    need(same, "the categories are not in order")
+    part.categories_ = levels
+    return _named(part, n, names)
+
+
+def _read_preparation(stored: StoredTransformer) -> Any:
+    prepared, texts = stored.fitted.get("prepared"), stored.fitted.get("texts")
+    need(isinstance(prepared, PreparedTable) and isinstance(texts, bool), "no preparation")
+    assert isinstance(prepared, PreparedTable)
+    need(prepared.named or not texts, "columns without names have names")
+    return TablePreparation.of(prepared, texts=bool(texts), **_given(stored, TablePreparation))
+
+
+def _read_steps(stored: StoredTransformer) -> Any:
+    need(stored.parts, "a pipeline has no steps")
+    return Pipeline([(part.name, read_transformer(part)) for part in stored.parts])
+
+
+def _read_column_transformer(stored: StoredTransformer) -> Any:
+    """Return the transformer, fitted to zeros with nothing in it, then with its fitted parts."""
+    n, names = _columns_of(stored)
+    given = _given(stored, ColumnTransformer)
+    inner = [(part.name, read_transformer(part), _read_columns(part)) for part in stored.parts]
+    rest = given.get("remainder", "drop")
+    own = [one for one in inner if one[0] != "remainder"]
+    last = [one for one in inner if one[0] == "remainder"]
+    given["remainder"] = rest if isinstance(rest, str) else "passthrough"
+    part = ColumnTransformer(
+        [(name, "drop" if one == "drop" else "passthrough", cols) for name, one, cols in own],
+        **given,
+    )
+    rows: Any = np.zeros((2, n))
+    if names is not None:
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise MissingDependencyError(
+                "The model file holds a ColumnTransformer of named columns, which needs pandas: "
+                "pip install pandas."
+            ) from error
+        rows = pd.DataFrame(rows, columns=list(names))
+    part.fit(rows)
+    part.transformers = [(name, _unfitted(one), cols) for name, one, cols in own]
+    if last and not isinstance(rest, str):
+        part.remainder = _unfitted(last[0][1])
+    found = []
+    places = {name: one for name, one, _ in inner}
+    for name, now, columns in part.transformers_:
+        need(name in places, "the parts do not fit their columns")
+        saved = places[name]
+        found.append((name, now if isinstance(saved, str) else saved, columns))
+    part.transformers_ = found
+    outputs = stored.fitted.get("outputs")
+    need(isinstance(outputs, list), "the outputs are missing")
+    part.output_indices_ = {
+        str(key): slice(int(start), int(stop)) for key, start, stop in outputs or []
+    }
+    part.sparse_output_ = bool(stored.fitted.get("sparse"))
+    return part
+
+
+def _unfitted(part: Any) -> Any:
+    return part if isinstance(part, str) else clone(part)
+
+
+def _read_columns(part: StoredTransformer) -> Any:
+    given = part.columns or {}
+    if set(given) == {"slice"} and len(given["slice"]) == 3:
+        return slice(*given["slice"])
+    values: Sequence[Any] = [given["one"]] if "one" in given else given.get("list", ())
+    good = all(isinstance(value, (str, int)) for value in values)
+    need(good and len(given) == 1, "the columns of a part are missing")
+    return given["one"] if "one" in given else list(values)
+
+
+_READ: dict[str, Callable[[StoredTransformer], Any]] = {
+    "SimpleImputer": _read_imputer,
+    "OneHotEncoder": _read_encoder,
+    "OrdinalEncoder": _read_encoder,
+    "TablePreparation": _read_preparation,
+    "Pipeline": _read_steps,
+    "ColumnTransformer": _read_column_transformer,
+}

@@ -1,0 +1,299 @@
+"""A very sparse fixed-size model fitted to what a model for tables says about its rows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.errors import InvalidInputError, NumericalWarning
+from lssvm._core.threads import run_blocks, slices
+from lssvm.kernels import Kernel
+from lssvm.moments import Moments, nystrom_map
+from lssvm.parts import Cut, Leaf, PartsModel, Rows, Setting
+from lssvm.parts.leaf import weighted_error
+from lssvm.parts.tree import Tree
+from lssvm.prototypes import RPCholesky, select_prototypes
+from lssvm.recipes.configurations import Member
+from lssvm.recipes.metric_rounds import middle_setting
+from lssvm.recipes.table import TableFit
+from lssvm.reductions import L0System, l0_order
+from lssvm.solvers import ExactFit, primal_system
+
+_GRID = 10.0 ** np.arange(-2.0, 6.1, 0.5)
+_WIDTHS = (0.25, 1.0)  # factors of gamma: few points want wide kernels
+_LOOKED_AT = 2000  # rows that choose configuration and width
+_MOST, _LEAST = 1000, 300  # prototypes that the reduction starts from
+_MANY = 5000  # from as many rows one fold is judged, below it five
+_BLOCK = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Teacher:
+    """What a large model says about its rows.
+
+    Attributes
+    ----------
+    Y : array of shape (n, k)
+        Targets.
+    said : array of shape (n, k)
+        Its outputs for rows that its parts had not seen.
+    weight : array of shape (n,)
+    inputs : list of arrays of shape (n, d)
+        Mapped rows of every member.
+
+    Examples
+    --------
+    >>> from lssvm.recipes.compression import Teacher
+    >>> list(Teacher.__dataclass_fields__)
+    ['Y', 'said', 'weight', 'inputs']
+    """
+
+    Y: FloatArray
+    said: FloatArray
+    weight: FloatArray
+    inputs: list[FloatArray]
+
+    @classmethod
+    def of(cls, fit: TableFit) -> Teacher:
+        """Return what the members of a fit keep."""
+        n = len(fit.held_out)
+        if not n or any(not cut.members for m in fit.members for cut in m.model.cuts):
+            raise InvalidInputError(
+                "compress needs what the model says about its rows, which it does not know after "
+                "partial_fit or forget and for very many rows: fit anew to fewer rows and compress "
+                "that model."
+            )
+        k = fit.held_out.shape[1]
+        Y, weight = np.full((n, k), np.nan), np.zeros(n)
+        said, inputs = np.zeros((n, k)), []
+        for member in fit.members:
+            cut = member.model.cuts[0]
+            X = np.zeros((n, cut.leaves[0].rows.X.shape[1]))
+            for leaf, rows in zip(cut.leaves, cut.members, strict=True):
+                X[rows], Y[rows], weight[rows] = leaf.rows.X, leaf.rows.Y, leaf.rows.weight
+            inputs.append(X)
+            said += member.weight * member.model.left_out(n)
+        good = np.isfinite(said).all(axis=1)
+        return cls(Y[good], said[good], weight[good], [X[good] for X in inputs])
+
+
+@dataclass(frozen=True, eq=False)
+class Compressed:
+    """A compressed model and what it says about rows that it was not fitted to.
+
+    Attributes
+    ----------
+    member : Member
+        One part whose rows are the support vectors.
+    rows : int array of shape (m,)
+        Of the teacher.
+    outputs : array of shape (m, k)
+        For these rows, of models of the same size that were fitted without them.
+
+    Examples
+    --------
+    >>> from lssvm.recipes.compression import Compressed
+    >>> list(Compressed.__dataclass_fields__)
+    ['member', 'rows', 'outputs']
+    """
+
+    member: Member
+    rows: IntArray
+    outputs: FloatArray
+
+
+def compress_table(
+    fit: TableFit, teacher: Teacher, sizes: Sequence[int], *, seed: int = 0, threads: int = 1
+) -> list[Compressed]:
+    """Fit sparse fixed-size models to the out-of-sample outputs of a model for tables.
+
+    Parameters
+    ----------
+    fit : TableFit
+        With all its rows.
+    teacher : Teacher
+        What it says about them.
+    sizes : sequence of int
+        Numbers of support vectors.
+    seed : int, default=0
+    threads : int, default=1
+
+    Returns
+    -------
+    list of Compressed
+        One for every size.
+
+    Notes
+    -----
+    The configuration, its metric and a width are those of the members whose few prototypes follow
+    the large model best. Prototypes are pivots of a randomly pivoted Cholesky factorisation; they
+    leave one after the other by the reweighting of SPFS ([Mall2014]_, algorithm 3, continued by
+    `l0_order`), and the fixed-size model of what is left is solved again, with a C of its own by
+    rows that were not fitted (by models that learned from targets, to be honest). O(n m^2) time and
+    O(m^2) memory for m prototypes, at most 1,000.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.recipes import Problem, TableSettings, fit_table
+    >>> from lssvm.recipes.clock import Clock
+    >>> from lssvm.recipes.compression import Teacher, compress_table
+    >>> X = np.random.default_rng(0).normal(size=(150, 2))
+    >>> problem = Problem({"standardised": X}, np.sin(X[:, :1]), np.ones(150))
+    >>> fit = fit_table(problem, TableSettings.preset("fast"), Clock(), lambda event: None)
+    >>> (small,) = compress_table(fit, Teacher.of(fit), [12])
+    >>> small.member.model.cuts[0].leaves[0].rows.X.shape
+    (12, 2)
+    """
+    n = len(teacher.Y)
+    random = np.random.default_rng(seed)
+    folds = random.permutation(n) % 5
+    most = min(max(sizes), n)
+    number, gamma = choose_width(fit, teacher, most, folds, random)
+    member, X = fit.members[number], teacher.inputs[number]
+    kernel = member.configuration.make_kernel(gamma)
+    m = min(n, max(_LEAST, min(4 * most, max(_MOST, most))))
+    Z = prototypes_of(X, m, kernel, random)
+    said, true = (
+        [fold_moments(kernel, X, Z, T, teacher.weight, folds == v, threads) for v in range(5)]
+        for T in (teacher.said, teacher.Y)
+    )
+    judged = range(1 if n >= _MANY else 5)
+    # What the large model says about other rows has met the targets of a fold: models that are
+    # judged on it learn from targets.
+    solved = run_blocks(
+        lambda v: Sparse.of(kernel, Z, said if v is None else true, v), [*judged, None], threads
+    )
+    out = []
+    for size in [min(size, len(Z)) for size in sizes]:
+        errors = np.zeros(len(_GRID))
+        shown: list[list[FloatArray]] = []
+        for v, part in zip(judged, solved, strict=False):
+            support, coef, intercept = part.along(size, _GRID)
+            test = np.flatnonzero(folds == v)
+            K = np.asarray(kernel(X[test], Z[support]))
+            values = [K @ a + b for a, b in zip(coef, intercept, strict=True)]
+            weight = teacher.weight[test]
+            errors += [weighted_error(teacher.Y[test], F, weight) * weight.sum() for F in values]
+            shown.append(values)
+        best = int(np.argmin(errors))
+        rows = np.concatenate([np.flatnonzero(folds == v) for v in judged])
+        outputs = np.concatenate([values[best] for values in shown])
+        support, coef, intercept = solved[-1].along(size, _GRID[[best]])
+        error = float(errors[best] / teacher.weight[rows].sum())
+        leaf = expansion_leaf(Z[support], coef[0], intercept[0], Setting(_GRID[best], gamma), error)
+        tree = Tree(np.empty((0, Z.shape[1])), np.empty(0), np.empty((0, 2), dtype=np.intp), 1)
+        model = PartsModel(member.model.distance, (Cut(tree, (leaf,)),), len(support))
+        kept = replace(member, model=model, weight=1.0)
+        out.append(Compressed(kept, rows, outputs))
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class Sparse:
+    """The fixed-size models of all sizes on some training rows."""
+
+    kernel: Kernel
+    Z: FloatArray
+    moments: Moments
+    order: IntArray
+
+    @classmethod
+    def of(cls, kernel: Kernel, Z: FloatArray, parts: list[Moments], v: int | None) -> Sparse:
+        """Return the models of the rows outside of fold v (None: of all rows)."""
+        moments = parts[0] if v != 0 else parts[1]
+        for u, part in enumerate(parts):
+            if u != v and part is not moments:
+                moments = moments + part
+        k = moments.cross.shape[1]
+        C = np.full(k, 1e3)
+        start = primal_system(moments, nystrom_map(kernel, Z)).solve(C[:1])[0][0]
+        system = L0System.of(moments, np.arange(k, dtype=np.intp))
+        return cls(kernel, Z, moments, l0_order([system], start, C))
+
+    def along(self, size: int, grid: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
+        """Return the support of a size, coefficients (c, size, k), intercepts (c, k) of all C."""
+        support = np.sort(self.order[:size])
+        part = self.moments.subset(support)
+        coef, intercept = primal_system(part, nystrom_map(self.kernel, self.Z[support])).solve(grid)
+        return support, np.asarray(coef), np.asarray(intercept)
+
+
+def choose_width(
+    fit: TableFit,
+    teacher: Teacher,
+    size: int,
+    folds: IntArray,
+    random: np.random.Generator,
+) -> tuple[int, float]:
+    """Return the number of the member and the gamma whose prototypes follow the teacher best."""
+    n = len(teacher.Y)
+    some = np.sort(random.choice(n, min(n, _LOOKED_AT), replace=False))
+    train, test = some[folds[some] != 0], some[folds[some] == 0]
+    found: list[tuple[float, int, float]] = []
+    for number, member in enumerate(fit.members):
+        X = teacher.inputs[number]
+        for factor in _WIDTHS:
+            gamma = factor * middle_setting(member.model).gamma
+            kernel = member.configuration.make_kernel(gamma)
+            Z = prototypes_of(X[train], min(size, len(train)), kernel, random)
+            K = np.asarray(kernel(X[train], Z))
+            moments = Moments.of(K, teacher.said[train], teacher.weight[train])
+            coef, intercept = primal_system(moments, nystrom_map(kernel, Z)).solve(_GRID)
+            K = np.asarray(kernel(X[test], Z))
+            errors = [
+                weighted_error(teacher.Y[test], K @ a + b, teacher.weight[test])
+                for a, b in zip(coef, intercept, strict=True)
+            ]
+            found.append((min(errors), number, gamma))
+    _, number, gamma = min(found)
+    return number, gamma
+
+
+def prototypes_of(
+    X: FloatArray, size: int, kernel: Kernel, random: np.random.Generator
+) -> FloatArray:
+    """Return at most ``size`` different rows of X that represent the others."""
+    size = min(size, len(np.unique(X, axis=0)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NumericalWarning)  # fewer are as good
+        chosen = select_prototypes(X, size, RPCholesky(), kernel=kernel, random_state=random)
+    return np.asarray(X[chosen.indices], dtype=np.float64)
+
+
+def fold_moments(
+    kernel: Kernel,
+    X: FloatArray,
+    Z: FloatArray,
+    T: FloatArray,
+    weight: FloatArray,
+    inside: NDArray[np.bool_],
+    threads: int,
+) -> Moments:
+    """Return the moments of the rows of a fold, in blocks."""
+    rows = np.flatnonzero(inside)
+
+    def block(part: slice) -> Moments:
+        at = rows[part]
+        K = np.asarray(kernel(X[at], Z))
+        return Moments.of(K, T[at], weight[at])
+
+    found = run_blocks(block, slices(len(rows), _BLOCK), threads)
+    total = found[0]
+    for part in found[1:]:
+        total = total + part
+    return total
+
+
+def expansion_leaf(
+    Z: FloatArray, coef: FloatArray, intercept: FloatArray, setting: Setting, error: float
+) -> Leaf:
+    """Return an expansion on support vectors as the model of a part, without targets."""
+    k = coef.shape[1]
+    rows = Rows(Z, np.empty((0, k)), np.empty(0))
+    return Leaf(rows, setting, ExactFit(coef, intercept, np.empty((0, k))), error)

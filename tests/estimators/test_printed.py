@@ -1,0 +1,363 @@
+"""What the papers print, as options of the estimators, against plain NumPy from their text."""
+
+import numpy as np
+import pytest
+from sklearn.model_selection import StratifiedKFold
+from tests.oracles import fixed_size as fixed_oracle
+from tests.oracles import greedy as greedy_oracle
+from tests.oracles import prototypes as prototypes_oracle
+
+import lssvm
+from lssvm import LSSVC, FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, GreedyLSSVR
+from lssvm._core.errors import InvalidInputError
+from lssvm.folds.content import hash_rows
+from lssvm.tuning import CoupledAnnealing, GridSearch, PositionFolds
+
+
+def numbers(n=120, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    return X, np.sin(2 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=n) + 2.0
+
+
+def classes(n=180, k=3, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2))
+    score = np.sin(2 * X[:, 0]) + X[:, 1] + 0.2 * rng.normal(size=n)
+    return X, np.digitize(score, np.linspace(-0.7, 0.7, k - 1) if k > 2 else [0.2])
+
+
+@pytest.mark.parametrize("k, n", [(1, 120), (2, 120), (3, 100), (2.5, 100), (20, 50)])
+def test_number_of_prototypes_is_the_ceiling_of_k_roots(k, n):
+    # [Mall2014, section IV-A]: M = ceil(k sqrt(N))
+    X, y = numbers(n)
+    model = FixedSizeLSSVR(f"{k} sqrt(n)", C=1.0, gamma=0.3).fit(X, y)
+    assert model.n_prototypes_ == min(n, prototypes_oracle.root_size(k, n))
+
+
+@pytest.mark.parametrize("asked", ["sqrt", "0 sqrt(n)", "-1 sqrt(n)", "3 sqrt(m)"])
+def test_other_rules_of_the_number_of_prototypes_are_refused(asked):
+    with pytest.raises(InvalidInputError, match="sqrt"):
+        FixedSizeLSSVC(asked, C=1.0, gamma=0.3).fit(*classes())
+
+
+# -- the penalised bias, eq. (7) of [DeBrabanter2010] ---------------------------------------------
+
+
+def printed_fixed(X, Y, Z, new, C, gamma, weight=None):
+    """Outputs of eq. (7) for new rows."""
+    K_zz, cut = fixed_oracle.rbf(Z, Z, gamma), 1e-9
+    F = fixed_oracle.features(fixed_oracle.rbf(X, Z, gamma), K_zz, cut)
+    w, b = fixed_oracle.printed_ridge(F, Y, C, weight)
+    return fixed_oracle.features(fixed_oracle.rbf(new, Z, gamma), K_zz, cut) @ w + b
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("C", [0.01, 3.0, 1e4])
+def test_penalised_bias_is_equation_7(C, weighted):
+    X, y = numbers()
+    s = np.random.default_rng(1).uniform(0.2, 3.0, len(X)) if weighted else None
+    new = numbers(30, seed=5)[0]
+    model = FixedSizeLSSVR(selection=X[:15], C=C, gamma=0.3, fit_intercept="penalised")
+    model.fit(X, y, s)
+    expected = printed_fixed(X, y[:, None], X[:15], new, C, 0.3, s)[:, 0]
+    np.testing.assert_allclose(model.predict(new), expected, atol=1e-7)
+    free = FixedSizeLSSVR(selection=X[:15], C=C, gamma=0.3).fit(X, y, s)
+    if C < 1:  # the targets have a mean of 2: the free bias takes it, the penalised one cannot
+        assert free.intercept_ > model.intercept_ + 0.2
+
+
+@pytest.mark.parametrize("multiclass", ["ova", "ovo", "moc-counting"])
+@pytest.mark.parametrize("targets", ["label", "fisher"])
+def test_penalised_bias_of_classes(multiclass, targets):
+    X, y = classes()
+    options = {"multiclass": multiclass, "targets": targets, "fit_intercept": "penalised"}
+    model = FixedSizeLSSVC(selection=X[:12], C=2.0, gamma=0.5, **options).fit(X, y)
+    for j, column in enumerate(model.code_.matrix.T):
+        used = np.flatnonzero(column[y])
+        side = column[y[used]].astype(float)
+        if targets == "fisher":
+            plus, minus = np.sum(side > 0), np.sum(side < 0)
+            side = np.where(side > 0, len(used) / plus, -len(used) / minus)
+        expected = printed_fixed(X[used], side[:, None], X[:12], X, 2.0, 0.5)
+        K = fixed_oracle.rbf(X, X[:12], 0.5)
+        outputs = K @ model.dual_coef_[:, [j]] + model.intercept_[j]
+        np.testing.assert_allclose(outputs, expected, atol=1e-7)
+
+
+@pytest.mark.parametrize("solver", ["cholesky", "eigen", "tridiagonal"])
+@pytest.mark.parametrize("multiclass", ["ova", "ovo"])
+def test_penalised_bias_is_tuned_by_refits_with_it(multiclass, solver):
+    X, y = classes()
+    cv = StratifiedKFold(4, shuffle=True, random_state=0)
+    options = {"selection": X[:12], "multiclass": multiclass, "fit_intercept": "penalised"}
+    search = GridSearch([0.05, 2.0, 50.0], [0.5])
+    C = "cv" if multiclass == "ova" else 2.0
+    model = FixedSizeLSSVC(C=C, cv=cv, search=search, solver=solver, **options).fit(X, y)
+    results = model.cv_results_
+    for i, params in enumerate(results["params"]):
+        for v, (train, test) in enumerate(cv.split(X, y)):
+            refit = FixedSizeLSSVC(**({"C": C} | params), **options).fit(X[train], y[train])
+            score = refit.score(X[test], y[test])
+            assert results[f"split{v}_test_score"][i] == pytest.approx(score)
+
+
+def test_penalised_bias_follows_rows_that_come_and_go_on_any_engine(tmp_path):
+    X, y = classes(k=2)
+    options = {"selection": X[:12], "C": 0.05, "gamma": 0.5, "fit_intercept": "penalised"}
+    whole = FixedSizeLSSVC(12, **options).fit(X, y)
+    grown = FixedSizeLSSVC(12, **options).fit(X[:100], y[:100]).partial_fit(X[100:], y[100:])
+    np.testing.assert_allclose(grown.decision_function(X), whole.decision_function(X), atol=1e-9)
+    less = FixedSizeLSSVC(12, **options).fit(X, y).forget(X[100:], y[100:])
+    part = FixedSizeLSSVC(12, **options).fit(X[:100], y[:100])
+    np.testing.assert_allclose(less.decision_function(X), part.decision_function(X), atol=1e-9)
+
+    strict = pytest.importorskip("array_api_strict")
+    device = FixedSizeLSSVC(12, **options | {"selection": np.arange(12)})
+    device.fit(strict.asarray(X), strict.asarray(y))
+    outputs = np.asarray(device.decision_function(strict.asarray(X)))
+    np.testing.assert_allclose(outputs, whole.decision_function(X), atol=1e-8)
+
+    lssvm.save(whole, tmp_path / "model.lssvm", keep="all")
+    again = lssvm.load(tmp_path / "model.lssvm").partial_fit(X[:20], y[:20])
+    both = FixedSizeLSSVC(12, **options).fit(np.vstack([X, X[:20]]), np.append(y, y[:20]))
+    np.testing.assert_allclose(again.decision_function(X), both.decision_function(X), atol=1e-8)
+
+
+def test_penalised_bias_refuses_what_has_a_free_one():
+    X, y = numbers()
+    for options in ({"reduction": "spfs"}, {"loss": "huber"}, {"scoring": "gcv", "C": "cv"}):
+        asked = {"C": 1.0, "gamma": 0.3, "fit_intercept": "penalised"} | options
+        with pytest.raises(InvalidInputError, match="free bias"):
+            FixedSizeLSSVR(20, **asked).fit(X, y)
+    fixed = {"C": 1.0, "gamma": 0.3, "fit_intercept": "penalised"}
+    with pytest.raises(InvalidInputError, match="moments"):
+        FixedSizeLSSVR(20, **fixed, solver="pcg").fit(X, y)
+    with pytest.raises(InvalidInputError, match="several rows"):
+        FixedSizeLSSVR(20, gamma=0.3, cv="loo", fit_intercept="penalised").fit(X, y)
+    with pytest.raises(InvalidInputError, match="no posterior"):
+        FixedSizeLSSVR(20, **fixed).fit(X, y).predict(X, return_std=True)
+    with pytest.raises(InvalidInputError, match="penalised"):
+        FixedSizeLSSVR(20, C=1.0, gamma=0.3, fit_intercept=False).fit(X, y)
+
+
+# -- a (C, gamma) for every binary problem, eq. (3.13) of [Suykens2002] ----------------------------
+
+CS, GAMMAS = [0.05, 1.0, 30.0], [0.3, 1.0, 4.0]
+SQUARES = "neg_mean_squared_error"
+
+
+@pytest.mark.parametrize("by_error", [True, False], ids=["error", "squares"])
+@pytest.mark.parametrize("multiclass", ["ovo", "ova", "moc-counting"])
+def test_every_problem_is_tuned_by_refits_of_its_own_rows(multiclass, by_error):
+    X, y = classes(n=150, seed=3)
+    cv = list(StratifiedKFold(4, shuffle=True, random_state=0).split(X, y))
+    model = FixedSizeLSSVC(
+        selection=X[:15], multiclass=multiclass, tuning="separate", cv=cv,
+        search=GridSearch(CS, GAMMAS), scoring=None if by_error else SQUARES,
+    ).fit(X, y)  # fmt: skip
+    k = model.code_.n_problems
+    assert len(model.tuning_result_) == k
+    Cs, gammas = np.broadcast_to(model.C_, k), np.broadcast_to(model.gamma_, k)
+    for j, column in enumerate(model.code_.matrix.T):
+        side = column[y].astype(float)
+        table = fixed_oracle.tuned_alone(X, side, X[:15], cv, CS, GAMMAS, by_error)
+        results = model.tuning_result_[j].cv_results
+        for C, gamma, score in zip(
+            results["param_C"], results["param_gamma"], results["mean_test_score"], strict=True
+        ):
+            expected = table[GAMMAS.index(gamma), CS.index(C)]
+            assert score == pytest.approx(1 - expected if by_error else -expected, abs=1e-7)
+        if not by_error:
+            a, b = np.unravel_index(np.argmin(table), table.shape)
+            assert (Cs[j], gammas[j]) == (CS[b], GAMMAS[a])
+        used = np.flatnonzero(side)
+        gamma = float(gammas[j])
+        K_zz = fixed_oracle.rbf(X[:15], X[:15], gamma)
+        F = fixed_oracle.features(fixed_oracle.rbf(X, X[:15], gamma), K_zz, 1e-9)
+        w, b = fixed_oracle.ridge(F[used], side[used, None], float(Cs[j]))
+        K = fixed_oracle.rbf(X, X[:15], gamma)
+        outputs = K @ model.dual_coef_[:, j] + model.intercept_[j]
+        np.testing.assert_allclose(outputs, (F @ w + b)[:, 0], atol=1e-6)
+
+
+def test_problems_that_differ_get_different_parameters():
+    # the first class is told from the rest by a plane, the others by fine stripes
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, size=(400, 2))
+    y = np.where(X[:, 1] > 0.5, 0, 1 + (np.sin(6 * X[:, 0]) > 0))
+    options = {"multiclass": [[1, 0], [-1, 1], [-1, -1]], "cv": 5, "random_state": 0}
+    model = FixedSizeLSSVC(80, tuning="separate", scoring=SQUARES, **options).fit(X, y)
+    plane, stripes = model.gamma_
+    assert stripes > 1.2 * plane
+    assert model.score(X, y) > 0.9
+    probabilities = model.predict_proba(X)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
+    with pytest.raises(InvalidInputError, match="separate"):
+        model.partial_fit(X[:5], y[:5])
+
+
+def test_annealing_searches_both_parameters_of_every_problem():
+    X, y = classes(n=120)
+    search = CoupledAnnealing(starters=3, evaluations=18, simplex=8)
+    model = FixedSizeLSSVC(25, multiclass="ovo", tuning="separate", cv=4, search=search).fit(X, y)
+    for result in model.tuning_result_:
+        assert len(np.unique(result.cv_results["param_C"])) > 10
+        assert len(np.unique(result.cv_results["param_gamma"])) > 10
+    assert len(set(model.C_.tolist())) > 1
+
+
+@pytest.mark.parametrize("options", [{}, {"targets": "fisher", "class_weight": "balanced"}])
+def test_separate_tuning_is_the_same_on_every_engine(options, tmp_path):
+    pd, strict = pytest.importorskip("pandas"), pytest.importorskip("array_api_strict")
+    X, y = classes(n=200)
+    settings = options | {"selection": X[:15], "tuning": "separate", "cv": 4, "multiclass": "ovo"}
+    settings["search"] = GridSearch(CS, GAMMAS)
+    host = FixedSizeLSSVC(15, **settings).fit(X, y)
+    there = FixedSizeLSSVC(15, **settings | {"selection": np.arange(15)})
+    there.fit(strict.asarray(X), strict.asarray(y))
+    np.testing.assert_allclose(np.asarray(there.dual_coef_), host.dual_coef_, atol=1e-6)
+    np.testing.assert_array_equal(np.asarray(there.C_), host.C_)
+
+    frame = pd.DataFrame(X, columns=["a", "b"]).assign(target=y)
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    scan = lssvm.scan(tmp_path / "rows.csv", target="target", standardise=False)
+    by_position = PositionFolds(4, 0)
+    streamed = FixedSizeLSSVC(15, **settings | {"cv": by_position}).fit(scan)
+    part = by_position.assign(np.arange(len(X)))
+    folds = [(np.flatnonzero(part != v), np.flatnonzero(part == v)) for v in range(4)]
+    local = FixedSizeLSSVC(15, **settings | {"cv": folds}).fit(X, y)
+    np.testing.assert_allclose(streamed.dual_coef_, local.dual_coef_, atol=1e-6)
+    np.testing.assert_array_equal(streamed.C_, local.C_)
+
+
+def test_leaving_rows_out_one_by_one_and_several_targets():
+    X, y = classes(n=60)
+    single = [np.array([i]) for i in range(60)]
+    folds = [(np.setdiff1d(np.arange(60), test), test) for test in single]
+    model = FixedSizeLSSVC(
+        selection=X[:10],
+        tuning="separate",
+        cv="loo",
+        multiclass="ovo",
+        search=GridSearch(CS, [0.5]),
+        scoring=SQUARES,
+    ).fit(X, y)
+    for j, column in enumerate(model.code_.matrix.T):
+        side = column[y].astype(float)
+        kept = [(train, test) for train, test in folds if side[test[0]] != 0]
+        table = fixed_oracle.tuned_alone(X, side, X[:10], kept, CS, [0.5], by_error=False)
+        scores = model.tuning_result_[j].cv_results["mean_test_score"]
+        np.testing.assert_allclose(np.sort(-scores), np.sort(table[0]), atol=1e-6)
+    assert model.predict_proba(X).shape == (60, 3)
+
+    X, y = numbers(150)
+    Y = np.column_stack([y, np.sin(9 * X[:, 0])])
+    both = FixedSizeLSSVR(60, tuning="separate", cv=5, random_state=0).fit(X, Y)
+    alone = [FixedSizeLSSVR(60, cv=5, random_state=0).fit(X, Y[:, j]) for j in range(2)]
+    np.testing.assert_allclose(both.gamma_, [model.gamma_ for model in alone], rtol=1e-12)
+    np.testing.assert_allclose(both.predict(X)[:, 1], alone[1].predict(X), atol=1e-6)
+    with pytest.raises(InvalidInputError, match="separate"):
+        both.predict(X, return_std=True)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"n_prototypes": "cv"}, {"gamma": "ard"}, {"reduction": "spfs"}, {"scoring": "f1_macro"},
+     {"scoring": "gcv"}, {"solver": "pcg"}],
+    ids=str,
+)  # fmt: skip
+def test_separate_tuning_refuses_what_tunes_all_outputs_together(options):
+    X, y = classes(n=60)
+    with pytest.raises(InvalidInputError, match="separate"):
+        FixedSizeLSSVC(**{"n_prototypes": 10, "tuning": "separate"} | options).fit(X, y)
+
+
+@pytest.mark.parametrize("multiclass", ["ovo", "moc"])
+def test_the_dual_model_tunes_problems_by_error_or_squared_error(multiclass):
+    X, y = classes(n=90)
+    cv = list(StratifiedKFold(3, shuffle=True, random_state=0).split(X, y))
+    options = {"multiclass": multiclass, "tuning": "separate", "cv": cv}
+    search = GridSearch(CS, GAMMAS)
+    model = LSSVC("cv", gamma="cv", search=search, scoring=SQUARES, **options).fit(X, y)
+    k = model.code_.n_problems
+    for j, column in enumerate(model.code_.matrix.T):
+        side = column[y].astype(float)
+        table = fixed_oracle.tuned_alone(X, side, X, cv, CS, GAMMAS, by_error=False)
+        a, b = np.unravel_index(np.argmin(table), table.shape)
+        chosen = np.broadcast_to(model.C_, k)[j], np.broadcast_to(model.gamma_, k)[j]
+        assert chosen == (CS[b], GAMMAS[a])
+    with pytest.raises(InvalidInputError, match="squared error"):
+        LSSVC("cv", gamma="cv", scoring="f1_macro", **options).fit(X, y)
+
+
+# -- the width of greedy models by cross-validation, [Jiao2007, section VII-C] ---------------------
+
+
+@pytest.mark.parametrize("C", [4.0, "cv"])
+def test_gamma_of_a_greedy_model_is_tuned_by_growing_in_every_fold(C):
+    X, y = classes(n=80, k=2, seed=1)
+    cv = list(StratifiedKFold(4, shuffle=True, random_state=0).split(X, y))
+    model = GreedyLSSVC(C, gamma="cv", cv=cv, epsilon=0.6).fit(X, y)
+    results = model.cv_results_
+    assert len(np.unique(results["param_gamma"])) >= 5
+    side, grown_at = 2.0 * y - 1.0, None if C == 4.0 else 8.0
+    # at the start all rows promise the same: the first in the order of their content is taken
+    ordered = [(train[np.argsort(hash_rows(X[train]))], test) for train, test in cv]
+    for i in np.linspace(0, len(results["params"]) - 1, 8).astype(int):
+        pair = results["param_gamma"][i], results["param_C"][i]
+        expected = greedy_oracle.cross_validated(X, side, *pair, ordered, 0.6, grown_at)
+        assert results["mean_test_score"][i] == pytest.approx(expected, abs=1e-6)
+    chosen = {"C": model.C_, "gamma": model.gamma_, "epsilon": 0.6}
+    if C == 4.0:
+        again = GreedyLSSVC(**chosen).fit(X, y)
+        np.testing.assert_allclose(
+            model.decision_function(X), again.decision_function(X), atol=1e-9
+        )
+    assert model.best_score_ >= results["mean_test_score"].max() - 0.06
+    assert model.predict_proba(X).shape == (80, 2)
+
+
+@pytest.mark.parametrize("criterion", ["kmp", "sggp"])
+def test_gamma_of_pursuits_and_of_several_classes(criterion):
+    X, y = classes(n=120, k=3)
+    options = {"criterion": criterion, "max_support": 12, "cv": 4, "random_state": 0}
+    model = GreedyLSSVC("cv", gamma="cv", class_weight="balanced", **options).fit(X, y)
+    wide = GreedyLSSVC("cv", gamma=30.0, class_weight="balanced", **options).fit(X, y)
+    new, labels = classes(n=300, k=3, seed=9)
+    assert model.score(new, labels) > wide.score(new, labels) + 0.02
+    assert 0.01 < model.gamma_ < 10
+
+
+def test_gamma_of_a_greedy_regressor_and_what_is_refused():
+    X, y = numbers(100)
+    model = GreedyLSSVR(50.0, gamma="cv", epsilon=0.1, cv=4).fit(X, y)
+    assert model.score(*numbers(100, seed=4)) > 0.9
+    best = model.cv_results_["mean_test_score"].max()
+    assert model.best_score_ == pytest.approx(best)
+    with pytest.raises(InvalidInputError, match="ard"):
+        GreedyLSSVR(gamma="ard").fit(X, y)
+    with pytest.raises(InvalidInputError, match="cv"):
+        GreedyLSSVR(gamma="cv", kernel=lambda A, B: A @ B.T).fit(X, y)
+
+
+# -- what the identity of Fisher's targets says ----------------------------------------------------
+
+
+@pytest.mark.parametrize("targets", ["fisher", (2.0, 0.5)], ids=str)
+@pytest.mark.parametrize("C", [0.1, 100.0])
+def test_other_targets_move_only_the_threshold_where_the_bias_is_free(C, targets):
+    X, y = classes(n=120, k=2)
+    plus, minus, n = np.sum(y == 1), np.sum(y == 0), len(y)
+    t1, t2 = (n / plus, n / minus) if targets == "fisher" else targets
+    a, c = (t1 + t2) / 2, (t1 - t2) / 2
+    new = classes(n=50, seed=7)[0]
+    options = {"C": C, "gamma": 0.5}
+    for kind, more in ((LSSVC, {}), (FixedSizeLSSVC, {"selection": X[:20]})):
+        label = kind(**options, **more).fit(X, y).decision_function(new)
+        other = kind(**options, **more, targets=targets).fit(X, y).decision_function(new)
+        np.testing.assert_allclose(other, a * label + c, atol=1e-6)
+    bias = {"fit_intercept": "penalised", "selection": X[:20]}
+    label = FixedSizeLSSVC(**options, **bias).fit(X, y).decision_function(new)
+    other = FixedSizeLSSVC(**options, **bias, targets=targets).fit(X, y).decision_function(new)
+    assert np.abs(other - (a * label + c)).max() > 1e-4  # a constant is not free there

@@ -1,0 +1,75 @@
+"""The model for tables where Dask has the rows: parts are tasks of the cluster."""
+
+import numpy as np
+import pytest
+
+from lssvm import LSSVMRegressor
+from lssvm.estimators import table_source
+from lssvm.parts import ClusterParts, HostParts, LeafTask, Rows, Setting
+
+dask = pytest.importorskip("dask")
+da = pytest.importorskip("dask.array")
+distributed = pytest.importorskip("distributed")
+
+CHOSEN = {"preset": "fast", "kernel": "rbf", "inputs": "standardised", "part_size": 300}
+
+
+@pytest.fixture(scope="module")
+def client():
+    options = {"threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
+    with (
+        distributed.LocalCluster(n_workers=2, silence_logs=50, **options) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+def tasks(count=6, n=80):
+    rng = np.random.default_rng(0)
+    out = []
+    for _ in range(count):
+        X = rng.normal(size=(n, 3))
+        Y = np.sin(X[:, :1]) + 0.1 * rng.normal(size=(n, 1))
+        out.append(LeafTask(Rows(X, Y, np.ones(n)), "euclidean", Setting(3.0, 0.3)))
+    return out
+
+
+def test_parts_of_a_cluster_are_those_of_the_host(client):
+    todo = tasks()
+    seen = []
+    got = ClusterParts(1, client).fit(todo, tries=4, finished=lambda i, leaf: seen.append(i))
+    assert seen == list(range(6))
+    for mine, theirs in zip(got, HostParts().fit(todo, tries=4), strict=True):
+        assert mine.setting == theirs.setting
+        np.testing.assert_allclose(mine.fit.coef, theirs.fit.coef, rtol=1e-8, atol=1e-10)
+
+
+def test_a_killed_worker_changes_nothing(client):
+    todo = tasks(12, 300)
+    expected = HostParts().fit(todo, tries=4)
+    pids = list(client.run(__import__("os").getpid).values())
+
+    def kill(number, leaf):
+        if number == 1:
+            __import__("os").kill(pids[0], 9)
+
+    got = ClusterParts(1, client).fit(todo, tries=4, finished=kill)
+    for mine, theirs in zip(got, expected, strict=True):
+        np.testing.assert_allclose(mine.fit.coef, theirs.fit.coef, rtol=1e-8, atol=1e-10)
+
+
+def test_dask_rows_give_the_model_of_the_array(client, monkeypatch):
+    monkeypatch.setattr(table_source, "MANY", 3500)
+    monkeypatch.setattr("lssvm.estimators.table_regressor.MANY", 3500)
+    monkeypatch.setattr(table_source, "SAMPLE", 3000)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 3))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=4000)
+    inside = LSSVMRegressor(**CHOSEN).fit(X, y)
+    with client.as_current():
+        rows = da.from_array(X, chunks=(1000, 3))
+        outside = LSSVMRegressor(**CHOSEN).fit(rows, da.from_array(y, chunks=1000))
+        new = rng.normal(size=(50, 3))
+        predicted = outside.predict(da.from_array(new, chunks=(25, 3)))
+    np.testing.assert_allclose(outside.predict(new), inside.predict(new), atol=1e-8)
+    np.testing.assert_allclose(np.asarray(predicted), inside.predict(new), atol=1e-8)

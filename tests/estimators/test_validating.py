@@ -1,0 +1,158 @@
+"""Data that cannot be computed with: an answer that is right, or an error that says what to do."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lssvm import LSSVC, LSSVR, FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, GreedyLSSVR, scan
+from lssvm._core.errors import InvalidInputError, NumericalWarning
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(80, 3))
+y = X[:, 0] + 0.1 * rng.normal(size=80)
+labels = np.where(X[:, 0] + 0.3 * rng.normal(size=80) > 0, "a", "b")
+CLASSIFIERS = [LSSVC(), FixedSizeLSSVC(20, C=1.0, gamma=0.5), GreedyLSSVC(max_support=20)]
+REGRESSORS = [
+    LSSVR(),
+    FixedSizeLSSVR(20, C=1.0, gamma=0.5),
+    GreedyLSSVR(max_support=20, epsilon=0.0),  # which has the unit of y
+]
+
+
+@pytest.fixture(autouse=True)
+def only_documented_warnings():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NumericalWarning)
+        yield
+
+
+def outputs(model, X):
+    return model.decision_function(X) if hasattr(model, "classes_") else model.predict(X)
+
+
+# -- missing values --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", [*CLASSIFIERS, *REGRESSORS], ids=lambda m: type(m).__name__)
+def test_missing_features_are_named_with_what_to_do_here(model):
+    target = labels if model in CLASSIFIERS else y
+    bad = pd.DataFrame(X, columns=["a", "b", "c"])
+    bad.loc[7, "b"] = np.nan
+    with pytest.raises(InvalidInputError, match=r"X contains NaN.*row 7, column 'b'") as caught:
+        model.fit(bad, target)
+    said = str(caught.value)
+    assert "SimpleImputer" in said and "missing='impute'" in said and "LSSVMClassifier" in said
+    assert "HistGradient" not in said
+    model.fit(X, target)
+    with pytest.raises(InvalidInputError, match=r"X contains NaN.*row 7, column 1"):
+        model.predict(bad.to_numpy())
+
+
+def test_infinite_features_and_missing_targets_are_other_errors():
+    bad = X.copy()
+    bad[3, 2] = np.inf
+    with pytest.raises(InvalidInputError, match=r"X contains infinity.*row 3, column 2"):
+        LSSVR().fit(bad, y)
+    with pytest.raises(InvalidInputError, match=r"y contains NaN.*leave out the rows"):
+        LSSVR().fit(X, np.where(np.arange(80) == 5, np.nan, y))
+
+
+# -- magnitudes ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", REGRESSORS, ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize("scale", [1e150, 1e300, 1e-150, 1e-300])
+def test_targets_beyond_the_numbers_are_refused(model, scale):
+    with pytest.raises(InvalidInputError, match=r"y has values of magnitude .*TransformedTarget"):
+        model.fit(X, y * scale)
+
+
+@pytest.mark.parametrize("model", REGRESSORS, ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize("scale", [1e50, 1e-50])
+def test_targets_of_any_other_unit_give_the_same_model(model, scale):
+    expected = model.fit(X, y).predict(X)
+    np.testing.assert_allclose(model.fit(X, y * scale).predict(X) / scale, expected, rtol=1e-6)
+
+
+def test_targets_of_a_scan_and_features_have_a_range_too():
+    with pytest.raises(InvalidInputError, match="target has values of magnitude"):
+        FixedSizeLSSVR(10, C=1.0, gamma=1.0).fit(scan(X, target=y * 1e200))
+    with pytest.raises(InvalidInputError, match=r"X has values of magnitude .*StandardScaler"):
+        LSSVC().fit(X * 1e200, labels)
+    model = LSSVC().fit(X, labels)
+    with pytest.raises(InvalidInputError, match="X has values of magnitude"):
+        model.predict(X * 1e200)
+    assert model.predict(X * 1e-200).shape == (80,)
+
+
+@pytest.mark.parametrize("C", [1e30, 1e-30, 1e10])
+@pytest.mark.parametrize("model", [*CLASSIFIERS, *REGRESSORS], ids=lambda m: type(m).__name__)
+def test_any_C_gives_finite_outputs_between_the_limits(model, C):
+    target = labels if model in CLASSIFIERS else y
+    weight = np.full(80, 1e12) if C == 1e10 else None
+    fitted = model.__class__(**{**model.get_params(), "C": C}).fit(X, target, sample_weight=weight)
+    found = outputs(fitted, X)
+    assert np.all(np.isfinite(found))
+    if C == 1e-30 and model in REGRESSORS:
+        np.testing.assert_allclose(found, found[0])  # nothing but the intercept is left
+        assert abs(found[0] - y.mean()) < 0.05
+    if C == 1e30 and isinstance(model, LSSVR):
+        np.testing.assert_allclose(found, y, atol=1e-6)  # interpolates
+
+
+@pytest.mark.parametrize("C", [1e300, 1e-300])
+@pytest.mark.parametrize("model", [*CLASSIFIERS, *REGRESSORS], ids=lambda m: type(m).__name__)
+def test_C_and_weights_have_a_range(model, C):
+    target = labels if model in CLASSIFIERS else y
+    with pytest.raises(InvalidInputError, match=r"C=1e.300 is not usable"):
+        model.__class__(**{**model.get_params(), "C": C}).fit(X, target)
+    with pytest.raises(InvalidInputError, match="sample_weight has values from"):
+        model.fit(X, target, sample_weight=np.where(np.arange(80) == 3, C, 1.0))
+
+
+@pytest.mark.parametrize("model", CLASSIFIERS, ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize("seed", range(3))
+def test_weights_of_eighteen_decades_give_probabilities(model, seed):
+    weight = 10.0 ** np.random.default_rng(seed).uniform(-9, 9, 80)
+    found = model.fit(X, labels, sample_weight=weight).predict_proba(X)
+    assert np.all(np.isfinite(found))
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+
+
+# -- nothing to learn from -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "poly"])
+def test_a_single_row_of_zeros_is_an_error_to_tune_and_an_intercept_to_fit(kernel):
+    with pytest.raises(InvalidInputError, match="Tuning needs at least 2 distinct rows"):
+        FixedSizeLSSVR(kernel=kernel).fit(np.zeros((1, 3)), [0])
+    model = FixedSizeLSSVR(1, kernel=kernel, C=1.0, gamma=1.0).fit(np.zeros((1, 3)), [2.0])
+    assert model.predict(np.zeros((1, 3))) == pytest.approx([2.0])
+
+
+@pytest.mark.parametrize("criterion", ["fsals", "kmp", "sggp"])
+def test_constant_features_give_greedy_models_of_the_mean(criterion):
+    ones = np.ones((80, 3))
+    found = GreedyLSSVR(criterion=criterion).fit(ones, y).predict(ones)
+    np.testing.assert_allclose(found, y.mean(), atol=1e-6)
+    shares = GreedyLSSVC(criterion=criterion).fit(ones, labels).predict_proba(ones)
+    assert np.all(np.isfinite(shares)) and np.ptp(shares[:, 0]) < 1e-12
+
+
+# -- reductions ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", [LSSVC, LSSVR])
+def test_kernels_of_nearly_equal_columns_are_reduced(model):
+    target = labels if model is LSSVC else y
+    fitted = model(C=1e6, gamma=1e-8, reduction="l0").fit(X, target)
+    found = outputs(fitted, X)
+    assert np.all(np.isfinite(found))
+    assert len(fitted.support_) < 80
+
+
+def test_a_fixed_size_model_of_nearly_equal_columns_is_reduced():
+    fitted = FixedSizeLSSVC(20, C=1e6, gamma=1e-8, reduction="sv-l0").fit(X, labels)
+    assert np.all(np.isfinite(fitted.decision_function(X)))

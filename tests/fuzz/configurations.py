@@ -1,0 +1,637 @@
+"""Random options of every estimator on hostile data: an answer that holds, or an error of ours.
+
+``python -m tests.fuzz.configurations --seed 0 --seconds 60`` goes on for a minute. Every number of
+a seed is one configuration: an estimator, options, data and weights. It is fitted, asked for all it
+can answer, saved, loaded and, where the problem is well conditioned, fitted to its rows in another
+order. What is looked for: errors that are not ours, warnings that are not documented, answers that
+are not finite, equal rows with different answers, models that change on the way through a file or
+with the order of the rows. `--only 17` runs one number again, with the traceback of its failure.
+"""
+
+from __future__ import annotations
+
+import argparse
+import linecache
+import os
+import signal
+import tempfile
+import time
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import DataConversionWarning, NotFittedError, UndefinedMetricWarning
+from sklearn.model_selection import KFold
+
+from lssvm import (
+    LSSVC,
+    LSSVR,
+    NARX,
+    FixedSizeLSSVC,
+    FixedSizeLSSVR,
+    GreedyLSSVC,
+    GreedyLSSVR,
+    LSSVMClassifier,
+    LSSVMRegressor,
+    load,
+    save,
+    scan,
+)
+from lssvm._core.errors import ConvergenceWarning, LSSVMError, NumericalWarning, ScaleWarning
+from lssvm.kernels import RBF, Matern
+from lssvm.reductions import FixedSizeL0, Prune
+from lssvm.solvers import PCG
+from lssvm.tuning import CoupledAnnealing, GridSearch, PathSearch, PositionFolds, PositionHoldout
+
+Random = np.random.Generator
+DOCUMENTED = (
+    NumericalWarning,
+    ConvergenceWarning,
+    ScaleWarning,
+    DataConversionWarning,
+    UndefinedMetricWarning,
+)
+
+
+LONGEST = 15  # seconds that one configuration of at most 60 rows may take
+
+
+class Fault(AssertionError):
+    """Something that does not hold."""
+
+
+@contextmanager
+def time_limit(seconds: int) -> Iterator[None]:
+    """Raise a Fault in a computation that does not end (where there are alarms)."""
+    if not hasattr(signal, "SIGALRM"):
+        yield
+        return
+
+    def ring(*_: Any) -> None:
+        raise Fault(f"took more than {seconds} seconds")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+# -- data ------------------------------------------------------------------------------------------
+
+
+def features(rng: Random) -> tuple[np.ndarray, str]:
+    """Return rows, and what is wrong with them."""
+    n, d = int(rng.integers(1, 61)), int(rng.integers(1, 6))
+    X = rng.normal(size=(n, d))
+    said = [f"n={n} d={d}"]
+    if rng.random() < 0.15:
+        X[:, rng.integers(d)] = rng.choice([0.0, 1.0, -3e5])
+        said.append("constant column")
+    if rng.random() < 0.1:
+        X[:] = X[:1]
+        said.append("all rows equal")
+    elif rng.random() < 0.25:
+        X = X[rng.integers(0, max(1, n // 3), n)]
+        said.append("duplicates")
+    elif rng.random() < 0.15:
+        X = np.round(X)
+        said.append("integers")
+    if rng.random() < 0.2:
+        scale = float(10.0 ** rng.choice([-200, -30, -8, -3, 3, 8, 30, 200]))
+        columns = rng.random(d) < 0.5 if rng.random() < 0.5 else slice(None)
+        X[:, columns] *= scale
+        said.append(f"scale {scale:g}")
+    if rng.random() < 0.1:
+        X += float(10.0 ** rng.integers(2, 9))
+        said.append("offset")
+    return X, ", ".join(said)
+
+
+def layout(X: np.ndarray, rng: Random) -> tuple[np.ndarray, str]:
+    """Return rows as float32, in Fortran order, read-only or as they are."""
+    kind = rng.choice(["plain", "plain", "float32", "fortran", "readonly", "strided"])
+    with np.errstate(over="ignore"):
+        small = X.astype(np.float32)
+    if kind == "float32" and np.all(np.isfinite(small)):
+        return small, "float32"
+    if kind == "fortran":
+        return np.asfortranarray(X), "fortran"
+    if kind == "strided":
+        return np.repeat(X, 2, axis=0)[::2], "strided"
+    if kind == "readonly":
+        X = X.copy()
+        X.flags.writeable = False
+        return X, "readonly"
+    return X, "plain"
+
+
+def class_labels(X: np.ndarray, rng: Random) -> tuple[np.ndarray, str]:
+    """Return labels of one to six classes, of several types."""
+    n = len(X)
+    q = int(rng.choice([1, 2, 2, 2, 3, 3, 4, 6]))
+    with np.errstate(all="ignore"):
+        score = X[:, 0] / max(float(np.abs(X[:, 0]).max()), 1e-300) + 0.2 * rng.normal(size=n)
+    codes = np.argsort(np.argsort(score)) * q // n
+    if rng.random() < 0.2:
+        codes = rng.integers(0, q, n)
+    if rng.random() < 0.15 and n > 3:  # a class of one row
+        codes[:] = np.minimum(codes, 1)
+        codes[rng.integers(n)] = 2
+    kind = rng.choice(["int", "text", "object", "bool", "float", "negative"])
+    names = np.array(["ja", "nee", "=x", "é", "", "long name of a class"])
+    made: dict[str, Callable[[], np.ndarray]] = {
+        "int": lambda: codes,
+        "text": lambda: names[codes],
+        "object": lambda: names[codes].astype(object),
+        "bool": lambda: codes > 0,
+        "float": lambda: codes.astype(float),
+        "negative": lambda: -5 * codes,
+    }
+    return made[kind](), f"{q} classes of {kind}"
+
+
+def numbers(X: np.ndarray, rng: Random) -> tuple[np.ndarray, str]:
+    """Return targets, one or several."""
+    n = len(X)
+    k = int(rng.choice([1, 1, 1, 2, 3]))
+    with np.errstate(all="ignore"):
+        base = X[:, :1] / max(float(np.abs(X[:, 0]).max()), 1e-300)
+    Y = np.sin(3 * base) + 0.2 * rng.normal(size=(n, k))
+    said = [f"{k} targets"]
+    if rng.random() < 0.1:
+        Y[:] = rng.choice([0.0, 1.0, 1e8])
+        said.append("constant y")
+    if rng.random() < 0.2:
+        scale = float(10.0 ** rng.choice([-200, -50, -8, 8, 50, 200]))
+        Y *= scale
+        said.append(f"y scale {scale:g}")
+    if rng.random() < 0.1:
+        Y += 1e6
+        said.append("y offset")
+    if rng.random() < 0.1:
+        Y[rng.integers(n)] += 1e4
+        said.append("outlier")
+    return (Y[:, 0] if k == 1 and rng.random() < 0.8 else Y), ", ".join(said)
+
+
+def weights(n: int, rng: Random) -> tuple[np.ndarray | None, str]:
+    kind = rng.choice(["none", "none", "none", "uniform", "zeros", "decades", "large", "counts"])
+    if kind == "none":
+        return None, "no weights"
+    w = {
+        "uniform": rng.uniform(0.1, 2.0, n),
+        "zeros": rng.integers(0, 2, n) * 1.0,
+        "decades": 10.0 ** rng.uniform(-9, 9, n),
+        "large": np.full(n, 1e9),
+        "counts": rng.integers(0, 4, n) * 1.0,
+    }[str(kind)]
+    return w, f"weights {kind}"
+
+
+# -- options ---------------------------------------------------------------------------------------
+
+
+def pick(rng: Random, *values: Any) -> Any:
+    return values[rng.integers(len(values))]
+
+
+def some(rng: Random, options: dict[str, Callable[[], Any]], share: float) -> dict[str, Any]:
+    """Return a few of the options."""
+    return {name: make() for name, make in options.items() if rng.random() < share}
+
+
+def number_C(rng: Random) -> float:
+    return float(pick(rng, 1e-3, 0.1, 1.0, 10.0, 1e3, 1e6, 1e10, 1e-10, 1e300, 1e-300))
+
+
+def number_gamma(rng: Random, d: int) -> Any:
+    one = float(pick(rng, 1e-8, 1e-2, 0.3, 1.0, 10.0, 1e6, 1e-30, 1e30))
+    return pick(rng, one, one, "scale", "auto", np.full(d, 0.5))
+
+
+def kernel(rng: Random, names: tuple[str, ...]) -> Any:
+    return pick(rng, *names, Matern(nu=2.5), RBF(0.5))
+
+
+NAMES = ("rbf", "rbf", "rbf", "linear", "poly", "laplacian", "matern", "exponential")
+FAST = GridSearch(C=[0.1, 10.0], gamma=[0.1, 1.0])
+
+
+def search(rng: Random) -> Any:
+    slow = pick(rng, "path", "grid", PathSearch(n_C=5), CoupledAnnealing(2, 4, 3), "shrinking")
+    return slow if rng.random() < 0.12 else FAST
+
+
+def splits(rng: Random, *more: Any) -> Any:
+    return pick(rng, 2, 3, 3, 5, "loo", KFold(2), *more)
+
+
+def scoring_of_classes(rng: Random) -> Any:
+    return pick(rng, None, "accuracy", "f1_macro", "roc_auc", "press", "gcv", "evidence", "rk")
+
+
+def scoring_of_numbers(rng: Random) -> Any:
+    return pick(rng, None, "r2", "neg_median_absolute_error", "press", "gcv", "evidence", "rk")
+
+
+def class_options(rng: Random) -> dict[str, Any]:
+    made = {
+        "multiclass": lambda: pick(rng, "auto", "ovo", "ova", "moc", "ecoc"),
+        "decoding": lambda: pick(rng, "hamming", "loss"),
+        "class_weight": lambda: pick(rng, "balanced", {0: 3.0}),
+        "calibration": lambda: pick(rng, "sigmoid", "isotonic", None),
+    }
+    return some(rng, made, 0.25)
+
+
+def tuned(rng: Random) -> tuple[str, ...]:
+    return pick(rng, (), (), ("C",), ("gamma",), ("C", "gamma"))
+
+
+def dual(rng: Random, d: int, classifies: bool) -> Any:
+    options = {"C": number_C(rng), "gamma": number_gamma(rng, d), "kernel": kernel(rng, NAMES)}
+    options |= some(
+        rng,
+        {
+            "solver": lambda: pick(rng, "cholesky", "cg", "smo", "circulant"),
+            "max_iter": lambda: 1000,
+            "reduction": lambda: pick(rng, "prune", "l0", Prune(step=0.3)),
+            "fit_intercept": lambda: False,
+            "degree": lambda: pick(rng, 1, 2, 5),
+            "coef0": lambda: pick(rng, 0.0, 5.0),
+            "tuning": lambda: "separate",
+        },
+        0.2,
+    )
+    if options.get("solver") == "smo":
+        options["max_iter"] = 1000
+    options |= {name: "cv" for name in tuned(rng)} | {"cv": splits(rng), "search": search(rng)}
+    if classifies:
+        options |= class_options(rng) | some(rng, {"scoring": lambda: scoring_of_classes(rng)}, 0.3)
+        options |= some(rng, {"targets": lambda: pick(rng, "fisher", (2.0, 0.5))}, 0.15)
+        return LSSVC(**options)
+    options |= some(rng, {"loss": lambda: pick(rng, "huber", "absolute", "weighted")}, 0.2)
+    options |= some(rng, {"scoring": lambda: scoring_of_numbers(rng)}, 0.3)
+    return LSSVR(**options)
+
+
+def fixed(rng: Random, d: int, classifies: bool) -> Any:
+    options = {"C": number_C(rng), "gamma": number_gamma(rng, d), "kernel": kernel(rng, NAMES)}
+    options |= {"n_prototypes": pick(rng, 1, 3, 10, 30, "auto", "auto")}
+    options |= some(
+        rng,
+        {
+            "selection": lambda: pick(rng, "random", "kmeans", "rpcholesky", "renyi"),
+            "solver": lambda: pick(rng, "cholesky", "eigen", "tridiagonal", "pcg", PCG()),
+            "reduction": lambda: pick(rng, "spfs", "ssd", "sv-l0", "sd", FixedSizeL0(size=3)),
+            "degree": lambda: pick(rng, 1, 2, 5),
+        },
+        0.2,
+    )
+    more = (0.3, PositionFolds(3), PositionHoldout(0.3))
+    options |= {name: "cv" for name in tuned(rng)} | {"cv": splits(rng, *more)}
+    options |= {"search": search(rng), "random_state": 0}
+    if classifies:
+        options |= class_options(rng) | some(rng, {"scoring": lambda: scoring_of_classes(rng)}, 0.3)
+        options |= some(rng, {"targets": lambda: pick(rng, "fisher", (2.0, 0.5))}, 0.15)
+        options |= some(rng, {"threshold": lambda: pick(rng, "cv", "balanced")}, 0.1)
+        return FixedSizeLSSVC(**options)
+    options |= some(rng, {"loss": lambda: pick(rng, "huber", "absolute", "weighted")}, 0.2)
+    options |= some(rng, {"scoring": lambda: scoring_of_numbers(rng)}, 0.3)
+    return FixedSizeLSSVR(**options)
+
+
+def greedy(rng: Random, d: int, classifies: bool) -> Any:
+    options = {"C": number_C(rng), "gamma": number_gamma(rng, d), "kernel": kernel(rng, NAMES)}
+    options |= some(
+        rng,
+        {
+            "criterion": lambda: pick(rng, "kmp", "sggp"),
+            "candidates": lambda: pick(rng, 1, 5, 146),
+            "epsilon": lambda: pick(rng, 0.0, 0.3),
+            "max_support": lambda: pick(rng, 1, 5),
+            "prefit": lambda: True,
+            "fit_intercept": lambda: False,
+            "validation_fraction": lambda: pick(rng, 0.2, 0.5),
+        },
+        0.25,
+    )
+    options["random_state"] = 0
+    return GreedyLSSVC(**options, **class_options(rng)) if classifies else GreedyLSSVR(**options)
+
+
+def table(rng: Random, d: int, classifies: bool) -> Any:
+    options = {"preset": "fast", "random_state": 0, "time_limit": 20}
+    options |= some(
+        rng,
+        {
+            "inputs": lambda: pick(rng, "standard", "normal"),
+            "kernel": lambda: pick(rng, "rbf", "laplacian", "exponential"),
+            "metric": lambda: pick(rng, "none", "diagonal", "full"),
+            "part_size": lambda: pick(rng, 10, 50),
+            "n_trees": lambda: pick(rng, 1, 2),
+        },
+        0.25,
+    )
+    return (LSSVMClassifier if classifies else LSSVMRegressor)(**options)
+
+
+def series(rng: Random) -> Any:
+    inner = pick(rng, None, LSSVR(C=10.0, gamma=0.1), FixedSizeLSSVR(5, C=10.0, gamma=0.1))
+    options = some(
+        rng,
+        {
+            "differencing": lambda: 1,
+            "horizon": lambda: pick(rng, 1, 3),
+            "n_origins": lambda: 3,
+            "n_paths": lambda: 5,
+            "validation": lambda: pick(rng, "one-step", "free-run"),
+        },
+        0.3,
+    )
+    return NARX(estimator=inner, lags=int(rng.integers(1, 9)), random_state=0, **options)
+
+
+# -- one configuration -----------------------------------------------------------------------------
+
+
+@dataclass
+class Case:
+    """An estimator with what it is fitted to."""
+
+    model: Any
+    X: Any
+    y: np.ndarray
+    weight: np.ndarray | None
+    said: str
+    steps: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        text = " ".join(str(self.model).split())
+        return f"{text} | {self.said} | at {self.steps[-1] if self.steps else 'start'}"
+
+    @property
+    def classifies(self) -> bool:
+        return hasattr(self.model, "classes_")
+
+
+def draw(seed: int, number: int) -> Case:
+    """Return the configuration of a number."""
+    rng = np.random.default_rng([seed, number])
+    family = pick(rng, *(dual,) * 10, *(fixed,) * 10, *(greedy,) * 6, series)
+    if number % 97 == 96:
+        family = table
+    if family is series:
+        return _draw_series(rng)
+    X, said = features(rng)
+    classifies = bool(rng.integers(2))
+    y, about = class_labels(X, rng) if classifies else numbers(X, rng)
+    weight, weighed = weights(len(X), rng)
+    model = family(rng, X.shape[1], classifies)
+    X, stored = layout(X, rng)
+    how = ""
+    if family is dual and rng.random() < 0.05:
+        model.set_params(kernel="precomputed", gamma="scale")
+        with np.errstate(over="ignore", invalid="ignore"):
+            X, how = np.nan_to_num(RBF(0.3)(*[np.asarray(X, float)] * 2)), "precomputed"
+    elif family is fixed and rng.random() < 0.1:
+        how = "scan"
+    return Case(model, X, y, weight, ", ".join([said, about, weighed, stored, how]))
+
+
+def _draw_series(rng: Random) -> Case:
+    n = int(rng.integers(1, 61))
+    y = np.sin(0.4 * np.arange(n)) + 0.05 * rng.normal(size=n)
+    if rng.random() < 0.2:
+        y[:] = y[:1]
+    y = y * float(pick(rng, 1.0, 1.0, 1e-8, 1e8, 1e200))
+    return Case(series(rng), None, y, None, f"series of {n}")
+
+
+def allowed(error: BaseException) -> bool:
+    """Return whether an error is one that a caller is meant to see."""
+    if isinstance(error, (LSSVMError, NotFittedError)):
+        return len(str(error)) > 20
+    if not isinstance(error, (ValueError, TypeError)):
+        return False
+    frame = traceback.extract_tb(error.__traceback__)[
+        -1
+    ]  # raised on purpose, by us or scikit-learn
+    line = linecache.getline(frame.filename, frame.lineno or 0).strip()
+    ours = (
+        os.sep + "lssvm" + os.sep in frame.filename or os.sep + "sklearn" + os.sep in frame.filename
+    )
+    return ours and line.startswith("raise")
+
+
+def finite(values: Any, what: str) -> np.ndarray:
+    array = np.asarray(values)
+    if array.dtype.kind == "f" and not np.all(np.isfinite(array)):
+        raise Fault(f"{what} is not finite: {array.ravel()[~np.isfinite(array.ravel())][:3]}")
+    return array
+
+
+def answers(case: Case, model: Any, X: Any) -> dict[str, np.ndarray]:
+    """Return all that a fitted model says of rows."""
+    found = {}
+    for method in ("decision_function", "predict", "predict_proba"):
+        if hasattr(model, method):
+            case.steps.append(method)
+            try:
+                found[method] = finite(getattr(model, method)(X), method)
+            except LSSVMError as error:
+                if method != "predict_proba":  # which needs calibration, and rows for it
+                    raise Fault(f"{method} of a fitted model raised {error}") from error
+    if "predict_proba" in found and not np.allclose(found["predict_proba"].sum(axis=1), 1.0):
+        raise Fault("probabilities do not sum to one")
+    if hasattr(model, "classes_") and not np.all(np.isin(found["predict"], model.classes_)):
+        raise Fault("a label that is no class was predicted")
+    if hasattr(model, "predict_interval"):
+        case.steps.append("predict_interval")
+        try:
+            low, high = np.moveaxis(model.predict_interval(X, coverage=0.8), -1, 0)
+        except LSSVMError:  # too few rows to calibrate
+            return found
+        if np.any(np.isnan(low)) or np.any(np.isnan(high)) or np.any(low > high):
+            raise Fault("an interval is no interval")
+    return found
+
+
+def outputs_of(found: dict[str, np.ndarray]) -> np.ndarray:
+    return np.asarray(found.get("decision_function", found["predict"]))
+
+
+def check_equal_rows(case: Case, model: Any) -> None:
+    """Rows that are equal have equal answers, wherever they stand among others."""
+    X = np.asarray(case.X)
+    twice = np.concatenate([X, X[::-1]])
+    case.steps.append("equal rows")
+    found = outputs_of(answers(case, model, twice))
+    n, scale = len(X), float(np.max(np.abs(found), initial=0.0))
+    eps = np.finfo(np.float32 if X.dtype == np.float32 else np.float64).eps
+    if found.dtype.kind == "f" and not np.allclose(
+        found[:n], found[n:][::-1], rtol=0, atol=1e4 * eps * coefficient_scale(model, scale)
+    ):
+        raise Fault(f"equal rows differ by {np.abs(found[:n] - found[n:][::-1]).max():.2e}")
+
+
+def coefficient_scale(model: Any, scale: float) -> float:
+    """Return how large the terms of a sum are, of which an output is what is left."""
+    coef = getattr(model, "dual_coef_", None)
+    if coef is None:
+        return scale
+    largest = float(np.sum(np.abs(np.asarray(coef, dtype=float))))
+    return max(scale, largest * kernel_bound(model))
+
+
+def kernel_bound(model: Any) -> float:
+    vectors = getattr(model, "support_vectors_", None)
+    if getattr(model, "kernel", "rbf") not in ("linear", "poly") or vectors is None:
+        return 1.0
+    return max(1.0, float(np.max(np.abs(model.record_.kernel(vectors, vectors)))))
+
+
+def check_file(case: Case, model: Any, X: Any, folder: str) -> None:
+    """A model that went through a file says the same, bit for bit."""
+    case.steps.append("save and load")
+    path = os.path.join(folder, "m.lssvm")
+    save(model, path)
+    before, after = answers(case, model, X), answers(case, load(path), X)
+    for name, values in before.items():
+        if not np.array_equal(values, after[name]):
+            raise Fault(f"{name} changed in a file")
+
+
+def well_conditioned(case: Case, model: Any) -> bool:
+    """Return whether rounding alone, and no draw of a random number, may differ with the order."""
+    if not isinstance(model, (LSSVC, LSSVR)):
+        return False
+    options = model.get_params()
+    plain = options["kernel"] in ("rbf", "laplacian", "matern")
+    fixed_numbers = isinstance(options["C"], float) and 1e-3 <= options["C"] <= 1e3
+    modest = not any(word in case.said for word in ("scale", "offset", "decades", "large", "precomputed"))
+    exact = options["solver"] in ("auto", "cholesky")
+    tuned_here = "cv" in (options["C"], options["gamma"] if np.ndim(options["gamma"]) == 0 else 0)
+    squared = options.get("loss", "squared") == "squared" and options["reduction"] is None
+    return plain and fixed_numbers and modest and exact and squared and not tuned_here
+
+
+def check_order(case: Case, model: Any, found: dict[str, np.ndarray], rng: Random) -> None:
+    """The rows in another order give the same model."""
+    order = rng.permutation(len(case.y))
+    case.steps.append("another order")
+    weight = None if case.weight is None else case.weight[order]
+    other = clone(case.model).fit(case.X[order], case.y[order], sample_weight=weight)
+    one, two = outputs_of(found), outputs_of(answers(case, other, case.X))
+    scale = float(np.max(np.abs(one), initial=0.0)) if one.dtype.kind == "f" else 0.0
+    eps = 1e-3 if case.X.dtype == np.float32 else 1e-6
+    same = np.allclose(one, two, rtol=0, atol=eps * scale) if scale else np.array_equal(one, two)
+    if not same:
+        raise Fault("the order of the rows changes the model")
+
+
+def try_case(case: Case, folder: str, rng: Random) -> str:
+    """Return "answered" or "refused"; raise what must not happen."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for kind in DOCUMENTED:
+            warnings.simplefilter("ignore", kind)
+        case.steps.append("fit")
+        try:
+            model = _fitted(case)
+        except Exception as error:
+            if allowed(error):
+                return "refused"
+            raise
+        if isinstance(model, NARX):
+            case.steps.append("forecast")
+            finite(model.forecast(3), "forecast")
+            return "answered"
+        found = answers(case, model, case.X)
+        if str(case.model.get_params().get("kernel")) != "precomputed":
+            check_equal_rows(case, model)
+        if not isinstance(model, (LSSVMClassifier, LSSVMRegressor)) or rng.random() < 0.5:
+            check_file(case, model, case.X, folder)
+        if not isinstance(model, (LSSVMClassifier, LSSVMRegressor)) and "scan" not in case.said:
+            if well_conditioned(case, model):
+                check_order(case, model, found, rng)
+        return "answered"
+
+
+def _fitted(case: Case) -> Any:
+    if isinstance(case.model, NARX):
+        return clone(case.model).fit(case.y)
+    if "scan" in case.said:
+        data = scan(np.asarray(case.X), target=case.y, weight=case.weight)
+        return clone(case.model).fit(data)
+    return clone(case.model).fit(case.X, case.y, sample_weight=case.weight)
+
+
+@dataclass
+class Tried:
+    """What became of the configurations, and the failures by kind."""
+
+    counts: Counter[str]
+    faults: dict[str, list[tuple[int, str]]]
+
+
+def kind_of(error: BaseException) -> str:
+    """Return what is the same in failures of one cause."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if os.sep + "lssvm" + os.sep in f.filename]
+    place = f"{os.path.basename(own[-1].filename)}:{own[-1].lineno}" if own else ""
+    text = str(error).splitlines()[0] if str(error) else ""
+    return f"{type(error).__name__} at {place}: {''.join(c for c in text if not c.isdigit())[:120]}"
+
+
+def run(seed: int, seconds: float, count: int | None = None, start: int = 0) -> Tried:
+    """Try configurations until the time is over, or as many as are asked for."""
+    tried, end, number = Tried(Counter(), {}), time.monotonic() + seconds, start
+    with tempfile.TemporaryDirectory() as folder:
+        while time.monotonic() < end and number - start != count:
+            case = draw(seed, number)
+            try:
+                with time_limit(LONGEST):
+                    result = try_case(case, folder, np.random.default_rng([seed, number, 1]))
+                tried.counts[result] += 1
+            except Exception as error:
+                tried.counts["faulty"] += 1
+                tried.faults.setdefault(kind_of(error), []).append((number, str(case)))
+            number += 1
+    return tried
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--count", type=int)
+    parser.add_argument("--start", type=int, default=0)
+    parser.add_argument("--only", type=int)
+    options = parser.parse_args()
+    if options.only is not None:
+        case = draw(options.seed, options.only)
+        print(case)
+        with tempfile.TemporaryDirectory() as folder:
+            random = np.random.default_rng([options.seed, options.only, 1])
+            print(try_case(case, folder, random))
+        return
+    tried = run(options.seed, options.seconds, options.count, options.start)
+    print(f"seed {options.seed}: {tried.counts.total()} configurations, {dict(tried.counts)}")
+    for kind, cases in tried.faults.items():
+        print(f"{len(cases)} x {kind}\n    number {cases[0][0]}: {cases[0][1][:400]}")
+    if tried.faults:
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()
