@@ -35,6 +35,7 @@ class LSSVR(KernelRegressor):
     degree : int, default=3
         Of the polynomial kernel (gamma x'z + coef0)^degree.
     coef0 : float, default=1.0
+        Constant of the kernel "poly".
     fit_intercept : bool, default=True
         Whether there is a bias b. Without it the system is (3.62), that of kernel ridge regression
         and of a Gaussian process.
@@ -69,6 +70,7 @@ class LSSVR(KernelRegressor):
     tol : float, default=1e-6
         Relative residual of the iterative solvers.
     max_iter : int or None, default=None
+        Most iterations of an iterative solver; None: as many as it takes by default.
     memory_budget : int, str or None, default=None
         Bytes, or "2 GB"; None is 70 % of the available memory. A kernel matrix that does not fit
         is refused before it is allocated.
@@ -158,6 +160,7 @@ class LSSVR(KernelRegressor):
             The (n, n) kernel matrix for ``kernel="precomputed"``.
         y : array-like of shape (n,) or (n, n_outputs)
         sample_weight : array-like of shape (n,), optional
+            Weight of every row; a weight of 2 counts as the row twice.
         groups : array-like of shape (n,), optional
             Rows of a group are left out together, in tuning and in calibration; a splitter given as
             ``cv`` gets them too.

@@ -45,7 +45,9 @@ class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
         ``Matern(nu=2.5)``, takes that of the estimator.
         "linear" with at most n features needs no prototypes: the features are the inputs.
     degree : int, default=3
+        Degree of the kernel "poly".
     coef0 : float, default=1.0
+        Constant of the kernel "poly".
     fit_intercept : True or "penalised", default=True
         True: the bias is free, :math:`b` is in no penalty (eq. (5) of [Mall2014]_), so that with
         all rows as prototypes the model is the dual one. "penalised": the bias has the ridge of a
@@ -74,6 +76,7 @@ class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
     targets : {"label", "fisher"} or (t1, t2), default="label"
         Targets +1 and -1; "fisher" takes +N/N1 and -N/N2, a pair +t1 and -t2.
     class_weight : dict, "balanced" or None, default=None
+        Weights of the classes; they multiply ``sample_weight``.
     cv : int, float, "loo", splitter or iterable, default=10
         Folds for tuning. A number assigns rows by content (equal rows share a fold; at most as
         many folds as distinct rows), stratified by class; a share between 0 and 1 is held out
@@ -200,6 +203,7 @@ class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
         y : array-like of shape (n,)
             Class labels.
         sample_weight : array-like of shape (n,), optional
+            Weight of every row; a weight of 2 counts as the row twice.
         groups : array-like of shape (n,), optional
             Rows of a group are left out together, in tuning and in calibration; a splitter given as
             ``cv`` gets them too. Not with a
@@ -231,6 +235,7 @@ class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
         classes : array-like, optional
             All labels; only compared with those that the model knows.
         sample_weight : array-like of shape (n,), optional
+            Weight of every row; a weight of 2 counts as the row twice.
 
         Returns
         -------

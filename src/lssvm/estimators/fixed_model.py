@@ -102,6 +102,7 @@ class FixedSizeModel(KernelEstimator):
         y : array-like of shape (n,), or (n, n_outputs) of a regressor
             Not with a scan.
         sample_weight : array-like of shape (n,), optional
+            Weight of every row; a weight of 2 counts as the row twice.
 
         Returns
         -------

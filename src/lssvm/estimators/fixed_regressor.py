@@ -41,7 +41,9 @@ class FixedSizeLSSVR(FixedSizeModel, KernelRegressor):
         ``Matern(nu=2.5)``, takes that of the estimator.
         "linear" with at most n features needs no prototypes: the features are the inputs.
     degree : int, default=3
+        Degree of the kernel "poly".
     coef0 : float, default=1.0
+        Constant of the kernel "poly".
     fit_intercept : True or "penalised", default=True
         True: the bias is free, :math:`b` is in no penalty (eq. (5) of [Mall2014]_), so that with
         all rows as prototypes the model is the dual one. "penalised": the bias has the ridge of a
@@ -189,6 +191,7 @@ class FixedSizeLSSVR(FixedSizeModel, KernelRegressor):
             A scan brings its own target and weights and is read in blocks.
         y : array-like of shape (n,) or (n, n_outputs)
         sample_weight : array-like of shape (n,), optional
+            Weight of every row; a weight of 2 counts as the row twice.
         groups : array-like of shape (n,), optional
             Rows of a group are left out together, in tuning and in calibration; a splitter given as
             ``cv`` gets them too. Not with a
@@ -214,6 +217,7 @@ class FixedSizeLSSVR(FixedSizeModel, KernelRegressor):
         X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
         y : array-like of shape (n,) or (n, n_outputs)
         sample_weight : array-like of shape (n,), optional
+            Weight of every row; a weight of 2 counts as the row twice.
 
         Returns
         -------

@@ -43,6 +43,7 @@ class GreedyLSSVC(KernelClassifier):
     degree : int, default=3
         Of the polynomial kernel (gamma x'z + coef0)^degree.
     coef0 : float, default=1.0
+        Constant of the kernel "poly".
     fit_intercept : bool, default=True
         Whether there is a bias b.
     epsilon : float, default=0.5
@@ -72,6 +73,7 @@ class GreedyLSSVC(KernelClassifier):
     decoding : {"hamming", "loss"} or None, default=None
         From outputs to classes; None takes votes for one-vs-one and loss decoding otherwise.
     class_weight : dict, "balanced" or None, default=None
+        Weights of the classes; they multiply ``sample_weight``.
     calibration : {"auto", "sigmoid", "isotonic"} or None, default="auto"
         How `predict_proba` turns leave-one-out scores into probabilities; "auto" takes the sigmoid
         for fewer than 1,000 rows, else the better of the two. None: there is no `predict_proba`.
@@ -157,6 +159,7 @@ class GreedyLSSVC(KernelClassifier):
         y : array-like of shape (n,)
             Class labels.
         sample_weight : array-like of shape (n,), optional
+            Weight of every row; a weight of 2 counts as the row twice.
 
         Returns
         -------

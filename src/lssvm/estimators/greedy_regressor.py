@@ -40,6 +40,7 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
     degree : int, default=3
         Of the polynomial kernel (gamma x'z + coef0)^degree.
     coef0 : float, default=1.0
+        Constant of the kernel "poly".
     fit_intercept : bool, default=True
         Whether there is a bias b.
     epsilon : float, default=0.1
@@ -136,7 +137,9 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
         X : array-like or sparse matrix of shape (n, d)
             The (n, n) kernel matrix for ``kernel="precomputed"``.
         y : array-like of shape (n,) or (n, n_outputs)
+            Targets: one number for each row, or several.
         sample_weight : array-like of shape (n,), optional
+            Weight of every row; a weight of 2 counts as the row twice.
 
         Returns
         -------

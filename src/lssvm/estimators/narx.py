@@ -202,6 +202,7 @@ class NARX(CallbackSupportMixin, BaseEstimator):
             What comes before ``y``, in place of the training series; at least ``lags`` +
             ``differencing`` values.
         X_history : array-like of shape (h, d), optional
+            Inputs of the times of ``history``.
 
         Returns
         -------
@@ -238,6 +239,7 @@ class NARX(CallbackSupportMixin, BaseEstimator):
             The series that is continued, in place of the training series; at least ``lags`` +
             ``differencing`` values.
         X_history : array-like of shape (h, d), optional
+            Inputs of the times of ``history``.
 
         Returns
         -------
@@ -465,6 +467,7 @@ class NARX(CallbackSupportMixin, BaseEstimator):
         y : array-like of shape (n,), or a list of such
             What follows the training series.
         X : array-like of shape (n, d), or a list of such, optional
+            Inputs of the same times.
 
         Returns
         -------

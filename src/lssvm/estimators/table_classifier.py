@@ -63,7 +63,7 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.estimators.table_classifier import LSSVMClassifier
+    >>> from lssvm import LSSVMClassifier
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(150, 2))
     >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same", "different")
@@ -123,6 +123,7 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
         y : array of shape (n,)
             Classes: text, numbers or booleans.
         sample_weight : array of shape (n,), optional
+            Weight of every row; a weight of 2 counts as the row twice.
         groups : array of shape (n,), optional
             Rows of one group are left out together wherever rows are left out.
 
@@ -250,6 +251,7 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
         Parameters
         ----------
         X : table of n rows
+            Rows with the columns of the fit.
 
         Returns
         -------
@@ -264,7 +266,9 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
         Parameters
         ----------
         X : table of n rows
+            Rows with the columns of the fit.
         coverage : float, default=0.9
+            Probability with which the true class is in the set.
 
         Returns
         -------
@@ -283,11 +287,13 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
         Parameters
         ----------
         X : table of n rows
+            Rows with the columns of the fit.
         y : array of shape (n,)
             Of the classes that the first fit has met.
         classes : array, optional
             Checked against those of the first call, where given.
         sample_weight : array of shape (n,), optional
+            Weight of every row; a weight of 2 counts as the row twice.
         """
         if not hasattr(self, "record_"):
             self.fit(X, y, sample_weight)

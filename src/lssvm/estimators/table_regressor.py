@@ -59,7 +59,7 @@ class LSSVMRegressor(RegressorMixin, TableModel):
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.estimators.table_regressor import LSSVMRegressor
+    >>> from lssvm import LSSVMRegressor
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-3, 3, (150, 2))
     >>> model = LSSVMRegressor("fast").fit(X, np.sin(X[:, 0]))
@@ -82,7 +82,9 @@ class LSSVMRegressor(RegressorMixin, TableModel):
         X : data frame, Arrow table, mapping of columns, array of shape (n, d), or scan
             A `scan` brings its own targets and weights.
         y : array of shape (n,) or (n, k)
+            Targets: one number for each row, or several.
         sample_weight : array of shape (n,), optional
+            Weight of every row; a weight of 2 counts as the row twice.
         groups : array of shape (n,), optional
             Rows of one group are left out together wherever rows are left out.
 
@@ -194,7 +196,9 @@ class LSSVMRegressor(RegressorMixin, TableModel):
         Parameters
         ----------
         X : table of n rows
+            Rows with the columns of the fit.
         coverage : float, default=0.95
+            Probability with which a new target is inside.
 
         Returns
         -------
