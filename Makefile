@@ -7,6 +7,8 @@ DATA ?=
 ARGS ?=
 RESULTS ?= benchmark-output
 WORKERS ?= 2
+SECONDS ?= 600
+SEED ?= 0
 
 RUN := $(VENV)/bin/python
 STAMPS := $(VENV)/stamps
@@ -14,13 +16,16 @@ STAMPS := $(VENV)/stamps
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-cluster test lint format docs bench bench-full bench-papers release-check clean
+.PHONY: help setup demo demo-cluster test fuzz mutations lint format docs bench bench-full bench-papers release-check clean
 
 help:
 	@echo "make demo     train on bundled data: a model, a report and an accuracy line in demo-output/"
 	@echo "make demo-cluster"
 	@echo "              train on two worker processes with Dask, print accuracy, time and bytes moved"
 	@echo "make test     run all tests and the examples of all docstrings"
+	@echo "make fuzz     random configurations, changed model files, killed processes (SECONDS=600 SEED=0)"
+	@echo "make mutations"
+	@echo "              change numerical lines on purpose and count what the tests notice"
 	@echo "make lint     check style (ruff) and types (mypy --strict)"
 	@echo "make format   rewrite the files in the style that 'make lint' checks"
 	@echo "make docs     build the documentation into docs/_build/html"
@@ -74,6 +79,16 @@ demo-cluster: $(STAMPS)/extra-dask
 
 test: $(STAMPS)/group-test
 	$(ONE_THREAD) $(RUN) -m pytest -n $(WORKERS) --dist worksteal --doctest-modules tests src/lssvm
+
+# Random configurations, changed model files and killed processes, for SECONDS in all.
+fuzz: $(STAMPS)/group-test
+	$(ONE_THREAD) $(RUN) -m tests.fuzz.configurations --seed $(SEED) --seconds $$(($(SECONDS) / 2))
+	$(ONE_THREAD) $(RUN) -m tests.fuzz.model_files --seed $(SEED) --seconds $$(($(SECONDS) / 4))
+	$(ONE_THREAD) $(RUN) -m tests.fuzz.kills --seed $(SEED) --seconds $$(($(SECONDS) / 4))
+
+# Numerical lines changed on purpose: 95 of 100 have to be noticed.
+mutations: $(STAMPS)/group-test
+	$(ONE_THREAD) $(RUN) -m tests.fuzz.mutations
 
 lint: $(STAMPS)/group-lint
 	$(RUN) -m ruff check .
