@@ -518,7 +518,8 @@ def well_conditioned(case: Case, model: Any) -> bool:
     options = model.get_params()
     plain = options["kernel"] in ("rbf", "laplacian", "matern")
     fixed_numbers = isinstance(options["C"], float) and 1e-3 <= options["C"] <= 1e3
-    modest = not any(word in case.said for word in ("scale", "offset", "decades", "large", "precomputed"))
+    extreme = ("scale", "offset", "decades", "large", "precomputed")
+    modest = not any(word in case.said for word in extreme)
     exact = options["solver"] in ("auto", "cholesky")
     tuned_here = "cv" in (options["C"], options["gamma"] if np.ndim(options["gamma"]) == 0 else 0)
     squared = options.get("loss", "squared") == "squared" and options["reduction"] is None
