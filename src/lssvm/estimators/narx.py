@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.arrays import FloatArray
-from lssvm._core.errors import NumericalWarning
+from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm._core.random import RandomState
 from lssvm.estimators.callbacks import CallbackSupportMixin, listen, reports
 from lssvm.estimators.dual_regressor import LSSVR
@@ -154,6 +154,11 @@ class NARX(CallbackSupportMixin, BaseEstimator):
         for name in [name for name in vars(self) if name.endswith("_")]:  # of an earlier fit
             delattr(self, name)
         regressor = LSSVR("cv", gamma="cv") if self.estimator is None else clone(self.estimator)
+        if getattr(regressor, "metric", None) is not None:
+            raise InvalidInputError(
+                f"metric={regressor.metric!r} is not available for the estimator of NARX: use "
+                "metric=None, or gamma='ard' for one width per lag."
+            )
         dual = regressor if isinstance(regressor, LSSVR) else None
         parameters = {k: v for k, v in self.get_params(deep=False).items() if k != "estimator"}
         ask = SeriesSettings(regressor, dual, **parameters)
