@@ -22,7 +22,7 @@ from lssvm.engines.base import AnyFolds, Expansion, Rows
 from lssvm.engines.host import HostRows, row_block
 from lssvm.folds.content import Folds, hash_rows
 from lssvm.folds.positions import PositionFolds, PositionHoldout
-from lssvm.kernels import Kernel
+from lssvm.kernels import IDENTITY, Kernel, Metric
 from lssvm.moments import Moments, NystromMap, Piece, accumulate_stream
 from lssvm.moments.cells import FoldMoments, stream_cells
 from lssvm.moments.streamed import map_outputs
@@ -58,6 +58,8 @@ class Blocks:
     factors : array of shape (n_classes,) or None
         What the weights of the rows of a class are multiplied by.
     on_event : callable or None
+    metric : Metric, default=IDENTITY
+        The map of the features.
     """
 
     data: Scan
@@ -66,6 +68,7 @@ class Blocks:
     n_targets: int
     factors: FloatArray | None = None
     on_event: OnEvent | None = None
+    metric: Metric = IDENTITY
 
     def pieces(self, assign: Callable[[IntArray, IntArray], IntArray] | None = None) -> Any:
         """Yield the rows of positive weight, with the cell that ``assign`` gives them."""
@@ -79,6 +82,7 @@ class Blocks:
                 block, position = block.take(used), position[used]
             ready = self.preparation
             X = plain_features(block) if ready is None else ready.transform(block)
+            X = self.metric.map_rows(X)
             Y, label = self.encode(block)
             weight = times(block.weight, None if self.factors is None else self.factors[label])
             cell = np.zeros(len(X), dtype=np.intp) if assign is None else assign(position, label)
@@ -110,7 +114,8 @@ class ClusterBlocks(Blocks):
     def _light(self) -> Blocks:
         """Return what travels: everything but the data."""
         nothing: Any = None
-        return Blocks(nothing, self.preparation, self.encode, self.n_targets, self.factors)
+        kept = self.preparation, self.encode, self.n_targets, self.factors
+        return Blocks(nothing, *kept, metric=self.metric)
 
 
 def blocks_of(data: Scan, *rest: Any, **options: Any) -> Blocks:

@@ -90,13 +90,15 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
             "support_": fit.support,
         }
         if not fit.kernel.name == "precomputed":
-            published["support_vectors_"] = fit.basis
+            published["support_vectors_"] = fit.metric.unmap(fit.basis)
         if isinstance(fit.task, Classes):
             published |= {"classes_": fit.task.classes, "code_": fit.task.code}
         if fit.threshold is not None:
             published["threshold_"] = fit.threshold
         if fit.relevance is not None:
             published["feature_relevance_"] = fit.relevance
+        if getattr(self, "metric", None) is not None:
+            published["metric_"] = fit.metric.published(fit.basis.shape[1])
         if fit.tuning is not None:
             published |= {
                 "cv_results_": fit.tuning.cv_results,
@@ -189,9 +191,9 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         array([[ 3., -1.]])
         """
         wish = Wish(groups, n_background, n_permutations, interactions, random_state)
-        rows = self._new_rows(X, "explain").features(self.record_)
+        rows = self._new_rows(X, "explain").inputs(self.record_)
         if background is not None:
-            background = self._new_rows(background, "explain").features(self.record_)
+            background = self._new_rows(background, "explain").inputs(self.record_)
         if hasattr(self, "preparation_"):
             columns = prepared_columns(rows, self.preparation_)
         else:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 from lssvm.estimators.base import KernelClassifier
 from lssvm.estimators.callbacks import listen, reports
-from lssvm.estimators.opening import open_classes, refuse_scan
+from lssvm.estimators.opening import map_given, open_classes, refuse_scan
 from lssvm.recipes.dual import fit_dual
 from lssvm.recipes.dual_settings import DualSettings
+from lssvm.recipes.input_metric import check_metric
 
 
 @dataclass(eq=False, repr=False)
@@ -83,6 +84,10 @@ class LSSVC(KernelClassifier):
         Relative residual of the iterative solvers.
     max_iter : int or None, default=None
         Most iterations of an iterative solver; None: as many as it takes by default.
+    metric : None, "diagonal", "full" or array of shape (d,) or (d, d), default=None
+        A linear map A of the inputs, so that the kernel is K(xA, zA): given, or learned from
+        gradients of a model in rounds that other rows judge; see `lssvm.kernels.Metric`. C and
+        gamma are those of mapped inputs.
     memory_budget : int, str or None, default=None
         Bytes, or "2 GB"; None is 70 % of the available memory. A kernel matrix that does not fit
         is refused before it is allocated.
@@ -104,6 +109,8 @@ class LSSVC(KernelClassifier):
         Rows of X that are support vectors.
     support_vectors_ : array of shape (n_support, n_features)
         Not for a precomputed kernel.
+    metric_ : array of shape (d, d) or (d,)
+        With ``metric``: the matrix A A^T, or its diagonal.
     C_, gamma_ : float
         Arrays where tuned separately; ``gamma_`` has shape (d,) where it differs between features.
     feature_relevance_ : array of shape (d,)
@@ -160,6 +167,7 @@ class LSSVC(KernelClassifier):
     tuning: str = "joint"
     tol: float = 1e-6
     max_iter: int | None = None
+    metric: Any = None
 
     @reports
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> LSSVC:
@@ -186,8 +194,11 @@ class LSSVC(KernelClassifier):
         self._check_calibration()
         refuse_scan(self, X, "FixedSizeLSSVC")
         ask = DualSettings.of(self)
+        check_metric(self.metric, ask.choice)
         rows, task = open_classes(
             self, X, y, sample_weight, groups=groups, sparse=ask.choice.accepts_sparse
         )
-        fitted: LSSVC = self._publish(fit_dual(rows, task, ask, listen(self)))
+        rows, metric = map_given(rows, self.metric, ask.choice, ask.seed)
+        fit = replace(fit_dual(rows, task, ask, listen(self)), metric=metric)
+        fitted: LSSVC = self._publish(fit)
         return fitted

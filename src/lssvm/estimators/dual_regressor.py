@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 from lssvm.estimators.base import KernelRegressor
 from lssvm.estimators.callbacks import listen, reports
-from lssvm.estimators.opening import open_numbers, refuse_scan
+from lssvm.estimators.opening import map_given, open_numbers, refuse_scan
 from lssvm.recipes.dual import fit_dual
 from lssvm.recipes.dual_settings import DualSettings
+from lssvm.recipes.input_metric import check_metric
 
 
 @dataclass(eq=False, repr=False)
@@ -71,6 +72,10 @@ class LSSVR(KernelRegressor):
         Relative residual of the iterative solvers.
     max_iter : int or None, default=None
         Most iterations of an iterative solver; None: as many as it takes by default.
+    metric : None, "diagonal", "full" or array of shape (d,) or (d, d), default=None
+        A linear map A of the inputs, so that the kernel is K(xA, zA): given, or learned from
+        gradients of a model in rounds that other rows judge; see `lssvm.kernels.Metric`. C and
+        gamma are those of mapped inputs.
     memory_budget : int, str or None, default=None
         Bytes, or "2 GB"; None is 70 % of the available memory. A kernel matrix that does not fit
         is refused before it is allocated.
@@ -90,6 +95,8 @@ class LSSVR(KernelRegressor):
         Rows of X that are support vectors.
     support_vectors_ : array of shape (n_support, n_features)
         Not for a precomputed kernel.
+    metric_ : array of shape (d, d) or (d,)
+        With ``metric``: the matrix A A^T, or its diagonal.
     C_, gamma_ : float
         Arrays where tuned separately; ``gamma_`` has shape (d,) where it differs between features.
     feature_relevance_ : array of shape (d,)
@@ -149,6 +156,7 @@ class LSSVR(KernelRegressor):
     tuning: str = "joint"
     tol: float = 1e-6
     max_iter: int | None = None
+    metric: Any = None
 
     @reports
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> LSSVR:
@@ -173,9 +181,12 @@ class LSSVR(KernelRegressor):
         self._forget_fit()
         refuse_scan(self, X, "FixedSizeLSSVR")
         ask = DualSettings.of(self)
+        check_metric(self.metric, ask.choice)
         sparse = ask.choice.accepts_sparse
         rows, task = open_numbers(
             self, X, y, sample_weight, groups=groups, sparse=sparse, by_moments=False
         )
-        fitted: LSSVR = self._publish(fit_dual(rows, task, ask, listen(self)))
+        rows, metric = map_given(rows, self.metric, ask.choice, ask.seed)
+        fit = replace(fit_dual(rows, task, ask, listen(self)), metric=metric)
+        fitted: LSSVR = self._publish(fit)
         return fitted

@@ -189,7 +189,7 @@ def _contrast(
                 "A model with kernel='precomputed' keeps no rows: give background, rows of the "
                 "kernel matrix as in predict. Columns that are explained are training rows."
             )
-        background = fit.basis
+        background = fit.metric.unmap(fit.basis)
     background = wish.some(background, random)
     return Contrast.of(
         dense_rows(X, resources.budget),
@@ -362,7 +362,7 @@ def explain_series(
     rows = np.concatenate(tables)
     fit = getattr(regressor, "record_", None)
     if isinstance(fit, Fit):
-        background = fit.basis
+        background = fit.metric.unmap(fit.basis)
     elif record.plan is not None:
         background = record.plan.rows
     else:

@@ -109,6 +109,10 @@ class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
         Where fit and predict are computed. None: NumPy arrays by NumPy, arrays of torch or CuPy on
         a GPU there. A device of torch is also given for NumPy arrays, which are copied to it, in
         blocks where they do not fit. See the guide on GPUs.
+    metric : None, "diagonal", "full" or array of shape (d,) or (d, d), default=None
+        A linear map A of the inputs, so that the kernel is K(xA, zA): given, or learned from
+        gradients of a model in rounds that other rows judge; see `lssvm.kernels.Metric`. C and
+        gamma are those of mapped inputs.
     memory_budget : int, str or None, default=None
         Bytes, or "2 GB"; None is 70 % of the available memory. On a device, of its memory.
     n_jobs : int or None, default=None
@@ -133,6 +137,8 @@ class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
         Less the thresholds.
     threshold_ : array of shape (n_problems,)
         Zeros with ``threshold="zero"``.
+    metric_ : array of shape (d, d) or (d,)
+        With ``metric``: the matrix A A^T, or its diagonal.
     C_ : float, or array of shape (n_problems,) where every problem has its own
     gamma_ : float, or array of shape (d,) where it differs between features
     feature_relevance_ : array of shape (d,)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
 from sklearn.utils.metaestimators import available_if
@@ -16,6 +16,7 @@ from lssvm.estimators.scan_opening import open_given, open_new_rows
 from lssvm.recipes.fixed_settings import FixedSettings
 from lssvm.recipes.fixed_size import fit_fixed_size
 from lssvm.recipes.fixed_updates import forget_rows, sparsity_path
+from lssvm.recipes.input_metric import check_metric
 from lssvm.reductions import SparsityPath
 from lssvm.solvers import PCG
 
@@ -53,6 +54,7 @@ class FixedSizeModel(KernelEstimator):
     tuning: str = "joint"
     solver: Any = "auto"
     device: Any = None
+    metric: Any = None
 
     def __sklearn_tags__(self) -> Any:
         """Say that arrays of other libraries are taken, and sparse matrices are not."""
@@ -63,9 +65,11 @@ class FixedSizeModel(KernelEstimator):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Self:
         ask, tell = FixedSettings.of(self), listen(self)
+        check_metric(self.metric, ask.choice)
         given = open_given(self, X, y, sample_weight, groups)
-        rows, task = given.rows(tell)
-        return self._publish(fit_fixed_size(rows, task, ask, tell), given.like)
+        rows, task, metric = given.rows(tell)
+        fit = replace(fit_fixed_size(rows, task, ask.after(metric), tell), metric=metric)
+        return self._publish(fit, given.like)
 
     @available_if(takes_rows)
     def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

@@ -165,6 +165,11 @@ class NARX(CallbackSupportMixin, BaseEstimator):
         for name in [name for name in vars(self) if name.endswith("_")]:  # of an earlier fit
             delattr(self, name)
         regressor = LSSVR("cv", gamma="cv") if self.estimator is None else clone(self.estimator)
+        if getattr(regressor, "metric", None) is not None:
+            raise InvalidInputError(
+                f"metric={regressor.metric!r} is not available for the estimator of NARX: use "
+                "metric=None, or gamma='ard' for one width per lag."
+            )
         dual = regressor if isinstance(regressor, LSSVR) else None
         parameters = {k: v for k, v in self.get_params(deep=False).items() if k != "estimator"}
         ask = SeriesSettings(regressor, dual, **parameters)

@@ -53,7 +53,11 @@ class NewRows(ABC):
 
     @abstractmethod
     def features(self, fit: Fit) -> Any:
-        """Return the features (n, d) in main memory."""
+        """Return the features (n, d) in main memory, after the metric."""
+
+    @abstractmethod
+    def inputs(self, fit: Fit) -> Any:
+        """Return the features (n, d) in main memory, before the metric."""
 
     def stream(self, fit: Fit) -> Iterator[FloatArray]:
         """Yield the outputs (b, k), block by block."""
@@ -83,10 +87,14 @@ class HostNewRows(NewRows):
 
     def outputs(self, fit: Fit) -> FloatArray:
         """Return the outputs (n, k)."""
-        return fit.outputs(self.X, self.resources)
+        return fit.outputs(self.features(fit), self.resources)
 
     def features(self, fit: Fit) -> Any:
         """Return the features."""
+        return fit.metric.map_rows(self.X)
+
+    def inputs(self, fit: Fit) -> Any:
+        """Return the features before the metric."""
         return self.X
 
 
@@ -101,14 +109,17 @@ class DeviceNewRows(NewRows):
     def outputs(self, fit: Fit) -> FloatArray:
         """Return the outputs (n, k) as a NumPy array."""
         out = np.empty((int(self.X.shape[0]), fit.coef.shape[1]))
+        X = fit.metric.map_rows(self.X)
         for columns, kernel, coef, intercept in fit.expansions():
-            out[:, columns] = expand_on_device(
-                self.place, kernel, self.X, fit.basis, coef, intercept
-            )
+            out[:, columns] = expand_on_device(self.place, kernel, X, fit.basis, coef, intercept)
         return out
 
     def features(self, fit: Fit) -> Any:
         """Return the features in main memory."""
+        return fit.metric.map_rows(self.inputs(fit))
+
+    def inputs(self, fit: Fit) -> Any:
+        """Return the features before the metric."""
         return np.asarray(to_numpy(self.X), dtype=np.float64)
 
     def give(self, array: Any) -> Any:
@@ -140,7 +151,7 @@ class ScanNewRows(NewRows):
         one = replace(self.resources, threads=1)
 
         def work(block: RawBlock) -> tuple[RawBlock, FloatArray]:
-            return block, fit.outputs(self._features(block), one)
+            return block, fit.outputs(fit.metric.map_rows(self._features(block)), one)
 
         return run_stream(work, self.data.blocks(), self.resources.threads)
 
@@ -158,6 +169,10 @@ class ScanNewRows(NewRows):
 
     def features(self, fit: Fit) -> Any:
         """Return the features of all rows at once, where they fit."""
+        return fit.metric.map_rows(self.inputs(fit))
+
+    def inputs(self, fit: Fit) -> Any:
+        """Return the features before the metric, where they fit."""
         n, d = self.data.n_rows, fit.basis.shape[1]
         require(
             8 * n * d,
@@ -247,6 +262,10 @@ class DaskNewRows(NewRows):
     def features(self, fit: Fit) -> Any:
         """Return the features of all rows at once, where they fit."""
         return self.scan.features(fit)
+
+    def inputs(self, fit: Fit) -> Any:
+        """Return the features before the metric, where they fit."""
+        return self.scan.inputs(fit)
 
     def stream(self, fit: Fit) -> Iterator[FloatArray]:
         """Yield the outputs (b, k), block by block."""

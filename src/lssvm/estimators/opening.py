@@ -19,8 +19,10 @@ from lssvm._core.random import RandomState
 from lssvm.data.scanning import Scan
 from lssvm.engines.host import HostRows
 from lssvm.estimators.validating import validated
+from lssvm.kernels import Metric
+from lssvm.recipes.input_metric import check_metric, metric_of
 from lssvm.recipes.record import Resources
-from lssvm.recipes.settings import UsesResources, resources_of
+from lssvm.recipes.settings import KernelChoice, UsesResources, resources_of
 from lssvm.tasks import Classes, Numbers, Task
 from lssvm.tasks.classes import check_order, distinct_labels
 from lssvm.tasks.weights import check_weight, times
@@ -33,6 +35,24 @@ class Classifier(UsesResources, Protocol):
     decoding: str | None
     class_weight: Any
     random_state: RandomState
+
+
+def map_given(
+    rows: HostRows, metric: Any, choice: KernelChoice, seed: int
+) -> tuple[HostRows, Metric]:
+    """Return rows after the metric that a parameter asks for, and the metric."""
+    found = metric_of(check_metric(metric, choice), rows, choice, seed)
+    return mapped_rows(rows, found), found
+
+
+def mapped_rows(rows: HostRows, metric: Metric) -> HostRows:
+    """Return rows, and what a splitter sees of them, after a metric."""
+    if metric.map is None:
+        return rows
+    X, given = metric.map_rows(rows.X), rows.given
+    if given is not None:
+        given = X if given[0] is rows.X else metric.map_rows(given[0]), given[1]
+    return replace(rows, X=X, given=given)
 
 
 def refuse_scan(estimator: Any, X: Any, instead: str) -> None:

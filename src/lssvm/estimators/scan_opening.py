@@ -47,6 +47,8 @@ from lssvm.estimators.new_rows import (
 from lssvm.estimators.opening import (
     Classifier,
     class_rows,
+    map_given,
+    mapped_rows,
     number_rows,
     open_classes,
     open_numbers,
@@ -54,7 +56,9 @@ from lssvm.estimators.opening import (
     warn_of_scales,
 )
 from lssvm.estimators.scan_scores import hits, spread_of
-from lssvm.recipes.settings import UsesResources, resources_of, seed_of
+from lssvm.kernels import Metric
+from lssvm.recipes.ard import variances
+from lssvm.recipes.settings import KernelChoice, UsesResources, resources_of, seed_of
 from lssvm.tasks import Classes, ClassTable, Numbers, Task
 
 SAMPLE_ROWS = 50_000
@@ -69,6 +73,10 @@ class FixedEstimator(Fitted, UsesResources, Protocol):
     dual_coef_: Any
     feature_names_in_: Any
     preparation_: Preparation
+    metric: Any
+
+    def _kernel_choice(self) -> KernelChoice:
+        """Return the kernel."""
 
 
 class FixedClassifier(FixedEstimator, Classifier, Protocol):
@@ -86,8 +94,8 @@ class Given(Protocol):
     def like(self) -> Array | None:
         """Array of another library, where a fit publishes arrays of it."""
 
-    def rows(self, tell: Listener) -> tuple[Rows, Task]:
-        """Return the rows of a new fit and what y means."""
+    def rows(self, tell: Listener) -> tuple[Rows, Task, Metric]:
+        """Return the rows of a new fit after their metric, what y means, and the metric."""
 
     def further_rows(self, task: Task, tell: Listener) -> Rows:
         """Return rows that are added to a model, or taken from it."""
@@ -163,8 +171,8 @@ class GivenArrays:
         """The caller's rows, where a device computes with arrays of their library."""
         return self.X if self.place is not None and is_foreign(self.X) else None
 
-    def rows(self, tell: Listener) -> tuple[Rows, Task]:
-        """Return the rows of a new fit and what y means."""
+    def rows(self, tell: Listener) -> tuple[Rows, Task, Metric]:
+        """Return the rows of a new fit after their metric, what y means, and the metric."""
         return self._open(None)
 
     def further_rows(self, task: Task, tell: Listener) -> Rows:
@@ -176,7 +184,8 @@ class GivenArrays:
         data = scan(X, target=np.asarray(self.y), weight=self.sample_weight)
         return _further_rows(self.estimator, data, None, self.place, task, tell)
 
-    def _open(self, task: Task | None) -> tuple[Rows, Task]:
+    def _open(self, task: Task | None) -> tuple[Rows, Task, Metric]:
+        new = task is None
         values = _on_host(self.X, self.y, self.sample_weight)
         rows: HostRows
         if _classifies(self.estimator):
@@ -187,12 +196,17 @@ class GivenArrays:
         else:
             assert not isinstance(task, Classes)
             rows, task = open_numbers(self.estimator, *values, groups=self.groups, task=task)
+        if new:
+            rows, metric = _map_new(self.estimator, rows)
+        else:
+            metric = self.estimator.record_.metric
+            rows = mapped_rows(rows, metric)
         if self.place is None:
-            return rows, task
+            return rows, task, metric
         X = self.like
         if X is not None and rows.positions is not None:
             X = self.place.xp.take(X, self.place.put(rows.positions), axis=0)
-        return DeviceRows(rows, self.place, X), task
+        return DeviceRows(rows, self.place, metric.map_rows(X)), task, metric
 
     def new_rows(self, method: str) -> NewRows:
         """Return rows that something is asked for."""
@@ -254,14 +268,20 @@ class GivenBlocks:
     collection: Any
     like: ClassVar[None] = None
 
-    def rows(self, tell: Listener) -> tuple[Rows, Task]:
+    def rows(self, tell: Listener) -> tuple[Rows, Task, Metric]:
         """Return a sample where it is all there is, else rows that are read in blocks."""
         surveyed = self._first_pass()
         sample, task = _sample_of(self.estimator, surveyed)
+        raw = sample
+        sample, metric = _map_new(self.estimator, raw)
         if surveyed.complete:
-            return sample if self.place is None else DeviceRows(sample, self.place, None), task
-        blocks, table = _blocks(task, self.data, surveyed.preparation, surveyed.counts, tell)
-        return ScanRows(blocks, surveyed, sample, table, sample.budget, sample.threads), task
+            held = sample if self.place is None else DeviceRows(sample, self.place, None)
+            return held, task, metric
+        ready = surveyed.preparation
+        blocks, table = _blocks(task, self.data, ready, surveyed.counts, tell, metric)
+        surveyed = _after(surveyed, metric, sample)
+        budget, threads = sample.budget, sample.threads
+        return ScanRows(blocks, surveyed, sample, table, budget, threads), task, metric
 
     def _first_pass(self) -> Survey:
         """Learn preparation, classes and a sample of the rows."""
@@ -364,23 +384,45 @@ def _further_rows(
             f"device={estimator.device!r} is not available for rows that are added from a scan, or "
             "to a model of one: give arrays to a model of arrays, or set_params(device=None)."
         )
-    blocks, _ = _blocks(task, data, preparation, None, tell)
+    blocks, _ = _blocks(task, data, preparation, None, tell, estimator.record_.metric)
     return ScanRows(blocks, budget=as_bytes(estimator.memory_budget))
 
 
 def _blocks(
-    task: Task, data: Scan, preparation: Any, counts: FloatArray | None, tell: Listener
+    task: Task,
+    data: Scan,
+    preparation: Any,
+    counts: FloatArray | None,
+    tell: Listener,
+    metric: Metric,
 ) -> tuple[Blocks, ClassTable | None]:
     """Return the blocks, and targets and weights of classes that are kept apart."""
+    use: dict[str, Any] = {"on_event": tell.on_event, "metric": metric}
     if isinstance(task, Numbers):
         encode = partial(encode_numbers, task=task)
-        return blocks_of(data, preparation, encode, task.n_outputs, on_event=tell.on_event), None
+        return blocks_of(data, preparation, encode, task.n_outputs, **use), None
     # of further rows no counts are known: targets of classes follow from all moments
     table = task.table(np.ones(task.n_classes) if counts is None else counts)
     factors = table.factors if np.any(table.factors != 1.0) and not task.per_class else None
     encode = partial(encode_classes, task=task, targets=table.targets)
-    blocks = blocks_of(data, preparation, encode, task.n_outputs, factors, tell.on_event)
+    blocks = blocks_of(data, preparation, encode, task.n_outputs, factors, **use)
     return blocks, table if task.per_class else None
+
+
+def _map_new(estimator: FixedEstimator, rows: HostRows) -> tuple[HostRows, Metric]:
+    seed = seed_of(estimator.random_state) if estimator.metric is not None else 0
+    return map_given(rows, estimator.metric, estimator._kernel_choice(), seed)
+
+
+def _after(surveyed: Survey, metric: Metric, sample: HostRows) -> Survey:
+    """Return what was found of all rows after a metric; for a full one, from the sample."""
+    if metric.map is None:
+        return surveyed
+    if metric.map.ndim == 1:
+        A = metric.map
+        return replace(surveyed, mean=surveyed.mean * A, variance=surveyed.variance * A**2)
+    mean = np.average(sample.X, axis=0, weights=sample.sample_weight)
+    return replace(surveyed, mean=mean, variance=variances(sample.X, sample.sample_weight))
 
 
 def _sample_of(estimator: FixedEstimator, surveyed: Survey) -> tuple[HostRows, Task]:

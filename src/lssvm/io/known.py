@@ -71,7 +71,8 @@ Fit: task Classes/Numbers k c; machines tuple * of Machine k d; basis rows m d |
     gamma none | number >=0 | floats >=0 | floats * >=0 | floats * * >=0; support wholes * >=-1;
     seed {COUNT}; memory DualMemory/FixedMemory/GreedyMemory k d c; loss text; solver text;
     residual score; iterations {COUNT}; tuning none | Tuning; relevance none | floats d;
-    threshold none | floats k; details DualDetails/FixedDetails/GreedyDetails m k; stored text
+    threshold none | floats k; details DualDetails/FixedDetails/GreedyDetails m k; stored text;
+    metric Metric d
 Machine: kernel {KERNELS}/Precomputed d; columns wholes * >=0 <k
 Tuning: results tuple * of TuningResult; best_score score; n_evaluations {COUNT};
     sizes none | dict; sample none | dict

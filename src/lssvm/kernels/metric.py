@@ -15,12 +15,14 @@ and :math:`A A^T = M` the distance becomes :math:`(x - z)^T M (x - z)` (recursiv
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from lssvm._core.arrays import FloatArray
+from lssvm._core.device import Device, is_foreign
 from lssvm._core.errors import not_known
+from lssvm._core.namespace import device, get_namespace, is_sparse
 from lssvm._core.threads import run_blocks, slices
 from lssvm.kernels.base import Kernel
 
@@ -72,11 +74,49 @@ class Metric:
             return X
         return np.asarray(X * self.map if self.map.ndim == 1 else X @ self.map)
 
+    def map_rows(self, X: Any) -> Any:
+        """Return x A for rows of any array library, in its own type, or sparse rows."""
+        if self.map is None:
+            return X
+        if is_sparse(X):
+            A = self.map.astype(X.dtype)
+            return X.multiply(A[None, :]).tocsr() if A.ndim == 1 else X @ A
+        if not is_foreign(X):
+            A = self.map.astype(X.dtype if X.dtype.kind == "f" else np.float64)
+            return X * A if A.ndim == 1 else X @ A
+        xp = get_namespace(X)
+        if not xp.isdtype(X.dtype, "real floating"):
+            X = xp.astype(X, xp.float64)
+        A = Device(xp, device(X)).put(self.map, X.dtype)
+        return X * A if self.map.ndim == 1 else X @ A
+
+    def unmap(self, Z: Any) -> Any:
+        """Return inputs that the map sends to Z (n, d).
+
+        Features that a diagonal map leaves out are 0; a full one is inverted in the sense of least
+        squares.
+        """
+        if self.map is None:
+            return Z
+        if self.map.ndim == 2:
+            return np.asarray(Z @ np.linalg.pinv(self.map))
+        seen = self.map != 0
+        inverse = np.where(seen, 1.0 / np.where(seen, self.map, 1.0), 0.0)
+        if is_sparse(Z):
+            return Z.multiply(inverse[None, :]).tocsr()
+        return np.asarray(Z * inverse)
+
     def back(self, gradients: FloatArray) -> FloatArray:
         """Return gradients with respect to x from those with respect to x A, shape (..., d)."""
         if self.map is None:
             return gradients
         return np.asarray(gradients * self.map if self.map.ndim == 1 else gradients @ self.map.T)
+
+    def published(self, d: int) -> FloatArray:
+        """Return M = A A^T (d, d), or its diagonal (d,) where A is diagonal."""
+        if self.map is None:
+            return np.ones(d)
+        return np.asarray(self.map**2) if self.map.ndim == 1 else self.matrix(d)
 
     def matrix(self, d: int) -> FloatArray:
         """Return M = A A^T, shape (d, d)."""

@@ -9,7 +9,7 @@ from lssvm._core.errors import InvalidInputError
 from lssvm.estimators.base import KernelRegressor
 from lssvm.kernels import Kernel, Linear, Polynomial
 from lssvm.onnx.graph import Tensor
-from lssvm.onnx.kernel_nodes import add_kernel, check_kernel, dense, power
+from lssvm.onnx.kernel_nodes import add_kernel, add_map, check_kernel, dense, power
 from lssvm.uncertainty import DualPosterior, FixedPosterior, check_coverage
 
 
@@ -32,6 +32,7 @@ def add_interval(
     The variance of the function needs m^2 more numbers in the file and m^2 operations a row.
     """
     coverage = check_coverage(coverage)
+    X = add_map(X, model.record_)
     variances: list[Tensor] = []
     order: list[int] = []
     for columns, posterior in model._posteriors():

@@ -55,7 +55,8 @@ def power(base: Tensor, degree: int) -> Tensor:
 
 
 def add_expansion(X: Tensor, fit: Fit) -> Tensor:
-    """Add sum_j coef_j K(x, z_j) + b for rows ``X`` (n, d) and return its value (n, k)."""
+    """Add sum_j coef_j K(x A, z_j) + b for rows ``X`` (n, d) and return its value (n, k)."""
+    X = add_map(X, fit)
     basis = dense(fit.basis)
     outputs: list[Tensor] = []
     order: list[int] = []
@@ -68,6 +69,14 @@ def add_expansion(X: Tensor, fit: Fit) -> Tensor:
         outputs.append(X @ (Z.T @ weights) if linear else add_kernel(X, kernel, Z) @ weights)
         order += list(columns)
     return X.graph.in_order(outputs, order) + fit.intercept[None, :]
+
+
+def add_map(X: Tensor, fit: Fit) -> Tensor:
+    """Add the metric of the inputs."""
+    A = fit.metric.map
+    if A is None:
+        return X
+    return X * A[None, :] if A.ndim == 1 else X @ A
 
 
 def add_kernel(X: Tensor, kernel: Kernel, Z: FloatArray) -> Tensor:

@@ -61,7 +61,7 @@ def terms_of_fit(fit: Fit, rows: Contrast, resources: Resources) -> list[Term]:
     ----------
     fit : Fit
     rows : Contrast
-        In the features of the kernel.
+        In the features of the kernel, before the metric.
     resources : Resources
 
     Returns
@@ -85,7 +85,7 @@ def terms_of_fit(fit: Fit, rows: Contrast, resources: Resources) -> list[Term]:
     task = fit.task
     linear = task.linear_scores() if isinstance(task, Classes) else np.eye(fit.coef.shape[1])
     if linear is None:
-        return [Term(rows, lambda X: task.scores(fit.outputs(X, resources)))]
+        return [Term(rows, lambda X: task.scores(fit.outputs(fit.metric.apply(X), resources)))]
     basis = fit.basis
     if is_sparse(basis):
         basis = dense_rows(basis, resources.budget)
@@ -97,6 +97,7 @@ def terms_of_fit(fit: Fit, rows: Contrast, resources: Resources) -> list[Term]:
                 basis,
                 np.asarray(coef, dtype=np.float64) @ linear[columns],
                 np.asarray(intercept, dtype=np.float64) @ linear[columns],
+                fit.metric,
             ),
         )
         for columns, kernel, coef, intercept in fit.expansions()

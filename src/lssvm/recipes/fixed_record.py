@@ -61,7 +61,7 @@ class FixedDetails:
         """Return attributes of the estimator."""
         pcg, tuning = fit.solver == "pcg", fit.tuning
         published: dict[str, Any] = {
-            "prototypes_": fit.basis,
+            "prototypes_": fit.metric.unmap(fit.basis),
             "n_prototypes_": self.n_prototypes,
             "moments_": self.moments,
             "selection_": self.selection,

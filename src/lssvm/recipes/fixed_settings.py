@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.device import is_foreign
 from lssvm._core.errors import InvalidInputError
+from lssvm._core.namespace import to_numpy
 from lssvm._core.progress import Listener
 from lssvm.criteria.closed_form import is_criterion
 from lssvm.engines.base import AnyFolds, Rows
 from lssvm.engines.host import HostRows
 from lssvm.folds.content import Folds, content_folds
 from lssvm.folds.positions import PositionFolds, PositionHoldout
+from lssvm.kernels import Metric
 from lssvm.recipes.robust import check_loss
 from lssvm.recipes.settings import (
     SQUARES,
@@ -99,6 +102,13 @@ class FixedSettings(TunedSettings):
     def sizes_by_cv(self) -> bool:
         """Whether the number of prototypes is chosen by cross-validation."""
         return isinstance(self.n_prototypes, str) and self.n_prototypes == "cv"
+
+    def after(self, metric: Metric) -> FixedSettings:
+        """Return the settings for rows after a metric: so are prototypes that are given."""
+        if metric.map is None or np.ndim(self.selection) != 2:
+            return self
+        given = to_numpy(self.selection) if is_foreign(self.selection) else self.selection
+        return replace(self, selection=metric.map_rows(np.asarray(given, dtype=np.float64)))
 
     @property
     def method(self) -> str | None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.kernels import Kernel, evaluate_expansion
+from lssvm.kernels import IDENTITY, Kernel, Metric, evaluate_expansion
 from lssvm.search.space import TuningResult
 from lssvm.tasks import Task
 from lssvm.uncertainty import DualPosterior, FixedPosterior, OutOfFold, Residuals
@@ -135,7 +135,8 @@ class Fit:
     machines : tuple of Machine
         Kernels of the outputs: one, or several where problems were tuned on their own.
     basis : array or sparse matrix of shape (m, d)
-        Rows that kernels are evaluated against; their numbers for a precomputed kernel.
+        Rows that kernels are evaluated against, after the metric; their numbers for a precomputed
+        kernel.
     coef : array of shape (m, k)
     intercept : array of shape (k,)
     C : array of shape (k,)
@@ -163,6 +164,8 @@ class Fit:
         What only one family has, such as `FixedDetails`.
     stored : str
         "all", or the form of the file that the model was loaded from.
+    metric : Metric
+        The map of the inputs; the basis and everything in memory is after it.
     """
 
     task: Task
@@ -184,6 +187,7 @@ class Fit:
     threshold: FloatArray | None = None
     details: Any = None
     stored: str = "all"
+    metric: Metric = IDENTITY
 
     def check_posterior(self) -> None:
         """Refuse a model without a Gaussian posterior."""
@@ -210,7 +214,7 @@ class Fit:
             yield columns, machine.kernel, self.coef[:, columns], self.intercept[columns]
 
     def outputs(self, X: Any, resources: Resources) -> FloatArray:
-        """Return the outputs (n, k) of rows in main memory."""
+        """Return the outputs (n, k) of rows in main memory, after the metric."""
         out = np.empty((X.shape[0], self.coef.shape[1]), self.coef.dtype)
         for columns, kernel, coef, intercept in self.expansions():
             out[:, columns] = resources.evaluate(kernel, X, self.basis, coef, intercept)

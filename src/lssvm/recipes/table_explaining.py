@@ -8,7 +8,6 @@ import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm.explanations import Contrast, Expansion, Function, Term
-from lssvm.kernels import Metric
 from lssvm.parts import Cut, PartsEngine
 from lssvm.parts.engine import ONE_THREAD
 from lssvm.recipes.configurations import Inputs, Member
@@ -138,7 +137,7 @@ def background_of_table(
     for kind in sorted({member.configuration.inputs for member in fit.members}):
         among = [m for m in fit.members if m.configuration.inputs == kind]
         member = min(among, key=_obscurity)
-        chosen[kind] = _unmapped(member.metric, _some_rows(member.model.cuts[0], size, seed))
+        chosen[kind] = member.metric.unmap(_some_rows(member.model.cuts[0], size, seed))
     return chosen
 
 
@@ -157,13 +156,3 @@ def _some_rows(cut: Cut, size: int, seed: int) -> FloatArray:
 def _obscurity(member: Member) -> int:
     """Return how much of the inputs a member's metric hides: nothing, some columns, directions."""
     return 0 if member.metric.map is None else member.metric.map.ndim
-
-
-def _unmapped(metric: Metric, Z: FloatArray) -> FloatArray:
-    """Return inputs that a metric maps to Z (n, d)."""
-    if metric.map is None:
-        return Z
-    if metric.map.ndim == 2:
-        return np.asarray(Z @ np.linalg.pinv(metric.map))
-    seen = metric.map > 0
-    return np.where(seen, Z / np.where(seen, metric.map, 1.0), 0.0)
