@@ -167,8 +167,9 @@ class _Rounds:
         else:
             Y = (rows.labels[some][:, None] == np.arange(rows.labels.max() + 1)) * 1.0
         weight = times(rows.weight, None) if rows.loss_weight is None else rows.loss_weight
-        _, first, number = np.unique(hash_rows(X), return_index=True, return_inverse=True)
-        group = np.argsort(np.argsort(first))[number]  # equal rows stay together
+        key = hash_rows(X) if rows.groups is None else rows.groups[rows.row_numbers][some]
+        _, first, number = np.unique(key, return_index=True, return_inverse=True)
+        group = np.argsort(np.argsort(first))[number]  # equal rows, or groups, stay together
         kept = None if weight is None else weight[some]
         return cls(X, Y, kept, group.astype(np.intp), choice, shape, rows.budget, rows.threads)
 
