@@ -93,9 +93,10 @@ def problem(n: int) -> tuple[Any, Any]:
     return rows, np.sin(2 * rows[:, 0]) * rows[:, 1] + 0.05 * random.normal(size=n)
 
 
-@pytest.mark.parametrize("shape", ["diagonal", "full"])
-@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
-def test_irrelevant_columns(shape: str, kernel: str) -> None:
+@pytest.mark.parametrize(
+    ("kernel", "shape"), [("rbf", "diagonal"), ("rbf", "full"), ("laplacian", "diagonal")]
+)
+def test_irrelevant_columns(kernel: str, shape: str) -> None:
     rows, y = problem(900)
     train, test = slice(400), slice(400, None)
     use: dict[str, Any] = {"gamma": "cv", "cv": 5, "kernel": kernel}
@@ -122,20 +123,20 @@ def test_many_rows_and_classes() -> None:
 
 
 def test_a_full_metric_does_not_see_rotations() -> None:
-    rows, y = problem(300)
+    rows, y = problem(500)
     Q = np.linalg.qr(np.random.default_rng(2).normal(size=(12, 12)))[0]
     use: dict[str, Any] = {"C": 30.0, "gamma": 0.1, "metric": "full"}
-    model = LSSVR(**use).fit(rows[:200], y[:200])
-    turned = LSSVR(**use).fit(rows[:200] @ Q, y[:200])
+    model = LSSVR(**use).fit(rows[:400], y[:400])
+    turned = LSSVR(**use).fit(rows[:400] @ Q, y[:400])
     assert not np.allclose(model.metric_, np.eye(12), atol=0.1)
     np.testing.assert_allclose(turned.metric_, Q.T @ model.metric_ @ Q, atol=1e-6)
-    np.testing.assert_allclose(turned.predict(rows[200:] @ Q), model.predict(rows[200:]), atol=1e-6)
+    np.testing.assert_allclose(turned.predict(rows[400:] @ Q), model.predict(rows[400:]), atol=1e-6)
 
 
 def test_noise_has_no_metric() -> None:
     random = np.random.default_rng(3)
     model = LSSVR(metric="full").fit(random.normal(size=(150, 5)), random.normal(size=150))
-    np.testing.assert_array_equal(model.metric_, np.ones(5))
+    np.testing.assert_array_equal(model.metric_, np.eye(5))
 
 
 @pytest.mark.parametrize("keep", ["support", "prediction", "all"])

@@ -97,8 +97,10 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
             published["threshold_"] = fit.threshold
         if fit.relevance is not None:
             published["feature_relevance_"] = fit.relevance
-        if getattr(self, "metric", None) is not None:
-            published["metric_"] = fit.metric.published(fit.basis.shape[1])
+        asked = getattr(self, "metric", None)
+        if asked is not None:
+            full = isinstance(asked, str) and asked == "full"
+            published["metric_"] = fit.metric.published(fit.basis.shape[1], full=full)
         if fit.tuning is not None:
             published |= {
                 "cv_results_": fit.tuning.cv_results,

@@ -112,10 +112,10 @@ class Metric:
             return gradients
         return np.asarray(gradients * self.map if self.map.ndim == 1 else gradients @ self.map.T)
 
-    def published(self, d: int) -> FloatArray:
-        """Return M = A A^T (d, d), or its diagonal (d,) where A is diagonal."""
+    def published(self, d: int, *, full: bool = False) -> FloatArray:
+        """Return M = A A^T (d, d), or its diagonal (d,) where A is diagonal and not asked full."""
         if self.map is None:
-            return np.ones(d)
+            return np.eye(d) if full else np.ones(d)
         return np.asarray(self.map**2) if self.map.ndim == 1 else self.matrix(d)
 
     def matrix(self, d: int) -> FloatArray:
