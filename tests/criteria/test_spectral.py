@@ -107,6 +107,25 @@ def test_press_is_the_error_of_refits():
         assert value == pytest.approx(np.mean(errors), rel=1e-9)
 
 
+def test_press_of_problems_of_some_rows_is_the_mean_of_their_errors():
+    signs = np.sign(RNG.standard_normal((25, 2)))
+    own = [np.arange(0, 18), np.arange(10, 25)]  # the rows of each problem: not as many
+    coded = np.zeros((25, 2))
+    for j, rows in enumerate(own):
+        coded[rows, j] = signs[rows, j]
+    groups = [Group(np.array([j]), rows) for j, rows in enumerate(own)]
+    system = DualSystem(RBF(1.0), X, X, C=1.0)
+    found = criterion_objective("press", RBF, system, coded, groups, positions=False)
+    expected = np.zeros((len(C), 2))
+    for j, rows in enumerate(own):
+        n, y = len(rows), coded[rows, j]
+        folds = [(np.delete(np.arange(n), i), np.array([i])) for i in range(n)]
+        for i, c in enumerate(C):
+            left_out = np.concatenate(refit_predictions(K[np.ix_(rows, rows)], y, c, folds))
+            expected[i, j] = np.mean((left_out - y) ** 2)
+    np.testing.assert_allclose(found.at(0.7).losses(C).mean, expected.mean(axis=1), rtol=1e-8)
+
+
 @pytest.mark.parametrize("name", ["gcv", "rk", "evidence"])
 @pytest.mark.parametrize("levels", [1, 2])
 def test_circulant_spectrum_gives_what_the_dense_circulant_matrix_gives(name, levels):
