@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR
-from lssvm._core.errors import InvalidInputError, NumericalWarning
+from lssvm._core.errors import InvalidInputError
 from lssvm.solvers.reweighting import residual_scale
 from lssvm.tuning import PathSearch
 
@@ -155,12 +155,6 @@ def test_labels_without_an_order_are_named():
     y = np.array(["a", None, "a", None], dtype=object)
     with pytest.raises(InvalidInputError, match="no common order"):
         FixedSizeLSSVC(10).fit(X, y)
-
-
-def test_targets_far_from_zero_are_told():
-    X, y = rows()
-    with pytest.warns(NumericalWarning, match="subtract a constant"):
-        FixedSizeLSSVR(10, C=1.0, gamma=0.3).fit(X, y + 1e8)
 
 
 def test_given_indices_count_rows_of_weight_zero():

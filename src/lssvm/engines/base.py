@@ -78,6 +78,9 @@ class Rows(Protocol):
     def gamma_scale(self) -> float:
         """Return gamma="scale" of all rows."""
 
+    def spread(self) -> float:
+        """Return the sum of the variances of the features: the mean diagonal of a linear kernel."""
+
     def n_observations(self) -> int:
         """Return the number of different rows, or of all where fewer than half are different."""
 

@@ -108,6 +108,10 @@ class DeviceRows(Rows):
         """Return gamma="scale" of the rows."""
         return self.host.gamma_scale()
 
+    def spread(self) -> float:
+        """Return the sum of the variances of the features."""
+        return self.host.spread()
+
     def n_observations(self) -> int:
         """Return the number of different rows, or of all where fewer than half are different."""
         return count_observations(self.content)

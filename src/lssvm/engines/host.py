@@ -54,6 +54,8 @@ class HostRows(Rows):
         X and y as the caller gave them, which is what a splitter sees.
     groups : array or None, default=None
         Groups of the caller's rows; rows of a group are left out together.
+    centre : array of shape (k,) or None, default=None
+        What was taken off the targets, which Y is without.
     by_position : bool, default=False
         Whether folds follow positions, as those of rows that are read in blocks do.
     budget, threads : int
@@ -77,6 +79,7 @@ class HostRows(Rows):
     positions: IntArray | None = None
     given: tuple[Any, Any] | None = None
     groups: NDArray[Any] | None = None
+    centre: FloatArray | None = None
     by_position: bool = False
     budget: int = 2**31
     threads: int = 1
@@ -130,6 +133,19 @@ class HostRows(Rows):
     def gamma_scale(self) -> float:
         """Return gamma="scale" of the rows."""
         return float(resolve_gamma("scale", self.X, self.weight))
+
+    def spread(self) -> float:
+        """Return the sum of the variances of the features: the mean diagonal of a linear kernel."""
+        n, total = self.n_rows, np.zeros(self.X.shape[1])
+        given = self.sample_weight  # not those of classes
+        weight = np.ones(n) if given is None else np.asarray(given, dtype=np.float64)
+        for part in slices(n, _CHUNK):
+            total += weight[part] @ np.asarray(self.X[part], dtype=np.float64)
+        mean, squares, mass = total / weight.sum(), 0.0, float(weight.sum())
+        for part in slices(n, _CHUNK):
+            block = np.asarray(self.X[part], dtype=np.float64) - mean
+            squares += float(np.einsum("ij,ij,i->", block, block, weight[part]))
+        return squares / mass
 
     def n_observations(self) -> int:
         """Return the number of different rows, or of all where fewer than half are different."""

@@ -192,6 +192,10 @@ class ScanRows(Rows):
         spread = float(np.mean(variance + (mean - mean.mean()) ** 2))
         return 1.0 / (len(mean) * spread) if spread > 0 else 1.0
 
+    def spread(self) -> float:
+        """Return the sum of the variances of the features."""
+        return float(np.sum(self.survey.variance))
+
     def n_observations(self) -> int:
         """Return the number of rows; equal ones are not looked for."""
         return self.n_rows

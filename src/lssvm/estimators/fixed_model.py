@@ -92,8 +92,9 @@ class FixedSizeModel(KernelEstimator):
 
     def _change(self, change: Any, X: Any, y: Any, sample_weight: Any) -> Self:
         given = open_given(self, X, y, sample_weight)
-        rows = given.further_rows(self.record_.task, listen(self))
-        fit = change(self.record_, rows, self._resources())
+        old = self.record_
+        rows = given.further_rows(old.task, listen(self), old.details.centre)
+        fit = change(old, rows, self._resources())
         self.__dict__.pop("sparsity_paths_", None)
         return self._publish(fit, self.dual_coef_)
 

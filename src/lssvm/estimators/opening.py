@@ -237,10 +237,14 @@ def open_numbers(
     task: Numbers | None = None,
     sparse: bool = False,
     by_moments: bool = True,
+    centred: bool = False,
+    centre: FloatArray | None = None,
 ) -> tuple[HostRows, Numbers]:
     """Check arrays of a regressor; the parameters are those of `open_classes`.
 
-    ``by_moments`` says that squares of the targets are summed, which an offset costs digits.
+    ``by_moments`` says that squares of the targets are summed, which an offset costs digits:
+    ``centred`` takes about the weighted means off the targets of a new fit, ``centre`` (k,) is what
+    is taken off those of further rows.
     """
     X, y = _validated(estimator, X, y, task, sparse, multi_output=True, y_numeric=True)
     y = np.asarray(y, dtype=np.float64)
@@ -251,17 +255,46 @@ def open_numbers(
     check_magnitude(Y, "y", change, dtype=X.dtype)
     if task is None:
         task = Numbers(Y.shape[1], y.ndim == 1)
-    if by_moments:
+        centre = target_centre(Y, weight) if centred else None
+    if by_moments and not centred:
         _warn_of_offset(Y)
-    rows = number_rows(X, task.check_outputs(Y), weight, resources_of(estimator))
+    Y = task.check_outputs(Y)
+    rows = number_rows(X, Y, weight, resources_of(estimator), centre)
     groups = check_groups(groups, given[0].shape[0])
     return replace(rows, positions=positions, given=given, groups=groups), task
 
 
-def number_rows(X: Any, Y: FloatArray, weight: FloatArray | None, resources: Resources) -> HostRows:
-    """Return rows with numbers as targets."""
+def target_centre(Y: FloatArray, weight: FloatArray | None) -> FloatArray | None:
+    """Return about the weighted means (k,) of targets; None where they are near 0, or overflow.
+
+    In steps of a power of two above 8 standard deviations: a sample has the same as all rows, and
+    nothing is taken off that costs no digits.
+    """
+    with np.errstate(all="ignore"):
+        mean = np.average(Y, axis=0, weights=weight)
+        spread = np.sqrt(np.average((Y - mean) ** 2, axis=0, weights=weight))
+        step = 2.0 ** np.ceil(np.log2(8.0 * spread))
+        centre = np.where(spread > 1e-12 * np.abs(mean), step * np.round(mean / step), mean)
+    centre = np.where(np.isfinite(centre), centre, 0.0)
+    return centre if np.any(centre != 0.0) else None
+
+
+def number_rows(
+    X: Any,
+    Y: FloatArray,
+    weight: FloatArray | None,
+    resources: Resources,
+    centre: FloatArray | None = None,
+) -> HostRows:
+    """Return rows with numbers as targets, less their centre."""
     return HostRows(
-        X, Y, weight, sample_weight=weight, budget=resources.budget, threads=resources.threads
+        X,
+        Y if centre is None else Y - centre,
+        weight,
+        sample_weight=weight,
+        centre=centre,
+        budget=resources.budget,
+        threads=resources.threads,
     )
 
 
@@ -282,5 +315,5 @@ def _warn_of_offset(Y: FloatArray) -> None:
             "The targets vary by less than a millionth of their mean, so that rounding shows in "
             "the cross-validated errors: subtract a constant from y before the fit.",
             NumericalWarning,
-            stacklevel=5,
+            stacklevel=_level_of_caller(),
         )

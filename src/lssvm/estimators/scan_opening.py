@@ -52,6 +52,7 @@ from lssvm.estimators.opening import (
     number_rows,
     open_classes,
     open_numbers,
+    target_centre,
     task_of,
     warn_of_scales,
 )
@@ -69,6 +70,7 @@ class FixedEstimator(Fitted, UsesResources, Protocol):
     """A fixed-size estimator, as its rows see it."""
 
     device: Any
+    fit_intercept: bool | str
     random_state: RandomState
     dual_coef_: Any
     feature_names_in_: Any
@@ -87,6 +89,11 @@ def _classifies(estimator: FixedEstimator) -> TypeGuard[FixedClassifier]:
     return bool(is_classifier(estimator))
 
 
+def _is_centred(estimator: FixedEstimator) -> bool:
+    """Return whether targets may be moved: a bias that is free moves with them."""
+    return estimator.fit_intercept is True
+
+
 class Given(Protocol):
     """What a caller gave to an estimator; published arrays are like ``like``, None: of NumPy."""
 
@@ -97,8 +104,11 @@ class Given(Protocol):
     def rows(self, tell: Listener) -> tuple[Rows, Task, Metric]:
         """Return the rows of a new fit after their metric, what y means, and the metric."""
 
-    def further_rows(self, task: Task, tell: Listener) -> Rows:
-        """Return rows that are added to a model, or taken from it."""
+    def further_rows(self, task: Task, tell: Listener, centre: FloatArray | None) -> Rows:
+        """Return rows that are added to a model, or taken from it.
+
+        ``centre`` (k,) is what the model has taken off its targets.
+        """
 
     def new_rows(self, method: str) -> NewRows:
         """Return rows that something is asked for."""
@@ -175,16 +185,18 @@ class GivenArrays:
         """Return the rows of a new fit after their metric, what y means, and the metric."""
         return self._open(None)
 
-    def further_rows(self, task: Task, tell: Listener) -> Rows:
+    def further_rows(self, task: Task, tell: Listener, centre: FloatArray | None) -> Rows:
         """Return rows that are added or taken, prepared as those of the fit were."""
         self._check_namespace("partial_fit")
         if not hasattr(self.estimator, "preparation_"):
-            return self._open(task)[0]
+            return self._open(task, centre)[0]
         X = self.estimator.preparation_.transform(self.X)
         data = scan(X, target=np.asarray(self.y), weight=self.sample_weight)
-        return _further_rows(self.estimator, data, None, self.place, task, tell)
+        return _further_rows(self.estimator, data, None, self.place, task, tell, centre)
 
-    def _open(self, task: Task | None) -> tuple[Rows, Task, Metric]:
+    def _open(
+        self, task: Task | None, centre: FloatArray | None = None
+    ) -> tuple[Rows, Task, Metric]:
         new = task is None
         values = _on_host(self.X, self.y, self.sample_weight)
         rows: HostRows
@@ -195,7 +207,14 @@ class GivenArrays:
             )
         else:
             assert not isinstance(task, Classes)
-            rows, task = open_numbers(self.estimator, *values, groups=self.groups, task=task)
+            rows, task = open_numbers(
+                self.estimator,
+                *values,
+                groups=self.groups,
+                task=task,
+                centred=_is_centred(self.estimator),
+                centre=centre,
+            )
         if new:
             rows, metric = _map_new(self.estimator, rows)
         else:
@@ -277,8 +296,8 @@ class GivenBlocks:
         if surveyed.complete:
             held = sample if self.place is None else DeviceRows(sample, self.place, None)
             return held, task, metric
-        ready = surveyed.preparation
-        blocks, table = _blocks(task, self.data, ready, surveyed.counts, tell, metric)
+        known = surveyed.preparation, surveyed.counts, sample.centre
+        blocks, table = _blocks(task, self.data, *known, tell, metric)
         surveyed = _after(surveyed, metric, sample)
         budget, threads = sample.budget, sample.threads
         return ScanRows(blocks, surveyed, sample, table, budget, threads), task, metric
@@ -310,12 +329,12 @@ class GivenBlocks:
             estimator.preparation_ = surveyed.preparation
         return surveyed
 
-    def further_rows(self, task: Task, tell: Listener) -> Rows:
+    def further_rows(self, task: Task, tell: Listener, centre: FloatArray | None) -> Rows:
         """Return rows that are added or taken."""
         self._with_target()
         preparation = getattr(self.estimator, "preparation_", None)
         data = self._columns_of_model()
-        return _further_rows(self.estimator, data, preparation, self.place, task, tell)
+        return _further_rows(self.estimator, data, preparation, self.place, task, tell, centre)
 
     def new_rows(self, method: str) -> NewRows:
         """Return rows that something is asked for."""
@@ -378,13 +397,14 @@ def _further_rows(
     place: Device | None,
     task: Task,
     tell: Listener,
+    centre: FloatArray | None,
 ) -> ScanRows:
     if place is not None:
         raise InvalidInputError(
             f"device={estimator.device!r} is not available for rows that are added from a scan, or "
             "to a model of one: give arrays to a model of arrays, or set_params(device=None)."
         )
-    blocks, _ = _blocks(task, data, preparation, None, tell, estimator.record_.metric)
+    blocks, _ = _blocks(task, data, preparation, None, centre, tell, estimator.record_.metric)
     return ScanRows(blocks, budget=as_bytes(estimator.memory_budget))
 
 
@@ -393,13 +413,14 @@ def _blocks(
     data: Scan,
     preparation: Any,
     counts: FloatArray | None,
+    centre: FloatArray | None,
     tell: Listener,
     metric: Metric,
 ) -> tuple[Blocks, ClassTable | None]:
     """Return the blocks, and targets and weights of classes that are kept apart."""
     use: dict[str, Any] = {"on_event": tell.on_event, "metric": metric}
     if isinstance(task, Numbers):
-        encode = partial(encode_numbers, task=task)
+        encode = partial(encode_numbers, task=task, centre=centre)
         return blocks_of(data, preparation, encode, task.n_outputs, **use), None
     # of further rows no counts are known: targets of classes follow from all moments
     table = task.table(np.ones(task.n_classes) if counts is None else counts)
@@ -443,7 +464,8 @@ def _sample_of(estimator: FixedEstimator, surveyed: Survey) -> tuple[HostRows, T
         Y = number_targets(block)
         assert block.target is not None
         task = Numbers(Y.shape[1], block.target.ndim == 1)
-        rows = number_rows(X, Y, weight, resources)
+        centre = target_centre(Y, weight) if _is_centred(estimator) else None
+        rows = number_rows(X, Y, weight, resources, centre)
     given = X, block.target
     return replace(rows, positions=surveyed.positions, given=given, by_position=True), task
 
@@ -469,9 +491,12 @@ def number_targets(block: RawBlock) -> FloatArray:
     return Y
 
 
-def encode_numbers(block: RawBlock, task: Numbers) -> tuple[FloatArray, IntArray]:
-    """Return the targets of a raw block, and class numbers, which are all 0."""
-    return task.check_outputs(number_targets(block)), np.zeros(len(block), dtype=np.intp)
+def encode_numbers(
+    block: RawBlock, task: Numbers, centre: FloatArray | None
+) -> tuple[FloatArray, IntArray]:
+    """Return the targets of a raw block less their centre, and class numbers, which are all 0."""
+    Y = task.check_outputs(number_targets(block))
+    return Y if centre is None else Y - centre, np.zeros(len(block), dtype=np.intp)
 
 
 def _on_host(*values: Any) -> tuple[Any, ...]:

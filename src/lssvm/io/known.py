@@ -97,7 +97,8 @@ DualMemory: X rows n d; Y floats y k; parts list * of DualPart n k d; weight non
     held_rows none | wholes t >=0
 FixedDetails: n_prototypes {COUNT}; moments list * of Moments m; map none | NystromMap m;
     selection none | Selection; used none | mask m k; no_update none | text;
-    paths tuple * of SparsityPath; peak_memory none | {COUNT}; penalised bool
+    paths tuple * of SparsityPath; centre none | floats k; peak_memory none | {COUNT};
+    penalised bool
 Moments: gram doubles m m; border doubles m; cross doubles m q; target doubles q;
     squares doubles q; weight number >=0; n whole >=0; shift none | doubles m
 NystromMap: eigenvalues doubles r; T doubles m r; cut number

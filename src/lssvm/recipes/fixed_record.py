@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lssvm._core.arrays import BoolArray
+from lssvm._core.arrays import BoolArray, FloatArray
 from lssvm.moments import Moments, NystromMap
 from lssvm.prototypes import Selection
 from lssvm.recipes.record import Fit
@@ -21,7 +21,7 @@ class FixedDetails:
     n_prototypes : int
         Before a reduction.
     moments : list of Moments
-        One, or one per class; none of conjugate gradients.
+        One, or one per class; none of conjugate gradients. Of targets less ``centre``.
     map : NystromMap or None
     selection : Selection or None
     used : bool array of shape (m, k) or None
@@ -32,6 +32,9 @@ class FixedDetails:
         Of a reduction whose size was cross-validated.
     kept : PrototypeBasis or None
         Moments of the folds, for `sparsity_path`; neither pickled nor stored.
+    centre : array of shape (k,) or None
+        What was taken off targets that are numbers, at the first fit; rows that are added later and
+        the sample that calibrates are without it too.
     peak_memory : int or None
         When fitted to a scan: bytes that the process has had at the most up to then.
     penalised : bool
@@ -46,6 +49,7 @@ class FixedDetails:
     no_update: str | None = None
     paths: tuple[SparsityPath, ...] = ()
     kept: PrototypeBasis | None = None
+    centre: FloatArray | None = None
     peak_memory: int | None = None
     penalised: bool = False
 

@@ -126,10 +126,9 @@ def fit_on_prototypes(problem: FixedProblem, chosen: Prototypes) -> DualStart | 
         )
     sample: HostRows = rows.sample
     part = prototype_rows(sample, chosen, ask.method)
-    X = chosen.Z[part.member]
-    inner = HostRows(
-        X, part.Y, part.weight, budget=sample.budget, threads=sample.threads, given=(X, part.Y)
-    )
+    X, Y = chosen.Z[part.member], part.Y
+    Y = Y if sample.centre is None else Y + sample.centre
+    inner = HostRows(X, Y, part.weight, budget=sample.budget, threads=sample.threads, given=(X, Y))
     if sample.groups is not None:  # of the first of equal rows
         inner = replace(inner, groups=sample.groups[sample.row_numbers[part.rows]])
     if isinstance(task, Classes):

@@ -80,7 +80,7 @@ def fit_separate(problem: FixedProblem, chosen: Prototypes) -> Fit:
         tuple(machines),
         Z,
         coef,
-        intercept,
+        intercept + problem.centre,
         C,
         published,
         chosen.support,
@@ -92,6 +92,7 @@ def fit_separate(problem: FixedProblem, chosen: Prototypes) -> Fit:
             [],
             selection=chosen.selection,
             no_update=NO_ROWS,
+            centre=sample.centre,
             peak_memory=peak_memory() if sample.by_position else None,
         ),
     )
@@ -134,6 +135,7 @@ def _search(
         gamma_start=rows.gamma_scale() if tuned else 1.0,
         n_features=rows.sample.X.shape[1],
         counted_rows=counted,
+        C_range=problem.C_range,
     )
     search: Search = ask.search
     if rows is not rows.sample and not rows.rereads and tuned:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -153,9 +154,10 @@ class FixedSettings(TunedSettings):
             return 2
         return int(self.cv) if is_int(self.cv) else 10
 
-    def reduced_C_grid(self) -> FloatArray | None:
+    def reduced_C_grid(self, C_range: tuple[float, float] | None = None) -> FloatArray | None:
         """Return the values of C that a reduced model chooses among; None: its own."""
-        return Space().C_grid(N_REDUCED_C) if self.C is None else None
+        space = Space() if C_range is None else Space(C_range=C_range)
+        return space.C_grid(N_REDUCED_C) if self.C is None else None
 
     def _check(self) -> None:
         if self.choice.precomputed:
@@ -324,6 +326,24 @@ class FixedProblem:
     ask: FixedSettings
     tell: Listener
     gamma: Any
+
+    @cached_property
+    def C_range(self) -> tuple[float, float]:
+        """The range of C that is searched, in units of the kernel.
+
+        Those of a linear kernel are the mean diagonal of its centred matrix, so that multiplying X
+        by a constant changes nothing; radial kernels are at most one.
+        """
+        unit = self.rows.spread() if self.ask.choice.name == "linear" else 1.0
+        unit = unit if np.isfinite(unit) and unit > 0 else 1.0
+        low, high = Space().C_range
+        return low / unit, high / unit
+
+    @property
+    def centre(self) -> FloatArray:
+        """What the targets of the rows are without, (k,)."""
+        taken: FloatArray | None = self.rows.sample.centre
+        return np.zeros(self.rows.n_outputs) if taken is None else taken
 
     @property
     def by_class(self) -> Classes | None:

@@ -50,7 +50,7 @@ from lssvm.search.base import Search
 from lssvm.search.kept_points import KeptPoints
 from lssvm.search.path import ListedPathSearch, PathSearch, best_gammas
 from lssvm.search.space import Space, TuningResult
-from lssvm.tasks import Classes, Task
+from lssvm.tasks import Classes, Numbers, Task
 
 NO_MOMENTS = (
     "solver='pcg' keeps no moments, so rows cannot be added or removed: use solver='cholesky'"
@@ -102,7 +102,7 @@ def fit_fixed_size(rows: Rows, task: Task, ask: FixedSettings, tell: Listener) -
         moments = _moments_of_folds(problem, tuned, kernel, chosen.Z)
         map = rows.map(kernel, chosen.Z)
         if start is not None:
-            coef, intercept = start.coef, start.fit.intercept
+            coef, intercept = start.coef, start.fit.intercept - problem.centre
         else:
             whole, bias = moments.whole, {"penalised": ask.penalised}
             coef, intercept = solve_moments(whole, map, problem.by_class, tuned.C_of, **bias)
@@ -207,7 +207,7 @@ def _reduced(
     if ask.reduction is None:
         kept = worth_keeping(basis, rows.sample.budget)
         return replace(fit, details=replace(fit.details, kept=kept))
-    return reduce_model(fit, rows, basis, ask.reduction, ask.reduced_C_grid())
+    return reduce_model(fit, rows, basis, ask.reduction, ask.reduced_C_grid(problem.C_range))
 
 
 def _finished(
@@ -222,6 +222,7 @@ def _finished(
         moments=[part.on_host() for part in details.moments],
         map=None if details.map is None else details.map.on_host(),
         selection=chosen.selection,
+        centre=sample.centre,
         peak_memory=peak_memory() if sample.by_position else None,
     )
     if ask.calibrates:
@@ -231,7 +232,8 @@ def _finished(
             point = _groups_left_out(problem, fit, Z)
         memory = remember(rows, point, fit.kernel, Z, fit.C, ask.seed, table)
     relevance = shares(fit.gamma, sample.X, sample.weight) if ask.choice.asks_ard else None
-    fit = replace(fit, details=details, memory=memory, relevance=relevance)
+    intercept = fit.intercept + problem.centre
+    fit = replace(fit, details=details, memory=memory, relevance=relevance, intercept=intercept)
     if not isinstance(task, Classes):
         return fit
     fit = replace(fit, threshold=np.zeros(task.n_outputs))
@@ -320,6 +322,7 @@ class _Tuner:
             gamma_start=rows.gamma_scale() if tunes_gamma else 1.0,
             n_features=rows.sample.X.shape[1],
             counted_rows=rows.n_observations() if counts else None,
+            C_range=self.problem.C_range,
         )
         search, sample_results = ask.search, None
         if rows is not rows.sample and not rows.rereads and tunes_gamma:
@@ -327,7 +330,8 @@ class _Tuner:
         memory = KeptPoints(self._objective(rows, Z, choice, separate), rows.budget // 4)
         more: dict[str, Any] = {"resume": not again}
         if search.checkpoint is not None:
-            data = (rows.sample.X, np.asarray(rows.sample.Y), rows.sample.weight, Z)
+            Y = np.asarray(rows.sample.Y) + self.problem.centre
+            data = (rows.sample.X, Y, rows.sample.weight, Z)
             more["fingerprint"] = ask.fingerprint(data, task, ask.n_prototypes, rows.n_rows)
         result = replace(ask, search=search).run_search(memory, space, self.problem.tell, **more)
         point = memory.point(result.gamma)
@@ -338,7 +342,8 @@ class _Tuner:
         tuned = Tuned(C_of, gamma, choice, len(Z), rows, point)
         score, size_results = -result.loss, None
         if ask.sizes_by_cv and sizes:
-            tuned, score, size_results = _tune_size(tuned, point, ask.C, score)
+            grid = Space(C=ask.C, C_range=self.problem.C_range).C_grid(N_C)
+            tuned, score, size_results = _tune_size(tuned, point, grid, score)
         table = _table(result, snapped=tunes_gamma, separate=separate)
         kept = replace(result, point=None, cv_results=table)
         tuning = Tuning((kept,), float(score), result.n_evaluations, size_results, sample_results)
@@ -352,8 +357,12 @@ class _Tuner:
         def kernel(value: float | None) -> Kernel:
             return choice.at(snap_gamma(value) if choice.tunes_gamma else gamma)
 
-        grid = Space(C=ask.C).C_grid(N_C) if separate else None
-        loss = task.loss(None if ask.criterion else ask.scoring, ask.loss)
+        grid = Space(C=ask.C, C_range=self.problem.C_range).C_grid(N_C) if separate else None
+        scoring, loss = None if ask.criterion else ask.scoring, task.loss(None, ask.loss)
+        if scoring is not None and isinstance(task, Numbers):
+            loss = task.loss(scoring, ask.loss, rows.sample.centre)
+        elif scoring is not None:
+            loss = task.loss(scoring, ask.loss)
         data = (rows, Z, folds_of(rows, ask), loss, self.problem.by_class)
         objective = FixedSizeObjective(kernel, *data, grid, ask.path_method, ask.penalised)
         if ask.penalised and objective.leave_out:
@@ -399,12 +408,11 @@ def _table(result: TuningResult, *, snapped: bool, separate: bool) -> dict[str, 
 
 
 def _tune_size(
-    tuned: Tuned, point: FixedSizePoint, C: float | None, score: float
+    tuned: Tuned, point: FixedSizePoint, grid: FloatArray, score: float
 ) -> tuple[Tuned, float, dict[str, Any]]:
     """Choose among nested sets of m, m/2, ... prototypes [DeBrabanter2010, section 5]."""
     m = len(point.Z)
     sizes = np.unique(np.maximum(1, m // 2 ** np.arange(N_SIZES)))
-    grid = Space(C=C).C_grid(N_C)
     best: tuple[float, float] = (np.inf, np.inf)
     table: dict[str, list[float]] = {"mean_test_score": [], "std_test_score": [], "C": []}
     for size in sizes:

@@ -9,14 +9,15 @@ import numpy as np
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError
 from lssvm.engines.base import Rows
-from lssvm.moments import Moments
+from lssvm.kernels import Linear
+from lssvm.moments import Moments, total
 from lssvm.recipes.fixed_memory import SAMPLE, SCORES, CalibrationSample, FixedMemory, draw_sample
 from lssvm.recipes.fixed_record import FixedDetails
 from lssvm.recipes.fixed_reduction import solve_used
 from lssvm.recipes.fixed_settings import fold_task
 from lssvm.recipes.fixed_solution import solve_moments
 from lssvm.recipes.record import Fit, Resources
-from lssvm.reductions import SparsityPath, cross_validate_sizes
+from lssvm.reductions import PrototypeBasis, SparsityPath, cross_validate_sizes
 
 
 def add_rows(fit: Fit, rows: Rows, resources: Resources) -> Fit:
@@ -56,6 +57,7 @@ def _updated(fit: Fit, rows: Rows, resources: Resources, *, sign: int) -> Fit:
             "model has not learned. Give only rows (with their labels and weights) that fit or "
             "partial_fit has seen."
         ) from error
+    intercept = intercept if details.centre is None else intercept + details.centre
     memory = fit.memory
     assert isinstance(memory, FixedMemory)
     sample = memory.sample
@@ -104,6 +106,15 @@ def _sample_with(
     return both.take(np.arange(end))
 
 
+def _spread(basis: PrototypeBasis) -> float:
+    """Return the sum of the variances of the features, where they are the basis; else 1."""
+    if not np.array_equal(basis.Z, np.eye(*basis.Z.shape)):
+        return 1.0
+    moments = total(basis.moments.whole)
+    spread = float(np.trace(moments.gram) - moments.border @ moments.border / moments.weight)
+    return spread / moments.weight if spread > 0 else 1.0
+
+
 def sparsity_path(fit: Fit, C_grid: FloatArray | None) -> tuple[Fit, list[SparsityPath]]:
     """Return the cross-validated errors of all numbers of support vectors, and a record with them.
 
@@ -132,5 +143,7 @@ def sparsity_path(fit: Fit, C_grid: FloatArray | None) -> tuple[Fit, list[Sparsi
             "or raise memory_budget."
         )
     every = np.arange(len(details.kept.C))
+    if C_grid is not None and isinstance(fit.kernel, Linear):
+        C_grid = C_grid / _spread(details.kept)
     paths = [cross_validate_sizes(details.kept, every, C_grid)]
     return replace(fit, details=replace(details, paths=tuple(paths))), paths

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -48,11 +48,11 @@ class Numbers:
         """Return the outputs that are trained on the same rows: all."""
         return [np.arange(self.n_outputs)]
 
-    def loss(self, scoring: Any, loss: str = "squared") -> Loss:
-        """Return what tuning minimises."""
+    def loss(self, scoring: Any, loss: str = "squared", centre: FloatArray | None = None) -> Loss:
+        """Return what tuning minimises; ``centre`` (k,) was taken off targets and outputs."""
         if scoring is None:
             return SquaredError() if loss == "squared" else AbsoluteError()
-        return ScorerLoss(scoring, self)
+        return ScorerLoss(scoring, self if centre is None else _Centred(self, centre))
 
     def predict(self, raw: FloatArray) -> FloatArray:
         """Return predictions of shape (t,) or (t, k)."""
@@ -74,3 +74,21 @@ class Numbers:
                 "as many."
             )
         return Y
+
+
+@dataclass(frozen=True, eq=False)
+class _Centred:
+    """Numbers that a constant was taken off, as a scorer is to see them: with it."""
+
+    task: Numbers
+    centre: FloatArray
+    classes: None = None
+
+    def predict(self, raw: FloatArray) -> FloatArray:
+        return self.task.predict(raw + self.centre)
+
+    def scores(self, raw: FloatArray) -> FloatArray:
+        return raw + self.centre
+
+    def truth_of(self, truth: Truth) -> FloatArray:
+        return self.task.truth_of(replace(truth, Y=truth.Y + self.centre))
