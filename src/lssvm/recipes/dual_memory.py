@@ -155,7 +155,7 @@ class DualMemory:
         if rows_repeat(system.rows, observed):
             folds = list(np.arange(system.n)[:, None])
         else:
-            folds = content_folds(system.rows, None).test
+            folds, share = content_folds(system.rows, None).test, None
         return posterior.leave_out(folds, share)
 
     def _leave_one_out(self, resources: Resources) -> FloatArray:

@@ -23,15 +23,23 @@ from lssvm.folds.content import (
 )
 from lssvm.kernels import Kernel
 from lssvm.recipes.fixed_record import FixedDetails
-from lssvm.recipes.fixed_settings import NO_OUTPUTS, fold_task
+from lssvm.recipes.fixed_settings import NO_OUTPUTS, fold_task, groups_of
 from lssvm.recipes.fixed_solution import class_counts, problems
 from lssvm.recipes.record import Fit, Posteriors, Resources
 from lssvm.tasks import Classes, ClassTable
 from lssvm.tasks.weights import pick, times
-from lssvm.uncertainty import FixedPosterior, OutOfFold, Residuals, scaled_residuals
+from lssvm.uncertainty import (
+    FixedPosterior,
+    OutOfFold,
+    Residuals,
+    left_out_scores,
+    scaled_residuals,
+)
 
 SAMPLE = 5000
 """Rows that a model keeps to leave them out one by one."""
+OF_A_CLASS = 100
+"""Rows of a class on which the problems of pairs are calibrated, where a class has so many."""
 OTHERS = 50
 """Rows besides the prototypes that intervals are calibrated on, where there are so many."""
 SCORES = 20_000
@@ -88,6 +96,16 @@ class CalibrationSample:
             self.behind or other.behind,
         )
         return both.take(np.argsort(both.keys, kind="stable"))
+
+    def enough_for_pairs(self, n_classes: int) -> CalibrationSample:
+        """Return the first rows, at least 100 of every class: rows are in the order of hashes."""
+        assert self.labels is not None
+        size = min(OF_A_CLASS * n_classes, len(self.keys))
+        for c in range(n_classes):
+            own = np.flatnonzero(self.labels == c)[:OF_A_CLASS]
+            size = max(size, int(own[-1]) + 1 if len(own) else 0)
+        end = int(np.searchsorted(self.keys, self.keys[size - 1], side="right"))  # equal rows
+        return self.take(np.arange(end))
 
     def folds(self, weight: FloatArray | None) -> tuple[list[IntArray], FloatArray | None]:
         """Return the rows that are left out together, and the weights that leave with them.
@@ -249,7 +267,10 @@ class FixedMemory:
     def out_of_fold(self, fit: Fit, resources: Resources) -> OutOfFold:
         """Return scores of rows by models that have not seen them."""
         sample, details, task = self._rows(), fit.details, fit.task
-        assert sample.labels is not None and isinstance(task, Classes)
+        assert isinstance(task, Classes)
+        if len(groups_of(fold_task(task), task.n_outputs)) > 1 and sample.held is None:
+            sample = sample.enough_for_pairs(task.n_classes)
+        assert sample.labels is not None
         weight, Y = sample.weight, sample.Y
         if fold_task(fit.task) is not None and details.moments:
             table = task.table(class_counts(details.moments))  # as it follows from all rows now
@@ -265,9 +286,16 @@ class FixedMemory:
             outputs = fit.outputs(sample.X[new], resources)
             return OutOfFold(outputs, sample.labels[new], pick(weight, new))
         folds, leaving = sample.folds(weight)
+        fold_of = np.empty(len(Y), dtype=np.intp)
+        fold_of[np.concatenate(folds)] = np.repeat(np.arange(len(folds)), [len(f) for f in folds])
+        assert details.map is not None
+        map = details.map
+        features = resources.evaluate(
+            fit.kernel, sample.X, fit.basis, map.T, np.zeros(map.rank)
+        )  # once for all problems, as are the moments of the features
+        parts = [part.mapped(map.whiten(part.gram), map.T) for part in details.moments]
         scores = np.empty(Y.shape)
-        for columns, posterior in self._posteriors(fit, resources):
-            used = Y[:, columns[0]] != 0
-            own = used.astype(np.float64) if leaving is None else leaving * used
-            scores[:, columns] = posterior.leave_out(sample.X, Y[:, columns], folds, own)[0]
+        for columns, C, moments in problems(parts, fold_task(task), fit.C):
+            data = (features, Y[:, columns], fold_of, leaving)
+            scores[:, columns] = left_out_scores(moments, C, *data)
         return OutOfFold(scores, sample.labels, weight)

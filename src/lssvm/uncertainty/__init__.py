@@ -9,7 +9,7 @@ from lssvm.uncertainty.intervals import (
     scaled_residuals,
 )
 from lssvm.uncertainty.posterior_dual import DualPosterior
-from lssvm.uncertainty.posterior_fixed import FixedPosterior
+from lssvm.uncertainty.posterior_fixed import FixedPosterior, left_out_scores
 from lssvm.uncertainty.probabilities import (
     OutOfFold,
     Probabilities,
@@ -36,6 +36,7 @@ __all__ = [
     "evidence_path",
     "fit_calibrator",
     "fit_sigmoid",
+    "left_out_scores",
     "log_evidence",
     "log_gamma_slope",
     "scaled_residuals",

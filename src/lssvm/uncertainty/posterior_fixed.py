@@ -90,21 +90,7 @@ class FixedPosterior:
         """P (m, r) with P^T k~ = L^-1 phi~, the mean (m,), B^T w (k,), and coefficients (m, k)."""
         with small_problem(self.moments.size):
             system = primal_system(self.moments, self.map)
-            A = np.tril(system.A)
-            largest = float(np.max(np.diagonal(A), initial=0.0))
-            for jitter in (0.0, 1e-14, 1e-12, 1e-10):
-                H = A.copy()
-                H[np.diag_indices_from(H)] += 1.0 / self.C + jitter * largest
-                try:
-                    L = cholesky(H, lower=True, overwrite_a=True, check_finite=False)
-                    break
-                except np.linalg.LinAlgError:
-                    continue
-            else:
-                raise NotPositiveDefiniteError(
-                    f"The posterior cannot be computed for C={self.C:.3g}: the system is not "
-                    "positive definite to rounding. Lower C, or take fewer prototypes."
-                )
+            L = _factor(system.A, self.C)
             half = solve_triangular(L, system.B, lower=True, check_finite=False)
             P = solve_triangular(L, self.map.T.T, lower=True, check_finite=False).T
         return P, system.mean, np.einsum("rk,rk->k", half, half), P @ half
@@ -175,18 +161,11 @@ class FixedPosterior:
         :math:`\bar y - (\bar y - p) / (1 - \mu h)` ([Cawley2004]_) and its variance
         :math:`\sigma^2 h / (1 - \mu h)`. Where a fold is all there is, the prediction is NaN.
         """
-        t, k = Y.shape
-        learned, missing, fitted = self._pass(X)
-        s = np.ones(t) if weight is None else np.asarray(weight, dtype=np.float64)
-        fold_of = np.empty(t, dtype=np.intp)
+        fold_of = np.empty(len(Y), dtype=np.intp)
         fold_of[np.concatenate(folds)] = np.repeat(np.arange(len(folds)), [len(f) for f in folds])
-        mass = np.bincount(fold_of, s)
-        sums = np.stack([np.bincount(fold_of, s * Y[:, j]) for j in range(k)], 1)
-        mean = (sums / np.where(mass > 0, mass, 1.0)[:, None])[fold_of]
-        left = 1.0 - mass[fold_of] * learned
-        left = np.where(left > 1e-12, left, np.nan)  # nothing would be left to learn from
-        predictions = mean - (mean - fitted) / left[:, None]  # [Cawley2004]
-        return np.asarray(predictions), np.asarray(learned / left / self.C + missing)
+        learned, missing, fitted = self._pass(X)
+        predictions, left = _without_fold(fitted, learned, Y, fold_of, weight)
+        return predictions, np.asarray(learned / left / self.C + missing)
 
     def _pass(self, X: NDArray[Any]) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return h (t,), K(x, x) - phi^T phi (t,) and the fitted values (t, k)."""
@@ -210,3 +189,95 @@ class FixedPosterior:
 
         run_blocks(fill, slices(t, rows), self.threads)
         return learned, np.maximum(missing, 0.0), fitted
+
+
+def _factor(A: FloatArray, C: float) -> FloatArray:
+    """Return the lower Cholesky factor of A + I/C, and of a little more where it has none."""
+    largest = float(np.max(np.diagonal(A), initial=0.0))
+    for jitter in (0.0, 1e-14, 1e-12, 1e-10):
+        H = np.tril(A)
+        H[np.diag_indices_from(H)] += 1.0 / C + jitter * largest
+        try:
+            return np.asarray(cholesky(H, lower=True, overwrite_a=True, check_finite=False))
+        except np.linalg.LinAlgError:
+            continue
+    raise NotPositiveDefiniteError(
+        f"The posterior cannot be computed for C={C:.3g}: the system is not positive definite to "
+        "rounding. Lower C, or take fewer prototypes."
+    )
+
+
+def _without_fold(
+    fitted: FloatArray,
+    leverage: FloatArray,
+    Y: FloatArray,
+    fold_of: IntArray,
+    weight: FloatArray | None,
+) -> tuple[FloatArray, FloatArray]:
+    """Return predictions (t, k) by models without the fold of a row, and 1 - mu h (t,)."""
+    t, k = Y.shape
+    s = np.ones(t) if weight is None else np.asarray(weight, dtype=np.float64)
+    mass = np.bincount(fold_of, s)
+    sums = np.stack([np.bincount(fold_of, s * Y[:, j]) for j in range(k)], 1)
+    mean = (sums / np.where(mass > 0, mass, 1.0)[:, None])[fold_of]
+    left = 1.0 - mass[fold_of] * leverage
+    left = np.where(left > 1e-12, left, np.nan)  # nothing would be left to learn from
+    return np.asarray(mean - (mean - fitted) / left[:, None]), left  # [Cawley2004]
+
+
+def left_out_scores(
+    moments: Moments,
+    C: float,
+    features: FloatArray,
+    Y: FloatArray,
+    fold_of: IntArray,
+    weight: FloatArray | None = None,
+) -> FloatArray:
+    """Return what a problem on features says of rows by models without their fold.
+
+    Parameters
+    ----------
+    moments : Moments
+        Of the features of all training rows, as `Moments.mapped` gives them.
+    C : float
+    features : array of shape (t, r)
+        Of some rows.
+    Y : array of shape (t, k)
+        Their targets; the rows whose first target is 0 were not in the training set.
+    fold_of : int array of shape (t,)
+        Numbers of the folds; the rows of a fold have equal features.
+    weight : array of shape (t,) or None, default=None
+        Weights that leave with the rows.
+
+    Returns
+    -------
+    array of shape (t, k)
+
+    Notes
+    -----
+    As `FixedPosterior.leave_out`, for many problems on the same features: m^3/3 operations for a
+    problem and m^2 for each of its own rows, m k for the others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.moments import Moments
+    >>> from lssvm.uncertainty import left_out_scores
+    >>> x = np.array([[0.0], [1.0], [2.0]])
+    >>> left_out_scores(Moments.of(x, x + 1.0), 1e9, x, x + 1.0, np.arange(3)).ravel().round(4)
+    array([1., 2., 3.])
+    """
+    with small_problem(moments.size):
+        system = primal_system(moments, None)
+        L = _factor(system.A, C)
+        half = solve_triangular(L, system.B, lower=True, check_finite=False)
+        coef = solve_triangular(L, half, lower=True, trans="T", check_finite=False)
+        scores = np.asarray(features @ coef + (system.target_mean - system.mean @ coef))
+        used = np.flatnonzero(Y[:, 0])
+        centred = (features[used] - system.mean).T
+        V = solve_triangular(L, centred, lower=True, overwrite_b=True, check_finite=False)
+    leverage = np.einsum("rt,rt->t", V, V) + 1.0 / moments.weight
+    own = np.unique(fold_of[used], return_inverse=True)[1]
+    weight = None if weight is None else weight[used]
+    scores[used] = _without_fold(scores[used], leverage, Y[used], own, weight)[0]
+    return scores
