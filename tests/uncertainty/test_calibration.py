@@ -177,3 +177,29 @@ def test_too_few_residuals_give_infinite_ends_and_a_warning():
 def test_coverage_outside_the_unit_interval(coverage):
     with pytest.raises(InvalidInputError, match="coverage"):
         check_coverage(coverage)
+
+
+def test_a_sigmoid_is_the_logistic_function_of_a_line_through_the_share_of_the_rarer_class():
+    rng = np.random.default_rng(4)
+    positive = np.arange(1000) < 100  # one in ten
+    scores = np.where(positive, 0.5, -0.5) + rng.normal(size=1000)
+    sigmoid = fit_sigmoid(scores, positive, np.ones(1000))
+    line = sigmoid.slope * scores + sigmoid.offset
+    np.testing.assert_allclose(sigmoid(scores), 1.0 / (1.0 + np.exp(-line)), rtol=1e-12)
+    assert sigmoid(scores).mean() == pytest.approx(0.1, abs=0.005)  # a likelihood keeps the share
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_weights_of_eighteen_decades_give_a_sigmoid(seed):
+    rng = np.random.default_rng(seed)
+    positive = rng.random(60) < 0.5
+    scores = np.where(positive, 1.0, -1.0) + rng.normal(size=60)
+    sigmoid = fit_sigmoid(scores, positive, 10.0 ** rng.uniform(-9, 9, 60))
+    assert np.all(np.isfinite([sigmoid.slope, sigmoid.offset])) and sigmoid.slope >= 0
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1e9])
+def test_equal_scores_with_weights_of_any_unit_give_a_level(unit):
+    positive = np.arange(20) < 5
+    sigmoid = fit_sigmoid(np.ones(20), positive, np.full(20, unit))
+    assert np.all(np.isfinite(sigmoid(np.array([1.0, 0.0]))))

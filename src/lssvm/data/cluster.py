@@ -50,7 +50,7 @@ def active_client(client: Any = None) -> Any:
     As in Dask, a scheduler that was set with ``dask.config.set(scheduler=...)`` comes first.
     """
     if client is not None:
-        if client.status in _CLOSED:
+        if getattr(client, "status", "") in _CLOSED:
             raise _closed(client)
         return client
     dask = need_dask()
