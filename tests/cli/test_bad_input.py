@@ -153,7 +153,7 @@ def test_a_column_that_the_model_needs_is_missing(here, command):
         (("reduce", "classes.lssvm", "data.csv", "-o", "s", "--support", "99"), "--support 99"),
         (("forecast", "data.csv", "--column", "wage"), "no column 'wage'"),
         (("forecast", "data.csv", "--column", "job"), "not numbers"),
-        (("forecast", "data.csv", "--column", "age"), "missing or infinite value in row"),
+        (("forecast", "data.csv", "--column", "age"), "missing or infinite value in line"),
         (("datasets", "iris"), "no data set 'iris'"),
         (("datasets", "ripley", "--json"), "give -o FILE"),
         (("train", "data.csv", "-t", "income", "-o", "data.csv"), "it is the input"),

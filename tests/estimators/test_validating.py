@@ -126,7 +126,7 @@ def test_weights_of_eighteen_decades_give_probabilities(model, seed):
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf", "poly"])
 def test_a_single_row_of_zeros_is_an_error_to_tune_and_an_intercept_to_fit(kernel):
-    with pytest.raises(InvalidInputError, match="Tuning needs at least 2 distinct rows"):
+    with pytest.raises(InvalidInputError, match="needs at least 2 distinct rows"):
         FixedSizeLSSVR(kernel=kernel).fit(np.zeros((1, 3)), [0])
     model = FixedSizeLSSVR(1, kernel=kernel, C=1.0, gamma=1.0).fit(np.zeros((1, 3)), [2.0])
     assert model.predict(np.zeros((1, 3))) == pytest.approx([2.0])

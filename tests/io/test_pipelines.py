@@ -54,6 +54,7 @@ NUMBERS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore::lssvm._core.errors.ScaleWarning")
 @pytest.mark.parametrize("name", NUMBERS)
 def test_scalers_give_the_same_bits(tmp_path, name):
     X, _ = frame()

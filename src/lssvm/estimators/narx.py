@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm._core.random import RandomState
+from lssvm.estimators.base import KernelEstimator
 from lssvm.estimators.callbacks import CallbackSupportMixin, listen, reports
 from lssvm.estimators.dual_regressor import LSSVR
 from lssvm.estimators.explaining import Groups, Wish, explain_series
@@ -165,7 +166,10 @@ class NARX(CallbackSupportMixin, BaseEstimator):
         for name in [name for name in vars(self) if name.endswith("_")]:  # of an earlier fit
             delattr(self, name)
         regressor = LSSVR("cv", gamma="cv") if self.estimator is None else clone(self.estimator)
-        if getattr(regressor, "metric", None) is not None:
+        if (
+            isinstance(regressor, KernelEstimator)
+            and getattr(regressor, "metric", None) is not None
+        ):
             raise InvalidInputError(
                 f"metric={regressor.metric!r} is not available for the estimator of NARX: use "
                 "metric=None, or gamma='ard' for one width per lag."
