@@ -49,10 +49,10 @@ def test_after_the_search_the_model_is_solved_unless_asked_twice(here, monkeypat
 
     real = recipe.solve_moments
 
-    def solve(*arguments):
+    def solve(*arguments, **options):
         for _ in range(times):
             signal.raise_signal(signal.SIGINT)
-        return real(*arguments)
+        return real(*arguments, **options)
 
     monkeypatch.setattr(recipe, "solve_moments", solve)
     answer = lssvm(*TRAIN, "-o", "new.lssvm")

@@ -133,7 +133,7 @@ def test_a_column_named_as_an_output_keeps_its_name():
     model = fitted(table, missing="impute")
     rows = new_rows().rename(columns=names)
     found = run(model, feed(rows))
-    assert list(found) == ["label_", "scores_", "probabilities_"]
+    assert list(found) == ["label_", "probabilities_", "scores_"]
     check_classifier(model, rows, {name[:-1]: value for name, value in found.items()})
 
 

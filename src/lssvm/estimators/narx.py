@@ -166,12 +166,10 @@ class NARX(CallbackSupportMixin, BaseEstimator):
         for name in [name for name in vars(self) if name.endswith("_")]:  # of an earlier fit
             delattr(self, name)
         regressor = LSSVR("cv", gamma="cv") if self.estimator is None else clone(self.estimator)
-        if (
-            isinstance(regressor, KernelEstimator)
-            and getattr(regressor, "metric", None) is not None
-        ):
+        metric = getattr(regressor, "metric", None)
+        if isinstance(regressor, KernelEstimator) and metric is not None:
             raise InvalidInputError(
-                f"metric={regressor.metric!r} is not available for the estimator of NARX: use "
+                f"metric={metric!r} is not available for the estimator of NARX: use "
                 "metric=None, or gamma='ard' for one width per lag."
             )
         dual = regressor if isinstance(regressor, LSSVR) else None
