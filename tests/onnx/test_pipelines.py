@@ -92,7 +92,7 @@ def test_columns_with_names_words_and_missing_numbers():
     proto = to_onnx(model, X=table[:2])
     feed = {name: rows[[name]].to_numpy(object if name == "word" else np.float64) for name in rows}
     found = run_proto(proto, feed)
-    assert list(found) == ["label", "scores_", "probabilities"]
+    assert list(found) == ["label", "probabilities", "scores_"]
     check(model, rows, {name.rstrip("_"): value for name, value in found.items()})
 
 
