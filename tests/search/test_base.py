@@ -19,9 +19,17 @@ def test_losses_summarise_the_folds_with_their_weights():
     rng = np.random.default_rng(0)
     fold, weight = rng.random((4, 3)), np.array([0.5, 0.3, 0.2])
     losses = Losses(fold, weight, np.zeros(4))
-    np.testing.assert_allclose(losses.mean, fold @ weight, rtol=1e-15)
+    np.testing.assert_allclose(losses.mean, fold @ weight, rtol=1e-12)  # to 13 digits
     variance = (fold**2) @ weight - (fold @ weight) ** 2
     np.testing.assert_allclose(losses.std, np.sqrt(variance), rtol=1e-12)
+
+
+def test_equal_shares_of_rows_are_equal_however_folds_share_them():
+    weight = np.array([43, 43, 42, 42]) / 170
+    right = np.array([[40, 31, 29, 30], [30, 41, 30, 29], [39, 30, 31, 30]])
+    losses = Losses(-right / [43, 43, 42, 42], weight, np.zeros(3))
+    assert len(set(losses.mean.tolist())) == 1
+    assert losses.mean[0] == pytest.approx(-130 / 170, rel=1e-12)
 
 
 def test_a_mean_does_not_depend_on_the_rows_beside_it():

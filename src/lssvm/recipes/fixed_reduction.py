@@ -191,7 +191,9 @@ def prototype_basis(
 ) -> PrototypeBasis:
     """Return what reductions work on."""
     given, rows, kernel, scale = None, problem.rows, fit.kernel, None
-    if not isinstance(problem.task, Classes):
+    reduction = problem.ask.reduction
+    printed = reduction is not None and reduction.settings.printed  # in whatever unit y is
+    if not printed and not isinstance(problem.task, Classes):
         scale = target_scale(moments.whole[0])
     if problem.ask.method == "sv-l0":
         part = prototype_rows(rows.sample, chosen, "sv-l0")
