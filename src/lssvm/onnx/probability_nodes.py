@@ -95,18 +95,27 @@ def _coupled(code: Code, pairs: Tensor, rest: Tensor) -> Tensor:
     return p / p.sums()
 
 
+def _largest(values: Tensor, count: int, columns: int) -> Tensor:
+    """Add the largest values of every row, in descending order."""
+    graph = values.graph
+    # One row more: versions of the runtime before 1.31 divide by the number of rows.
+    padded = graph.node("Concat", values, np.zeros((1, columns)), axis=0)
+    top, _ = graph.nodes_of(
+        "TopK", padded, graph.integers([count]), n_outputs=2, axis=1, largest=1, sorted=1
+    )
+    return graph.node("Slice", top, *(graph.integers([i]) for i in (0, -1, 0)))
+
+
 def _agreeing(p: Tensor, index: Tensor, K: int) -> Tensor:
     """Add `agree_with`: rows whose largest probability is not the decided class are projected."""
-    graph, node, integers = p.graph, p.graph.node, p.graph.integers
+    node, integers = p.graph.node, p.graph.integers
     decided = index.reshape(-1, 1)
     own_place = node("Equal", decided, integers(np.arange(K)[None, :]))
     own = node("Where", own_place, p, 0.0).sums()
     others = node("Where", own_place, -1.0, p)
-    largest, _ = graph.nodes_of(
-        "TopK", others, integers([K - 1]), n_outputs=2, axis=1, largest=1, sorted=1
-    )
+    largest = _largest(others, K - 1, K)
     levels = (node("CumSum", largest, integers(1)) + own) / np.arange(2, K + 1)[None, :]
-    level, _ = graph.nodes_of("TopK", levels, integers([1]), n_outputs=2, axis=1)
+    level = _largest(levels, 1, K - 1)
     new = node("Where", own_place, level, node("Min", p, level))
     new = new * ((1.0 - TILT) / new.sums()) + node("Where", own_place, TILT, 0.0)
     first = node("ArgMax", p, axis=1, keepdims=1)
