@@ -156,3 +156,20 @@ def test_kernels_of_nearly_equal_columns_are_reduced(model):
 def test_a_fixed_size_model_of_nearly_equal_columns_is_reduced():
     fitted = FixedSizeLSSVC(20, C=1e6, gamma=1e-8, reduction="sv-l0").fit(X, labels)
     assert np.all(np.isfinite(fitted.decision_function(X)))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LSSVC(kernel="linear"),
+        LSSVR(kernel="poly", gamma=1e30),
+        LSSVC("cv", kernel="poly", gamma=1e30, cv=3),
+        FixedSizeLSSVC(5, kernel="poly", gamma=1e6, degree=5, C=1.0),
+        GreedyLSSVR(kernel="poly", gamma=1e6, criterion="sggp"),
+    ],
+    ids=str,
+)
+def test_kernels_of_huge_values_are_refused(model):
+    target = labels if hasattr(model, "decision_function") else y
+    with pytest.raises(InvalidInputError, match=r"kernel has values of .*StandardScaler"):
+        model.fit(X * 1e28, target)

@@ -518,6 +518,8 @@ def well_conditioned(case: Case, model: Any) -> bool:
     options = model.get_params()
     plain = options["kernel"] in ("rbf", "laplacian", "matern")
     fixed_numbers = isinstance(options["C"], float) and 1e-3 <= options["C"] <= 1e3
+    gamma = options["gamma"]
+    fixed_numbers &= not isinstance(gamma, float) or 1e-3 <= gamma <= 1e3
     modest = not any(
         word in case.said for word in ("scale", "offset", "decades", "large", "precomputed")
     )

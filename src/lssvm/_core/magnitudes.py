@@ -12,6 +12,7 @@ from lssvm._core.errors import InvalidInputError
 
 LARGEST = 1e60  # squares of squared distances and residuals stay within floating-point numbers
 LARGEST32 = 1e15  # and squares themselves where numbers are float32
+_GRAM, _GRAM32 = 1e50, 1e25  # the same for kernels
 
 
 def check_magnitude(
@@ -43,4 +44,16 @@ def check_magnitude(
             f"{name} has values of magnitude {largest:.3g}, too {size} to compute with as "
             f"{computed}: they have to lie within {1.0 / most:.0e} and {most:.0e}. Use other "
             f"units, or {change}."
+        )
+
+
+def check_gram(diagonal: NDArray[Any]) -> None:
+    """Raise where a kernel has values whose squares, or the squares of these, are no numbers."""
+    most = _GRAM if diagonal.dtype.itemsize > 4 else _GRAM32
+    largest = float(np.max(np.abs(diagonal), initial=0.0))
+    if largest > most:
+        raise InvalidInputError(
+            f"The kernel has values of {largest:.3g}, more than {most:.0e}, to which no system can "
+            "be solved: bring the columns of X to one scale (sklearn.preprocessing."
+            "StandardScaler), or lower gamma, degree or coef0."
         )

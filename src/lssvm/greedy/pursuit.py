@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from lssvm._core.arrays import FloatArray, IntArray
-from lssvm._core.magnitudes import check_magnitude
+from lssvm._core.magnitudes import check_gram
 from lssvm._core.threads import slices
 from lssvm.greedy.columns import ColumnStore, KernelColumns
 from lssvm.greedy.path import Greedy, GreedyPath, OnEvent, Trace, best_size
@@ -55,8 +55,7 @@ class Pursuit:
         self.held_weight = weight[self.held]
         self.columns = KernelColumns(system, share=0.2)
         diagonal = system.kernel_diagonal()
-        what = "The diagonal of the kernel matrix"
-        check_magnitude(diagonal, what, "lower gamma, degree or coef0", small=True)
+        check_gram(diagonal)
         self.penalty = np.ones(self.n)  # the diagonal of D
         if settings.criterion == "sggp":
             self.penalty = diagonal.astype(np.float64)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
+from lssvm._core.magnitudes import check_gram
 from lssvm._core.namespace import Array
 from lssvm._core.threads import run_blocks, slices
 
@@ -145,6 +146,7 @@ def fill_gram(kernel: Kernel, X: Array, Z: Array, out: NDArray[Any], *, threads:
         out[: block.start, block] = view[:, : block.start].T
 
     run_blocks(fill, slices(n, rows), threads if n >= 512 else 1)
+    check_gram(out.diagonal())
 
 
 def pull(W: FloatArray, X: FloatArray, Z: FloatArray, coef: FloatArray) -> FloatArray:

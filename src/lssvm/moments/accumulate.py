@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from lssvm._core.arrays import FloatArray
 from lssvm._core.lapack import add_gram, mirror
+from lssvm._core.magnitudes import check_gram
 from lssvm._core.memory import block_rows, require
 from lssvm._core.threads import run_blocks, slices
 from lssvm.data import ArraySource, RowSource
@@ -176,6 +177,7 @@ def _even(span: slice, most: int) -> list[slice]:
 def kernel_shift(kernel: Kernel, Z: FloatArray) -> FloatArray | None:
     """Return what is subtracted from the kernel values; it depends on kernel and prototypes."""
     K = np.asarray(kernel(Z, Z), dtype=np.float64)
+    check_gram(K.diagonal())
     mean = K.mean(axis=0)
     return mean if float(mean.mean()) > 0.25 * float(np.trace(K)) / len(K) else None
 

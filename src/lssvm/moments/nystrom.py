@@ -14,6 +14,7 @@ from lssvm._core.arrays import FloatArray
 from lssvm._core.device import is_foreign
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError, NumericalWarning
 from lssvm._core.lapack import congruence
+from lssvm._core.magnitudes import check_gram
 from lssvm._core.namespace import Array, get_namespace, is_numpy, to_numpy
 from lssvm._core.threads import small_problem
 from lssvm.kernels import Kernel
@@ -145,6 +146,7 @@ def nystrom_map(
     K = np.array(kernel(Z, Z), dtype=np.float64) if gram is None else np.array(gram)
     if not np.all(np.isfinite(K)):
         raise InvalidInputError(_NOT_FINITE)
+    check_gram(np.diagonal(K))
     trace = float(np.trace(K))
     with small_problem(m):
         lam, U = eigh(K.T, overwrite_a=True, check_finite=False, driver="evd")

@@ -146,8 +146,10 @@ def _add_dates(encoding: DateEncoding, days: Tensor) -> Tensor:
     days = graph.node("Where", unknown, 0.0, days)
     phases = {"year": _year_phase, "week": _week_phase, "day": _day_phase}
     for cycle in encoding.cycles:
-        angle = (phases[cycle](days) * (2.0 * np.pi)).cast(graph.dtype)
-        waves = (graph.node(wave, angle) for wave in ("Sin", "Cos"))
+        angle = phases[cycle](days) * (2.0 * np.pi)
+        # A cosine is a sine a quarter turn on: older runtimes have no Cos of float64.
+        turns = (angle, angle + np.pi / 2.0)
+        waves = (graph.node("Sin", turn.cast(graph.dtype)) for turn in turns)
         features += [graph.node("Where", unknown, 0.0, wave) for wave in waves]
     return graph.concat(features)
 

@@ -403,7 +403,8 @@ def cross_validate_sizes(
     weight, constant = _without_support(basis, groups, n_folds)
     losses = squares / weight  # (s, v)
     mean = squares.sum(axis=1) / weight.sum()
-    std_error = losses.std(axis=1, ddof=1) / np.sqrt(n_folds)
+    with np.errstate(invalid="ignore"):  # an infinite loss has no deviation
+        std_error = losses.std(axis=1, ddof=1) / np.sqrt(n_folds)
     return SparsityPath(sizes, mean, std_error, C, judged[0][0], constant)
 
 
