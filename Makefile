@@ -143,7 +143,7 @@ release-check: $(STAMPS)/group-release
 	$(RUN) -m twine check --strict dist/*
 	@mkdir -p .release
 	$(RUN) tests/release/readme_example.py README.md .release/example.py
-	$(RUN) tests/release/oldest.py pyproject.toml .release/oldest.txt
+	$(RUN) .ci/oldest.py > .release/oldest.txt
 	for kind in oldest newest; do \
 		$(PYTHON) -m venv .release/$$kind || exit 1; \
 		touch .release/newest.txt; \
