@@ -166,6 +166,8 @@ class TableRun:
         Models of all rows with their out-of-sample outputs.
     best : float
         The smallest loss so far.
+    note : str
+        Why the model keeps no rows, where it does not.
     """
 
     problem: Problem
@@ -181,6 +183,7 @@ class TableRun:
     learned: IntArray | None = None
     fitted: list[tuple[Candidate, PartsModel, FloatArray]] = field(default_factory=list)
     best: float = np.inf
+    note: str = ""
     lock: Any = field(default_factory=Lock)
 
     def side_by_side(self, work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
