@@ -195,7 +195,7 @@ def _factor(A: FloatArray, C: float) -> FloatArray:
     """Return the lower Cholesky factor of A + I/C, and of a little more where it has none."""
     largest = float(np.max(np.diagonal(A), initial=0.0))
     for jitter in (0.0, 1e-14, 1e-12, 1e-10):
-        H = np.tril(A)
+        H = np.array(A, order="F")  # as LAPACK takes it
         H[np.diag_indices_from(H)] += 1.0 / C + jitter * largest
         try:
             return np.asarray(cholesky(H, lower=True, overwrite_a=True, check_finite=False))
