@@ -236,8 +236,9 @@ class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
         Parameters
         ----------
         X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
+            New rows, with the columns of the fit.
         y : array-like of shape (n,)
-            Not with a scan.
+            Their classes. Not with a scan.
         classes : array-like, optional
             All labels; only compared with those that the model knows.
         sample_weight : array-like of shape (n,), optional
@@ -268,6 +269,7 @@ class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
         Parameters
         ----------
         X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
+            Rows with the columns of the fit.
         out : str or path, optional
             A file (.parquet, .arrow, .csv or .npy) to write the predictions to, block by block. It
             appears, or takes the place of an older one, when it is complete.

@@ -78,7 +78,9 @@ class FixedSizeModel(KernelEstimator):
         Parameters
         ----------
         X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
+            Rows as the model has learned them.
         y : array-like of shape (n,), or (n, n_outputs) of a regressor
+            The targets they had.
         sample_weight : array-like of shape (n,), optional
             As it was when they were learned.
 
@@ -104,6 +106,7 @@ class FixedSizeModel(KernelEstimator):
         Parameters
         ----------
         X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
+            Rows that the model is tested on.
         y : array-like of shape (n,), or (n, n_outputs) of a regressor
             Not with a scan.
         sample_weight : array-like of shape (n,), optional

@@ -196,6 +196,7 @@ class FixedSizeLSSVR(FixedSizeModel, KernelRegressor):
         X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
             A scan brings its own target and weights and is read in blocks.
         y : array-like of shape (n,) or (n, n_outputs)
+            What is to be predicted; not with a scan that names its target.
         sample_weight : array-like of shape (n,), optional
             Weight of every row; a weight of 2 counts as the row twice.
         groups : array-like of shape (n,), optional
@@ -221,7 +222,9 @@ class FixedSizeLSSVR(FixedSizeModel, KernelRegressor):
         Parameters
         ----------
         X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
+            New rows, with the columns of the fit.
         y : array-like of shape (n,) or (n, n_outputs)
+            Their targets. Not with a scan.
         sample_weight : array-like of shape (n,), optional
             Weight of every row; a weight of 2 counts as the row twice.
 
@@ -242,6 +245,7 @@ class FixedSizeLSSVR(FixedSizeModel, KernelRegressor):
         Parameters
         ----------
         X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
+            Rows with the columns of the fit.
         return_std : bool, default=False
             Whether to return standard deviations.
         return_cov : bool, default=False

@@ -507,6 +507,7 @@ class TableModel(BaseEstimator):
             that was encoded before; a column of the table is one anyhow, whatever features it
             becomes.
         n_background : int, default=100
+            Background rows at most; time grows with them.
         n_permutations : int, default=10
             Orders of the columns for every row and background row, where values are sampled.
         interactions : bool, default=False

@@ -112,6 +112,7 @@ def load(path: Path) -> Any:
     Parameters
     ----------
     path : str or path
+        A file that `save` or `lssvm train` has written.
 
     Returns
     -------
@@ -179,6 +180,7 @@ def read_header(path: Path) -> dict[str, Any]:
     Parameters
     ----------
     path : str or path
+        A file that `save` or `lssvm train` has written.
 
     Returns
     -------

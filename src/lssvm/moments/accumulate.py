@@ -39,6 +39,7 @@ def accumulate(
     Parameters
     ----------
     kernel : Kernel
+        The kernel.
     source : RowSource
         Its rows are ordered so that every cell is consecutive.
     Z : array of shape (m, d)
@@ -48,6 +49,7 @@ def accumulate(
     budget : int, default=2**31
         Memory budget in bytes, for the moments and all buffers.
     threads : int, default=1
+        How many threads compute.
 
     Returns
     -------

@@ -257,6 +257,11 @@ class Moments:
 def total(parts: Iterable[Moments]) -> Moments:
     """Return the sum of moments, added in the order given.
 
+    Parameters
+    ----------
+    parts : iterable of Moments
+        At least one; of the same prototypes and targets.
+
     Examples
     --------
     >>> import numpy as np

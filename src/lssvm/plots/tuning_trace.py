@@ -96,6 +96,7 @@ class TuningTraceDisplay(Display):
         ax : matplotlib.axes.Axes or None, default=None
             Where to draw; None: a new figure.
         over : {"seconds", "n_evaluations"}, default="seconds"
+            What the horizontal axis counts.
         name : str or None, default=None
             Name in the legend; None: that of the class.
 
@@ -126,6 +127,7 @@ class TuningTraceDisplay(Display):
         ax : matplotlib.axes.Axes or None, default=None
             Where to draw; None: a new figure.
         over : {"seconds", "n_evaluations"}, default="seconds"
+            What the horizontal axis counts.
 
         Returns
         -------

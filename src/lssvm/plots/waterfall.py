@@ -24,6 +24,7 @@ class WaterfallDisplay(Display):
     explanation : Explanation
         What ``model.explain(X)`` returns.
     row : int, default=0
+        Which of the explained rows.
     output : int or str, default=0
         Which of several outputs.
     limit : int, default=10
@@ -104,6 +105,7 @@ class WaterfallDisplay(Display):
         background : table or None, default=None
             As ``explain`` takes it.
         row : int, default=0
+            Which row of X.
         output : int or str, default=0
             Which of several outputs.
         limit : int, default=10

@@ -47,6 +47,7 @@ class Trial:
     Attributes
     ----------
     configuration : Configuration
+        Inputs and kernel.
     rounds : int
         Of the metric.
     error : float
@@ -54,6 +55,7 @@ class Trial:
     weight : float
         In the stack; 0 for what is not part of it.
     seconds : float
+        What it took.
     stage : str
         The last stage it reached: "screening", "metric" or "all rows".
 
@@ -81,9 +83,11 @@ class TableFit:
     members : tuple of Member
         What is stacked.
     trials : tuple of Trial
+        All that was tried.
     held_out : array of shape (n, k)
         Stacked outputs of rows by models that had not seen them; NaN where there is none.
     part_size : int
+        Rows of a part at most.
     context : TableContext or None
         From raw tables to inputs and from outputs to answers; None where the recipe was used alone.
     stored : str
@@ -219,8 +223,11 @@ def fit_table(
     Parameters
     ----------
     problem : Problem
+        Rows as numbers, with targets and weights.
     ask : TableSettings
+        How much is tried.
     clock : Clock
+        The time limit.
     tell : callable
         Called with a dict for every step: its stage, what is tried, the best loss so far. It may
         raise `lssvm._core.errors.Stopped` to end the fit with what is best so far.

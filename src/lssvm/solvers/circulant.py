@@ -43,6 +43,7 @@ def first_row(kernel: Kernel, lattice: Lattice, wrap: str = "mean") -> FloatArra
     kernel : Kernel
         A function of the Euclidean distance.
     lattice : Lattice
+        Where the rows stand.
     wrap : {"mean", "sum", "set"}, default="mean"
         A step of j and one of n - j the other way round lead to the same place of the circle.
         "set" adds their kernel values as printed, :math:`u_j = \sum_{l \in D_j} t_l` over the
@@ -127,6 +128,7 @@ class Circulant:
     Attributes
     ----------
     lattice : Lattice
+        Where the rows stand.
     eigenvalues : array of the lattice's shape
         v of eq. (16) of [Ding2011]_ (lemma 1).
 

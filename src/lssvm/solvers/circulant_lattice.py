@@ -88,6 +88,7 @@ def lattice_shape(n: int, levels: int) -> tuple[int, ...]:
     Parameters
     ----------
     n, levels : int
+        Rows.
 
     Returns
     -------
@@ -121,6 +122,7 @@ def lay_rows(X: Array, *, levels: int = 2, layout: str = "sorted") -> Lattice:
     Parameters
     ----------
     X : array or sparse matrix of shape (n, d)
+        Rows.
     levels : {1, 2, 3}, default=2
         At most d of them are used by the sorted layout.
     layout : {"sorted", "plain"}, default="sorted"

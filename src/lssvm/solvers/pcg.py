@@ -81,11 +81,15 @@ class PCGSolution:
     Attributes
     ----------
     coef : array of shape (m, k)
+        Coefficients, a column for each output.
     intercept : array of shape (k,)
+        What is added to every output.
     status : Status
+        Whether it converged.
     residual : float
         Largest relative residual over the outputs, recomputed at the end.
     iterations : int
+        How many there were.
     history : list of float
         Largest relative residual after every iteration.
 
@@ -138,6 +142,7 @@ def solve_pcg(
     tol : float, default=1e-6
         Relative residual of every output.
     max_iter : int, default=200
+        Iterations at most.
     on_iteration : callable, optional
         Called with the number of the iteration and the largest relative residual.
 
@@ -361,6 +366,7 @@ def choose_primal(
     budget : int
         Memory budget in bytes.
     threads : int, default=1
+        How many threads compute.
 
     Returns
     -------

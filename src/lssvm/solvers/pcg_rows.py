@@ -25,7 +25,9 @@ class RowBlock(NamedTuple):
     Attributes
     ----------
     X : array of shape (b, d)
+        Rows.
     Y : array of shape (b, k)
+        Targets.
     weight : array of shape (b,) or (b, k), or None
         Weights of the rows, or of the rows in every output (0: it is not trained on them); None
         where all are one. The same kind in all parts of a training set.
@@ -103,8 +105,11 @@ def array_rows(
     Parameters
     ----------
     X : array of shape (n, d)
+        Rows.
     Y : array of shape (n, k)
+        Targets.
     weight : array of shape (n,) or (n, k), optional
+        Weights of the rows; None: all are one.
     chunk : int, optional
         Rows of a part; by default a sixteenth, between 1,024 and 8,192.
 
@@ -131,9 +136,11 @@ class KernelProducts:
     Parameters
     ----------
     kernel : Kernel
+        The kernel.
     rows : callable
         Begins a pass: returns an iterable of `RowBlock`, the same at every call.
     Z : array of shape (m, d)
+        Prototypes.
     n_targets : int
         k.
     offset : array of shape (k,), optional

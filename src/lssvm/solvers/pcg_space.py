@@ -29,9 +29,11 @@ class PreconditionerRows:
     columns : int array
         Which outputs.
     C : float
+        Regularisation.
     X : array of shape (p, d)
         Rows of the training set, or all of it.
     weight : array of shape (p,)
+        Of the rows of X.
     prototype_weight : float
         Weight of every prototype, taken as one more row.
 
@@ -78,6 +80,15 @@ class FeatureSpace(Protocol):
 
 def make_space(kernel: Kernel, Z: Array, *, threads: int = 1) -> FeatureSpace:
     """Return the feature space of prototypes ``Z`` (m, d), on the device that they are on.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel.
+    Z : array of shape (m, d)
+        Prototypes.
+    threads : int, default=1
+        How many threads compute.
 
     Examples
     --------

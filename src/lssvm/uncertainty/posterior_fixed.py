@@ -42,13 +42,17 @@ class FixedPosterior:
     Parameters
     ----------
     kernel : Kernel
+        The kernel.
     Z : array of shape (m, d)
         Prototypes.
     map : NystromMap
+        From kernel values to features.
     moments : Moments
         Of the training rows.
     C : float
+        Regularisation.
     budget, threads : int
+        Memory budget in bytes.
 
     Notes
     -----
@@ -240,6 +244,7 @@ def left_out_scores(
     moments : Moments
         Of the features of all training rows, as `Moments.mapped` gives them.
     C : float
+        Regularisation.
     features : array of shape (t, r)
         Of some rows.
     Y : array of shape (t, k)
