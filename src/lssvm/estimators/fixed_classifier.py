@@ -74,7 +74,8 @@ class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
     decoding : {"hamming", "loss"} or None, default=None
         From outputs to classes; None takes votes for one-vs-one and loss decoding otherwise.
     targets : {"label", "fisher"} or (t1, t2), default="label"
-        Targets +1 and -1; "fisher" takes +N/N1 and -N/N2, a pair +t1 and -t2.
+        Targets +1 and -1; "fisher" takes +N/N1 and -N/N2 (section 3.3 of [Suykens2002]_), a
+        pair +t1 and -t2 of eq. (3.23).
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes; they multiply ``sample_weight``.
     cv : int, float, "loo", splitter or iterable, default=10
