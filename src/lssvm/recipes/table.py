@@ -299,9 +299,9 @@ def fit_at_once(run: TableRun) -> None:
     if not candidates:
         some = sample_rows(problem, min(problem.n, 300), run.random)
         configuration = distinct(problem, run.ask.configurations)[0]
-        X = problem.rows(configuration.inputs, chosen=some).X
+        X = problem.rows(configuration.inputs, run.ask.metric, some).X
         setting = Setting(10.0, 0.5 / median_of(distances(X, X, configuration.distance)))
-        candidates = [Candidate(configuration, setting, np.inf, 0.0)]
+        candidates = [Candidate(configuration, setting, np.inf, 0.0, run.ask.metric)]
     part_size = min(problem.n if problem.n < SMALL else _SMALLEST, run.ask.largest)
     fit_all_rows(run, candidates[:1], part_size, tries=1, trees=1)
 

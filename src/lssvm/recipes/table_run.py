@@ -12,6 +12,7 @@ import numpy as np
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.threads import run_blocks
 from lssvm.kernels import IDENTITY, Metric
+from lssvm.kernels.metric import Shape
 from lssvm.parts import PartsEngine, PartsModel, Setting
 from lssvm.parts.engine import ONE_THREAD
 from lssvm.recipes.clock import Clock
@@ -47,6 +48,10 @@ class TableSettings:
         Other rows that judge its rounds, at most.
     rounds : int
         Of the metric, at most; 0 for none.
+    metric : Metric
+        Where the rounds begin; without rounds a metric that is given.
+    shape : {"diagonal", "full"} or None
+        Of learned metrics; None: the Laplacian learns a diagonal, the others a full matrix.
     operations : float
         What the exact models of all rows may cost; it decides how large parts are.
     part_size : int or None
@@ -77,6 +82,8 @@ class TableSettings:
     learned_part: int = 1000
     judged_on: int = 2500
     rounds: int = 4
+    metric: Metric = IDENTITY
+    shape: Shape | None = None
     operations: float = 2e12
     part_size: int | None = None
     largest: int = 20_000
