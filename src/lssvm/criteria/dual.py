@@ -36,7 +36,7 @@ from lssvm.folds.content import Folds
 from lssvm.kernels import Kernel, Linear, Precomputed
 from lssvm.solvers import DualSystem, EigenState, eigen_state
 from lssvm.solvers.base import relative_residual
-from lssvm.solvers.eigen import BorderedPath
+from lssvm.solvers.direct import BorderedPath
 from lssvm.tasks import Loss, RowLoss, Truth
 
 _CHUNK = 4_000_000  # numbers in the largest temporary of a fold

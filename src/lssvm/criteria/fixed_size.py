@@ -22,7 +22,7 @@ from lssvm.engines.base import AnyFolds, Expansion, Rows
 from lssvm.kernels import Kernel
 from lssvm.moments import Moments, NystromMap
 from lssvm.moments.cells import FoldMoments
-from lssvm.solvers.fold_paths import FoldPaths, fold_paths, mean_squared_error, output_errors
+from lssvm.solvers.primal import FoldPaths, fold_paths, mean_squared_error, output_errors
 from lssvm.tasks import Classes, Loss, RowLoss, SquaredError, Truth
 from lssvm.tasks.weights import pick
 

@@ -20,8 +20,8 @@ from lssvm.folds.positions import PositionFolds, PositionHoldout
 from lssvm.kernels import Kernel, resolve_gamma
 from lssvm.moments import Moments, NystromMap, accumulate
 from lssvm.moments.cells import Cells, FoldMoments, make_cells
-from lssvm.solvers.leave_out import leave_out_predictions
-from lssvm.solvers.pcg_rows import RowBlock
+from lssvm.solvers.pcg import RowBlock
+from lssvm.solvers.primal import leave_out_predictions
 from lssvm.solvers.reweighting import solve_reweighted
 from lssvm.tasks import Classes, RowLoss, Truth
 from lssvm.tasks.weights import times

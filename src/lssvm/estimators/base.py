@@ -181,7 +181,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         the kernels "rbf" and "laplacian", with one gamma or one for every feature, for "linear" and
         "nonstationary": n B m triples of rows, background rows and support vectors cost O(d^1.5) to
         O(d^2) each (`lssvm.explanations.product`). Other kernels, and decision values that count
-        votes, are sampled by orders of the columns (`lssvm.explanations.sampling`); ``errors`` of
+        votes, are sampled by orders of the columns (`lssvm.explanations.expansion`); ``errors`` of
         the result are their standard errors.
 
         Examples

@@ -17,7 +17,7 @@ from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm._core.random import RandomState
 from lssvm.estimators.base import KernelEstimator
 from lssvm.estimators.callbacks import CallbackSupportMixin, listen, reports
-from lssvm.estimators.dual_regressor import LSSVR
+from lssvm.estimators.dual import LSSVR
 from lssvm.estimators.explaining import Groups, Wish, explain_series
 from lssvm.explanations import Explanation
 from lssvm.recipes.series import (

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lssvm._core.threads import one_blas_thread
-from lssvm.data.cluster import map_in_order
-from lssvm.data.placement import Part
+from lssvm.data.cluster import Part, map_in_order
 from lssvm.parts.engine import HostParts, LeafTask
 from lssvm.parts.leaf import Leaf, fit_leaf
 

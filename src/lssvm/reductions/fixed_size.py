@@ -32,9 +32,7 @@ from lssvm.reductions.l0 import (
     reduce_printed,
     reduce_systems,
 )
-from lssvm.solvers.fold_paths import fold_paths
-from lssvm.solvers.primal import solve_primal
-from lssvm.solvers.primal_batch import squared_errors
+from lssvm.solvers.primal import fold_paths, solve_primal, squared_errors
 
 METHODS = ("spfs", "ssd", "sv-l0", "sd")
 """The reductions of a fixed-size model."""

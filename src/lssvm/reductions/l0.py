@@ -16,7 +16,7 @@ from lssvm.folds.content import hash_rows
 from lssvm.kernels import Precomputed
 from lssvm.moments import Moments
 from lssvm.solvers import DualSystem
-from lssvm.solvers.primal_batch import PrimalBatch
+from lssvm.solvers.primal import PrimalBatch
 
 _RATIO = 10.0**0.25  # by which C is divided
 _STEPS = 3  # reweightings at each C

@@ -11,7 +11,7 @@ from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.kernels import RBF, Kernel, Laplacian, Matern, Polynomial
 from lssvm.solvers import DualSystem, EigenState
-from lssvm.uncertainty.posterior_dual import DualPosterior, degrees_of_freedom
+from lssvm.uncertainty.posterior import DualPosterior, degrees_of_freedom
 
 
 @dataclass(frozen=True)
