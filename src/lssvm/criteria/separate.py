@@ -12,12 +12,29 @@ from typing import Any
 import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.errors import InvalidInputError
 from lssvm._core.namespace import Array, device, get_namespace, to_numpy
 from lssvm._core.threads import slices, small_problem
 from lssvm.criteria.base import Losses
 from lssvm.criteria.fixed_size import FixedSizeObjective, FixedSizePoint
 from lssvm.engines.base import Expansion
 from lssvm.tasks import RowLoss, Truth
+
+
+def untested_output(output: int) -> InvalidInputError:
+    """Return the error of a problem that is to be tuned by itself, and is in no fold.
+
+    Examples
+    --------
+    >>> from lssvm.criteria.separate import untested_output
+    >>> str(untested_output(2))[:40]
+    'cv has no rows of the binary problem of '
+    """
+    return InvalidInputError(
+        f"cv has no rows of the binary problem of output {output} both to train on and to test, so "
+        "that tuning='separate' cannot choose its C: use tuning='joint', or folds with rows of "
+        "every class."
+    )
 
 
 @dataclass(frozen=True)
@@ -120,7 +137,9 @@ class SeparateObjective:
                 self._tables[key] = self._table(point, C, group)
         errors, mass = self._tables[key]
         loss, squares = errors[..., int(np.searchsorted(group, output))]
-        share = mass / mass.sum() if mass.sum() > 0 else np.full(len(mass), 1.0 / len(mass))
+        if not mass.sum() > 0:
+            raise untested_output(output)
+        share = mass / mass.sum()
         tie = (squares * share).sum(axis=1)
         finite = np.isfinite(tie)
         loss = np.where(finite[:, None], loss, np.inf)

@@ -18,6 +18,7 @@ from lssvm.criteria.ard import DualRelevance
 from lssvm.criteria.closed_form import check_criterion, is_criterion, press_folds, press_loss
 from lssvm.criteria.dual import C_range, DualObjective, DualPoint
 from lssvm.criteria.fold_targets import FoldTargets, Group
+from lssvm.criteria.separate import untested_output
 from lssvm.criteria.spectral import SpectralObjective
 from lssvm.engines.host import HostRows
 from lssvm.folds.content import Folds, count_observations, restrict_folds
@@ -385,6 +386,8 @@ def _single(problem: DualProblem, ask: DualSettings, j: int) -> DualProblem:
         system, truth = system.subset(rows), truth.take(rows)
         if folds is not None:
             folds = restrict_folds(folds, rows, problem.system.n)
+            if len(folds) == 0:
+                raise untested_output(j)
     if per_fold is not None and problem.folds is not None:
         per_fold = per_fold.restricted(_kept(problem.folds, rows), rows, column)
     Y, only = truth.Y[:, column], [Group(np.array([0]))]
