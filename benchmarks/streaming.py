@@ -31,7 +31,7 @@ import lssvm.estimators.scan_opening as scan_opening
 from lssvm import FixedSizeLSSVC, scan
 from lssvm._core.threads import n_threads
 from lssvm.data import ArraySource
-from lssvm.data.survey import survey
+from lssvm.data.prepare import survey
 from lssvm.engines.scan import Blocks, ScanRows
 from lssvm.kernels import RBF
 from lssvm.moments import accumulate

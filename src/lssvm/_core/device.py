@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from lssvm._core.arrays import Array, compat, device, get_namespace, to_numpy
 from lssvm._core.errors import (
     InvalidInputError,
     MemoryBudgetError,
@@ -15,7 +16,6 @@ from lssvm._core.errors import (
     not_usable,
 )
 from lssvm._core.memory import available_memory
-from lssvm._core.namespace import Array, compat, device, get_namespace, to_numpy
 
 _LEAST = 64  # rows of a block below which memory has run out for good
 

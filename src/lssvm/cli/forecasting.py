@@ -6,8 +6,7 @@ from dataclasses import MISSING, dataclass
 from typing import Any
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.cli.option_groups import option
-from lssvm.cli.options import OUTPUT, DataFile, Reading, Seeded
+from lssvm.cli.options import OUTPUT, DataFile, Reading, Seeded, option
 from lssvm.cli.writing import ENDINGS, table_writer
 
 
@@ -53,8 +52,7 @@ def forecast(data: DataFile, reading: Reading, general: Seeded, asked: Forecasti
     import numpy as np
 
     from lssvm.cli.tables import check_writable, open_table
-    from lssvm.recipes.series_baselines import find_season
-    from lssvm.recipes.series_times import Calendar
+    from lssvm.recipes.series_data import Calendar, find_season
 
     output, column, horizon, coverage = general.output, asked.column, asked.horizon, asked.coverage
     if not 0.0 < coverage < 1.0:
@@ -128,7 +126,7 @@ def read_series(table: Any, column: str, when: str | None = None) -> tuple[Any, 
     import numpy as np
 
     from lssvm.data.raw import RawBlock
-    from lssvm.recipes.series_times import read_times
+    from lssvm.recipes.series_data import read_times
 
     table.need([column], "")
     if table.kinds[column] != "number":
@@ -197,7 +195,7 @@ def backtest(y: Any, asked: Forecasting, seed: int, season: int | None) -> dict[
     """Forecast the last values from those before; None where the series is short."""
     import numpy as np
 
-    from lssvm.recipes.series_baselines import baselines
+    from lssvm.recipes.series_data import baselines
 
     steps = min(asked.horizon, len(y) // 5)
     if len(y) < 50 or steps < 1:
@@ -242,9 +240,17 @@ def write_page(
     import numpy as np
 
     from lssvm.report.charts import Chart, alone
-    from lssvm.report.formats import count, number, percent
-    from lssvm.report.markup import clean, table, tag
-    from lssvm.report.page import Section, page, write_file
+    from lssvm.report.markup import (
+        Section,
+        clean,
+        count,
+        number,
+        page,
+        percent,
+        table,
+        tag,
+        write_file,
+    )
 
     steps, values, low, high = (columns[n] for n in ("step", "forecast", "lower", "upper"))
     past = y[-(4 * len(values) + 50) :]

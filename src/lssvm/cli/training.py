@@ -14,8 +14,17 @@ from typer import Option
 from lssvm._core.errors import InvalidInputError
 from lssvm.cli.console import Output, shown
 from lssvm.cli.model_rows import Model, is_classifier, last_step
-from lssvm.cli.option_groups import INTERRUPTED, option
-from lssvm.cli.options import OUTPUT, Columns, DataFile, Fitting, Modelling, Reading, Seeded
+from lssvm.cli.options import (
+    INTERRUPTED,
+    OUTPUT,
+    Columns,
+    DataFile,
+    Fitting,
+    Modelling,
+    Reading,
+    Seeded,
+    option,
+)
 
 if TYPE_CHECKING:
     from lssvm.cli.holding_out import HoldOut

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lssvm._core.arrays import Array, device, get_namespace
 from lssvm._core.errors import InvalidInputError, not_known
-from lssvm._core.namespace import Array, device, get_namespace
 from lssvm.codes.code import Code
 
 _LOSSES: dict[str, Callable[[Array, Array], Array]] = {  # L(z) of the margin z = m s

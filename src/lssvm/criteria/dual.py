@@ -25,9 +25,8 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import lapack
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import Array, FloatArray, IntArray
 from lssvm._core.memory import require
-from lssvm._core.namespace import Array
 from lssvm._core.threads import slices
 from lssvm.criteria.base import Losses
 from lssvm.criteria.fold_targets import FoldTargets, Group

@@ -14,8 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lssvm._core.arrays import FloatArray, IntArray
-from lssvm._core.namespace import get_namespace, to_numpy
+from lssvm._core.arrays import FloatArray, IntArray, get_namespace, to_numpy
 from lssvm._core.threads import run_blocks, slices, small_problem
 from lssvm.criteria.base import Losses, pools
 from lssvm.engines.base import AnyFolds, Expansion, Rows

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from lssvm._core.arrays import FloatArray, IntArray
-from lssvm._core.namespace import Array, device, get_namespace, to_numpy
+from lssvm._core.arrays import Array, FloatArray, IntArray, device, get_namespace, to_numpy
 from lssvm._core.threads import slices, small_problem
 from lssvm.criteria.base import Losses
 from lssvm.criteria.fixed_size import FixedSizeObjective, FixedSizePoint

@@ -25,9 +25,8 @@ from numpy.typing import NDArray
 from scipy import fft
 from scipy.spatial import cKDTree
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import Array, FloatArray, IntArray, is_sparse, to_numpy
 from lssvm._core.errors import InvalidInputError
-from lssvm._core.namespace import Array, is_sparse, to_numpy
 from lssvm.criteria.base import Losses
 from lssvm.criteria.fold_targets import Group
 from lssvm.kernels import Kernel

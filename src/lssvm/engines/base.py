@@ -10,11 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from lssvm._core.arrays import BoolArray, FloatArray
+from lssvm._core.arrays import Array, BoolArray, FloatArray
 from lssvm._core.device import Device
-from lssvm._core.namespace import Array
-from lssvm.folds.content import Folds
-from lssvm.folds.positions import PositionFolds, PositionHoldout
+from lssvm.folds.content import Folds, PositionFolds, PositionHoldout
 from lssvm.kernels import Kernel, evaluate_expansion
 from lssvm.moments import Moments, NystromMap, nystrom_map
 from lssvm.moments.cells import FoldMoments

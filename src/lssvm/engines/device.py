@@ -16,17 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lssvm._core.arrays import BoolArray, FloatArray, IntArray
+from lssvm._core.arrays import Array, BoolArray, FloatArray, IntArray, is_numpy, to_numpy
 from lssvm._core.device import Device, Halving, out_of_memory
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.memory import require
-from lssvm._core.namespace import Array, is_numpy, to_numpy
 from lssvm._core.threads import run_blocks, slices
 from lssvm.data.source import LookedUp
 from lssvm.engines.base import AnyFolds, Expansion, Rows
 from lssvm.engines.host import HostRows, row_block
-from lssvm.folds.content import Folds, count_observations, hash_rows
-from lssvm.folds.positions import PositionFolds, PositionHoldout
+from lssvm.folds.content import Folds, PositionFolds, PositionHoldout, count_observations, hash_rows
 from lssvm.kernels import Kernel
 from lssvm.kernels.factory import FunctionKernel, Precomputed
 from lssvm.moments.cells import FoldMoments
@@ -66,7 +64,7 @@ class DeviceBlocks:
     --------
     >>> import numpy as np
     >>> from lssvm._core.device import Device
-    >>> from lssvm._core.namespace import get_namespace
+    >>> from lssvm._core.arrays import get_namespace
     >>> from lssvm.engines.device import DeviceBlocks
     >>> X = np.arange(6.0).reshape(3, 2)
     >>> rows = DeviceBlocks(Device(get_namespace(X), "cpu"), X, {"y": np.arange(3)})
@@ -343,7 +341,7 @@ def use_outputs(
     --------
     >>> import numpy as np
     >>> from lssvm._core.device import Device
-    >>> from lssvm._core.namespace import get_namespace
+    >>> from lssvm._core.arrays import get_namespace
     >>> from lssvm.engines.device import DeviceBlocks
     >>> from lssvm.kernels import Linear
     >>> from lssvm.engines.device import use_outputs
@@ -394,7 +392,7 @@ def expand_on_device(
     --------
     >>> import numpy as np
     >>> from lssvm._core.device import Device
-    >>> from lssvm._core.namespace import get_namespace
+    >>> from lssvm._core.arrays import get_namespace
     >>> from lssvm.kernels import Linear
     >>> from lssvm.engines.device import expand_on_device
     >>> X = np.eye(2)
@@ -457,7 +455,7 @@ def accumulate_on_device(
     --------
     >>> import numpy as np
     >>> from lssvm._core.device import Device
-    >>> from lssvm._core.namespace import get_namespace
+    >>> from lssvm._core.arrays import get_namespace
     >>> from lssvm.engines.device import DeviceBlocks
     >>> from lssvm.kernels import Linear
     >>> from lssvm.engines.device import accumulate_on_device

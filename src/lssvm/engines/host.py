@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lssvm._core.arrays import BoolArray, FloatArray, IntArray
-from lssvm._core.namespace import get_namespace, take_rows
+from lssvm._core.arrays import BoolArray, FloatArray, IntArray, get_namespace, take_rows
 from lssvm._core.threads import run_blocks, slices
 from lssvm.data.source import ArraySource, LookedUp
 from lssvm.engines.base import AnyFolds, Expansion, Rows
-from lssvm.folds.content import Folds, count_observations, hash_rows
-from lssvm.folds.positions import PositionFolds, PositionHoldout
+from lssvm.folds.content import Folds, PositionFolds, PositionHoldout, count_observations, hash_rows
 from lssvm.kernels import Kernel, resolve_gamma
 from lssvm.moments import Moments, NystromMap, accumulate
 from lssvm.moments.cells import Cells, FoldMoments, make_cells

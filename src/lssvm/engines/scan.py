@@ -14,14 +14,12 @@ from lssvm._core.arrays import BoolArray, FloatArray, IntArray, OnEvent
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.memory import require
 from lssvm._core.threads import slices
-from lssvm.data.prepare import Preparation
+from lssvm.data.prepare import Preparation, Survey
 from lssvm.data.raw import RawBlock, check_rows, plain_features
 from lssvm.data.scanning import Scan
-from lssvm.data.survey import Survey
 from lssvm.engines.base import AnyFolds, Expansion, Rows
 from lssvm.engines.host import HostRows, row_block
-from lssvm.folds.content import Folds, hash_rows
-from lssvm.folds.positions import PositionFolds, PositionHoldout
+from lssvm.folds.content import Folds, PositionFolds, PositionHoldout, hash_rows
 from lssvm.kernels import IDENTITY, Kernel, Metric
 from lssvm.moments import Moments, NystromMap, Piece, accumulate_stream
 from lssvm.moments.accumulate import map_outputs

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import FloatArray, IntArray, is_sparse
 from lssvm._core.errors import InvalidInputError
-from lssvm._core.namespace import is_sparse
 from lssvm._core.random import RandomState, as_generator
 from lssvm.data.prepare import Preparation
 from lssvm.explanations import (
@@ -26,13 +25,18 @@ from lssvm.explanations import (
 from lssvm.parts import PartsEngine
 from lssvm.preparation import PreparedTable
 from lssvm.recipes.configurations import Inputs
-from lssvm.recipes.explaining import dense_rows, output_names, terms_of_fit
+from lssvm.recipes.explaining import (
+    background_of_table,
+    dense_rows,
+    output_names,
+    terms_of_fit,
+    terms_of_table,
+)
 from lssvm.recipes.record import Fit, Resources
 from lssvm.recipes.series import SeriesFit
 from lssvm.recipes.series_data import Layout, Series
 from lssvm.recipes.settings import is_int
 from lssvm.recipes.table import TableFit
-from lssvm.recipes.table_explaining import background_of_table, terms_of_table
 
 Groups = Mapping[str, Sequence[Any]]
 

@@ -17,17 +17,16 @@ from typing import Any, Protocol, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from lssvm._core.arrays import FloatArray
+from lssvm._core.arrays import Array, FloatArray, device, get_namespace, to_numpy
 from lssvm._core.device import Device, is_foreign
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.memory import require
-from lssvm._core.namespace import Array, device, get_namespace, to_numpy
 from lssvm._core.threads import run_stream, slices
 from lssvm.data.arrow import write_table
 from lssvm.data.raw import CHUNK, RawBlock, plain_features
 from lssvm.data.scanning import Scan
 from lssvm.engines.device import expand_on_device
-from lssvm.estimators.validating import validated
+from lssvm.estimators.opening import validated
 from lssvm.recipes.record import Fit, Resources
 
 Finish = Callable[[FloatArray], Any]

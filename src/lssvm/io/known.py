@@ -34,11 +34,9 @@ from lssvm.recipes import (
     configurations,
     dual_memory,
     fixed_memory,
-    fixed_record,
     record,
     series,
     series_data,
-    series_times,
     table_context,
 )
 from lssvm.recipes import greedy as greedy_recipe
@@ -297,7 +295,7 @@ def _check_layout(layout: series_data.Layout, lengths: Lengths) -> None:
     lengths |= {"h": layout.history, "w": layout.lags + e * (layout.exog_lags + 1)}
 
 
-def _check_calendar(calendar: series_times.Calendar, lengths: Lengths) -> None:
+def _check_calendar(calendar: series_data.Calendar, lengths: Lengths) -> None:
     ways = (calendar.step > 0, calendar.months > 0 and calendar.day > 0, calendar.weekdays)
     need(sum(ways) == 1, "the times of a series follow no rule")
     sizes = (abs(calendar.last), calendar.step)
@@ -466,12 +464,10 @@ def known() -> Registry:
         (uncertainty, "Isotonic/Sigmoid/OutOfFold/Probabilities/Residuals"),
         (record, "Fit/Machine/Tuning"),
         (dual_memory, "DualDetails/DualMemory/DualPart"),
-        (fixed_record, "FixedDetails"),
-        (fixed_memory, "FixedMemory/CalibrationSample"),
+        (fixed_memory, "FixedDetails/FixedMemory/CalibrationSample"),
         (greedy_recipe, "GreedyDetails/GreedyMemory"),
         (series, "SeriesFit/SeriesResiduals/Calibration"),
-        (series_data, "Series/Layout/Plan"),
-        (series_times, "Calendar"),
+        (series_data, "Calendar/Layout/Plan/Series"),
         (kernels, "Metric"),
         (solvers, "ExactFit"),
         (parts, "Cut/Leaf/PartsModel/Rows/Setting/Tree"),

@@ -9,10 +9,9 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lssvm._core.arrays import FloatArray
+from lssvm._core.arrays import Array, FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.magnitudes import check_gram
-from lssvm._core.namespace import Array
 from lssvm._core.threads import run_blocks, slices
 
 

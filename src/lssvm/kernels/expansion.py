@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lssvm._core.arrays import Array, is_numpy
 from lssvm._core.memory import block_rows
-from lssvm._core.namespace import Array, is_numpy
 from lssvm._core.threads import run_blocks, slices
 from lssvm.kernels.base import Kernel
 

@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from lssvm._core.arrays import FloatArray
+from lssvm._core.arrays import Array, FloatArray, device, get_namespace, is_numpy, is_sparse
 from lssvm._core.errors import InvalidInputError, not_usable
-from lssvm._core.namespace import Array, device, get_namespace, is_numpy, is_sparse
 from lssvm.kernels.base import Evaluate, Kernel, pull
 from lssvm.kernels.distances import distances, two_valued
 from lssvm.kernels.dot import row_products, row_squares

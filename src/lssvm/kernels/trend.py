@@ -9,9 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lssvm._core.arrays import FloatArray
+from lssvm._core.arrays import Array, FloatArray, device, get_namespace
 from lssvm._core.errors import InvalidInputError, not_known, not_usable
-from lssvm._core.namespace import Array, device, get_namespace
 from lssvm.kernels.base import Kernel
 
 TRENDS = ("constant", "linear", "quadratic")

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lssvm._core.arrays import FloatArray
-from lssvm._core.errors import InvalidInputError
-from lssvm._core.namespace import (
+from lssvm._core.arrays import (
     Array,
+    FloatArray,
     device,
     get_namespace,
     is_numpy,
@@ -21,6 +20,7 @@ from lssvm._core.namespace import (
     take_square,
     to_numpy,
 )
+from lssvm._core.errors import InvalidInputError
 
 _ARRAYS = ("gram", "border", "cross", "target", "squares")
 

@@ -17,9 +17,8 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from lssvm._core.arrays import FloatArray
+from lssvm._core.arrays import FloatArray, is_sparse
 from lssvm._core.errors import InvalidInputError
-from lssvm._core.namespace import is_sparse
 from lssvm.preparation.text_dates import parse_dates
 
 KINDS = ("number", "boolean", "category", "date", "duration", "empty")

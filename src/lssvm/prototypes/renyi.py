@@ -13,9 +13,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from lssvm._core.arrays import to_numpy
 from lssvm._core.device import Device
 from lssvm._core.errors import InvalidInputError, not_known, not_usable
-from lssvm._core.namespace import to_numpy
 from lssvm.prototypes.bandwidth import Bandwidth, plug_in_bandwidth, rule_of_thumb_bandwidth
 from lssvm.prototypes.sampling import Array, Indices, Rows, as_rows, interleave, random_order
 from lssvm.prototypes.selection import Selection, Task

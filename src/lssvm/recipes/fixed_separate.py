@@ -14,8 +14,14 @@ from lssvm.criteria.fixed_size import FixedSizeObjective
 from lssvm.criteria.separate import SeparateObjective, fold_models
 from lssvm.engines.base import Rows
 from lssvm.kernels import Kernel
-from lssvm.recipes.fixed_memory import SAMPLE, SCORES, FixedMemory, draw_sample, with_thresholds
-from lssvm.recipes.fixed_record import FixedDetails
+from lssvm.recipes.fixed_memory import (
+    SAMPLE,
+    SCORES,
+    FixedDetails,
+    FixedMemory,
+    draw_sample,
+    with_thresholds,
+)
 from lssvm.recipes.fixed_settings import N_C, FixedProblem, folds_of, snap_gamma
 from lssvm.recipes.fixed_solution import problems
 from lssvm.recipes.prototypes import Prototypes

@@ -27,8 +27,15 @@ from lssvm.criteria.free_running import (
 )
 from lssvm.kernels import Kernel, resolve_gamma
 from lssvm.recipes.record import Fit, Tuning, check_form
-from lssvm.recipes.series_data import Layout, Plan, Series, check_inputs, check_lengths, open_series
-from lssvm.recipes.series_times import Calendar
+from lssvm.recipes.series_data import (
+    Calendar,
+    Layout,
+    Plan,
+    Series,
+    check_inputs,
+    check_lengths,
+    open_series,
+)
 from lssvm.recipes.settings import (
     KernelChoice,
     KernelParameters,

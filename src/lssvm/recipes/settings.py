@@ -10,10 +10,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from lssvm._core.arrays import FloatArray
+from lssvm._core.arrays import FloatArray, is_sparse
 from lssvm._core.errors import ConvergenceWarning, InvalidInputError
 from lssvm._core.memory import as_bytes
-from lssvm._core.namespace import is_sparse
 from lssvm._core.progress import Listener
 from lssvm._core.random import RandomState, as_generator
 from lssvm._core.threads import n_threads

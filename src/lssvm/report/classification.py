@@ -8,8 +8,19 @@ import numpy as np
 
 from lssvm._core.arrays import FloatArray
 from lssvm.report.charts import Chart, figure, pictures
-from lssvm.report.formats import UNKNOWN, count, number, percent, short
-from lssvm.report.markup import Markup, more, table, tag, why
+from lssvm.report.markup import (
+    UNKNOWN,
+    Markup,
+    Section,
+    count,
+    more,
+    number,
+    percent,
+    short,
+    table,
+    tag,
+    why,
+)
 from lssvm.report.measures import (
     calibration_bins,
     class_table,
@@ -17,7 +28,6 @@ from lssvm.report.measures import (
     proportion_interval,
     ranking_curves,
 )
-from lssvm.report.page import Section
 from lssvm.report.predictions import ClassPredictions
 from lssvm.report.subject import Subject
 

@@ -22,11 +22,9 @@ from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import LSSVMError
 from lssvm.data.raw import TextColumn
 from lssvm.estimators import LSSVMClassifier, LSSVMRegressor
-from lssvm.report.formats import MINUS, count, number, percent
-from lssvm.report.markup import table, tag, why
+from lssvm.report.markup import MINUS, Section, count, number, percent, table, tag, why
 from lssvm.report.measures import Z95
 from lssvm.report.model_facts import is_table
-from lssvm.report.page import Section
 from lssvm.report.predictions import as_columns
 from lssvm.report.sample import SampledRows
 from lssvm.report.subject import Subject

@@ -9,9 +9,7 @@ import numpy as np
 
 from lssvm._core.arrays import FloatArray
 from lssvm.report.charts import Chart, figure, pictures
-from lssvm.report.formats import number, percent, short
-from lssvm.report.markup import table, tag, why
-from lssvm.report.page import Section
+from lssvm.report.markup import Section, number, percent, short, table, tag, why
 from lssvm.report.predictions import ClassPredictions
 from lssvm.report.subject import Subject
 

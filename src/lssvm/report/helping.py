@@ -7,11 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from lssvm.report.comparison import TABLE
-from lssvm.report.formats import number, percent, short
-from lssvm.report.markup import tag, why
+from lssvm.report.markup import Section, number, percent, short, tag, why
 from lssvm.report.measures import Z95
 from lssvm.report.model_facts import is_table
-from lssvm.report.page import Section
 from lssvm.report.subject import Subject
 
 ONE_SIDED = 0.9  # share of one class from which on weights of the classes help

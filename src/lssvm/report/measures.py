@@ -15,7 +15,7 @@ from sklearn import config_context, metrics
 from sklearn.calibration import calibration_curve
 
 from lssvm._core.arrays import FloatArray
-from lssvm.report.formats import short
+from lssvm.report.markup import short
 from lssvm.report.predictions import ClassPredictions, Intervals, NumberPredictions
 
 Predictions = TypeVar("Predictions", ClassPredictions, NumberPredictions)

@@ -8,10 +8,19 @@ import numpy as np
 
 from lssvm._core.arrays import FloatArray
 from lssvm.report.charts import Chart, alone, figure, pictures
-from lssvm.report.formats import count, number, percent, short, shown, span
-from lssvm.report.markup import Markup, table, why
+from lssvm.report.markup import (
+    Markup,
+    Section,
+    count,
+    number,
+    percent,
+    short,
+    shown,
+    span,
+    table,
+    why,
+)
 from lssvm.report.measures import coverage_measures
-from lssvm.report.page import Section
 from lssvm.report.predictions import Intervals
 from lssvm.report.subject import Subject
 

@@ -7,8 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from lssvm.report.formats import count, number, percent, short, shown, span
-from lssvm.report.markup import Markup, table, tag, why
+from lssvm.report.markup import (
+    Markup,
+    Section,
+    count,
+    number,
+    percent,
+    short,
+    shown,
+    span,
+    table,
+    tag,
+    why,
+)
 from lssvm.report.measures import (
     Measure,
     baseline_accuracy,
@@ -24,7 +35,6 @@ from lssvm.report.model_facts import (
     support_size,
     table_record,
 )
-from lssvm.report.page import Section
 from lssvm.report.predictions import Intervals
 from lssvm.report.refits import copy_size
 from lssvm.report.subject import Subject

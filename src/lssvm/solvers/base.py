@@ -11,10 +11,9 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lssvm._core.arrays import FloatArray
+from lssvm._core.arrays import Array, FloatArray
 from lssvm._core.errors import ConvergenceWarning, InvalidInputError
 from lssvm._core.memory import block_rows, require
-from lssvm._core.namespace import Array
 from lssvm._core.threads import run_blocks, slices
 from lssvm.kernels import Kernel, Precomputed, fill_gram
 

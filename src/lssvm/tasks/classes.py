@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import Array, FloatArray, IntArray, get_namespace
 from lssvm._core.errors import InvalidInputError
-from lssvm._core.namespace import Array, get_namespace
 from lssvm._core.random import RandomState
 from lssvm._core.threads import slices
 from lssvm.codes import Code, decode, make_code

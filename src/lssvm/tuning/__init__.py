@@ -20,6 +20,8 @@ from lssvm.criteria.threshold import best_threshold
 from lssvm.engines.host import HostRows
 from lssvm.folds.content import (
     Folds,
+    PositionFolds,
+    PositionHoldout,
     content_folds,
     content_holdout,
     hash_rows,
@@ -28,7 +30,6 @@ from lssvm.folds.content import (
     smallest_hashes,
     splitter_folds,
 )
-from lssvm.folds.positions import PositionFolds, PositionHoldout
 from lssvm.search.annealing import CoupledAnnealing
 from lssvm.search.base import Search, Space, TuningResult
 from lssvm.search.choice import make_search

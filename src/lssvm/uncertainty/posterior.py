@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
 from scipy.linalg.lapack import dpotri
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import Array, FloatArray, IntArray
 from lssvm._core.errors import NotPositiveDefiniteError
 from lssvm._core.memory import block_rows, require
-from lssvm._core.namespace import Array
 from lssvm._core.threads import run_blocks, slices, small_problem
 from lssvm.kernels import Kernel
 from lssvm.moments import Moments, NystromMap
