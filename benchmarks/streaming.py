@@ -29,7 +29,7 @@ import pyarrow.parquet as pq
 
 import lssvm.estimators.scan_opening as scan_opening
 from lssvm import FixedSizeLSSVC, scan
-from lssvm._core.threads import n_threads
+from lssvm._core.blocks import n_threads
 from lssvm.data import ArraySource
 from lssvm.data.prepare import survey
 from lssvm.engines.scan import Blocks, ScanRows
@@ -46,7 +46,7 @@ RESULTS = Path(__file__).parent / "results"
 FIT = """
 import json, sys, time
 from lssvm import FixedSizeLSSVC, scan
-from lssvm._core.memory import peak_memory
+from lssvm._core.blocks import peak_memory
 folder, prototypes, threads = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 data = scan(folder, target="y")
 start = time.perf_counter()

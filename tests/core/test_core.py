@@ -7,11 +7,18 @@ import pytest
 
 from lssvm._core import memory
 from lssvm._core.arrays import get_namespace, is_sparse, to_numpy
+from lssvm._core.blocks import (
+    as_bytes,
+    available_memory,
+    block_rows,
+    n_threads,
+    require,
+    run_blocks,
+    slices,
+)
 from lssvm._core.errors import InvalidInputError, LSSVMError, MemoryBudgetError
-from lssvm._core.memory import as_bytes, available_memory, block_rows, require
 from lssvm._core.progress import Progress, listening
 from lssvm._core.random import as_generator
-from lssvm._core.threads import n_threads, run_blocks, slices
 
 
 @pytest.mark.parametrize(

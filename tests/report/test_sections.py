@@ -13,11 +13,10 @@ from tests.report.pages import Page
 from lssvm import LSSVC, LSSVR, NARX, FixedSizeLSSVC, LSSVMClassifier
 from lssvm._core.errors import InvalidInputError
 from lssvm.report import write_report
-from lssvm.report.comparison import as_matrix, compare
+from lssvm.report.comparison import as_matrix, compare, suggestions
 from lssvm.report.costs import thresholds
-from lssvm.report.helping import suggestions
 from lssvm.report.markup import duration, plus_minus
-from lssvm.report.predictions import ClassPredictions
+from lssvm.report.measures import ClassPredictions
 from lssvm.report.rows import explanation
 from lssvm.report.sample import SampledRows
 from lssvm.report.series_runs import (

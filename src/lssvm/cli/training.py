@@ -245,7 +245,7 @@ def train(
 
 def too_large(inspected: Inspection, memory: str | None) -> bool:
     """Say whether rows are too many for the table model to be the default."""
-    from lssvm._core.memory import as_bytes
+    from lssvm._core.blocks import as_bytes
 
     needed = 8 * COPIES * inspected.n_rows * len(inspected.features)
     return inspected.n_rows > MOST_ROWS or needed > as_bytes(memory)

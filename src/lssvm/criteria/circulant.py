@@ -9,11 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lssvm._core.arrays import FloatArray, IntArray
-from lssvm._core.memory import block_rows
-from lssvm._core.threads import run_blocks, slices
-from lssvm.criteria.base import Losses
+from lssvm._core.blocks import block_rows, run_blocks, slices
+from lssvm.criteria.base import Losses, Predictions
 from lssvm.criteria.dual import DualObjective
-from lssvm.criteria.out_of_fold import Predictions
 from lssvm.kernels import Kernel
 from lssvm.solvers import Circulant, CirculantSolver, Lattice, lay_rows
 from lssvm.solvers.circulant import check_kernel

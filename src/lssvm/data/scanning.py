@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lssvm._core.blocks import slices
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.random import hash_positions
-from lssvm._core.threads import slices
 from lssvm.data.arrow import FORMATS, ArrowReader
 from lssvm.data.cluster import check_client
 from lssvm.data.csv_files import CsvOptions

@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lssvm._core.arrays import Array, BoolArray, FloatArray, IntArray, is_numpy, to_numpy
+from lssvm._core.blocks import require, run_blocks, slices
 from lssvm._core.device import Device, Halving, out_of_memory
 from lssvm._core.errors import InvalidInputError
-from lssvm._core.memory import require
-from lssvm._core.threads import run_blocks, slices
 from lssvm.data.source import LookedUp
 from lssvm.engines.base import AnyFolds, Expansion, Rows
 from lssvm.engines.host import HostRows, row_block

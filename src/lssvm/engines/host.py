@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lssvm._core.arrays import BoolArray, FloatArray, IntArray, get_namespace, take_rows
-from lssvm._core.threads import run_blocks, slices
+from lssvm._core.blocks import run_blocks, slices
 from lssvm.data.source import ArraySource, LookedUp
 from lssvm.engines.base import AnyFolds, Expansion, Rows
 from lssvm.folds.content import Folds, PositionFolds, PositionHoldout, count_observations, hash_rows

@@ -11,9 +11,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from lssvm._core.arrays import BoolArray, FloatArray, IntArray, OnEvent
+from lssvm._core.blocks import require, slices
 from lssvm._core.errors import InvalidInputError
-from lssvm._core.memory import require
-from lssvm._core.threads import slices
 from lssvm.data.prepare import Preparation, Survey
 from lssvm.data.raw import RawBlock, check_rows, plain_features
 from lssvm.data.scanning import Scan

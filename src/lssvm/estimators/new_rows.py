@@ -18,10 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lssvm._core.arrays import Array, FloatArray, device, get_namespace, to_numpy
+from lssvm._core.blocks import require, run_stream, slices
 from lssvm._core.device import Device, is_foreign
 from lssvm._core.errors import InvalidInputError
-from lssvm._core.memory import require
-from lssvm._core.threads import run_stream, slices
 from lssvm.data.arrow import write_table
 from lssvm.data.raw import CHUNK, RawBlock, plain_features
 from lssvm.data.scanning import Scan

@@ -18,10 +18,10 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.arrays import Array, FloatArray, IntArray, compat, device, get_namespace, to_numpy
+from lssvm._core.blocks import as_bytes, require
 from lssvm._core.device import Device, find_device, is_foreign
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.magnitudes import check_magnitude
-from lssvm._core.memory import as_bytes, require
 from lssvm._core.progress import Listener
 from lssvm._core.random import RandomState
 from lssvm.data import Scan, scan

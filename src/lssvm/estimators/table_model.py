@@ -14,12 +14,11 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.blocks import as_bytes, n_threads
 from lssvm._core.device import find_device
 from lssvm._core.errors import InvalidInputError, Stopped
-from lssvm._core.memory import as_bytes
 from lssvm._core.progress import Progress
 from lssvm._core.random import RandomState, as_generator
-from lssvm._core.threads import n_threads
 from lssvm.data.scanning import Scan, as_scan
 from lssvm.estimators.explaining import Groups, Wish, explain_table, joined
 from lssvm.estimators.table_judging import ClassJudge, NumberJudge, decide, read_scorer

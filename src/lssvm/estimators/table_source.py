@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.blocks import run_stream
 from lssvm._core.errors import InvalidInputError
-from lssvm._core.threads import run_stream
 from lssvm.data import Scan
 from lssvm.data.raw import RawBlock, TextColumn
 from lssvm.data.scanning import as_scan

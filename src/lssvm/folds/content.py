@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lssvm._core.arrays import Array, IntArray, compat, get_namespace, is_sparse, to_numpy
+from lssvm._core.blocks import slices
 from lssvm._core.errors import InvalidInputError, not_usable
 from lssvm._core.random import hash_positions, mix_bits, mix_signed
-from lssvm._core.threads import slices
 
 _BLOCK = 8192
 _CHUNK = 65_536  # rows whose hashes are held at a time

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.blocks import slices
 from lssvm._core.magnitudes import check_gram
-from lssvm._core.threads import slices
 from lssvm.greedy.columns import ColumnStore, KernelColumns
 from lssvm.greedy.path import Greedy, GreedyPath, OnEvent, Trace, best_size
 from lssvm.greedy.sampled import PackedCholesky

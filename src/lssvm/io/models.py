@@ -19,9 +19,9 @@ import numpy as np
 
 from lssvm import estimators
 from lssvm._core.arrays import is_sparse
+from lssvm._core.blocks import n_threads
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError, ModelFileError
 from lssvm._core.text import printable
-from lssvm._core.threads import n_threads
 from lssvm.codes import make_code
 from lssvm.data import Preparation
 from lssvm.estimators import (

@@ -1,7 +1,8 @@
-"""What a kernel is, and how a Gram matrix is filled in blocks."""
+"""What a kernel is, and how Gram matrices and expansions are computed in blocks."""
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import Any, ClassVar, Protocol
@@ -9,10 +10,10 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lssvm._core.arrays import Array, FloatArray
+from lssvm._core.arrays import Array, FloatArray, is_numpy
+from lssvm._core.blocks import block_rows, run_blocks, slices
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.magnitudes import check_gram
-from lssvm._core.threads import run_blocks, slices
 
 
 class Evaluate(Protocol):
@@ -175,3 +176,67 @@ def pull(W: FloatArray, X: FloatArray, Z: FloatArray, coef: FloatArray) -> Float
     moved = W @ (coef[:, :, None] * Z[:, None, :]).reshape(m, k * d)
     total = W @ coef
     return np.asarray(total[:, :, None] * X[:, None, :] - moved.reshape(len(X), k, d))
+
+
+_ENTRIES = 2**19  # kernel values of a block
+
+
+def evaluate_expansion(
+    kernel: Kernel,
+    X: Array,
+    Z: Array,
+    coef: NDArray[Any],
+    intercept: NDArray[Any],
+    *,
+    budget: int,
+    threads: int,
+) -> NDArray[Any]:
+    """Return K(X, Z) coef + intercept.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : array of shape (n, d)
+    Z : array of shape (m, d)
+    coef : array of shape (m, k)
+    intercept : array of shape (k,)
+    budget : int
+        Memory budget in bytes for the blocks of K.
+    threads : int
+
+    Returns
+    -------
+    array of shape (n, k)
+
+    Notes
+    -----
+    n m (d + k) operations; the n x m kernel matrix is never stored.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.kernels import Linear, evaluate_expansion
+    >>> evaluate_expansion(Linear(), np.eye(2), np.eye(2), np.ones((2, 1)), np.ones(1),
+    ...                    budget=10**6, threads=1)
+    array([[2.],
+           [2.]])
+    """
+    n, m = X.shape[0], coef.shape[0]
+    out = np.empty((n, coef.shape[1]), dtype=coef.dtype)
+    most = max(256, _ENTRIES // max(m, 1))  # few support vectors: more rows to a block
+    rows = block_rows(3 * m * coef.itemsize * threads, budget, n_rows=max(n, 1), at_most=most)
+    if threads > 1:
+        rows = max(1, min(rows, -(-n // threads)))
+
+    values, local = kernel.against(Z), threading.local()
+    kind = np.result_type(X.dtype, Z.dtype) if is_numpy(X) and is_numpy(Z) else None
+
+    def fill(part: slice) -> None:
+        if kind is not None and not hasattr(local, "room"):  # fresh pages for every block cost time
+            local.room = np.empty((rows, m), dtype=kind)
+        room = None if kind is None else local.room[: part.stop - part.start]
+        np.matmul(np.asarray(values(X[part], room)), coef, out=out[part])
+
+    run_blocks(fill, slices(n, rows), threads)
+    out += intercept
+    return out

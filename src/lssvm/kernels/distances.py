@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from lssvm._core.arrays import FloatArray
+from lssvm._core.blocks import run_blocks, slices
 from lssvm._core.errors import not_known
-from lssvm._core.threads import run_blocks, slices
 
 Distance: TypeAlias = Literal["sqeuclidean", "euclidean", "cityblock"]
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lssvm._core.arrays import Array, device, get_namespace, is_sparse
+from lssvm._core.blocks import slices
 from lssvm._core.errors import InvalidInputError, not_known, not_usable
-from lssvm._core.threads import slices
 from lssvm.kernels.base import Kernel
 from lssvm.kernels.dot import Linear, NonStationary, Polynomial
 from lssvm.kernels.radial import RBF, Exponential, Laplacian, Matern

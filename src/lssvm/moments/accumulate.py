@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.blocks import block_rows, require, run_blocks, run_stream, slices
 from lssvm._core.lapack import add_gram, mirror
 from lssvm._core.magnitudes import check_gram
-from lssvm._core.memory import block_rows, require
-from lssvm._core.threads import run_blocks, run_stream, slices
 from lssvm.data import ArraySource, RowSource
 from lssvm.kernels import Kernel
 from lssvm.kernels.base import Evaluate

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from lssvm._core.arrays import Array, FloatArray, get_namespace, is_numpy, to_numpy
+from lssvm._core.blocks import small_problem
 from lssvm._core.device import is_foreign
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError, NumericalWarning
 from lssvm._core.lapack import congruence
 from lssvm._core.magnitudes import check_gram
-from lssvm._core.threads import small_problem
 from lssvm.kernels import Kernel
 
 _NOT_FINITE = (

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lssvm._core.arrays import FloatArray
-from lssvm._core.threads import slices
+from lssvm._core.blocks import slices
 from lssvm.kernels import distances, fill_distances
 from lssvm.kernels.distances import Distance
 from lssvm.solvers import ALONE, ExactFit, Repeats, solve_exact

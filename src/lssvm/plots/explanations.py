@@ -15,8 +15,7 @@ from sklearn.pipeline import Pipeline
 from lssvm._core.arrays import BoolArray, FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.explanations import Explanation
-from lssvm.plots.canvas import COLOURS, MARKERS, Display, pyplot
-from lssvm.plots.fitted import Estimator, fitted_model
+from lssvm.plots.base import COLOURS, MARKERS, Display, Estimator, fitted_model, pyplot
 
 UP, DOWN = "#D55E00", "#0072B2"
 """Colours of what raises and of what lowers an output."""

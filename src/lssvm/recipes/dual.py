@@ -13,15 +13,20 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.blocks import small_problem
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError
 from lssvm._core.progress import Listener
-from lssvm._core.threads import small_problem
 from lssvm.codes import groups as code_groups
 from lssvm.criteria.ard import DualRelevance
-from lssvm.criteria.closed_form import check_criterion, is_criterion, press_folds, press_loss
+from lssvm.criteria.base import FoldTargets, Group
 from lssvm.criteria.dual import C_range, DualObjective, DualPoint
-from lssvm.criteria.fold_targets import FoldTargets, Group
-from lssvm.criteria.spectral import SpectralObjective
+from lssvm.criteria.spectral import (
+    SpectralObjective,
+    check_criterion,
+    is_criterion,
+    press_folds,
+    press_loss,
+)
 from lssvm.engines.host import HostRows
 from lssvm.folds.content import Folds, count_observations, restrict_folds
 from lssvm.kernels import Kernel, Precomputed, resolve_gamma
@@ -29,15 +34,20 @@ from lssvm.kernels.factory import check_kernel_matrix
 from lssvm.recipes.ard import DUAL_ROWS, relevance_sample, shares, spread_gamma
 from lssvm.recipes.dual_memory import DualDetails, DualMemory, DualPart
 from lssvm.recipes.record import Fit, Machine, Resources, Tuning, check_finite
-from lssvm.recipes.robust import ROUGH, absolute_C, check_loss, lower_weights, reweights, rounds
 from lssvm.recipes.settings import (
+    ROUGH,
     SQUARES,
     KernelChoice,
     TunedParameters,
     TunedSettings,
+    absolute_C,
+    check_loss,
     check_option,
     is_int,
+    lower_weights,
     make_folds,
+    reweights,
+    rounds,
 )
 from lssvm.reductions import L0, Prune, WrongSides, prune, reduce_dual_l0
 from lssvm.search.base import Space

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray, is_sparse
-from lssvm._core.memory import require
+from lssvm._core.blocks import require
 from lssvm.explanations import Contrast, Expansion, Function, Term
 from lssvm.parts import Cut, PartsEngine
 from lssvm.parts.engine import ONE_THREAD

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.blocks import peak_memory
 from lssvm._core.errors import InvalidInputError
-from lssvm._core.memory import peak_memory
-from lssvm.criteria.fixed_size import FixedSizeObjective
-from lssvm.criteria.separate import SeparateObjective, fold_models
+from lssvm.criteria.fixed_size import FixedSizeObjective, SeparateObjective, fold_models
 from lssvm.engines.base import Rows
 from lssvm.kernels import Kernel
 from lssvm.recipes.fixed_memory import (

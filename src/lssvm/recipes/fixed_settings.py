@@ -14,16 +14,16 @@ from lssvm._core.arrays import FloatArray, IntArray, to_numpy
 from lssvm._core.device import is_foreign
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.progress import Listener
-from lssvm.criteria.closed_form import is_criterion
+from lssvm.criteria.spectral import is_criterion
 from lssvm.engines.base import AnyFolds, Rows
 from lssvm.engines.host import HostRows
 from lssvm.folds.content import Folds, PositionFolds, PositionHoldout, content_folds
 from lssvm.kernels import Metric
-from lssvm.recipes.robust import check_loss
 from lssvm.recipes.settings import (
     SQUARES,
     TunedParameters,
     TunedSettings,
+    check_loss,
     check_option,
     is_int,
     make_folds,

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from lssvm._core.arrays import FloatArray
+from lssvm._core.blocks import peak_memory
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError
-from lssvm._core.memory import peak_memory
 from lssvm._core.progress import Listener
 from lssvm.criteria.ard import FixedRelevance
 from lssvm.criteria.base import Losses
-from lssvm.criteria.closed_form import check_criterion
 from lssvm.criteria.fixed_size import FixedSizeObjective, FixedSizePoint
 from lssvm.criteria.fixed_spectral import FixedCriterionObjective
+from lssvm.criteria.spectral import check_criterion
 from lssvm.engines.base import Rows
 from lssvm.engines.host import HostRows
 from lssvm.kernels import Kernel, Linear
@@ -65,8 +65,15 @@ from lssvm.recipes.fixed_solution import (
 )
 from lssvm.recipes.prototypes import Prototypes, choose_prototypes
 from lssvm.recipes.record import Fit, Machine, Resources, Tuning
-from lssvm.recipes.robust import ROUGH, absolute_C, lower_weights, reweights, rounds
-from lssvm.recipes.settings import KernelChoice, is_int
+from lssvm.recipes.settings import (
+    ROUGH,
+    KernelChoice,
+    absolute_C,
+    is_int,
+    lower_weights,
+    reweights,
+    rounds,
+)
 from lssvm.reductions import PrototypeBasis, SparsityPath, cross_validate_sizes
 from lssvm.search.base import Search, Space, TuningResult
 from lssvm.search.path import ListedPathSearch, PathSearch, best_gammas

@@ -8,8 +8,8 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from lssvm._core.arrays import FloatArray, IntArray, is_sparse
+from lssvm._core.blocks import require
 from lssvm._core.errors import InvalidInputError
-from lssvm._core.memory import require
 from lssvm.engines.host import HostRows
 from lssvm.folds.content import hash_rows
 from lssvm.kernels import IDENTITY, Kernel, Metric, distances, evaluate_expansion

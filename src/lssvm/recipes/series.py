@@ -10,10 +10,10 @@ import numpy as np
 from sklearn.base import clone
 
 from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.blocks import slices, small_problem
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.progress import Listener
 from lssvm._core.random import RandomState
-from lssvm._core.threads import slices, small_problem
 from lssvm.criteria.dual import C_range
 from lssvm.criteria.free_running import (
     RUNAWAY,

@@ -19,9 +19,9 @@ from lssvm._core.arrays import (
     take_square,
     to_numpy,
 )
+from lssvm._core.blocks import run_blocks, small_problem
 from lssvm._core.device import Device
 from lssvm._core.errors import InvalidInputError
-from lssvm._core.threads import run_blocks, small_problem
 from lssvm.kernels import Kernel
 from lssvm.moments import Moments, NystromMap, nystrom_map
 from lssvm.moments.cells import FoldMoments

@@ -11,13 +11,12 @@ import numpy as np
 
 from lssvm._core.version import __version__
 from lssvm.estimators import NARX
-from lssvm.plots.fitted import Predictor
+from lssvm.plots.base import Predictor
 from lssvm.report import classification, regression
-from lssvm.report.comparison import comparison
+from lssvm.report.comparison import comparison, helping
 from lssvm.report.costs import costs
 from lssvm.report.data import data
 from lssvm.report.forecast import forecast_sections
-from lssvm.report.helping import helping
 from lssvm.report.importance import columns
 from lssvm.report.markup import (
     Markup,
@@ -31,8 +30,8 @@ from lssvm.report.markup import (
     tag,
     write_file,
 )
+from lssvm.report.measures import Intervals, predict_intervals
 from lssvm.report.model_facts import preparation_of, support_size
-from lssvm.report.predictions import Intervals, predict_intervals
 from lssvm.report.prototypes import prototypes, sizes
 from lssvm.report.refits import held_out_intervals
 from lssvm.report.reproduce import reproduce, time_spent

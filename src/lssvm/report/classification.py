@@ -22,13 +22,13 @@ from lssvm.report.markup import (
     why,
 )
 from lssvm.report.measures import (
+    ClassPredictions,
     calibration_bins,
     class_table,
     confusion,
     proportion_interval,
     ranking_curves,
 )
-from lssvm.report.predictions import ClassPredictions
 from lssvm.report.subject import Subject
 
 SMALL = 8  # classes from which on the table of confusions is set smaller

@@ -24,7 +24,7 @@ from lssvm.report.markup import (
     tag,
     why,
 )
-from lssvm.report.predictions import as_columns
+from lssvm.report.measures import as_columns
 from lssvm.report.sample import SampledRows, as_numbers
 from lssvm.report.subject import Subject
 

@@ -12,12 +12,12 @@ import numpy as np
 from sklearn.decomposition import PCA
 
 from lssvm._core.arrays import FloatArray, IntArray
-from lssvm.plots.fitted import class_positions
+from lssvm.plots.base import class_positions
 from lssvm.reductions import SparsityPath
 from lssvm.report.charts import N_COLOURS, SHAPES, Chart, alone
 from lssvm.report.markup import Section, count, number, percent, short, tag, why
+from lssvm.report.measures import as_columns
 from lssvm.report.model_facts import basis, inner_names, preparation_of, sparsity_path, support_size
-from lssvm.report.predictions import as_columns
 from lssvm.report.subject import Subject
 
 ROWS = 2000

@@ -20,8 +20,7 @@ from lssvm.report.markup import (
     table,
     why,
 )
-from lssvm.report.measures import coverage_measures
-from lssvm.report.predictions import Intervals
+from lssvm.report.measures import Intervals, coverage_measures
 from lssvm.report.subject import Subject
 
 DOTS = 2000

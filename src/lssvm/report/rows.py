@@ -21,8 +21,8 @@ from lssvm.report.markup import (
     signed_table,
     why,
 )
+from lssvm.report.measures import nameless_rows
 from lssvm.report.model_facts import inner_names
-from lssvm.report.predictions import nameless_rows
 from lssvm.report.subject import Subject
 
 WORST = 3

@@ -21,6 +21,7 @@ from lssvm.report.markup import (
     why,
 )
 from lssvm.report.measures import (
+    Intervals,
     Measure,
     baseline_accuracy,
     class_measures,
@@ -35,7 +36,6 @@ from lssvm.report.model_facts import (
     support_size,
     table_record,
 )
-from lssvm.report.predictions import Intervals
 from lssvm.report.refits import copy_size
 from lssvm.report.subject import Subject
 

@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lssvm._core.arrays import Array, FloatArray
+from lssvm._core.blocks import block_rows, require, run_blocks, slices
 from lssvm._core.errors import ConvergenceWarning, InvalidInputError
-from lssvm._core.memory import block_rows, require
-from lssvm._core.threads import run_blocks, slices
 from lssvm.kernels import Kernel, Precomputed, fill_gram
 
 OnIteration: TypeAlias = Callable[[int, float], None]

@@ -17,6 +17,7 @@ from scipy.optimize import nnls
 from scipy.sparse.linalg import ArpackError, LinearOperator, svds
 
 from lssvm._core.arrays import Array, FloatArray, IntArray, is_sparse, to_numpy
+from lssvm._core.blocks import slices
 from lssvm._core.errors import (
     InvalidInputError,
     NotPositiveDefiniteError,
@@ -24,7 +25,6 @@ from lssvm._core.errors import (
     not_known,
     not_usable,
 )
-from lssvm._core.threads import slices
 from lssvm.kernels import Kernel, Laplacian
 from lssvm.solvers.base import (
     DualSystem,

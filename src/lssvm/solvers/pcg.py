@@ -23,9 +23,9 @@ from lssvm._core.arrays import (
     is_numpy,
     to_numpy,
 )
+from lssvm._core.blocks import run_blocks, run_stream, slices
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError, not_usable
 from lssvm._core.lapack import add_outer, factorise_triangle, solve_triangle
-from lssvm._core.threads import run_blocks, run_stream, slices
 from lssvm.kernels import Kernel
 from lssvm.solvers.base import OnIteration, Status, warn_unsolved
 

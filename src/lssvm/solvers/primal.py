@@ -25,10 +25,10 @@ from lssvm._core.arrays import (
     is_numpy,
     to_numpy,
 )
+from lssvm._core.blocks import run_blocks, slices, small_problem
 from lssvm._core.device import Device
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError, NumericalWarning
 from lssvm._core.lapack import reflect, tridiagonalise
-from lssvm._core.threads import run_blocks, slices, small_problem
 from lssvm.kernels import Kernel
 from lssvm.moments import Moments, NystromMap
 

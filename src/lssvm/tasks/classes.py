@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lssvm._core.arrays import Array, FloatArray, IntArray, get_namespace
+from lssvm._core.blocks import slices
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.random import RandomState
-from lssvm._core.threads import slices
 from lssvm.codes import Code, decode, make_code
 from lssvm.data.source import LookedUp
 from lssvm.tasks.losses import Loss, Misclassification, ScorerLoss, Truth

@@ -1,4 +1,8 @@
-"""What the pictures read from a fitted estimator."""
+"""What all pictures share.
+
+What they read from a fitted estimator; matplotlib itself, axes, legends, colours, markers and
+dashes.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.arrays import FloatArray
-from lssvm._core.errors import InvalidInputError
+from lssvm._core.errors import InvalidInputError, MissingDependencyError
 
 
 class Estimator(Protocol):
@@ -47,7 +51,7 @@ def fitted_model(estimator: Estimator) -> Any:
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import StandardScaler
     >>> from sklearn.svm import SVC
-    >>> from lssvm.plots.fitted import fitted_model
+    >>> from lssvm.plots.base import fitted_model
     >>> pipeline = make_pipeline(StandardScaler(), SVC()).fit([[0.0], [1.0]], [0, 1])
     >>> fitted_model(pipeline)
     SVC()
@@ -62,7 +66,7 @@ def require(model: object, names: tuple[str, ...], purpose: str) -> None:
 
     Examples
     --------
-    >>> from lssvm.plots.fitted import require
+    >>> from lssvm.plots.base import require
     >>> require("a text", ("lower", "upper"), "this example")
     """
     missing = [name for name in names if not hasattr(model, name)]
@@ -90,7 +94,7 @@ def support_magnitudes(model: SupportModel) -> FloatArray:
     Examples
     --------
     >>> from types import SimpleNamespace
-    >>> from lssvm.plots.fitted import support_magnitudes
+    >>> from lssvm.plots.base import support_magnitudes
     >>> support_magnitudes(SimpleNamespace(support_=[4, 7], dual_coef_=[[3.0, -4.0], [1.0, 0.0]]))
     array([5., 1.])
     """
@@ -121,7 +125,7 @@ def finite_vector(what: str, values: ArrayLike, needed: str) -> FloatArray:
 
     Examples
     --------
-    >>> from lssvm.plots.fitted import finite_vector
+    >>> from lssvm.plots.base import finite_vector
     >>> finite_vector("the trace", [1, 2], "numbers")
     array([1., 2.])
     """
@@ -153,7 +157,7 @@ def class_positions(y: ArrayLike, classes: NDArray[Any], n: int) -> NDArray[np.i
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.plots.fitted import class_positions
+    >>> from lssvm.plots.base import class_positions
     >>> class_positions(["b", "a"], np.array(["a", "b"]), 2).tolist()
     [1, 0]
     """
@@ -169,3 +173,99 @@ def class_positions(y: ArrayLike, classes: NDArray[Any], n: int) -> NDArray[np.i
             f"{classes.tolist()}; give the X and y it was fitted on."
         )
     return np.searchsorted(classes, labels)
+
+
+# Okabe and Ito's colours for readers with any kind of colour vision, the pale yellow left out.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#666666")
+MARKERS = ("o", "^", "s", "D", "v", "P", "X", "p")
+DASHES = ("-", "--", "-.", ":")
+
+
+def pyplot(caller: str) -> Any:
+    """Return ``matplotlib.pyplot``; raise an error that names the extra where it is missing.
+
+    Parameters
+    ----------
+    caller : str
+        What needs it, for the message.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from lssvm.plots.base import pyplot
+    >>> pyplot("this example").__name__
+    'matplotlib.pyplot'
+    """
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"{caller} needs matplotlib, which is not installed: run `pip install lssvm[plots]`."
+        ) from error
+    return plt
+
+
+class Display:
+    """Where a picture was drawn, and how every picture begins and ends.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+    legend_ : matplotlib.legend.Legend or None
+    """
+
+    ax_: Any
+    figure_: Any
+    legend_: Any = None
+
+    @classmethod
+    def fitted(cls, model: Estimator, **given: Any) -> Any:
+        """Return the fitted model, or raise where it, matplotlib or the data are missing."""
+        pyplot(f"{cls.__name__}.from_estimator")
+        missing = [name for name, value in given.items() if value is None]
+        if missing:
+            raise InvalidInputError(
+                f"{cls.__name__}.from_estimator needs {' and '.join(given)}, the data of the fit: "
+                f"{' and '.join(missing)} did not come."
+            )
+        return fitted_model(model)
+
+    def open(self, ax: Any, figsize: tuple[float, float], frame: bool = False) -> Any:
+        """Return the axes to draw on, without the upper and the right line unless ``frame``."""
+        plt = pyplot(f"{type(self).__name__}.plot")
+        self.ax_ = plt.subplots(figsize=figsize, layout="constrained")[1] if ax is None else ax
+        self.figure_ = self.ax_.figure
+        if not frame:
+            self.ax_.spines[["top", "right"]].set_visible(False)
+        return self.ax_
+
+    def name_axes(self, x: str, y: str) -> None:
+        """Name the axes."""
+        self.ax_.set(xlabel=x, ylabel=y)
+
+    def star(self, x: float, y: float, label: str, colour: str) -> Any:
+        """Mark the chosen place."""
+        style = {"linestyle": "none", "marker": "*", "markersize": 17, "markeredgecolor": "white"}
+        return self.ax_.plot(x, y, color=colour, label=label, zorder=5, **style)[0]
+
+    def legend_beside(self, **options: Any) -> Any:
+        """Return a legend to the right of the axes."""
+        return self.ax_.legend(
+            loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, **options
+        )
+
+    def legend_above(self, **options: Any) -> Any:
+        """Return a legend above the axes, in three columns."""
+        place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}
+        return self.ax_.legend(ncols=3, frameon=False, fontsize="small", **place, **options)
+
+
+def line_style(i: int) -> dict[str, Any]:
+    """Return colour and dash of the i-th of several lines on the same axes."""
+    return {"color": COLOURS[i % len(COLOURS)], "linestyle": DASHES[i % len(DASHES)]}
+
+
+def dot_style(i: int) -> dict[str, Any]:
+    """Return colour and marker of the i-th class."""
+    return {"facecolors": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
