@@ -5,7 +5,7 @@ import io
 import numpy as np
 import pytest
 
-from lssvm._core import memory
+from lssvm._core import blocks
 from lssvm._core.arrays import get_namespace, is_sparse, to_numpy
 from lssvm._core.blocks import (
     as_bytes,
@@ -38,7 +38,7 @@ def test_bad_budgets(bad):
 
 
 def test_default_budget_is_a_part_of_what_is_free(monkeypatch):
-    monkeypatch.setattr(memory, "available_memory", lambda: 10**9)
+    monkeypatch.setattr(blocks, "available_memory", lambda: 10**9)
     assert as_bytes(None) == 7 * 10**8
 
 

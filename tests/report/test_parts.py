@@ -17,8 +17,9 @@ from lssvm.plots import TuningSurfaceDisplay
 from lssvm.report import refits, tuning, write_report
 from lssvm.report.charts import SHAPES, Chart, Scale, nice_ticks
 from lssvm.report.data import leaks
+from lssvm.report.formats import number, percent, short
 from lssvm.report.importance import shuffle_importance
-from lssvm.report.markup import Markup, escape, number, percent, plain, short, style, table, tag
+from lssvm.report.markup import Markup, escape, plain, style, table, tag
 from lssvm.report.prototypes import project
 from lssvm.report.refits import copy_size, learning_curve, out_of_fold, tuned_copy
 from lssvm.report.regression import error_histogram

@@ -15,7 +15,7 @@ from lssvm._core.errors import InvalidInputError
 from lssvm.report import write_report
 from lssvm.report.comparison import as_matrix, compare, suggestions
 from lssvm.report.costs import thresholds
-from lssvm.report.markup import duration, plus_minus
+from lssvm.report.formats import duration, plus_minus
 from lssvm.report.measures import ClassPredictions
 from lssvm.report.rows import explanation
 from lssvm.report.sample import SampledRows

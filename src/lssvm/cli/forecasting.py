@@ -240,17 +240,8 @@ def write_page(
     import numpy as np
 
     from lssvm.report.charts import Chart, alone
-    from lssvm.report.markup import (
-        Section,
-        clean,
-        count,
-        number,
-        page,
-        percent,
-        table,
-        tag,
-        write_file,
-    )
+    from lssvm.report.formats import count, number, percent
+    from lssvm.report.markup import Section, clean, page, table, tag, write_file
 
     steps, values, low, high = (columns[n] for n in ("step", "forecast", "lower", "upper"))
     past = y[-(4 * len(values) + 50) :]

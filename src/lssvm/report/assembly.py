@@ -17,19 +17,9 @@ from lssvm.report.comparison import comparison, helping
 from lssvm.report.costs import costs
 from lssvm.report.data import data
 from lssvm.report.forecast import forecast_sections
+from lssvm.report.formats import count, percent, short
 from lssvm.report.importance import columns
-from lssvm.report.markup import (
-    Markup,
-    Section,
-    clean,
-    count,
-    page,
-    percent,
-    plain,
-    short,
-    tag,
-    write_file,
-)
+from lssvm.report.markup import Markup, Section, clean, page, plain, tag, write_file
 from lssvm.report.measures import Intervals, predict_intervals
 from lssvm.report.model_facts import preparation_of, support_size
 from lssvm.report.prototypes import prototypes, sizes

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lssvm._core.arrays import FloatArray
-from lssvm.report.markup import MINUS, Markup, clean, short, tag
+from lssvm.report.formats import MINUS, short
+from lssvm.report.markup import Markup, clean, tag
 
 MARGIN = 0.04  # of the range of the values, on either side
 

@@ -8,19 +8,8 @@ import numpy as np
 
 from lssvm._core.arrays import FloatArray
 from lssvm.report.charts import Chart, figure, pictures
-from lssvm.report.markup import (
-    UNKNOWN,
-    Markup,
-    Section,
-    count,
-    more,
-    number,
-    percent,
-    short,
-    table,
-    tag,
-    why,
-)
+from lssvm.report.formats import UNKNOWN, count, number, percent, short
+from lssvm.report.markup import Markup, Section, more, table, tag, why
 from lssvm.report.measures import (
     ClassPredictions,
     calibration_bins,

@@ -26,7 +26,8 @@ from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import LSSVMError
 from lssvm.data.raw import TextColumn
 from lssvm.estimators import LSSVMClassifier, LSSVMRegressor
-from lssvm.report.markup import MINUS, Section, count, number, percent, short, table, tag, why
+from lssvm.report.formats import MINUS, count, number, percent, short
+from lssvm.report.markup import Section, table, tag, why
 from lssvm.report.measures import Z95, as_columns
 from lssvm.report.model_facts import is_table
 from lssvm.report.sample import SampledRows

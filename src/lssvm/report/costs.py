@@ -9,7 +9,8 @@ import numpy as np
 
 from lssvm._core.arrays import FloatArray
 from lssvm.report.charts import Chart, figure, pictures
-from lssvm.report.markup import Section, number, percent, short, table, tag, why
+from lssvm.report.formats import number, percent, short
+from lssvm.report.markup import Section, table, tag, why
 from lssvm.report.measures import ClassPredictions
 from lssvm.report.subject import Subject
 

@@ -15,20 +15,8 @@ from lssvm.plots import TuningSurfaceDisplay
 from lssvm.plots.tuning import KEYS
 from lssvm.recipes.series_data import Series
 from lssvm.report.charts import Chart, alone, figure, pictures
-from lssvm.report.markup import (
-    UNKNOWN,
-    Markup,
-    Section,
-    bar_table,
-    clean,
-    count,
-    number,
-    percent,
-    short,
-    table,
-    tag,
-    why,
-)
+from lssvm.report.formats import UNKNOWN, count, number, percent, short
+from lssvm.report.markup import Markup, Section, bar_table, clean, table, tag, why
 from lssvm.report.measures import proportion_interval
 from lssvm.report.regression import error_histogram
 from lssvm.report.reproduce import code_block, listed, versions

@@ -12,7 +12,8 @@ from sklearn.inspection import permutation_importance
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm.plots.base import Predictor, fitted_model
-from lssvm.report.markup import Markup, Section, bar_table, count, percent, plus_minus, why
+from lssvm.report.formats import count, percent, plus_minus
+from lssvm.report.markup import Markup, Section, bar_table, why
 from lssvm.report.measures import nameless_rows, row_losses
 from lssvm.report.model_facts import inner_names, prediction_work, predicts_classes
 from lssvm.report.sample import SampledRows, as_numbers

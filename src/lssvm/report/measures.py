@@ -21,7 +21,7 @@ from sklearn.calibration import calibration_curve
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.plots.base import Predictor, class_positions, fitted_model
-from lssvm.report.markup import short
+from lssvm.report.formats import short
 from lssvm.report.model_facts import predicts_classes, slow_to_calibrate, support_size
 from lssvm.report.sample import SampledRows
 

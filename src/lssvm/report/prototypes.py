@@ -15,7 +15,8 @@ from lssvm._core.arrays import FloatArray, IntArray
 from lssvm.plots.base import class_positions
 from lssvm.reductions import SparsityPath
 from lssvm.report.charts import N_COLOURS, SHAPES, Chart, alone
-from lssvm.report.markup import Section, count, number, percent, short, tag, why
+from lssvm.report.formats import count, number, percent, short
+from lssvm.report.markup import Section, tag, why
 from lssvm.report.measures import as_columns
 from lssvm.report.model_facts import basis, inner_names, preparation_of, sparsity_path, support_size
 from lssvm.report.subject import Subject

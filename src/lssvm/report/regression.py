@@ -8,18 +8,8 @@ import numpy as np
 
 from lssvm._core.arrays import FloatArray
 from lssvm.report.charts import Chart, alone, figure, pictures
-from lssvm.report.markup import (
-    Markup,
-    Section,
-    count,
-    number,
-    percent,
-    short,
-    shown,
-    span,
-    table,
-    why,
-)
+from lssvm.report.formats import count, number, percent, short, shown, span
+from lssvm.report.markup import Markup, Section, table, why
 from lssvm.report.measures import Intervals, coverage_measures
 from lssvm.report.subject import Subject
 

@@ -11,16 +11,8 @@ from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.explanations import Explanation
 from lssvm.report.charts import N_COLOURS, pictures
-from lssvm.report.markup import (
-    Markup,
-    Section,
-    number,
-    percent,
-    plus_minus,
-    short,
-    signed_table,
-    why,
-)
+from lssvm.report.formats import number, percent, plus_minus, short
+from lssvm.report.markup import Markup, Section, signed_table, why
 from lssvm.report.measures import nameless_rows
 from lssvm.report.model_facts import inner_names
 from lssvm.report.subject import Subject

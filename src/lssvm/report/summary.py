@@ -7,19 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from lssvm.report.markup import (
-    Markup,
-    Section,
-    count,
-    number,
-    percent,
-    short,
-    shown,
-    span,
-    table,
-    tag,
-    why,
-)
+from lssvm.report.formats import count, number, percent, short, shown, span
+from lssvm.report.markup import Markup, Section, table, tag, why
 from lssvm.report.measures import (
     Intervals,
     Measure,

@@ -14,17 +14,8 @@ from lssvm._core.arrays import FloatArray
 from lssvm.plots import TuningSurfaceDisplay
 from lssvm.plots.tuning import KEYS, WIDE, as_shown
 from lssvm.report.charts import Chart, alone
-from lssvm.report.markup import (
-    UNKNOWN,
-    Markup,
-    Section,
-    count,
-    duration,
-    number,
-    percent,
-    table,
-    why,
-)
+from lssvm.report.formats import UNKNOWN, count, duration, number, percent
+from lssvm.report.markup import Markup, Section, table, why
 from lssvm.report.model_facts import SearchFacts, chosen_parameters, is_table, search_facts
 from lssvm.report.refits import LearningCurve, learning_curve
 from lssvm.report.subject import Subject
