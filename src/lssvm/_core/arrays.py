@@ -18,6 +18,8 @@ FloatArray: TypeAlias = NDArray[Any]
 IntArray: TypeAlias = NDArray[np.intp]
 """Row numbers, class numbers, columns."""
 BoolArray: TypeAlias = NDArray[np.bool_]
+AnyArray: TypeAlias = NDArray[Any]
+"""Labels, texts, or numbers of any kind."""
 OnEvent: TypeAlias = Callable[[dict[str, Any]], None]
 """What listens to the progress of long work."""
 

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.optimize import minimize
 
@@ -394,7 +393,7 @@ class FixedRelevance:
     """
 
     kernel: KernelOf
-    X: NDArray[np.float64]
+    X: FloatArray
     Y: FloatArray
     Z: FloatArray
     weight: FloatArray | None = None

@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lssvm._core.arrays import Array, FloatArray, IntArray, device, get_namespace, to_numpy
 from lssvm._core.blocks import run_blocks, slices, small_problem
@@ -72,7 +71,7 @@ class FixedSizeObjective:
 
     kernel: Callable[[float | None], Kernel]
     rows: Rows
-    Z: NDArray[np.float64]
+    Z: FloatArray
     folds: AnyFolds
     loss: Loss
     task: Classes | None = None
@@ -107,7 +106,7 @@ class FixedSizePoint:
 
     objective: FixedSizeObjective
     kernel: Kernel
-    Z: NDArray[np.float64]
+    Z: FloatArray
     moments: FoldMoments
     gamma: float | None = None
     C_of: FloatArray | None = None
@@ -409,7 +408,7 @@ def _constant_error(test: Moments, n: int) -> FloatArray:
 
 
 def _joined(truths: tuple[Truth, ...]) -> Truth:
-    def join(name: str) -> NDArray[np.float64] | None:
+    def join(name: str) -> FloatArray | None:
         parts = [getattr(truth, name) for truth in truths]
         return None if parts[0] is None else np.concatenate(parts)
 

@@ -24,11 +24,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import fft
 from scipy.spatial import cKDTree
 
-from lssvm._core.arrays import Array, FloatArray, IntArray, is_sparse, to_numpy
+from lssvm._core.arrays import Array, BoolArray, FloatArray, IntArray, is_sparse, to_numpy
 from lssvm._core.errors import InvalidInputError
 from lssvm.criteria.base import Group, Losses
 from lssvm.criteria.dual import DualObjective
@@ -102,7 +101,7 @@ class Spectrum:
         mass = float(len(lattice.places))
         return cls(matrix.eigenvalues.ravel(), values[:, 0], values[:, 1:], mass, bias)
 
-    def definite(self, C: FloatArray) -> NDArray[np.bool_]:
+    def definite(self, C: FloatArray) -> BoolArray:
         """Say for each C (c,) whether the regularised matrix is positive definite."""
         return np.asarray(np.min(self.lam) + 1.0 / np.asarray(C, dtype=float) > 0)
 

@@ -16,8 +16,8 @@ from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lssvm._core.arrays import AnyArray
 from lssvm._core.blocks import slices
 from lssvm._core.errors import InvalidInputError
 from lssvm.data.raw import RawBlock, Reader, Schema
@@ -161,9 +161,9 @@ class ArrayReader(Reader):
         Of these files when they were mapped: they must not be cut off or written over.
     """
 
-    X: NDArray[Any]
-    target: NDArray[Any] | None
-    weight: NDArray[Any] | None
+    X: AnyArray
+    target: AnyArray | None
+    weight: AnyArray | None
     names: tuple[str, ...]
     used: Sequence[int] | None
     where: str
@@ -316,7 +316,7 @@ class LibsvmReader(Reader):
                 raise InvalidInputError(f"{file} is empty: it has no rows. Remove it.")
 
     @staticmethod
-    def _parse(lines: list[str], file: str, first: int) -> tuple[NDArray[Any], ...]:
+    def _parse(lines: list[str], file: str, first: int) -> tuple[AnyArray, ...]:
         """Return row, index and value of every entry, and the labels."""
         pairs = np.array([line.count(":") for line in lines])
         try:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import AnyArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.magnitudes import check_magnitude
 from lssvm._core.random import hash_positions
@@ -328,7 +328,7 @@ class Survey:
     preparation: Preparation | None
     mean: FloatArray
     variance: FloatArray
-    classes: NDArray[Any] | None
+    classes: AnyArray | None
     counts: FloatArray | None
     sample: RawBlock
     positions: IntArray
@@ -532,7 +532,7 @@ class _Labels:
         both._check()
         return both
 
-    def classes(self) -> NDArray[Any]:
+    def classes(self) -> AnyArray:
         """Return the labels in ascending order."""
         return np.unique(np.array(list(self.weights)))
 

@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lssvm._core.arrays import Array, BoolArray, FloatArray, IntArray, is_numpy, to_numpy
 from lssvm._core.blocks import require, run_blocks, slices
@@ -189,15 +188,15 @@ class DeviceBlocks:
             yield [(c, int(n)) for c, n in enumerate(count[1:]) if n], block
 
 
-def _stored(column: Any) -> NDArray[Any]:
+def _stored(column: Any) -> FloatArray:
     return np.asarray(column.numbers if isinstance(column, LookedUp) else column)
 
 
-def _dtype(engine: Device, X: NDArray[Any]) -> Any:
+def _dtype(engine: Device, X: FloatArray) -> Any:
     return engine.xp.float32 if X.dtype == np.float32 else engine.xp.float64
 
 
-def _cell_of(order: IntArray, cells: Sequence[slice], n: int) -> NDArray[Any] | None:
+def _cell_of(order: IntArray, cells: Sequence[slice], n: int) -> FloatArray | None:
     """Return the cell of every row, -1 for none; None where a row is in several."""
     kind = np.min_scalar_type(-len(cells) - 1)
     cell_of, total = np.full(n, -1, dtype=kind), 0
@@ -254,7 +253,7 @@ class _Copier:
         self.copied[slot] = event
         return sent, event
 
-    def _staged(self, slot: int, name: str, array: NDArray[Any]) -> Any:
+    def _staged(self, slot: int, name: str, array: FloatArray) -> Any:
         """Copy an array into pinned memory of its own, which later blocks use again."""
         torch, held = self.engine.xp, self.buffers[slot].get(name)
         if held is None or held.numel() < array.size:
@@ -416,7 +415,7 @@ _PANELS = 8  # the gram is computed in so many panels of columns, from the diago
 def accumulate_on_device(
     kernel: Kernel,
     rows: DeviceBlocks,
-    Z: NDArray[Any],
+    Z: FloatArray,
     order: IntArray | None,
     cells: Sequence[slice],
     *,

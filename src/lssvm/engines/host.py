@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lssvm._core.arrays import BoolArray, FloatArray, IntArray, get_namespace, take_rows
 from lssvm._core.blocks import run_blocks, slices
@@ -68,15 +67,15 @@ class HostRows(Rows):
     array([[28.]])
     """
 
-    X: NDArray[Any]
-    Y: NDArray[Any] | LookedUp
+    X: FloatArray
+    Y: FloatArray | LookedUp
     weight: FloatArray | None = None
     labels: IntArray | None = None
     loss_weight: FloatArray | None = None
     sample_weight: FloatArray | None = None
     positions: IntArray | None = None
     given: tuple[Any, Any] | None = None
-    groups: NDArray[Any] | None = None
+    groups: FloatArray | None = None
     centre: FloatArray | None = None
     by_position: bool = False
     budget: int = 2**31
@@ -283,7 +282,7 @@ class HostRows(Rows):
         return np.isin(keys, hash_rows(self.content, seed))
 
 
-def _block_outputs(kernel: Kernel, X: NDArray[Any], Z: FloatArray, model: Expansion) -> Any:
+def _block_outputs(kernel: Kernel, X: FloatArray, Z: FloatArray, model: Expansion) -> Any:
     c, m, k = model.coef.shape
     flat = np.ascontiguousarray(np.moveaxis(model.coef, 1, 0)).reshape(m, c * k)
     Z = np.asarray(Z, dtype=np.float64)

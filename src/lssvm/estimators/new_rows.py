@@ -15,9 +15,8 @@ from itertools import chain
 from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lssvm._core.arrays import Array, FloatArray, device, get_namespace, to_numpy
+from lssvm._core.arrays import AnyArray, Array, FloatArray, device, get_namespace, to_numpy
 from lssvm._core.blocks import require, run_stream, slices
 from lssvm._core.device import Device, is_foreign
 from lssvm._core.errors import InvalidInputError
@@ -66,7 +65,7 @@ class NewRows(ABC):
         """Return an array as the caller's rows are."""
         return array
 
-    def apply(self, fit: Fit, finish: Finish, empty: NDArray[Any], method: str) -> Any:
+    def apply(self, fit: Fit, finish: Finish, empty: AnyArray, method: str) -> Any:
         """Return ``finish`` of the outputs of all rows, as the kind of rows wants it."""
         return self.give(finish(self.outputs(fit)))
 
@@ -200,7 +199,7 @@ class ClusterNewRows(ScanNewRows):
         part = partial(_on_part, self._light(), light_record(fit), work)
         return self.data.reduce(part, combine)
 
-    def apply(self, fit: Fit, finish: Finish, empty: NDArray[Any], method: str) -> Any:
+    def apply(self, fit: Fit, finish: Finish, empty: AnyArray, method: str) -> Any:
         """Return ``finish`` of the outputs as a lazy Dask array."""
         import dask.array as da
 
@@ -229,7 +228,7 @@ def _on_part(rows: ScanNewRows, fit: Fit, work: Callable[..., Any], part: Scan) 
     return work(replace(rows, data=part).blocks(fit))
 
 
-def _finished_part(rows: ScanNewRows, fit: Fit, finish: Finish, part: Scan) -> NDArray[Any]:
+def _finished_part(rows: ScanNewRows, fit: Fit, finish: Finish, part: Scan) -> AnyArray:
     return np.asarray(finish(np.concatenate(_outputs_of_part(rows, fit, part))))
 
 
@@ -241,7 +240,7 @@ class DaskNewRows(NewRows):
     open_rows: Callable[[Any], NewRows]  # opens the rows of a partition
     scan: ScanNewRows  # the same rows, read in blocks
 
-    def apply(self, fit: Fit, finish: Finish, empty: NDArray[Any], method: str) -> Any:
+    def apply(self, fit: Fit, finish: Finish, empty: AnyArray, method: str) -> Any:
         """Return ``finish`` of the outputs as a lazy collection."""
         X, light = self.X, light_record(fit)
         work = partial(_of_array, self.open_rows, light, finish=finish, empty=empty)
@@ -271,16 +270,16 @@ class DaskNewRows(NewRows):
 
 
 def _of_array(
-    open_rows: Callable[[Any], NewRows], fit: Fit, X: Any, finish: Finish, empty: NDArray[Any]
-) -> NDArray[Any]:
+    open_rows: Callable[[Any], NewRows], fit: Fit, X: Any, finish: Finish, empty: AnyArray
+) -> AnyArray:
     return np.asarray(open_rows(X).apply(fit, finish, empty, "")) if len(X) else empty
 
 
-def _of_frame(X: Any, work: Callable[[Any], NDArray[Any]], method: str) -> Any:
+def _of_frame(X: Any, work: Callable[[Any], AnyArray], method: str) -> Any:
     return _framed(work(X), X.index, method)
 
 
-def _framed(values: NDArray[Any], index: Any, method: str) -> Any:
+def _framed(values: AnyArray, index: Any, method: str) -> Any:
     import pandas as pd
 
     if values.ndim == 2:

@@ -11,11 +11,10 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import AnyArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError, NumericalWarning, ScaleWarning
 from lssvm._core.magnitudes import check_magnitude
 from lssvm._core.random import RandomState
@@ -183,7 +182,7 @@ def open_classes(
     return replace(rows, positions=positions, given=given, groups=groups), task
 
 
-def check_groups(groups: Any, n: int) -> NDArray[Any] | None:
+def check_groups(groups: Any, n: int) -> AnyArray | None:
     """Return groups as an array of n entries, none of them missing."""
     if groups is None:
         return None
@@ -259,7 +258,7 @@ def _level_of_caller() -> int:
     return level
 
 
-def task_of(estimator: Classifier, classes: NDArray[Any]) -> Classes:
+def task_of(estimator: Classifier, classes: AnyArray) -> Classes:
     """Return the task that the parameters of a classifier describe."""
     return Classes.of(
         classes,
@@ -274,7 +273,7 @@ def task_of(estimator: Classifier, classes: NDArray[Any]) -> Classes:
 def class_rows(
     task: Classes,
     X: Any,
-    labels: NDArray[Any],
+    labels: AnyArray,
     weight: FloatArray | None,
     resources: Resources,
     *,

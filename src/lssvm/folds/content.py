@@ -12,7 +12,17 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lssvm._core.arrays import Array, IntArray, compat, get_namespace, is_sparse, to_numpy
+from lssvm._core.arrays import (
+    AnyArray,
+    Array,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    compat,
+    get_namespace,
+    is_sparse,
+    to_numpy,
+)
 from lssvm._core.blocks import slices
 from lssvm._core.errors import InvalidInputError, not_usable
 from lssvm._core.random import hash_positions, mix_bits, mix_signed
@@ -210,8 +220,8 @@ def _counted(X: Array) -> DistinctRows:
 
 
 def observation_weight(
-    n: int, weight: NDArray[Any] | None, labels: NDArray[Any] | None = None
-) -> tuple[float, NDArray[np.float64] | None]:
+    n: int, weight: AnyArray | None, labels: AnyArray | None = None
+) -> tuple[float, FloatArray | None]:
     """Return the number of observations, and the part of a row's weight that one of them has.
 
     Where rows repeat by nature, one observation is left out, not all of its kind. Weights that are
@@ -256,10 +266,10 @@ def content_folds(
     X: Array,
     n_folds: int | None,
     *,
-    labels: NDArray[Any] | None = None,
-    targets: NDArray[Any] | None = None,
-    weight: NDArray[Any] | None = None,
-    groups: NDArray[Any] | None = None,
+    labels: AnyArray | None = None,
+    targets: AnyArray | None = None,
+    weight: AnyArray | None = None,
+    groups: AnyArray | None = None,
     seed: int = 0,
 ) -> Folds:
     """Assign rows to folds by their content.
@@ -345,11 +355,11 @@ def smallest_hashes(
     X: Array,
     size: int,
     seed: int = 0,
-    among: NDArray[np.bool_] | None = None,
+    among: BoolArray | None = None,
     *,
-    labels: NDArray[Any] | None = None,
-    targets: NDArray[Any] | None = None,
-    weight: NDArray[Any] | None = None,
+    labels: AnyArray | None = None,
+    targets: AnyArray | None = None,
+    weight: AnyArray | None = None,
 ) -> tuple[NDArray[np.uint64], IntArray]:
     """Draw rows by their content: those of the smallest hashes (of another hash than `hash_rows`).
 
@@ -415,7 +425,7 @@ def smallest_hashes(
 
 
 def _of_observations(
-    hashes: NDArray[np.uint64], known: tuple[NDArray[Any] | None, ...], seed: int
+    hashes: NDArray[np.uint64], known: tuple[AnyArray | None, ...], seed: int
 ) -> NDArray[np.uint64]:
     """Return hashes of rows, of what is known of them, and of the occurrence of both."""
     columns = [np.asarray(c, dtype=np.float64) for c in known if c is not None]
@@ -436,10 +446,10 @@ def content_holdout(
     X: Array,
     share: float,
     *,
-    labels: NDArray[Any] | None = None,
-    targets: NDArray[Any] | None = None,
-    weight: NDArray[Any] | None = None,
-    groups: NDArray[Any] | None = None,
+    labels: AnyArray | None = None,
+    targets: AnyArray | None = None,
+    weight: AnyArray | None = None,
+    groups: AnyArray | None = None,
     seed: int = 0,
 ) -> Folds:
     """Hold out a share of the distinct rows, chosen by their content.
@@ -486,12 +496,12 @@ def content_holdout(
 
 def _units(
     X: Array,
-    labels: NDArray[Any] | None,
-    targets: NDArray[Any] | None,
-    weight: NDArray[Any] | None,
-    groups: NDArray[Any] | None,
+    labels: AnyArray | None,
+    targets: AnyArray | None,
+    weight: AnyArray | None,
+    groups: AnyArray | None,
     seed: int,
-) -> tuple[IntArray, NDArray[np.bool_]]:
+) -> tuple[IntArray, BoolArray]:
     """Return the rows in a random order, and where the next that are dealt together begin.
 
     These are equal rows, single rows where rows repeat by nature, or groups.
@@ -508,9 +518,7 @@ def _units(
     return np.argsort(hashes, kind="stable").astype(np.intp), np.ones(len(order), bool)
 
 
-def _ordered(
-    hashes: NDArray[np.uint64], labels: NDArray[Any] | None
-) -> tuple[IntArray, NDArray[np.bool_]]:
+def _ordered(hashes: NDArray[np.uint64], labels: AnyArray | None) -> tuple[IntArray, BoolArray]:
     """Return rows in the order of their hashes (overwritten), and where another one begins."""
     order = np.lexsort((hashes,) if labels is None else (labels, hashes))
     hashes.sort()  # in place, which hashes[order] is not
@@ -539,9 +547,7 @@ def occurrences(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return out
 
 
-def _spread(
-    dealt: NDArray[Any], order: IntArray, new: NDArray[np.bool_], labels: NDArray[Any] | None
-) -> NDArray[Any]:
+def _spread(dealt: AnyArray, order: IntArray, new: BoolArray, labels: AnyArray | None) -> AnyArray:
     """Give every row what was dealt to its content."""
     if labels is not None:
         # Deal the rows of one class after the other, continuing where the last class stopped.
@@ -565,7 +571,7 @@ def _too_few(n_distinct: int, n: int, grouped: bool) -> InvalidInputError:
     )
 
 
-def _from_assignment(fold: NDArray[Any], n_folds: int) -> Folds:
+def _from_assignment(fold: AnyArray, n_folds: int) -> Folds:
     small: Any = np.int32 if len(fold) < 2**31 else np.intp
     if n_folds <= 50:
         return Folds([np.flatnonzero(fold == v).astype(small) for v in range(n_folds)])

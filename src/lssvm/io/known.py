@@ -9,7 +9,6 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lssvm import (
     codes,
@@ -25,6 +24,7 @@ from lssvm import (
     tuning,
     uncertainty,
 )
+from lssvm._core.arrays import AnyArray
 from lssvm.io.records import Known, Registry
 from lssvm.io.rules import Book, Lengths, need, table
 from lssvm.preparation.encodings import CYCLES
@@ -238,7 +238,7 @@ class Model:
     parameters: dict[str, Any]
     left_out: list[str]
     n_features: int | None = None
-    feature_names: NDArray[Any] | None = None
+    feature_names: AnyArray | None = None
     preparation: dict[str, Any] | None = None
     record: record.Fit | series.SeriesFit | table_recipe.TableFit | None = None
     calibration: uncertainty.Probabilities | uncertainty.Residuals | None = None

@@ -16,9 +16,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array, csr_matrix
 
+from lssvm._core.arrays import AnyArray
 from lssvm._core.errors import InvalidInputError, ModelFileError
 from lssvm._core.text import printable
 from lssvm.io.container import DTYPES, MAX_AXES, as_raw
@@ -74,7 +74,7 @@ def allowance(size: int) -> int:
     return 2**25 + 16 * size
 
 
-def encode(value: Any, registry: Registry) -> tuple[Any, dict[str, NDArray[Any]]]:
+def encode(value: Any, registry: Registry) -> tuple[Any, dict[str, AnyArray]]:
     """Turn a value into JSON and arrays by name.
 
     Parameters
@@ -112,7 +112,7 @@ def encode(value: Any, registry: Registry) -> tuple[Any, dict[str, NDArray[Any]]
 
 class _Encoder:
     def __init__(self, registry: Registry) -> None:
-        self.arrays: dict[str, NDArray[Any]] = {}
+        self.arrays: dict[str, AnyArray] = {}
         self._shared: dict[Any, str] = {}
         self._names = {known.kind: name for name, known in registry.items()}
         self._registry = registry
@@ -156,7 +156,7 @@ class _Encoder:
     def _parts(self, values: Any, path: str) -> list[Any]:
         return [self.encode(part, f"{path}.{i}") for i, part in enumerate(values)]
 
-    def _array(self, value: NDArray[Any], path: str) -> Any:
+    def _array(self, value: AnyArray, path: str) -> Any:
         kind = value.dtype.kind
         if type(value) is not np.ndarray or value.ndim > MAX_AXES:
             raise NotStorable(f"An array of type {type(value).__name__} cannot be stored.")
@@ -173,7 +173,7 @@ class _Encoder:
         name = self._name(plain, path)
         return {"array": name, "order": "F"} if fortran else {"array": name}
 
-    def _texts(self, value: NDArray[Any], path: str) -> Any:
+    def _texts(self, value: AnyArray, path: str) -> Any:
         """Store texts as UTF-8, one after the other, with the places where each ends."""
         try:
             parts = [text.encode() for text in value.tolist()]
@@ -189,7 +189,7 @@ class _Encoder:
         names = {"texts": self._name(joined, path), "ends": self._name(ends, f"{path}.ends")}
         return {**names, "objects": value.dtype.kind == "O"}
 
-    def _name(self, array: NDArray[Any], path: str) -> str:
+    def _name(self, array: AnyArray, path: str) -> str:
         """Keep an array, unless an equal one is there, and return its name."""
         key: Any = None
         if array.nbytes >= _SHARED:
@@ -207,7 +207,7 @@ class _Encoder:
         return name
 
 
-def decode(tree: Any, arrays: Mapping[str, NDArray[Any]], registry: Registry, limit: int) -> Any:
+def decode(tree: Any, arrays: Mapping[str, AnyArray], registry: Registry, limit: int) -> Any:
     """Turn JSON and arrays into the value that they were made from.
 
     Parameters
@@ -240,7 +240,7 @@ def decode(tree: Any, arrays: Mapping[str, NDArray[Any]], registry: Registry, li
 
 
 class _Decoder:
-    def __init__(self, arrays: Mapping[str, NDArray[Any]], registry: Registry, limit: int) -> None:
+    def __init__(self, arrays: Mapping[str, AnyArray], registry: Registry, limit: int) -> None:
         self.used: set[str] = set()
         self._arrays, self._registry, self._left = arrays, registry, limit
         self._depth = 0
@@ -295,17 +295,17 @@ class _Decoder:
         kind: np.dtype[Any] = np.dtype(stored["dtype"])
         return kind
 
-    def _array(self, stored: dict[str, Any]) -> NDArray[Any]:
+    def _array(self, stored: dict[str, Any]) -> AnyArray:
         array = self._named(stored["array"])
         return array.T if stored.get("order") == "F" else array
 
-    def _named(self, name: Any) -> NDArray[Any]:
+    def _named(self, name: Any) -> AnyArray:
         if not isinstance(name, str) or name not in self._arrays:
             raise ModelFileError(f"The file has no array {printable(name)}, which it refers to.")
         self.used.add(name)
         return self._arrays[name]
 
-    def _objects(self, stored: dict[str, Any]) -> NDArray[Any]:
+    def _objects(self, stored: dict[str, Any]) -> AnyArray:
         values = _as(list, stored["objects"])
         if any(isinstance(v, list) for v in values):
             raise ModelFileError("The file holds lists in the place of labels.")
@@ -313,13 +313,13 @@ class _Decoder:
         array[:] = [self.decode(v) for v in values]
         return array
 
-    def _texts(self, stored: dict[str, Any]) -> NDArray[Any]:
+    def _texts(self, stored: dict[str, Any]) -> AnyArray:
         joined, ends = self._named(stored["texts"]), self._named(stored.get("ends"))
         objects = stored.get("objects") is True
-        array: NDArray[Any] = self._once(stored, lambda: self._split(joined, ends, objects))
+        array: AnyArray = self._once(stored, lambda: self._split(joined, ends, objects))
         return array
 
-    def _split(self, joined: NDArray[Any], ends: NDArray[Any], objects: bool) -> NDArray[Any]:
+    def _split(self, joined: AnyArray, ends: AnyArray, objects: bool) -> AnyArray:
         kinds = (joined.dtype.str, ends.dtype.str) == ("|u1", "<i8")
         fits = kinds and joined.ndim == ends.ndim == 1 and np.all(np.diff(ends, prepend=0) >= 0)
         if not fits or (ends[-1] if len(ends) else 0) != len(joined):

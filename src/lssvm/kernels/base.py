@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lssvm._core.arrays import Array, FloatArray, is_numpy
 from lssvm._core.blocks import block_rows, run_blocks, slices
@@ -19,7 +18,7 @@ from lssvm._core.magnitudes import check_gram
 class Evaluate(Protocol):
     """A kernel whose second argument is fixed."""
 
-    def __call__(self, X: Array, out: NDArray[Any] | None = None) -> Array:
+    def __call__(self, X: Array, out: FloatArray | None = None) -> Array:
         """Return the kernel (n, m) of the rows ``X`` (n, d), in ``out`` where it is honoured."""
 
 
@@ -49,7 +48,7 @@ class Kernel(ABC):
     radial: ClassVar[bool] = False
 
     @abstractmethod
-    def __call__(self, X: Array, Z: Array, out: NDArray[Any] | None = None) -> Array:
+    def __call__(self, X: Array, Z: Array, out: FloatArray | None = None) -> Array:
         """Return the kernel between rows.
 
         Parameters
@@ -107,7 +106,7 @@ class Kernel(ABC):
         )
 
 
-def fill_gram(kernel: Kernel, X: Array, Z: Array, out: NDArray[Any], *, threads: int) -> None:
+def fill_gram(kernel: Kernel, X: Array, Z: Array, out: FloatArray, *, threads: int) -> None:
     """Write the symmetric Gram matrix of a training set into ``out`` on several threads.
 
     Parameters
@@ -185,12 +184,12 @@ def evaluate_expansion(
     kernel: Kernel,
     X: Array,
     Z: Array,
-    coef: NDArray[Any],
-    intercept: NDArray[Any],
+    coef: FloatArray,
+    intercept: FloatArray,
     *,
     budget: int,
     threads: int,
-) -> NDArray[Any]:
+) -> FloatArray:
     """Return K(X, Z) coef + intercept.
 
     Parameters

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
-from lssvm._core.arrays import BoolArray, FloatArray
+from lssvm._core.arrays import AnyArray, BoolArray, FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.explanations import Explanation
 from lssvm.plots.base import COLOURS, MARKERS, Display, Estimator, fitted_model, pyplot
@@ -555,7 +555,7 @@ def _positions(values: Any) -> tuple[Any, list[str] | None]:
     return place + spread, levels.tolist()
 
 
-def _texts(values: Any) -> NDArray[Any]:
+def _texts(values: Any) -> AnyArray:
     return np.array(["missing" if v is None or v != v else str(v) for v in values])
 
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.decomposition import PCA
 from sklearn.pipeline import Pipeline
 
-from lssvm._core.arrays import FloatArray
+from lssvm._core.arrays import AnyArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.plots.base import (
     COLOURS,
@@ -217,9 +217,9 @@ class BoundaryDisplay(Display):
     grid: tuple[FloatArray, FloatArray]
     scores: FloatArray
     points: FloatArray
-    labels: NDArray[np.intp]
-    classes: NDArray[Any]
-    support: NDArray[np.intp]
+    labels: IntArray
+    classes: AnyArray
+    support: IntArray
     magnitudes: FloatArray
     names: tuple[str, str]
 
@@ -459,9 +459,9 @@ class PrototypesDisplay(Display):
     points: FloatArray
     prototypes: FloatArray
     names: tuple[str, str]
-    labels: NDArray[np.intp] | None = None
-    prototype_labels: NDArray[np.intp] | None = None
-    classes: NDArray[Any] | None = None
+    labels: IntArray | None = None
+    prototype_labels: IntArray | None = None
+    classes: AnyArray | None = None
     n_rows: int | None = None
 
     def __post_init__(self) -> None:
@@ -588,7 +588,7 @@ def _plane(
     estimator: Estimator,
     Z: FloatArray,
     X: Any,
-    support: NDArray[np.intp],
+    support: IntArray,
     features: tuple[int | str, int | str] | None,
 ) -> tuple[FloatArray, FloatArray, tuple[str, str]]:
     """Return rows and prototypes in the plane, and the names of its axes."""

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import clone, is_classifier
 from sklearn.pipeline import Pipeline
 
-from lssvm._core.arrays import FloatArray
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.plots.base import COLOURS, MARKERS, Display, Estimator, line_style, pyplot
 from lssvm.search.base import TuningResult
@@ -197,7 +197,7 @@ class TuningSurfaceDisplay(Display):
             self.colorbar_.minorticks_off()
         self._draw_marks(x, y)
 
-        def line(rows: NDArray[np.intp], label: str, edge: Any, **style: Any) -> Any:
+        def line(rows: IntArray, label: str, edge: Any, **style: Any) -> Any:
             effects = [edge, Normal()]
             named = label if rows.size > 1 else None
             return ax.plot(x[rows], y[rows], label=named, path_effects=effects, **style)[0]
@@ -260,7 +260,7 @@ def as_shown(scores: FloatArray) -> tuple[FloatArray, str]:
     return (-scores, "loss") if (scores <= 0).all() else (scores, "score")
 
 
-def _best_so_far(gamma: FloatArray, rank: FloatArray) -> NDArray[np.intp]:
+def _best_so_far(gamma: FloatArray, rank: FloatArray) -> IntArray:
     """Return the positions of the best evaluations so far, seen after each batch at one gamma."""
     known = np.where(np.isnan(gamma), 0.0, gamma)
     last = np.flatnonzero(np.append(known[1:] != known[:-1], True))  # of each batch
@@ -269,7 +269,7 @@ def _best_so_far(gamma: FloatArray, rank: FloatArray) -> NDArray[np.intp]:
     return np.array([np.flatnonzero(rank == r)[0] for r in distinct], dtype=np.intp)
 
 
-def _best_of_each(gamma: FloatArray, rank: FloatArray) -> NDArray[np.intp]:
+def _best_of_each(gamma: FloatArray, rank: FloatArray) -> IntArray:
     """Return the positions of the best evaluation at each gamma, if all have several."""
     values, which, count = np.unique(gamma, return_inverse=True, return_counts=True)
     if count.min() < 3:

@@ -18,15 +18,13 @@ import numpy.typing as npt
 from numpy.random import Generator
 from scipy.linalg import solve_triangular
 
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.device import Device
 from lssvm._core.errors import InvalidInputError, NumericalWarning, not_known, not_usable
 from lssvm._core.random import RandomState, as_generator
 from lssvm.prototypes.renyi import RenyiEntropy
 from lssvm.prototypes.sampling import (
-    Array,
-    Indices,
     Keys,
-    Rows,
     as_rows,
     class_quotas,
     draw_distinct,
@@ -96,7 +94,7 @@ class KMeans:
             taken = np.append(taken, row_keys(task.X[parts[-1]]))
         return Selection(interleaved(parts), n_trials=sum(rows.size for rows in groups))
 
-    def _cluster(self, task: Task, rows: Indices, size: int, taken: Keys) -> Indices:
+    def _cluster(self, task: Task, rows: IntArray, size: int, taken: Keys) -> IntArray:
         """Return so many of the rows, heaviest cluster first."""
         from sklearn.cluster import MiniBatchKMeans
 
@@ -116,7 +114,7 @@ class KMeans:
         return _nearest_distinct(task, rows, centres, taken)
 
 
-def _nearest_distinct(task: Task, rows: Indices, centres: Rows, taken: Keys) -> Indices:
+def _nearest_distinct(task: Task, rows: IntArray, centres: FloatArray, taken: Keys) -> IntArray:
     """Return for every centre the nearest row with a content that no other one has."""
     chosen = np.full(centres.shape[0], -1, dtype=np.intp)
     open_ = np.arange(centres.shape[0])
@@ -138,13 +136,15 @@ def _nearest_distinct(task: Task, rows: Indices, centres: Rows, taken: Keys) -> 
     return chosen[chosen >= 0]
 
 
-def _nearest(X: Rows, rows: Indices, centres: Rows) -> Indices:
+def _nearest(X: FloatArray, rows: IntArray, centres: FloatArray) -> IntArray:
     """Return the position in ``rows`` of the row nearest to each centre."""
     best = np.full(centres.shape[0], np.inf)
     position = np.zeros(centres.shape[0], dtype=np.intp)
     for start in range(0, rows.size, _ASSIGNED):
         block = X[rows[start : start + _ASSIGNED]]
-        squares: Array = np.einsum("ij,ij->i", block, block)[:, None] - 2.0 * (block @ centres.T)
+        squares: FloatArray = np.einsum("ij,ij->i", block, block)[:, None] - 2.0 * (
+            block @ centres.T
+        )
         nearest = np.argmin(squares, axis=0)
         distance = squares[nearest, np.arange(centres.shape[0])]
         closer = distance < best
@@ -223,8 +223,13 @@ class RPCholesky:
 
 
 def _factorise(
-    X: Rows, weight: Array, labels: Indices, room: Indices, kernel: Kernel, rng: Generator
-) -> tuple[Indices, int]:
+    X: FloatArray,
+    weight: FloatArray,
+    labels: IntArray,
+    room: IntArray,
+    kernel: Kernel,
+    rng: Generator,
+) -> tuple[IntArray, int]:
     """Return the pivots and how many candidates were drawn."""
     n, m = X.shape[0], int(room.sum())
     room = room.copy()
@@ -260,8 +265,8 @@ def _factorise(
 
 
 def _reject(
-    block: Array, level: Array, negligible: Array, labels: Indices, room: Indices
-) -> tuple[Indices, Array]:
+    block: FloatArray, level: FloatArray, negligible: FloatArray, labels: IntArray, room: IntArray
+) -> tuple[IntArray, FloatArray]:
     """Accept candidates in turn; return their positions and the Cholesky factor of their block.
 
     ``block`` is destroyed and ``room`` counted down.
@@ -378,7 +383,7 @@ def _size(n_prototypes: object) -> int:
 
 
 def _task(
-    X: Rows,
+    X: FloatArray,
     size: int,
     y: npt.ArrayLike | None,
     sample_weight: npt.ArrayLike | None,
@@ -404,7 +409,7 @@ def _task(
     return Task(X, min(size, usable), rng, weight, labels, kernel)
 
 
-def _given(X: Rows, chosen: npt.ArrayLike, size: int | None) -> Selection:
+def _given(X: FloatArray, chosen: npt.ArrayLike, size: int | None) -> Selection:
     """Take over indices or rows that somebody else chose."""
     array = np.asarray(chosen)
     n, d = X.shape

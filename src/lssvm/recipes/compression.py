@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import BoolArray, FloatArray, IntArray
 from lssvm._core.blocks import run_blocks, slices
 from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm.kernels import Kernel
@@ -272,7 +271,7 @@ def fold_moments(
     Z: FloatArray,
     T: FloatArray,
     weight: FloatArray,
-    inside: NDArray[np.bool_],
+    inside: BoolArray,
     threads: int,
 ) -> Moments:
     """Return the moments of the rows of a fold, in blocks."""

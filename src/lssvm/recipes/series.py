@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.blocks import slices, small_problem
-from lssvm._core.errors import InvalidInputError
+from lssvm._core.errors import InvalidInputError, not_usable
 from lssvm._core.progress import Listener
 from lssvm._core.random import RandomState
 from lssvm.criteria.dual import C_range
@@ -108,9 +108,7 @@ class SeriesSettings:
 def check_count(name: str, value: Any, smallest: int) -> None:
     """Refuse what is no whole number of at least ``smallest``."""
     if not is_int(value) or value < smallest:
-        raise InvalidInputError(
-            f"{name}={value!r} is not usable: give a whole number >= {smallest}."
-        )
+        raise not_usable(name, value, f"give a whole number >= {smallest}.")
 
 
 # -- the record --------------------------------------------------------------------------------

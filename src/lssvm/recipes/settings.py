@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lssvm._core.arrays import FloatArray, is_sparse
 from lssvm._core.blocks import as_bytes, n_threads
@@ -67,7 +66,7 @@ def reweights(loss: str, lowered: bool) -> bool:
 
 def lower_weights(
     Y: FloatArray, predictions: FloatArray, weight: FloatArray | None, before: FloatArray | None
-) -> NDArray[np.float64]:
+) -> FloatArray:
     """Return the weights of rows (n,) for the next tuning: those that are far off count little.
 
     Parameters

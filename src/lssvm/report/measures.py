@@ -13,12 +13,11 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import t
 from sklearn import config_context, metrics
 from sklearn.calibration import calibration_curve
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.plots.base import Predictor, class_positions, fitted_model
 from lssvm.report.formats import short
@@ -44,7 +43,7 @@ class ClassPredictions:
     weight : array of shape (n,) or None
     """
 
-    classes: NDArray[Any]
+    classes: AnyArray
     labels: IntArray
     decided: IntArray
     probability: FloatArray | None
@@ -121,7 +120,7 @@ class Intervals:
     weight: FloatArray | None = None
 
     @property
-    def inside(self) -> NDArray[np.bool_]:
+    def inside(self) -> BoolArray:
         """Which targets are inside, shape (n, k)."""
         return (self.ends[..., 0] <= self.Y) & (self.Y <= self.ends[..., 1])
 
@@ -135,7 +134,7 @@ def predict_classes(
     estimator: Predictor,
     given: Any,
     y: Any,
-    classes: NDArray[Any],
+    classes: AnyArray,
     weight: FloatArray | None,
     *,
     scores: bool = True,
@@ -562,9 +561,7 @@ def ranking_curves(found: ClassPredictions, c: int) -> dict[str, Any] | None:
     }
 
 
-def calibration_bins(
-    p: FloatArray, hit: NDArray[np.bool_]
-) -> tuple[FloatArray, FloatArray, NDArray[np.intp]]:
+def calibration_bins(p: FloatArray, hit: BoolArray) -> tuple[FloatArray, FloatArray, IntArray]:
     """Return mean probability, share of hits and size of groups of about equally many rows.
 
     Examples

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.linalg.lapack import dptsv
 
@@ -695,9 +694,9 @@ _BLOCK = 1024
 
 def leave_out_predictions(
     kernel: Kernel,
-    X: NDArray[Any],
+    X: FloatArray,
     Y: FloatArray,
-    Z: NDArray[Any],
+    Z: FloatArray,
     folds: Sequence[IntArray],
     moments: Moments,
     map: NystromMap,

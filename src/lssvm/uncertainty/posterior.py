@@ -12,11 +12,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
 from scipy.linalg.lapack import dpotri
 
-from lssvm._core.arrays import Array, FloatArray, IntArray
+from lssvm._core.arrays import AnyArray, Array, FloatArray, IntArray
 from lssvm._core.blocks import block_rows, require, run_blocks, slices, small_problem
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError
 from lssvm.kernels import RBF, Kernel, Laplacian, Matern, Polynomial
@@ -334,7 +333,7 @@ class FixedPosterior:
         """The estimated scale sigma_f^2 = C sigma^2 of each output, shape (k,)."""
         return self.noise_variance * self.C
 
-    def variance(self, X: NDArray[Any]) -> FloatArray:
+    def variance(self, X: AnyArray) -> FloatArray:
         """Return the variance of the function at the rows ``X`` (t, d), shape (t,).
 
         In units of `prior_variance`. Cost: 4 m^2 + 2 m d operations a row, in blocks.
@@ -342,7 +341,7 @@ class FixedPosterior:
         learned, missing, _ = self._pass(X)
         return learned / self.C + missing
 
-    def covariance(self, X: NDArray[Any]) -> FloatArray:
+    def covariance(self, X: AnyArray) -> FloatArray:
         """Return the covariance of the function between the rows ``X`` (t, d), shape (t, t).
 
         In units of `prior_variance`. Cost: 4 m^2 t + 4 m t^2 operations, (2 m + t) t numbers.
@@ -362,7 +361,7 @@ class FixedPosterior:
         return np.asarray(learned / self.C + self.kernel(X, X) - features @ features.T)
 
     def leave_out(
-        self, X: NDArray[Any], Y: FloatArray, folds: Sequence[IntArray], weight: FloatArray | None
+        self, X: AnyArray, Y: FloatArray, folds: Sequence[IntArray], weight: FloatArray | None
     ) -> tuple[FloatArray, FloatArray]:
         r"""Return what training rows would be predicted without their fold, and how surely.
 
@@ -393,7 +392,7 @@ class FixedPosterior:
         predictions, left = _without_fold(fitted, learned, Y, fold_of, weight)
         return predictions, np.asarray(learned / left / self.C + missing)
 
-    def _pass(self, X: NDArray[Any]) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _pass(self, X: AnyArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return h (t,), K(x, x) - phi^T phi (t,) and the fitted values (t, k)."""
         P, mean, _, coef = self.solved
         Z = np.asarray(self.Z, dtype=np.float64)

@@ -10,11 +10,10 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import BoolArray, FloatArray, IntArray
 from lssvm._core.blocks import slices
-from lssvm._core.errors import InvalidInputError, NumericalWarning
+from lssvm._core.errors import InvalidInputError, NumericalWarning, not_usable
 from lssvm.codes import Code, decode
 from lssvm.uncertainty.calibration import Calibrator, fit_calibrator
 
@@ -33,9 +32,7 @@ def check_coverage(coverage: float) -> float:
     """
     number = isinstance(coverage, (int, float, np.number)) and type(coverage) is not bool
     if not number or not 0.0 < float(coverage) < 1.0:
-        raise InvalidInputError(
-            f"coverage={coverage!r} is not usable: give a number between 0 and 1, such as 0.95."
-        )
+        raise not_usable("coverage", coverage, "give a number between 0 and 1, such as 0.95.")
     return float(coverage)
 
 
@@ -240,7 +237,7 @@ class Probabilities:
         """
         return agree_with(_free(self.code, self.decoding, self.maps, raw), decided)
 
-    def sets(self, raw: FloatArray, decided: IntArray, coverage: float) -> NDArray[np.bool_]:
+    def sets(self, raw: FloatArray, decided: IntArray, coverage: float) -> BoolArray:
         """Return which classes belong to the prediction set of each row, shape (n, K)."""
         p = self.of(raw, decided)
         limit = conformal_quantile(self.threshold, self.weight, coverage)
@@ -388,7 +385,7 @@ def couple_pairs(pairs: FloatArray) -> FloatArray:
     return out
 
 
-def agree_with(probabilities: FloatArray, decided: NDArray[np.intp]) -> FloatArray:
+def agree_with(probabilities: FloatArray, decided: IntArray) -> FloatArray:
     r"""Return the nearest probabilities whose largest belongs to the decided class.
 
     Parameters
