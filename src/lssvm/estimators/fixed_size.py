@@ -340,9 +340,7 @@ class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
     threshold: str = "zero"
 
     @reports
-    def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
-    ) -> FixedSizeLSSVC:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
         """Choose prototypes and parameters and fit the model.
 
         Parameters
@@ -370,7 +368,7 @@ class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
     @available_if(takes_rows)
     def partial_fit(
         self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
-    ) -> FixedSizeLSSVC:
+    ) -> Self:
         """Add rows; prototypes, C and gamma stay as they are.
 
         Exactly a fit to the old and new rows with those prototypes and parameters. The first call
@@ -595,9 +593,7 @@ class FixedSizeLSSVR(FixedSizeModel, KernelRegressor):
     loss: str = "squared"
 
     @reports
-    def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
-    ) -> FixedSizeLSSVR:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
         """Choose prototypes and parameters and fit the model.
 
         Parameters
@@ -621,7 +617,7 @@ class FixedSizeLSSVR(FixedSizeModel, KernelRegressor):
         return self._fit(X, y, sample_weight, groups)
 
     @available_if(takes_rows)
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> FixedSizeLSSVR:
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add rows; prototypes, C and gamma stay as they are.
 
         Exactly a fit to the old and new rows with those prototypes and parameters. The first call

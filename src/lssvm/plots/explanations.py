@@ -6,7 +6,7 @@ First what they share: an explanation of a model, and columns in words.
 from __future__ import annotations
 
 import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -282,7 +282,7 @@ class BeeswarmDisplay(Display):
         background: Any = None,
         output: int | str = 0,
         limit: int = 12,
-    ) -> BeeswarmDisplay:
+    ) -> Self:
         """Draw the explanations of rows.
 
         Parameters
@@ -310,7 +310,7 @@ class BeeswarmDisplay(Display):
         found = explanation_of(caller, model, X, background=background)
         return cls(found, output=output, limit=limit).plot(ax)
 
-    def plot(self, ax: Any = None) -> BeeswarmDisplay:
+    def plot(self, ax: Any = None) -> Self:
         """Draw the points.
 
         Parameters
@@ -470,7 +470,7 @@ class DependenceDisplay(Display):
         column: int | str | None = None,
         colour: int | str | None = None,
         output: int | str = 0,
-    ) -> DependenceDisplay:
+    ) -> Self:
         """Draw what a column adds for rows.
 
         Parameters
@@ -498,7 +498,7 @@ class DependenceDisplay(Display):
         found = explanation_of(caller, model, X, background=background)
         return cls(found, column, colour=colour, output=output).plot(ax)
 
-    def plot(self, ax: Any = None) -> DependenceDisplay:
+    def plot(self, ax: Any = None) -> Self:
         """Draw the points.
 
         Parameters
@@ -702,7 +702,7 @@ class InteractionDisplay(Display):
         background: Any = None,
         output: int | str = 0,
         limit: int = 12,
-    ) -> InteractionDisplay:
+    ) -> Self:
         """Draw the interactions in rows.
 
         Parameters
@@ -730,7 +730,7 @@ class InteractionDisplay(Display):
         found = explanation_of(caller, model, X, background=background, interactions=True)
         return cls(found, output=output, limit=limit).plot(ax)
 
-    def plot(self, ax: Any = None) -> InteractionDisplay:
+    def plot(self, ax: Any = None) -> Self:
         """Draw the table.
 
         Parameters
@@ -841,7 +841,7 @@ class WaterfallDisplay(Display):
         row: int = 0,
         output: int | str = 0,
         limit: int = 10,
-    ) -> WaterfallDisplay:
+    ) -> Self:
         """Draw the explanation of one row.
 
         Parameters
@@ -870,7 +870,7 @@ class WaterfallDisplay(Display):
         found = explanation_of(caller, model, X, background=background)
         return cls(found, row, output=output, limit=limit).plot(ax)
 
-    def plot(self, ax: Any = None) -> WaterfallDisplay:
+    def plot(self, ax: Any = None) -> Self:
         """Draw the bars.
 
         Parameters

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -235,7 +235,7 @@ class BoundaryDisplay(Display):
         grid_resolution: int = 200,
         max_size: float = 150.0,
         legend: bool = True,
-    ) -> BoundaryDisplay:
+    ) -> Self:
         """Draw the decision regions of a fitted classifier.
 
         Parameters
@@ -300,9 +300,7 @@ class BoundaryDisplay(Display):
         )
         return display.plot(ax, max_size=max_size, legend=legend)
 
-    def plot(
-        self, ax: Any = None, *, max_size: float = 150.0, legend: bool = True
-    ) -> BoundaryDisplay:
+    def plot(self, ax: Any = None, *, max_size: float = 150.0, legend: bool = True) -> Self:
         """Draw regions, rows and support values.
 
         Parameters
@@ -478,7 +476,7 @@ class PrototypesDisplay(Display):
         features: tuple[int | str, int | str] | None = None,
         max_rows: int = 3000,
         legend: bool = True,
-    ) -> PrototypesDisplay:
+    ) -> Self:
         """Draw the prototypes of a fitted fixed-size model.
 
         Parameters
@@ -542,7 +540,7 @@ class PrototypesDisplay(Display):
         )
         return display.plot(ax, legend=legend)
 
-    def plot(self, ax: Any = None, *, legend: bool = True) -> PrototypesDisplay:
+    def plot(self, ax: Any = None, *, legend: bool = True) -> Self:
         """Draw rows and prototypes.
 
         Parameters

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -115,7 +115,7 @@ class TuningSurfaceDisplay(Display):
     @classmethod
     def from_estimator(
         cls, model: Estimator, X: Any = None, y: Any = None, *, ax: Any = None
-    ) -> TuningSurfaceDisplay:
+    ) -> Self:
         """Draw the surface of an estimator that tuned itself.
 
         Parameters
@@ -153,7 +153,7 @@ class TuningSurfaceDisplay(Display):
             )
         return cls(results).plot(ax)
 
-    def plot(self, ax: Any = None) -> TuningSurfaceDisplay:
+    def plot(self, ax: Any = None) -> Self:
         """Draw the surface, or the curve where one parameter was tuned.
 
         Parameters
@@ -373,7 +373,7 @@ class TuningTraceDisplay(Display):
         ax: Any = None,
         over: str = "seconds",
         name: str | None = None,
-    ) -> TuningTraceDisplay:
+    ) -> Self:
         """Draw the search of a model that tuned itself; the constructor compares several.
 
         Parameters
@@ -407,7 +407,7 @@ class TuningTraceDisplay(Display):
             )
         return cls({name or type(last).__name__: last.tuning_result_}).plot(ax, over=over)
 
-    def plot(self, ax: Any = None, *, over: str = "seconds") -> TuningTraceDisplay:
+    def plot(self, ax: Any = None, *, over: str = "seconds") -> Self:
         """Draw the traces.
 
         Parameters
@@ -550,7 +550,7 @@ class PrototypeCurveDisplay(Display):
         random_states: Sequence[int] = (0,),
         baseline: float | None = None,
         name: str | None = None,
-    ) -> PrototypeCurveDisplay:
+    ) -> Self:
         """Draw the errors of a model with every number of prototypes.
 
         Parameters
@@ -624,7 +624,7 @@ class PrototypeCurveDisplay(Display):
         display = cls(numbers, errors, spread=bars, label=label, chosen=chosen, name=name)
         return display.plot(ax, None if baseline is None else offset + factor * baseline)
 
-    def plot(self, ax: Any = None, baseline: float | None = None) -> PrototypeCurveDisplay:
+    def plot(self, ax: Any = None, baseline: float | None = None) -> Self:
         """Draw the curve.
 
         Parameters
