@@ -112,7 +112,7 @@ def throughput_case(folder: str, prototypes: int, repeats: int, threads: int) ->
         inside = accumulate(kernel, source, Z, layout.cells, threads=threads)
         times["memory"].append(time.perf_counter() - start)
         start = time.perf_counter()
-        streamed = rows.moments(kernel, Z, folds).cells
+        streamed = rows.moments(kernel, Z, folds, None).cells
         times["parquet"].append(time.perf_counter() - start)
     difference = max(
         float(np.abs(a.gram - b.gram).max() / np.abs(a.gram).max())

@@ -413,12 +413,9 @@ def write_table(parts: Iterable[Mapping[str, AnyArray]], path: str) -> str:
 
 
 def _write_array(parts: Iterable[Mapping[str, AnyArray]], name: str) -> None:
-    found = []
-    for part in parts:
-        (values,) = part.values()
-        found.append(values)
+    column = np.concatenate([values for part in parts for values in part.values()])
     with open(name, "wb") as handle:
-        np.save(handle, np.concatenate(found), allow_pickle=False)
+        np.save(handle, column, allow_pickle=False)
 
 
 def _write_arrow(parts: Iterable[Mapping[str, AnyArray]], name: str, ending: str) -> None:

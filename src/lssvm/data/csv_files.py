@@ -329,10 +329,8 @@ class CsvOptions:
             raise InvalidInputError(f"decimal={self.decimal!r} is not usable: give '.' or ','.")
         if self.thousands is not None and self.thousands not in THOUSANDS[1:]:
             raise not_usable("thousands", self.thousands, f"give one of {THOUSANDS[1:]}.")
-        if self.thousands is not None and self.thousands == self.decimal:
-            raise InvalidInputError(
-                f"{self.decimal!r} cannot be both the decimal sign and the one between thousands."
-            )
+        if self.thousands is not None and self.decimal is not None:
+            NumberStyle(self.decimal, self.thousands)  # refuses one sign for both
 
     @property
     def nulls(self) -> tuple[str, ...]:

@@ -189,12 +189,9 @@ class ArrayReader(Reader):
         for part in slices(len(self.X), batch_rows):
             if self.stamps is not None:  # reading beyond the end of a file would end the process
                 self.stamps.check()
-            rows = self.X[part]
-            numbers = np.asarray(
-                rows if self.used is None else rows[:, list(self.used)], dtype=np.float64
-            )
+            rows = self.X[part] if self.used is None else self.X[part][:, list(self.used)]
             yield RawBlock(
-                numbers,
+                np.asarray(rows, dtype=np.float64),
                 (),
                 None if self.target is None else np.asarray(self.target[part]),
                 None if self.weight is None else np.asarray(self.weight[part], dtype=np.float64),

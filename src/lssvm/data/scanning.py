@@ -48,10 +48,8 @@ def dask_reader(
     """Return the reader of a Dask array or data frame, from what `scan` was told."""
     if hasattr(data, "_meta") and hasattr(data, "columns"):
         y, w = (given if is_dask(given) else None for given in (target, weight))
-        names, own = (
-            () if y is not None else _names(target),
-            None if w is not None else _one(weight),
-        )
+        names = () if y is not None else _names(target)
+        own = None if w is not None else _one(weight)
         return frame_reader(data, y, w, client, roles(names, own, columns)[2], names, own)
     taken: list[int] = []
 

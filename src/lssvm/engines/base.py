@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
+import numpy as np
+
 from lssvm._core.arrays import Array, BoolArray, FloatArray
 from lssvm._core.device import Device
-from lssvm.folds.content import Folds, PositionFolds, PositionHoldout
+from lssvm.folds.content import Folds, PositionFolds, PositionHoldout, count_observations, hash_rows
 from lssvm.kernels import Kernel, evaluate_expansion
 from lssvm.moments import Moments, NystromMap, nystrom_map
 from lssvm.moments.cells import FoldMoments
@@ -30,7 +32,7 @@ class Expansion(NamedTuple):
 
 
 class Rows(Protocol):
-    """Training rows of one task; what is written out here holds for arrays of NumPy."""
+    """Training rows of one task; what is written out here holds where all are in main memory."""
 
     @property
     def threads(self) -> int:
@@ -39,10 +41,12 @@ class Rows(Protocol):
     @property
     def n_rows(self) -> int:
         """Rows there are."""
+        return int(self.sample.n_rows)
 
     @property
     def n_outputs(self) -> int:
         """Targets of a row, k."""
+        return int(self.sample.n_outputs)
 
     @property
     def budget(self) -> int:
@@ -51,6 +55,11 @@ class Rows(Protocol):
     @property
     def sample(self) -> Any:
         """Rows in main memory (`HostRows`): all of them, or some."""
+
+    @property
+    def content(self) -> Any:
+        """All rows, wherever they are, for hashes of what they hold."""
+        return self.sample.X
 
     @property
     def rereads(self) -> bool:
@@ -72,15 +81,19 @@ class Rows(Protocol):
 
     def usable_folds(self, folds: PositionFolds | PositionHoldout) -> AnyFolds:
         """Return folds by position as the other verbs take them."""
+        return self.sample.usable_folds(folds)  # type: ignore[no-any-return]
 
     def gamma_scale(self) -> float:
         """Return gamma="scale" of all rows."""
+        return float(self.sample.gamma_scale())
 
     def spread(self) -> float:
         """Return the sum of the variances of the features: the mean diagonal of a linear kernel."""
+        return float(self.sample.spread())
 
     def n_observations(self) -> int:
         """Return the number of different rows, or of all where fewer than half are different."""
+        return count_observations(self.content)
 
     def moments(
         self, kernel: Kernel, Z: FloatArray, folds: AnyFolds | None, task: Classes | None
@@ -117,6 +130,7 @@ class Rows(Protocol):
 
     def outputs_at_once(self, n_models: int) -> int:
         """Return of how many models the outputs of all rows can be held at a time."""
+        return int(self.sample.outputs_at_once(n_models))
 
     def evaluate(
         self, kernel: Kernel, X: FloatArray, Z: FloatArray, coef: FloatArray, intercept: FloatArray
@@ -168,6 +182,8 @@ class Rows(Protocol):
 
     def tested(self, folds: AnyFolds) -> Folds:
         """Return the folds of the rows of the sample."""
+        return self.sample.tested(folds)  # type: ignore[no-any-return]
 
     def holds(self, keys: Any, seed: int) -> BoolArray:
         """Return which of some hashes of rows are among the rows."""
+        return np.isin(keys, hash_rows(self.content, seed))

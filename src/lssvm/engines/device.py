@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from lssvm._core.arrays import Array, BoolArray, FloatArray, IntArray, is_numpy, to_numpy
+from lssvm._core.arrays import Array, FloatArray, IntArray, is_numpy, to_numpy
 from lssvm._core.blocks import require, run_blocks, slices
 from lssvm._core.device import Device, Halving, out_of_memory
 from lssvm._core.errors import InvalidInputError
 from lssvm.data.source import LookedUp
 from lssvm.engines.base import AnyFolds, Expansion, Rows
 from lssvm.engines.host import HostRows, row_block
-from lssvm.folds.content import Folds, PositionFolds, PositionHoldout, count_observations, hash_rows
+from lssvm.folds.content import Folds
 from lssvm.kernels import Kernel
 from lssvm.kernels.factory import FunctionKernel, Precomputed
 from lssvm.moments.cells import FoldMoments
@@ -567,14 +567,14 @@ class DeviceRows(Rows):
 
     Parameters
     ----------
-    host : HostRows
+    sample : HostRows
         Targets, weights and labels, and the features where they came from main memory.
     device : Device
     X : array or None, default=None
         The features, where they came on the device.
     """
 
-    host: HostRows
+    sample: HostRows
     device: Device
     X: Array | None = None
     threads: int = 1
@@ -582,21 +582,11 @@ class DeviceRows(Rows):
     @cached_property
     def blocks(self) -> DeviceBlocks:
         """The rows as blocks on the device."""
-        host = self.host
+        host = self.sample
         columns: dict[str, Any] = {"Y": host.Y, "weight": host.weight, "labels": host.labels}
         columns["loss_weight"] = host.truth.weight
         used = {name: column for name, column in columns.items() if column is not None}
         return DeviceBlocks(self.device, host.X if self.X is None else self.X, used)
-
-    @property
-    def n_rows(self) -> int:
-        """Rows there are."""
-        return self.host.n_rows
-
-    @property
-    def n_outputs(self) -> int:
-        """Targets of a row, k."""
-        return self.host.n_outputs
 
     @property
     def budget(self) -> int:
@@ -608,12 +598,7 @@ class DeviceRows(Rows):
     def content(self) -> Any:
         """The features, where they can be hashed fastest."""
         kept = self.blocks.kept if self.device.is_torch else None
-        return self.host.X if kept is None else kept["X"]
-
-    @property
-    def sample(self) -> HostRows:
-        """The rows in main memory."""
-        return self.host
+        return self.sample.X if kept is None else kept["X"]
 
     @property
     def on_device(self) -> bool:
@@ -632,32 +617,12 @@ class DeviceRows(Rows):
         """Return the device for many prototypes: copies of few take longer than their entropies."""
         return self.device if size > SELECTED_ON_HOST else None
 
-    def usable_folds(self, folds: PositionFolds | PositionHoldout) -> Folds:
-        """Return the folds by position of these rows that can be trained on and tested."""
-        return self.host.usable_folds(folds)
-
-    def gamma_scale(self) -> float:
-        """Return gamma="scale" of the rows."""
-        return self.host.gamma_scale()
-
-    def spread(self) -> float:
-        """Return the sum of the variances of the features."""
-        return self.host.spread()
-
-    def n_observations(self) -> int:
-        """Return the number of different rows, or of all where fewer than half are different."""
-        return count_observations(self.content)
-
     def moments(
-        self,
-        kernel: Kernel,
-        Z: FloatArray,
-        folds: AnyFolds | None = None,
-        task: Classes | None = None,
+        self, kernel: Kernel, Z: FloatArray, folds: AnyFolds | None, task: Classes | None
     ) -> FoldMoments:
         """Return the moments of every fold, on the device."""
         check_device_kernel(kernel)
-        layout = self.host.layout(folds, task)
+        layout = self.sample.layout(folds, task)
         k = self.n_outputs if task is None else 0
         cells = accumulate_on_device(
             kernel, self.blocks, Z, layout.order, layout.cells, n_targets=k
@@ -666,7 +631,7 @@ class DeviceRows(Rows):
 
     def leaves_out(self, folds: AnyFolds) -> bool:
         """Refuse to leave out single rows."""
-        if self.host.leaves_out(folds):
+        if self.sample.leaves_out(folds):
             raise InvalidInputError(
                 "Leaving out single rows is not available on a device: give cv=10 or another "
                 "number of folds of several rows, or device=None."
@@ -712,11 +677,7 @@ class DeviceRows(Rows):
                 done += len(some)
 
             use_outputs(kernel, self.device, self.blocks.in_order(rows[at]), Z, *model, use)
-            yield out, self.host.truth.take(rows)
-
-    def outputs_at_once(self, n_models: int) -> int:
-        """Return of how many models the outputs of all rows can be held at a time."""
-        return self.host.outputs_at_once(n_models)
+            yield out, self.sample.truth.take(rows)
 
     def evaluate(
         self, kernel: Kernel, X: FloatArray, Z: FloatArray, coef: FloatArray, intercept: FloatArray
@@ -733,7 +694,7 @@ class DeviceRows(Rows):
 
     def row_blocks(self, task: Classes | None) -> Iterator[RowBlock]:
         """Yield the rows as conjugate gradients take them, with the targets of classes."""
-        table = self.host.table(task)
+        table = self.sample.table(task)
         if task is not None:
             table = replace(table, targets=self.put(table.targets), factors=self.put(table.factors))
         for block in self.blocks.in_order(None, ["Y", "weight", "labels"]):
@@ -753,11 +714,3 @@ class DeviceRows(Rows):
     def has_room(self, n_bytes: int) -> bool:
         """Return whether so much memory of the device is free."""
         return self.device.free_bytes() >= n_bytes
-
-    def tested(self, folds: AnyFolds) -> Folds:
-        """Return the folds themselves."""
-        return self.host.tested(folds)
-
-    def holds(self, keys: Any, seed: int) -> BoolArray:
-        """Return which of some hashes of rows are among the rows."""
-        return np.isin(keys, hash_rows(self.content, seed))

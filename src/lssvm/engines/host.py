@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from lssvm._core.arrays import BoolArray, FloatArray, IntArray, get_namespace, take_rows
+from lssvm._core.arrays import FloatArray, IntArray, get_namespace, take_rows
 from lssvm._core.blocks import run_blocks, slices
 from lssvm.data.source import ArraySource, LookedUp
 from lssvm.engines.base import AnyFolds, Expansion, Rows
-from lssvm.folds.content import Folds, PositionFolds, PositionHoldout, count_observations, hash_rows
+from lssvm.folds.content import Folds, PositionFolds, PositionHoldout
 from lssvm.kernels import Kernel, resolve_gamma
 from lssvm.moments import Moments, NystromMap, accumulate
 from lssvm.moments.cells import Cells, FoldMoments, make_cells
@@ -97,11 +97,6 @@ class HostRows(Rows):
         return self
 
     @property
-    def content(self) -> Any:
-        """The features, where they can be hashed fastest."""
-        return self.X
-
-    @property
     def truth(self) -> Truth:
         """What is known of all rows, for losses."""
         weight = self.weight if self.loss_weight is None else self.loss_weight
@@ -144,16 +139,8 @@ class HostRows(Rows):
             squares += float(np.einsum("ij,ij,i->", block, block, weight[part]))
         return squares / mass
 
-    def n_observations(self) -> int:
-        """Return the number of different rows, or of all where fewer than half are different."""
-        return count_observations(self.content)
-
     def moments(
-        self,
-        kernel: Kernel,
-        Z: FloatArray,
-        folds: AnyFolds | None = None,
-        task: Classes | None = None,
+        self, kernel: Kernel, Z: FloatArray, folds: AnyFolds | None, task: Classes | None
     ) -> FoldMoments:
         """Return the moments of every fold in one pass: n m^2 + 2 n m d operations."""
         layout = self.layout(folds, task)
@@ -276,10 +263,6 @@ class HostRows(Rows):
         """Return the folds themselves."""
         assert isinstance(folds, Folds)
         return folds
-
-    def holds(self, keys: Any, seed: int) -> BoolArray:
-        """Return which of some hashes of rows are among the rows."""
-        return np.isin(keys, hash_rows(self.content, seed))
 
 
 def _block_outputs(kernel: Kernel, X: FloatArray, Z: FloatArray, model: Expansion) -> Any:

@@ -197,11 +197,7 @@ class ScanRows(Rows):
         return self.n_rows
 
     def moments(
-        self,
-        kernel: Kernel,
-        Z: FloatArray,
-        folds: AnyFolds | None = None,
-        task: Classes | None = None,
+        self, kernel: Kernel, Z: FloatArray, folds: AnyFolds | None, task: Classes | None
     ) -> FoldMoments:
         """Return the moments of every fold in one pass."""
         assert not isinstance(folds, Folds)

@@ -48,9 +48,9 @@ class NewRows(ABC):
     def outputs(self, fit: Fit) -> FloatArray:
         """Return the outputs (n, k) as a NumPy array."""
 
-    @abstractmethod
     def features(self, fit: Fit) -> Any:
         """Return the features (n, d) in main memory, after the metric."""
+        return fit.metric.map_rows(self.inputs(fit))
 
     @abstractmethod
     def inputs(self, fit: Fit) -> Any:
@@ -86,10 +86,6 @@ class HostNewRows(NewRows):
         """Return the outputs (n, k)."""
         return fit.outputs(self.features(fit), self.resources)
 
-    def features(self, fit: Fit) -> Any:
-        """Return the features."""
-        return fit.metric.map_rows(self.X)
-
     def inputs(self, fit: Fit) -> Any:
         """Return the features before the metric."""
         return self.X
@@ -110,10 +106,6 @@ class DeviceNewRows(NewRows):
         for columns, kernel, coef, intercept in fit.expansions():
             out[:, columns] = expand_on_device(self.place, kernel, X, fit.basis, coef, intercept)
         return out
-
-    def features(self, fit: Fit) -> Any:
-        """Return the features in main memory."""
-        return fit.metric.map_rows(self.inputs(fit))
 
     def inputs(self, fit: Fit) -> Any:
         """Return the features before the metric."""
@@ -163,10 +155,6 @@ class ScanNewRows(NewRows):
     def outputs(self, fit: Fit) -> FloatArray:
         """Return the outputs (n, k)."""
         return np.concatenate(list(self.stream(fit)))
-
-    def features(self, fit: Fit) -> Any:
-        """Return the features of all rows at once, where they fit."""
-        return fit.metric.map_rows(self.inputs(fit))
 
     def inputs(self, fit: Fit) -> Any:
         """Return the features before the metric, where they fit."""
@@ -255,10 +243,6 @@ class DaskNewRows(NewRows):
     def outputs(self, fit: Fit) -> FloatArray:
         """Return the outputs (n, k) as a NumPy array."""
         return self.scan.outputs(fit)
-
-    def features(self, fit: Fit) -> Any:
-        """Return the features of all rows at once, where they fit."""
-        return self.scan.features(fit)
 
     def inputs(self, fit: Fit) -> Any:
         """Return the features before the metric, where they fit."""

@@ -215,7 +215,7 @@ def draw_sample(
         tested = np.zeros(sample.n_rows, dtype=bool)
         for test in folds.test:
             tested[test] = True
-    content = getattr(rows, "content", sample.X)
+    content = rows.content
     known = {name: value for name, value in sample.observed().items() if name != "groups"}
     hashes, numbers = smallest_hashes(content, size, seed, tested, **known)
     columns = (sample.X, sample.Y, sample.weight, sample.labels)

@@ -285,7 +285,7 @@ def folds_of(rows: Rows, ask: FixedSettings) -> AnyFolds:
             )
         return folds
     if is_int(ask.cv) and ask.cv >= 2:
-        content = getattr(rows, "content", sample.X)
+        content = rows.content
         return content_folds(content, int(ask.cv), **sample.observed(), seed=ask.seed)
     return make_folds(ask, sample)
 

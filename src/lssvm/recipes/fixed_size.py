@@ -542,7 +542,7 @@ def _weigh_down(rows: Rows, tuned: Tuned, Z: FloatArray, *, first: bool) -> Host
     predictions = np.full(sample.Y.shape, np.nan)
     if first:
         map = sample.map(kernel, Z)
-        moments = sample.moments(kernel, Z)
+        moments = sample.moments(kernel, Z, None, None)
         coef, b = solve_moments(moments.whole, map, None, tuned.C_of)
         for j, C in enumerate(tuned.C_of):
             start = (coef[:, [j]], b[[j]])
