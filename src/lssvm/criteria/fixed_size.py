@@ -18,7 +18,7 @@ import numpy as np
 from lssvm._core.arrays import Array, FloatArray, IntArray, device, get_namespace, to_numpy
 from lssvm._core.blocks import run_blocks, slices, small_problem
 from lssvm.criteria.base import Losses, pools
-from lssvm.engines.base import AnyFolds, Expansion, Rows
+from lssvm.engines.host import AnyFolds, Expansion, Rows
 from lssvm.kernels import Kernel
 from lssvm.moments import Moments, NystromMap
 from lssvm.moments.cells import FoldMoments

@@ -20,8 +20,7 @@ from lssvm._core.blocks import require, run_blocks, slices
 from lssvm._core.device import Device, Halving, out_of_memory
 from lssvm._core.errors import InvalidInputError
 from lssvm.data.source import LookedUp
-from lssvm.engines.base import AnyFolds, Expansion, Rows
-from lssvm.engines.host import HostRows, row_block
+from lssvm.engines.host import AnyFolds, Expansion, HostRows, Rows, row_block
 from lssvm.folds.content import Folds
 from lssvm.kernels import Kernel
 from lssvm.kernels.factory import FunctionKernel, Precomputed
@@ -567,14 +566,14 @@ class DeviceRows(Rows):
 
     Parameters
     ----------
-    sample : HostRows
+    host : HostRows
         Targets, weights and labels, and the features where they came from main memory.
     device : Device
     X : array or None, default=None
         The features, where they came on the device.
     """
 
-    sample: HostRows
+    host: HostRows
     device: Device
     X: Array | None = None
     threads: int = 1
@@ -582,7 +581,7 @@ class DeviceRows(Rows):
     @cached_property
     def blocks(self) -> DeviceBlocks:
         """The rows as blocks on the device."""
-        host = self.sample
+        host = self.host
         columns: dict[str, Any] = {"Y": host.Y, "weight": host.weight, "labels": host.labels}
         columns["loss_weight"] = host.truth.weight
         used = {name: column for name, column in columns.items() if column is not None}
@@ -598,7 +597,12 @@ class DeviceRows(Rows):
     def content(self) -> Any:
         """The features, where they can be hashed fastest."""
         kept = self.blocks.kept if self.device.is_torch else None
-        return self.sample.X if kept is None else kept["X"]
+        return self.host.X if kept is None else kept["X"]
+
+    @property
+    def sample(self) -> HostRows:
+        """The rows in main memory."""
+        return self.host
 
     @property
     def on_device(self) -> bool:
@@ -622,7 +626,7 @@ class DeviceRows(Rows):
     ) -> FoldMoments:
         """Return the moments of every fold, on the device."""
         check_device_kernel(kernel)
-        layout = self.sample.layout(folds, task)
+        layout = self.host.layout(folds, task)
         k = self.n_outputs if task is None else 0
         cells = accumulate_on_device(
             kernel, self.blocks, Z, layout.order, layout.cells, n_targets=k
@@ -631,7 +635,7 @@ class DeviceRows(Rows):
 
     def leaves_out(self, folds: AnyFolds) -> bool:
         """Refuse to leave out single rows."""
-        if self.sample.leaves_out(folds):
+        if self.host.leaves_out(folds):
             raise InvalidInputError(
                 "Leaving out single rows is not available on a device: give cv=10 or another "
                 "number of folds of several rows, or device=None."
@@ -677,7 +681,7 @@ class DeviceRows(Rows):
                 done += len(some)
 
             use_outputs(kernel, self.device, self.blocks.in_order(rows[at]), Z, *model, use)
-            yield out, self.sample.truth.take(rows)
+            yield out, self.host.truth.take(rows)
 
     def evaluate(
         self, kernel: Kernel, X: FloatArray, Z: FloatArray, coef: FloatArray, intercept: FloatArray
@@ -694,7 +698,7 @@ class DeviceRows(Rows):
 
     def row_blocks(self, task: Classes | None) -> Iterator[RowBlock]:
         """Yield the rows as conjugate gradients take them, with the targets of classes."""
-        table = self.sample.table(task)
+        table = self.host.table(task)
         if task is not None:
             table = replace(table, targets=self.put(table.targets), factors=self.put(table.factors))
         for block in self.blocks.in_order(None, ["Y", "weight", "labels"]):

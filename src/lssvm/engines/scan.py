@@ -16,8 +16,7 @@ from lssvm._core.errors import InvalidInputError
 from lssvm.data.prepare import Preparation, Survey
 from lssvm.data.raw import RawBlock, check_rows, plain_features
 from lssvm.data.scanning import Scan
-from lssvm.engines.base import AnyFolds, Expansion, Rows
-from lssvm.engines.host import HostRows, row_block
+from lssvm.engines.host import AnyFolds, Expansion, HostRows, Rows, row_block
 from lssvm.folds.content import Folds, PositionFolds, PositionHoldout, hash_rows
 from lssvm.kernels import IDENTITY, Kernel, Metric
 from lssvm.moments import Moments, NystromMap, Piece, accumulate_stream

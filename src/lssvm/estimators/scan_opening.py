@@ -30,9 +30,8 @@ from lssvm.data.frames import is_frame
 from lssvm.data.prepare import Preparation, Survey, survey
 from lssvm.data.raw import RawBlock, plain_features
 from lssvm.data.scanning import as_scan
-from lssvm.engines.base import Rows
 from lssvm.engines.device import DeviceRows
-from lssvm.engines.host import HostRows
+from lssvm.engines.host import HostRows, Rows
 from lssvm.engines.scan import Blocks, ScanRows, blocks_of
 from lssvm.estimators.new_rows import (
     DaskNewRows,

@@ -25,8 +25,7 @@ from lssvm import (
     uncertainty,
 )
 from lssvm._core.arrays import AnyArray
-from lssvm.io.records import Known, Registry
-from lssvm.io.rules import Book, Lengths, need, table
+from lssvm.io.records import Book, Known, Lengths, Registry, need, table
 from lssvm.preparation.encodings import CYCLES
 from lssvm.preparation.tables import KINDS
 from lssvm.preparation.text_dates import ORDERS
@@ -208,7 +207,7 @@ LevelEncoding: levels tuple l of text; values doubles l w; missing doubles w; un
 DateEncoding: position NumberEncoding; cycles tuple * of text; zone none | text; order text
 """
 )
-"""For every class what its fields are; see `lssvm.io.rules`."""
+"""For every class what its fields are; see `lssvm.io.records`."""
 
 
 @dataclass(frozen=True)

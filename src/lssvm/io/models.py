@@ -35,8 +35,7 @@ from lssvm.estimators import (
 from lssvm.estimators.base import KernelClassifier, KernelEstimator, KernelRegressor
 from lssvm.estimators.table_model import TableModel
 from lssvm.io.known import BOOK, MAX_CLASSES, MOST, Model, is_zone, known
-from lssvm.io.records import NotStorable, encode
-from lssvm.io.rules import Lengths, need, table
+from lssvm.io.records import Lengths, NotStorable, encode, need, table
 from lssvm.kernels import has_gamma
 from lssvm.preparation import DateEncoding
 from lssvm.recipes.dual_memory import DualMemory

@@ -32,7 +32,7 @@ def gaussian(A: FloatArray, B: FloatArray, engine: Device | None = None) -> Floa
     block -= np.einsum("ij,ij->i", A, A)[:, None]
     block -= np.einsum("ij,ij->i", B, B)
     np.minimum(block, 0.0, out=block)
-    return np.exp(block, out=block)
+    return np.asarray(np.exp(block, out=block))
 
 
 def _on_device(A: FloatArray, B: FloatArray, engine: Device) -> FloatArray:

@@ -16,7 +16,7 @@ from lssvm._core.arrays import BoolArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm.criteria.fixed_size import FixedSizePoint
 from lssvm.criteria.threshold import best_threshold
-from lssvm.engines.base import Rows
+from lssvm.engines.host import Rows
 from lssvm.folds.content import (
     Folds,
     hash_rows,

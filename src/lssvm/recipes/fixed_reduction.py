@@ -11,8 +11,7 @@ import numpy as np
 from lssvm._core.arrays import BoolArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm.criteria.fixed_size import FixedSizeObjective
-from lssvm.engines.base import Rows
-from lssvm.engines.host import HostRows
+from lssvm.engines.host import HostRows, Rows
 from lssvm.folds.content import Folds, hash_rows, restrict_folds
 from lssvm.kernels import Kernel
 from lssvm.moments import Moments

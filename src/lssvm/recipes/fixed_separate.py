@@ -11,7 +11,7 @@ from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.blocks import peak_memory
 from lssvm._core.errors import InvalidInputError
 from lssvm.criteria.fixed_size import FixedSizeObjective, SeparateObjective, fold_models
-from lssvm.engines.base import Rows
+from lssvm.engines.host import Rows
 from lssvm.kernels import Kernel
 from lssvm.recipes.fixed_memory import (
     SAMPLE,

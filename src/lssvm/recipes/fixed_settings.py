@@ -15,8 +15,7 @@ from lssvm._core.device import is_foreign
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.progress import Listener
 from lssvm.criteria.spectral import is_criterion
-from lssvm.engines.base import AnyFolds, Rows
-from lssvm.engines.host import HostRows
+from lssvm.engines.host import AnyFolds, HostRows, Rows
 from lssvm.folds.content import Folds, PositionFolds, PositionHoldout, content_folds
 from lssvm.kernels import Metric
 from lssvm.recipes.settings import (

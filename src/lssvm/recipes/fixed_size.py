@@ -19,10 +19,8 @@ from lssvm._core.progress import Listener
 from lssvm.criteria.ard import FixedRelevance
 from lssvm.criteria.base import Losses
 from lssvm.criteria.fixed_size import FixedSizeObjective, FixedSizePoint
-from lssvm.criteria.fixed_spectral import FixedCriterionObjective
-from lssvm.criteria.spectral import check_criterion
-from lssvm.engines.base import Rows
-from lssvm.engines.host import HostRows
+from lssvm.criteria.spectral import FixedCriterionObjective, check_criterion
+from lssvm.engines.host import HostRows, Rows
 from lssvm.kernels import Kernel, Linear
 from lssvm.moments import Moments, NystromMap, total
 from lssvm.moments.cells import FoldMoments

@@ -13,8 +13,7 @@ from lssvm._core.blocks import slices
 from lssvm._core.device import is_foreign
 from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm._core.random import hash_positions
-from lssvm.engines.base import Rows
-from lssvm.engines.host import HostRows
+from lssvm.engines.host import HostRows, Rows
 from lssvm.prototypes import Selection, select_prototypes
 from lssvm.recipes.fixed_settings import FixedSettings, number_of_prototypes
 from lssvm.recipes.settings import is_int

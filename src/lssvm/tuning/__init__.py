@@ -11,11 +11,11 @@ from lssvm.criteria.base import Group, Losses, Objective, Point
 from lssvm.criteria.circulant import CirculantObjective, CirculantPoint
 from lssvm.criteria.dual import C_range, DualObjective, DualPoint
 from lssvm.criteria.fixed_size import FixedSizeObjective
-from lssvm.criteria.fixed_spectral import FixedCriterionObjective
 from lssvm.criteria.free_running import FreeRunObjective, FreeRunPoint, Stretch, free_run
 from lssvm.criteria.spectral import (
     CRITERIA,
     SPECTRAL,
+    FixedCriterionObjective,
     SpectralObjective,
     Spectrum,
     criterion_objective,
