@@ -14,8 +14,17 @@ from typer import Option
 from lssvm._core.errors import InvalidInputError
 from lssvm.cli.console import Output, shown
 from lssvm.cli.model_rows import Model, is_classifier, last_step
-from lssvm.cli.option_groups import INTERRUPTED, option
-from lssvm.cli.options import OUTPUT, Columns, DataFile, Fitting, Modelling, Reading, Seeded
+from lssvm.cli.options import (
+    INTERRUPTED,
+    OUTPUT,
+    Columns,
+    DataFile,
+    Fitting,
+    Modelling,
+    Reading,
+    Seeded,
+    option,
+)
 
 if TYPE_CHECKING:
     from lssvm.cli.holding_out import HoldOut
@@ -247,7 +256,7 @@ def too_large(inspected: Inspection, memory: str | None, grouped: bool = False) 
     grouped : bool, default=False
         Whether the model has to know groups, for which it needs all rows in memory.
     """
-    from lssvm._core.memory import as_bytes
+    from lssvm._core.blocks import as_bytes
     from lssvm.estimators import table_source
 
     n, d = inspected.n_rows, len(inspected.features)

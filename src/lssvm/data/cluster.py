@@ -17,8 +17,8 @@ from functools import reduce
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from lssvm._core.blocks import one_blas_thread
 from lssvm._core.errors import InvalidInputError, LSSVMError, MissingDependencyError
-from lssvm._core.threads import one_blas_thread
 
 
 def need_dask() -> Any:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lssvm._core.arrays import AnyArray
 from lssvm._core.errors import MissingDependencyError
 
 
@@ -234,7 +235,7 @@ def list_datasets() -> list[str]:
     return sorted(CATALOGUE)
 
 
-def _matrix(columns: list[list[str]], numeric: list[bool]) -> NDArray[Any]:
+def _matrix(columns: list[list[str]], numeric: list[bool]) -> AnyArray:
     """Return the attributes as float64, or as object where some columns are strings."""
     if all(numeric):
         return np.array(columns, dtype=np.float64).T.copy()

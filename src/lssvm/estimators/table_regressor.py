@@ -6,10 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import AnyArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.magnitudes import check_magnitude
 from lssvm.estimators.table_judging import ClassJudge, NumberJudge
@@ -113,7 +112,7 @@ class LSSVMRegressor(RegressorMixin, TableModel):
         targets = self._targets(rows.y, len(sample))
         shift, scale = _units(targets, rows.weight)
 
-        def encode(y: NDArray[Any], weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+        def encode(y: AnyArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
             return (self._targets(y, len(weight)) - shift) / scale, weight
 
         large = LargeTable(source, sample, rows, encode)

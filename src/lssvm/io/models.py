@@ -18,10 +18,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from lssvm import estimators
+from lssvm._core.arrays import is_sparse
+from lssvm._core.blocks import n_threads
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError, ModelFileError
-from lssvm._core.namespace import is_sparse
 from lssvm._core.text import printable
-from lssvm._core.threads import n_threads
 from lssvm.codes import make_code
 from lssvm.data import Preparation
 from lssvm.estimators import (
@@ -35,13 +35,11 @@ from lssvm.estimators import (
 from lssvm.estimators.base import KernelClassifier, KernelEstimator, KernelRegressor
 from lssvm.estimators.table_model import TableModel
 from lssvm.io.known import BOOK, MAX_CLASSES, MOST, Model, is_zone, known
-from lssvm.io.records import NotStorable, encode
-from lssvm.io.rules import Lengths, need, table
+from lssvm.io.records import Lengths, NotStorable, encode, need, table
 from lssvm.kernels import has_gamma
 from lssvm.preparation import DateEncoding
 from lssvm.recipes.dual_memory import DualMemory
-from lssvm.recipes.fixed_memory import FixedMemory
-from lssvm.recipes.fixed_record import FixedDetails
+from lssvm.recipes.fixed_memory import FixedDetails, FixedMemory
 from lssvm.recipes.greedy import GreedyDetails
 from lssvm.recipes.record import FORMS, Fit
 from lssvm.recipes.series import SeriesFit

@@ -31,8 +31,7 @@ from lssvm._core.errors import InvalidInputError, MissingDependencyError, ModelF
 from lssvm._core.text import printable
 from lssvm.io.known import Model, StoredPipeline, StoredTransformer, known
 from lssvm.io.models import check_storable, is_storable, read_model, write_model
-from lssvm.io.records import NotStorable, encode
-from lssvm.io.rules import need
+from lssvm.io.records import NotStorable, encode, need
 from lssvm.preparation import PreparedTable, TablePreparation
 
 _PLAIN: dict[str, tuple[type[Any], tuple[str, ...]]] = {

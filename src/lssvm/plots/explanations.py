@@ -6,17 +6,16 @@ First what they share: an explanation of a model, and columns in words.
 from __future__ import annotations
 
 import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
-from lssvm._core.arrays import BoolArray, FloatArray
+from lssvm._core.arrays import AnyArray, BoolArray, FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.explanations import Explanation
-from lssvm.plots.canvas import COLOURS, MARKERS, Display, pyplot
-from lssvm.plots.fitted import Estimator, fitted_model
+from lssvm.plots.base import COLOURS, MARKERS, Display, Estimator, fitted_model, pyplot
 
 UP, DOWN = "#D55E00", "#0072B2"
 """Colours of what raises and of what lowers an output."""
@@ -283,7 +282,7 @@ class BeeswarmDisplay(Display):
         background: Any = None,
         output: int | str = 0,
         limit: int = 12,
-    ) -> BeeswarmDisplay:
+    ) -> Self:
         """Draw the explanations of rows.
 
         Parameters
@@ -311,7 +310,7 @@ class BeeswarmDisplay(Display):
         found = explanation_of(caller, model, X, background=background)
         return cls(found, output=output, limit=limit).plot(ax)
 
-    def plot(self, ax: Any = None) -> BeeswarmDisplay:
+    def plot(self, ax: Any = None) -> Self:
         """Draw the points.
 
         Parameters
@@ -471,7 +470,7 @@ class DependenceDisplay(Display):
         column: int | str | None = None,
         colour: int | str | None = None,
         output: int | str = 0,
-    ) -> DependenceDisplay:
+    ) -> Self:
         """Draw what a column adds for rows.
 
         Parameters
@@ -499,7 +498,7 @@ class DependenceDisplay(Display):
         found = explanation_of(caller, model, X, background=background)
         return cls(found, column, colour=colour, output=output).plot(ax)
 
-    def plot(self, ax: Any = None) -> DependenceDisplay:
+    def plot(self, ax: Any = None) -> Self:
         """Draw the points.
 
         Parameters
@@ -556,7 +555,7 @@ def _positions(values: Any) -> tuple[Any, list[str] | None]:
     return place + spread, levels.tolist()
 
 
-def _texts(values: Any) -> NDArray[Any]:
+def _texts(values: Any) -> AnyArray:
     return np.array(["missing" if v is None or v != v else str(v) for v in values])
 
 
@@ -703,7 +702,7 @@ class InteractionDisplay(Display):
         background: Any = None,
         output: int | str = 0,
         limit: int = 12,
-    ) -> InteractionDisplay:
+    ) -> Self:
         """Draw the interactions in rows.
 
         Parameters
@@ -731,7 +730,7 @@ class InteractionDisplay(Display):
         found = explanation_of(caller, model, X, background=background, interactions=True)
         return cls(found, output=output, limit=limit).plot(ax)
 
-    def plot(self, ax: Any = None) -> InteractionDisplay:
+    def plot(self, ax: Any = None) -> Self:
         """Draw the table.
 
         Parameters
@@ -843,7 +842,7 @@ class WaterfallDisplay(Display):
         row: int = 0,
         output: int | str = 0,
         limit: int = 10,
-    ) -> WaterfallDisplay:
+    ) -> Self:
         """Draw the explanation of one row.
 
         Parameters
@@ -873,7 +872,7 @@ class WaterfallDisplay(Display):
         found = explanation_of(caller, model, X, background=background)
         return cls(found, row, output=output, limit=limit).plot(ax)
 
-    def plot(self, ax: Any = None) -> WaterfallDisplay:
+    def plot(self, ax: Any = None) -> Self:
         """Draw the bars.
 
         Parameters

@@ -9,9 +9,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.blocks import small_problem
 from lssvm._core.errors import ConvergenceWarning, InvalidInputError
 from lssvm._core.progress import Listener
-from lssvm._core.threads import small_problem
 from lssvm.codes import ProblemGroup, groups
 from lssvm.criteria.base import Losses
 from lssvm.engines.host import HostRows

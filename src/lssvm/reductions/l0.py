@@ -9,9 +9,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import LinAlgError, LinAlgWarning, cho_factor, cho_solve, solve
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import (
+    Array,
+    FloatArray,
+    IntArray,
+    device,
+    get_namespace,
+    is_numpy,
+    take_square,
+    to_numpy,
+)
 from lssvm._core.errors import NotPositiveDefiniteError, NumericalWarning
-from lssvm._core.namespace import Array, device, get_namespace, is_numpy, take_square, to_numpy
 from lssvm.folds.content import hash_rows
 from lssvm.kernels import Precomputed
 from lssvm.moments import Moments

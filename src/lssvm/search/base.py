@@ -21,11 +21,10 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lssvm._core.arrays import FloatArray, OnEvent
+from lssvm._core.arrays import AnyArray, FloatArray, IntArray, OnEvent
 from lssvm._core.atomic import replacing
-from lssvm._core.errors import InvalidInputError, Stopped
+from lssvm._core.errors import InvalidInputError, Stopped, not_known
 from lssvm._core.random import RandomState, as_generator
 from lssvm.criteria.base import Losses, Objective, Point
 
@@ -169,7 +168,7 @@ class TuningResult:
     approximate: TuningResult | None = None
 
     @property
-    def trace(self) -> dict[str, NDArray[Any]]:
+    def trace(self) -> dict[str, AnyArray]:
         """The best loss so far after every evaluation.
 
         Arrays of one entry per evaluation: ``n_evaluations`` (1, 2, ...), ``seconds`` since the
@@ -199,7 +198,7 @@ def chance_band(loss: float, rows: int) -> float:
 
 def selection_order(
     mean: FloatArray, tie: FloatArray, C: FloatArray, gamma: FloatArray
-) -> NDArray[np.intp]:
+) -> IntArray:
     """Return the order of evaluations from best to worst.
 
     Smallest mean, then smallest tie loss, then smallest C, then smallest gamma; what is not a
@@ -723,9 +722,7 @@ class Search(ABC):
         TuningResult
         """
         if self.on_interrupt not in ("raise", "keep"):
-            raise InvalidInputError(
-                f"on_interrupt={self.on_interrupt!r} is not known: choose 'raise' or 'keep'."
-            )
+            raise not_known("on_interrupt", self.on_interrupt, "choose 'raise' or 'keep'.")
         seed = int(as_generator(random_state).integers(2**63 - 1)) if self.stochastic else 0
         store = None
         if self.checkpoint is not None and resume:

@@ -13,10 +13,9 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
 
 from lssvm._core.arrays import FloatArray
+from lssvm._core.blocks import require, run_blocks, slices
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError, not_known, not_usable
-from lssvm._core.memory import require
 from lssvm._core.random import RandomState, as_generator
-from lssvm._core.threads import run_blocks, slices
 from lssvm.solvers.base import (
     DualSystem,
     OnIteration,

@@ -14,11 +14,18 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import (
+    Array,
+    FloatArray,
+    IntArray,
+    device,
+    get_namespace,
+    is_numpy,
+    to_numpy,
+)
+from lssvm._core.blocks import run_blocks, run_stream, slices
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError, not_usable
 from lssvm._core.lapack import add_outer, factorise_triangle, solve_triangle
-from lssvm._core.namespace import Array, device, get_namespace, is_numpy, to_numpy
-from lssvm._core.threads import run_blocks, run_stream, slices
 from lssvm.kernels import Kernel
 from lssvm.solvers.base import OnIteration, Status, warn_unsolved
 

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 from scipy.special import expit
 
-from lssvm._core.arrays import FloatArray
+from lssvm._core.arrays import BoolArray, FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.folds.content import observation_weight, repeats_by_nature
 from lssvm.tasks.losses import tie_scores
@@ -96,7 +95,7 @@ class Isotonic:
 
 def fit_calibrator(
     scores: FloatArray,
-    positive: NDArray[np.bool_],
+    positive: BoolArray,
     weight: FloatArray | None = None,
     method: str = "auto",
 ) -> Calibrator:
@@ -145,14 +144,12 @@ def fit_calibrator(
     return _fit(scores, positive, w, method)
 
 
-def _fit(
-    scores: FloatArray, positive: NDArray[np.bool_], weight: FloatArray, method: str
-) -> Calibrator:
+def _fit(scores: FloatArray, positive: BoolArray, weight: FloatArray, method: str) -> Calibrator:
     sigmoid = fit_sigmoid(scores, positive, weight)
     return sigmoid if method == "sigmoid" else _fit_isotonic(scores, positive, weight, sigmoid)
 
 
-def _choose(scores: FloatArray, positive: NDArray[np.bool_], weight: FloatArray) -> str:
+def _choose(scores: FloatArray, positive: BoolArray, weight: FloatArray) -> str:
     """Return the method of smaller cross-validated log loss; folds deal out the sorted scores.
 
     Rows of the same score share a fold, unless scores repeat by nature.
@@ -173,7 +170,7 @@ def _choose(scores: FloatArray, positive: NDArray[np.bool_], weight: FloatArray)
 
 
 def fit_sigmoid(
-    scores: FloatArray, positive: NDArray[np.bool_], weight: FloatArray, max_iter: int = 100
+    scores: FloatArray, positive: BoolArray, weight: FloatArray, max_iter: int = 100
 ) -> Sigmoid:
     r"""Fit the sigmoid of [Platt2000]_ by Newton's method.
 
@@ -246,7 +243,7 @@ def fit_sigmoid(
 
 
 def _fit_isotonic(
-    scores: FloatArray, positive: NDArray[np.bool_], weight: FloatArray, sigmoid: Sigmoid
+    scores: FloatArray, positive: BoolArray, weight: FloatArray, sigmoid: Sigmoid
 ) -> Calibrator:
     """Fit a step function, smooth its steps by the sigmoid, and join them by lines.
 
