@@ -5,8 +5,8 @@
 C and gamma are those that the 2010 study has chosen with the printed number of prototypes (the
 records of `python -m benchmarks.fixed_size2010`); the splits are its splits. `--all-rows` fits the
 dual model with all rows beside them; `--retune` chooses C and gamma for every number of prototypes
-anew, and those of the dual model on its first 1,000 rows. Every result is appended to the output as one JSON line;
-results already there are not computed again. `--tables` writes the table instead.
+anew, and those of the dual model on its first 1,000 rows. Every result is appended to the output as
+one JSON line; results already there are not computed again. `--tables` writes the table instead.
 """
 
 import argparse
@@ -63,7 +63,7 @@ def table(results: Results, study: Results) -> list[str]:
         "Written by `python -m benchmarks.prototypes_moc --tables` from its records and those of "
         "`benchmarks.fixed_size2010`: mean test accuracy in per cent ± standard deviation over the "
         "splits (their number), RBF kernel, C and gamma as tuned with the printed number of "
-        "prototypes, or, where it says so, tuned anew for this number (all rows: on 1,000 of them). "
+        "prototypes, or, where it says so, tuned anew for this number (all rows: on 1,000 rows). "
         "One-versus-one and the SVCs are those of the 2010 study.",
         "",
         "| set | model | prototypes | accuracy | printed |",
