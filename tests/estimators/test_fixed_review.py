@@ -66,7 +66,7 @@ def test_balanced_weights_move_the_threshold_as_equal_ones_by_class_do():
 def test_a_threshold_that_cannot_be_moved_is_refused_before_the_fit(monkeypatch):
     X, y = rows(classes=2)
     monkeypatch.setattr(
-        "lssvm.estimators.fixed_model.fit_fixed_size", lambda *_: pytest.fail("was fitted")
+        "lssvm.estimators.fixed_size.fit_fixed_size", lambda *_: pytest.fail("was fitted")
     )
     for options in ({"C": 1.0, "gamma": 1.0}, {"scoring": "gcv"}, {"calibration": None}):
         with pytest.raises(InvalidInputError, match="threshold='cv' needs"):

@@ -82,7 +82,7 @@ MUTATIONS = (
         "solvers/test_primal.py",
     ),
     change(
-        "solvers/cholesky.py",
+        "solvers/direct.py",
         "np.diagonal(array) + (1.0 / system.C + jitter)",
         "np.diagonal(array) + (2.0 / system.C + jitter)",
         "solvers/test_direct.py",
@@ -191,7 +191,7 @@ MUTATIONS = (
         "search/test_path.py",
     ),
     change(
-        "search/shrinking.py", "np.sort(1.0 / sigma**2)", "np.sort(1.0 / sigma)", "search"
+        "search/grid.py", "np.sort(1.0 / sigma**2)", "np.sort(1.0 / sigma)", "search"
     ),
     change(
         "search/grid.py",
@@ -200,7 +200,7 @@ MUTATIONS = (
         "search/test_grid.py",
     ),
     change(
-        "search/space.py",
+        "search/base.py",
         "0.5 * np.sqrt(-loss * (1.0 + loss) / rows)",
         "5.0 * np.sqrt(-loss * (1.0 + loss) / rows)",
         "search",
@@ -260,7 +260,7 @@ MUTATIONS = (
         "uncertainty/test_calibration.py",
     ),
     change(
-        "uncertainty/posterior_dual.py",
+        "uncertainty/posterior.py",
         "return self.prior_variance / self.system.C",
         "return self.prior_variance * self.system.C",
         "uncertainty",

@@ -106,8 +106,8 @@ class Modelling:
 
     kind: str = option(
         "auto",
-        "auto: the table model; fixed-size where an option of its own is given or the file is "
-        "too large for memory.",
+        "auto: the table model; fixed-size where an option of its own is given or there are "
+        "more than 2,000,000 rows.",
         "auto|table|fixed-size|dual|greedy",
         ("--model",),
     )

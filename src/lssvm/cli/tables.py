@@ -19,9 +19,8 @@ from lssvm._core.errors import InvalidInputError
 from lssvm.cli.options import Reading
 from lssvm.data import CsvOptions, Scan, scan
 from lssvm.data.arrow import FORMATS, ArrowReader, kind_of_type
-from lssvm.data.csv_files import CsvFile
-from lssvm.data.dialects import DELIMITERS
-from lssvm.data.opening import ending, find_files
+from lssvm.data.csv_files import DELIMITERS, CsvFile
+from lssvm.data.scanning import ending, find_files
 
 _SHOWN = 12  # names of columns in a message
 

@@ -25,6 +25,11 @@ CRITERIA = (*SPECTRAL, "press")
 def is_criterion(scoring: Any) -> bool:
     """Say whether ``scoring`` names a criterion of this library.
 
+    Parameters
+    ----------
+    scoring : object
+        As the estimators take it.
+
     Examples
     --------
     >>> from lssvm.tuning import is_criterion
@@ -103,7 +108,9 @@ def criterion_objective(
     system : DualSystem
         Rows, weights, budget, threads and bias; its kernel and C are not used.
     Y : array of shape (n, k)
+        Targets.
     groups : sequence of Group
+        Problems that are trained on the same rows, see `Group`.
     positions : bool
         Whether rows have no content of their own, as with a precomputed kernel.
 

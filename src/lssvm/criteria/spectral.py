@@ -60,6 +60,7 @@ class Spectrum:
     mass : float
         Sum of the weights.
     bias : bool
+        Whether the model has an intercept.
 
     Examples
     --------
@@ -211,8 +212,11 @@ def noise_variance(X: Array, Y: FloatArray, weight: FloatArray | None = None) ->
     Parameters
     ----------
     X : array of shape (n, d)
+        Rows.
     Y : array of shape (n, k)
+        Targets.
     weight : array of shape (n,) or None, default=None
+        Weights of the rows; None: all are one.
 
     Returns
     -------
@@ -275,6 +279,7 @@ class SpectralObjective:
     Y : array of shape (n, k)
         Targets of all problems.
     groups : sequence of Group
+        Problems that are trained on the same rows, see `Group`.
     solver : CirculantSolver or None, default=None
         Replace the kernel matrix by a circulant one.
 

@@ -1,8 +1,12 @@
-"""Files with named columns, read in batches of Arrow arrays."""
+"""Files with named columns: read in batches of Arrow arrays, and written block by block.
+
+A written file is there when it is complete, or not at all.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -10,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from lssvm._core.atomic import replacing
 from lssvm._core.errors import InvalidInputError, MissingDependencyError
 from lssvm.data.csv_files import CsvFile, CsvOptions
 from lssvm.data.number_text import Judged, word_remedy
@@ -367,3 +372,85 @@ def _target(column: Any, name: str, file: str, inside: int) -> NDArray[Any]:
 
 def _short(error: Exception) -> str:
     return str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
+
+
+WRITES = (".parquet", ".arrow", ".csv", ".npy")
+
+
+def write_table(parts: Iterable[Mapping[str, NDArray[Any]]], path: str) -> str:
+    """Write columns block by block.
+
+    Parameters
+    ----------
+    parts : iterable of mappings from names to arrays of shape (b,) or (b, k)
+        A column of shape (b, k) becomes k columns ``name_0``, ``name_1``, ...
+    path : str
+        Parquet, Arrow, CSV or .npy by its ending (.npy: one column).
+
+    Returns
+    -------
+    str
+        The path.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from lssvm.data.arrow import write_table
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     name = write_table([{"p": np.ones(2)}, {"p": np.zeros(1)}],
+    ...                        os.path.join(folder, "p.npy"))
+    ...     np.load(name)
+    array([1., 1., 0.])
+    """
+    ending = os.path.splitext(path)[1].lower()
+    if ending not in WRITES:
+        raise InvalidInputError(f"out={path!r} has to end in one of {', '.join(WRITES)}.")
+    with replacing(path) as name:
+        if ending == ".npy":
+            _write_array(parts, name)
+        else:
+            _write_arrow(parts, name, ending)
+    return path
+
+
+def _write_array(parts: Iterable[Mapping[str, NDArray[Any]]], name: str) -> None:
+    found = []
+    for part in parts:
+        (values,) = part.values()
+        found.append(values)
+    with open(name, "wb") as handle:
+        np.save(handle, np.concatenate(found), allow_pickle=False)
+
+
+def _write_arrow(parts: Iterable[Mapping[str, NDArray[Any]]], name: str, ending: str) -> None:
+    pa = need_pyarrow()
+    writer = None
+    try:
+        for part in parts:
+            columns: dict[str, Any] = {}
+            for key, values in part.items():
+                if values.ndim == 1:
+                    columns[key] = values
+                else:
+                    columns |= {f"{key}_{j}": values[:, j] for j in range(values.shape[1])}
+            table = pa.table({key: pa.array(values) for key, values in columns.items()})
+            writer = _writer(name, ending, table.schema) if writer is None else writer
+            writer.write_table(table)
+    finally:
+        if writer is not None:
+            writer.close()
+
+
+def _writer(name: str, ending: str, schema: Any) -> Any:
+    import pyarrow as pa
+
+    if ending == ".parquet":
+        from pyarrow import parquet
+
+        return parquet.ParquetWriter(name, schema)
+    if ending == ".csv":
+        from pyarrow import csv
+
+        return csv.CSVWriter(name, schema)
+    return pa.ipc.new_file(name, schema)

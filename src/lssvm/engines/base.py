@@ -18,7 +18,7 @@ from lssvm.folds.positions import PositionFolds, PositionHoldout
 from lssvm.kernels import Kernel, evaluate_expansion
 from lssvm.moments import Moments, NystromMap, nystrom_map
 from lssvm.moments.cells import FoldMoments
-from lssvm.solvers.pcg_rows import KernelProducts, RowBlock
+from lssvm.solvers.pcg import KernelProducts, RowBlock
 from lssvm.tasks import Classes, RowLoss, Truth
 
 AnyFolds: TypeAlias = Folds | PositionFolds | PositionHoldout

@@ -20,8 +20,8 @@ from lssvm.folds.positions import PositionFolds, PositionHoldout
 from lssvm.kernels import Kernel, resolve_gamma
 from lssvm.moments import Moments, NystromMap, accumulate
 from lssvm.moments.cells import Cells, FoldMoments, make_cells
-from lssvm.solvers.leave_out import leave_out_predictions
-from lssvm.solvers.pcg_rows import RowBlock
+from lssvm.solvers.pcg import RowBlock
+from lssvm.solvers.primal import leave_out_predictions
 from lssvm.solvers.reweighting import solve_reweighted
 from lssvm.tasks import Classes, RowLoss, Truth
 from lssvm.tasks.weights import times
@@ -38,6 +38,7 @@ class HostRows(Rows):
     Parameters
     ----------
     X : array of shape (n, d)
+        Rows.
     Y : array of shape (n, k), or what it is looked up in
         Targets.
     weight : array of shape (n,) or None, default=None
@@ -59,6 +60,7 @@ class HostRows(Rows):
     by_position : bool, default=False
         Whether folds follow positions, as those of rows that are read in blocks do.
     budget, threads : int
+        Memory budget in bytes.
 
     Examples
     --------

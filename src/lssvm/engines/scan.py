@@ -24,11 +24,10 @@ from lssvm.folds.content import Folds, hash_rows
 from lssvm.folds.positions import PositionFolds, PositionHoldout
 from lssvm.kernels import IDENTITY, Kernel, Metric
 from lssvm.moments import Moments, NystromMap, Piece, accumulate_stream
+from lssvm.moments.accumulate import map_outputs
 from lssvm.moments.cells import FoldMoments, stream_cells
-from lssvm.moments.streamed import map_outputs
-from lssvm.solvers.pcg_rows import RowBlock
-from lssvm.solvers.reweighting import residual_scale
-from lssvm.solvers.reweighting_stream import solve_reweighted_stream
+from lssvm.solvers.pcg import RowBlock
+from lssvm.solvers.reweighting import residual_scale, solve_reweighted_stream
 from lssvm.tasks import Classes, ClassTable, RowLoss, Truth
 from lssvm.tasks.weights import times
 

@@ -161,6 +161,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
             that was encoded before; the
             columns of text of a scan are put together anyhow.
         n_background : int, default=100
+            Background rows at most; time grows with them.
         n_permutations : int, default=10
             Orders of the columns for every row and background row, where values are sampled.
         interactions : bool, default=False
@@ -180,7 +181,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         the kernels "rbf" and "laplacian", with one gamma or one for every feature, for "linear" and
         "nonstationary": n B m triples of rows, background rows and support vectors cost O(d^1.5) to
         O(d^2) each (`lssvm.explanations.product`). Other kernels, and decision values that count
-        votes, are sampled by orders of the columns (`lssvm.explanations.sampling`); ``errors`` of
+        votes, are sampled by orders of the columns (`lssvm.explanations.expansion`); ``errors`` of
         the result are their standard errors.
 
         Examples
@@ -250,6 +251,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         Parameters
         ----------
         X : array-like of shape (n, d)
+            New rows.
 
         Returns
         -------
@@ -270,6 +272,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         Parameters
         ----------
         X : array-like of shape (n, d)
+            New rows.
 
         Returns
         -------
@@ -287,7 +290,13 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
 
     @available_if(_calibrates)
     def predict_log_proba(self, X: Any) -> Any:
-        """Return logarithms of `predict_proba`, shape (n, n_classes)."""
+        """Return logarithms of `predict_proba`, shape (n, n_classes).
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            New rows.
+        """
         return self._probability_rows(X, _log_probabilities, "predict_log_proba")
 
     def _probability_rows(self, X: Any, work: Callable[..., FloatArray], method: str) -> Any:
@@ -302,6 +311,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         Parameters
         ----------
         X : array-like of shape (n, d)
+            New rows.
         coverage : float, default=0.9
             Between 0 and 1.
 
@@ -356,6 +366,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         Parameters
         ----------
         X : array-like of shape (n, d)
+            New rows.
         return_std : bool, default=False
             Also return the standard deviation of the function at every row.
         return_cov : bool, default=False
@@ -443,6 +454,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         Parameters
         ----------
         X : array-like of shape (n, d)
+            New rows.
         coverage : float, default=0.95
             Between 0 and 1.
 

@@ -23,10 +23,10 @@ from lssvm._core.errors import InvalidInputError
 from lssvm._core.memory import require
 from lssvm._core.namespace import Array, device, get_namespace, to_numpy
 from lssvm._core.threads import run_stream, slices
+from lssvm.data.arrow import write_table
 from lssvm.data.raw import CHUNK, RawBlock, plain_features
 from lssvm.data.scanning import Scan
-from lssvm.data.writing import write_table
-from lssvm.engines.device_expansion import expand_on_device
+from lssvm.engines.device import expand_on_device
 from lssvm.estimators.validating import validated
 from lssvm.recipes.record import Fit, Resources
 

@@ -25,7 +25,7 @@ from lssvm.estimators.explaining import Groups, Wish, explain_table, joined
 from lssvm.estimators.table_judging import ClassJudge, NumberJudge, decide, read_scorer
 from lssvm.estimators.table_source import LargeTable, PreparedRows, ScanSource, as_mapping
 from lssvm.explanations import Explanation
-from lssvm.kernels import mean_outer_product
+from lssvm.kernels import Metric, mean_outer_product
 from lssvm.parts import ClusterParts, DeviceParts, HostParts, PartsEngine, Rows
 from lssvm.preparation import PreparedTable, TablePreparation
 from lssvm.recipes import (
@@ -43,6 +43,7 @@ from lssvm.recipes import (
 from lssvm.recipes.clock import Clock
 from lssvm.recipes.compression import Teacher, compress_table
 from lssvm.recipes.configurations import Inputs, Member
+from lssvm.recipes.input_metric import check_length, read_metric
 from lssvm.recipes.record import Resources
 from lssvm.tasks import Classes, Numbers
 from lssvm.tasks.weights import check_weight as check_row_weight
@@ -65,8 +66,11 @@ _PARAMETERS = """preset : {"balanced", "fast", "best"}, default="balanced"
         Scales that are tried.
     kernel : "auto", {"rbf", "exponential", "laplacian"} or a list of them, default="auto"
         Kernels that are tried.
-    metric : "auto" or None, default="auto"
-        "auto" learns a metric of the inputs where held-out rows say that it helps.
+    metric : "auto", "diagonal", "full", None or array, default="auto"
+        "auto" learns a metric of the inputs where held-out rows say that it helps: a full matrix,
+        for the Laplacian kernel a diagonal. "diagonal" and "full" do so with that shape for all
+        kernels. An array of shape (d,) or (d, d) multiplies the d prepared features, whose names
+        are ``preparations_[...].get_feature_names_out()``; nothing is learned then.
     part_size : "auto" or int, default="auto"
         Rows that share an exact model; "auto" decides by cost.
     n_trees : "auto" or int, default="auto"
@@ -192,13 +196,11 @@ class TableModel(BaseEstimator):
             "engine": self._engine(),
             "seed": self._seed(),
         }
-        if self.metric not in ("auto", None):
-            raise InvalidInputError(
-                f"metric={self.metric!r} is not usable: give 'auto' (learned where it helps) or "
-                "None (no metric)."
-            )
         if self.metric is None:
             values["rounds"] = 0
+        elif not (isinstance(self.metric, str) and self.metric == "auto"):
+            wish = read_metric(self.metric)
+            values |= {"rounds": 0, "metric": wish} if isinstance(wish, Metric) else {"shape": wish}
         for name in ("part_size", "n_trees"):
             given = getattr(self, name)
             if isinstance(given, str) and given == "auto":
@@ -274,6 +276,8 @@ class TableModel(BaseEstimator):
             preparation = TablePreparation(**_preparation_parameters(name, task, ask.seed))
             tables[name] = preparation.fit_transform(X, y, sample_weight=weight, groups=groups)
             prepared[name] = preparation.prepared_
+            d = tables[name].shape[1]
+            check_length(ask.metric, d, f"the {name} columns of X are {d} prepared features")
         used = np.flatnonzero(weight > 0)
         problem = Problem(
             {name: table[used] for name, table in tables.items()},
@@ -503,6 +507,7 @@ class TableModel(BaseEstimator):
             that was encoded before; a column of the table is one anyhow, whatever features it
             becomes.
         n_background : int, default=100
+            Background rows at most; time grows with them.
         n_permutations : int, default=10
             Orders of the columns for every row and background row, where values are sampled.
         interactions : bool, default=False
@@ -682,14 +687,15 @@ def _time_of(members: Sequence[Member]) -> float:
 
 def _summary(fit: TableFit, n_rows: int) -> str:
     """Return what was chosen, and why, in words."""
-    if fit.note:
+    if not fit.trials:
         return fit.note
     parts = [len(member.model.cuts[0].leaves) for member in fit.members]
-    how = (
-        "each an exact model of all rows"
-        if max(parts) == 1
-        else f"each in {max(parts)} parts of at most {fit.part_size} rows"
-    )
+    if fit.note:
+        how = f"{fit.part_size} {fit.note}"
+    elif max(parts) == 1:
+        how = "each an exact model of all rows"
+    else:
+        how = f"each in {max(parts)} parts of at most {fit.part_size} rows"
     lines = [f"{len(fit.members)} configurations for {n_rows} rows, {how}."]
     if fit.interrupted:
         lines.append("The fit was interrupted: this is what was finished.")

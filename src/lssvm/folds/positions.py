@@ -23,7 +23,9 @@ class PositionFolds:
     Parameters
     ----------
     n_folds : int, default=10
+        How many folds.
     seed : int, default=0
+        Of the random numbers; the same seed gives the same result.
 
     Notes
     -----
@@ -84,6 +86,7 @@ class PositionHoldout:
     share : float, default=0.25
         Between 0 and 1.
     seed : int, default=0
+        Of the random numbers; the same seed gives the same result.
 
     Notes
     -----

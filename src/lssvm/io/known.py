@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -27,7 +27,6 @@ from lssvm import (
 )
 from lssvm.io.records import Known, Registry
 from lssvm.io.rules import Book, Lengths, need, table
-from lssvm.io.stored import StoredPipeline, StoredTransformer
 from lssvm.preparation.encodings import CYCLES
 from lssvm.preparation.tables import KINDS
 from lssvm.preparation.text_dates import ORDERS
@@ -44,6 +43,56 @@ from lssvm.recipes import (
 )
 from lssvm.recipes import greedy as greedy_recipe
 from lssvm.recipes import table as table_recipe
+
+
+@dataclass(frozen=True)
+class StoredTransformer:
+    """A transformer as a file holds it.
+
+    Attributes
+    ----------
+    name : str
+        Of the step.
+    kind : str
+        The name of its class, "passthrough" or "drop".
+    parameters : dict
+        Those of the constructor that matter after the fit.
+    fitted : dict
+        What it has learned, by public names.
+    parts : list of StoredTransformer
+        The steps of a pipeline, the parts of a `ColumnTransformer`.
+    columns : dict or None
+        The columns of such a part: a list, a slice, or one.
+    """
+
+    name: str
+    kind: str
+    parameters: dict[str, Any]
+    fitted: dict[str, Any]
+    parts: list[StoredTransformer]
+    columns: dict[str, Any] | None = None
+
+    def with_columns(self, columns: dict[str, Any]) -> StoredTransformer:
+        """Return it as a part of a `ColumnTransformer`."""
+        return replace(self, columns=columns)
+
+
+@dataclass(frozen=True)
+class StoredPipeline:
+    """A pipeline as a file holds it.
+
+    Attributes
+    ----------
+    steps : list of StoredTransformer
+    name : str
+        Of the last step.
+    model : Model
+    """
+
+    steps: list[StoredTransformer]
+    name: str
+    model: Model
+
 
 MAX_CLASSES = 4096
 """Classes that a stored model may have: the check of an output code takes their square in bytes."""

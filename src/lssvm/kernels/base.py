@@ -113,11 +113,14 @@ def fill_gram(kernel: Kernel, X: Array, Z: Array, out: NDArray[Any], *, threads:
     Parameters
     ----------
     kernel : Kernel
+        The kernel.
     X, Z : array of shape (n, d)
         The same rows twice (for a precomputed kernel: the rows of the matrix and the indices of
         its columns).
     out : NumPy array of shape (n, n), C order
+        Overwritten.
     threads : int
+        How many threads compute.
 
     Notes
     -----

@@ -31,13 +31,19 @@ def evaluate_expansion(
     Parameters
     ----------
     kernel : Kernel
+        The kernel.
     X : array of shape (n, d)
+        Rows.
     Z : array of shape (m, d)
+        Points of the expansion.
     coef : array of shape (m, k)
+        Coefficients, a column for each output.
     intercept : array of shape (k,)
+        What is added to every output.
     budget : int
         Memory budget in bytes for the blocks of K.
     threads : int
+        How many threads compute.
 
     Returns
     -------

@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.onnx.decision_nodes import class_labels
 from lssvm.onnx.graph import Graph, Tensor, need_skl2onnx, tensor
 from lssvm.onnx.kernel_nodes import add_expansion
-from lssvm.onnx.model_nodes import CLASSIFIERS, REGRESSORS, Decision
+from lssvm.onnx.model_nodes import CLASSIFIERS, REGRESSORS, Decision, class_labels
 
 _OLDEST = 13  # version of the operators from which ReduceSum takes its axes as an input
 _OPTIONS = {

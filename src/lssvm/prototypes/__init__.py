@@ -5,8 +5,7 @@ from lssvm.prototypes.kmeans import KMeans
 from lssvm.prototypes.renyi import RenyiEntropy, renyi_entropy
 from lssvm.prototypes.rpcholesky import RPCholesky
 from lssvm.prototypes.select import RULES, select_prototypes
-from lssvm.prototypes.selection import Rule, Selection, Task
-from lssvm.prototypes.uniform import Uniform
+from lssvm.prototypes.selection import Rule, Selection, Task, Uniform
 
 __all__ = [
     "RULES",

@@ -18,8 +18,15 @@ from lssvm.prototypes.kmeans import KMeans
 from lssvm.prototypes.renyi import RenyiEntropy
 from lssvm.prototypes.rpcholesky import RPCholesky
 from lssvm.prototypes.sampling import Rows, as_rows
-from lssvm.prototypes.selection import Kernel, Rule, Selection, Task, as_labels, warn_if_short
-from lssvm.prototypes.uniform import Uniform
+from lssvm.prototypes.selection import (
+    Kernel,
+    Rule,
+    Selection,
+    Task,
+    Uniform,
+    as_labels,
+    warn_if_short,
+)
 from lssvm.tasks.weights import check_weight
 
 RuleLike: TypeAlias = str | Rule | Callable[..., Any] | npt.ArrayLike

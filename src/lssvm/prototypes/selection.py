@@ -1,4 +1,4 @@
-"""What a selection rule is given and what it returns."""
+"""What a selection rule is given and what it returns; the simplest rule draws at random."""
 
 from __future__ import annotations
 
@@ -206,3 +206,29 @@ def as_labels(y: npt.ArrayLike, n: int) -> Indices:
         present = np.bincount(codes) > 0
         return codes if present.all() else (np.cumsum(present) - 1)[codes]
     return np.unique(codes, return_inverse=True)[1].astype(np.intp, copy=False)
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Draw distinct rows at random, with the sample weights as probabilities.
+
+    Notes
+    -----
+    The baseline of [DeBrabanter2010, table 1]. With labels every class gets its share of the
+    prototypes by weight, at least one. The order is the order of the draw, classes interleaved: a
+    prefix is such a draw of fewer rows. Time O(n), memory O(n) at most.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.prototypes import Uniform, select_prototypes
+    >>> X = np.arange(10.0).reshape(-1, 1)
+    >>> y = np.array([0] * 8 + [1] * 2)
+    >>> chosen = select_prototypes(X, 5, Uniform(), y=y, random_state=0)
+    >>> np.bincount(y[chosen.indices]).tolist()
+    [4, 1]
+    """
+
+    def select(self, task: Task) -> Selection:
+        """Select prototypes, see `select_prototypes`."""
+        return Selection(task.draw())

@@ -22,7 +22,7 @@ from lssvm.criteria.spectral import SpectralObjective
 from lssvm.engines.host import HostRows
 from lssvm.folds.content import Folds, count_observations, restrict_folds
 from lssvm.kernels import Kernel, Precomputed, resolve_gamma
-from lssvm.kernels.given import check_kernel_matrix
+from lssvm.kernels.factory import check_kernel_matrix
 from lssvm.recipes.ard import DUAL_ROWS, relevance_sample, shares, spread_gamma
 from lssvm.recipes.dual_memory import DualDetails, DualMemory, DualPart
 from lssvm.recipes.dual_settings import DualSettings
@@ -30,7 +30,7 @@ from lssvm.recipes.record import Fit, Machine, Resources, Tuning, check_finite
 from lssvm.recipes.robust import ROUGH, absolute_C, lower_weights, reweights, rounds
 from lssvm.recipes.settings import SQUARES, KernelChoice, is_int, make_folds
 from lssvm.reductions import L0, Prune, WrongSides, prune, reduce_dual_l0
-from lssvm.search.space import Space
+from lssvm.search.base import Space
 from lssvm.solvers import DualSystem
 from lssvm.solvers.choice import solve_with
 from lssvm.solvers.reweighting import reweight

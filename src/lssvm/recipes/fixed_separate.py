@@ -20,9 +20,8 @@ from lssvm.recipes.fixed_settings import N_C, FixedProblem, folds_of, snap_gamma
 from lssvm.recipes.fixed_solution import problems
 from lssvm.recipes.prototypes import Prototypes
 from lssvm.recipes.record import Fit, Machine, Tuning
-from lssvm.search.base import Search
+from lssvm.search.base import Search, Space, TuningResult
 from lssvm.search.path import ListedPathSearch, PathSearch, best_gammas
-from lssvm.search.space import Space, TuningResult
 from lssvm.solvers import solve_primal
 from lssvm.tasks import Classes, SquaredError
 from lssvm.tasks.weights import times

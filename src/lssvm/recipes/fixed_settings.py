@@ -32,7 +32,7 @@ from lssvm.recipes.settings import (
 )
 from lssvm.reductions.fixed_size import METHODS as REDUCTIONS
 from lssvm.reductions.fixed_size import PRINTED, FixedSizeL0
-from lssvm.search.space import Space
+from lssvm.search.base import Space
 from lssvm.solvers import PCG
 from lssvm.solvers.primal import METHODS as PATH_METHODS
 from lssvm.tasks import Classes, Task

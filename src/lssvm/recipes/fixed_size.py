@@ -46,10 +46,9 @@ from lssvm.recipes.prototypes import Prototypes, choose_prototypes
 from lssvm.recipes.record import Fit, Machine, Tuning
 from lssvm.recipes.robust import ROUGH, absolute_C, lower_weights, reweights, rounds
 from lssvm.recipes.settings import KernelChoice, is_int
-from lssvm.search.base import Search
+from lssvm.search.base import Search, Space, TuningResult
 from lssvm.search.kept_points import KeptPoints
 from lssvm.search.path import ListedPathSearch, PathSearch, best_gammas
-from lssvm.search.space import Space, TuningResult
 from lssvm.tasks import Classes, Numbers, Task
 
 NO_MOMENTS = (

@@ -57,14 +57,14 @@ def nested_outputs(run: TableRun, learned: list[FloatArray], at_most: int) -> Fl
         known, new = [], []
         for configuration in sets:
             run.clock.over(1.0)  # whether to go on at all
-            rows = problem.rows(configuration.inputs, chosen=outside)
+            rows = problem.rows(configuration.inputs, run.ask.metric, outside)
             n, kind = len(rows.X), configuration.distance
             D = fill_distances(rows.X, kind, np.empty((n, n)))
             settings, outputs = along_paths(rows, D, median_of(D))
             best = int(np.argmin([weighted_error(Y, F, weight) for F in outputs]))
             leaf = fit_leaf(rows, kind, settings[best], D=D)
             known.append(leaf.fit.left_out)
-            X = problem.rows(configuration.inputs, chosen=inside).X
+            X = problem.rows(configuration.inputs, run.ask.metric, inside).X
             new.append(leaf.outputs(X, kind))
         known += [F[outside] for F in learned]
         new += [F[inside] for F in learned]

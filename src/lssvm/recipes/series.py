@@ -38,10 +38,9 @@ from lssvm.recipes.settings import (
     resources_of,
     seed_of,
 )
-from lssvm.search.base import Search
+from lssvm.search.base import Search, Space, TuningResult
 from lssvm.search.choice import make_search
 from lssvm.search.path import PathSearch
-from lssvm.search.space import Space, TuningResult
 from lssvm.solvers import DualSystem
 
 VALIDATIONS = ("free-run", "rolling-origin", "one-step")

@@ -28,9 +28,8 @@ from lssvm.folds.content import (
 )
 from lssvm.kernels import Kernel, Precomputed, has_gamma, make_kernel, resolve_gamma
 from lssvm.recipes.record import Resources
-from lssvm.search.base import Search
+from lssvm.search.base import Search, Space, TuningResult
 from lssvm.search.choice import make_search
-from lssvm.search.space import Space, TuningResult
 from lssvm.tasks import Classes, Task
 
 LEAST_C, MOST_C = 1e-30, 1e30  # float32 has numbers up to 1e38

@@ -90,6 +90,15 @@ class WrongSides(RowLoss):
 class PruneStep:
     """One stage: how many rows were left, their mean loss, the p-value of its rise.
 
+    Parameters
+    ----------
+    n_rows : int
+        Rows that were left.
+    loss : float
+        Mean loss of their model.
+    p_value : float
+        Of the hypothesis that the loss has not risen.
+
     Examples
     --------
     >>> from lssvm.reductions import PruneStep
@@ -105,6 +114,17 @@ class PruneStep:
 @dataclass(frozen=True)
 class Pruned:
     """Rows that are left, the parameters they were trained with, and the stages.
+
+    Parameters
+    ----------
+    rows : int array
+        Rows that are left.
+    C : float
+        Regularisation they were trained with.
+    gamma : float or None
+        Width parameter they were trained with.
+    steps : list of PruneStep
+        The stages.
 
     Examples
     --------
@@ -143,6 +163,7 @@ def prune(
     system : DualSystem
         Of all rows.
     Y : array of shape (n, k)
+        Targets.
     folds : Folds
         Of all rows; a fold's model is trained on the rows that are left outside the fold and
         tested on all rows of the fold.
@@ -153,6 +174,7 @@ def prune(
     solve : callable
         From a system and its targets to support values.
     settings : Prune
+        How many rows leave at a time, and when it ends.
     retune : callable, optional
         From the rows that are left to (gamma, system of all rows with the new parameters).
     gamma : float or None

@@ -12,7 +12,7 @@ from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.estimators import NARX
 from lssvm.plots import TuningSurfaceDisplay
-from lssvm.plots.tuning_surface import KEYS
+from lssvm.plots.tuning import KEYS
 from lssvm.recipes.series_data import Series
 from lssvm.report.charts import Chart, alone, figure, pictures
 from lssvm.report.formats import UNKNOWN, count, number, percent, short

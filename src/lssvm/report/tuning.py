@@ -9,7 +9,7 @@ from scipy.interpolate import LinearNDInterpolator
 
 from lssvm._core.arrays import FloatArray
 from lssvm.plots import TuningSurfaceDisplay
-from lssvm.plots.tuning_surface import KEYS, WIDE, as_shown
+from lssvm.plots.tuning import KEYS, WIDE, as_shown
 from lssvm.report.charts import Chart, alone
 from lssvm.report.formats import UNKNOWN, count, duration, number, percent
 from lssvm.report.markup import Markup, table, why

@@ -30,13 +30,11 @@ from lssvm.folds.content import (
 )
 from lssvm.folds.positions import PositionFolds, PositionHoldout
 from lssvm.search.annealing import CoupledAnnealing
-from lssvm.search.base import Search
+from lssvm.search.base import Search, Space, TuningResult
 from lssvm.search.choice import make_search
 from lssvm.search.circulant import CirculantSearch
-from lssvm.search.grid import GridSearch
+from lssvm.search.grid import GridSearch, ShrinkingGridSearch
 from lssvm.search.path import PathSearch
-from lssvm.search.shrinking import ShrinkingGridSearch
-from lssvm.search.space import Space, TuningResult
 
 __all__ = [
     "CRITERIA",

@@ -8,8 +8,7 @@ from lssvm.uncertainty.intervals import (
     conformal_quantile,
     scaled_residuals,
 )
-from lssvm.uncertainty.posterior_dual import DualPosterior
-from lssvm.uncertainty.posterior_fixed import FixedPosterior, left_out_scores
+from lssvm.uncertainty.posterior import DualPosterior, FixedPosterior, left_out_scores
 from lssvm.uncertainty.probabilities import (
     OutOfFold,
     Probabilities,

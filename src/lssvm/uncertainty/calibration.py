@@ -12,7 +12,7 @@ from scipy.special import expit
 
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.tasks.ties import tie_scores
+from lssvm.tasks.losses import tie_scores
 
 METHODS = ("auto", "sigmoid", "isotonic")
 """How scores become probabilities."""
@@ -48,6 +48,7 @@ class Sigmoid:
     slope : float
         Not negative.
     offset : float
+        The log odds at a score of 0.
 
     Examples
     --------
@@ -107,6 +108,7 @@ def fit_calibrator(
     positive : bool array of shape (n,)
         Which rows are of the positive class.
     weight : array of shape (n,) or None, default=None
+        Weights of the rows; None: all are one.
     method : {"auto", "sigmoid", "isotonic"}, default="auto"
         "auto" takes the sigmoid below a total weight of 1,000, else the one of smaller log loss in
         5-fold cross-validation. The isotonic map needs many rows but follows any shape: the scores
@@ -171,9 +173,13 @@ def fit_sigmoid(
     Parameters
     ----------
     scores : array of shape (n,)
+        Of rows by models that have not seen them.
     positive : bool array of shape (n,)
+        Which rows are of the positive class.
     weight : array of shape (n,)
+        Weights of the rows; None: all are one.
     max_iter : int, default=100
+        Iterations at most.
 
     Returns
     -------

@@ -11,7 +11,7 @@ from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.kernels import RBF, Kernel, Laplacian, Matern, Polynomial
 from lssvm.solvers import DualSystem, EigenState
-from lssvm.uncertainty.posterior_dual import DualPosterior, degrees_of_freedom
+from lssvm.uncertainty.posterior import DualPosterior, degrees_of_freedom
 
 
 @dataclass(frozen=True)
@@ -121,9 +121,11 @@ def evidence_path(state: EigenState, RY: FloatArray, C: FloatArray) -> FloatArra
     Parameters
     ----------
     state : EigenState
+        Spectrum of the kernel matrix.
     RY : array of shape (n, k)
         Scaled targets.
     C : array of shape (c,)
+        Values of C.
 
     Notes
     -----
@@ -178,7 +180,9 @@ def log_gamma_slope(kernel: Kernel, X: Any, Z: Any) -> FloatArray | None:
     Parameters
     ----------
     kernel : Kernel
+        The kernel.
     X, Z : arrays of shape (n, d) and (m, d)
+        Rows and prototypes.
 
     Notes
     -----

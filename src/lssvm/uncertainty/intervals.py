@@ -17,6 +17,11 @@ MAX_RESIDUALS = 10_000
 def check_coverage(coverage: float) -> float:
     """Return ``coverage`` as a float, or raise if it is not inside (0, 1).
 
+    Parameters
+    ----------
+    coverage : float
+        Share of the values that intervals are to contain.
+
     Examples
     --------
     >>> from lssvm.uncertainty import check_coverage
@@ -41,6 +46,7 @@ def conformal_quantile(values: FloatArray, weight: FloatArray, coverage: float) 
     weight : array of shape (t,)
         How often each was seen.
     coverage : float
+        Between 0 and 1.
 
     Returns
     -------
@@ -114,6 +120,7 @@ def scaled_residuals(
     scale : array of shape (t, k)
         Standard deviation of a new observation there.
     weight : array of shape (t,) or None, default=None
+        Weights of the rows; None: all are one.
 
     Returns
     -------

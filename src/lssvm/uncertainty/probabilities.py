@@ -29,6 +29,7 @@ class OutOfFold:
     labels : int array of shape (t,)
         Class numbers.
     weight : array of shape (t,) or None
+        Weights of the rows; None: all are one.
 
     Examples
     --------
@@ -50,11 +51,13 @@ class Probabilities:
     Attributes
     ----------
     code : Code
+        Output code.
     decoding : str or None
         How the classifier decodes.
     maps : list of Calibrator
         One per binary problem (two classes, one-vs-one), or one per class.
-    threshold : Quantiles of 1 - p(true class) over the out-of-fold rows, sorted, shape (t,)
+    threshold : array of shape (t,)
+        Quantiles of 1 - p(true class) over the out-of-fold rows, sorted.
     weight : array of shape (t,)
         Weights in the same order.
 
@@ -113,8 +116,11 @@ def calibrate(
     Parameters
     ----------
     table : OutOfFold
+        Scores and classes of rows left out.
     code : Code
+        Output code.
     decoding : {"hamming", "loss"} or None, default=None
+        How the classifier decodes; None: as the code has it.
     method : {"auto", "sigmoid", "isotonic"}, default="auto"
         See `fit_calibrator`.
 
@@ -252,6 +258,7 @@ def agree_with(probabilities: FloatArray, decided: NDArray[np.intp]) -> FloatArr
     probabilities : array of shape (n, K)
         Rows sum to one.
     decided : int array of shape (n,)
+        Class numbers.
 
     Returns
     -------
