@@ -20,7 +20,7 @@ from lssvm.estimators.table_model import TableModel
 from lssvm.io.checks import check_columns, check_fit, check_series, check_table, read_preparation
 from lssvm.io.known import MAX_CLASSES, Model, is_zone, known
 from lssvm.io.records import NotStorable, encode
-from lssvm.io.rules import need
+from lssvm.io.rules import check_parameters, need
 from lssvm.preparation import DateEncoding
 from lssvm.recipes.record import FORMS, Fit
 from lssvm.recipes.series import SeriesFit
@@ -165,6 +165,7 @@ def read_model(stored: Model) -> Estimator:
         raise ModelFileError("The file does not name one of the estimators of lssvm.")
     if not set(stored.parameters) <= set(inspect.signature(kind).parameters) - OF_THE_MACHINE:
         raise ModelFileError(f"The file holds parameters that {stored.kind} does not have.")
+    check_parameters(stored.parameters)
     given = {n: read_model(v) if isinstance(v, Model) else v for n, v in stored.parameters.items()}
     model: Estimator = kind(**given)
     record = stored.record

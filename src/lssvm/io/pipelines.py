@@ -32,7 +32,7 @@ from lssvm._core.text import printable
 from lssvm.io.known import Model, known
 from lssvm.io.models import check_storable, is_storable, read_model, write_model
 from lssvm.io.records import NotStorable, encode
-from lssvm.io.rules import need
+from lssvm.io.rules import check_parameters, need
 from lssvm.io.stored import StoredPipeline, StoredTransformer
 from lssvm.preparation import PreparedTable, TablePreparation
 
@@ -217,6 +217,7 @@ def _given(stored: StoredTransformer, kind: Callable[..., Any]) -> dict[str, Any
     known_names = set(inspect.signature(kind).parameters)
     given = dict(stored.parameters)
     need(set(given) <= known_names, f"{stored.kind} has other parameters")
+    check_parameters(given)
     for key, value in given.items():
         if isinstance(value, dict) and set(value) == {"dtype"}:
             sort = np.dtype(str(value["dtype"]))

@@ -23,6 +23,7 @@ _STEPS = 3  # reweightings at each C
 _COMPACT = 0.85  # part of the functions still there below which the systems are made smaller
 _THRESHOLD = 1e-6  # [Mall2014, section IV]
 _VANISHED = 1e-9  # coefficients below this part of the first ones are all zero
+_CONSTANT = 1e-14  # of the squares of a function: less about its mean is rounding
 
 
 @dataclass(frozen=True)
@@ -442,6 +443,8 @@ class L0System:
         else:
             A = moments.gram - moments.border[:, None] * (moments.border / moments.weight)[None, :]
         c = to_numpy(moments.cross) - np.outer(mean, target)
+        own, whole = _diagonal(A), _diagonal(moments.gram)
+        c[own <= _CONSTANT * whole] = 0.0  # a constant explains nothing: what is left is rounding
         mean = mean if moments.shift is None else mean + to_numpy(moments.shift)
         return cls(columns, A, c / scale, mean, target_mean, scale)
 
@@ -460,6 +463,10 @@ class L0System:
     def intercept(self, beta: FloatArray) -> FloatArray:
         """Return the bias (q,) that belongs to coefficients (m, q), both in the caller's units."""
         return np.asarray(self.target_mean - self.mean @ beta)
+
+
+def _diagonal(A: Array) -> FloatArray:
+    return np.asarray(np.diagonal(A) if is_numpy(A) else to_numpy(A.diagonal()))
 
 
 def reweighted_step(systems: Sequence[L0System], D: FloatArray, C: FloatArray) -> FloatArray:
