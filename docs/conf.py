@@ -15,6 +15,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 sys.path[:0] = [str(ROOT / "src"), str(HERE)]
 
+import links  # noqa: E402
+
 import lssvm  # noqa: E402
 
 project = "lssvm"
@@ -25,6 +27,7 @@ version = release = lssvm.__version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "links",
     "mathml",
     "numpydoc",
     "sphinx_gallery.gen_gallery",
@@ -50,11 +53,12 @@ autosummary_generate = True
 autosummary_imported_members = True
 autosummary_ignore_module_all = False
 numpydoc_show_class_members = False
-autodoc_typehints = "none"
-# Types of parameters are links to the pages of our own classes.
+# Types of signatures and of parameters are links to the pages of our own classes.
+autodoc_typehints = "signature"
+python_use_unqualified_type_names = True
 xref.DEFAULT_LINKS.clear()  # those of Python and NumPy, which need a network
 numpydoc_xref_param_type = True
-numpydoc_xref_aliases = {name: f"lssvm.{name}" for name in lssvm.__all__ if name[0].isupper()}
+numpydoc_xref_aliases = links.PAGES
 html_math_renderer = "mathml"
 math_number_all = False
 
@@ -85,15 +89,20 @@ def _link_citations(app, what, name, obj, options, lines):
             lines[i] = _CITATION.sub(r"[:cite:label:`\1`\2]", line)
 
 
-def _leave_out_scikit_learn(app, what, name, obj, skip, options):
-    """Leave out the methods that scikit-learn's base classes bring: its own pages describe them."""
-    inherited = (getattr(obj, "__module__", None) or "").startswith("sklearn.")
+def _leave_out(app, what, name, obj, skip, options):
+    """Leave out the methods that scikit-learn's base classes bring: its own pages describe them.
+
+    Those with which all displays draw are for who writes another display.
+    """
+    inherited = (getattr(obj, "__module__", None) or "").startswith(
+        ("sklearn.", "lssvm.plots.canvas")
+    )
     return True if inherited or re.fullmatch(r"set_\w+_request", name) else None
 
 
 def setup(app):
     app.connect("autodoc-process-docstring", _link_citations, priority=900)
-    app.connect("autodoc-skip-member", _leave_out_scikit_learn)
+    app.connect("autodoc-skip-member", _leave_out)
 
 
 # The gallery: every examples/plot_*.py is run and shown with its pictures.

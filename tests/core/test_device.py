@@ -3,9 +3,9 @@ import builtins
 import numpy as np
 import pytest
 
+from lssvm._core.arrays import get_namespace, to_numpy
 from lssvm._core.device import Device, Halving, find_device, is_foreign, out_of_memory
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError, MissingDependencyError
-from lssvm._core.namespace import get_namespace, to_numpy
 
 X = np.arange(6.0).reshape(3, 2)
 NUMPY = Device(get_namespace(X), "cpu")

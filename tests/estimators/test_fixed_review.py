@@ -66,7 +66,7 @@ def test_balanced_weights_move_the_threshold_as_equal_ones_by_class_do():
 def test_a_threshold_that_cannot_be_moved_is_refused_before_the_fit(monkeypatch):
     X, y = rows(classes=2)
     monkeypatch.setattr(
-        "lssvm.estimators.fixed_model.fit_fixed_size", lambda *_: pytest.fail("was fitted")
+        "lssvm.estimators.fixed_size.fit_fixed_size", lambda *_: pytest.fail("was fitted")
     )
     for options in ({"C": 1.0, "gamma": 1.0}, {"scoring": "gcv"}, {"calibration": None}):
         with pytest.raises(InvalidInputError, match="threshold='cv' needs"):
@@ -90,7 +90,7 @@ def test_an_update_that_ends_in_its_last_step_changes_nothing(monkeypatch):
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("lssvm.recipes.fixed_updates.CalibrationSample.take", stop)
+    monkeypatch.setattr("lssvm.recipes.fixed_size.CalibrationSample.take", stop)
     with pytest.raises(KeyboardInterrupt):
         model.forget(X[:5], y[:5])
     np.testing.assert_array_equal(model.intercept_, before.intercept_)

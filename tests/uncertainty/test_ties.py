@@ -6,7 +6,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from lssvm import LSSVC, FixedSizeLSSVC
 from lssvm.tasks import Classes, ScorerLoss, Truth
-from lssvm.tasks.ties import tie_scores
+from lssvm.tasks.losses import tie_scores
 from lssvm.uncertainty import fit_calibrator
 
 

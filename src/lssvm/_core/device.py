@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from lssvm._core.arrays import Array, compat, device, get_namespace, to_numpy
+from lssvm._core.blocks import available_memory
 from lssvm._core.errors import (
     InvalidInputError,
     MemoryBudgetError,
     MissingDependencyError,
     not_usable,
 )
-from lssvm._core.memory import available_memory
-from lssvm._core.namespace import Array, compat, device, get_namespace, to_numpy
 
 _LEAST = 64  # rows of a block below which memory has run out for good
 

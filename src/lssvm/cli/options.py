@@ -1,17 +1,149 @@
-"""The options that commands share."""
+"""The options that commands share: as groups (dataclasses), and from a TOML file."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import MISSING, dataclass
-from typing import Annotated
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from functools import wraps
+from inspect import Parameter
+from typing import Annotated, Any, get_type_hints
 
 import typer
 from typer import Argument
 
 from lssvm.cli.console import Output, plain_warnings
-from lssvm.cli.option_groups import option
+
+
+def defaults_from(path: str, context: typer.Context) -> dict[str, Any]:
+    """Return the settings of a file as defaults of the options of a command.
+
+    Parameters
+    ----------
+    path : str
+        A TOML file whose keys are the long names of options, ``class-weight`` or ``class_weight``.
+    context : typer.Context
+        Of the command.
+    """
+    import tomllib
+
+    try:
+        with open(path, "rb") as file:
+            given = tomllib.load(file)
+    except OSError as error:
+        raise typer.BadParameter(f"{path}: {error.strerror or error}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise typer.BadParameter(f"{path} is not TOML: {error}.") from error
+    names: dict[str, str] = {}
+    for parameter in context.command.params:
+        if getattr(parameter, "param_type_name", "") == "option" and parameter.name:
+            for option in parameter.opts:
+                names[option.lstrip("-").replace("-", "_").lower()] = parameter.name
+    names.pop("config", None)
+    settings = {}
+    for key, value in given.items():
+        name = names.get(key.replace("-", "_").lower())
+        if name is None:
+            raise typer.BadParameter(
+                f"{path} sets {key!r}, which is no option of this command; options are "
+                f"{', '.join(sorted(n.replace('_', '-') for n in names if len(n) > 1))}."
+            )
+        settings[name] = _value(value)
+    return settings
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, list):
+        return [str(item) for item in value]
+    return value if isinstance(value, bool) else str(value)
+
+
+INTERRUPTED = 130
+
+
+def option(
+    default: Any, text: str, metavar: str | None = None, names: tuple[str, ...] = (), **rules: Any
+) -> Any:
+    """Return a field of a group: an option with its default and what the help says of it.
+
+    Parameters
+    ----------
+    default : object
+        `dataclasses.MISSING`: the option has to be given.
+    text : str
+    metavar : str, optional
+    names : tuple of str, default=()
+        Such as ``("--target", "-t")``; none: the name of the field.
+    **rules : object
+        More of what ``typer.Option`` takes, such as ``min``.
+    """
+    info = typer.Option(*names, metavar=metavar, help=text, **rules)
+    return field(default=default, metadata={"option": info})
+
+
+def expand(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command in which every parameter that is a dataclass has become its fields.
+
+    The `General` options among them decide how warnings are told while the command runs.
+
+    Examples
+    --------
+    >>> import inspect
+    >>> from dataclasses import dataclass
+    >>> from lssvm.cli.options import expand
+    >>> @dataclass(frozen=True)
+    ... class Size:
+    ...     width: int
+    ...     height: int = 1
+    >>> def draw(size: Size) -> None:
+    ...     print(size)
+    >>> list(inspect.signature(expand(draw)).parameters), expand(draw)(width=2)
+    Size(width=2, height=1)
+    (['width', 'height'], None)
+    """
+    hints = get_type_hints(command, include_extras=True)
+    groups = {n: h for n, h in hints.items() if inspect.isclass(h) and is_dataclass(h)}
+    parameters: list[Parameter] = []
+    for name, given in inspect.signature(command).parameters.items():
+        if name in groups:
+            parameters += _of(groups[name])
+        else:
+            parameters.append(given.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name]))
+
+    @wraps(command)
+    def run(**values: Any) -> None:
+        for name, group in groups.items():
+            given = {f.name: values.pop(f.name) for f in fields(group) if f.name in values}
+            values[name] = group(**given)
+        session = getattr(values.get("general"), "session", None)
+        try:
+            with nullcontext() if session is None else session():
+                command(**values)
+        except KeyboardInterrupt as error:
+            sys.stderr.write("lssvm: interrupted\n")
+            raise typer.Exit(INTERRUPTED) from error
+
+    parameters.sort(key=lambda p: p.default is not Parameter.empty)  # the required ones first
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in parameters}
+    del run.__wrapped__  # or the signature of the command itself would be found
+    return run
+
+
+def _of(group: Any) -> list[Parameter]:
+    hints = get_type_hints(group)
+    return [
+        Parameter(
+            f.name,
+            Parameter.KEYWORD_ONLY,
+            default=Parameter.empty if f.default is MISSING else f.default,
+            annotation=Annotated[hints[f.name], f.metadata.get("option", typer.Option())],
+        )
+        for f in fields(group)
+    ]
+
 
 OUTPUT = ("--output", "-o")
 TARGET = ("--target", "-t")
@@ -27,8 +159,6 @@ ModelFile = Annotated[str, Argument(metavar="MODEL", help="A model file (.lssvm)
 
 def _read_config(context: typer.Context, path: str | None) -> str | None:
     if path is not None:
-        from lssvm.cli.config import defaults_from
-
         context.default_map = {**(context.default_map or {}), **defaults_from(path, context)}
     return path
 
@@ -106,8 +236,8 @@ class Modelling:
 
     kind: str = option(
         "auto",
-        "auto: the table model; fixed-size where an option of its own is given or the file is "
-        "too large for memory.",
+        "auto: the table model; fixed-size where an option of its own is given or there are "
+        "more than 2,000,000 rows.",
         "auto|table|fixed-size|dual|greedy",
         ("--model",),
     )
@@ -123,7 +253,9 @@ class Modelling:
 class Fitting:
     """How a model is tuned; None: as the model has it."""
 
-    prototypes: str | None = option(None, "Number of basis functions; auto.", "auto|cv|N")
+    prototypes: str | None = option(
+        None, "Number of basis functions; auto.", "auto|cv|N|'6 sqrt(n)'"
+    )
     kernel: str | None = option(None, "Kernel; rbf.", "rbf|linear|poly|laplacian|matern")
     C: str | None = option(None, "Regularisation; cv: tuned.", "cv|NUMBER", ("--C",))
     gamma: str | None = option(None, "Width of the kernel; cv: tuned.", "cv|ard|scale|NUMBER")
@@ -135,8 +267,19 @@ class Fitting:
         None, "How C and gamma are searched; path.", "path|grid|shrinking|csa"
     )
     scoring: str | None = option(None, "Any scorer of scikit-learn, such as roc_auc.")
+    tuning: str | None = option(
+        None, "C and gamma of all outputs together, or of each by itself; joint.", "joint|separate"
+    )
+    intercept: str | None = option(
+        None, "The bias: free, penalised like a weight, or none; free.", "free|penalised|none"
+    )
+    multiclass: str | None = option(
+        None, "How several classes are coded; auto.", "auto|ovo|ova|moc|moc-counting|ecoc"
+    )
     reduction: str | None = option(
-        None, "Leave out prototypes after training.", "spfs|ssd|sv-l0|sd"
+        None,
+        "Leave out prototypes after training; prune and l0: support vectors of the dual model.",
+        "spfs|ssd|sv-l0|sd|spfs-printed|ssd-printed|prune|l0",
     )
     support: int | None = option(None, "How many a reduction leaves.", "N", min=1)
     class_weight: str | None = option(None, "Classes count the same (classes only).", "balanced")

@@ -25,18 +25,14 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import lapack
 
-from lssvm._core.arrays import FloatArray, IntArray
-from lssvm._core.memory import require
-from lssvm._core.namespace import Array
-from lssvm._core.threads import slices
-from lssvm.criteria.base import Losses
-from lssvm.criteria.fold_targets import FoldTargets, Group
-from lssvm.criteria.out_of_fold import FoldTruth, Predictions
+from lssvm._core.arrays import Array, FloatArray, IntArray
+from lssvm._core.blocks import require, slices
+from lssvm.criteria.base import FoldTargets, FoldTruth, Group, Losses, Predictions
 from lssvm.folds.content import Folds
 from lssvm.kernels import Kernel, Linear, Precomputed
 from lssvm.solvers import DualSystem, EigenState, eigen_state
 from lssvm.solvers.base import relative_residual
-from lssvm.solvers.eigen import BorderedPath
+from lssvm.solvers.direct import BorderedPath
 from lssvm.tasks import Loss, RowLoss, Truth
 
 _CHUNK = 4_000_000  # numbers in the largest temporary of a fold
@@ -55,9 +51,11 @@ class DualObjective:
     truth : Truth
         Targets (n, k) of all problems, and what the loss compares predictions with.
     folds : Folds
+        Which rows are left out together.
     loss : Loss
         Sees the out-of-fold predictions of all problems.
     groups : sequence of Group
+        Problems that are trained on the same rows, see `Group`.
     per_fold : FoldTargets or None, default=None
         Targets and weights of classes that follow from the training rows of each fold.
 
@@ -152,6 +150,13 @@ class DualObjective:
 @dataclass(frozen=True)
 class DualPoint:
     """A dual model at one kernel parameter, for every C.
+
+    Parameters
+    ----------
+    objective : DualObjective
+        What is minimised.
+    parts : list
+        The solved systems of every group of problems.
 
     Examples
     --------
@@ -379,6 +384,7 @@ def C_range(system: DualSystem, low: float = 1e-3, high: float = 1e6) -> tuple[f
     Parameters
     ----------
     system : DualSystem
+        Rows and kernel.
     low, high : float
         The range for a kernel of scale one.
 

@@ -9,8 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from lssvm._core.errors import InvalidInputError, MissingDependencyError
-from lssvm.data.csv_files import CsvOptions
-from lssvm.data.dialects import file_stamp, open_bytes
+from lssvm.data.csv_files import CsvOptions, file_stamp, open_bytes
 from lssvm.data.number_text import (
     Judged,
     NumberStyle,

@@ -8,15 +8,13 @@ from functools import partial
 from typing import Any, Self, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from lssvm._core.arrays import BoolArray, FloatArray
+from lssvm._core.arrays import AnyArray, Array, BoolArray, FloatArray
 from lssvm._core.device import is_foreign
 from lssvm._core.errors import InvalidInputError
-from lssvm._core.namespace import Array
 from lssvm._core.random import RandomState
 from lssvm.data.prepare import Preparation
 from lssvm.estimators.callbacks import CallbackSupportMixin
@@ -53,7 +51,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     record_: Fit = field(init=False)
     dual_coef_: Any = field(init=False)
     n_features_in_: int = field(init=False)
-    feature_names_in_: NDArray[Any] = field(init=False)
+    feature_names_in_: AnyArray = field(init=False)
     preparation_: Preparation = field(init=False)
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -161,6 +159,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
             that was encoded before; the
             columns of text of a scan are put together anyhow.
         n_background : int, default=100
+            Background rows at most; time grows with them.
         n_permutations : int, default=10
             Orders of the columns for every row and background row, where values are sampled.
         interactions : bool, default=False
@@ -180,7 +179,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         the kernels "rbf" and "laplacian", with one gamma or one for every feature, for "linear" and
         "nonstationary": n B m triples of rows, background rows and support vectors cost O(d^1.5) to
         O(d^2) each (`lssvm.explanations.product`). Other kernels, and decision values that count
-        votes, are sampled by orders of the columns (`lssvm.explanations.sampling`); ``errors`` of
+        votes, are sampled by orders of the columns (`lssvm.explanations.expansion`); ``errors`` of
         the result are their standard errors.
 
         Examples
@@ -215,7 +214,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
     decoding: str | None = None
     class_weight: Any = None
     calibration: str | None = "auto"
-    classes_: NDArray[Any] = field(init=False)
+    classes_: AnyArray = field(init=False)
 
     def _check_calibration(self) -> None:
         if self.calibration is not None:
@@ -250,6 +249,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         Parameters
         ----------
         X : array-like of shape (n, d)
+            New rows.
 
         Returns
         -------
@@ -270,6 +270,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         Parameters
         ----------
         X : array-like of shape (n, d)
+            New rows.
 
         Returns
         -------
@@ -287,7 +288,13 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
 
     @available_if(_calibrates)
     def predict_log_proba(self, X: Any) -> Any:
-        """Return logarithms of `predict_proba`, shape (n, n_classes)."""
+        """Return logarithms of `predict_proba`, shape (n, n_classes).
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            New rows.
+        """
         return self._probability_rows(X, _log_probabilities, "predict_log_proba")
 
     def _probability_rows(self, X: Any, work: Callable[..., FloatArray], method: str) -> Any:
@@ -302,6 +309,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         Parameters
         ----------
         X : array-like of shape (n, d)
+            New rows.
         coverage : float, default=0.9
             Between 0 and 1.
 
@@ -356,6 +364,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         Parameters
         ----------
         X : array-like of shape (n, d)
+            New rows.
         return_std : bool, default=False
             Also return the standard deviation of the function at every row.
         return_cov : bool, default=False
@@ -443,6 +452,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         Parameters
         ----------
         X : array-like of shape (n, d)
+            New rows.
         coverage : float, default=0.95
             Between 0 and 1.
 

@@ -6,14 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils import assert_all_finite
 from sklearn.utils.class_weight import compute_class_weight, compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.codes import Code
 from lssvm.estimators.table_judging import ClassJudge, NumberJudge, decide
@@ -72,7 +71,7 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
     (True, ['same'])
     """
 
-    classes_: NDArray[Any]
+    classes_: AnyArray
     code_: Code
     probabilities_: Probabilities
 
@@ -189,7 +188,7 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
         task = Classes.of(classes, multiclass="ova")
         codes = np.asarray(task.code.matrix, dtype=np.float64)
 
-        def encode(y: NDArray[Any], weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+        def encode(y: AnyArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
             labels = _numbers(classes, _labels(y))
             return codes[labels], weight * factor[labels]
 
@@ -236,12 +235,24 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
         return replace(context, best_score=score, calibration=judge.calibrated(outputs, good))
 
     def decision_function(self, X: Any) -> FloatArray:
-        """Return the outputs: (n,) for two classes (positive: the second), else (n, n_classes)."""
+        """Return the outputs: (n,) for two classes (positive: the second), else (n, n_classes).
+
+        Parameters
+        ----------
+        X : table of n rows, or Scan
+            Rows with the columns of the fit.
+        """
         outputs = self._outputs(X)
         return np.asarray(outputs[:, 0] if outputs.shape[1] == 1 else outputs)
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the classes of a table, shape (n,)."""
+    def predict(self, X: Any) -> AnyArray:
+        """Return the classes of a table, shape (n,).
+
+        Parameters
+        ----------
+        X : table of n rows, or Scan
+            Rows with the columns of the fit.
+        """
         decided = decide(self._outputs(X))
         return np.asarray(self.classes_[decided])
 
@@ -260,7 +271,7 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
         outputs = self._outputs(X)
         return np.asarray(self.probabilities_.of(outputs, decide(outputs)))
 
-    def predict_set(self, X: Any, coverage: float = 0.9) -> NDArray[np.bool_]:
+    def predict_set(self, X: Any, coverage: float = 0.9) -> BoolArray:
         """Return which classes belong to a set that holds the true one with a given probability.
 
         Parameters
@@ -308,7 +319,17 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
         return self
 
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> LSSVMClassifier:
-        """Take rows away that were learned with these classes and weights."""
+        """Take rows away that were learned with these classes and weights.
+
+        Parameters
+        ----------
+        X : table of n rows
+            Rows as they were given to ``fit`` or ``partial_fit``.
+        y : array-like of shape (n,)
+            The classes they had.
+        sample_weight : array-like of shape (n,), optional
+            The weights they had; None: all were one.
+        """
         self._change(X, y, sample_weight, forget=True)
         return self
 
@@ -333,7 +354,7 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
         self._update(X, Y, weight, forget=forget)
 
 
-def _labels(y: Any) -> NDArray[Any]:
+def _labels(y: Any) -> AnyArray:
     """Return labels as one column."""
     if y is None:
         raise InvalidInputError(
@@ -345,7 +366,7 @@ def _labels(y: Any) -> NDArray[Any]:
     return np.asarray(y)
 
 
-def _numbers(classes: NDArray[Any], y: NDArray[Any]) -> IntArray:
+def _numbers(classes: AnyArray, y: AnyArray) -> IntArray:
     """Return class numbers; labels that are no class (of rows without weight) get 0."""
     place = np.searchsorted(classes, y).clip(0, len(classes) - 1)
     return np.where(classes[place] == y, place, 0).astype(np.intp)

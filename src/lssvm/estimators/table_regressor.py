@@ -6,10 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import AnyArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.magnitudes import check_magnitude
 from lssvm.estimators.table_judging import ClassJudge, NumberJudge
@@ -113,7 +112,7 @@ class LSSVMRegressor(RegressorMixin, TableModel):
         targets = self._targets(rows.y, len(sample))
         shift, scale = _units(targets, rows.weight)
 
-        def encode(y: NDArray[Any], weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+        def encode(y: AnyArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
             return (self._targets(y, len(weight)) - shift) / scale, weight
 
         large = LargeTable(source, sample, rows, encode)
@@ -186,7 +185,13 @@ class LSSVMRegressor(RegressorMixin, TableModel):
         return replace(context, best_score=score, calibration=residuals, nearby=nearby)
 
     def predict(self, X: Any) -> FloatArray:
-        """Return the predictions for a table, shape (n,) or (n, k)."""
+        """Return the predictions for a table, shape (n,) or (n, k).
+
+        Parameters
+        ----------
+        X : table of n rows, or Scan
+            Rows with the columns of the fit.
+        """
         values = self._outputs(X) * self.scale_ + self.shift_
         return np.asarray(values[:, 0] if self.single_ else values)
 
@@ -231,14 +236,34 @@ class LSSVMRegressor(RegressorMixin, TableModel):
         return np.asarray(ends[0] if self.single_ else np.stack(ends, axis=1))
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> LSSVMRegressor:
-        """Add rows: their parts are solved again, preparation, metric, tree, C and gamma stay."""
+        """Add rows: their parts are solved again, preparation, metric, tree, C and gamma stay.
+
+        Parameters
+        ----------
+        X : table of n rows
+            New rows, with the columns of the fit.
+        y : array-like of shape (n,) or (n, k)
+            Their targets.
+        sample_weight : array-like of shape (n,), optional
+            Their weights, in the units of the fit; None: all are one.
+        """
         if not hasattr(self, "record_"):
             return self.fit(X, y, sample_weight)
         self._change(X, y, sample_weight, forget=False)
         return self
 
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> LSSVMRegressor:
-        """Take rows away that were learned with these targets and weights."""
+        """Take rows away that were learned with these targets and weights.
+
+        Parameters
+        ----------
+        X : table of n rows
+            Rows as they were given to ``fit`` or ``partial_fit``.
+        y : array-like of shape (n,) or (n, k)
+            The targets they had.
+        sample_weight : array-like of shape (n,), optional
+            The weights they had; None: all were one.
+        """
         self._change(X, y, sample_weight, forget=True)
         return self
 

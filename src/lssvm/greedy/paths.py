@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import BoolArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError, not_known, not_usable
 from lssvm._core.random import RandomState, as_generator
 from lssvm.greedy.columns import KernelColumns, Search
@@ -35,7 +34,7 @@ def greedy_paths(
     Y: FloatArray,
     settings: Greedy | None = None,
     *,
-    held_out: NDArray[np.bool_] | None = None,
+    held_out: BoolArray | None = None,
     random_state: RandomState = 0,
     on_event: OnEvent | None = None,
     left_out: bool = False,
@@ -54,6 +53,7 @@ def greedy_paths(
     Y : array of shape (n, k)
         Every column is a problem of its own, with its own basis.
     settings : Greedy, optional
+        Criterion, candidates and when to stop; None: the defaults.
     held_out : bool array of shape (n,), optional
         Rows that never join a basis; the size with the smallest squared error on them is kept.
     random_state : int, Generator, RandomState or None, default=0

@@ -29,11 +29,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.errors import InvalidInputError, MissingDependencyError, ModelFileError
 from lssvm._core.text import printable
-from lssvm.io.known import Model, known
+from lssvm.io.known import Model, StoredPipeline, StoredTransformer, known
 from lssvm.io.models import check_storable, is_storable, read_model, write_model
-from lssvm.io.records import NotStorable, encode
-from lssvm.io.rules import check_parameters, need
-from lssvm.io.stored import StoredPipeline, StoredTransformer
+from lssvm.io.records import NotStorable, check_parameters, encode, need
 from lssvm.preparation import PreparedTable, TablePreparation
 
 _PLAIN: dict[str, tuple[type[Any], tuple[str, ...]]] = {

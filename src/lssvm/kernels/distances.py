@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from lssvm._core.arrays import FloatArray
+from lssvm._core.arrays import BoolArray, FloatArray
+from lssvm._core.blocks import run_blocks, slices
 from lssvm._core.errors import not_known
-from lssvm._core.threads import run_blocks, slices
 
 Distance: TypeAlias = Literal["sqeuclidean", "euclidean", "cityblock"]
 
@@ -27,8 +26,11 @@ def distances(X: FloatArray, Z: FloatArray, kind: Distance) -> FloatArray:
     Parameters
     ----------
     X : array of shape (n, d)
+        Rows.
     Z : array of shape (m, d)
+        Other rows.
     kind : {"sqeuclidean", "euclidean", "cityblock"}
+        Squared Euclidean, Euclidean, or the sum of absolute differences.
 
     Returns
     -------
@@ -78,7 +80,7 @@ def _squares(X: FloatArray, Z: FloatArray) -> FloatArray:
     return np.asarray(D)
 
 
-def two_valued(X: FloatArray, Z: FloatArray) -> tuple[NDArray[np.bool_], FloatArray]:
+def two_valued(X: FloatArray, Z: FloatArray) -> tuple[BoolArray, FloatArray]:
     """Return which columns hold two values in both sets of rows, and how far apart they are.
 
     Parameters
@@ -126,16 +128,20 @@ def _cityblock(X: FloatArray, Z: FloatArray) -> FloatArray:
 
 
 def fill_distances(
-    X: FloatArray, kind: Distance, out: NDArray[Any], *, threads: int = 1
-) -> NDArray[Any]:
+    X: FloatArray, kind: Distance, out: FloatArray, *, threads: int = 1
+) -> FloatArray:
     """Write the distances of all pairs of rows into a symmetric matrix; return it.
 
     Parameters
     ----------
     X : array of shape (n, d)
+        Rows.
     kind : {"sqeuclidean", "euclidean", "cityblock"}
+        As for `distances`.
     out : array of shape (n, n), float32 or float64
+        Overwritten.
     threads : int, default=1
+        How many threads compute.
 
     Returns
     -------

@@ -19,11 +19,10 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from lssvm._core.arrays import FloatArray
+from lssvm._core.arrays import FloatArray, device, get_namespace, is_sparse
+from lssvm._core.blocks import run_blocks, slices
 from lssvm._core.device import Device, is_foreign
 from lssvm._core.errors import not_known
-from lssvm._core.namespace import device, get_namespace, is_sparse
-from lssvm._core.threads import run_blocks, slices
 from lssvm.kernels.base import Kernel
 
 Shape: TypeAlias = Literal["diagonal", "full"]
@@ -145,17 +144,21 @@ def mean_outer_product(
     Parameters
     ----------
     kernel : Kernel
+        The kernel.
     X : array of shape (n, d)
         Where gradients are taken, after ``metric``.
     Z : array of shape (m, d)
         Points of the expansion sum_j coef_j K(x, z_j), after ``metric``.
     coef : array of shape (m, k)
+        Coefficients of the expansion.
     metric : Metric, default=IDENTITY
         The map that made X and Z of the inputs: gradients are with respect to the inputs.
     shape : {"full", "diagonal"}, default="full"
+        Whether the whole matrix is wanted, or its diagonal.
     weight : array of shape (n,), optional
         Weights of the rows of X.
     threads : int, default=1
+        How many threads compute.
 
     Returns
     -------

@@ -8,8 +8,8 @@ from hashlib import sha256
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lssvm._core.arrays import AnyArray
 from lssvm._core.errors import MissingDependencyError
 
 OPSET = 18
@@ -54,7 +54,7 @@ def element_type(dtype: Any) -> int:
     return int(need_onnx().helper.np_dtype_to_tensor_dtype(kind))
 
 
-def tensor(array: NDArray[Any], name: str) -> Any:
+def tensor(array: AnyArray, name: str) -> Any:
     """Return an array as ONNX stores it; an array of objects holds strings."""
     onnx = need_onnx()
     if array.dtype.kind in "OUS":
@@ -87,7 +87,7 @@ class Graph(ABC):
         """Add a node."""
 
     @abstractmethod
-    def _store(self, array: NDArray[Any], name: str) -> None:
+    def _store(self, array: AnyArray, name: str) -> None:
         """Add a constant."""
 
     def tensor(self, name: str, dtype: Any = None) -> Tensor:
@@ -274,7 +274,7 @@ class ModelGraph(Graph):
         node = helper.make_node(op, inputs, outputs, outputs[0], domain=domain, **attributes)
         self.nodes.append(node)
 
-    def _store(self, array: NDArray[Any], name: str) -> None:
+    def _store(self, array: AnyArray, name: str) -> None:
         self.n_bytes += array.nbytes
         self.initializers.append(tensor(array, name))
 

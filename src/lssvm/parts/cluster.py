@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lssvm._core.threads import one_blas_thread
-from lssvm.data.cluster import map_in_order
-from lssvm.data.placement import Part
+from lssvm._core.blocks import one_blas_thread
+from lssvm.data.cluster import Part, map_in_order
 from lssvm.parts.engine import HostParts, LeafTask
 from lssvm.parts.leaf import Leaf, fit_leaf
 
@@ -20,6 +19,7 @@ class ClusterParts(HostParts):
     Parameters
     ----------
     threads : int, default=1
+        How many threads compute.
     client : Client or None, default=None
         None is Dask's own choice.
 

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
-from lssvm._core.threads import run_blocks, slices
+from lssvm._core.blocks import run_blocks, slices
 from lssvm.kernels import RBF, Exponential, Laplacian, mean_outer_product
 from lssvm.kernels.distances import Distance
 from lssvm.kernels.metric import Metric, Shape
@@ -26,7 +26,9 @@ class LeafTask:
     Attributes
     ----------
     rows : Rows
+        To be fitted to.
     distance : {"sqeuclidean", "euclidean", "cityblock"}
+        What the kernel is a function of.
     start : Setting
         Where the walk to a better setting begins.
 
@@ -119,6 +121,7 @@ class HostParts:
     Parameters
     ----------
     threads : int, default=1
+        How many threads compute.
 
     Examples
     --------

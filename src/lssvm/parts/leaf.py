@@ -6,10 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lssvm._core.arrays import FloatArray
-from lssvm._core.threads import slices
+from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.blocks import slices
 from lssvm.kernels import distances, fill_distances
 from lssvm.kernels.distances import Distance
 from lssvm.solvers import ALONE, ExactFit, Repeats, solve_exact
@@ -25,6 +24,7 @@ class Setting:
     Attributes
     ----------
     C, gamma : float
+        Regularisation.
 
     Examples
     --------
@@ -51,6 +51,7 @@ class Rows:
         Mapped by the metric. float64, or float32 where there are very many rows; computed with in
         float64.
     Y : array of shape (n, k)
+        Targets.
     weight : array of shape (n,)
         Larger than 0.
     labels : array of shape (n,) or None
@@ -67,9 +68,9 @@ class Rows:
     X: FloatArray
     Y: FloatArray
     weight: FloatArray
-    labels: NDArray[np.intp] | None = None
+    labels: IntArray | None = None
 
-    def take(self, rows: NDArray[np.intp]) -> Rows:
+    def take(self, rows: IntArray) -> Rows:
         """Return some of the rows."""
         labels = None if self.labels is None else self.labels[rows]
         return Rows(self.X[rows], self.Y[rows], self.weight[rows], labels)
@@ -98,8 +99,11 @@ class Leaf:
     Attributes
     ----------
     rows : Rows
+        The training rows of the part.
     setting : Setting
+        C and gamma that it chose.
     fit : ExactFit
+        Coefficients, and outputs of the rows left out.
     error : float
         Mean squared error of its leave-one-out outputs, summed over outputs.
     kept : array of shape (n, k) or (0, k), optional
@@ -194,8 +198,11 @@ def fit_leaf(
     Parameters
     ----------
     rows : Rows
+        To be fitted to.
     distance : {"sqeuclidean", "euclidean", "cityblock"}
+        What the kernel is a function of.
     start : Setting
+        The first C and gamma.
     tries : int, default=1
         Settings that are tried at most, the start among them; 1 keeps the start.
     stop : callable, optional

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import BoolArray, FloatArray, IntArray
 
 _SAMPLED = 250_000  # rows that a tree is grown from
 _LOOKED_AT = 20_000  # rows from which a direction is computed
@@ -22,9 +21,11 @@ class Tree:
     directions : array of shape (q, d)
         Of the q inner nodes; the first is the root.
     thresholds : array of shape (q,)
+        Of the inner nodes.
     children : int array of shape (q, 2)
         Numbers of the nodes below; a part p is -1 - p.
     n_parts : int
+        How many parts there are.
 
     Examples
     --------
@@ -76,6 +77,7 @@ def grow_tree(X: FloatArray, part_size: int, *, random: np.random.Generator | No
     X : array of shape (n, d)
         Rows, mapped by the metric.
     part_size : int
+        Rows of a part at most.
     random : Generator, optional
         None cuts along the direction of most variance. A generator draws directions in proportion
         to the spread of the rows along them: another tree each time.
@@ -135,7 +137,7 @@ def grow_tree(X: FloatArray, part_size: int, *, random: np.random.Generator | No
 
 def _cut(
     X: FloatArray, rows: IntArray, part_size: int, random: np.random.Generator | None
-) -> tuple[FloatArray, float, NDArray[np.bool_]] | None:
+) -> tuple[FloatArray, float, BoolArray] | None:
     """Return (direction, threshold, which rows go right), or None where a part is small enough."""
     n = len(rows)
     parts = -(-n // max(part_size, 1))

@@ -39,7 +39,9 @@ class Configuration:
     Attributes
     ----------
     inputs : {"standardised", "quantiles"}
+        Numbers of mean 0 and variance 1, or their ranks as normal quantiles.
     kernel : {"rbf", "exponential", "laplacian"}
+        exp(-gamma distance) of squared Euclidean, Euclidean or city-block distances.
 
     Examples
     --------
@@ -69,7 +71,13 @@ class Configuration:
         return KERNEL_OF[self.distance](gamma)
 
     def learn_metric(
-        self, model: PartsModel, metric: Metric, engine: PartsEngine, *, at_most: int
+        self,
+        model: PartsModel,
+        metric: Metric,
+        engine: PartsEngine,
+        *,
+        at_most: int,
+        shape: Shape | None = None,
     ) -> Metric:
         """Return the metric of the gradients of a model at its own rows.
 
@@ -81,6 +89,8 @@ class Configuration:
         engine : PartsEngine
         at_most : int
             Rows at which gradients are taken, spread over all parts.
+        shape : {"diagonal", "full"}, optional
+            None: that of the kernel.
 
         Returns
         -------
@@ -91,7 +101,8 @@ class Configuration:
         leaves = model.cuts[0].leaves
         total = sum(len(leaf.rows.X) for leaf in leaves)
         step = max(1, -(-total // at_most))
-        return Metric.of(engine.outer_product(leaves, self.distance, metric, self.shape, step))
+        shape = self.shape if shape is None else shape
+        return Metric.of(engine.outer_product(leaves, self.distance, metric, shape, step))
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,10 +112,13 @@ class Member:
     Attributes
     ----------
     configuration : Configuration
+        Inputs and kernel.
     metric : Metric
+        The map of its inputs.
     rounds : int
         Rounds in which the metric was learned.
     model : PartsModel
+        Its exact models in parts.
     weight : float
         In the stack.
 

@@ -9,9 +9,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.blocks import small_problem
 from lssvm._core.errors import ConvergenceWarning, InvalidInputError
 from lssvm._core.progress import Listener
-from lssvm._core.threads import small_problem
 from lssvm.codes import ProblemGroup, groups
 from lssvm.criteria.base import Losses
 from lssvm.engines.host import HostRows
@@ -20,12 +20,12 @@ from lssvm.greedy import GreedyPath, Observations, greedy_leave_one_out, greedy_
 from lssvm.greedy.path import cholesky
 from lssvm.greedy.paths import change_C
 from lssvm.kernels import Kernel, resolve_gamma
-from lssvm.kernels.given import check_kernel_matrix
+from lssvm.kernels.factory import check_kernel_matrix
 from lssvm.recipes.greedy_settings import GreedySettings
 from lssvm.recipes.record import Fit, Machine, Resources, Tuning, check_finite
 from lssvm.recipes.settings import is_int, make_folds
+from lssvm.search.base import Space
 from lssvm.search.path import PathSearch
-from lssvm.search.space import Space
 from lssvm.solvers import DualSystem
 from lssvm.tasks import Classes, SquaredError, Task
 from lssvm.tasks.weights import pick, times
@@ -247,6 +247,7 @@ def _tune(
     result = search.run(objective, space, random_state=ask.seed, on_event=tell.on_event)
     kept = replace(result, point=None)
     tuning = Tuning((kept,), -float(result.loss), result.n_evaluations)
+    assert isinstance(result.point, GreedyPoint)
     return tuning, result.point
 
 

@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import BoolArray, FloatArray, IntArray
 
 _SHARED = 1e-3  # pull towards the mean model, as a share of the mean square of the outputs
 
@@ -18,7 +17,7 @@ def stack_weights(
     outputs: Sequence[FloatArray],
     Y: FloatArray,
     weight: FloatArray | None = None,
-    plain: NDArray[np.bool_] | None = None,
+    plain: BoolArray | None = None,
 ) -> FloatArray:
     """Return the non-negative weights whose combination of outputs is closest to the targets.
 
@@ -27,7 +26,9 @@ def stack_weights(
     outputs : sequence of q arrays of shape (n, k)
         Outputs for rows that the models had not seen; rows with a NaN are left out.
     Y : array of shape (n, k)
+        Targets.
     weight : array of shape (n,), optional
+        Weights of the rows; None: all are one.
     plain : bool array of shape (q,), optional
         Models to fall back on: the result is the mean of the weights of all models and of those of
         these alone, which halves the damage where the others look better by chance.
@@ -82,6 +83,13 @@ def stack_weights(
 def combine(outputs: Sequence[FloatArray], weights: FloatArray) -> FloatArray:
     """Return the weighted sum of outputs, shape (n, k).
 
+    Parameters
+    ----------
+    outputs : sequence of q arrays of shape (n, k)
+        Of the models.
+    weights : array of shape (q,)
+        Of the models.
+
     Examples
     --------
     >>> import numpy as np
@@ -120,7 +128,7 @@ class StackRule:
     array([1., 0.])
     """
 
-    plain: NDArray[np.bool_] | None = None
+    plain: BoolArray | None = None
     at_most: int | None = None
     loss: Callable[[FloatArray, IntArray], float] | None = None
 
@@ -189,11 +197,15 @@ def cross_stack(
     Parameters
     ----------
     outputs : sequence of q arrays of shape (n, k)
+        Outputs for rows that the models had not seen.
     Y : array of shape (n, k)
+        Targets.
     weight : array of shape (n,) or None
+        Weights of the rows; None: all are one.
     folds : int array of shape (n,)
         Models are chosen and weighed for the rows of a fold by the other folds.
     rule : StackRule, optional
+        How weights are chosen; None: the default.
 
     Returns
     -------

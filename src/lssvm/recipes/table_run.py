@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
-from lssvm._core.threads import run_blocks
+from lssvm._core.blocks import run_blocks
 from lssvm.kernels import IDENTITY, Metric
+from lssvm.kernels.metric import Shape
 from lssvm.parts import PartsEngine, PartsModel, Setting
 from lssvm.parts.engine import ONE_THREAD
 from lssvm.recipes.clock import Clock
@@ -43,10 +44,15 @@ class TableSettings:
     learned_on : int
         Rows that a metric is learned on at most, in parts of ``learned_part`` rows.
     learned_part : int
+        Rows of the parts in which a metric is learned.
     judged_on : int
         Other rows that judge its rounds, at most.
     rounds : int
         Of the metric, at most; 0 for none.
+    metric : Metric
+        Where the rounds begin; without rounds a metric that is given.
+    shape : {"diagonal", "full"} or None
+        Of learned metrics; None: the Laplacian learns a diagonal, the others a full matrix.
     operations : float
         What the exact models of all rows may cost; it decides how large parts are.
     part_size : int or None
@@ -54,11 +60,13 @@ class TableSettings:
     largest : int
         Rows of a part at most, whatever else is said: what memory allows.
     n_trees : int
+        Cuts of the rows into parts that are averaged.
     tries : int
         Settings of C and gamma that a part tries.
     engine : PartsEngine
         Who computes.
     seed : int
+        Of the random numbers; the same seed gives the same result.
 
     Examples
     --------
@@ -77,6 +85,8 @@ class TableSettings:
     learned_part: int = 1000
     judged_on: int = 2500
     rounds: int = 4
+    metric: Metric = IDENTITY
+    shape: Shape | None = None
     operations: float = 2e12
     part_size: int | None = None
     largest: int = 20_000
@@ -159,6 +169,8 @@ class TableRun:
         Models of all rows with their out-of-sample outputs.
     best : float
         The smallest loss so far.
+    note : str
+        Why the model keeps no rows, where it does not.
     """
 
     problem: Problem
@@ -174,6 +186,7 @@ class TableRun:
     learned: IntArray | None = None
     fitted: list[tuple[Candidate, PartsModel, FloatArray]] = field(default_factory=list)
     best: float = np.inf
+    note: str = ""
     lock: Any = field(default_factory=Lock)
 
     def side_by_side(self, work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:

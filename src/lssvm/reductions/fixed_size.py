@@ -8,11 +8,10 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtri
 
-from lssvm._core.arrays import FloatArray, IntArray
-from lssvm._core.device import Device
-from lssvm._core.errors import InvalidInputError
-from lssvm._core.namespace import (
+from lssvm._core.arrays import (
     Array,
+    FloatArray,
+    IntArray,
     device,
     get_namespace,
     is_numpy,
@@ -20,7 +19,9 @@ from lssvm._core.namespace import (
     take_square,
     to_numpy,
 )
-from lssvm._core.threads import run_blocks, small_problem
+from lssvm._core.blocks import run_blocks, small_problem
+from lssvm._core.device import Device
+from lssvm._core.errors import InvalidInputError
 from lssvm.kernels import Kernel
 from lssvm.moments import Moments, NystromMap, nystrom_map
 from lssvm.moments.cells import FoldMoments
@@ -32,9 +33,7 @@ from lssvm.reductions.l0 import (
     reduce_printed,
     reduce_systems,
 )
-from lssvm.solvers.fold_paths import fold_paths
-from lssvm.solvers.primal import solve_primal
-from lssvm.solvers.primal_batch import squared_errors
+from lssvm.solvers.primal import fold_paths, solve_primal, squared_errors
 
 METHODS = ("spfs", "ssd", "sv-l0", "sd")
 """The reductions of a fixed-size model."""
@@ -128,6 +127,7 @@ class PrototypeBasis:
     Attributes
     ----------
     kernel : Kernel
+        The kernel.
     Z : array of shape (m, d)
         Prototypes.
     moments : FoldMoments
@@ -140,6 +140,7 @@ class PrototypeBasis:
     given : list of L0System or None
         Systems in place of those of the moments, where the loss sees other rows ("sv-l0").
     threads : int
+        How many threads compute.
     scale : array of shape (k,) or None
         Units of the targets, see `reduce_l0`; None: 1.
 
@@ -412,6 +413,15 @@ def reduce_as_printed(basis: PrototypeBasis, columns: IntArray, settings: L0) ->
     """Run algorithm 3 or 4 of [Mall2014]_ on the moments of all rows, with the C of the basis.
 
     To the letter, for one output, with ``L0(printed=True)``.
+
+    Parameters
+    ----------
+    basis : PrototypeBasis
+        The model that is reduced.
+    columns : int array
+        Outputs that are reduced together.
+    settings : L0
+        With ``printed``.
 
     Examples
     --------

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import AnyArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.data import Scan, scan
 from lssvm.data.frames import FrameReader, is_frame, raw_block
 from lssvm.data.raw import RawBlock, Schema, TextColumn, check_rows, plain_features
 from lssvm.folds.content import hash_rows
-from lssvm.plots.fitted import Estimator
+from lssvm.plots.base import Estimator
 from lssvm.preparation import read_table
 from lssvm.report.model_facts import column_kinds, columns_of, preparation_of
 
@@ -120,7 +120,7 @@ class SampledRows:
         return len(self) == self.n_rows
 
     @property
-    def y(self) -> NDArray[Any]:
+    def y(self) -> AnyArray:
         """The targets, shape (n,) or (n, k)."""
         assert self.block.target is not None
         return self.block.target
@@ -242,7 +242,7 @@ def innermost_reader(data: Scan) -> Any:
     return reader
 
 
-def _typed(values: FloatArray | TextColumn, kind: str) -> NDArray[Any]:
+def _typed(values: FloatArray | TextColumn, kind: str) -> AnyArray:
     """Return a column as a model for tables has met it: texts, dates, booleans, durations."""
     if isinstance(values, TextColumn):
         texts = np.array([*values.levels, None], dtype=object)[values.codes]

@@ -12,11 +12,9 @@ from lssvm.criteria.base import Objective
 from lssvm.criteria.circulant import CirculantObjective
 from lssvm.criteria.dual import DualObjective
 from lssvm.criteria.spectral import SpectralObjective
-from lssvm.search.base import Search, whole
+from lssvm.search.annealing import Box, walk_simplex
+from lssvm.search.base import Recorder, Search, Space, TuningResult, whole
 from lssvm.search.grid import GridSearch
-from lssvm.search.recorder import Recorder
-from lssvm.search.simplex import Box, walk_simplex
-from lssvm.search.space import Space, TuningResult
 from lssvm.solvers import CirculantSolver
 from lssvm.solvers.circulant import check_kernel
 
@@ -39,7 +37,9 @@ class CirculantSearch(Search):
         answer, and the approximate one is kept beside it. 0 takes the approximate answer, and the
         search stores no kernel matrix.
     levels : {1, 2, 3}, default=2
+        Sides of the lattice that rows are laid on.
     layout : {"sorted", "plain"}, default="sorted"
+        How, see `lssvm.solvers.lay_rows`.
     wrap : {"mean", "sum", "set"}, default="mean"
         Of the circulant matrices, see `lssvm.solvers.CirculantSolver`;
         ``layout="plain", wrap="set"`` is the print.

@@ -9,9 +9,16 @@ import numpy as np
 
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.search.base import Search, whole, zoom
-from lssvm.search.recorder import Recorder
-from lssvm.search.space import Space, TuningResult, chance_band, selection_order
+from lssvm.search.base import (
+    Recorder,
+    Search,
+    Space,
+    TuningResult,
+    chance_band,
+    selection_order,
+    whole,
+    zoom,
+)
 
 Key = tuple[float, float]  # mean loss and tie loss of the best C
 
@@ -69,7 +76,7 @@ class PathSearch(Search):
     >>> from types import SimpleNamespace
     >>> import numpy as np
     >>> from lssvm.tuning import Losses
-    >>> from lssvm.search.space import Space
+    >>> from lssvm.search.base import Space
     >>> from lssvm.search.path import PathSearch
     >>> def at(gamma):
     ...     def losses(C):
@@ -145,7 +152,7 @@ class _Line:
     low, high : float
         Limits of u.
     counted_rows : int or None
-        See `lssvm.search.space.Space`.
+        See `lssvm.search.base.Space`.
     """
 
     def __init__(
@@ -284,7 +291,7 @@ class ListedPathSearch(PathSearch):
     >>> from types import SimpleNamespace
     >>> import numpy as np
     >>> from lssvm.tuning import Losses
-    >>> from lssvm.search.space import Space
+    >>> from lssvm.search.base import Space
     >>> from lssvm.search.path import ListedPathSearch
     >>> def at(gamma):
     ...     def losses(C):

@@ -9,13 +9,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lssvm._core.arrays import FloatArray
+from lssvm._core.arrays import Array, FloatArray, IntArray
+from lssvm._core.blocks import block_rows, require, run_blocks, slices
 from lssvm._core.errors import ConvergenceWarning, InvalidInputError
-from lssvm._core.memory import block_rows, require
-from lssvm._core.namespace import Array
-from lssvm._core.threads import run_blocks, slices
 from lssvm.kernels import Kernel, Precomputed, fill_gram
 
 OnIteration: TypeAlias = Callable[[int, float], None]
@@ -61,16 +58,19 @@ class DualSystem:
     Parameters
     ----------
     kernel : Kernel
+        The kernel.
     rows : array of shape (n, d)
         Training rows (for a precomputed kernel: rows of its matrix).
     basis : array of shape (n, d)
         The same rows as right-hand arguments (for a precomputed kernel: column indices).
     C : float
+        Regularisation.
     root_weight : array of shape (n,) or None
         Square roots of the sample weights, None when all are one.
     budget : int
         Memory budget in bytes.
     threads : int
+        How many threads compute.
     bias : bool, default=True
         Whether the system has its border; without it beta = H^-1 R y (eq. (3.62)) and b = 0.
 
@@ -108,7 +108,7 @@ class DualSystem:
         """The border R 1, shape (n,)."""
         return np.ones(self.n, self.dtype) if self.root_weight is None else self.root_weight
 
-    def subset(self, rows: NDArray[np.intp]) -> DualSystem:
+    def subset(self, rows: IntArray) -> DualSystem:
         """Return the system of some of the rows, in the order of ``rows`` (m,)."""
         root = None if self.root_weight is None else self.root_weight[rows]
         return replace(self, rows=self.rows[rows], basis=self.basis[rows], root_weight=root)
@@ -146,7 +146,7 @@ class DualSystem:
             values = values * self.root_weight[part, None] * self.root_weight[None, :]
         return values
 
-    def columns(self, index: NDArray[np.intp]) -> FloatArray:
+    def columns(self, index: IntArray) -> FloatArray:
         """Return the columns ``index`` (m,) of R K R, shape (n, m), in row blocks."""
         out = np.empty((self.n, len(index)), self.dtype)
         basis = self.basis[index]
@@ -200,7 +200,9 @@ class Solution:
     alpha : array of shape (n, k)
         Support values, one column per right-hand side (weights already undone: alpha = R beta).
     intercept : array of shape (k,)
+        What is added to every output.
     status : Status
+        Whether it converged.
     residual : float
         Largest relative residual over the columns, recomputed at the end.
     iterations : int

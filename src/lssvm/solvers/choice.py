@@ -8,8 +8,8 @@ from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import not_known, not_usable
 from lssvm.solvers.base import DualSystem, Solution
 from lssvm.solvers.cg import ConjugateGradient
-from lssvm.solvers.cholesky import Cholesky
 from lssvm.solvers.circulant import CirculantSolver, TakenOver, warn_if_rough
+from lssvm.solvers.direct import Cholesky
 from lssvm.solvers.smo import SMO
 
 SOLVER_NAMES = ("auto", "cg", "cholesky", "circulant", "smo")
@@ -25,6 +25,7 @@ def choose_solver(n: int, budget: int, itemsize: int = 8) -> str:
     Parameters
     ----------
     n : int
+        Rows.
     budget : int
         Memory budget in bytes.
     itemsize : int, default=8
@@ -54,6 +55,7 @@ def make_solver(
         An object needs ``factorise`` and ``solve`` (see `lssvm.solvers.Solver`). "circulant" falls
         back to what "auto" means where it cannot be used.
     system : DualSystem
+        What is to be solved.
     tol, max_iter
         Of the iterative solvers; None leaves a solver's own limit.
     seed : int

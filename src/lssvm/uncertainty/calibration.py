@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 from scipy.special import expit
 
-from lssvm._core.arrays import FloatArray
+from lssvm._core.arrays import BoolArray, FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.folds.content import observation_weight, repeats_by_nature
-from lssvm.tasks.ties import tie_scores
+from lssvm.tasks.losses import tie_scores
 
 METHODS = ("auto", "sigmoid", "isotonic")
 """How scores become probabilities."""
@@ -49,6 +48,7 @@ class Sigmoid:
     slope : float
         Not negative.
     offset : float
+        The log odds at a score of 0.
 
     Examples
     --------
@@ -95,7 +95,7 @@ class Isotonic:
 
 def fit_calibrator(
     scores: FloatArray,
-    positive: NDArray[np.bool_],
+    positive: BoolArray,
     weight: FloatArray | None = None,
     method: str = "auto",
 ) -> Calibrator:
@@ -108,6 +108,7 @@ def fit_calibrator(
     positive : bool array of shape (n,)
         Which rows are of the positive class.
     weight : array of shape (n,) or None, default=None
+        Weights of the rows; None: all are one.
     method : {"auto", "sigmoid", "isotonic"}, default="auto"
         "auto" takes the sigmoid below a total weight of 1,000, else the one of smaller log loss in
         5-fold cross-validation. The isotonic map needs many rows but follows any shape: the scores
@@ -143,14 +144,12 @@ def fit_calibrator(
     return _fit(scores, positive, w, method)
 
 
-def _fit(
-    scores: FloatArray, positive: NDArray[np.bool_], weight: FloatArray, method: str
-) -> Calibrator:
+def _fit(scores: FloatArray, positive: BoolArray, weight: FloatArray, method: str) -> Calibrator:
     sigmoid = fit_sigmoid(scores, positive, weight)
     return sigmoid if method == "sigmoid" else _fit_isotonic(scores, positive, weight, sigmoid)
 
 
-def _choose(scores: FloatArray, positive: NDArray[np.bool_], weight: FloatArray) -> str:
+def _choose(scores: FloatArray, positive: BoolArray, weight: FloatArray) -> str:
     """Return the method of smaller cross-validated log loss; folds deal out the sorted scores.
 
     Rows of the same score share a fold, unless scores repeat by nature.
@@ -171,16 +170,20 @@ def _choose(scores: FloatArray, positive: NDArray[np.bool_], weight: FloatArray)
 
 
 def fit_sigmoid(
-    scores: FloatArray, positive: NDArray[np.bool_], weight: FloatArray, max_iter: int = 100
+    scores: FloatArray, positive: BoolArray, weight: FloatArray, max_iter: int = 100
 ) -> Sigmoid:
     r"""Fit the sigmoid of [Platt2000]_ by Newton's method.
 
     Parameters
     ----------
     scores : array of shape (n,)
+        Of rows by models that have not seen them.
     positive : bool array of shape (n,)
+        Which rows are of the positive class.
     weight : array of shape (n,)
+        Weights of the rows; None: all are one.
     max_iter : int, default=100
+        Iterations at most.
 
     Returns
     -------
@@ -240,7 +243,7 @@ def fit_sigmoid(
 
 
 def _fit_isotonic(
-    scores: FloatArray, positive: NDArray[np.bool_], weight: FloatArray, sigmoid: Sigmoid
+    scores: FloatArray, positive: BoolArray, weight: FloatArray, sigmoid: Sigmoid
 ) -> Calibrator:
     """Fit a step function, smooth its steps by the sigmoid, and join them by lines.
 
