@@ -499,10 +499,6 @@ class L0System:
         return np.asarray(self.target_mean - self.mean @ beta)
 
 
-def _diagonal(A: Array) -> FloatArray:
-    return np.asarray(np.diagonal(A) if is_numpy(A) else to_numpy(A.diagonal()))
-
-
 def reweighted_step(systems: Sequence[L0System], D: FloatArray, C: FloatArray) -> FloatArray:
     r"""Solve the systems with :math:`\lambda_j = 1 / D_j^2`.
 
