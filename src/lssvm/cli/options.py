@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 from typer import Argument
 
 from lssvm.cli.console import Output, plain_warnings
-from lssvm.cli.option_groups import option
+from lssvm.cli.option_groups import FILES, GENERAL, MODEL, TUNING, option
 
 OUTPUT = ("--output", "-o")
 TARGET = ("--target", "-t")
@@ -36,6 +36,8 @@ def _read_config(context: typer.Context, path: str | None) -> str | None:
 @dataclass(frozen=True)
 class General:
     """What every command takes."""
+
+    heading: ClassVar[str] = GENERAL
 
     json: bool = option(False, "One JSON object on stdout.", names=("--json",))
     quiet: bool = option(False, "Say nothing but errors.", names=("--quiet", "-q"))
@@ -70,13 +72,17 @@ class Seeded(General):
 class Reading:
     """How files are read."""
 
-    delimiter: str | None = option(None, "Between the fields of CSV; recognised.", "CHAR")
+    heading: ClassVar[str] = FILES
+
+    delimiter: str | None = option(None, "Between the fields of CSV.", "CHAR")
     missing: list[str] = option(  # noqa: RUF009
-        ("?",), "A text that means 'missing', beside the empty one and NA.", "TEXT"
+        ("?",),
+        "A text that means 'missing', beside the empty one and NA; may be repeated.",
+        "TEXT",
     )
-    decimal: str | None = option(None, "The decimal sign; recognised.", ".|,")
-    thousands: str | None = option(None, "Between thousands; recognised.", "CHAR")
-    encoding: str | None = option(None, "Of text files, such as cp1252; recognised.")
+    decimal: str | None = option(None, "The decimal sign.", ".|,")
+    thousands: str | None = option(None, "Between thousands.", "CHAR")
+    encoding: str | None = option(None, "Of text files, such as cp1252.")
 
     @property
     def separator(self) -> str | None:
@@ -104,6 +110,8 @@ class Columns:
 class Modelling:
     """Which model."""
 
+    heading: ClassVar[str] = MODEL
+
     kind: str = option(
         "auto",
         "auto: the table model; fixed-size where an option of its own is given or there are "
@@ -122,6 +130,8 @@ class Modelling:
 @dataclass(frozen=True)
 class Fitting:
     """How a model is tuned; None: as the model has it."""
+
+    heading: ClassVar[str] = TUNING
 
     prototypes: str | None = option(None, "Number of basis functions; auto.", "auto|cv|N")
     kernel: str | None = option(None, "Kernel; rbf.", "rbf|linear|poly|laplacian|matern")
