@@ -9,10 +9,11 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, ClassVar, get_type_hints
 
 import typer
 from typer import Argument
+from typer.core import TyperCommand
 
 from lssvm.cli.console import Output, plain_warnings
 
@@ -61,6 +62,12 @@ def _value(value: Any) -> Any:
 
 
 INTERRUPTED = 130
+TESTING = "Test and report"
+MODEL = "Model"
+TUNING = "Settings (the table model needs none; most take the fixed-size model instead)"
+FILES = "How text files are read (recognised where nothing is said)"
+GENERAL = "In general"
+HEADINGS = ("Arguments", "Options", TESTING, MODEL, TUNING, FILES, GENERAL)
 
 
 def option(
@@ -132,8 +139,32 @@ def expand(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+class GroupedCommand(TyperCommand):
+    """A command whose help lists options under the headings of their groups.
+
+    A group is a dataclass; its ``heading`` is a class variable. Groups without one come first.
+    """
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments, then the options heading by heading, in the order of `HEADINGS`."""
+        sections: dict[str, list[Any]] = {"Arguments": [], "Options": []}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                kind = "Arguments" if parameter.param_type_name == "argument" else "Options"
+                heading = getattr(parameter, "rich_help_panel", None) or kind
+                sections.setdefault(heading, []).append(record)
+        for heading in [*HEADINGS, *(name for name in sections if name not in HEADINGS)]:
+            if sections.get(heading):
+                with formatter.section(heading):
+                    formatter.write_dl(sections[heading])
+
+
 def _of(group: Any) -> list[Parameter]:
-    hints = get_type_hints(group)
+    hints, heading = get_type_hints(group), getattr(group, "heading", None)
+    for f in fields(group):
+        if heading is not None and "option" in f.metadata:
+            f.metadata["option"].rich_help_panel = heading
     return [
         Parameter(
             f.name,
@@ -166,6 +197,8 @@ def _read_config(context: typer.Context, path: str | None) -> str | None:
 @dataclass(frozen=True)
 class General:
     """What every command takes."""
+
+    heading: ClassVar[str] = GENERAL
 
     json: bool = option(False, "One JSON object on stdout.", names=("--json",))
     quiet: bool = option(False, "Say nothing but errors.", names=("--quiet", "-q"))
@@ -200,13 +233,17 @@ class Seeded(General):
 class Reading:
     """How files are read."""
 
-    delimiter: str | None = option(None, "Between the fields of CSV; recognised.", "CHAR")
+    heading: ClassVar[str] = FILES
+
+    delimiter: str | None = option(None, "Between the fields of CSV.", "CHAR")
     missing: list[str] = option(  # noqa: RUF009
-        ("?",), "A text that means 'missing', beside the empty one and NA.", "TEXT"
+        ("?",),
+        "A text that means 'missing', beside the empty one and NA; may be repeated.",
+        "TEXT",
     )
-    decimal: str | None = option(None, "The decimal sign; recognised.", ".|,")
-    thousands: str | None = option(None, "Between thousands; recognised.", "CHAR")
-    encoding: str | None = option(None, "Of text files, such as cp1252; recognised.")
+    decimal: str | None = option(None, "The decimal sign.", ".|,")
+    thousands: str | None = option(None, "Between thousands.", "CHAR")
+    encoding: str | None = option(None, "Of text files, such as cp1252.")
 
     @property
     def separator(self) -> str | None:
@@ -234,6 +271,8 @@ class Columns:
 class Modelling:
     """Which model."""
 
+    heading: ClassVar[str] = MODEL
+
     kind: str = option(
         "auto",
         "auto: the table model; fixed-size where an option of its own is given or there are "
@@ -252,6 +291,8 @@ class Modelling:
 @dataclass(frozen=True)
 class Fitting:
     """How a model is tuned; None: as the model has it."""
+
+    heading: ClassVar[str] = TUNING
 
     prototypes: str | None = option(
         None, "Number of basis functions; auto.", "auto|cv|N|'6 sqrt(n)'"
