@@ -4,8 +4,8 @@ Relevance: ten data sets, several random splits, ``gamma="ard"``, ``metric="diag
 ``metric="full"`` beside ``gamma="cv"`` for the dual and the fixed-size model, on the same rows; the
 part "larger" does so for the dual model with 1,500 training rows. Robust: every regression set with
 20 % of its training targets replaced by gross outliers, each loss beside the squared loss on the
-same rows with and without the outliers. Times are seconds of processor time. Results are appended as they come; a
-rerun skips what is there::
+same rows with and without the outliers. Times are seconds of processor time. Results are appended
+as they come; a rerun skips what is there::
 
     python -m benchmarks.relevance --data DIR
     python -m benchmarks.relevance --data DIR --sets bho --seeds 1 --parts relevance   # a short run

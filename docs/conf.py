@@ -85,15 +85,20 @@ def _link_citations(app, what, name, obj, options, lines):
             lines[i] = _CITATION.sub(r"[:cite:label:`\1`\2]", line)
 
 
-def _leave_out_scikit_learn(app, what, name, obj, skip, options):
-    """Leave out the methods that scikit-learn's base classes bring: its own pages describe them."""
-    inherited = (getattr(obj, "__module__", None) or "").startswith("sklearn.")
+def _leave_out(app, what, name, obj, skip, options):
+    """Leave out the methods that scikit-learn's base classes bring: its own pages describe them.
+
+    Those with which all displays draw are for who writes another display.
+    """
+    inherited = (getattr(obj, "__module__", None) or "").startswith(
+        ("sklearn.", "lssvm.plots.base")
+    )
     return True if inherited or re.fullmatch(r"set_\w+_request", name) else None
 
 
 def setup(app):
     app.connect("autodoc-process-docstring", _link_citations, priority=900)
-    app.connect("autodoc-skip-member", _leave_out_scikit_learn)
+    app.connect("autodoc-skip-member", _leave_out)
 
 
 # The gallery: every examples/plot_*.py is run and shown with its pictures.

@@ -1,10 +1,17 @@
 """The command line with the table model, and with models behind a preparation."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.cli.running import as_csv, good, lssvm, mixed_rows
 
 from lssvm import LSSVMClassifier, LSSVMRegressor, load
+from lssvm.cli.inspection import inspect_table
+from lssvm.cli.options import Columns, Reading
+from lssvm.cli.tables import open_table
+from lssvm.cli.training import too_large
+from lssvm.data import Scan
 
 FAST = ("--preset", "fast")
 
@@ -93,16 +100,64 @@ def test_options_of_other_models_are_refused(folder, tmp_path, words, part):
     assert answer.code == 2 and part in answer.err
 
 
-def test_many_rows_are_read_block_by_block(folder, tmp_path, monkeypatch):
+def test_very_many_rows_have_the_fixed_size_model(folder, tmp_path, monkeypatch):
     monkeypatch.setattr("lssvm.cli.training.MOST_ROWS", 100)
     words = ("train", folder / "data.csv", "-t", "income", "--drop", "value", "-o", tmp_path / "m")
     said = good(*words)
-    assert "the fixed-size model reads them block by block" in said.err
+    assert "more than 100 rows: the fixed-size model reads the rows block by block" in said.err
     assert "column 'name' is left out: text with more than 64 different strings" in said.err
     assert "--model table" in said.err and type(load(tmp_path / "m")).__name__ == "FixedSizeLSSVC"
-    assert lssvm(*words, *FAST).code == 2
+    refused = lssvm(*words, *FAST)
+    assert refused.code == 2 and "which has no --preset" in refused.err
     kept = good(*words, "--max-categories", "500")
     assert "'name'" not in kept.err
+
+
+@pytest.fixture
+def few_are_many(monkeypatch):
+    """Let 1,100 rows be more than the table model takes at once."""
+    for name in ("table_source", "table_classifier", "table_regressor"):
+        monkeypatch.setattr(f"lssvm.estimators.{name}.MANY", 1100)
+    monkeypatch.setattr("lssvm.estimators.table_source.SAMPLE", 1000)
+
+
+def test_the_table_model_reads_many_rows_block_by_block(tmp_path, monkeypatch, few_are_many):
+    (tmp_path / "many.csv").write_text(as_csv(rows_with_dates(1500)))
+    given = []
+    fit = LSSVMRegressor.fit
+    monkeypatch.setattr(
+        LSSVMRegressor, "fit", lambda self, X, *more: given.append(X) or fit(self, X, *more)
+    )
+    data = ("-t", "value", "--drop", "income", *FAST, "--memory", "400 MB")
+    said = good("train", tmp_path / "many.csv", *data, "-o", tmp_path / "m", "--json").json
+    assert [type(X) for X in given] == [Scan] and given[0].n_rows == 1200
+    model = load(tmp_path / "m")
+    assert isinstance(model, LSSVMRegressor) and said["test"]["r2"] > 0.9
+    columns = {c.name: c for c in model.preparations_["standardised"].prepared_.columns}
+    assert columns["since"].kind == "date" and columns["id"].encoding is None
+    grouped = good(
+        "train", tmp_path / "many.csv", *data[:4], "--group", "job", "-o", tmp_path / "g"
+    )
+    assert "too many for groups: the fixed-size model" in grouped.err
+
+
+@pytest.mark.parametrize(
+    ("rows", "memory", "grouped", "why"),
+    [
+        (400_000, "2 GB", False, ""),
+        (400_000, "300 MB", False, "more memory than the budget"),
+        (2_000_000, "2 GB", False, ""),
+        (2_000_000, "400 MB", False, "more memory than the budget"),
+        (2_000_001, "900 GB", False, "more than 2,000,000 rows"),
+        (400_000, "2 GB", True, ""),
+        (400_001, "2 GB", True, "too many for groups"),
+    ],
+)
+def test_which_rows_are_too_many_for_the_table_model(folder, rows, memory, grouped, why):
+    table = open_table(str(folder / "data.csv"), Reading(), str)
+    inspected = replace(inspect_table(table, Columns("income"), anything=True), n_rows=rows)
+    said = too_large(inspected, memory, grouped)
+    assert why in said and bool(said) == bool(why)
 
 
 def test_groups_stay_together_within_the_table_model(tmp_path, monkeypatch):

@@ -325,7 +325,9 @@ def greedy(rng: Random, d: int, classifies: bool) -> Any:
         },
         0.25,
     )
-    options["random_state"] = 0
+    options |= {"random_state": 0, "cv": splits(rng)}
+    if rng.random() < 0.3:  # every fold grows its bases anew
+        options |= {name: "cv" for name in tuned(rng)}
     return GreedyLSSVC(**options, **class_options(rng)) if classifies else GreedyLSSVR(**options)
 
 
@@ -373,6 +375,7 @@ class Case:
     y: np.ndarray
     weight: np.ndarray | None
     said: str
+    groups: np.ndarray | None = None
     steps: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
@@ -405,7 +408,10 @@ def draw(seed: int, number: int) -> Case:
             X, how = np.nan_to_num(RBF(0.3)(*[np.asarray(X, float)] * 2)), "precomputed"
     elif family is fixed and rng.random() < 0.1:
         how = "scan"
-    return Case(model, X, y, weight, ", ".join([said, about, weighed, stored, how]))
+    groups = None
+    if how != "scan" and rng.random() < 0.1:
+        groups, how = rng.integers(0, rng.integers(1, 8), len(X)), f"{how} groups"
+    return Case(model, X, y, weight, ", ".join([said, about, weighed, stored, how]), groups)
 
 
 def _draw_series(rng: Random) -> Case:
@@ -534,9 +540,11 @@ def check_order(case: Case, model: Any, found: dict[str, np.ndarray], rng: Rando
     order = rng.permutation(len(case.y))
     case.steps.append("another order")
     weight = None if case.weight is None else case.weight[order]
-    other = clone(case.model).fit(case.X[order], case.y[order], sample_weight=weight)
+    options = {} if case.groups is None else {"groups": case.groups[order]}
+    other = clone(case.model).fit(case.X[order], case.y[order], sample_weight=weight, **options)
     one, two = outputs_of(found), outputs_of(answers(case, other, case.X))
     scale = float(np.max(np.abs(one), initial=0.0)) if one.dtype.kind == "f" else 0.0
+    scale = coefficient_scale(model, scale) if scale else scale  # what cancels out is rounding
     eps = 1e-3 if case.X.dtype == np.float32 else 1e-6
     same = np.allclose(one, two, rtol=0, atol=eps * scale) if scale else np.array_equal(one, two)
     if not same:
@@ -577,7 +585,8 @@ def _fitted(case: Case) -> Any:
     if "scan" in case.said:
         data = scan(np.asarray(case.X), target=case.y, weight=case.weight)
         return clone(case.model).fit(data)
-    return clone(case.model).fit(case.X, case.y, sample_weight=case.weight)
+    options = {} if case.groups is None else {"groups": case.groups}
+    return clone(case.model).fit(case.X, case.y, sample_weight=case.weight, **options)
 
 
 @dataclass

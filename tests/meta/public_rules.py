@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from enum import Enum
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -83,6 +84,62 @@ def docstring_violations(name: str, value: Any) -> list[str]:
     if ">>> " not in section[1]:
         return [f"{name} has an Examples section without an example"]
     return []
+
+
+_ENTRY = re.compile(r"^(\*{0,2}\w+(?:, \*{0,2}\w+)*)(?: : .*)?$")
+
+
+def described(text: str) -> dict[str, bool]:
+    """Return the entries of the sections of parameters and attributes, and whether each has words.
+
+    An entry is a line ``name : type`` or ``a, b : type`` at the left margin; its words are the
+    indented lines below it.
+    """
+    lines, found, section = inspect.cleandoc(text).splitlines(), {}, ""
+    names: list[str] = []
+    for line, below in zip(lines, [*lines[1:], ""], strict=True):
+        if below and set(below) == {"-"} and len(below) >= 4:
+            section, names = line, []
+        elif section not in ("Parameters", "Other Parameters", "Attributes"):
+            continue
+        elif entry := _ENTRY.match(line):
+            names = [name.lstrip("*") for name in entry[1].split(", ")]
+            found |= {name: found.get(name, False) for name in names}
+        elif line.startswith("    ") and names:
+            found |= dict.fromkeys(names, True)
+    return found
+
+
+def _made_by_people(value: Any) -> bool:
+    """Say whether somebody calls it: no protocol, error, mapping or enumeration."""
+    if not inspect.isclass(value):
+        return True
+    if issubclass(value, BaseException | Enum | dict):
+        return False
+    return not getattr(value, "_is_protocol", False)
+
+
+def parameter_violations(name: str, value: Any) -> list[str]:
+    """Return the parameters of a function or class that its docstring does not describe."""
+    if not _made_by_people(value):
+        return []
+    words = described(value.__doc__ or "")
+    asked = [p for p in inspect.signature(value).parameters if p[0] != "_"]
+    return [
+        f"{name}: {parameter} {'has no words' if parameter in words else 'is left out'}"
+        for parameter in asked
+        if parameter != "self" and not words.get(parameter, False)
+    ]
+
+
+def public_methods(name: str, value: Any) -> dict[str, Any]:
+    """Return the methods that a class has from its own library, by their full name."""
+    if not inspect.isclass(value) or not _made_by_people(value):
+        return {}
+    own = value.__module__.partition(".")[0]
+    bases = [base for base in value.__mro__ if base.__module__.partition(".")[0] == own]
+    bound = {key: getattr(value, key) for base in bases for key in vars(base) if key[0] != "_"}
+    return {f"{name}.{key}": method for key, method in bound.items() if hasattr(method, "__code__")}
 
 
 def undocumented(packages: list[ModuleType], page: str) -> list[str]:

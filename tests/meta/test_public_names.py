@@ -6,9 +6,12 @@ from importlib import import_module
 from types import ModuleType
 
 import pytest
+from sklearn.base import BaseEstimator
 from tests.meta.public_rules import (
     docstring_violations,
     face_violations,
+    parameter_violations,
+    public_methods,
     public_objects,
     public_packages,
     sort_key,
@@ -17,6 +20,10 @@ from tests.meta.public_rules import (
 from tests.meta.tree import ROOT, SOURCE
 
 PACKAGES = public_packages(SOURCE / "lssvm")
+PAGES = (ROOT / "docs" / "api.rst").read_text(encoding="utf-8").split()
+DOCUMENTED = [name for name in PACKAGES if name in PAGES]
+WITH_METHODS = ("lssvm", "lssvm.data", "lssvm.plots", "lssvm.preparation")
+"""Packages whose classes people call methods of; in the others summaries have to do."""
 
 
 def module(**names: object) -> ModuleType:
@@ -83,6 +90,72 @@ def test_the_face_of_a_package_is_closed_and_sorted(package):
 def test_everything_public_has_a_docstring_with_an_example(package):
     objects = public_objects(import_module(package))
     assert [line for name in objects for line in docstring_violations(name, objects[name])] == []
+
+
+@pytest.mark.parametrize("package", DOCUMENTED)
+def test_every_parameter_is_described(package):
+    objects = public_objects(import_module(package))
+    if package in WITH_METHODS:
+        for name in list(objects):
+            objects |= public_methods(name, objects[name])
+    assert [line for name in objects for line in parameter_violations(name, objects[name])] == []
+
+
+def described_well(a, *others, b=1):
+    """Be called.
+
+    Parameters
+    ----------
+    a, b : int
+        Numbers.
+    *others : int
+        More of them.
+
+    Returns
+    -------
+    c : int
+    """
+
+
+def described_badly(a, b, c):
+    """Be called.
+
+    Parameters
+    ----------
+    a : int
+    b : int
+        A number.
+    """
+
+
+def test_a_parameter_without_words_is_found():
+    assert parameter_violations("f", described_well) == []
+    found = ["f: a has no words", "f: c is left out"]
+    assert parameter_violations("f", described_badly) == found
+    assert parameter_violations("E", Failure) == []
+
+
+def test_methods_are_those_of_the_library():
+    class Legs:
+        def stand(self, hours):
+            """Stand."""
+
+    class Walker(Legs, BaseEstimator):
+        """Walk."""
+
+        def walk(self, steps):
+            """Walk some steps."""
+
+        @classmethod
+        def of(cls, legs):
+            """Make one."""
+
+        def _rest(self, hours):
+            """Nobody calls this."""
+
+    found = public_methods("Walker", Walker)
+    assert list(found) == ["Walker.walk", "Walker.of", "Walker.stand"]
+    assert parameter_violations("Walker.of", found["Walker.of"]) == ["Walker.of: legs is left out"]
 
 
 def test_every_package_is_on_the_api_page():

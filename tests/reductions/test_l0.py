@@ -55,6 +55,8 @@ def test_nothing_left_keeps_one_and_warns():
 def test_bad_pruning_settings(settings):
     with pytest.raises(InvalidInputError, match="between 0 and 1"):
         Prune(**settings)
+    with pytest.raises(InvalidInputError, match="'previous'"):
+        Prune(against="before")
 
 
 def test_the_strongest_function_explains_most_alone_whatever_its_unit():

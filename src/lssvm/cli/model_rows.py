@@ -41,10 +41,16 @@ def last_step(model: Model) -> Model:
 
 
 def reads_scans(model: Model) -> bool:
-    """Say whether a model is fitted to a scan, by one pass after the other."""
-    from lssvm.estimators import FixedSizeLSSVC, FixedSizeLSSVR
+    """Say whether a model is fitted to a scan; it reads the rows into memory only if they fit."""
+    from lssvm.estimators import (
+        FixedSizeLSSVC,
+        FixedSizeLSSVR,
+        LSSVMClassifier,
+        LSSVMRegressor,
+    )
 
-    return isinstance(model, FixedSizeLSSVC | FixedSizeLSSVR)
+    kinds = FixedSizeLSSVC | FixedSizeLSSVR | LSSVMClassifier | LSSVMRegressor
+    return isinstance(model, kinds)
 
 
 def prepared_table(model: Model) -> PreparedTable | None:
@@ -140,7 +146,9 @@ def as_columns(block: Any, schema: Schema) -> Any:
 
 
 def fit_rows_of(model: Model, data: Scan, groups: Any = None) -> None:
-    """Fit a model to the rows of a scan, which are read into memory where it needs that.
+    """Fit a model to the rows of a scan.
+
+    The models for large data take the scan; for the others, and for groups, all rows are read.
 
     Parameters
     ----------
@@ -152,7 +160,7 @@ def fit_rows_of(model: Model, data: Scan, groups: Any = None) -> None:
     from lssvm.data.raw import RawBlock
 
     fit: Any = model.fit
-    if reads_scans(model):
+    if groups is None and reads_scans(model):
         fit(data)
         return
     whole = RawBlock.join(list(data.blocks()))

@@ -236,8 +236,8 @@ class Modelling:
 
     kind: str = option(
         "auto",
-        "auto: the table model; fixed-size where an option of its own is given or the file is "
-        "too large for memory.",
+        "auto: the table model; fixed-size where an option of its own is given or there are "
+        "more than 2,000,000 rows.",
         "auto|table|fixed-size|dual|greedy",
         ("--model",),
     )
@@ -253,7 +253,9 @@ class Modelling:
 class Fitting:
     """How a model is tuned; None: as the model has it."""
 
-    prototypes: str | None = option(None, "Number of basis functions; auto.", "auto|cv|N")
+    prototypes: str | None = option(
+        None, "Number of basis functions; auto.", "auto|cv|N|'6 sqrt(n)'"
+    )
     kernel: str | None = option(None, "Kernel; rbf.", "rbf|linear|poly|laplacian|matern")
     C: str | None = option(None, "Regularisation; cv: tuned.", "cv|NUMBER", ("--C",))
     gamma: str | None = option(None, "Width of the kernel; cv: tuned.", "cv|ard|scale|NUMBER")
@@ -265,8 +267,19 @@ class Fitting:
         None, "How C and gamma are searched; path.", "path|grid|shrinking|csa"
     )
     scoring: str | None = option(None, "Any scorer of scikit-learn, such as roc_auc.")
+    tuning: str | None = option(
+        None, "C and gamma of all outputs together, or of each by itself; joint.", "joint|separate"
+    )
+    intercept: str | None = option(
+        None, "The bias: free, penalised like a weight, or none; free.", "free|penalised|none"
+    )
+    multiclass: str | None = option(
+        None, "How several classes are coded; auto.", "auto|ovo|ova|moc|moc-counting|ecoc"
+    )
     reduction: str | None = option(
-        None, "Leave out prototypes after training.", "spfs|ssd|sv-l0|sd"
+        None,
+        "Leave out prototypes after training; prune and l0: support vectors of the dual model.",
+        "spfs|ssd|sv-l0|sd|spfs-printed|ssd-printed|prune|l0",
     )
     support: int | None = option(None, "How many a reduction leaves.", "N", min=1)
     class_weight: str | None = option(None, "Classes count the same (classes only).", "balanced")

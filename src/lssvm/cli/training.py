@@ -35,8 +35,9 @@ if TYPE_CHECKING:
 SHARE = 0.2  # of the rows that are held out
 TINY = 100  # rows below which none are: figures are cross-validated
 FEWEST = 10  # rows that can be cross-validated
-MOST_ROWS = 200_000  # up to which the table model is the default
-COPIES = 12  # of the rows that the table model needs memory for
+MOST_ROWS = 2_000_000  # up to which the table model is the default
+_COPIES = 12  # of the rows that the table model chooses by, in float64
+_KEPT = 4  # of all rows that it keeps, in float32: configurations, and features of a column
 
 
 @dataclass(frozen=True)
@@ -194,15 +195,16 @@ def train(
     table.need(parted, ", by which rows are held out")
     columns = replace(columns, drop=[*columns.drop, *parted])
     inspected = inspect_table(table, columns, anything=kind != "fixed-size")
-    if modelling.kind == "auto" and kind == "table" and too_large(inspected, fitting.memory):
-        if modelling.preset is not None or modelling.time_limit is not None:
+    if modelling.kind == "auto" and kind == "table":
+        why = too_large(inspected, fitting.memory, testing.group is not None)
+        if why and (modelling.preset is not None or modelling.time_limit is not None):
             raise InvalidInputError(
-                f"{data} has {inspected.n_rows:,} rows, for which the default is the fixed-size "
-                "model, which has no --preset and no --time-limit: give --model table or "
-                "--model fixed-size."
+                f"{data}: {why}, so the default is the fixed-size model, which has no --preset and "
+                "no --time-limit: give --model table or --model fixed-size."
             )
-        output.note("lssvm: many rows: the fixed-size model reads them block by block")
-        kind, inspected = "fixed-size", inspect_table(table, columns)
+        if why:
+            output.note(f"lssvm: {why}: the fixed-size model reads the rows block by block")
+            kind, inspected = "fixed-size", inspect_table(table, columns)
     estimator = make_estimator(fitting, inspected.classes, general.seed, kind, modelling)
     rule = None
     tiny = test is None and not parted and test_data is None and inspected.n_rows < TINY
@@ -243,12 +245,31 @@ def train(
     output.result(written)
 
 
-def too_large(inspected: Inspection, memory: str | None) -> bool:
-    """Say whether rows are too many for the table model to be the default."""
-    from lssvm._core.blocks import as_bytes
+def too_large(inspected: Inspection, memory: str | None, grouped: bool = False) -> str:
+    """Say why rows are too many for the table model to be the default; "" where they are not.
 
-    needed = 8 * COPIES * inspected.n_rows * len(inspected.features)
-    return inspected.n_rows > MOST_ROWS or needed > as_bytes(memory)
+    Parameters
+    ----------
+    inspected : Inspection
+    memory : str or None
+        The memory budget; None: that of the machine.
+    grouped : bool, default=False
+        Whether the model has to know groups, for which it needs all rows in memory.
+    """
+    from lssvm._core.blocks import as_bytes
+    from lssvm.estimators import table_source
+
+    n, d = inspected.n_rows, len(inspected.features)
+    if n > MOST_ROWS:
+        return f"more than {MOST_ROWS:,} rows"
+    streamed = n > table_source.MANY  # it chooses by a sample and reads the others in blocks
+    if streamed and grouped:
+        return f"more than {table_source.MANY:,} rows, too many for groups"
+    chosen = 8 * _COPIES * d * (table_source.SAMPLE if streamed else n)
+    kept = 2 * 4 * _KEPT * d * n if streamed else 0  # at most half of the budget
+    if max(chosen, kept) > as_bytes(memory):
+        return f"the table model of {n:,} rows would need more memory than the budget"
+    return ""
 
 
 def cross_validate(fitted: Fitted, output: Output) -> dict[str, Any] | None:

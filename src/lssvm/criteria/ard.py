@@ -134,10 +134,13 @@ class Relevance:
     Attributes
     ----------
     gamma : array of shape (d,)
+        One width parameter for each feature.
     C : float
+        Regularisation.
     value, start_value : float
         The log evidence there and where the search began.
     n_evaluations : int
+        Of the evidence and its gradient.
 
     Examples
     --------
@@ -264,11 +267,13 @@ class DualRelevance:
     kernel : callable
         From gamma (d,) to an `lssvm.kernels.RBF` or `lssvm.kernels.Matern`.
     X : array of shape (n, d)
+        Rows.
     Y : array of shape (n, k)
         Outputs are independent and share the parameters; their evidences add.
     weight : array of shape (n,) or None
         A weight of 2 is the row twice.
     bias : bool, default=True
+        Whether the model has an intercept.
 
     Notes
     -----
@@ -351,10 +356,13 @@ class FixedRelevance:
     kernel : callable
         From gamma (d,) to an `lssvm.kernels.RBF` or `lssvm.kernels.Matern`.
     X : array of shape (n, d)
+        Rows.
     Y : array of shape (n, k)
+        Targets.
     Z : array of shape (m, d)
         Prototypes.
     weight : array of shape (n,) or None
+        Weights of the rows; None: all are one.
 
     Notes
     -----

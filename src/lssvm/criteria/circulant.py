@@ -112,6 +112,15 @@ class CirculantObjective:
 class CirculantPoint:
     """An approximate dual model at one kernel parameter, for every C.
 
+    Parameters
+    ----------
+    objective : CirculantObjective
+        What is minimised.
+    kernel : Kernel
+        At the kernel parameter.
+    matrices : list of Circulant
+        The kernel matrices of the training rows, one for each set of them.
+
     Examples
     --------
     >>> import numpy as np

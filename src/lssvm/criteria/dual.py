@@ -51,9 +51,11 @@ class DualObjective:
     truth : Truth
         Targets (n, k) of all problems, and what the loss compares predictions with.
     folds : Folds
+        Which rows are left out together.
     loss : Loss
         Sees the out-of-fold predictions of all problems.
     groups : sequence of Group
+        Problems that are trained on the same rows, see `Group`.
     per_fold : FoldTargets or None, default=None
         Targets and weights of classes that follow from the training rows of each fold.
 
@@ -148,6 +150,13 @@ class DualObjective:
 @dataclass(frozen=True)
 class DualPoint:
     """A dual model at one kernel parameter, for every C.
+
+    Parameters
+    ----------
+    objective : DualObjective
+        What is minimised.
+    parts : list
+        The solved systems of every group of problems.
 
     Examples
     --------
@@ -375,6 +384,7 @@ def C_range(system: DualSystem, low: float = 1e-3, high: float = 1e6) -> tuple[f
     Parameters
     ----------
     system : DualSystem
+        Rows and kernel.
     low, high : float
         The range for a kernel of scale one.
 

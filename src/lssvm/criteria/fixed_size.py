@@ -40,6 +40,7 @@ class FixedSizeObjective:
     Z : array of shape (m, d)
         Prototypes.
     folds : Folds, PositionFolds or PositionHoldout
+        Which rows are left out together.
     loss : Loss
         What is minimised.
     task : Classes or None, default=None
@@ -47,6 +48,7 @@ class FixedSizeObjective:
     C_grid : array or None, default=None
         Values among which each problem of a code chooses its own C, where they do not share rows.
     method : {"auto", "cholesky", "eigen", "tridiagonal"}, default="auto"
+        How the systems of a path of C are solved; "auto": whichever is cheapest.
     penalised : bool, default=False
         Whether the bias is penalised like a weight, eq. (7) of [DeBrabanter2010]_ as printed; not
         where folds of equal rows are left out in closed form.

@@ -174,9 +174,11 @@ def free_run(
     Parameters
     ----------
     models : Models
+        Kernel expansions over lagged values.
     history : array of shape (m, p, lags)
         Values before the first step, the newest first.
     steps : int
+        How far they run.
     exog : array of shape (m, steps, e) or None, default=None
         Further columns of the rows, the same for all paths of a model.
     noise : callable or None, default=None
@@ -280,13 +282,16 @@ class FreeRunObjective:
     rows : array of shape (n, d)
         Training rows: the latest values first, then further columns.
     targets : array of shape (n,)
+        The next value of every row.
     stretches : sequence of Stretch
         All of the same length.
     sums : int, default=0
         How often errors are summed up along a stretch before they are squared: a series that was
         differenced is judged by its levels.
     budget, threads : int
+        Memory budget in bytes.
     bias : bool, default=True
+        Whether the model has an intercept.
 
     Notes
     -----
@@ -327,6 +332,15 @@ class FreeRunObjective:
 @dataclass(frozen=True)
 class FreeRunPoint:
     """Free runs at one kernel parameter, for every C.
+
+    Parameters
+    ----------
+    objective : FreeRunObjective
+        What is minimised.
+    kernel : Kernel
+        At the kernel parameter.
+    state : EigenState
+        Of the kernel matrix.
 
     Examples
     --------

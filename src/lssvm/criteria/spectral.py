@@ -67,6 +67,7 @@ class Spectrum:
     mass : float
         Sum of the weights.
     bias : bool
+        Whether the model has an intercept.
 
     Examples
     --------
@@ -218,8 +219,11 @@ def noise_variance(X: Array, Y: FloatArray, weight: FloatArray | None = None) ->
     Parameters
     ----------
     X : array of shape (n, d)
+        Rows.
     Y : array of shape (n, k)
+        Targets.
     weight : array of shape (n,) or None, default=None
+        Weights of the rows; None: all are one.
 
     Returns
     -------
@@ -282,6 +286,7 @@ class SpectralObjective:
     Y : array of shape (n, k)
         Targets of all problems.
     groups : sequence of Group
+        Problems that are trained on the same rows, see `Group`.
     solver : CirculantSolver or None, default=None
         Replace the kernel matrix by a circulant one.
 
@@ -390,6 +395,11 @@ CRITERIA = (*SPECTRAL, "press")
 def is_criterion(scoring: Any) -> bool:
     """Say whether ``scoring`` names a criterion of this library.
 
+    Parameters
+    ----------
+    scoring : object
+        As the estimators take it.
+
     Examples
     --------
     >>> from lssvm.tuning import is_criterion
@@ -468,7 +478,9 @@ def criterion_objective(
     system : DualSystem
         Rows, weights, budget, threads and bias; its kernel and C are not used.
     Y : array of shape (n, k)
+        Targets.
     groups : sequence of Group
+        Problems that are trained on the same rows, see `Group`.
     positions : bool
         Whether rows have no content of their own, as with a precomputed kernel.
 

@@ -19,6 +19,7 @@ def best_threshold(
     targets : array of shape (n,)
         Positive and negative; rows of target 0 take no part.
     weight : array of shape (n,) or None, default=None
+        Weights of the rows; None: all are one.
 
     Returns
     -------

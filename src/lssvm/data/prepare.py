@@ -71,7 +71,13 @@ class Preparation:
 
     @classmethod
     def learn(cls, data: Any) -> Preparation:
-        """Learn from one pass over a `Scan`, by its options."""
+        """Learn from one pass over a `Scan`, by its options.
+
+        Parameters
+        ----------
+        data : Scan
+            Rows to learn from.
+        """
         learner = Learner(data)
         for block in data.blocks():
             learner.add(block)
@@ -166,7 +172,13 @@ class Preparation:
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Preparation:
-        """Return what `to_dict` has written."""
+        """Return what `to_dict` has written.
+
+        Parameters
+        ----------
+        state : mapping
+            As `to_dict` returned it.
+        """
         fill = state["fill"]
         return cls(
             Schema(tuple(state["names"]), tuple(state["kinds"])),

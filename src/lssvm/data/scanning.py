@@ -322,10 +322,15 @@ class Scan:
     Attributes
     ----------
     reader : Reader
+        Where the rows come from.
     has_target : bool
+        Whether rows come with targets.
     standardise : bool
+        Whether a model brings numbers to mean 0 and variance 1.
     missing : {"refuse", "impute"}
+        Whether missing values are an error, or are filled in.
     max_categories : int
+        Most different strings of a column of text.
     prepare : bool
         Whether a model learns a `Preparation` from the rows, or takes their numbers as they are.
     batch_rows : int or None
@@ -402,7 +407,13 @@ class Scan:
         return found
 
     def stream(self, work: Callable[[Scan], Any]) -> Iterator[Any]:
-        """Yield what ``work`` returns for this scan, or for one of every part, in order."""
+        """Yield what ``work`` returns for this scan, or for one of every part, in order.
+
+        Parameters
+        ----------
+        work : callable
+            From a scan to anything; where rows are on a cluster it is run there.
+        """
         self._check_files()
         yield from self.reader.stream(self, work)
         self._check_files()
@@ -430,7 +441,15 @@ class Scan:
             self.watch.stamps.check()
 
     def resources(self, budget: int, threads: int) -> tuple[int, int]:
-        """Return memory in bytes and threads for a pass over one part, given those of a model."""
+        """Return memory in bytes and threads for a pass over one part, given those of a model.
+
+        Parameters
+        ----------
+        budget : int
+            Bytes of memory that a model may use.
+        threads : int
+            Threads that it may use.
+        """
         return self.reader.resources(budget, threads)
 
     def split(
@@ -443,6 +462,7 @@ class Scan:
         share : float
             Of the rows in the second scan, between 0 and 1.
         seed : int, default=0
+            Another seed holds out other rows.
         rows : bool array of shape (n_rows,) or None, default=None
             Which rows are held out; None: by the hash.
 
@@ -480,6 +500,7 @@ class Scan:
         names : tuple of str or None
             Where columns have names; None: they are counted.
         n_columns : int
+            How many columns the model knows.
         kinds : tuple of {"number", "text"} or None
             What the columns are to hold, where the files leave that open (CSV).
         """

@@ -20,7 +20,9 @@ class Block(NamedTuple):
     Attributes
     ----------
     X : array of shape (b, d)
+        Rows.
     Y : array of shape (b, k)
+        Targets.
     weight : array of shape (b,) or None
         None where all weights are one.
     start : int
@@ -69,7 +71,13 @@ class RowSource(Protocol):
         """Columns of Y."""
 
     def read(self, part: slice) -> Block:
-        """Return the rows ``part`` (start and stop given, no step) as float64."""
+        """Return the rows ``part`` (start and stop given, no step) as float64.
+
+        Parameters
+        ----------
+        part : slice
+            Positions in the source.
+        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +90,7 @@ class LookedUp:
     Parameters
     ----------
     table : array of shape (q, k)
+        The different rows.
     numbers : int array of shape (n,)
         Which row of the table each row is.
 
@@ -126,8 +135,11 @@ class ArraySource:
     Parameters
     ----------
     X : array of shape (n, d)
+        Rows.
     Y : array of shape (n, k) or LookedUp
+        Targets; `LookedUp` where few of them differ.
     weight : array of shape (n,) or None, default=None
+        Weights of the rows; None: all are one.
     order : int array of shape (r,) or None, default=None
         Rows of ``X`` in the order of the pass; a row may come several times or never. None: as
         they are.
@@ -172,7 +184,13 @@ class ArraySource:
         return int(self.Y.shape[1])
 
     def read(self, part: slice) -> Block:
-        """Return the rows ``part`` of the pass as float64."""
+        """Return the rows ``part`` of the pass as float64.
+
+        Parameters
+        ----------
+        part : slice
+            Positions in the pass; start and stop given, no step.
+        """
         rows: Any = part if self.order is None else self.order[part]
         weight = None if self.weight is None else self.weight[rows]
         X = self.X[part] if self.order is None else np.take(self.X, rows, axis=0)
@@ -180,6 +198,12 @@ class ArraySource:
         return Block(X, np.asarray(self.Y[rows], dtype=np.float64), weight, int(part.start))
 
     def blocks(self, rows: int) -> Iterator[Block]:
-        """Iterate over all rows in blocks of at most ``rows`` rows."""
+        """Iterate over all rows in blocks of at most ``rows`` rows.
+
+        Parameters
+        ----------
+        rows : int
+            Of a block at most.
+        """
         for part in slices(self.n_rows, rows):
             yield self.read(part)

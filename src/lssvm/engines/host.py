@@ -208,6 +208,7 @@ class HostRows(Rows):
     Parameters
     ----------
     X : array of shape (n, d)
+        Rows.
     Y : array of shape (n, k), or what it is looked up in
         Targets.
     weight : array of shape (n,) or None, default=None
@@ -229,6 +230,7 @@ class HostRows(Rows):
     by_position : bool, default=False
         Whether folds follow positions, as those of rows that are read in blocks do.
     budget, threads : int
+        Memory budget in bytes.
 
     Examples
     --------

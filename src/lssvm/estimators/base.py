@@ -159,6 +159,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
             that was encoded before; the
             columns of text of a scan are put together anyhow.
         n_background : int, default=100
+            Background rows at most; time grows with them.
         n_permutations : int, default=10
             Orders of the columns for every row and background row, where values are sampled.
         interactions : bool, default=False
@@ -248,6 +249,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         Parameters
         ----------
         X : array-like of shape (n, d)
+            New rows.
 
         Returns
         -------
@@ -268,6 +270,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         Parameters
         ----------
         X : array-like of shape (n, d)
+            New rows.
 
         Returns
         -------
@@ -285,7 +288,13 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
 
     @available_if(_calibrates)
     def predict_log_proba(self, X: Any) -> Any:
-        """Return logarithms of `predict_proba`, shape (n, n_classes)."""
+        """Return logarithms of `predict_proba`, shape (n, n_classes).
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            New rows.
+        """
         return self._probability_rows(X, _log_probabilities, "predict_log_proba")
 
     def _probability_rows(self, X: Any, work: Callable[..., FloatArray], method: str) -> Any:
@@ -300,6 +309,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         Parameters
         ----------
         X : array-like of shape (n, d)
+            New rows.
         coverage : float, default=0.9
             Between 0 and 1.
 
@@ -354,6 +364,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         Parameters
         ----------
         X : array-like of shape (n, d)
+            New rows.
         return_std : bool, default=False
             Also return the standard deviation of the function at every row.
         return_cov : bool, default=False
@@ -441,6 +452,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         Parameters
         ----------
         X : array-like of shape (n, d)
+            New rows.
         coverage : float, default=0.95
             Between 0 and 1.
 

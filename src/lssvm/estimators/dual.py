@@ -360,6 +360,7 @@ class LSSVR(KernelRegressor):
         X : array-like or sparse matrix of shape (n, d)
             The (n, n) kernel matrix for ``kernel="precomputed"``.
         y : array-like of shape (n,) or (n, n_outputs)
+            What is to be predicted.
         sample_weight : array-like of shape (n,), optional
             Weight of every row; a weight of 2 counts as the row twice.
         groups : array-like of shape (n,), optional

@@ -81,7 +81,9 @@ class FixedSizeModel(KernelEstimator):
         Parameters
         ----------
         X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
+            Rows as the model has learned them.
         y : array-like of shape (n,), or (n, n_outputs) of a regressor
+            The targets they had.
         sample_weight : array-like of shape (n,), optional
             As it was when they were learned.
 
@@ -107,6 +109,7 @@ class FixedSizeModel(KernelEstimator):
         Parameters
         ----------
         X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
+            Rows that the model is tested on.
         y : array-like of shape (n,), or (n, n_outputs) of a regressor
             Not with a scan.
         sample_weight : array-like of shape (n,), optional
@@ -217,7 +220,8 @@ class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
     decoding : {"hamming", "loss"} or None, default=None
         From outputs to classes; None takes votes for one-vs-one and loss decoding otherwise.
     targets : {"label", "fisher"} or (t1, t2), default="label"
-        Targets +1 and -1; "fisher" takes +N/N1 and -N/N2, a pair +t1 and -t2.
+        Targets +1 and -1; "fisher" takes +N/N1 and -N/N2 (section 3.3 of [Suykens2002]_), a
+        pair +t1 and -t2 of eq. (3.23).
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes; they multiply ``sample_weight``.
     cv : int, float, "loo", splitter or iterable, default=10
@@ -377,8 +381,9 @@ class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
         Parameters
         ----------
         X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
+            New rows, with the columns of the fit.
         y : array-like of shape (n,)
-            Not with a scan.
+            Their classes. Not with a scan.
         classes : array-like, optional
             All labels; only compared with those that the model knows.
         sample_weight : array-like of shape (n,), optional
@@ -409,6 +414,7 @@ class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
         Parameters
         ----------
         X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
+            Rows with the columns of the fit.
         out : str or path, optional
             A file (.parquet, .arrow, .csv or .npy) to write the predictions to, block by block. It
             appears, or takes the place of an older one, when it is complete.
@@ -601,6 +607,7 @@ class FixedSizeLSSVR(FixedSizeModel, KernelRegressor):
         X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
             A scan brings its own target and weights and is read in blocks.
         y : array-like of shape (n,) or (n, n_outputs)
+            What is to be predicted; not with a scan that names its target.
         sample_weight : array-like of shape (n,), optional
             Weight of every row; a weight of 2 counts as the row twice.
         groups : array-like of shape (n,), optional
@@ -626,7 +633,9 @@ class FixedSizeLSSVR(FixedSizeModel, KernelRegressor):
         Parameters
         ----------
         X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
+            New rows, with the columns of the fit.
         y : array-like of shape (n,) or (n, n_outputs)
+            Their targets. Not with a scan.
         sample_weight : array-like of shape (n,), optional
             Weight of every row; a weight of 2 counts as the row twice.
 
@@ -647,6 +656,7 @@ class FixedSizeLSSVR(FixedSizeModel, KernelRegressor):
         Parameters
         ----------
         X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
+            Rows with the columns of the fit.
         return_std : bool, default=False
             Whether to return standard deviations.
         return_cov : bool, default=False

@@ -275,7 +275,9 @@ class NARX(CallbackSupportMixin, BaseEstimator):
         Parameters
         ----------
         steps : int
+            How many values ahead.
         X_future : array-like of shape (steps, d), or a list of such, optional
+            As in `forecast`.
         coverage : float, default=0.95
             Share of the values that their intervals are to contain, between 0 and 1.
         history, X_history : array-like, optional
@@ -311,6 +313,7 @@ class NARX(CallbackSupportMixin, BaseEstimator):
         Parameters
         ----------
         steps : int
+            How many values ahead.
         history : series of pandas, optional
             The series that is continued, in place of the training series.
 

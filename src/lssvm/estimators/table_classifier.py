@@ -235,12 +235,24 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
         return replace(context, best_score=score, calibration=judge.calibrated(outputs, good))
 
     def decision_function(self, X: Any) -> FloatArray:
-        """Return the outputs: (n,) for two classes (positive: the second), else (n, n_classes)."""
+        """Return the outputs: (n,) for two classes (positive: the second), else (n, n_classes).
+
+        Parameters
+        ----------
+        X : table of n rows, or Scan
+            Rows with the columns of the fit.
+        """
         outputs = self._outputs(X)
         return np.asarray(outputs[:, 0] if outputs.shape[1] == 1 else outputs)
 
     def predict(self, X: Any) -> AnyArray:
-        """Return the classes of a table, shape (n,)."""
+        """Return the classes of a table, shape (n,).
+
+        Parameters
+        ----------
+        X : table of n rows, or Scan
+            Rows with the columns of the fit.
+        """
         decided = decide(self._outputs(X))
         return np.asarray(self.classes_[decided])
 
@@ -307,7 +319,17 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
         return self
 
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> LSSVMClassifier:
-        """Take rows away that were learned with these classes and weights."""
+        """Take rows away that were learned with these classes and weights.
+
+        Parameters
+        ----------
+        X : table of n rows
+            Rows as they were given to ``fit`` or ``partial_fit``.
+        y : array-like of shape (n,)
+            The classes they had.
+        sample_weight : array-like of shape (n,), optional
+            The weights they had; None: all were one.
+        """
         self._change(X, y, sample_weight, forget=True)
         return self
 

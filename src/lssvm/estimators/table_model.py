@@ -497,6 +497,7 @@ class TableModel(BaseEstimator):
             that was encoded before; a column of the table is one anyhow, whatever features it
             becomes.
         n_background : int, default=100
+            Background rows at most; time grows with them.
         n_permutations : int, default=10
             Orders of the columns for every row and background row, where values are sampled.
         interactions : bool, default=False
@@ -674,14 +675,15 @@ def _time_of(members: Sequence[Member]) -> float:
 
 def _summary(fit: TableFit, n_rows: int) -> str:
     """Return what was chosen, and why, in words."""
-    if fit.note:
+    if not fit.trials:
         return fit.note
     parts = [len(member.model.cuts[0].leaves) for member in fit.members]
-    how = (
-        "each an exact model of all rows"
-        if max(parts) == 1
-        else f"each in {max(parts)} parts of at most {fit.part_size} rows"
-    )
+    if fit.note:
+        how = f"{fit.part_size} {fit.note}"
+    elif max(parts) == 1:
+        how = "each an exact model of all rows"
+    else:
+        how = f"each in {max(parts)} parts of at most {fit.part_size} rows"
     lines = [f"{len(fit.members)} configurations for {n_rows} rows, {how}."]
     if fit.interrupted:
         lines.append("The fit was interrupted: this is what was finished.")

@@ -185,7 +185,13 @@ class LSSVMRegressor(RegressorMixin, TableModel):
         return replace(context, best_score=score, calibration=residuals, nearby=nearby)
 
     def predict(self, X: Any) -> FloatArray:
-        """Return the predictions for a table, shape (n,) or (n, k)."""
+        """Return the predictions for a table, shape (n,) or (n, k).
+
+        Parameters
+        ----------
+        X : table of n rows, or Scan
+            Rows with the columns of the fit.
+        """
         values = self._outputs(X) * self.scale_ + self.shift_
         return np.asarray(values[:, 0] if self.single_ else values)
 
@@ -230,14 +236,34 @@ class LSSVMRegressor(RegressorMixin, TableModel):
         return np.asarray(ends[0] if self.single_ else np.stack(ends, axis=1))
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> LSSVMRegressor:
-        """Add rows: their parts are solved again, preparation, metric, tree, C and gamma stay."""
+        """Add rows: their parts are solved again, preparation, metric, tree, C and gamma stay.
+
+        Parameters
+        ----------
+        X : table of n rows
+            New rows, with the columns of the fit.
+        y : array-like of shape (n,) or (n, k)
+            Their targets.
+        sample_weight : array-like of shape (n,), optional
+            Their weights, in the units of the fit; None: all are one.
+        """
         if not hasattr(self, "record_"):
             return self.fit(X, y, sample_weight)
         self._change(X, y, sample_weight, forget=False)
         return self
 
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> LSSVMRegressor:
-        """Take rows away that were learned with these targets and weights."""
+        """Take rows away that were learned with these targets and weights.
+
+        Parameters
+        ----------
+        X : table of n rows
+            Rows as they were given to ``fit`` or ``partial_fit``.
+        y : array-like of shape (n,) or (n, k)
+            The targets they had.
+        sample_weight : array-like of shape (n,), optional
+            The weights they had; None: all were one.
+        """
         self._change(X, y, sample_weight, forget=True)
         return self
 

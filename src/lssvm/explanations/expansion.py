@@ -163,10 +163,13 @@ class Expansion:
     Attributes
     ----------
     kernel : Kernel
+        The kernel.
     basis : array of shape (m, d)
         The points z, after the metric; column numbers (m,) for a precomputed kernel.
     coef : array of shape (m, k)
+        Coefficients, a column for each output.
     intercept : array of shape (k,)
+        What is added to every output.
     metric : Metric, default=IDENTITY
         The map A of the inputs.
 
@@ -235,6 +238,7 @@ class Term:
     Attributes
     ----------
     rows : Contrast
+        Rows and background rows in these features.
     function : Expansion or callable
         An `Expansion`, or any function from rows (n, d) to outputs (n, k).
 
@@ -264,9 +268,11 @@ class Effort:
     n_permutations : int, default=10
         Orders of the columns for a row and a background row, where values are sampled.
     seed : int, default=0
+        Of the random numbers; the same seed gives the same result.
     budget : int, default=10**9
         Bytes.
     threads : int, default=1
+        How many threads compute.
 
     Examples
     --------
@@ -288,6 +294,7 @@ class ShapleyValues:
     Attributes
     ----------
     values : array of shape (n, p, k)
+        What each of p columns adds to each of k outputs, for n rows.
     base : array of shape (k,)
         Mean output of the background rows.
     errors : array of shape (n, p, k)
@@ -325,6 +332,7 @@ def shapley_values(
     interactions : bool, default=False
         Whether pairs of columns are looked at too; all terms have to be exact.
     effort : Effort
+        Memory, threads, and how much is sampled where values are not exact.
 
     Returns
     -------

@@ -203,6 +203,7 @@ def factor_exponents(kernel: Kernel) -> Exponents | None:
     Parameters
     ----------
     kernel : Kernel
+        Of any kind.
 
     Returns
     -------

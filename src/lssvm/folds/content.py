@@ -43,6 +43,7 @@ class Folds:
     Attributes
     ----------
     test : list of int arrays
+        One for each fold.
     train : list of int arrays or None
         None means the complement of the test rows.
 
@@ -70,7 +71,9 @@ def hash_rows(X: Array, seed: int = 0) -> NDArray[np.uint64]:
     Parameters
     ----------
     X : array or sparse matrix of shape (n, d)
+        Rows.
     seed : int, default=0
+        Of the random numbers; the same seed gives the same result.
 
     Returns
     -------
@@ -172,6 +175,13 @@ def repeats_by_nature(n_distinct: int, n: float) -> bool:
     """Say whether equal rows are observations of their own: where fewer than half of n differ.
 
     While most rows differ, equal ones are taken for copies, and are left out together.
+
+    Parameters
+    ----------
+    n_distinct : int
+        Rows that differ.
+    n : float
+        All rows, or their total weight.
 
     Examples
     --------
@@ -286,6 +296,7 @@ def content_folds(
     Parameters
     ----------
     X : array or sparse matrix of shape (n, d)
+        Rows.
     n_folds : int or None
         None leaves out one distinct row, or observation, at a time (leave-one-out when all rows
         differ); there are never more folds than distinct rows, observations or groups.
@@ -300,6 +311,7 @@ def content_folds(
     groups : array of shape (n,), optional
         Rows of a group share a fold, whatever their content.
     seed : int, default=0
+        Of the random numbers; the same seed gives the same result.
 
     Returns
     -------
@@ -370,9 +382,11 @@ def smallest_hashes(
     Parameters
     ----------
     X : array of shape (n, d)
+        Rows.
     size : int
         How many rows; more where rows equal to the last of them follow.
     seed : int, default=0
+        Of the random numbers; the same seed gives the same result.
     among : bool array of shape (n,), optional
         Which rows may be drawn.
     labels, targets, weight : arrays, optional
@@ -457,11 +471,13 @@ def content_holdout(
     Parameters
     ----------
     X : array or sparse matrix of shape (n, d)
+        Rows.
     share : float
         Between 0 and 1.
     labels, targets, weight, groups : arrays, optional
         As in `content_folds`.
     seed : int, default=0
+        Of the random numbers; the same seed gives the same result.
 
     Returns
     -------
@@ -585,6 +601,7 @@ def splitter_folds(splits: Iterable[tuple[Any, Any]], n: int) -> Folds:
     Parameters
     ----------
     splits : iterable of (train, test) index arrays
+        As ``split`` of a splitter yields them.
     n : int
         Number of rows.
 
@@ -623,6 +640,7 @@ def restrict_folds(folds: Folds, rows: IntArray, n: int) -> Folds:
     Parameters
     ----------
     folds : Folds
+        Which rows are left out together.
     rows : int array
         The subset, ascending.
     n : int
@@ -681,7 +699,9 @@ class PositionFolds:
     Parameters
     ----------
     n_folds : int, default=10
+        How many folds.
     seed : int, default=0
+        Of the random numbers; the same seed gives the same result.
 
     Notes
     -----
@@ -742,6 +762,7 @@ class PositionHoldout:
     share : float, default=0.25
         Between 0 and 1.
     seed : int, default=0
+        Of the random numbers; the same seed gives the same result.
 
     Notes
     -----

@@ -60,9 +60,11 @@ def greedy_leave_one_out(
     system : DualSystem
         Its own C plays no part.
     y : array of shape (n,)
+        Targets.
     path : GreedyPath
         The basis; it stays as it is.
     Cs : array of shape (c,)
+        Values of C.
     criterion : {"fsals", "kmp", "sggp"}, default="fsals"
         The loss under which the coefficients are fitted.
     observations : Observations or None, default=None

@@ -78,7 +78,9 @@ class GreedyPath:
     status : {"epsilon", "exhausted", "max_support", "held_out", "memory"}
         Why it stopped.
     coef : array of shape (m,)
+        Of the basis functions.
     intercept : float
+        Zero without a bias.
     targets : array of shape (m,)
         Right-hand side of the systems: y at the support, or K^T y.
     offsets : array of shape (m,) or None

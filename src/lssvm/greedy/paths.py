@@ -53,6 +53,7 @@ def greedy_paths(
     Y : array of shape (n, k)
         Every column is a problem of its own, with its own basis.
     settings : Greedy, optional
+        Criterion, candidates and when to stop; None: the defaults.
     held_out : bool array of shape (n,), optional
         Rows that never join a basis; the size with the smallest squared error on them is kept.
     random_state : int, Generator, RandomState or None, default=0

@@ -111,6 +111,7 @@ def load(path: Path) -> Any:
     Parameters
     ----------
     path : str or path
+        A file that `save` or `lssvm train` has written.
 
     Returns
     -------
@@ -177,6 +178,7 @@ def read_header(path: Path) -> dict[str, Any]:
     Parameters
     ----------
     path : str or path
+        A file that `save` or `lssvm train` has written.
 
     Returns
     -------

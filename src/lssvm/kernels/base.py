@@ -112,11 +112,14 @@ def fill_gram(kernel: Kernel, X: Array, Z: Array, out: FloatArray, *, threads: i
     Parameters
     ----------
     kernel : Kernel
+        The kernel.
     X, Z : array of shape (n, d)
         The same rows twice (for a precomputed kernel: the rows of the matrix and the indices of
         its columns).
     out : NumPy array of shape (n, n), C order
+        Overwritten.
     threads : int
+        How many threads compute.
 
     Notes
     -----
@@ -195,13 +198,19 @@ def evaluate_expansion(
     Parameters
     ----------
     kernel : Kernel
+        The kernel.
     X : array of shape (n, d)
+        Rows.
     Z : array of shape (m, d)
+        Points of the expansion.
     coef : array of shape (m, k)
+        Coefficients, a column for each output.
     intercept : array of shape (k,)
+        What is added to every output.
     budget : int
         Memory budget in bytes for the blocks of K.
     threads : int
+        How many threads compute.
 
     Returns
     -------

@@ -26,8 +26,11 @@ def distances(X: FloatArray, Z: FloatArray, kind: Distance) -> FloatArray:
     Parameters
     ----------
     X : array of shape (n, d)
+        Rows.
     Z : array of shape (m, d)
+        Other rows.
     kind : {"sqeuclidean", "euclidean", "cityblock"}
+        Squared Euclidean, Euclidean, or the sum of absolute differences.
 
     Returns
     -------
@@ -132,9 +135,13 @@ def fill_distances(
     Parameters
     ----------
     X : array of shape (n, d)
+        Rows.
     kind : {"sqeuclidean", "euclidean", "cityblock"}
+        As for `distances`.
     out : array of shape (n, n), float32 or float64
+        Overwritten.
     threads : int, default=1
+        How many threads compute.
 
     Returns
     -------

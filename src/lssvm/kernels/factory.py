@@ -123,6 +123,11 @@ _ENTRIES = 2**17  # numbers that are looked at at a time
 def has_gamma(kernel: str | Kernel | Callable[..., Any]) -> bool:
     """Return whether a kernel takes the estimator's gamma: by its name, or where it has none yet.
 
+    Parameters
+    ----------
+    kernel : str, Kernel or callable
+        As the estimators take it.
+
     Examples
     --------
     >>> from lssvm.kernels import Matern, has_gamma
@@ -182,6 +187,7 @@ def resolve_gamma(gamma: Any, X: Array, sample_weight: AnyArray | None = None) -
     gamma : float, array of shape (d,), "scale" or "auto"
         "scale" is 1/(d var(X)), "auto" is 1/d, as in `sklearn.svm.SVC`.
     X : array or sparse matrix of shape (n, d)
+        Training rows.
     sample_weight : array of shape (n,), optional
         Weights for the variance, so that a weight of 2 equals the row twice.
 

@@ -144,17 +144,21 @@ def mean_outer_product(
     Parameters
     ----------
     kernel : Kernel
+        The kernel.
     X : array of shape (n, d)
         Where gradients are taken, after ``metric``.
     Z : array of shape (m, d)
         Points of the expansion sum_j coef_j K(x, z_j), after ``metric``.
     coef : array of shape (m, k)
+        Coefficients of the expansion.
     metric : Metric, default=IDENTITY
         The map that made X and Z of the inputs: gradients are with respect to the inputs.
     shape : {"full", "diagonal"}, default="full"
+        Whether the whole matrix is wanted, or its diagonal.
     weight : array of shape (n,), optional
         Weights of the rows of X.
     threads : int, default=1
+        How many threads compute.
 
     Returns
     -------

@@ -206,6 +206,7 @@ class Matern(_Radial):
         Inverse squared length scale: the length scale is 1/sqrt(2 gamma), so that the kernel tends
         to ``RBF(gamma)`` as nu grows. None: that of the estimator, which may tune it.
     nu : {0.5, 1.5, 2.5}, default=1.5
+        The order: functions of the model are nu - 1/2 times differentiable.
 
     Examples
     --------
@@ -316,6 +317,7 @@ class Laplacian(_Radial):
     Parameters
     ----------
     gamma : float or array of shape (d,)
+        Inverse width: one for all features, or one for each.
 
     Examples
     --------

@@ -42,6 +42,7 @@ def accumulate(
     Parameters
     ----------
     kernel : Kernel
+        The kernel.
     source : RowSource
         Its rows are ordered so that every cell is consecutive.
     Z : array of shape (m, d)
@@ -51,6 +52,7 @@ def accumulate(
     budget : int, default=2**31
         Memory budget in bytes, for the moments and all buffers.
     threads : int, default=1
+        How many threads compute.
 
     Returns
     -------
@@ -235,10 +237,13 @@ class Piece(NamedTuple):
     Attributes
     ----------
     X : array of shape (b, d)
+        Rows.
     Y : array of shape (b, k)
+        Targets.
     weight : array of shape (b,) or None
         None in all pieces of a stream, or in none.
     cell : int array of shape (b,)
+        Which cell each row belongs to.
     position : int array of shape (b,)
         Where the rows stand in the data.
     label : int array of shape (b,)
@@ -334,14 +339,17 @@ def accumulate_stream(
     Parameters
     ----------
     kernel : Kernel
+        The kernel.
     pieces : iterable of Piece
         Read once, by the calling thread, while ``threads`` others compute.
     Z : array of shape (m, d)
         Prototypes.
     n_cells, n_targets : int
+        How many cells there are.
     budget : int, default=2**31
         Memory budget in bytes, for the moments and all buffers.
     threads : int, default=1
+        How many threads compute.
     source : callable, optional
         How rows of a cell are read, by the threads that compute; as they are by default.
 

@@ -212,6 +212,8 @@ class Moments:
             cross = self.border[:, None] * own[None, :]
             target, squares = self.weight * own, self.weight * own**2
             moments = replace(self, cross=cross, target=target, squares=squares)
+        if factor == 1.0:
+            return moments  # which whoever changes arrays has to copy
         scaled = {name: factor * getattr(moments, name) for name in (*_ARRAYS, "weight")}
         return replace(moments, **scaled)
 
@@ -254,6 +256,11 @@ class Moments:
 
 def total(parts: Iterable[Moments]) -> Moments:
     """Return the sum of moments, added in the order given.
+
+    Parameters
+    ----------
+    parts : iterable of Moments
+        At least one; of the same prototypes and targets.
 
     Examples
     --------

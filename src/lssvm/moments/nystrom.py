@@ -95,6 +95,7 @@ def nystrom_map(
     Parameters
     ----------
     kernel : Kernel
+        The kernel.
     Z : array of shape (m, d)
         Prototypes; duplicates are harmless, they only add eigenvalues of zero. An array of another
         library than NumPy gives a map on its device.

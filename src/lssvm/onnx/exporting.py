@@ -298,6 +298,7 @@ def export(
     Parameters
     ----------
     model : estimator
+        Fitted.
     path : str or path-like
         The file appears, or takes the place of an older one, when it is complete.
     X, dtype, probabilities, interval, missing

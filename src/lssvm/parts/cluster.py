@@ -19,6 +19,7 @@ class ClusterParts(HostParts):
     Parameters
     ----------
     threads : int, default=1
+        How many threads compute.
     client : Client or None, default=None
         None is Dask's own choice.
 

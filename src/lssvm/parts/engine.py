@@ -26,7 +26,9 @@ class LeafTask:
     Attributes
     ----------
     rows : Rows
+        To be fitted to.
     distance : {"sqeuclidean", "euclidean", "cityblock"}
+        What the kernel is a function of.
     start : Setting
         Where the walk to a better setting begins.
 
@@ -119,6 +121,7 @@ class HostParts:
     Parameters
     ----------
     threads : int, default=1
+        How many threads compute.
 
     Examples
     --------

@@ -24,6 +24,7 @@ class Setting:
     Attributes
     ----------
     C, gamma : float
+        Regularisation.
 
     Examples
     --------
@@ -50,6 +51,7 @@ class Rows:
         Mapped by the metric. float64, or float32 where there are very many rows; computed with in
         float64.
     Y : array of shape (n, k)
+        Targets.
     weight : array of shape (n,)
         Larger than 0.
     labels : array of shape (n,) or None
@@ -97,8 +99,11 @@ class Leaf:
     Attributes
     ----------
     rows : Rows
+        The training rows of the part.
     setting : Setting
+        C and gamma that it chose.
     fit : ExactFit
+        Coefficients, and outputs of the rows left out.
     error : float
         Mean squared error of its leave-one-out outputs, summed over outputs.
     kept : array of shape (n, k) or (0, k), optional
@@ -193,8 +198,11 @@ def fit_leaf(
     Parameters
     ----------
     rows : Rows
+        To be fitted to.
     distance : {"sqeuclidean", "euclidean", "cityblock"}
+        What the kernel is a function of.
     start : Setting
+        The first C and gamma.
     tries : int, default=1
         Settings that are tried at most, the start among them; 1 keeps the start.
     stop : callable, optional

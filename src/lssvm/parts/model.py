@@ -27,7 +27,9 @@ class Cut:
     Attributes
     ----------
     tree : Tree
+        Which part a row belongs to.
     leaves : tuple of Leaf
+        The models of the parts, in their order.
     members : tuple of int arrays
         Row numbers of the training data in every part; empty after an update.
 
@@ -57,9 +59,11 @@ class PartsModel:
     Attributes
     ----------
     distance : {"sqeuclidean", "euclidean", "cityblock"}
+        What the kernel is a function of.
     cuts : tuple of Cut
         Outputs are their mean.
     part_size : int
+        Rows of a part at most.
 
     Examples
     --------
@@ -257,6 +261,7 @@ def fit_parts(
     rows : Rows
         Inputs mapped by the metric.
     distance : {"sqeuclidean", "euclidean", "cityblock"}
+        What the kernel is a function of.
     start : Setting
         Where the search of every part starts.
     part_size : int
@@ -301,10 +306,15 @@ class PartsJob:
     Attributes
     ----------
     rows : Rows
+        Inputs mapped by the metric.
     distance : {"sqeuclidean", "euclidean", "cityblock"}
+        What the kernel is a function of.
     start : Setting
+        Where the search of every part starts.
     part_size : int
+        Rows of a part at most.
     n_trees : int
+        Trees that are averaged.
 
     Examples
     --------
@@ -337,6 +347,7 @@ def fit_many(
     Parameters
     ----------
     jobs : sequence of PartsJob
+        One for each model.
     tries, random, stop, engine
         As for `fit_parts`.
     finished : callable, optional

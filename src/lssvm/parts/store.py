@@ -48,7 +48,9 @@ class PartStore:
     Parameters
     ----------
     n_parts : int
+        How many parts there are.
     n_features, n_targets : int
+        Columns of the rows.
     n_rows : int
         How many rows will come.
     scratch : bool

@@ -21,9 +21,11 @@ class Tree:
     directions : array of shape (q, d)
         Of the q inner nodes; the first is the root.
     thresholds : array of shape (q,)
+        Of the inner nodes.
     children : int array of shape (q, 2)
         Numbers of the nodes below; a part p is -1 - p.
     n_parts : int
+        How many parts there are.
 
     Examples
     --------
@@ -75,6 +77,7 @@ def grow_tree(X: FloatArray, part_size: int, *, random: np.random.Generator | No
     X : array of shape (n, d)
         Rows, mapped by the metric.
     part_size : int
+        Rows of a part at most.
     random : Generator, optional
         None cuts along the direction of most variance. A generator draws directions in proportion
         to the spread of the rows along them: another tree each time.

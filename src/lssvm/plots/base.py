@@ -221,7 +221,15 @@ class Display:
 
     @classmethod
     def fitted(cls, model: Estimator, **given: Any) -> Any:
-        """Return the fitted model, or raise where it, matplotlib or the data are missing."""
+        """Return the fitted model, or raise where it, matplotlib or the data are missing.
+
+        Parameters
+        ----------
+        model : estimator
+            Fitted, or a pipeline that ends in a fitted one.
+        **given : object
+            What has to be there, by its name; None is missing.
+        """
         pyplot(f"{cls.__name__}.from_estimator")
         missing = [name for name, value in given.items() if value is None]
         if missing:
@@ -232,7 +240,17 @@ class Display:
         return fitted_model(model)
 
     def open(self, ax: Any, figsize: tuple[float, float], frame: bool = False) -> Any:
-        """Return the axes to draw on, without the upper and the right line unless ``frame``."""
+        """Return the axes to draw on, without the upper and the right line unless ``frame``.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes or None
+            Where to draw; None: a new figure.
+        figsize : (float, float)
+            Inches of a new figure.
+        frame : bool, default=False
+            Whether all four lines around the axes are drawn.
+        """
         plt = pyplot(f"{type(self).__name__}.plot")
         self.ax_ = plt.subplots(figsize=figsize, layout="constrained")[1] if ax is None else ax
         self.figure_ = self.ax_.figure
@@ -241,22 +259,50 @@ class Display:
         return self.ax_
 
     def name_axes(self, x: str, y: str) -> None:
-        """Name the axes."""
+        """Name the axes.
+
+        Parameters
+        ----------
+        x, y : str
+            Their names.
+        """
         self.ax_.set(xlabel=x, ylabel=y)
 
     def star(self, x: float, y: float, label: str, colour: str) -> Any:
-        """Mark the chosen place."""
+        """Mark the chosen place.
+
+        Parameters
+        ----------
+        x, y : float
+            Where it is.
+        label : str
+            Its name in the legend.
+        colour : str
+            As matplotlib takes it.
+        """
         style = {"linestyle": "none", "marker": "*", "markersize": 17, "markeredgecolor": "white"}
         return self.ax_.plot(x, y, color=colour, label=label, zorder=5, **style)[0]
 
     def legend_beside(self, **options: Any) -> Any:
-        """Return a legend to the right of the axes."""
+        """Return a legend to the right of the axes.
+
+        Parameters
+        ----------
+        **options : object
+            As ``Axes.legend`` takes them.
+        """
         return self.ax_.legend(
             loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, **options
         )
 
     def legend_above(self, **options: Any) -> Any:
-        """Return a legend above the axes, in three columns."""
+        """Return a legend above the axes, in three columns.
+
+        Parameters
+        ----------
+        **options : object
+            As ``Axes.legend`` takes them.
+        """
         place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}
         return self.ax_.legend(ncols=3, frameon=False, fontsize="small", **place, **options)
 

@@ -253,7 +253,7 @@ def as_shown(scores: FloatArray) -> tuple[FloatArray, str]:
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.plots.tuning_surface import as_shown
+    >>> from lssvm.plots.tuning import as_shown
     >>> as_shown(np.array([-2.0, -1.0]))
     (array([2., 1.]), 'loss')
     """
@@ -385,6 +385,7 @@ class TuningTraceDisplay(Display):
         ax : matplotlib.axes.Axes or None, default=None
             Where to draw; None: a new figure.
         over : {"seconds", "n_evaluations"}, default="seconds"
+            What the horizontal axis counts.
         name : str or None, default=None
             Name in the legend; None: that of the class.
 
@@ -415,6 +416,7 @@ class TuningTraceDisplay(Display):
         ax : matplotlib.axes.Axes or None, default=None
             Where to draw; None: a new figure.
         over : {"seconds", "n_evaluations"}, default="seconds"
+            What the horizontal axis counts.
 
         Returns
         -------

@@ -78,11 +78,27 @@ class NumberEncoding:
         return ("", "=(missing)")[: self.width]
 
     def encode(self, column: RawColumn, out: FloatArray) -> None:
-        """Write the features of a column into ``out``, shape (n, width)."""
+        """Write the features of a column into ``out``, shape (n, width).
+
+        Parameters
+        ----------
+        column : RawColumn
+            Numbers.
+        out : array of shape (n, width)
+            Overwritten.
+        """
         self.encode_values(column.values, out)
 
     def encode_values(self, x: FloatArray, out: FloatArray) -> None:
-        """Write the features of numbers, NaN where missing, into ``out``."""
+        """Write the features of numbers, NaN where missing, into ``out``.
+
+        Parameters
+        ----------
+        x : array of shape (n,)
+            Numbers.
+        out : array of shape (n, width)
+            Overwritten.
+        """
         missing = np.isnan(x)
         if missing.any():
             x = np.where(missing, self.fill, x)
@@ -102,11 +118,13 @@ class LevelEncoding:
     Attributes
     ----------
     levels : tuple of str
+        The strings that training met.
     values : array of shape (len(levels), width)
         The features of each level.
     missing, unseen : arrays of shape (width,)
         Those of a missing value, and of a level that is not in the table.
     suffixes : tuple of str
+        Ends of the names of the features.
 
     Examples
     --------
@@ -133,7 +151,13 @@ class LevelEncoding:
         return len(self.suffixes)
 
     def positions(self, column: RawColumn) -> IntArray:
-        """Return for every row its place among the levels; -1: missing, -2: not among them."""
+        """Return for every row its place among the levels; -1: missing, -2: not among them.
+
+        Parameters
+        ----------
+        column : RawColumn
+            A category.
+        """
         if column.kind in ("boolean", "empty"):  # their values are 0, 1 and NaN
             return np.where(np.isnan(column.values), -1, column.values).astype(np.intp)
         place = {level: i for i, level in enumerate(self.levels)}
@@ -141,7 +165,15 @@ class LevelEncoding:
         return np.asarray(np.array([*table, -1], dtype=np.intp)[column.values])
 
     def encode(self, column: RawColumn, out: FloatArray) -> None:
-        """Write the features of a column into ``out``, shape (n, width)."""
+        """Write the features of a column into ``out``, shape (n, width).
+
+        Parameters
+        ----------
+        column : RawColumn
+            A category.
+        out : array of shape (n, width)
+            Overwritten.
+        """
         table = np.vstack([self.values, self.unseen, self.missing])  # found from the end
         out[:] = table[self.positions(column)]
 
@@ -233,7 +265,15 @@ class DateEncoding:
         return (*self.position.suffixes, *waves)
 
     def encode(self, column: RawColumn, out: FloatArray) -> None:
-        """Write the features of a column into ``out``, shape (n, width)."""
+        """Write the features of a column into ``out``, shape (n, width).
+
+        Parameters
+        ----------
+        column : RawColumn
+            Dates, or text of them.
+        out : array of shape (n, width)
+            Overwritten.
+        """
         moments = column.values
         if column.kind == "empty":
             moments = np.full(len(column), np.datetime64("NaT", "us"))

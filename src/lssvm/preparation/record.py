@@ -28,6 +28,7 @@ class PreparedColumn:
     Attributes
     ----------
     name : str
+        As in the table.
     kind : str
         One of `lssvm.preparation.KINDS`.
     encoding : Encoding or None
@@ -111,7 +112,13 @@ class PreparedTable:
         return self.names_of(self.names)
 
     def names_of(self, columns: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the names of the features where the columns have other names."""
+        """Return the names of the features where the columns have other names.
+
+        Parameters
+        ----------
+        columns : tuple of str
+            One name for each column of the training table.
+        """
         names: dict[str, None] = {}
         for name, column in zip(columns, self.columns, strict=True):
             for suffix in () if column.encoding is None else column.encoding.suffixes:
@@ -128,6 +135,11 @@ class PreparedTable:
         Columns of a table with names are found by name, in any order, and others are not looked at;
         those of an array by position. Raises an `InvalidInputError` that names the column where one
         is missing or holds something else than in training.
+
+        Parameters
+        ----------
+        X : data frame, Arrow table, mapping from names to columns, or array
+            Columns are found by name, where they have names.
         """
         names = column_names(X) if self.named else None
         if names is None:
@@ -150,7 +162,13 @@ class PreparedTable:
         return self._as_trained(read_table(X, self.used, zones))
 
     def used_columns(self, table: RawTable) -> RawTable:
-        """Return the used ones of all columns of a table, as `transform` takes them."""
+        """Return the used ones of all columns of a table, as `transform` takes them.
+
+        Parameters
+        ----------
+        table : RawTable
+            With all columns of the training table.
+        """
         columns = tuple(table.columns[j] for j in self._used)
         return self._as_trained(RawTable(columns, table.named, table.n_rows))
 
@@ -165,6 +183,7 @@ class PreparedTable:
         Parameters
         ----------
         X : RawTable that `read` returned, or a table as `read` takes it
+            Rows to turn into features.
 
         Returns
         -------
@@ -185,7 +204,13 @@ class PreparedTable:
         return out
 
     def unseen(self, X: Any) -> dict[str, dict[str, int]]:
-        """Count the levels that training has not met: column, level, number of rows."""
+        """Count the levels that training has not met: column, level, number of rows.
+
+        Parameters
+        ----------
+        X : table as `read` takes it
+            Rows to look at.
+        """
         table = X if isinstance(X, RawTable) else self.read(X)
         counts: dict[str, dict[str, int]] = {}
         for j, column in zip(self._used, table.columns, strict=True):
@@ -211,7 +236,13 @@ class PreparedTable:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> PreparedTable:
-        """Return what `to_record` has written."""
+        """Return what `to_record` has written.
+
+        Parameters
+        ----------
+        record : mapping
+            As `to_record` returned it.
+        """
         if record.get("format") != FORMAT:
             raise InvalidInputError(
                 f"The record has format {record.get('format')!r}, but this version reads format "

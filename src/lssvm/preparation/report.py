@@ -20,7 +20,13 @@ class PreparationReport(dict[str, list[str | int]]):
 
     @classmethod
     def of(cls, prepared: PreparedTable) -> PreparationReport:
-        """Return the report of a preparation."""
+        """Return the report of a preparation.
+
+        Parameters
+        ----------
+        prepared : PreparedTable
+            What was learned from a table.
+        """
         rows = [(c.name, c.kind, c.done, c.why, c.width) for c in prepared.columns]
         return cls({h: [row[i] for row in rows] for i, h in enumerate(HEADINGS)})
 

@@ -43,6 +43,7 @@ class RawColumn:
     Attributes
     ----------
     name : str
+        As in the table, or x0, x1 and so on.
     kind : str
         One of `KINDS`.
     values : array of shape (n,)
@@ -79,7 +80,13 @@ class RawColumn:
         return np.asarray(np.isnat(self.values) if self.kind == "date" else np.isnan(self.values))
 
     def as_dates(self, order: str) -> RawColumn | None:
-        """Return a category as the dates that its levels are, None where one is none."""
+        """Return a category as the dates that its levels are, None where one is none.
+
+        Parameters
+        ----------
+        order : str
+            Of day, month and year in the text.
+        """
         dates = parse_dates(self.levels, order)
         if dates is None:
             return None
@@ -87,7 +94,13 @@ class RawColumn:
         return RawColumn(self.name, "date", table[self.values])
 
     def take(self, rows: Any) -> RawColumn:
-        """Return some rows, with the levels that occur there."""
+        """Return some rows, with the levels that occur there.
+
+        Parameters
+        ----------
+        rows : slice or int array
+            Positions.
+        """
         values = self.values[rows]
         if self.kind != "category":
             return RawColumn(self.name, self.kind, values, zone=self.zone)
@@ -106,9 +119,11 @@ class RawTable:
     Attributes
     ----------
     columns : tuple of RawColumn
+        In the order of the table.
     named : bool
         Whether the columns brought names of their own; those of an array are x0, x1 and so on.
     n_rows : int
+        How many rows there are.
 
     Examples
     --------
@@ -127,7 +142,13 @@ class RawTable:
         object.__setattr__(self, "names", tuple(column.name for column in self.columns))
 
     def take(self, rows: Any) -> RawTable:
-        """Return some rows."""
+        """Return some rows.
+
+        Parameters
+        ----------
+        rows : slice or int array
+            Positions.
+        """
         columns = tuple(column.take(rows) for column in self.columns)
         n_rows = len(columns[0]) if columns else len(np.arange(self.n_rows)[rows])
         return RawTable(columns, self.named, n_rows)

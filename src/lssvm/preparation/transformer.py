@@ -151,9 +151,11 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : data frame, Arrow table, mapping from names to columns, or array of shape (n, columns)
+            Rows to learn from.
         y : array of shape (n,) or (n, k), optional
             Targets; only categories with many levels need them.
         sample_weight : array of shape (n,), optional
+            Weights of the rows; a weight of 0 leaves a row out.
         groups : array of shape (n,), optional
             Rows of one group share a fold.
 
@@ -192,6 +194,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : data frame, Arrow table, mapping from names to columns, or array of shape (n, columns)
+            Rows with the columns of the fit.
 
         Returns
         -------
@@ -205,6 +208,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : as in `transform`
+            Rows to look at.
 
         Returns
         -------
@@ -290,6 +294,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         prepared : PreparedTable
+            What was learned.
         texts : bool, default=True
             Whether names of columns are published as ``feature_names_in_``.
         **parameters

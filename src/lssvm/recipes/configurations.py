@@ -39,7 +39,9 @@ class Configuration:
     Attributes
     ----------
     inputs : {"standardised", "quantiles"}
+        Numbers of mean 0 and variance 1, or their ranks as normal quantiles.
     kernel : {"rbf", "exponential", "laplacian"}
+        exp(-gamma distance) of squared Euclidean, Euclidean or city-block distances.
 
     Examples
     --------
@@ -110,10 +112,13 @@ class Member:
     Attributes
     ----------
     configuration : Configuration
+        Inputs and kernel.
     metric : Metric
+        The map of its inputs.
     rounds : int
         Rounds in which the metric was learned.
     model : PartsModel
+        Its exact models in parts.
     weight : float
         In the stack.
 

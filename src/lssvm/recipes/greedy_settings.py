@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from lssvm._core.arrays import BoolArray
+from lssvm._core.arrays import BoolArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.greedy import Greedy
 from lssvm.recipes.settings import KernelChoice, KernelParameters, check_C, seed_of
@@ -44,7 +44,7 @@ class GreedySettings:
     calibrates : bool
         Whether leave-one-out outputs are kept, for probabilities.
     cv : int, "loo", splitter or iterable
-        Folds that gamma is tuned on.
+        Folds that gamma is tuned on, and, of groups, C and probabilities.
     """
 
     C: float | None
@@ -88,8 +88,20 @@ class GreedySettings:
                 "within 1 of the labels +1 and -1, so give a number below 1 (0.5 is usual)."
             )
 
-    def held_out(self, n: int, rng: np.random.Generator) -> BoolArray | None:
-        """Draw the rows on which the size is judged; rows stand in an order of their content."""
+    @property
+    def splits(self) -> bool:
+        """Whether the caller has said which rows make a fold."""
+        return not isinstance(self.cv, str) and (
+            hasattr(self.cv, "split") or hasattr(self.cv, "__iter__")
+        )
+
+    def held_out(
+        self, n: int, rng: np.random.Generator, groups: IntArray | None = None
+    ) -> BoolArray | None:
+        """Draw the rows on which the size is judged; rows stand in an order of their content.
+
+        With groups, numbered from 0, whole ones: as many as hold about the share.
+        """
         share = self.validation_fraction
         if share is None:
             return None
@@ -104,6 +116,16 @@ class GreedySettings:
                 f"validation_fraction={share!r} of {n} distinct rows leaves none to learn from or "
                 "none to judge by: give more rows, or None."
             )
-        held = np.zeros(n, dtype=bool)
-        held[rng.permutation(n)[:many]] = True
-        return held
+        if groups is None:
+            held = np.zeros(n, dtype=bool)
+            held[rng.permutation(n)[:many]] = True
+            return held
+        sizes = np.bincount(groups)
+        if len(sizes) < 2:
+            raise InvalidInputError(
+                f"validation_fraction={share!r} needs at least 2 groups, one of them to judge by, "
+                "but there is 1: give more groups, or None."
+            )
+        order = rng.permutation(len(sizes))
+        enough = int(np.searchsorted(np.cumsum(sizes[order]), many)) + 1
+        return np.isin(groups, order[: min(enough, len(sizes) - 1)])

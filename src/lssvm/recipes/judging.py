@@ -43,6 +43,7 @@ class SquaredErrors:
     Attributes
     ----------
     problem : Problem
+        The rows that are judged.
 
     Examples
     --------

@@ -21,9 +21,11 @@ class Problem:
     Attributes
     ----------
     inputs : mapping from "standardised", "quantiles" to arrays of shape (n, d)
+        The rows, prepared in each way.
     Y : array of shape (n, k)
         Targets: -1 and 1 for every class, or centred numbers of variance 1.
     weight : array of shape (n,)
+        Weights of the rows.
     labels : int array of shape (n,) or None
         Rows of one label are left out together.
     classes : int array of shape (n,) or None

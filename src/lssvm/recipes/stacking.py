@@ -26,7 +26,9 @@ def stack_weights(
     outputs : sequence of q arrays of shape (n, k)
         Outputs for rows that the models had not seen; rows with a NaN are left out.
     Y : array of shape (n, k)
+        Targets.
     weight : array of shape (n,), optional
+        Weights of the rows; None: all are one.
     plain : bool array of shape (q,), optional
         Models to fall back on: the result is the mean of the weights of all models and of those of
         these alone, which halves the damage where the others look better by chance.
@@ -80,6 +82,13 @@ def stack_weights(
 
 def combine(outputs: Sequence[FloatArray], weights: FloatArray) -> FloatArray:
     """Return the weighted sum of outputs, shape (n, k).
+
+    Parameters
+    ----------
+    outputs : sequence of q arrays of shape (n, k)
+        Of the models.
+    weights : array of shape (q,)
+        Of the models.
 
     Examples
     --------
@@ -188,11 +197,15 @@ def cross_stack(
     Parameters
     ----------
     outputs : sequence of q arrays of shape (n, k)
+        Outputs for rows that the models had not seen.
     Y : array of shape (n, k)
+        Targets.
     weight : array of shape (n,) or None
+        Weights of the rows; None: all are one.
     folds : int array of shape (n,)
         Models are chosen and weighed for the rows of a fold by the other folds.
     rule : StackRule, optional
+        How weights are chosen; None: the default.
 
     Returns
     -------

@@ -34,7 +34,9 @@ class TableContext:
     n_rows : int
         Rows that were fitted, equal ones together.
     importances : array of shape (n_columns,)
+        Of the columns; they sum to one.
     best_score : float
+        From rows that were left out.
     calibration : Probabilities, Residuals or None
         From held-out outputs to probabilities and sets, or to intervals.
     nearby : int

@@ -44,6 +44,7 @@ class TableSettings:
     learned_on : int
         Rows that a metric is learned on at most, in parts of ``learned_part`` rows.
     learned_part : int
+        Rows of the parts in which a metric is learned.
     judged_on : int
         Other rows that judge its rounds, at most.
     rounds : int
@@ -59,11 +60,13 @@ class TableSettings:
     largest : int
         Rows of a part at most, whatever else is said: what memory allows.
     n_trees : int
+        Cuts of the rows into parts that are averaged.
     tries : int
         Settings of C and gamma that a part tries.
     engine : PartsEngine
         Who computes.
     seed : int
+        Of the random numbers; the same seed gives the same result.
 
     Examples
     --------
@@ -166,6 +169,8 @@ class TableRun:
         Models of all rows with their out-of-sample outputs.
     best : float
         The smallest loss so far.
+    note : str
+        Why the model keeps no rows, where it does not.
     """
 
     problem: Problem
@@ -181,6 +186,7 @@ class TableRun:
     learned: IntArray | None = None
     fitted: list[tuple[Candidate, PartsModel, FloatArray]] = field(default_factory=list)
     best: float = np.inf
+    note: str = ""
     lock: Any = field(default_factory=Lock)
 
     def side_by_side(self, work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:

@@ -127,6 +127,7 @@ class PrototypeBasis:
     Attributes
     ----------
     kernel : Kernel
+        The kernel.
     Z : array of shape (m, d)
         Prototypes.
     moments : FoldMoments
@@ -139,6 +140,7 @@ class PrototypeBasis:
     given : list of L0System or None
         Systems in place of those of the moments, where the loss sees other rows ("sv-l0").
     threads : int
+        How many threads compute.
     scale : array of shape (k,) or None
         Units of the targets, see `reduce_l0`; None: 1.
 
@@ -411,6 +413,15 @@ def reduce_as_printed(basis: PrototypeBasis, columns: IntArray, settings: L0) ->
     """Run algorithm 3 or 4 of [Mall2014]_ on the moments of all rows, with the C of the basis.
 
     To the letter, for one output, with ``L0(printed=True)``.
+
+    Parameters
+    ----------
+    basis : PrototypeBasis
+        The model that is reduced.
+    columns : int array
+        Outputs that are reduced together.
+    settings : L0
+        With ``printed``.
 
     Examples
     --------

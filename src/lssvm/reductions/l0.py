@@ -44,6 +44,7 @@ class L0:
         largest one, and none of them by more than a tenth of itself (those are on their way to
         zero).
     max_iter : int, default=50
+        Iterations at most.
     threshold : float, default=1e-6
         Coefficients below this part of the largest one are zero.
     printed : bool, default=False
@@ -66,6 +67,17 @@ class L0:
 @dataclass(frozen=True)
 class Reduced:
     """A reduced expansion: which basis functions are left, their coefficients, the intercepts.
+
+    Parameters
+    ----------
+    support : int array of shape (p,)
+        Basis functions that are left.
+    coef : array of shape (p, k)
+        Their coefficients.
+    intercept : array of shape (k,)
+        Of the outputs.
+    iterations : int
+        Systems that were solved.
 
     Examples
     --------
@@ -107,7 +119,9 @@ def reduce_l0(
         Coefficients to start from; lambda = 1/start^2 (the printed start lambda = beta may be
         negative: `reduce_printed` has it).
     C : float
+        Regularisation.
     settings : L0, optional
+        How far it goes; None: the defaults.
     scale : array of shape (k,), optional
         Units of the targets, such as `target_scale`; by default 1. The penalty counts basis
         functions and has no unit, so that the number left depends on that of the errors: codes of
@@ -144,6 +158,11 @@ def reduce_l0(
 def target_scale(moments: Moments) -> FloatArray:
     """Return the standard deviations (k,) of the targets, 1 where they are constant.
 
+    Parameters
+    ----------
+    moments : Moments
+        Of rows and targets.
+
     Examples
     --------
     >>> import numpy as np
@@ -169,8 +188,11 @@ def reduce_systems(
     systems : sequence of L0System
         Their columns make up all k outputs; the basis functions are the same.
     start : array of shape (m, k)
+        Coefficients to start from.
     C : array of shape (k,)
+        Of every output.
     settings : L0, optional
+        How far it goes; None: the defaults.
 
     Returns
     -------
@@ -341,10 +363,13 @@ def reduce_dual_l0(
     Parameters
     ----------
     system : DualSystem
+        Of the model that is reduced.
     Y : array of shape (n, k)
+        Targets.
     alpha : array of shape (n, k)
         Support values to start from.
     settings : L0, optional
+        How far it goes; None: the defaults.
     numbers : bool, default=False
         Whether targets are numbers, whose unit is their standard deviation, and no codes.
 
@@ -411,6 +436,7 @@ class L0System:
     mean : array of shape (m,)
         Means of the basis functions.
     target_mean : array of shape (q,)
+        Means of the targets.
     scale : array of shape (q,)
         Units of the targets.
 
@@ -587,6 +613,7 @@ def l0_order(systems: Sequence[L0System], start: FloatArray, C: FloatArray) -> I
     start : array of shape (m, k)
         Coefficients to start from.
     C : array of shape (k,)
+        Of every output.
 
     Returns
     -------

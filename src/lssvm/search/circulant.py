@@ -37,7 +37,9 @@ class CirculantSearch(Search):
         answer, and the approximate one is kept beside it. 0 takes the approximate answer, and the
         search stores no kernel matrix.
     levels : {1, 2, 3}, default=2
+        Sides of the lattice that rows are laid on.
     layout : {"sorted", "plain"}, default="sorted"
+        How, see `lssvm.solvers.lay_rows`.
     wrap : {"mean", "sum", "set"}, default="mean"
         Of the circulant matrices, see `lssvm.solvers.CirculantSolver`;
         ``layout="plain", wrap="set"`` is the print.

@@ -58,16 +58,19 @@ class DualSystem:
     Parameters
     ----------
     kernel : Kernel
+        The kernel.
     rows : array of shape (n, d)
         Training rows (for a precomputed kernel: rows of its matrix).
     basis : array of shape (n, d)
         The same rows as right-hand arguments (for a precomputed kernel: column indices).
     C : float
+        Regularisation.
     root_weight : array of shape (n,) or None
         Square roots of the sample weights, None when all are one.
     budget : int
         Memory budget in bytes.
     threads : int
+        How many threads compute.
     bias : bool, default=True
         Whether the system has its border; without it beta = H^-1 R y (eq. (3.62)) and b = 0.
 
@@ -197,7 +200,9 @@ class Solution:
     alpha : array of shape (n, k)
         Support values, one column per right-hand side (weights already undone: alpha = R beta).
     intercept : array of shape (k,)
+        What is added to every output.
     status : Status
+        Whether it converged.
     residual : float
         Largest relative residual over the columns, recomputed at the end.
     iterations : int

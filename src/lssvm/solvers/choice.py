@@ -25,6 +25,7 @@ def choose_solver(n: int, budget: int, itemsize: int = 8) -> str:
     Parameters
     ----------
     n : int
+        Rows.
     budget : int
         Memory budget in bytes.
     itemsize : int, default=8
@@ -54,6 +55,7 @@ def make_solver(
         An object needs ``factorise`` and ``solve`` (see `lssvm.solvers.Solver`). "circulant" falls
         back to what "auto" means where it cannot be used.
     system : DualSystem
+        What is to be solved.
     tol, max_iter
         Of the iterative solvers; None leaves a solver's own limit.
     seed : int

@@ -109,6 +109,7 @@ def lattice_shape(n: int, levels: int) -> tuple[int, ...]:
     Parameters
     ----------
     n, levels : int
+        Rows.
 
     Returns
     -------
@@ -142,6 +143,7 @@ def lay_rows(X: Array, *, levels: int = 2, layout: str = "sorted") -> Lattice:
     Parameters
     ----------
     X : array or sparse matrix of shape (n, d)
+        Rows.
     levels : {1, 2, 3}, default=2
         At most d of them are used by the sorted layout.
     layout : {"sorted", "plain"}, default="sorted"
@@ -259,6 +261,7 @@ def first_row(kernel: Kernel, lattice: Lattice, wrap: str = "mean") -> FloatArra
     kernel : Kernel
         A function of the Euclidean distance.
     lattice : Lattice
+        Where the rows stand.
     wrap : {"mean", "sum", "set"}, default="mean"
         A step of j and one of n - j the other way round lead to the same place of the circle.
         "set" adds their kernel values as printed, :math:`u_j = \sum_{l \in D_j} t_l` over the
@@ -343,6 +346,7 @@ class Circulant:
     Attributes
     ----------
     lattice : Lattice
+        Where the rows stand.
     eigenvalues : array of the lattice's shape
         v of eq. (16) of [Ding2011]_ (lemma 1).
 

@@ -130,7 +130,9 @@ class EigenState:
     Attributes
     ----------
     lam : array of shape (n,)
+        Eigenvalues.
     Q : array of shape (n, n)
+        Eigenvectors, in columns.
     u : array of shape (n,)
         The border R 1.
     Qu : array of shape (n,)
@@ -216,6 +218,7 @@ def eigen_state(system: DualSystem) -> EigenState:
     Parameters
     ----------
     system : DualSystem
+        Rows, kernel, weights, memory budget and threads.
 
     Returns
     -------

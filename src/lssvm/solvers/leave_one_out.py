@@ -45,6 +45,7 @@ class ExactFit:
     coef : array of shape (n, k)
         alpha.
     intercept : array of shape (k,)
+        Of the outputs.
     left_out : array of shape (n, k)
         Output for every row of the model fitted without it (or without its group).
 
@@ -145,9 +146,11 @@ def solve_exact(
     K : array of shape (n, n), contiguous
         The kernel matrix; overwritten.
     Y : array of shape (n, k)
+        Targets.
     noise : array of shape (n,)
         1 / (C s_i), larger than 0.
     repeats : Repeats, default=ALONE
+        Rows that are left out together; by default none.
     quiet : bool, default=False
         No warning about jitter, for who judges the outcome by what is left out.
 
@@ -249,10 +252,13 @@ class ExactPath:
     values : array of shape (n,)
         Eigenvalues of :math:`S^{1/2} K S^{1/2}`, not negative.
     vectors : array of shape (n, n)
+        Eigenvectors, in columns.
     root : array of shape (n,)
         Roots of the weights.
     Y : array of shape (n, k)
+        Targets.
     repeats : Repeats
+        Rows that are left out together.
 
     Notes
     -----

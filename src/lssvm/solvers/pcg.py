@@ -44,9 +44,11 @@ class PreconditionerRows:
     columns : int array
         Which outputs.
     C : float
+        Regularisation.
     X : array of shape (p, d)
         Rows of the training set, or all of it.
     weight : array of shape (p,)
+        Of the rows of X.
     prototype_weight : float
         Weight of every prototype, taken as one more row.
 
@@ -93,6 +95,15 @@ class FeatureSpace(Protocol):
 
 def make_space(kernel: Kernel, Z: Array, *, threads: int = 1) -> FeatureSpace:
     """Return the feature space of prototypes ``Z`` (m, d), on the device that they are on.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel.
+    Z : array of shape (m, d)
+        Prototypes.
+    threads : int, default=1
+        How many threads compute.
 
     Examples
     --------
@@ -386,7 +397,9 @@ class RowBlock(NamedTuple):
     Attributes
     ----------
     X : array of shape (b, d)
+        Rows.
     Y : array of shape (b, k)
+        Targets.
     weight : array of shape (b,) or (b, k), or None
         Weights of the rows, or of the rows in every output (0: it is not trained on them); None
         where all are one. The same kind in all parts of a training set.
@@ -464,8 +477,11 @@ def array_rows(
     Parameters
     ----------
     X : array of shape (n, d)
+        Rows.
     Y : array of shape (n, k)
+        Targets.
     weight : array of shape (n,) or (n, k), optional
+        Weights of the rows; None: all are one.
     chunk : int, optional
         Rows of a part; by default a sixteenth, between 1,024 and 8,192.
 
@@ -492,9 +508,11 @@ class KernelProducts:
     Parameters
     ----------
     kernel : Kernel
+        The kernel.
     rows : callable
         Begins a pass: returns an iterable of `RowBlock`, the same at every call.
     Z : array of shape (m, d)
+        Prototypes.
     n_targets : int
         k.
     offset : array of shape (k,), optional
@@ -692,11 +710,15 @@ class PCGSolution:
     Attributes
     ----------
     coef : array of shape (m, k)
+        Coefficients, a column for each output.
     intercept : array of shape (k,)
+        What is added to every output.
     status : Status
+        Whether it converged.
     residual : float
         Largest relative residual over the outputs, recomputed at the end.
     iterations : int
+        How many there were.
     history : list of float
         Largest relative residual after every iteration.
 
@@ -749,6 +771,7 @@ def solve_pcg(
     tol : float, default=1e-6
         Relative residual of every output.
     max_iter : int, default=200
+        Iterations at most.
     on_iteration : callable, optional
         Called with the number of the iteration and the largest relative residual.
 
@@ -972,6 +995,7 @@ def choose_primal(
     budget : int
         Memory budget in bytes.
     threads : int, default=1
+        How many threads compute.
 
     Returns
     -------

@@ -380,6 +380,7 @@ class PrimalSystem:
     A : array of shape (r, r)
         Its lower triangle; overwritten by a reduction.
     B : array of shape (r, k)
+        Centred products of features and targets.
     mean : array of shape (m,)
         Mean of K(x, Z): g / s, the shift of the moments added.
     target_mean : array of shape (k,)
@@ -504,6 +505,7 @@ def primal_system(
     Parameters
     ----------
     moments : Moments
+        Of the training set.
     map : NystromMap or None
         None where the moments are those of the features already (`Moments.mapped`).
     penalised : bool, default=False
@@ -546,7 +548,9 @@ def solve_primal(
     moments : Moments
         Where they are on a device, so is the work; what comes back is NumPy's.
     map : NystromMap
+        From kernel values to features.
     C : float
+        Regularisation.
     penalised : bool, default=False
         Whether the bias is penalised like a weight, eq. (7) of [DeBrabanter2010]_ as printed.
 

@@ -42,6 +42,7 @@ def robust_weights(residual: FloatArray, loss: str, scale: float) -> FloatArray:
     Parameters
     ----------
     residual : array of shape (n,)
+        Targets less predictions.
     loss : {"huber", "absolute", "weighted"}
         Huber: :math:`L(e) = e^2` up to :math:`\delta = 1.345` scales and
         :math:`2 \delta |e| - \delta^2` beyond. Absolute: :math:`L(e) = |e|`. Weighted: one up to
@@ -221,20 +222,29 @@ def solve_reweighted(
     Parameters
     ----------
     kernel : Kernel
+        The kernel.
     X : array of shape (n, d)
+        Rows.
     y : array of shape (n, 1)
+        Targets.
     Z : array of shape (m, d)
+        Prototypes.
     map : NystromMap
+        From kernel values to features.
     C : float
+        Regularisation.
     loss : {"huber", "absolute", "weighted"}
         See `robust_weights`; the scale is that of the model's own residuals.
     start : (array of shape (m, 1), array of shape (1,))
         Coefficients and intercept of the least squares model.
     weight : array of shape (n,) or None
+        Weights of the rows; None: all are one.
     budget, threads : int
+        Memory budget in bytes.
     tol : float, default=1e-3
         Ends when predictions change by less than this part of the scale (root mean square).
     max_iter : int, default=100
+        Iterations at most.
     warn : bool, default=True
         Whether to warn when it stops before that.
 

@@ -63,9 +63,11 @@ class Classes:
     code : Code
         Output code with k binary problems.
     decoding : {"hamming", "loss"} or None, default=None
+        How outputs become classes; None: as the code has it.
     targets : {"label", "fisher"} or (t1, t2), default="label"
         Targets +1 and -1; "fisher" takes +N/N1 and -N/N2, a pair +t1 and -t2.
     class_weight : dict, "balanced" or None, default=None
+        As in scikit-learn.
 
     Notes
     -----

@@ -47,6 +47,7 @@ class Sigmoid:
     slope : float
         Not negative.
     offset : float
+        The log odds at a score of 0.
 
     Examples
     --------
@@ -106,6 +107,7 @@ def fit_calibrator(
     positive : bool array of shape (n,)
         Which rows are of the positive class.
     weight : array of shape (n,) or None, default=None
+        Weights of the rows; None: all are one.
     method : {"auto", "sigmoid", "isotonic"}, default="auto"
         "auto" takes the sigmoid below a total weight of 1,000, else the one of smaller log loss in
         5-fold cross-validation. The isotonic map needs many rows but follows any shape: the scores
@@ -168,9 +170,13 @@ def fit_sigmoid(
     Parameters
     ----------
     scores : array of shape (n,)
+        Of rows by models that have not seen them.
     positive : bool array of shape (n,)
+        Which rows are of the positive class.
     weight : array of shape (n,)
+        Weights of the rows; None: all are one.
     max_iter : int, default=100
+        Iterations at most.
 
     Returns
     -------

@@ -267,13 +267,17 @@ class FixedPosterior:
     Parameters
     ----------
     kernel : Kernel
+        The kernel.
     Z : array of shape (m, d)
         Prototypes.
     map : NystromMap
+        From kernel values to features.
     moments : Moments
         Of the training rows.
     C : float
+        Regularisation.
     budget, threads : int
+        Memory budget in bytes.
 
     Notes
     -----
@@ -420,7 +424,7 @@ def _factor(A: FloatArray, C: float) -> FloatArray:
     """Return the lower Cholesky factor of A + I/C, and of a little more where it has none."""
     largest = float(np.max(np.diagonal(A), initial=0.0))
     for jitter in (0.0, 1e-14, 1e-12, 1e-10):
-        H = np.tril(A)
+        H = np.array(A, order="F")  # as LAPACK takes it
         H[np.diag_indices_from(H)] += 1.0 / C + jitter * largest
         try:
             return np.asarray(cholesky(H, lower=True, overwrite_a=True, check_finite=False))
@@ -465,6 +469,7 @@ def left_out_scores(
     moments : Moments
         Of the features of all training rows, as `Moments.mapped` gives them.
     C : float
+        Regularisation.
     features : array of shape (t, r)
         Of some rows.
     Y : array of shape (t, k)
@@ -615,9 +620,11 @@ def evidence_path(state: EigenState, RY: FloatArray, C: FloatArray) -> FloatArra
     Parameters
     ----------
     state : EigenState
+        Spectrum of the kernel matrix.
     RY : array of shape (n, k)
         Scaled targets.
     C : array of shape (c,)
+        Values of C.
 
     Notes
     -----
@@ -672,7 +679,9 @@ def log_gamma_slope(kernel: Kernel, X: Any, Z: Any) -> FloatArray | None:
     Parameters
     ----------
     kernel : Kernel
+        The kernel.
     X, Z : arrays of shape (n, d) and (m, d)
+        Rows and prototypes.
 
     Notes
     -----

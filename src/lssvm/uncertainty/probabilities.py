@@ -24,6 +24,11 @@ MAX_RESIDUALS = 10_000
 def check_coverage(coverage: float) -> float:
     """Return ``coverage`` as a float, or raise if it is not inside (0, 1).
 
+    Parameters
+    ----------
+    coverage : float
+        Share of the values that intervals are to contain.
+
     Examples
     --------
     >>> from lssvm.uncertainty import check_coverage
@@ -46,6 +51,7 @@ def conformal_quantile(values: FloatArray, weight: FloatArray, coverage: float) 
     weight : array of shape (t,)
         How often each was seen.
     coverage : float
+        Between 0 and 1.
 
     Returns
     -------
@@ -119,6 +125,7 @@ def scaled_residuals(
     scale : array of shape (t, k)
         Standard deviation of a new observation there.
     weight : array of shape (t,) or None, default=None
+        Weights of the rows; None: all are one.
 
     Returns
     -------
@@ -170,6 +177,7 @@ class OutOfFold:
     labels : int array of shape (t,)
         Class numbers.
     weight : array of shape (t,) or None
+        Weights of the rows; None: all are one.
 
     Examples
     --------
@@ -191,11 +199,13 @@ class Probabilities:
     Attributes
     ----------
     code : Code
+        Output code.
     decoding : str or None
         How the classifier decodes.
     maps : list of Calibrator
         One per binary problem (two classes, one-vs-one), or one per class.
-    threshold : Quantiles of 1 - p(true class) over the out-of-fold rows, sorted, shape (t,)
+    threshold : array of shape (t,)
+        Quantiles of 1 - p(true class) over the out-of-fold rows, sorted.
     weight : array of shape (t,)
         Weights in the same order.
 
@@ -254,8 +264,11 @@ def calibrate(
     Parameters
     ----------
     table : OutOfFold
+        Scores and classes of rows left out.
     code : Code
+        Output code.
     decoding : {"hamming", "loss"} or None, default=None
+        How the classifier decodes; None: as the code has it.
     method : {"auto", "sigmoid", "isotonic"}, default="auto"
         See `fit_calibrator`.
 
@@ -393,6 +406,7 @@ def agree_with(probabilities: FloatArray, decided: IntArray) -> FloatArray:
     probabilities : array of shape (n, K)
         Rows sum to one.
     decided : int array of shape (n,)
+        Class numbers.
 
     Returns
     -------
