@@ -40,8 +40,8 @@ models and LS-SVMs are one-vs-all.
   eq. (39). Our CG is preconditioned and solves all classes together.
 - SVS is the pruning of the support value spectrum, 5 % per step, to the number of support vectors
   of FSALS in each binary problem, trained with Cholesky factorisations.
-- The slow competitors were run at some values of C only, for want of time: CG, SMO and SVS at a
-  few, none of them on MNIST.
+- The slow competitors were run at some values of C only on the larger sets, for want of time, and
+  not on MNIST.
 """
 
 
@@ -151,10 +151,9 @@ def epsilons(results: Results) -> list[str]:
     """Return the points of figures 1 to 3, as far as they were run."""
     lines = ["## Figures 1 to 3: FSALS against epsilon", ""]
     lines += [
-        "[figures1to3_2007.png](figures1to3_2007.png), by `python -m benchmarks.figures_2007`;"
-    ]
-    lines += [
-        "the text prints no values, only that support vectors and time fall with epsilon.",
+        "[figures1to3_2007.png](figures1to3_2007.png), by `python -m benchmarks.figures_2007`. The",
+        "text says of the printed curves that support vectors and time fall with epsilon, and that",
+        "the accuracy may rise before it falls.",
         "",
     ]
     for name, power in FIGURES.items():

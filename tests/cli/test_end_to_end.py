@@ -119,7 +119,19 @@ def test_forecast_continues_a_series_with_intervals(tmp_path, monkeypatch):
     page = (tmp_path / "f.html").read_text(encoding="utf-8")
     assert "<svg" in page and "Content-Security-Policy" in page and "<script" not in page
     assert "10 forecasts" in page and "the last 10 values were forecast" in page
+    for section in ("next", "figures", "errors", "intervals", "comparison", "learning", "time"):
+        assert f'id="{section}"' in page
+    assert "lssvm" in page.split('id="reproduce"')[1] and "fit and forecast" in page
     assert "check: the last 10 values" in good(*words).out
+
+
+def test_the_page_of_a_short_series_is_the_forecast_alone(tmp_path):
+    rows = [{"x": float(np.sin(i))} for i in range(30)]
+    data = write_csv(tmp_path / "s.csv", rows)
+    good("forecast", data, "-c", "x", "--horizon", "3", "--report", tmp_path / "f.html")
+    page = (tmp_path / "f.html").read_text()
+    assert 'id="next"' in page and "too short to be judged" in page
+    assert 'id="figures"' not in page
 
 
 def test_a_short_series_is_refused(tmp_path):

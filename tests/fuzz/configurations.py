@@ -557,6 +557,7 @@ def try_case(case: Case, folder: str, rng: Random) -> str:
         warnings.simplefilter("error")
         for kind in DOCUMENTED:
             warnings.simplefilter("ignore", kind)
+        warnings.filterwarnings("ignore", "The groups parameter is ignored by KFold")  # it is
         case.steps.append("fit")
         try:
             model = _fitted(case)

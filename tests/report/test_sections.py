@@ -193,26 +193,26 @@ def test_an_array_of_text_and_numbers_has_a_report(tmp_path):
 
 
 def wave(n=260):
-    t = np.arange(n)
-    return 5 + 2 * np.sin(2 * np.pi * t / 12) + 0.1 * np.random.default_rng(0).normal(size=n)
+    return np.concatenate(cases.forecast()[1:])[:n]
 
 
 @pytest.fixture(scope="module")
 def narx():
-    return NARX(LSSVR(100.0, gamma=0.01), lags=12, horizon=24).fit(wave()[:200])
+    return cases.forecast().model
 
 
 @pytest.mark.parametrize("held_out", [False, True])
 def test_a_forecast_has_a_report_as_full_as_a_classifiers(narx, tmp_path, held_out):
     y = wave()
     test = None if held_out else y[200:]
-    facts = write_report(narx, tmp_path / "r.html", train=y[:200], test=test, title="<b>waves</b>")
+    options = {"title": "<b>waves</b>", "seconds": {"fit": 1.5}}
+    facts = write_report(narx, tmp_path / "r.html", train=y[:200], test=test, **options)
     page = Page((tmp_path / "r.html").read_text(encoding="utf-8"))
     expected = {"figures", "forecast", "errors", "intervals", "comparison", "data", "columns"}
     assert expected | {"learning", "help", "reproduce"} <= set(page.sections)
     assert "<b>waves</b>" in page.text
     json.dumps(facts, allow_nan=False)
-    assert facts["data"]["season"] == 12
+    assert facts["data"]["season"] == 12 and facts["seconds"] == {"fit": 1.5}
     assert facts["metrics"]["mae"]["value"] < 0.5
     assert len(facts["learning_curve"]["values"]) >= 5
     assert ("no test values" in page.text) is held_out

@@ -17,6 +17,7 @@ import numpy as np
 
 from lssvm._core.arrays import Array, FloatArray, IntArray, device, get_namespace, to_numpy
 from lssvm._core.blocks import run_blocks, slices, small_problem
+from lssvm._core.errors import InvalidInputError
 from lssvm.criteria.base import Losses, pools
 from lssvm.engines.host import AnyFolds, Expansion, Rows
 from lssvm.kernels import Kernel
@@ -451,6 +452,22 @@ class BinaryErrors(RowLoss):
         return xp.astype(xp.reshape(wrong, (-1, t)), outputs.dtype)
 
 
+def untested_output(output: int) -> InvalidInputError:
+    """Return the error of a problem that is to be tuned by itself, and is in no fold.
+
+    Examples
+    --------
+    >>> from lssvm.criteria.fixed_size import untested_output
+    >>> str(untested_output(2))[:40]
+    'cv has no rows of the binary problem of '
+    """
+    return InvalidInputError(
+        f"cv has no rows of the binary problem of output {output} both to train on and to test, so "
+        "that tuning='separate' cannot choose its C: use tuning='joint', or folds with rows of "
+        "every class."
+    )
+
+
 @dataclass(eq=False)
 class SeparateObjective:
     """One objective for each output, with the passes over the rows in common.
@@ -518,7 +535,9 @@ class SeparateObjective:
                 self._tables[key] = self._table(point, C, group)
         errors, mass = self._tables[key]
         loss, squares = errors[..., int(np.searchsorted(group, output))]
-        share = mass / mass.sum() if mass.sum() > 0 else np.full(len(mass), 1.0 / len(mass))
+        if not mass.sum() > 0:
+            raise untested_output(output)
+        share = mass / mass.sum()
         tie = (squares * share).sum(axis=1)
         finite = np.isfinite(tie)
         loss = np.where(finite[:, None], loss, np.inf)

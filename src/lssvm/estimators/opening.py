@@ -132,8 +132,8 @@ def refuse_scan(estimator: Any, X: Any, instead: str) -> None:
     if isinstance(X, Scan):
         name = type(estimator).__name__
         raise InvalidInputError(
-            f"{name} takes arrays, as its kernel matrix needs all rows at once, but X is a scan, "
-            f"which is read in blocks: use {instead}, which reads scans, or give arrays X and y."
+            f"{name} takes arrays, as it needs all rows at once, but X is a scan, which is "
+            f"read in blocks: use {instead}, which reads scans, or give arrays X and y."
         )
 
 

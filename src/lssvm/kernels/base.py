@@ -230,6 +230,8 @@ def evaluate_expansion(
            [2.]])
     """
     n, m = X.shape[0], coef.shape[0]
+    if m == 0:  # no function, and no middle of the rows of Z
+        return np.tile(np.asarray(intercept, dtype=coef.dtype), (n, 1))
     out = np.empty((n, coef.shape[1]), dtype=coef.dtype)
     most = max(256, _ENTRIES // max(m, 1))  # few support vectors: more rows to a block
     rows = block_rows(3 * m * coef.itemsize * threads, budget, n_rows=max(n, 1), at_most=most)

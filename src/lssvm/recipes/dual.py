@@ -20,6 +20,7 @@ from lssvm.codes import groups as code_groups
 from lssvm.criteria.ard import DualRelevance
 from lssvm.criteria.base import FoldTargets, Group
 from lssvm.criteria.dual import C_range, DualObjective, DualPoint
+from lssvm.criteria.fixed_size import untested_output
 from lssvm.criteria.spectral import (
     SpectralObjective,
     check_criterion,
@@ -491,6 +492,8 @@ def _single(problem: DualProblem, ask: DualSettings, j: int) -> DualProblem:
         system, truth = system.subset(rows), truth.take(rows)
         if folds is not None:
             folds = restrict_folds(folds, rows, problem.system.n)
+            if len(folds) == 0:
+                raise untested_output(j)
     if per_fold is not None and problem.folds is not None:
         per_fold = per_fold.restricted(_kept(problem.folds, rows), rows, column)
     Y, only = truth.Y[:, column], [Group(np.array([0]))]

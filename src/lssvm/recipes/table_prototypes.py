@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from lssvm._core.arrays import BoolArray, FloatArray, IntArray
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.blocks import run_blocks, slices
 from lssvm._core.errors import NumericalWarning
 from lssvm.kernels import Kernel
@@ -155,7 +156,7 @@ def fold_moments(
     Z: FloatArray,
     T: FloatArray,
     weight: FloatArray,
-    inside: BoolArray,
+    inside: NDArray[np.bool_],
     threads: int,
 ) -> Moments:
     """Return the moments of the rows of a fold, in blocks."""

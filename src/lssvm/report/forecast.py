@@ -6,7 +6,7 @@ First free runs of a forecasting model through values it has not seen, beside si
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,8 +25,9 @@ from lssvm.report.charts import Chart, alone, figure, pictures
 from lssvm.report.formats import UNKNOWN, count, number, percent, short
 from lssvm.report.markup import Markup, Section, bar_table, clean, table, tag, why
 from lssvm.report.measures import proportion_interval
+from lssvm.report.model_facts import search_facts
 from lssvm.report.regression import error_histogram
-from lssvm.report.reproduce import code_block, listed, versions
+from lssvm.report.reproduce import code_block, listed, time_spent, versions
 from lssvm.report.tuning import surface
 
 RUNS = 20  # free runs that errors come from
@@ -258,7 +259,7 @@ class Forecast:
         past, judged = read_series(train), model
         if test is None:
             cut = len(past) - len(past) // 5
-            if cut < model.lags + model.differencing + 2:
+            if not can_hold_out(model, len(past)):
                 raise InvalidInputError(
                     f"The series has {len(past)} values, too few to hold out a fifth of them with "
                     f"lags={model.lags}: give test=, the values that follow."
@@ -284,8 +285,63 @@ class Forecast:
         return f"{many} of {count(self.horizon)} steps through {n} {unseen} values"
 
 
+@dataclass(frozen=True, eq=False)
+class NextValues:
+    """What a model says comes next.
+
+    Attributes
+    ----------
+    name : str
+        Of the series.
+    values, lower, upper : array of shape (steps,)
+        Forecasts and the ends of their intervals.
+    coverage : float
+        Share of the values that the intervals are to hold.
+    times : sequence of str or None
+        When these values come, where that is known.
+    """
+
+    name: str
+    values: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    coverage: float
+    times: Sequence[str] | None = None
+
+    def section(self, series: FloatArray) -> Section:
+        """Return the forecast after the last values of the series, and as a table."""
+        steps = np.arange(1, len(self.values) + 1)
+        past = series[-(4 * len(steps) + 50) :]
+        before = np.arange(1 - len(past), 1)
+        title, across = f"Forecast of {self.name}", "steps from the last value"
+        heights = [*past, *self.lower, *self.upper]
+        chart = Chart(title, [*before, *steps], heights, across, self.name)
+        chart.band(steps, self.lower, self.upper, "sc").line(before, past)
+        chart.line(steps, self.values, "sc")
+        keys = [("sa line", self.name), ("sc line", "forecast")]
+        keys.append(("sc area", f"{percent(self.coverage, 0)} interval"))
+        words = f"The last {count(len(past))} values and {count(len(steps))} forecasts."
+        names = ["Step", *([] if self.times is None else ["Time"]), "Forecast", "Lower", "Upper"]
+        columns: list[Any] = [steps.tolist()]
+        columns += [] if self.times is None else [list(self.times)]
+        columns += [map(number, ends) for ends in (self.values, self.lower, self.upper)]
+        rows = [list(row) for row in zip(*columns, strict=True)]
+        body = [alone(chart, words, keys), table("The forecast.", names, rows)]
+        return Section("next", "What comes next", "Next", body)
+
+
+def can_hold_out(model: NARX, n: int) -> bool:
+    """Say whether a series of n values is long enough to be judged by its last fifth."""
+    return bool(n - n // 5 >= model.lags + model.differencing + 2)
+
+
 def forecast_sections(
-    model: NARX, train: Any, test: Any, settings: Mapping[str, Any]
+    model: NARX,
+    train: Any,
+    test: Any,
+    settings: Mapping[str, Any],
+    seconds: Mapping[str, float] | None = None,
+    following: NextValues | None = None,
 ) -> tuple[Forecast, Markup, list[Section]]:
     """Return what was read, the first sentences and the sections of a forecast's report."""
     subject = Forecast.read(model, train, test)
@@ -293,6 +349,7 @@ def forecast_sections(
     figures = _figures(subject, others)
     learned = _learning(subject)
     made = [
+        None if following is None else following.section(np.asarray(read_series(train).values)),
         figures,
         _picture(subject),
         _errors(subject, others),
@@ -303,6 +360,7 @@ def forecast_sections(
         _tuning(subject),
         learned[1],
         _help(subject, others, learned[0]),
+        time_spent(subject.facts, seconds, search_facts(model)),
         _reproduce(subject, settings),
     ]
     sections = [section for section in made if section is not None]
@@ -317,7 +375,9 @@ def forecast_sections(
         )
     if subject.notes:
         items = tag("ul", [tag("li", note) for note in subject.notes], class_="notes")
-        sections.insert(1, Section("notes", "What to keep in mind", "Notes", [items]))
+        sections.insert(
+            sections.index(figures) + 1, Section("notes", "What to keep in mind", "Notes", [items])
+        )
     return subject, lead, sections
 
 
