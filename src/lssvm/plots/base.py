@@ -291,9 +291,8 @@ class Display:
         **options : object
             As ``Axes.legend`` takes them.
         """
-        return self.ax_.legend(
-            loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, **options
-        )
+        place = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)}
+        return self.ax_.legend(frameon=False, **place, **options)
 
     def legend_above(self, **options: Any) -> Any:
         """Return a legend above the axes, in three columns.

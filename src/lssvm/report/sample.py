@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,9 +61,7 @@ class SampledRows:
     files: tuple[str, ...] = ()
 
     @classmethod
-    def read(
-        cls, estimator: Estimator, data: Any, limit: int = LIMIT, seed: int = 0
-    ) -> SampledRows:
+    def read(cls, estimator: Estimator, data: Any, limit: int = LIMIT, seed: int = 0) -> Self:
         """Read at most ``limit`` rows, drawn uniformly, of a scan or a pair (X, y).
 
         Parameters

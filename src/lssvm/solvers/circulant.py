@@ -552,7 +552,7 @@ class CirculantSolver:
         state: CirculantState | TakenOver,
         Y: FloatArray,
         *,
-        on_iteration: OnIteration | None = None,
+        on_iteration: OnIteration = None,
     ) -> Solution:
         """Solve for the targets ``Y`` (n, k); nothing iterates, so nothing is reported."""
         if isinstance(state, TakenOver):
