@@ -15,7 +15,8 @@ from sklearn.pipeline import Pipeline
 from lssvm._core.arrays import AnyArray, BoolArray, FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.explanations import Explanation
-from lssvm.plots.base import COLOURS, MARKERS, Display, Estimator, fitted_model, pyplot
+from lssvm.plots.base import COLOURS, MARKERS, Display, pyplot
+from lssvm.plots.fitted import Estimator, fitted_model
 
 UP, DOWN = "#D55E00", "#0072B2"
 """Colours of what raises and of what lowers an output."""

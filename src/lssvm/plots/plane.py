@@ -12,15 +12,8 @@ from sklearn.pipeline import Pipeline
 
 from lssvm._core.arrays import AnyArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.plots.base import (
-    COLOURS,
-    Display,
-    Estimator,
-    class_positions,
-    dot_style,
-    require,
-    support_magnitudes,
-)
+from lssvm.plots.base import COLOURS, Display, dot_style
+from lssvm.plots.fitted import Estimator, class_positions, require, support_magnitudes
 
 PADDING = 0.06  # of the range of the rows, on every side
 
