@@ -12,12 +12,7 @@ from lssvm._core.arrays import AnyArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.magnitudes import check_magnitude
 from lssvm.estimators.table_judging import ClassJudge, NumberJudge
-from lssvm.estimators.table_model import (
-    TableModel,
-    check_weight,
-    n_rows_of,
-    share_documentation,
-)
+from lssvm.estimators.table_model import TableModel, check_weight, n_rows_of, share_documentation
 from lssvm.estimators.table_source import (
     MANY,
     LargeTable,

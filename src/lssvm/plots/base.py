@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lssvm._core.errors import InvalidInputError, MissingDependencyError
+from lssvm._core.errors import InvalidInputError, library
 from lssvm.plots.fitted import Estimator, fitted_model
 
 # Okabe and Ito's colours for readers with any kind of colour vision, the pale yellow left out.
@@ -29,13 +29,7 @@ def pyplot(caller: str) -> Any:
     >>> pyplot("this example").__name__
     'matplotlib.pyplot'
     """
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise MissingDependencyError(
-            f"{caller} needs matplotlib, which is not installed: run `pip install lssvm[plots]`."
-        ) from error
-    return plt
+    return library("matplotlib.pyplot", f"{caller} needs matplotlib", "pip install lssvm[plots].")
 
 
 class Display:
