@@ -223,8 +223,7 @@ class LSSVMRegressor(RegressorMixin, TableModel):
         local = fit.local_error(prepared, fit.context.nearby) * self.scale_
         ends = [
             np.stack(
-                [values[:, j] + local[:, j] * end for end in residuals.factor(coverage, j)],
-                axis=-1,
+                [values[:, j] + local[:, j] * end for end in residuals.factor(coverage, j)], axis=-1
             )
             for j in range(values.shape[1])
         ]
