@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.feature_selection import r_regression
 
 from lssvm._core.arrays import FloatArray, IntArray
-from lssvm.plots.base import Predictor, fitted_model
+from lssvm.plots.fitted import Predictor, fitted_model
 from lssvm.report.formats import count, percent, plus_minus
 from lssvm.report.markup import Markup, Section, bar_table, why
 from lssvm.report.measures import nameless_rows, row_losses

@@ -19,7 +19,7 @@ from sklearn.calibration import calibration_curve
 
 from lssvm._core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.plots.base import Predictor, class_positions, fitted_model
+from lssvm.plots.fitted import Predictor, class_positions, fitted_model
 from lssvm.report.formats import short
 from lssvm.report.model_facts import predicts_classes, slow_to_calibrate, support_size
 from lssvm.report.sample import SampledRows

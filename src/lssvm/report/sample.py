@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from lssvm.data import Scan, scan
 from lssvm.data.frames import FrameReader, is_frame, raw_block
 from lssvm.data.raw import RawBlock, Schema, TextColumn, check_rows, plain_features
 from lssvm.folds.content import hash_rows
-from lssvm.plots.base import Estimator
+from lssvm.plots.fitted import Estimator
 from lssvm.preparation import read_table
 from lssvm.report.model_facts import column_kinds, columns_of, preparation_of
 
@@ -61,9 +61,7 @@ class SampledRows:
     files: tuple[str, ...] = ()
 
     @classmethod
-    def read(
-        cls, estimator: Estimator, data: Any, limit: int = LIMIT, seed: int = 0
-    ) -> SampledRows:
+    def read(cls, estimator: Estimator, data: Any, limit: int = LIMIT, seed: int = 0) -> Self:
         """Read at most ``limit`` rows, drawn uniformly, of a scan or a pair (X, y).
 
         Parameters
@@ -101,7 +99,7 @@ class SampledRows:
         return replace(rows, target=tuple(map(str, names)), files=tuple(map(str, files)))
 
     @classmethod
-    def _of(cls, sampled: tuple[RawBlock, IntArray], schema: Schema, n: int) -> SampledRows:
+    def _of(cls, sampled: tuple[RawBlock, IntArray], schema: Schema, n: int) -> Self:
         block, positions = sampled
         check_rows(block)
         if block.weight is not None:
