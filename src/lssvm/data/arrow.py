@@ -15,7 +15,7 @@ import numpy as np
 
 from lssvm._core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from lssvm._core.atomic import replacing
-from lssvm._core.errors import InvalidInputError, MissingDependencyError
+from lssvm._core.errors import InvalidInputError, library
 from lssvm.data.csv_files import CsvFile, CsvOptions
 from lssvm.data.number_text import Judged, word_remedy
 from lssvm.data.raw import RawBlock, Reader, Schema, TextColumn, file_place, stacked
@@ -41,14 +41,8 @@ FORMATS = {
 
 def need_pyarrow() -> Any:
     """Import pyarrow, or say how to get it."""
-    try:
-        import pyarrow
-    except ImportError as error:
-        raise MissingDependencyError(
-            "Parquet, Arrow and CSV files are read with pyarrow, which is not installed: "
-            "pip install 'lssvm[files]'. (LIBSVM text and .npy files need nothing.)"
-        ) from error
-    return pyarrow
+    remedy = "pip install 'lssvm[files]'. (LIBSVM text and .npy files need nothing.)"
+    return library("pyarrow", "Parquet, Arrow and CSV files are read with pyarrow", remedy)
 
 
 @dataclass(frozen=True, eq=False)

@@ -707,9 +707,7 @@ class DeviceRows(Rows):
 
     def reweighted(self, *args: Any, **options: Any) -> tuple[FloatArray, FloatArray, int]:
         """Refuse: weights of rows are computed on the host."""
-        raise InvalidInputError(
-            "Only loss='squared' is available on a device: give it, or device=None."
-        )
+        raise InvalidInputError("A device takes loss='squared' only: give it, or device=None.")
 
     def put(self, array: Any) -> Array:
         """Return the numbers on the device."""

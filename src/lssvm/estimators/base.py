@@ -18,13 +18,7 @@ from lssvm._core.errors import InvalidInputError
 from lssvm._core.random import RandomState
 from lssvm.data.prepare import Preparation
 from lssvm.estimators.callbacks import CallbackSupportMixin
-from lssvm.estimators.explaining import (
-    Groups,
-    Wish,
-    explain_fit,
-    plain_columns,
-    prepared_columns,
-)
+from lssvm.estimators.explaining import Groups, Wish, explain_fit, plain_columns, prepared_columns
 from lssvm.estimators.new_rows import HostNewRows, NewRows, check_new_host_rows, like
 from lssvm.explanations import Explanation
 from lssvm.recipes.record import Fit, Posteriors, Resources

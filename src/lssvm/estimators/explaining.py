@@ -135,12 +135,7 @@ class Columns:
 
 
 def explain_fit(
-    fit: Fit,
-    X: Any,
-    background: Any,
-    columns: Columns,
-    wish: Wish,
-    resources: Resources,
+    fit: Fit, X: Any, background: Any, columns: Columns, wish: Wish, resources: Resources
 ) -> Explanation:
     """Explain the predictions or decision values of a kernel model.
 
@@ -339,9 +334,7 @@ def explain_table(
 
 
 def explain_series(
-    record: SeriesFit,
-    pairs: Sequence[tuple[Series, Series]],
-    wish: Wish,
+    record: SeriesFit, pairs: Sequence[tuple[Series, Series]], wish: Wish
 ) -> Explanation:
     """Explain one-step predictions of a time-series model by the values they are made of.
 

@@ -16,12 +16,7 @@ from lssvm._core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.codes import Code
 from lssvm.estimators.table_judging import ClassJudge, NumberJudge, decide
-from lssvm.estimators.table_model import (
-    TableModel,
-    check_weight,
-    n_rows_of,
-    share_documentation,
-)
+from lssvm.estimators.table_model import TableModel, check_weight, n_rows_of, share_documentation
 from lssvm.estimators.table_source import (
     MANY,
     LargeTable,

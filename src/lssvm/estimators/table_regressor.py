@@ -12,12 +12,7 @@ from lssvm._core.arrays import AnyArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.magnitudes import check_magnitude
 from lssvm.estimators.table_judging import ClassJudge, NumberJudge
-from lssvm.estimators.table_model import (
-    TableModel,
-    check_weight,
-    n_rows_of,
-    share_documentation,
-)
+from lssvm.estimators.table_model import TableModel, check_weight, n_rows_of, share_documentation
 from lssvm.estimators.table_source import (
     MANY,
     LargeTable,
@@ -228,8 +223,7 @@ class LSSVMRegressor(RegressorMixin, TableModel):
         local = fit.local_error(prepared, fit.context.nearby) * self.scale_
         ends = [
             np.stack(
-                [values[:, j] + local[:, j] * end for end in residuals.factor(coverage, j)],
-                axis=-1,
+                [values[:, j] + local[:, j] * end for end in residuals.factor(coverage, j)], axis=-1
             )
             for j in range(values.shape[1])
         ]

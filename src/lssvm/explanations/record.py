@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lssvm._core.arrays import AnyArray, FloatArray
-from lssvm._core.errors import InvalidInputError, MissingDependencyError, not_known
+from lssvm._core.errors import InvalidInputError, library, not_known
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,13 +133,8 @@ class Explanation:
         MissingDependencyError
             Where `shap` is not installed.
         """
-        try:
-            import shap
-        except ImportError as error:
-            raise MissingDependencyError(
-                "Explanation.to_shap needs shap, which is not installed: run `pip install shap`, "
-                "or draw with lssvm.plots (WaterfallDisplay, BeeswarmDisplay)."
-            ) from error
+        remedy = "pip install shap, or draw with lssvm.plots (WaterfallDisplay, BeeswarmDisplay)."
+        shap = library("shap", "Explanation.to_shap needs shap", remedy)
         several = self.values.ndim == 3
         return shap.Explanation(
             values=self.values,

@@ -27,7 +27,7 @@ from sklearn.preprocessing import (
 )
 from sklearn.utils.validation import check_is_fitted
 
-from lssvm._core.errors import InvalidInputError, MissingDependencyError, ModelFileError
+from lssvm._core.errors import InvalidInputError, MissingDependencyError, ModelFileError, library
 from lssvm._core.text import printable
 from lssvm.io.known import Model, StoredPipeline, StoredTransformer, known
 from lssvm.io.models import check_storable, is_storable, read_model, write_model
@@ -332,13 +332,8 @@ def _read_column_transformer(stored: StoredTransformer) -> Any:
     )
     rows: Any = np.zeros((2, n))
     if names is not None:
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise MissingDependencyError(
-                "The model file holds a ColumnTransformer of named columns, which needs pandas: "
-                "pip install pandas."
-            ) from error
+        needed = "A model file with a ColumnTransformer of named columns needs pandas"
+        pd = library("pandas", needed, "pip install pandas.")
         rows = pd.DataFrame(rows, columns=list(names))
     part.fit(rows)
     part.transformers = [(name, _unfitted(one), cols) for name, one, cols in own]

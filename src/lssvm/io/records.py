@@ -382,9 +382,8 @@ class _Encoder:
             return {"tuple": self._parts(value, path)}
         if type(value) is dict:
             pairs = value.items()
-            return {
-                "dict": [[self.encode(k, path), self.encode(v, f"{path}.{k}")] for k, v in pairs]
-            }
+            coded = [[self.encode(k, path), self.encode(v, f"{path}.{k}")] for k, v in pairs]
+            return {"dict": coded}
         if isinstance(value, np.dtype) and value.str in _NUMBERS:
             return {"dtype": value.str}
         if isinstance(value, (csr_array, csr_matrix)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from lssvm._core.arrays import AnyArray
-from lssvm._core.errors import MissingDependencyError
+from lssvm._core.errors import library
 
 OPSET = 18
 """Version of the standard operators that `to_onnx` uses."""
@@ -23,28 +24,15 @@ ML = "ai.onnx.ml"
 
 def need_onnx() -> Any:
     """Return the module `onnx`, or say how to install it."""
-    try:
-        import onnx
-        import onnx.checker
-        import onnx.helper
-        import onnx.numpy_helper
-    except ImportError as error:
-        raise MissingDependencyError(
-            "ONNX files need the library onnx, which is not installed: pip install 'lssvm[onnx]'"
-        ) from error
-    return onnx
+    for part in ("checker", "helper", "numpy_helper"):
+        library(f"onnx.{part}", "ONNX files need the library onnx", "pip install 'lssvm[onnx]'")
+    return sys.modules["onnx"]
 
 
 def need_skl2onnx() -> Any:
     """Return the module `skl2onnx`, or say how to install it."""
-    try:
-        import skl2onnx
-    except ImportError as error:
-        raise MissingDependencyError(
-            "Pipelines of scikit-learn need the library skl2onnx, which is not installed: "
-            "pip install 'lssvm[onnx]'"
-        ) from error
-    return skl2onnx
+    needed = "Pipelines of scikit-learn need the library skl2onnx"
+    return library("skl2onnx", needed, "pip install 'lssvm[onnx]'")
 
 
 def element_type(dtype: Any) -> int:

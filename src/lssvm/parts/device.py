@@ -321,11 +321,7 @@ class DeviceParts:
             self._fit_batch(tasks, batch[half:], leaves, tries, stop)
 
     def _together(
-        self,
-        tasks: Sequence[LeafTask],
-        batch: list[int],
-        tries: int,
-        stop: Callable[[], bool],
+        self, tasks: Sequence[LeafTask], batch: list[int], tries: int, stop: Callable[[], bool]
     ) -> list[Leaf]:
         import torch
 

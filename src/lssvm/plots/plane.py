@@ -12,15 +12,8 @@ from sklearn.pipeline import Pipeline
 
 from lssvm._core.arrays import AnyArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.plots.base import (
-    COLOURS,
-    Display,
-    Estimator,
-    class_positions,
-    dot_style,
-    require,
-    support_magnitudes,
-)
+from lssvm.plots.base import COLOURS, Display, dot_style
+from lssvm.plots.fitted import Estimator, class_positions, require, support_magnitudes
 
 PADDING = 0.06  # of the range of the rows, on every side
 
@@ -337,13 +330,11 @@ class BoundaryDisplay(Display):
             if not (lead > 0).any():
                 continue
             colours = [COLOURS[c % len(COLOURS)]]
-            self.regions_.append(
-                ax.contourf(x, y, lead, [0.0, np.inf], colors=colours, alpha=REGION)
-            )
+            region = ax.contourf(x, y, lead, [0.0, np.inf], colors=colours, alpha=REGION)
+            self.regions_.append(region)
             if (lead < 0).any():
-                self.boundaries_.append(
-                    ax.contour(x, y, lead, [0.0], colors="black", linewidths=1.4)
-                )
+                edge = ax.contour(x, y, lead, [0.0], colors="black", linewidths=1.4)
+                self.boundaries_.append(edge)
         if len(self.classes) == 2:
             f = self.scores[:, :, 1]
             inside = [level for level in (-1.0, 1.0) if f.min() < level < f.max()]

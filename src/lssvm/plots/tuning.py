@@ -12,7 +12,8 @@ from sklearn.pipeline import Pipeline
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.plots.base import COLOURS, MARKERS, Display, Estimator, line_style, pyplot
+from lssvm.plots.base import COLOURS, MARKERS, Display, line_style, pyplot
+from lssvm.plots.fitted import Estimator
 from lssvm.search.base import TuningResult
 
 KEYS = ("param_C", "param_gamma", "mean_test_score", "std_test_score", "rank_test_score", "stage")
@@ -253,7 +254,7 @@ def as_shown(scores: FloatArray) -> tuple[FloatArray, str]:
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.plots.tuning_surface import as_shown
+    >>> from lssvm.plots.tuning import as_shown
     >>> as_shown(np.array([-2.0, -1.0]))
     (array([2., 1.]), 'loss')
     """

@@ -223,11 +223,7 @@ class Sparse:
 
 
 def choose_width(
-    fit: TableFit,
-    teacher: Teacher,
-    size: int,
-    folds: IntArray,
-    random: np.random.Generator,
+    fit: TableFit, teacher: Teacher, size: int, folds: IntArray, random: np.random.Generator
 ) -> tuple[int, float]:
     """Return the number of the member and the gamma whose prototypes follow the teacher best."""
     n = len(teacher.Y)

@@ -35,20 +35,15 @@ from lssvm.kernels.factory import check_kernel_matrix
 from lssvm.recipes.ard import DUAL_ROWS, relevance_sample, shares, spread_gamma
 from lssvm.recipes.dual_memory import DualDetails, DualMemory, DualPart
 from lssvm.recipes.record import Fit, Machine, Resources, Tuning, check_finite
+from lssvm.recipes.robust import ROUGH, absolute_C, check_loss, lower_weights, reweights, rounds
 from lssvm.recipes.settings import (
-    ROUGH,
     SQUARES,
     KernelChoice,
     TunedParameters,
     TunedSettings,
-    absolute_C,
-    check_loss,
     check_option,
     is_int,
-    lower_weights,
     make_folds,
-    reweights,
-    rounds,
 )
 from lssvm.reductions import L0, Prune, WrongSides, prune, reduce_dual_l0
 from lssvm.search.base import Space

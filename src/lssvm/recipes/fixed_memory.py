@@ -169,19 +169,17 @@ class CalibrationSample:
         def join(mine: Any, its: Any) -> Any:
             return None if mine is None or its is None else np.concatenate([mine, its])
 
-        weight, its = (
-            np.ones(len(s.keys)) if s.weight is None else s.weight for s in (self, other)
-        )
-        both = CalibrationSample(
+        both = [np.ones(len(s.keys)) if s.weight is None else s.weight for s in (self, other)]
+        joined = CalibrationSample(
             join(self.keys, other.keys),
             join(self.X, other.X),
             join(self.Y, other.Y),
-            None if self.weight is None and other.weight is None else join(weight, its),
+            None if self.weight is None and other.weight is None else join(*both),
             join(self.labels, other.labels),
             join(self.held, other.held),
             self.behind or other.behind,
         )
-        return both.take(np.argsort(both.keys, kind="stable"))
+        return joined.take(np.argsort(joined.keys, kind="stable"))
 
     def enough_for_pairs(self, n_classes: int) -> CalibrationSample:
         """Return the first rows, at least 100 of every class: rows are in the order of hashes."""

@@ -18,11 +18,11 @@ from lssvm.criteria.spectral import is_criterion
 from lssvm.engines.host import AnyFolds, HostRows, Rows
 from lssvm.folds.content import Folds, PositionFolds, PositionHoldout, content_folds
 from lssvm.kernels import Metric
+from lssvm.recipes.robust import check_loss
 from lssvm.recipes.settings import (
     SQUARES,
     TunedParameters,
     TunedSettings,
-    check_loss,
     check_option,
     is_int,
     make_folds,

@@ -63,15 +63,8 @@ from lssvm.recipes.fixed_solution import (
 )
 from lssvm.recipes.prototypes import Prototypes, choose_prototypes
 from lssvm.recipes.record import Fit, Machine, Resources, Tuning
-from lssvm.recipes.settings import (
-    ROUGH,
-    KernelChoice,
-    absolute_C,
-    is_int,
-    lower_weights,
-    reweights,
-    rounds,
-)
+from lssvm.recipes.robust import ROUGH, absolute_C, lower_weights, reweights, rounds
+from lssvm.recipes.settings import KernelChoice, is_int
 from lssvm.reductions import PrototypeBasis, SparsityPath, cross_validate_sizes
 from lssvm.search.base import Search, Space, TuningResult
 from lssvm.search.path import ListedPathSearch, PathSearch, best_gammas

@@ -388,9 +388,8 @@ def _left_out(dual: DualRegressor, plan: Plan) -> Models:
 def _refitted(regressor: Regressor, plan: Plan) -> Models:
     """Return regressors that are fitted without the rows that each stretch leaves out."""
     kept = [np.delete(np.arange(len(plan.targets)), s.left_out) for s in plan.stretches()]
-    return FittedRegressors(
-        [clone(regressor).fit(plan.rows[rows], plan.targets[rows]) for rows in kept]
-    )
+    fits = [clone(regressor).fit(plan.rows[rows], plan.targets[rows]) for rows in kept]
+    return FittedRegressors(fits)
 
 
 NEIGHBOURS = 5

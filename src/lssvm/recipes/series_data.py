@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -325,9 +325,7 @@ class Layout:
     inputs_scale: FloatArray | None = None
 
     @classmethod
-    def learn(
-        cls, series: Sequence[Series], lags: int, exog_lags: int, differencing: int
-    ) -> Layout:
+    def learn(cls, series: Sequence[Series], lags: int, exog_lags: int, differencing: int) -> Self:
         """Return the layout whose units are those of the given series."""
         values = np.concatenate([np.diff(s.values, n=differencing) for s in series])
         mean, scale = _units(values)

@@ -25,14 +25,7 @@ from lssvm._core.errors import InvalidInputError
 from lssvm.kernels import Kernel
 from lssvm.moments import Moments, NystromMap, nystrom_map
 from lssvm.moments.cells import FoldMoments
-from lssvm.reductions.l0 import (
-    L0,
-    L0System,
-    Reduced,
-    l0_order,
-    reduce_printed,
-    reduce_systems,
-)
+from lssvm.reductions.l0 import L0, L0System, Reduced, l0_order, reduce_printed, reduce_systems
 from lssvm.solvers.primal import fold_paths, solve_primal, squared_errors
 
 METHODS = ("spfs", "ssd", "sv-l0", "sd")

@@ -11,7 +11,7 @@ import numpy as np
 
 from lssvm._core.version import __version__
 from lssvm.estimators import NARX
-from lssvm.plots.base import Predictor
+from lssvm.plots.fitted import Predictor
 from lssvm.report import classification, regression
 from lssvm.report.comparison import comparison, helping
 from lssvm.report.costs import costs

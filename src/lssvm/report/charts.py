@@ -328,11 +328,7 @@ class Chart:
         return self
 
     def cells(
-        self,
-        x_edges: FloatArray,
-        y_edges: FloatArray,
-        levels: IntArray,
-        colour: int | str = "sa",
+        self, x_edges: FloatArray, y_edges: FloatArray, levels: IntArray, colour: int | str = "sa"
     ) -> Chart:
         """Fill a grid of cells by levels from 0; below zero is left empty.
 

@@ -11,7 +11,7 @@ from sklearn.base import is_classifier
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.data.prepare import Preparation
-from lssvm.plots.base import Estimator, fitted_model
+from lssvm.plots.fitted import Estimator, fitted_model
 from lssvm.recipes import TableFit
 from lssvm.reductions import SparsityPath
 

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.decomposition import PCA
 
 from lssvm._core.arrays import FloatArray, IntArray
-from lssvm.plots.base import class_positions
+from lssvm.plots.fitted import class_positions
 from lssvm.reductions import SparsityPath
 from lssvm.report.charts import N_COLOURS, SHAPES, Chart, alone
 from lssvm.report.formats import count, number, percent, short

@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.folds.content import content_folds
-from lssvm.plots.base import Estimator, Predictor, class_positions, fitted_model
+from lssvm.plots.fitted import Estimator, Predictor, class_positions, fitted_model
 from lssvm.report.measures import (
     ClassPredictions,
     Intervals,

@@ -11,7 +11,7 @@ import numpy as np
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.data.raw import TextColumn
-from lssvm.plots.base import Predictor, fitted_model
+from lssvm.plots.fitted import Predictor, fitted_model
 from lssvm.report.charts import Chart, figure, pictures
 from lssvm.report.formats import count, number, percent, short
 from lssvm.report.markup import Markup, Section, why

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.plots.base import Predictor, fitted_model, require
+from lssvm.plots.fitted import Predictor, fitted_model, require
 from lssvm.report.formats import count
 from lssvm.report.measures import ClassPredictions, NumberPredictions, predict_rows
 from lssvm.report.model_facts import is_precomputed, is_table

@@ -24,7 +24,7 @@ import numpy as np
 
 from lssvm._core.arrays import AnyArray, FloatArray, IntArray, OnEvent
 from lssvm._core.atomic import replacing
-from lssvm._core.errors import InvalidInputError, Stopped, not_known
+from lssvm._core.errors import InvalidInputError, Stopped, not_known, not_usable
 from lssvm._core.random import RandomState, as_generator
 from lssvm.criteria.base import Losses, Objective, Point
 
@@ -77,7 +77,7 @@ class Space:
             if value is None and name != "gamma_start":
                 continue
             if not (np.isfinite(value) and value > 0):
-                raise InvalidInputError(f"{name}={value!r} cannot be used: give a positive number.")
+                raise not_usable(name, value, "give a positive number.")
             object.__setattr__(self, name, float(value))
         for name in ("C_range", "gamma_range"):
             low, high = (float(value) for value in getattr(self, name))
@@ -92,9 +92,7 @@ class Space:
                 "or tune_gamma=False to keep it."
             )
         if self.n_features < 1:
-            raise InvalidInputError(
-                f"n_features={self.n_features}: give the number of inputs, >= 1."
-            )
+            raise not_usable("n_features", self.n_features, "give the number of inputs, >= 1.")
 
     @property
     def tune_C(self) -> bool:
@@ -638,9 +636,8 @@ class Recorder:
             tied = np.where(mean <= best + chance_band(best, self._counted_rows), best, mean)
         rank = np.empty(len(rows), dtype=np.int32)
         rank[selection_order(tied, tie, C, gamma)] = np.arange(1, len(rows) + 1)
-        params = [
-            {"C": row.C} if row.gamma is None else {"C": row.C, "gamma": row.gamma} for row in rows
-        ]
+        both = [{"C": row.C, "gamma": row.gamma} for row in rows]
+        params = [{k: v for k, v in pair.items() if v is not None} for pair in both]
         return {
             "params": params,
             "param_C": C,

@@ -15,8 +15,8 @@ from lssvm._core.blocks import block_rows, require, run_blocks, slices
 from lssvm._core.errors import ConvergenceWarning, InvalidInputError
 from lssvm.kernels import Kernel, Precomputed, fill_gram
 
-OnIteration: TypeAlias = Callable[[int, float], None]
-"""What is told of every iteration: its number and the relative residual."""
+OnIteration: TypeAlias = Callable[[int, float], None] | None
+"""What is told of every iteration, its number and the relative residual; None: nobody."""
 
 
 class Status(enum.Enum):
@@ -241,9 +241,7 @@ class Solver(Protocol):
     def factorise(self, system: DualSystem) -> Any:
         """Do all that needs the matrix only and return it as a state."""
 
-    def solve(
-        self, state: Any, Y: FloatArray, *, on_iteration: OnIteration | None = None
-    ) -> Solution:
+    def solve(self, state: Any, Y: FloatArray, *, on_iteration: OnIteration = None) -> Solution:
         """Solve the bordered system for the targets ``Y`` (n, k)."""
 
 

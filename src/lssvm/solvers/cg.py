@@ -310,9 +310,7 @@ class ConjugateGradient:
             preconditioner = nystrom_preconditioner(system, self.n_landmarks, self.random_state)
         return CGState(system, gram, preconditioner)
 
-    def solve(
-        self, state: CGState, Y: FloatArray, *, on_iteration: OnIteration | None = None
-    ) -> Solution:
+    def solve(self, state: CGState, Y: FloatArray, *, on_iteration: OnIteration = None) -> Solution:
         """Solve for the targets.
 
         Parameters
@@ -355,7 +353,7 @@ class ConjugateGradient:
         intercept = b.astype(system.dtype, copy=False)
         return Solution(alpha, intercept, status, residual, len(at.history), at.history)
 
-    def _descend(self, state: CGState, at: _Iterate, on_iteration: OnIteration | None) -> None:
+    def _descend(self, state: CGState, at: _Iterate, on_iteration: OnIteration) -> None:
         """Run the recurrences from where they stand until all columns reach their goals."""
         at.R = at.R.copy()
         size = np.linalg.norm(at.R, axis=0)

@@ -548,11 +548,7 @@ class CirculantSolver:
         return TakenOver(self.fallback, self.fallback.factorise(system))
 
     def solve(
-        self,
-        state: CirculantState | TakenOver,
-        Y: FloatArray,
-        *,
-        on_iteration: OnIteration | None = None,
+        self, state: CirculantState | TakenOver, Y: FloatArray, *, on_iteration: OnIteration = None
     ) -> Solution:
         """Solve for the targets ``Y`` (n, k); nothing iterates, so nothing is reported."""
         if isinstance(state, TakenOver):

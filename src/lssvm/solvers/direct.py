@@ -103,7 +103,7 @@ class Cholesky:
         )
 
     def solve(
-        self, state: CholeskyState, Y: FloatArray, *, on_iteration: OnIteration | None = None
+        self, state: CholeskyState, Y: FloatArray, *, on_iteration: OnIteration = None
     ) -> Solution:
         """Solve for the targets ``Y`` (n, k); nothing iterates, so nothing is reported."""
         u, bias = state.system.u, state.system.bias

@@ -746,7 +746,7 @@ def solve_pcg(
     *,
     tol: float = 1e-6,
     max_iter: int = 200,
-    on_iteration: OnIteration | None = None,
+    on_iteration: OnIteration = None,
 ) -> PCGSolution:
     r"""Solve the normal equations of the fixed-size model without forming them.
 
@@ -902,7 +902,7 @@ def _descend(
     tol: float,
     max_iter: int,
     history: list[float],
-    on_iteration: OnIteration | None,
+    on_iteration: OnIteration,
 ) -> Array:
     """Run the recurrences from zero for the right-hand sides R (m, k); return the solutions."""
     xp, k = system.xp, R.shape[1]

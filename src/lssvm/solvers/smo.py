@@ -168,7 +168,7 @@ class SMO:
         return SMOState(system, kept, ColumnCache(plain), ridge, diagonal)
 
     def solve(
-        self, state: SMOState, Y: FloatArray, *, on_iteration: OnIteration | None = None
+        self, state: SMOState, Y: FloatArray, *, on_iteration: OnIteration = None
     ) -> Solution:
         """Solve for the targets, one column after the other.
 

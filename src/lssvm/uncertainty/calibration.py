@@ -94,10 +94,7 @@ class Isotonic:
 
 
 def fit_calibrator(
-    scores: FloatArray,
-    positive: BoolArray,
-    weight: FloatArray | None = None,
-    method: str = "auto",
+    scores: FloatArray, positive: BoolArray, weight: FloatArray | None = None, method: str = "auto"
 ) -> Calibrator:
     """Fit a map from scores to probabilities.
 
