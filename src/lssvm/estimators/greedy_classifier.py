@@ -65,7 +65,8 @@ class GreedyLSSVC(KernelClassifier):
         Part of the rows that is held out: the size with the smallest squared error on them is kept,
         and a run stops 50 steps after it.
     cv : int, "loo", splitter or iterable, default=10
-        Folds for gamma="cv". A number assigns rows by content, stratified by class.
+        Folds for gamma="cv", and where there are groups. A number assigns rows by content,
+        stratified by class.
     multiclass : str, array or Code, default="ova"
         Output code: "ova", "auto", "ovo", "moc", "moc-counting" or "ecoc", see
         `lssvm.codes.make_code`. The paper takes one-vs-all, whose problems share kernel
@@ -149,7 +150,7 @@ class GreedyLSSVC(KernelClassifier):
     multiclass: Any = "ova"
 
     @reports
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> GreedyLSSVC:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> GreedyLSSVC:
         """Fit the model.
 
         Parameters
@@ -160,6 +161,9 @@ class GreedyLSSVC(KernelClassifier):
             Class labels.
         sample_weight : array-like of shape (n,), optional
             Weight of every row; a weight of 2 counts as the row twice.
+        groups : array-like of shape (n,), optional
+            Rows of a group are left out together: C and gamma are then tuned, and probabilities
+            calibrated, by the folds of ``cv``, and ``validation_fraction`` holds out whole groups.
 
         Returns
         -------
@@ -169,7 +173,7 @@ class GreedyLSSVC(KernelClassifier):
         self._forget_fit()
         self._check_calibration()
         sparse = self._kernel_choice().accepts_sparse
-        rows, task = open_classes(self, X, y, sample_weight, sparse=sparse)
+        rows, task = open_classes(self, X, y, sample_weight, groups=groups, sparse=sparse)
         self._publish(fit_greedy(rows, task, GreedySettings.of(self), listen(self)))
         return self
 

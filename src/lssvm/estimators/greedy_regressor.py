@@ -62,7 +62,7 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
         Part of the rows that is held out: the size with the smallest squared error on them is kept,
         and a run stops 50 steps after it.
     cv : int, "loo", splitter or iterable, default=10
-        Folds for gamma="cv". A number assigns rows by content.
+        Folds for gamma="cv", and where there are groups. A number assigns rows by content.
     memory_budget : int, str or None, default=None
         Bytes, or "2 GB"; None is 70 % of the available memory. Kernel columns are kept in it, and
         computed again beyond it.
@@ -129,7 +129,7 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
     cv: Any = 10
 
     @reports
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> GreedyLSSVR:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> GreedyLSSVR:
         """Fit the model.
 
         Parameters
@@ -140,6 +140,9 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
             Targets: one number for each row, or several.
         sample_weight : array-like of shape (n,), optional
             Weight of every row; a weight of 2 counts as the row twice.
+        groups : array-like of shape (n,), optional
+            Rows of a group are left out together: C and gamma are then tuned, and probabilities
+            calibrated, by the folds of ``cv``, and ``validation_fraction`` holds out whole groups.
 
         Returns
         -------
@@ -148,7 +151,7 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
         """
         self._forget_fit()
         sparse = self._kernel_choice().accepts_sparse
-        rows, task = open_numbers(self, X, y, sample_weight, sparse=sparse)
+        rows, task = open_numbers(self, X, y, sample_weight, groups=groups, sparse=sparse)
         self._publish(fit_greedy(rows, task, GreedySettings.of(self), listen(self)))
         return self
 

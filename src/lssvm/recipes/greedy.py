@@ -160,22 +160,33 @@ def fit_greedy(rows: HostRows, task: Task, ask: GreedySettings, tell: Listener) 
     runs: list[_Run] = []
     for number, group in enumerate(_groups(task, rows)):
         merged = _merge_equal(rows, Y, group, kernel, ask)
-        runs += _grow(merged, ask, np.random.default_rng([ask.seed, number]), tell)
+        runs += _grow(rows, merged, ask, np.random.default_rng([ask.seed, number]), tell)
     runs.sort(key=lambda run: run.output)
     _warn_of_memory(runs, ask.search.epsilon)
 
     C, scores, best_score = asked_C, None, None
+    point = None
+    if rows.groups is not None and (C is None or ask.calibrates):  # they are left out together
+        folds = make_folds(ask, rows, positions=ask.choice.precomputed)
+        point = GreedyObjective(rows, task, ask, folds).at(gamma)
     if ask.C is None and C is not None:  # chosen with gamma
         runs = [run.at_C(C, ask.search.criterion) for run in runs]
     elif C is None:  # chosen for all outputs; their bases stay
-        scores, ties = _score_C(rows, Y, task, runs, ask.search.criterion)
+        if point is None:
+            scores, ties = _score_C(rows, Y, task, runs, ask.search.criterion)
+        else:
+            losses = point.losses(C_GRID)
+            scores, ties = -losses.mean, -losses.tie
         best = np.lexsort((-ties, -scores))[0]
         C, best_score = float(C_GRID[best]), float(scores[best])
         runs = [run.at_C(C, ask.search.criterion) for run in runs]
     memory = GreedyMemory()
     if ask.calibrates:
         assert rows.labels is not None
-        outputs = _leave_one_out(rows, Y, runs, np.array([C]), ask.search.criterion)[0]
+        if point is None:
+            outputs = _leave_one_out(rows, Y, runs, np.array([C]), ask.search.criterion)[0]
+        else:
+            outputs = point.left_out(C)
         memory = GreedyMemory(OutOfFold(outputs, rows.labels.astype(np.intp), rows.weight))
 
     used = np.unique(np.concatenate([run.support for run in runs]))  # the union of all bases
@@ -272,7 +283,7 @@ class GreedyObjective:
         for number, group in enumerate(_groups(self.task, rows)):
             merged = _merge_equal(rows, Y, group, kernel, own)
             rng = np.random.default_rng([ask.seed, number, v])
-            runs += _grow(merged, own, rng, Listener(lambda event: None))
+            runs += _grow(rows, merged, own, rng, Listener(lambda event: None))
         return sorted(runs, key=lambda run: run.output), centre
 
     def _part(self, train: IntArray) -> HostRows:
@@ -308,6 +319,17 @@ class GreedyPoint:
         """Return the losses of the values ``C`` on the bases that were selected."""
         with small_problem(self.objective.rows.n_rows):
             return self._losses(C)
+
+    def left_out(self, C: float) -> FloatArray:
+        """Return the outputs of rows by the models without their folds, (n, k); NaN: no fold."""
+        made = self.objective
+        outputs = np.full((made.rows.n_rows, made.rows.n_outputs), np.nan)
+        with small_problem(made.rows.n_rows):
+            for (runs, centre), test in zip(self.runs, made.folds.test, strict=True):
+                for run in runs:
+                    own = self._outputs(run, np.array([C]), test)[0]
+                    outputs[test, run.output] = own + centre[run.output]
+        return outputs
 
     def _losses(self, C: FloatArray) -> Losses:
         made, truth = self.objective, self.objective.rows.truth
@@ -421,16 +443,21 @@ def _merge_equal(
 
 
 def _grow(
-    merged: _Merged, ask: GreedySettings, rng: np.random.Generator, tell: Listener
+    rows: HostRows,
+    merged: _Merged,
+    ask: GreedySettings,
+    rng: np.random.Generator,
+    tell: Listener,
 ) -> list[_Run]:
     """Let the bases grow [Jiao2007, eqs. (15)-(18) and (30)] until eq. (31) holds."""
     n = merged.system.n
+    labels = None if rows.groups is None else rows.groups[rows.row_numbers[merged.first]]
     with small_problem(n):
         paths = greedy_paths(
             merged.system,
             merged.Y,
             ask.search,
-            held_out=ask.held_out(n, rng),
+            held_out=ask.held_out(n, rng, labels),
             random_state=rng,
             on_event=tell.on_event,
             left_out=ask.C is not None and ask.calibrates,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lssvm._core.arrays import BoolArray
 from lssvm._core.errors import InvalidInputError
@@ -88,8 +89,13 @@ class GreedySettings:
                 "within 1 of the labels +1 and -1, so give a number below 1 (0.5 is usual)."
             )
 
-    def held_out(self, n: int, rng: np.random.Generator) -> BoolArray | None:
-        """Draw the rows on which the size is judged; rows stand in an order of their content."""
+    def held_out(
+        self, n: int, rng: np.random.Generator, labels: NDArray[Any] | None = None
+    ) -> BoolArray | None:
+        """Draw the rows on which the size is judged; rows stand in an order of their content.
+
+        Where rows have labels of groups, whole groups are drawn.
+        """
         share = self.validation_fraction
         if share is None:
             return None
@@ -105,5 +111,16 @@ class GreedySettings:
                 "none to judge by: give more rows, or None."
             )
         held = np.zeros(n, dtype=bool)
-        held[rng.permutation(n)[:many]] = True
-        return held
+        if labels is None:
+            held[rng.permutation(n)[:many]] = True
+            return held
+        names, group = np.unique(labels, return_inverse=True)
+        order = rng.permutation(len(names))
+        reached = np.cumsum(np.bincount(group, minlength=len(names))[order])
+        chosen = order[: max(1, int(np.searchsorted(reached, many, side="right")))]
+        if len(chosen) == len(names):
+            raise InvalidInputError(
+                f"validation_fraction={share!r} of {len(names)} group leaves none to learn from: "
+                "give rows of at least two groups, or None."
+            )
+        return np.isin(group, chosen)
