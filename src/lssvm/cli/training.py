@@ -413,7 +413,8 @@ def _notes(fitted: Fitted, metrics: dict[str, Any] | None, output: Output) -> li
     for entry in (metrics or {}).get("classes", ()):
         if not entry["rows"]:
             n = (inspected.labels or {}).get(entry["class"], 0)
-            output.note(f"lssvm: class {entry['class']!r} is too rare to be tested ({n} rows)")
+            rows = "1 row" if n == 1 else f"{n} rows"
+            output.note(f"lssvm: class {entry['class']!r} is too rare to be tested ({rows})")
     return notes
 
 

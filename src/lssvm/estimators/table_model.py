@@ -687,11 +687,13 @@ def _summary(fit: TableFit, n_rows: int) -> str:
         return fit.note
     parts = [len(member.model.cuts[0].leaves) for member in fit.members]
     how = (
-        "each an exact model of all rows"
+        "an exact model of all rows"
         if max(parts) == 1
-        else f"each in {max(parts)} parts of at most {fit.part_size} rows"
+        else f"in {max(parts)} parts of at most {fit.part_size} rows"
     )
-    lines = [f"{len(fit.members)} configurations for {n_rows} rows, {how}."]
+    several = len(fit.members) > 1
+    many = f"{len(fit.members)} configurations" if several else "1 configuration"
+    lines = [f"{many} for {n_rows:,} rows, {'each ' if several else ''}{how}."]
     if fit.interrupted:
         lines.append("The fit was interrupted: this is what was finished.")
     for trial in fit.trials:
