@@ -128,12 +128,15 @@ bench-papers: $(STAMPS)/group-bench
 	$(RUN) -m benchmarks.tables_chapter3 --results $(RESULTS)/chapter3.jsonl --out $(RESULTS)/chapter3.md
 	$(RUN) -m benchmarks.fixed_size2010 --data '$(DATA)' --out $(RESULTS)/fixed_size2010.jsonl
 	$(RUN) -m benchmarks.tables_2010 --results $(RESULTS)/fixed_size2010.jsonl --out $(RESULTS)/fixed_size2010.md
+	$(RUN) -m benchmarks.prototypes_moc --data '$(DATA)' --tuned $(RESULTS)/fixed_size2010.jsonl --out $(RESULTS)/prototypes_moc.jsonl
 	$(RUN) -m benchmarks.circulant2011 --data '$(DATA)' --out $(RESULTS)/circulant2011.jsonl
 	$(RUN) -m benchmarks.tables_circulant2011 --results $(RESULTS)/circulant2011.jsonl --out $(RESULTS)/circulant2011.md
 	$(RUN) -m benchmarks.greedy2007 --data '$(DATA)' --out $(RESULTS)/greedy2007.jsonl
 	$(RUN) -m benchmarks.greedy2007 --out $(RESULTS)/greedy2007.jsonl --tables $(RESULTS)/greedy2007.md
 	$(RUN) -m benchmarks.sparse2014 --data '$(DATA)' --out $(RESULTS)/sparse2014.jsonl
 	$(RUN) -m benchmarks.tables_sparse2014 --results $(RESULTS)/sparse2014.jsonl --out $(RESULTS)/sparse2014.md
+	$(RUN) -m benchmarks.figures_2007 --results $(RESULTS)/greedy2007.jsonl --out $(RESULTS)/figures1to3_2007.png
+	$(RUN) -m benchmarks.figures_2014 --data '$(DATA)' --results $(RESULTS)/sparse2014.jsonl --out $(RESULTS)
 	@echo "The tables and speed ratios are in $(RESULTS)."
 
 # Nothing of the checkout is on the path of the fresh environments: what runs is what would be uploaded.

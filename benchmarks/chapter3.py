@@ -31,7 +31,8 @@ def methods_for(data: StudyData) -> dict[str, Callable[[Task], Trained]]:
     """Return the methods that apply to a data set; pruning on the sets of table 3.5 only."""
     pruned = machines.pruned_methods(data.is_binary) if data.name in PRUNED_SETS else {}
     printed = {} if data.is_binary else machines.printed_methods()
-    return REFERENCES | machines.methods(data.is_binary) | pruned | printed
+    whole = machines.all_rows_methods() if data.spec.fit_rows is not None else {}
+    return REFERENCES | machines.methods(data.is_binary) | pruned | printed | whole
 
 
 def measure(

@@ -32,14 +32,11 @@ from sklearn.linear_model import RidgeClassifierCV
 from sklearn.pipeline import make_pipeline
 
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR
+from lssvm._core.arrays import get_namespace, to_numpy
 from lssvm._core.device import Device
-from lssvm._core.namespace import get_namespace, to_numpy
 from lssvm.criteria.fixed_size import FixedSizeObjective
-from lssvm.engines import device_blocks as device_rows
-from lssvm.engines.device import DeviceRows
-from lssvm.engines.device_blocks import DeviceBlocks
-from lssvm.engines.device_expansion import block_size
-from lssvm.engines.device_moments import accumulate_on_device
+from lssvm.engines import device as device_rows
+from lssvm.engines.device import DeviceBlocks, DeviceRows, accumulate_on_device, block_size
 from lssvm.engines.host import HostRows
 from lssvm.kernels import RBF
 from lssvm.moments.cells import make_cells

@@ -1,10 +1,11 @@
-"""One gamma per feature beside one gamma for all; robust losses beside the squared one.
+"""One gamma per feature and learned metrics beside one gamma; robust losses beside the squared one.
 
-Relevance: ten data sets, several random splits, ``gamma="ard"`` beside ``gamma="cv"`` for the dual
-and the fixed-size model, on the same rows. Robust: every regression set with 20 % of its training
-targets replaced by gross outliers, each loss beside the squared loss on the same rows with and
-without the outliers. Times are seconds of processor time. Results are appended as they come; a
-rerun skips what is there::
+Relevance: ten data sets, several random splits, ``gamma="ard"``, ``metric="diagonal"`` and
+``metric="full"`` beside ``gamma="cv"`` for the dual and the fixed-size model, on the same rows; the
+part "larger" does so for the dual model with 1,500 training rows. Robust: every regression set with
+20 % of its training targets replaced by gross outliers, each loss beside the squared loss on the
+same rows with and without the outliers. Times are seconds of processor time. Results are appended
+as they come; a rerun skips what is there::
 
     python -m benchmarks.relevance --data DIR
     python -m benchmarks.relevance --data DIR --sets bho --seeds 1 --parts relevance   # a short run
@@ -34,6 +35,8 @@ from lssvm import LSSVC, LSSVR, FixedSizeLSSVC, FixedSizeLSSVR
 REGRESSION = ("bho", "ccs", "kin8nm", "bike_hour", "protein")
 CLASSIFICATION = ("mgt", "rae_image", "rae_german", "thy", "veh")
 N_TRAIN, N_TEST, PROTOTYPES = 300, 1000, 100
+N_LARGER = 1500
+WAYS = ("cv", "ard", "diagonal", "full")
 LOSSES = ("huber", "absolute", "weighted")
 SHARE, SIZE = 0.2, (5.0, 15.0)  # outliers: part of the rows, distance in standard deviations
 
@@ -42,9 +45,11 @@ def relevance_methods(regression: bool) -> dict[str, Callable[[], Any]]:
     """Return the estimators that are compared, by name."""
     dual, fixed = (LSSVR, FixedSizeLSSVR) if regression else (LSSVC, FixedSizeLSSVC)
     methods: dict[str, Callable[[], Any]] = {}
-    for gamma in ("cv", "ard"):
-        methods[f"dual {gamma}"] = lambda gamma=gamma: dual("cv", gamma=gamma, n_jobs=1)
-        methods[f"fixed {gamma}"] = lambda gamma=gamma: fixed(PROTOTYPES, gamma=gamma, n_jobs=1)
+    for word in WAYS:
+        use = {"gamma": "ard" if word == "ard" else "cv", "n_jobs": 1}
+        use |= {} if word in ("cv", "ard") else {"metric": word}
+        methods[f"dual {word}"] = lambda use=use: dual("cv", **use)
+        methods[f"fixed {word}"] = lambda use=use: fixed(PROTOTYPES, **use)
     return methods
 
 
@@ -101,17 +106,20 @@ def run(options: argparse.Namespace) -> None:
     for seed in range(options.seeds):
         for name in options.sets:
             regression = name in REGRESSION
-            data = draw(load(options.data, name, regression=regression), seed, N_TRAIN, N_TEST)
-            spoiled = spoil(data.y_train, seed) if regression else None
-            todo: dict[str, tuple[Callable[[], Any], Any, str]] = {}
-            if "relevance" in options.parts:
-                for key, make in relevance_methods(regression).items():
-                    todo[key] = (make, data.y_train, "relevance")
-            if "robust" in options.parts and spoiled is not None:
+            rows = load(options.data, name, regression=regression)
+            small, larger = (draw(rows, seed, n, N_TEST) for n in (N_TRAIN, N_LARGER))
+            todo: dict[str, tuple[Callable[[], Any], Drawn, Any, str]] = {}
+            for key, make in relevance_methods(regression).items():
+                if "relevance" in options.parts:
+                    todo[key] = (make, small, small.y_train, "relevance")
+                if "larger" in options.parts and key.startswith("dual"):
+                    todo[f"larger {key}"] = (make, larger, larger.y_train, "relevance")
+            if "robust" in options.parts and regression:
+                spoiled = spoil(small.y_train, seed)
                 for key, (make, outliers) in robust_methods().items():
-                    y = spoiled if outliers else data.y_train
-                    todo[f"robust {key}"] = (make, y, "robust")
-            for key, (make, y, part) in todo.items():
+                    y = spoiled if outliers else small.y_train
+                    todo[f"robust {key}"] = (make, small, y, "robust")
+            for key, (make, data, y, part) in todo.items():
                 if (name, seed, key) in done:
                     continue
                 record = {"set": name, "randomisation": seed, "method": key, "part": part}

@@ -10,6 +10,7 @@ import numpy as np
 from benchmarks.study import records
 
 LOSSES = ("huber", "absolute", "weighted")
+WAYS = ("cv", "ard", "diagonal", "full")
 ALLOWED = 1.3  # of the clean fit's error
 
 
@@ -39,42 +40,62 @@ def _seed(row: dict[str, Any]) -> int:
 
 def _relevance(rows: list[dict[str, Any]]) -> list[str]:
     lines = [
-        "## One gamma per feature",
+        "## One gamma per feature, and metrics",
         "",
         "Test error (root mean square in units of the target's spread; error rate for classes), "
-        "means over the random splits, with the standard error of the mean difference; `kept` is "
-        "the part of the fits in which cross-validation preferred one gamma per feature.",
+        'means over the random splits: one gamma (`gamma="cv"`), one per feature (`gamma="ard"`, '
+        "by evidence), and one with a metric learned from gradients "
+        '(`metric="diagonal"`, `metric="full"`). In brackets: seconds of processor time for a fit. '
+        "`kept`: the part of the fits in which cross-validation preferred one gamma per feature.",
         "",
     ]
-    names = list(dict.fromkeys(r["set"] for r in rows))
-    for model in ("dual", "fixed"):
+    for model in ("dual", "fixed", "larger dual"):
+        names = [
+            n for n in dict.fromkeys(r["set"] for r in rows) if len(_pick(rows, n, f"{model} cv"))
+        ]
+        if not names:
+            continue
         lines += [
             f"### {model} model",
             "",
-            '| set | rows | d | splits | gamma="cv" | gamma="ard" | difference | kept | seconds cv '
-            "| seconds ard |",
-            "|---|---|---|---|---|---|---|---|---|---|",
+            "| set | rows | d | splits | one gamma | ard | kept | diagonal | full |",
+            "|---|---|---|---|---|---|---|---|---|",
         ]
-        lower = whole = 0
+        lower = dict.fromkeys(WAYS[1:], 0)
+        beats = dict.fromkeys(WAYS[2:], 0)
+        times: dict[str, list[float]] = {way: [] for way in WAYS}
         for name in names:
-            cv, ard = (_pick(rows, name, f"{model} {gamma}") for gamma in ("cv", "ard"))
-            count = min(len(cv), len(ard))
-            if count == 0:
-                continue
-            cv, ard = cv[:count], ard[:count]
-            first = next(r for r in rows if r["set"] == name)
-            gap = ard - cv
-            spread = gap.std(ddof=1) / np.sqrt(count) if count > 1 else float("nan")
-            whole += 1
-            lower += bool(gap.mean() < 0)
-            seconds = [_pick(rows, name, f"{model} {g}", "seconds").mean() for g in ("cv", "ard")]
+            first = next(r for r in rows if r["set"] == name and r["method"] == f"{model} cv")
+            errors = {way: _pick(rows, name, f"{model} {way}") for way in WAYS}
+            count = min(len(e) for e in errors.values() if len(e))
+            means = {way: e[:count].mean() for way, e in errors.items() if len(e)}
+            cells = []
+            for way in WAYS:
+                seconds = _pick(rows, name, f"{model} {way}", "seconds")
+                cells.append("" if way not in means else f"{means[way]:.4f} ({seconds.mean():.2f})")
+                if way in means:
+                    times[way].append(float(seconds.mean()))
+                    if way in lower:
+                        lower[way] += bool(means[way] < means["cv"])
+                    if way in beats and "ard" in means:
+                        beats[way] += bool(means[way] <= means["ard"])
             kept = _pick(rows, name, f"{model} ard", "kept").mean()
+            cells.insert(2, f"{kept:.2f}")
             lines.append(
-                f"| {name} | {first['n']} | {first['d']} | {count} | {cv.mean():.4f} "
-                f"| {ard.mean():.4f} | {gap.mean():+.4f} ± {spread:.4f} | {kept:.2f} "
-                f"| {seconds[0]:.2f} | {seconds[1]:.2f} |"
+                f"| {name} | {first['n']} | {first['d']} | {count} | {' | '.join(cells)} |"
             )
-        lines += ["", f"Lower with one gamma per feature on {lower} of {whole} sets.", ""]
+        told = [f"{way} {count}" for way, count in lower.items() if times[way]]
+        lines += ["", f"Error below that of one gamma, of {len(names)} sets: {', '.join(told)}."]
+        told = [f"{way} {count}" for way, count in beats.items() if times[way]]
+        if told:
+            lines += [f"Error at most that of ard: {', '.join(told)}."]
+        base = np.array(times["cv"])
+        ratios = [
+            f"{way} {np.median(np.array(t) / base):.1f}"
+            for way, t in times.items()
+            if way != "cv" and len(t) == len(base)
+        ]
+        lines += [f"Median time over that of one gamma: {', '.join(ratios)}.", ""]
     return lines
 
 

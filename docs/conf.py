@@ -95,7 +95,7 @@ def _leave_out(app, what, name, obj, skip, options):
     Those with which all displays draw are for who writes another display.
     """
     inherited = (getattr(obj, "__module__", None) or "").startswith(
-        ("sklearn.", "lssvm.plots.canvas")
+        ("sklearn.", "lssvm.plots.base")
     )
     return True if inherited or re.fullmatch(r"set_\w+_request", name) else None
 

@@ -68,8 +68,7 @@ Train = Callable[[Job], Trained]
 
 def fixed_size(job: Job, **parameters: Any) -> Trained:
     """Fit our model and record what it chose."""
-    from lssvm.estimators.fixed_classifier import FixedSizeLSSVC
-    from lssvm.estimators.fixed_regressor import FixedSizeLSSVR
+    from lssvm.estimators.fixed_size import FixedSizeLSSVC, FixedSizeLSSVR
 
     kind = FixedSizeLSSVR if job.is_regression else FixedSizeLSSVC
     model = kind(job.n_prototypes, random_state=job.seed, n_jobs=1, **parameters)
@@ -107,7 +106,7 @@ def separately(job: Job, **parameters: Any) -> Trained:
 
 def own_prototypes(job: Job) -> Trained:
     """Fit every pair of classes by itself: as many prototypes as printed, C and gamma for each."""
-    from lssvm.estimators.fixed_classifier import FixedSizeLSSVC
+    from lssvm.estimators.fixed_size import FixedSizeLSSVC
 
     pair = FixedSizeLSSVC(job.n_prototypes, random_state=job.seed, n_jobs=1)
     with warnings.catch_warnings():

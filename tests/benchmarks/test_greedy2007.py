@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from benchmarks.study import printed_2007 as printed
 
-from benchmarks import greedy2007, tables_greedy2007
+from benchmarks import figures_2007, greedy2007, tables_greedy2007
 
 
 @pytest.mark.parametrize("name", printed.TABLES)
@@ -50,3 +50,18 @@ def test_a_planned_method_exists():
         for method in methods:
             made = None if method == "SVS" else greedy2007.make(method, 2, task, "1 GB")
             assert made is None or made.get_params()["C"] in (4.0, 8.0, "cv")
+
+
+def test_figures_have_the_measured_points():
+    line = {"accuracy": 0.98, "n_support": 90, "seconds": 0.2}
+    results = {
+        ("ringnorm", "FSALS 0.3", -1): line,
+        ("ringnorm", "FSALS 0.8", -1): line | {"n_support": 40},
+        ("ringnorm", "LS-SVM CG", -1): line | {"n_support": 3000},
+        ("lan", "FSALS 0.3", 1): line,  # another gamma: not of the figures
+    }
+    assert figures_2007.points(results, "ringnorm", "n_support") == [(0.3, 90.0), (0.8, 40.0)]
+    assert figures_2007.points(results, "lan", "accuracy") == []
+    axes = figures_2007.draw(results).axes
+    assert len(axes) == 6 and len(axes[2].get_lines()) == 2
+    assert "| Support vectors | 3,000 | 90 | 40 |" in tables_greedy2007.report(results)

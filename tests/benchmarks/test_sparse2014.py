@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from benchmarks.study.printed_2014 import PRINTED, SETS, TABLE_VI
 
-from benchmarks import sparse2014, tables_sparse2014
+from benchmarks import figures_2014, sparse2014, tables_sparse2014
 
 
 def test_printed_sparsity_follows_from_the_printed_numbers():
@@ -96,3 +96,31 @@ def test_a_study_runs(tmp_path):
     assert len(out.read_text().splitlines()) == 4
     assert results["ripley", 0, "SPFS-LSSVM at k"]["n_support"] == 11
     assert results["ripley", 0, "nu-SVM"]["error"] < 0.3
+    sparse2014.main([*arguments[:-1], "SPFS-LSSVM,SV_L0-norm"])
+    again = sparse2014.records.read(out)  # the second method finds gamma tuned by the first
+    assert again["ripley", 0, "SPFS-LSSVM"]["tuning_seconds"] == 0.0
+    assert again["ripley", 0, "SV_L0-norm"]["tuning_seconds"] > 0.0
+
+
+def test_times_count_the_tuning_of_each_method():
+    line = {"set": "pid", "processor_seconds": 2.0, "tuning_seconds": 0.0}
+    lines = [
+        line | {"method": "PFS-LSSVM"},
+        line | {"method": "SPFS-LSSVM", "processor_seconds": 0.5, "tuning_seconds": 1.6},
+    ]
+    spent = tables_sparse2014.seconds(lines)
+    assert spent["pid", "SPFS-LSSVM"] == (pytest.approx(2.1), 1)
+    rows = tables_sparse2014.times(spent)
+    assert rows[-1] == "| DIB | SPFS-LSSVM | 2.10 | 1.05 | 1 | 36.27 | 1.00 |"
+
+
+def test_pictures_show_the_best_split_of_each_method():
+    line = {"error": 0.2, "processor_seconds": 1.0, "n_support": 9}
+    results = {
+        ("adu", r, method): line | {"error": 0.2 - 0.01 * (r == 1)}
+        for r in range(3)
+        for method in figures_2014.BOXES
+    }
+    assert figures_2014.best_split(results, "adu", "PFS-LSSVM") == 1
+    figure = figures_2014.draw_boxes(results, "adu")
+    assert len(figure.axes) == 3 and "(3)" in figure.axes[0].get_xticklabels()[0].get_text()

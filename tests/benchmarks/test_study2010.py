@@ -15,7 +15,8 @@ from benchmarks.study.methods_2010 import (
 from benchmarks.study.printed_2010 import Figure
 from benchmarks.study.timing_2010 import fast_cv, measure_cv, simple_cv
 
-from benchmarks import figure2_2010, fixed_size2010, tables_2010
+from benchmarks import figure2_2010, fixed_size2010, prototypes_moc, tables_2010
+from lssvm import FixedSizeLSSVC
 
 KINDS = {
     name: Data2010(name, np.empty((0, 0)), np.empty(0), np.empty(0)).kind for name in printed.SIZES
@@ -253,3 +254,22 @@ def test_a_run_is_resumed_and_makes_tables_and_a_figure(tmp_path, monkeypatch):
     picture = tmp_path / "figure.png"
     figure2_2010.main(["--results", str(out), "--out", str(picture)])
     assert picture.stat().st_size > 1000
+
+
+def test_accuracy_against_the_number_of_prototypes(tmp_path):
+    line = {"C": 1.0, "gamma": 0.1}
+    moc = {
+        ("lan", r, f"MOC, m={m}"): line | {"accuracy": 88.0 + r + m / 330, "m": m}
+        for r in range(2)
+        for m in (330, 660)
+    }
+    moc["lan", 0, prototypes_moc.ALL_ROWS] = line | {"accuracy": 91.5, "m": 4290}
+    svc = {("lan", r, "RBF C-SVC (1vs1)"): {"accuracy": 91.0} for r in range(3)}
+    text = prototypes_moc.table(moc, svc)
+    assert "| lan | MOC | 330 | 89.50 ± 0.71 (2) | 91.83 ± 0.43 |" in text
+    assert "| lan | MOC | 660 | 90.50 ± 0.71 (2) |  |" in text
+    assert "| lan | MOC, all rows | 4,290 | 91.50 (1) |  |" in text
+    assert "| lan | RBF C-SVC (1vs1) |  | 91.00 ± 0.00 (3) | 92.14 ± 0.45 |" in text
+    part = split_2010(make_set("pid"), 0)
+    found = prototypes_moc.fit_and_test(FixedSizeLSSVC(30, C=2.0, gamma=0.3), part)
+    assert 50 < found["accuracy"] <= 100 and (found["C"], found["gamma"]) == (2.0, 0.3)

@@ -151,6 +151,13 @@ def test_a_column_that_the_model_needs_is_missing(here, command):
         ),
         (("export", "classes.lssvm", "m.txt"), "has to end in .onnx"),
         (("reduce", "classes.lssvm", "data.csv", "-o", "s", "--support", "99"), "--support 99"),
+        (
+            (
+                *("reduce", "classes.lssvm", "data.csv", "-o", "s"),
+                *("--method", "ssd-printed", "--support", "5"),
+            ),
+            "give --method ssd",
+        ),
         (("forecast", "data.csv", "--column", "wage"), "no column 'wage'"),
         (("forecast", "data.csv", "--column", "job"), "not numbers"),
         (("forecast", "data.csv", "--column", "age"), "missing or infinite value in line"),

@@ -66,6 +66,8 @@ def test_reduce_shows_the_trade_off_and_writes_a_smaller_model(here):
     assert found["test_before"]["rows"] == found["test"]["rows"] < 60
     assert len(package.load("small.lssvm").support_vectors_) == taken
     assert "taken" in good(*words).out
+    printed = good(*words, "--method", "spfs-printed", "--json").json
+    assert 0 < printed["support_vectors"] <= 25 and printed["trade_off"] == []
     four = good(*words, "--support", "4", "--json").json
     assert (
         four["support_vectors"] == 4 and four["bytes"] < four["bytes_before"] + 500

@@ -196,6 +196,56 @@ def test_options_reach_the_estimator(here):
     assert {name: found[name] for name in expected} == expected
 
 
+def test_printed_settings_reach_the_estimator(here):
+    words = ("data.csv", "-t", "income", *DROP, "-o", "m.lssvm")
+    found = good(
+        *("train", *words, "--prototypes", "2 sqrt(n)", "--intercept", "penalised", "--cv", "4"),
+        *("--tuning", "separate", "--multiclass", "moc-counting", "--json"),
+    ).json["parameters"]
+    expected = {
+        "n_prototypes": "2 sqrt(n)",
+        "fit_intercept": "penalised",
+        "tuning": "separate",
+        "multiclass": "moc-counting",
+    }
+    assert {name: found[name] for name in expected} == expected
+    assert package.load("m.lssvm").n_prototypes_ == 23  # of 128 rows
+    assert train(*words, "--reduction", "ssd-printed")["parameters"]["reduction"] == "ssd-printed"
+
+
+def test_the_other_models_have_their_printed_settings(here):
+    words = ("data.csv", "-t", "income", *DROP, "-o", "m.lssvm", "--model")
+    good("train", *words, "greedy", "--gamma", "cv", "--C", "4", "--support", "5", "--cv", "3")
+    greedy = package.load("m.lssvm").steps[-1][1]
+    assert greedy.gamma == "cv" and greedy.gamma_ > 0 and len(greedy.support_) <= 5
+    good("train", *words, "dual", "--C", "4", "--gamma", "0.1", "--reduction", "prune", "--cv", "4")
+    dual = package.load("m.lssvm").steps[-1][1]
+    assert dual.reduction == "prune" and len(dual.support_) < 128
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--reduction", "ssd-printed", "--support", "9"), "--reduction ssd"),
+        (("--reduction", "prune"), "spfs, ssd, sv-l0, sd, spfs-printed"),
+        (("--model", "dual", "--reduction", "spfs"), "prune, l0"),
+        (("--model", "dual", "--intercept", "penalised"), "--model fixed-size"),
+        (("--model", "greedy", "--tuning", "separate"), "fixed-size and dual"),
+        (("--intercept", "small"), "free, penalised, none"),
+        (("--multiclass", "binary"), "moc-counting"),
+    ],
+)
+def test_settings_that_do_not_go_together_say_what_does(here, words, message):
+    result = lssvm("train", "data.csv", "-t", "income", *DROP, "-o", "m.lssvm", *words)
+    assert result.code != 0 and message in " ".join(result.err.split())
+
+
+def test_a_code_of_classes_is_not_for_numbers(here):
+    words = ("data.csv", "-t", "value", "--drop", "income", "-o", "m.lssvm", "--multiclass", "moc")
+    result = lssvm("train", *words)
+    assert result.code != 0 and "--multiclass is for a classification" in result.err
+
+
 def test_support_asks_for_a_reduction(here):
     found = train("data.csv", "-t", "income", *DROP, "-o", "m.lssvm", "--support", "6")
     assert found["parameters"]["support_vectors"] == 6

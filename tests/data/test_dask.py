@@ -8,11 +8,18 @@ import pytest
 
 from lssvm import scan
 from lssvm._core.errors import InvalidInputError
-from lssvm.data import cluster, placement
-from lssvm.data.cluster import SPLIT, map_in_order, map_reduce, task_resources
-from lssvm.data.placement import Part, Recipe, inlined
+from lssvm.data import cluster
+from lssvm.data.cluster import (
+    SPLIT,
+    Part,
+    Recipe,
+    inlined,
+    map_in_order,
+    map_reduce,
+    task_resources,
+)
+from lssvm.data.prepare import survey
 from lssvm.data.scanning import as_scan
-from lssvm.data.survey import survey
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -53,15 +60,15 @@ def test_parts_go_to_the_workers_that_hold_them(monkeypatch):
     parts = [Part(i, 0, 1, ()) for i in range(10)]
     workers = {"one": (1, 0), "two": (3, 0), "idle": (1, 0)}
     holders = [["one"], ["two"], ["gone"], ["one", "two"], *([[]] * 6)]
-    monkeypatch.setattr(placement, "workers_of", lambda client: workers)
-    monkeypatch.setattr(placement, "_holders", lambda parts, client: holders)
+    monkeypatch.setattr(cluster, "workers_of", lambda client: workers)
+    monkeypatch.setattr(cluster, "_holders", lambda parts, client: holders)
     placed = {
         address: [part.number for group in groups for part in group]
-        for address, groups in placement.placed(parts, None).items()
+        for address, groups in cluster.placed(parts, None).items()
     }
     assert sorted(number for found in placed.values() for number in found) == list(range(10))
     assert 0 in placed["one"] and 1 in placed["two"] and 3 in placed["one"] + placed["two"]
-    assert len(placement.placed(parts, None)["two"]) == 3
+    assert len(cluster.placed(parts, None)["two"]) == 3
     assert placed["idle"]
 
 

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from lssvm import scan
 from lssvm._core.errors import InvalidInputError
 from lssvm.data import Preparation
+from lssvm.data.arrow import write_table
+from lssvm.data.prepare import survey
 from lssvm.data.raw import RawBlock, TextColumn, rechunk
-from lssvm.data.survey import survey
-from lssvm.data.writing import write_table
 
 rng = np.random.default_rng(0)
 N = 20_000
@@ -189,7 +189,7 @@ def test_names_that_cannot_be_written(tmp_path):
 KILLED = """
 import sys, time
 import numpy as np
-from lssvm.data.writing import write_table
+from lssvm.data.arrow import write_table
 
 def parts():
     for i in range(1000):

@@ -1,14 +1,12 @@
 import numpy as np
 import pytest
 
+from lssvm._core.arrays import device, get_namespace
 from lssvm._core.device import Device
 from lssvm._core.errors import MemoryBudgetError
-from lssvm._core.namespace import device, get_namespace
 from lssvm.data import ArraySource, LookedUp
-from lssvm.engines import device_blocks as device_rows
-from lssvm.engines import device_expansion
-from lssvm.engines.device_blocks import DeviceBlocks
-from lssvm.engines.device_moments import accumulate_on_device
+from lssvm.engines import device as device_rows
+from lssvm.engines.device import DeviceBlocks, accumulate_on_device
 from lssvm.kernels import RBF, Laplacian, Linear, Matern, NonStationary, Polynomial
 from lssvm.moments import accumulate
 
@@ -58,7 +56,7 @@ def assert_same(found, expected):
 @pytest.mark.parametrize("kept", [0.5, 0.0])
 def test_equal_to_the_pass_on_the_host(monkeypatch, library, kernel, kept):
     monkeypatch.setattr(device_rows, "_KEPT", kept)
-    monkeypatch.setattr(device_rows, "_ENTRIES", 4 * 70)
+    monkeypatch.setattr(device_rows, "_COPIED", 4 * 70)
     rows = DeviceBlocks(engine_of(library), X, {"Y": Y, "weight": WEIGHT})
     found = accumulate_on_device(kernel, rows, Z, ORDER, CELLS, n_targets=2)
     source = ArraySource(X, Y, WEIGHT, ORDER)
@@ -70,7 +68,7 @@ def test_equal_to_the_pass_on_the_host(monkeypatch, library, kernel, kept):
 @pytest.mark.parametrize("kept", [0.5, 0.0])
 def test_rows_several_times_and_targets_looked_up(monkeypatch, library, kept):
     monkeypatch.setattr(device_rows, "_KEPT", kept)
-    monkeypatch.setattr(device_rows, "_ENTRIES", 4 * 70)
+    monkeypatch.setattr(device_rows, "_COPIED", 4 * 70)
     looked_up = LookedUp(np.array([[-1.0], [1.0], [0.5]]), rng.integers(3, size=300))
     order = np.concatenate([ORDER[:200], ORDER[100:]])
     cells = [slice(0, 200), slice(200, 400)]
@@ -125,6 +123,6 @@ def test_moments_that_do_not_fit(monkeypatch):
 
 def test_blocks_shrink_with_the_memory(monkeypatch):
     engine = engine_of("numpy")
-    assert device_expansion.block_size(engine, 1000) > 10_000
+    assert device_rows.block_size(engine, 1000) > 10_000
     monkeypatch.setattr(Device, "free_bytes", lambda self: 10**8)
-    assert device_expansion.block_size(engine, 1000) == 833
+    assert device_rows.block_size(engine, 1000) == 833

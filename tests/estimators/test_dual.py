@@ -10,8 +10,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import balanced_accuracy_score, make_scorer
 from sklearn.model_selection import StratifiedKFold, cross_val_predict, cross_val_score
 from tests.oracles.dual import kkt_classification, kkt_regression, rbf
+from tests.oracles.pruning import prune_loop
 
-from lssvm import LSSVC, LSSVR, scan
+from lssvm import LSSVC, LSSVR, GreedyLSSVC, GreedyLSSVR, scan
 from lssvm._core.errors import MemoryBudgetError
 from lssvm.datasets import load_ripley
 from lssvm.kernels import RBF
@@ -268,6 +269,30 @@ class TestReductions:
         with pytest.raises(ValueError, match="something to tune"):
             LSSVC(reduction=Prune(retune=True)).fit(X, binary)
 
+    @pytest.mark.parametrize("against", ["full", "previous"])
+    def test_pruning_is_the_loop_of_section_3_7_by_refits(self, against):
+        settings = Prune(step=0.1, level=0.2, against=against)
+        cv = StratifiedKFold(5, shuffle=True, random_state=1)
+        signs = np.where(binary == "yes", 1.0, -1.0)
+        model = LSSVC(C=3.0, gamma=0.6, cv=cv, reduction=settings).fit(X, binary)
+        folds = [test for _, test in cv.split(X, binary)]
+        previous = against == "previous"
+        kept, steps = prune_loop(rbf(X, X, 0.6), signs, 3.0, folds, 0.2, 0.1, previous)
+        np.testing.assert_array_equal(model.support_, kept)
+        path = model.reduction_path_[0].steps
+        assert [step.n_rows for step in path[1:]] == [n for n, _ in steps]
+        np.testing.assert_allclose([s.p_value for s in path[1:]], [p for _, p in steps], atol=1e-9)
+
+    def test_against_the_step_before_pruning_goes_further(self):
+        cv = StratifiedKFold(5, shuffle=True, random_state=1)
+        full, previous = (
+            LSSVC(C=3.0, gamma=0.6, cv=cv, reduction=Prune(level=0.2, against=against)).fit(
+                X, binary
+            )
+            for against in ("full", "previous")
+        )
+        assert len(previous.support_) < len(full.support_)
+
     def test_prune_multiclass_and_regression(self):
         several = LSSVC(C=10.0, reduction="prune", multiclass="ovo").fit(X, labels)
         assert len(several.reduction_path_) == 6
@@ -374,9 +399,9 @@ class TestBadInput:
         with pytest.raises(TypeError, match=r"[Ss]parse"):
             LSSVR(kernel=kernel).fit(sparse.csr_matrix(X), y)
 
-    @pytest.mark.parametrize("estimator", [LSSVC(), LSSVR()], ids=repr)
+    @pytest.mark.parametrize("estimator", [LSSVC(), LSSVR(), GreedyLSSVC(), GreedyLSSVR()])
     def test_scans_are_for_the_fixed_size_models(self, estimator):
-        reads = "FixedSize" + type(estimator).__name__
+        reads = "FixedSize" + type(estimator).__name__.removeprefix("Greedy")
         with pytest.raises(ValueError, match=f"takes arrays.* scan.*{reads}"):
             estimator.fit(scan(X, target=y))
 

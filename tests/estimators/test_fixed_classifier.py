@@ -5,7 +5,7 @@ from tests.outputs import raw_outputs
 
 from lssvm import LSSVC
 from lssvm._core.errors import InvalidInputError
-from lssvm.estimators.fixed_classifier import FixedSizeLSSVC
+from lssvm.estimators.fixed_size import FixedSizeLSSVC
 from lssvm.tuning import GridSearch
 
 

@@ -9,12 +9,12 @@ from sklearn.base import clone
 from sklearn.model_selection import ShuffleSplit
 
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR, load, save, scan
+from lssvm._core.arrays import get_namespace
 from lssvm._core.device import Device
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError
-from lssvm._core.namespace import get_namespace
 from lssvm.engines import device as choosing
-from lssvm.engines import device_blocks as device_rows
-from lssvm.prototypes import working_set
+from lssvm.engines import device as device_rows
+from lssvm.prototypes import renyi
 from lssvm.reductions import FixedSizeL0
 from lssvm.solvers import PCG
 from lssvm.tuning import GridSearch, hash_rows, smallest_hashes
@@ -125,7 +125,7 @@ def test_same_coefficients(library):
 def test_host_arrays_on_a_device_of_torch(monkeypatch, kept):
     torch = pytest.importorskip("torch")
     monkeypatch.setattr(device_rows, "_KEPT", kept)
-    monkeypatch.setattr(device_rows, "_ENTRIES", 3 * 90)
+    monkeypatch.setattr(device_rows, "_COPIED", 3 * 90)
     for model, y in ((FixedSizeLSSVC(40, cv=4), THREE), (FixedSizeLSSVR(40, cv=4, gamma=0.5), F)):
         host = clone(model).fit(X, y, WEIGHT)
         there = clone(model).set_params(device=torch.device("cpu")).fit(X, y, WEIGHT)
@@ -143,8 +143,8 @@ def test_prototypes_are_chosen_on_the_device(monkeypatch, library):
     model = FixedSizeLSSVC(40, C=1.0, gamma=0.5)
     host = clone(model).fit(X, BINARY)
     monkeypatch.setattr(choosing, "SELECTED_ON_HOST", 0)
-    used, real = [], working_set._on_device
-    monkeypatch.setattr(working_set, "_on_device", lambda *args: used.append(1) or real(*args))
+    used, real = [], renyi._on_device
+    monkeypatch.setattr(renyi, "_on_device", lambda *args: used.append(1) or real(*args))
     there = fit_elsewhere(model, library, X, BINARY)
     assert len(used) > 1
     np.testing.assert_array_equal(np.asarray(there.support_), host.support_)

@@ -7,7 +7,7 @@ from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit
 
 from lssvm import LSSVR
 from lssvm._core.errors import ConvergenceWarning, InvalidInputError, NumericalWarning
-from lssvm.estimators.fixed_regressor import FixedSizeLSSVR
+from lssvm.estimators.fixed_size import FixedSizeLSSVR
 from lssvm.tuning import GridSearch, PathSearch
 
 

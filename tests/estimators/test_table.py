@@ -177,6 +177,17 @@ def test_frames_as_they_come():
         model.predict(frame.drop(columns="town"))
 
 
+def test_groups_that_cannot_be_left_out():
+    A, t = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60.0)
+    with pytest.raises(InvalidInputError, match="at least 2 groups"):
+        LSSVMRegressor("fast", **ONE).fit(A, t, groups=np.zeros(60))
+    weight = np.repeat([1.0, 0.0], 30)
+    with pytest.raises(InvalidInputError, match="at least 2 groups"):
+        LSSVMClassifier("fast").fit(A, t > 12, sample_weight=weight, groups=t // 30)
+    with pytest.raises(InvalidInputError, match="groups has 3 entries"):
+        LSSVMRegressor("fast", **ONE).fit(A, t, groups=np.zeros(3))
+
+
 def test_groups_are_left_out_together():
     """Copies with a little noise leak unless they are said to belong together."""
     base = np.repeat(rng.normal(size=(40, 3)), 3, axis=0)
@@ -239,6 +250,8 @@ def test_parameters_are_checked():
         {"inputs": "ranks"},
         {"kernel": []},
         {"metric": "round"},
+        {"metric": [1.0, 2.0]},
+        {"metric": np.zeros(3)},
         {"part_size": 0},
         {"time_limit": -1},
     ):
@@ -254,6 +267,20 @@ def test_chosen_ingredients_and_clone():
     assert list(model.preparations_) == ["standardised"]
     np.testing.assert_array_equal(model.metric_, np.eye(3))
     assert cross_val_score(model, X, y, cv=3).mean() > 0.7
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
+def test_the_shape_of_learned_metrics(kernel):
+    random = np.random.default_rng(0)
+    A = random.normal(size=(300, 4))
+    t = np.sin(2.0 * A[:, 0] + 2.0 * A[:, 1]) + 0.05 * random.normal(size=300)
+    learned = {}
+    for shape in ("diagonal", "full"):
+        model = LSSVMRegressor("fast", **{**ONE, "kernel": kernel, "metric": shape}).fit(A, t)
+        learned[shape] = model.metric_ / model.metric_[0, 0]
+    np.testing.assert_array_equal(learned["diagonal"], np.diag(np.diag(learned["diagonal"])))
+    assert learned["diagonal"][0, 0] > 5.0 * learned["diagonal"][2, 2]
+    assert learned["full"][0, 1] > 0.5  # along the sum of both
 
 
 class TestInterruption:
@@ -425,6 +452,20 @@ class TestEveryIngredientOff:
         setting, prepared = self.setting(model)
         plain = LSSVR(kernel=kernel, **setting).fit(prepared(X), 3.0 * y + 7.0)
         np.testing.assert_allclose(model.predict(new), plain.predict(prepared(new)), atol=1e-8)
+
+    @pytest.mark.parametrize(
+        "given", [np.array([3.0, 0.5, 0.0]), np.triu(np.ones((3, 3)))], ids=["diagonal", "full"]
+    )
+    def test_a_given_metric(self, given, tmp_path):
+        model = LSSVMRegressor("fast", **{**ONE, "metric": given}).fit(X, y)
+        setting, prepared = self.setting(model)
+        plain = LSSVR(metric=given, **setting).fit(prepared(X), y)
+        np.testing.assert_allclose(model.predict(new), plain.predict(prepared(new)), atol=1e-8)
+        root = np.diag(given) if given.ndim == 1 else given
+        np.testing.assert_allclose(model.metric_, root @ root.T)
+        save(model, tmp_path / "model.lssvm")
+        again = load(tmp_path / "model.lssvm")
+        np.testing.assert_array_equal(again.predict(new), model.predict(new))
 
     @pytest.mark.parametrize("classes", [2, 3])
     def test_lssvc(self, classes):

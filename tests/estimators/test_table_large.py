@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lssvm import LSSVMClassifier, LSSVMRegressor, scan
-from lssvm._core.errors import InvalidInputError, MemoryBudgetError
+from lssvm import LSSVMClassifier, LSSVMRegressor, load, save, scan
+from lssvm._core.errors import InvalidInputError
 from lssvm.estimators import table_source
 from lssvm.parts import store
 
@@ -119,7 +119,7 @@ def test_classes_weights_and_intervals(small_limits, file):
 
 
 def test_bad_input(small_limits, file):
-    frame, y = table(4000)
+    frame, _ = table(4000)
     path = file(frame)
     with pytest.raises(InvalidInputError, match="target="):
         LSSVMRegressor(**CHOSEN).fit(scan(path, missing="impute"))
@@ -127,8 +127,6 @@ def test_bad_input(small_limits, file):
         LSSVMClassifier(**CHOSEN).fit(scan(path, missing="impute"))
     with pytest.raises(InvalidInputError, match="groups"):
         LSSVMRegressor(**CHOSEN).fit(scan(path), groups=np.arange(4000))
-    with pytest.raises(MemoryBudgetError, match="FixedSize"):
-        LSSVMRegressor(**CHOSEN, memory_budget="50 kB").fit(frame, y)
     with pytest.raises(InvalidInputError, match="1 class"):
         LSSVMClassifier(**CHOSEN).fit(frame, np.zeros(4000))
 
@@ -146,3 +144,45 @@ def test_models_of_many_rows_are_stored_and_updated(small_limits, tmp_path):
     assert np.abs(model.predict(new) - truth).mean() < np.abs(before - truth).mean()
     model.forget(new, truth)
     np.testing.assert_allclose(model.predict(new), before, atol=1e-5)
+
+
+def test_prototypes_where_parts_do_not_fit_into_memory(small_limits, file, tmp_path):
+    frame, y = table(4000)
+    path = file(frame.assign(y=y))
+    use = {**CHOSEN, "memory_budget": "50 kB"}
+    model = LSSVMRegressor(**use).fit(scan(path, target="y", missing="impute"))
+    assert "prototypes in place of parts: exact parts would keep" in model.summary_
+    again = LSSVMRegressor(**use).fit(frame, y)
+    new, truth = table(2000, seed=1)
+    np.testing.assert_allclose(model.predict(new), again.predict(new), atol=1e-8)
+    assert model.score(new, truth) > 0.9
+    assert model.best_score_ == pytest.approx(model.score(new, truth), abs=0.02)
+    low, high = model.predict_interval(new, coverage=0.9).T
+    assert abs(np.mean((truth >= low) & (truth <= high)) - 0.9) < 0.04
+    # the expansion solves the fixed-size problem of all rows, not of the sample alone
+    (member,) = model.record_.members
+    (leaf,) = member.model.cuts[0].leaves
+    X = member.metric.apply(model.preparations_["standardised"].transform(frame))
+    kernel = member.configuration.make_kernel(leaf.setting.gamma)
+    Z, target = leaf.rows.X, (y - y.mean()) / y.std()
+    design = np.column_stack([kernel(X, Z), np.ones(len(X))])
+    penalty = np.zeros((len(Z) + 1, len(Z) + 1))
+    penalty[:-1, :-1] = kernel(Z, Z) / leaf.setting.C
+    solved = np.linalg.solve(design.T @ design + penalty, design.T @ target)
+    expected = np.column_stack([kernel(X[:50], Z), np.ones(50)]) @ solved * y.std() + y.mean()
+    np.testing.assert_allclose(model.predict(frame[:50]), expected, atol=1e-4)
+    save(model, tmp_path / "model.lssvm")
+    np.testing.assert_array_equal(load(tmp_path / "model.lssvm").predict(new), model.predict(new))
+    with pytest.raises(InvalidInputError, match="support vectors"):
+        model.partial_fit(frame[:5], y[:5])
+
+
+def test_prototypes_where_there_is_no_time_for_parts(small_limits):
+    frame, y = table(4000)
+    names = np.where(y > 0.5, "high", "low")
+    model = LSSVMClassifier(preset="fast", kernel="rbf", inputs="standardised", time_limit=1e-3)
+    model.fit(frame, names)
+    assert "time_limit" in model.summary_
+    new, truth = table(1000, seed=1)
+    assert model.score(new, np.where(truth > 0.5, "high", "low")) > 0.85
+    np.testing.assert_allclose(model.predict_proba(new).sum(axis=1), 1.0)

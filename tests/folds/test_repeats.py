@@ -5,9 +5,11 @@ import pytest
 from scipy import sparse
 from sklearn.model_selection import GroupKFold, StratifiedKFold, cross_val_score
 
-from lssvm import LSSVC, LSSVR, FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, scan
+from lssvm import LSSVC, LSSVR, FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, GreedyLSSVR, scan
 from lssvm._core.errors import InvalidInputError
 from lssvm.folds.content import DistinctRows, count_observations, hash_rows, observation_weight
+from lssvm.recipes.greedy import C_GRID
+from lssvm.recipes.record import Resources
 from lssvm.tuning import content_folds, content_holdout, smallest_hashes
 
 
@@ -128,6 +130,21 @@ def test_probabilities_of_a_few_categories(cls):
         rows = np.abs(score - level) < 1e-8
         share = y[rows].mean()
         assert abs(p[rows].mean() - share) < 2 * np.sqrt(share * (1 - share) / rows.sum())
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("cls", [LSSVC, FixedSizeLSSVC, GreedyLSSVC])
+def test_probabilities_are_the_shares_of_the_cells_that_scores_tell_apart(cls, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 2, (1500, 3)).astype(float)
+    chance, cell = rng.uniform(0.1, 0.9, 8), (X @ [1, 2, 4]).astype(int)
+    y = (rng.random(1500) < chance[cell]).astype(int)
+    model = cls(C=1.0, gamma=0.5).fit(X, y)
+    p, score = model.predict_proba(X)[:, 1], np.round(model.decision_function(X), 9)
+    assert abs(p.mean() - y.mean()) < 0.005
+    for level in np.unique(score):  # a greedy model gives some cells one score
+        rows = score == level
+        assert abs(p[rows].mean() - y[rows].mean()) < 0.02
 
 
 @pytest.mark.parametrize("cls", [LSSVC, FixedSizeLSSVC, GreedyLSSVC])
@@ -275,3 +292,107 @@ def test_groups_that_cannot_be_used():
         LSSVR(C="cv").fit(X, y, groups=np.append(np.zeros(len(X) - 1), np.nan))
     with pytest.raises(InvalidInputError, match="read in blocks"):
         FixedSizeLSSVR().fit(scan(X, target=y), groups=groups)
+
+
+# -- groups of greedy models: every fold grows its basis anew --------------------------------------
+
+
+def pairs(folds, n):
+    return [(np.setdiff1d(np.arange(n), test), test) for test in folds.test]
+
+
+@pytest.mark.parametrize("multiclass", ["ova", "ovo"])
+def test_greedy_probabilities_leave_out_groups_as_by_refits(multiclass):
+    X, y, groups = clusters()
+    labels = np.digitize(y, [-0.5, 0.5])
+    model = GreedyLSSVC(10.0, gamma=0.3, cv=4, multiclass=multiclass).fit(X, labels, groups=groups)
+    folds = content_folds(X, 4, labels=labels, groups=groups)
+    scores = []
+    for train, test in pairs(folds, len(X)):
+        refit = GreedyLSSVC(10.0, gamma=0.3, multiclass=multiclass).fit(X[train], labels[train])
+        scores.append(refit.record_.outputs(X[test], Resources(2**30, 1)))
+    found = model.record_.memory.left_out
+    np.testing.assert_allclose(found.scores, np.concatenate(scores), atol=1e-8)
+    np.testing.assert_array_equal(found.labels, labels[np.concatenate(folds.test)])
+    sure = GreedyLSSVC(10.0, gamma=0.3, multiclass=multiclass).fit(X, labels)
+    np.testing.assert_array_equal(sure.dual_coef_, model.dual_coef_)  # only the folds differ
+    assert model.predict_proba(X).max(axis=1).mean() < sure.predict_proba(X).max(1).mean() - 0.05
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "precomputed"])
+def test_greedy_C_is_chosen_by_folds_of_groups_as_by_refits(kernel):
+    X, y, groups = clusters()
+    weight = np.random.default_rng(8).integers(0, 3, len(X)).astype(float)
+    K = np.exp(-0.3 * ((X[:, None] - X) ** 2).sum(-1))
+    options = {"epsilon": 0.3, "kernel": kernel, "gamma": 0.3}
+    given = X if kernel == "rbf" else K
+    model = GreedyLSSVR("cv", cv=3, **options).fit(given, y, weight, groups)
+    kept = np.flatnonzero(weight)
+    folds = content_folds(X[kept], 3, groups=groups[kept])
+    loss = np.zeros(len(C_GRID))
+    for train, test in pairs(folds, len(kept)):
+        train, test = kept[train], kept[test]
+        basis = GreedyLSSVR(8.0, gamma=0.3, epsilon=0.3).fit(X[train], y[train], weight[train])
+        rows = train[basis.support_]
+        for c, C in enumerate(C_GRID):
+            refit = LSSVR(C, gamma=0.3).fit(X[rows], y[rows], weight[rows])
+            loss[c] += weight[test] @ (refit.predict(X[test]) - y[test]) ** 2 / weight.sum()
+    np.testing.assert_allclose(-model.cv_results_["mean_test_score"], loss, rtol=1e-6)
+    assert C_GRID[np.argmin(loss)] == model.C_ and -model.best_score_ == pytest.approx(loss.min())
+    seen = GreedyLSSVR("cv", **options).fit(given, y, weight)
+    assert -model.best_score_ > 2 * -seen.best_score_
+
+
+@pytest.mark.parametrize("cls", [GreedyLSSVC, GreedyLSSVR])
+def test_greedy_gamma_is_chosen_by_folds_of_groups(cls):
+    X, y, groups = clusters(n=120)
+    y = y if cls is GreedyLSSVR else np.digitize(y, [0.0])
+    options, folds = {"gamma": "cv", "C": "cv"}, GroupKFold(3)
+    split = cls(**options, cv=folds).fit(X, y, groups=groups)
+    listed = cls(**options, cv=list(folds.split(X, y, groups))).fit(X, y)
+    assert (split.gamma_, split.C_, split.best_score_) == (
+        listed.gamma_,
+        listed.C_,
+        listed.best_score_,
+    )
+    labels = None if cls is GreedyLSSVR else y
+    dealt = pairs(content_folds(X, 3, labels=labels, groups=groups), len(X))
+    numbered, named = cls(**options, cv=3).fit(X, y, groups=groups), cls(**options, cv=dealt)
+    assert numbered.best_score_ == named.fit(X, y).best_score_
+    if cls is GreedyLSSVC:  # calibrated on the folds of the tuning
+        for one, two in ((split, listed), (numbered, named)):
+            np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
+        test = dealt[0][1]
+        refit = GreedyLSSVC(8.0, gamma=named.gamma_).fit(X[dealt[0][0]], y[dealt[0][0]])
+        rows = dealt[0][0][refit.support_]
+        want = LSSVC(named.C_, gamma=named.gamma_).fit(X[rows], y[rows]).decision_function(X[test])
+        found = named.record_.memory.left_out.scores[: len(test), 0]
+        np.testing.assert_allclose(found, want, atol=1e-7)
+
+
+@pytest.mark.parametrize("growth", [{}, {"candidates": 5}, {"criterion": "kmp"}, {"prefit": True}])
+def test_greedy_pairs_without_rows_in_a_fold_say_nothing(growth):
+    """And those of one class alone say that class, which is explained by the bias."""
+    X, _, _ = clusters(n=90)
+    labels = np.repeat([0, 1, 2], 30)
+    rows = np.arange(90)
+    cv = [(rows[:30], rows[30:]), (rows[30:], rows[:30])]  # the first knows class 0 alone
+    model = GreedyLSSVC("cv", gamma="cv", multiclass="ovo", cv=cv, **growth).fit(X, labels)
+    scores = model.record_.memory.left_out.scores[:60]
+    np.testing.assert_allclose(scores, np.tile(model.code_.matrix[0], (60, 1)), atol=1e-6)
+
+
+def test_greedy_sizes_are_judged_by_whole_groups():
+    X, y, groups = clusters()
+    X, y, groups = np.vstack([X, X[:20]]), np.append(y, y[:20]), np.append(groups, groups[:20])
+    options = {"gamma": 1.0, "epsilon": 0.0, "validation_fraction": 0.3, "random_state": 0}
+    model = GreedyLSSVR(10.0, **options).fit(X, y, groups=groups)
+    order = np.random.default_rng(9).permutation(len(X))
+    moved = GreedyLSSVR(10.0, **options).fit(X[order], y[order], groups=groups[order])
+    np.testing.assert_allclose(model.predict(X), moved.predict(X), atol=1e-9)
+    seen = GreedyLSSVR(10.0, **options).fit(X, y)
+    assert len(model.support_) < len(seen.support_)  # small: what groups share does not help
+    learned = np.unique(groups[model.support_])
+    assert 0 < len(learned) <= 20
+    with pytest.raises(InvalidInputError, match="at least 2 groups"):
+        GreedyLSSVR(10.0, **options).fit(X, y, groups=np.zeros(len(X)))

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from lssvm import LSSVC, FixedSizeLSSVR, load, save, scan
-from lssvm.search.checkpoint import Batch, Checkpoint
+from lssvm.search.base import Batch, Checkpoint
 from lssvm.tuning import Losses
 
 ROWS = 3000

@@ -82,7 +82,7 @@ MUTATIONS = (
         "solvers/test_primal.py",
     ),
     change(
-        "solvers/cholesky.py",
+        "solvers/direct.py",
         "np.diagonal(array) + (1.0 / system.C + jitter)",
         "np.diagonal(array) + (2.0 / system.C + jitter)",
         "solvers/test_direct.py",
@@ -160,7 +160,7 @@ MUTATIONS = (
         "criteria",
     ),
     change(
-        "criteria/closed_form.py",
+        "criteria/spectral.py",
         "(errors[:, total > 0] / total[total > 0])",
         "(errors[:, total > 0])",
         "criteria",
@@ -191,7 +191,7 @@ MUTATIONS = (
         "search/test_path.py",
     ),
     change(
-        "search/shrinking.py", "np.sort(1.0 / sigma**2)", "np.sort(1.0 / sigma)", "search"
+        "search/grid.py", "np.sort(1.0 / sigma**2)", "np.sort(1.0 / sigma)", "search"
     ),
     change(
         "search/grid.py",
@@ -200,7 +200,7 @@ MUTATIONS = (
         "search/test_grid.py",
     ),
     change(
-        "search/space.py",
+        "search/base.py",
         "0.5 * np.sqrt(-loss * (1.0 + loss) / rows)",
         "5.0 * np.sqrt(-loss * (1.0 + loss) / rows)",
         "search",
@@ -260,13 +260,13 @@ MUTATIONS = (
         "uncertainty/test_calibration.py",
     ),
     change(
-        "uncertainty/posterior_dual.py",
+        "uncertainty/posterior.py",
         "return self.prior_variance / self.system.C",
         "return self.prior_variance * self.system.C",
         "uncertainty",
     ),
     change(
-        "uncertainty/intervals.py",
+        "uncertainty/probabilities.py",
         "wanted = coverage * (total + 1.0)",
         "wanted = coverage * (total - 1.0)",
         "uncertainty",

@@ -13,7 +13,7 @@ from lssvm import LSSVMClassifier, LSSVMRegressor
 from lssvm._core.errors import InvalidInputError
 from lssvm.kernels import Metric
 from lssvm.onnx import to_onnx
-from lssvm.onnx.parts_nodes import tree_paths
+from lssvm.onnx.table_nodes import tree_paths
 from lssvm.parts import grow_tree
 
 rng = np.random.default_rng(0)

@@ -20,7 +20,7 @@ from lssvm.plots import (
     InteractionDisplay,
     WaterfallDisplay,
 )
-from lssvm.plots.beeswarm import swarm
+from lssvm.plots.explanations import swarm
 
 DISPLAYS = (BeeswarmDisplay, DependenceDisplay, InteractionDisplay, WaterfallDisplay)
 X = np.random.default_rng(0).normal(size=(60, 4))

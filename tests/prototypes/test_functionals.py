@@ -5,7 +5,7 @@ import pytest
 from tests.oracles.plugin_bandwidth import functional
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.prototypes.functionals import DensityFunctionals
+from lssvm.prototypes.bandwidth import DensityFunctionals
 
 
 def samples():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lssvm.prototypes.working_set import WorkingSet, gaussian
+from lssvm.prototypes.renyi import WorkingSet, gaussian
 
 
 def test_gaussian_equals_the_definition():

@@ -16,18 +16,16 @@ from tests.report.pages import Page
 from lssvm import LSSVC, LSSVR, FixedSizeLSSVC, scan
 from lssvm.plots import TuningSurfaceDisplay
 from lssvm.report import refits, tuning, write_report
-from lssvm.report.charts import SHAPES, Chart
+from lssvm.report.charts import SHAPES, Chart, Scale, nice_ticks
 from lssvm.report.data import leaks
 from lssvm.report.formats import number, percent, short
 from lssvm.report.importance import shuffle_importance
-from lssvm.report.learning import verdict
-from lssvm.report.markup import Markup, escape, plain, table, tag
-from lssvm.report.page import style
+from lssvm.report.markup import Markup, escape, plain, style, table, tag
 from lssvm.report.prototypes import project
 from lssvm.report.refits import copy_size, learning_curve, out_of_fold, tuned_copy
 from lssvm.report.regression import error_histogram
 from lssvm.report.sample import SampledRows
-from lssvm.report.scales import Scale, nice_ticks
+from lssvm.report.tuning import verdict
 
 
 @given(st.text())

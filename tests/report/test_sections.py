@@ -13,14 +13,9 @@ from tests.report.pages import Page
 from lssvm import LSSVC, LSSVR, NARX, FixedSizeLSSVC, LSSVMClassifier
 from lssvm._core.errors import InvalidInputError
 from lssvm.report import write_report
-from lssvm.report.comparison import TABLE, as_matrix, compare
+from lssvm.report.comparison import TABLE, as_matrix, compare, suggestions
 from lssvm.report.costs import thresholds
-from lssvm.report.formats import duration, plus_minus
-from lssvm.report.helping import suggestions
-from lssvm.report.predictions import ClassPredictions
-from lssvm.report.rows import explanation
-from lssvm.report.sample import SampledRows
-from lssvm.report.series_runs import (
+from lssvm.report.forecast import (
     find_season,
     free_runs,
     mean_with_interval,
@@ -28,6 +23,10 @@ from lssvm.report.series_runs import (
     same_model,
     simple_rules,
 )
+from lssvm.report.formats import duration, plus_minus
+from lssvm.report.measures import ClassPredictions
+from lssvm.report.rows import explanation
+from lssvm.report.sample import SampledRows
 from lssvm.report.shapes import Grid, answers, partial_dependence
 from lssvm.report.subject import Subject
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from tests.search.search_objectives import GENERAL, SurfaceObjective, bowl
 
+from lssvm.search.base import Space
 from lssvm.search.choice import make_search
 from lssvm.search.grid import GridSearch
-from lssvm.search.space import Space
 
 SEARCHES_AND_TOLERANCE = [
     *((make_search(name), {"grid": 1.2}.get(name, 0.15)) for name in GENERAL),

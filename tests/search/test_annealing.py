@@ -11,7 +11,7 @@ from lssvm.search.annealing import (
     acceptance,
     acceptance_variance,
 )
-from lssvm.search.space import Space
+from lssvm.search.base import Space
 
 
 def zero(c, g):

@@ -6,13 +6,11 @@ import pytest
 from lssvm._core.errors import InvalidInputError
 from lssvm.criteria.base import Losses
 from lssvm.search.annealing import CoupledAnnealing
-from lssvm.search.base import zoom
+from lssvm.search.base import Space, chance_band, selection_order, zoom
 from lssvm.search.choice import SEARCHES, make_search
 from lssvm.search.circulant import CirculantSearch
-from lssvm.search.grid import GridSearch
+from lssvm.search.grid import GridSearch, ShrinkingGridSearch
 from lssvm.search.path import PathSearch
-from lssvm.search.shrinking import ShrinkingGridSearch
-from lssvm.search.space import Space, chance_band, selection_order
 
 
 def test_losses_summarise_the_folds_with_their_weights():

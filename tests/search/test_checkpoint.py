@@ -11,11 +11,10 @@ from tests.search.search_objectives import GENERAL, SurfaceObjective, bowl, roug
 from lssvm._core.errors import InvalidInputError
 from lssvm.criteria.base import Losses
 from lssvm.search.annealing import CoupledAnnealing
-from lssvm.search.checkpoint import Batch, Checkpoint
+from lssvm.search.base import Batch, Checkpoint, Space
 from lssvm.search.choice import make_search
 from lssvm.search.grid import GridSearch
 from lssvm.search.path import PathSearch
-from lssvm.search.space import Space
 
 
 def kept(search, path):

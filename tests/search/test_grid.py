@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from tests.search.search_objectives import SurfaceObjective, bowl, rough
 
-from lssvm.search.grid import GridSearch
-from lssvm.search.shrinking import ShrinkingGridSearch
-from lssvm.search.space import Space
+from lssvm.search.base import Space
+from lssvm.search.grid import GridSearch, ShrinkingGridSearch
 
 
 def test_every_pair_is_evaluated_with_one_point_per_gamma():

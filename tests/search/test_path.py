@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from tests.search.search_objectives import SurfaceObjective, banana, bowl, steps, two_valleys
 
+from lssvm.search.base import Space
 from lssvm.search.grid import GridSearch
 from lssvm.search.path import PathSearch
-from lssvm.search.space import Space
 
 
 def grid_10_by_10():

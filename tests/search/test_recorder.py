@@ -9,11 +9,10 @@ from tests.search.search_objectives import GENERAL, SurfaceObjective, bowl, roug
 from lssvm._core.errors import InvalidInputError, Stopped
 from lssvm.criteria.base import Losses
 from lssvm.search.annealing import CoupledAnnealing
+from lssvm.search.base import Recorder, Space
 from lssvm.search.choice import make_search
 from lssvm.search.grid import GridSearch
 from lssvm.search.path import PathSearch
-from lssvm.search.recorder import Recorder
-from lssvm.search.space import Space
 
 ALL = GENERAL
 

@@ -21,7 +21,7 @@ from lssvm.solvers import (
     lay_rows,
     make_solver,
 )
-from lssvm.solvers.circulant_lattice import Lattice
+from lssvm.solvers.circulant import Lattice
 
 SHAPES = [(12,), (5, 7), (3, 4, 5)]
 
@@ -138,7 +138,7 @@ def test_spacings_of_a_true_lattice_are_found():
 
 
 def _plain(X, shape):
-    from lssvm.solvers.circulant_lattice import _spacing
+    from lssvm.solvers.circulant import _spacing
 
     places = np.arange(len(X))
     return places, shape, _spacing(X, places, shape), len(X)

@@ -7,8 +7,7 @@ from tests.oracles.iterative import nystrom_inverse, rbf
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError, NotPositiveDefiniteError
 from lssvm.kernels import RBF, Linear, Precomputed
 from lssvm.solvers.base import DualSystem, Status
-from lssvm.solvers.cg import ConjugateGradient
-from lssvm.solvers.nystrom import default_landmarks, nystrom_preconditioner
+from lssvm.solvers.cg import ConjugateGradient, default_landmarks, nystrom_preconditioner
 
 
 def rows(n=80, d=3, seed=0):

@@ -6,7 +6,7 @@ from tests.oracles import fixed_size as oracle
 
 from lssvm._core.errors import ConvergenceWarning, InvalidInputError, NotPositiveDefiniteError
 from lssvm.kernels import RBF
-from lssvm.kernels.given import FunctionKernel
+from lssvm.kernels.factory import FunctionKernel
 from lssvm.solvers import (
     PCG,
     KernelProducts,
@@ -19,7 +19,7 @@ from lssvm.solvers import (
     preconditioner_rows,
     solve_pcg,
 )
-from lssvm.solvers.pcg_space import ArraySpace, PackedSpace
+from lssvm.solvers.pcg import ArraySpace, PackedSpace
 
 N, M, GAMMA = 1500, 120, 0.3
 rng = np.random.default_rng(0)

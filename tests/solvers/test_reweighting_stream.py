@@ -8,8 +8,7 @@ from lssvm.data import ArraySource
 from lssvm.kernels import RBF
 from lssvm.moments import Piece, accumulate, nystrom_map
 from lssvm.solvers.primal import solve_primal
-from lssvm.solvers.reweighting import residual_scale, robust_weights
-from lssvm.solvers.reweighting_stream import solve_reweighted_stream
+from lssvm.solvers.reweighting import residual_scale, robust_weights, solve_reweighted_stream
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((700, 2))

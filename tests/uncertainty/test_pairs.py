@@ -5,7 +5,9 @@ import pytest
 
 from lssvm import LSSVC, FixedSizeLSSVC
 from lssvm.moments import Moments
+from lssvm.recipes import fixed_solution
 from lssvm.recipes.record import Resources
+from lssvm.uncertainty import posterior
 
 rng = np.random.default_rng(0)
 centres = 1.5 * rng.standard_normal((6, 3))
@@ -45,6 +47,35 @@ def test_pairs_share_what_they_can(monkeypatch):
     assert np.bincount(table.labels).min() >= 90
     p = model.predict_proba(X)
     assert np.mean(p.argmax(axis=1) == y) == pytest.approx(np.mean(p.max(axis=1)), abs=0.08)
+
+
+def test_the_first_probabilities_take_less_work_than_the_fit(monkeypatch):
+    """Both are counted in multiplications: those of systems of size m, and of rows of m numbers."""
+    m, fit, asked = 100, [], []
+
+    def counted(module, name, work, book):
+        real = getattr(module, name)
+
+        def called(*args, **options):
+            book.append(work(*args))
+            return real(*args, **options)
+
+        monkeypatch.setattr(module, name, called)
+
+    counted(fixed_solution, "solve_primal", lambda moments, *_: 10 * moments.size**3 / 3, fit)
+    counted(posterior, "cholesky", lambda H, *_: len(H) ** 3 / 3, asked)
+    counted(posterior, "solve_triangular", lambda L, B, *_: len(L) * B.size, asked)
+    monkeypatch.setattr("numpy.linalg.eigh", None)  # no decomposition of a pair alone
+    monkeypatch.setattr("scipy.linalg.eigh", None)
+    model = FixedSizeLSSVC(m, C=3.0, gamma=0.3, multiclass="ovo").fit(X, y)
+    assert fit == [10 * m**3 / 3] * 15 and not asked
+    model.predict_proba(X[:3])
+    assert len(fit) == 15  # nothing is fitted again
+    assert asked.count(m**3 / 3) == 15  # one factorisation for a pair
+    assert sum(asked) < sum(fit)
+    again = len(asked)
+    model.predict_proba(X[:3])
+    assert len(asked) == again
 
 
 @pytest.mark.parametrize("cls", [LSSVC, FixedSizeLSSVC])

@@ -61,8 +61,7 @@ def forecast(data: DataFile, reading: Reading, general: Seeded, asked: Forecasti
     import numpy as np
 
     from lssvm.cli.tables import check_writable, open_table
-    from lssvm.recipes.series_baselines import find_season
-    from lssvm.recipes.series_times import Calendar
+    from lssvm.recipes.series_data import Calendar, find_season
     from lssvm.report.forecast import NextValues
 
     output, column, horizon, coverage = general.output, asked.column, asked.horizon, asked.coverage
@@ -141,7 +140,7 @@ def read_series(table: Any, column: str, when: str | None = None) -> tuple[Any, 
     import numpy as np
 
     from lssvm.data.raw import RawBlock
-    from lssvm.recipes.series_times import read_times
+    from lssvm.recipes.series_data import read_times
 
     table.need([column], "")
     if table.kinds[column] != "number":
@@ -210,7 +209,7 @@ def backtest(y: Any, asked: Forecasting, seed: int, season: int | None) -> dict[
     """Forecast the last values from those before; None where the series is short."""
     import numpy as np
 
-    from lssvm.recipes.series_baselines import baselines
+    from lssvm.recipes.series_data import baselines
 
     steps = min(asked.horizon, len(y) // 5)
     if len(y) < _LONG or steps < 1:
@@ -262,8 +261,7 @@ def write_page(
     from lssvm.report.assembly import write_forecast
     from lssvm.report.forecast import can_hold_out
     from lssvm.report.formats import count
-    from lssvm.report.markup import clean, tag
-    from lssvm.report.page import page, write_file
+    from lssvm.report.markup import clean, page, tag, write_file
 
     title = f"Forecast of {following.name}"
     if len(y) >= _LONG and can_hold_out(model, len(y)):

@@ -1,17 +1,61 @@
-"""The options that commands share."""
+"""The options that commands share, and options from a TOML file."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import typer
 from typer import Argument
 
 from lssvm.cli.console import Output, plain_warnings
 from lssvm.cli.option_groups import FILES, GENERAL, MODEL, TUNING, option
+
+
+def defaults_from(path: str, context: typer.Context) -> dict[str, Any]:
+    """Return the settings of a file as defaults of the options of a command.
+
+    Parameters
+    ----------
+    path : str
+        A TOML file whose keys are the long names of options, ``class-weight`` or ``class_weight``.
+    context : typer.Context
+        Of the command.
+    """
+    import tomllib
+
+    try:
+        with open(path, "rb") as file:
+            given = tomllib.load(file)
+    except OSError as error:
+        raise typer.BadParameter(f"{path}: {error.strerror or error}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise typer.BadParameter(f"{path} is not TOML: {error}.") from error
+    names: dict[str, str] = {}
+    for parameter in context.command.params:
+        if getattr(parameter, "param_type_name", "") == "option" and parameter.name:
+            for option in parameter.opts:
+                names[option.lstrip("-").replace("-", "_").lower()] = parameter.name
+    names.pop("config", None)
+    settings = {}
+    for key, value in given.items():
+        name = names.get(key.replace("-", "_").lower())
+        if name is None:
+            raise typer.BadParameter(
+                f"{path} sets {key!r}, which is no option of this command; options are "
+                f"{', '.join(sorted(n.replace('_', '-') for n in names if len(n) > 1))}."
+            )
+        settings[name] = _value(value)
+    return settings
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, list):
+        return [str(item) for item in value]
+    return value if isinstance(value, bool) else str(value)
+
 
 OUTPUT = ("--output", "-o")
 TARGET = ("--target", "-t")
@@ -27,8 +71,6 @@ ModelFile = Annotated[str, Argument(metavar="MODEL", help="A model file (.lssvm)
 
 def _read_config(context: typer.Context, path: str | None) -> str | None:
     if path is not None:
-        from lssvm.cli.config import defaults_from
-
         context.default_map = {**(context.default_map or {}), **defaults_from(path, context)}
     return path
 
@@ -133,7 +175,9 @@ class Fitting:
 
     heading: ClassVar[str] = TUNING
 
-    prototypes: str | None = option(None, "Number of basis functions; auto.", "auto|cv|N")
+    prototypes: str | None = option(
+        None, "Number of basis functions; auto.", "auto|cv|N|'6 sqrt(n)'"
+    )
     kernel: str | None = option(None, "Kernel; rbf.", "rbf|linear|poly|laplacian|matern")
     C: str | None = option(None, "Regularisation; cv: tuned.", "cv|NUMBER", ("--C",))
     gamma: str | None = option(None, "Width of the kernel; cv: tuned.", "cv|ard|scale|NUMBER")
@@ -145,8 +189,19 @@ class Fitting:
         None, "How C and gamma are searched; path.", "path|grid|shrinking|csa"
     )
     scoring: str | None = option(None, "Any scorer of scikit-learn, such as roc_auc.")
+    tuning: str | None = option(
+        None, "C and gamma of all outputs together, or of each by itself; joint.", "joint|separate"
+    )
+    intercept: str | None = option(
+        None, "The bias: free, penalised like a weight, or none; free.", "free|penalised|none"
+    )
+    multiclass: str | None = option(
+        None, "How several classes are coded; auto.", "auto|ovo|ova|moc|moc-counting|ecoc"
+    )
     reduction: str | None = option(
-        None, "Leave out prototypes after training.", "spfs|ssd|sv-l0|sd"
+        None,
+        "Leave out prototypes after training; prune and l0: support vectors of the dual model.",
+        "spfs|ssd|sv-l0|sd|spfs-printed|ssd-printed|prune|l0",
     )
     support: int | None = option(None, "How many a reduction leaves.", "N", min=1)
     class_weight: str | None = option(None, "Classes count the same (classes only).", "balanced")

@@ -8,10 +8,10 @@ from typing import Any
 from sklearn.metrics import get_scorer_names
 from sklearn.pipeline import make_pipeline
 
+from lssvm._core.blocks import as_bytes
 from lssvm._core.errors import InvalidInputError
-from lssvm._core.memory import as_bytes
 from lssvm.cli.options import Fitting, Modelling
-from lssvm.criteria.closed_form import is_criterion
+from lssvm.criteria.spectral import is_criterion
 from lssvm.estimators import (
     LSSVC,
     LSSVR,
@@ -25,23 +25,28 @@ from lssvm.estimators import (
 from lssvm.preparation import TablePreparation
 from lssvm.reductions import FixedSizeL0
 
+REDUCTIONS = ("spfs", "ssd", "sv-l0", "sd", "spfs-printed", "ssd-printed")
+"""Those of the fixed-size model."""
+_INTERCEPTS: dict[str, bool | str] = {"free": True, "penalised": "penalised", "none": False}
 _WORDS = {
     "kernel": ("rbf", "linear", "poly", "laplacian", "matern", "nonstationary"),
     "selection": ("renyi", "random", "kmeans", "rpcholesky"),
     "search": ("path", "grid", "shrinking", "csa"),
-    "reduction": ("spfs", "ssd", "sv-l0", "sd"),
+    "tuning": ("joint", "separate"),
+    "multiclass": ("auto", "ovo", "ova", "moc", "moc-counting", "ecoc"),
+    "reduction": (*REDUCTIONS, "prune", "l0"),
     "class_weight": ("balanced",),
     "loss": ("squared", "huber", "absolute", "weighted"),
 }
-
-
-_OWN = ("prototypes", "C", "gamma", "selection", "cv", "search", "reduction", "support", "loss")
+_DUAL = ("C", "gamma", "cv", "search", "tuning", "intercept", "multiclass", "reduction", "loss")
+_OWN = ("prototypes", "selection", "support", *_DUAL)
 _SHARED = ("scoring", "class_weight", "device", "memory", "jobs")
+_GREEDY = ("C", "gamma", "cv", "support", "intercept", "multiclass")
 _KNOWN = {
     "fixed-size": (*_OWN, *_SHARED, "kernel"),
     "table": (*_SHARED, "kernel", "preset", "time_limit"),
-    "dual": (*_SHARED, "kernel", "C", "gamma", "cv", "search", "loss"),
-    "greedy": ("class_weight", "memory", "jobs", "kernel", "C", "gamma", "support"),
+    "dual": (*_SHARED, *_DUAL, "kernel"),
+    "greedy": ("class_weight", "memory", "jobs", "kernel", *_GREEDY),
 }
 _TABLE_KERNELS = ("rbf", "exponential", "laplacian")
 _PRESETS = ("fast", "balanced", "best")
@@ -86,11 +91,36 @@ def estimator_parameters(given: Fitting, classes: bool, seed: int) -> dict[str, 
     seed : int
     """
     words = _words(given, classes)
+    if given.reduction is not None:
+        one_of("reduction", given.reduction, REDUCTIONS)
     if given.support is not None:
-        words["reduction"] = FixedSizeL0(words.get("reduction", "spfs"), size=given.support)
+        words["reduction"] = sized("reduction", words.get("reduction", "spfs"), given.support)
     if given.prototypes is not None:
-        words["n_prototypes"] = number_or("prototypes", given.prototypes, ("auto", "cv"), int)
+        roots = given.prototypes.rstrip().endswith("sqrt(n)")  # read by the estimator
+        words["n_prototypes"] = (
+            given.prototypes
+            if roots
+            else number_or("prototypes", given.prototypes, ("auto", "cv"), int)
+        )
     return {**words, **_tuned(given), **_machine(given, seed)}
+
+
+def sized(option: str, reduction: str, support: int) -> FixedSizeL0:
+    """Return a reduction that leaves a given number; the printed ones end where C puts them.
+
+    Examples
+    --------
+    >>> from lssvm.cli.parameters import sized
+    >>> sized("reduction", "ssd", 20).size
+    20
+    """
+    if reduction.endswith("-printed"):
+        raise InvalidInputError(
+            f"--{option} {reduction} leaves as many as the printed algorithm ends with, so "
+            f"--support {support} cannot be had: leave --support out, or give "
+            f"--{option} {reduction.removesuffix('-printed')}."
+        )
+    return FixedSizeL0(reduction, size=support)
 
 
 def _words(given: Fitting, classes: bool) -> dict[str, Any]:
@@ -99,10 +129,18 @@ def _words(given: Fitting, classes: bool) -> dict[str, Any]:
         for name, choices in _WORDS.items()
         if (value := getattr(given, name)) is not None
     }
-    other, task = ("loss", "a regression") if classes else ("class_weight", "a classification")
-    if other in words:
+    others, task = (
+        (("loss",), "a regression")
+        if classes
+        else (("class_weight", "multiclass"), "a classification")
+    )
+    for other in set(others) & set(words):
         name = other.replace("_", "-")
         raise InvalidInputError(f"--{name} is for {task}, which this is not: leave it out.")
+    if given.intercept is not None:
+        words["fit_intercept"] = _INTERCEPTS[
+            one_of("intercept", given.intercept, tuple(_INTERCEPTS))
+        ]
     return words
 
 
@@ -172,7 +210,14 @@ def _table_parameters(given: Fitting, classes: bool, seed: int, ask: Modelling) 
 def _prepared(given: Fitting, classes: bool, seed: int, kind: str) -> Any:
     """Return a model of the rows in memory, behind what makes numbers of a table."""
     parameters = {**_words(given, classes), **_tuned(given), **_machine(given, seed)}
+    if given.intercept == "penalised":
+        raise InvalidInputError(
+            f"--intercept penalised is of the fixed-size model, not of the {kind} one: give "
+            "--model fixed-size, or --intercept free or none."
+        )
     if kind == "dual":
+        if given.reduction is not None:
+            one_of("reduction", given.reduction, ("prune", "l0"))
         made: Any = LSSVC if classes else LSSVR
         model = made(**{"C": "cv", "gamma": "cv", **parameters})
     else:

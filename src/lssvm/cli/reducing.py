@@ -22,7 +22,9 @@ class Reducing:
 
     out: str = option(MISSING, "Where the smaller model goes.", "FILE", OUTPUT)
     support: int | None = option(None, "Support vectors to keep; by default chosen.", "N", min=1)
-    method: str = option("spfs", "How prototypes are left out.", "spfs|ssd|sv-l0")
+    method: str = option(
+        "spfs", "How prototypes are left out.", "spfs|ssd|sv-l0|spfs-printed|ssd-printed"
+    )
     target: str | None = option(None, "Column to predict.", names=TARGET)
 
 
@@ -41,14 +43,14 @@ def reduce(
     from lssvm.cli.evaluating import measure
     from lssvm.cli.model_cards import load_model, save_model
     from lssvm.cli.model_rows import is_classifier, model_scan
-    from lssvm.cli.parameters import one_of
+    from lssvm.cli.parameters import REDUCTIONS, one_of, sized
     from lssvm.cli.progress import FitProgress
     from lssvm.cli.tables import check_writable, open_table
-    from lssvm.reductions import FixedSizeL0
 
     out, support, method = reducing.out, reducing.support, reducing.method
     check_writable(out, inputs=(data,))
-    one_of("method", method, ("spfs", "ssd", "sv-l0"))  # "sd" leaves out nothing
+    one_of("method", method, tuple(m for m in REDUCTIONS if m != "sd"))  # it leaves out nothing
+    reduction = method if support is None else sized("method", method, support)
     loaded = load_model(model)
     large = loaded.model
     if not hasattr(large, "sparsity_path"):
@@ -65,7 +67,7 @@ def reduce(
     small = clone(large).set_params(
         n_prototypes=int(large.n_prototypes_),
         gamma=large.gamma_ if large.gamma_ is not None else large.gamma,
-        reduction=method if support is None else FixedSizeL0(method, size=support),
+        reduction=reduction,
     )
     output = general.output
     with FitProgress(output, is_classifier(large), small.scoring) as progress:

@@ -257,7 +257,7 @@ def too_large(inspected: Inspection, memory: str | None, grouped: bool = False) 
     grouped : bool, default=False
         Whether the model has to know groups, for which it needs all rows in memory.
     """
-    from lssvm._core.memory import as_bytes
+    from lssvm._core.blocks import as_bytes
     from lssvm.estimators import table_source
 
     n, d = inspected.n_rows, len(inspected.features)

@@ -1,16 +1,21 @@
-"""Files with named columns, read in batches of Arrow arrays."""
+"""Files with named columns: read in batches of Arrow arrays, and written block by block.
+
+A written file is there when it is complete, or not at all.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lssvm._core.errors import InvalidInputError, MissingDependencyError
+from lssvm._core.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from lssvm._core.atomic import replacing
+from lssvm._core.errors import InvalidInputError, library
 from lssvm.data.csv_files import CsvFile, CsvOptions
 from lssvm.data.number_text import Judged, word_remedy
 from lssvm.data.raw import RawBlock, Reader, Schema, TextColumn, file_place, stacked
@@ -36,14 +41,8 @@ FORMATS = {
 
 def need_pyarrow() -> Any:
     """Import pyarrow, or say how to get it."""
-    try:
-        import pyarrow
-    except ImportError as error:
-        raise MissingDependencyError(
-            "Parquet, Arrow and CSV files are read with pyarrow, which is not installed: "
-            "pip install 'lssvm[files]'. (LIBSVM text and .npy files need nothing.)"
-        ) from error
-    return pyarrow
+    remedy = "pip install 'lssvm[files]'. (LIBSVM text and .npy files need nothing.)"
+    return library("pyarrow", "Parquet, Arrow and CSV files are read with pyarrow", remedy)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,10 +111,10 @@ class ArrowReader(Reader):
             return int(self._guard(file, lambda: sum(self._known(b).sum() for b in batches)))
         return int(self._guard(file, data.count))
 
-    def _known(self, batch: Any) -> NDArray[np.bool_]:
+    def _known(self, batch: Any) -> BoolArray:
         """Return which rows of a batch have a target."""
         missing = [batch.column(name).is_null(nan_is_null=True) for name in self.target]
-        known: NDArray[np.bool_] = ~np.any([np.asarray(column) for column in missing], axis=0)
+        known: BoolArray = ~np.any([np.asarray(column) for column in missing], axis=0)
         return known
 
     def blocks(self, batch_rows: int) -> Iterator[RawBlock]:
@@ -216,9 +215,7 @@ class ArrowReader(Reader):
                 return f" in column {name!r}"
         return ""
 
-    def _block(
-        self, batch: Any, start: int, file: str, inside: int, rows: NDArray[np.intp]
-    ) -> RawBlock:
+    def _block(self, batch: Any, start: int, file: str, inside: int, rows: IntArray) -> RawBlock:
         targets = [_target(batch.column(name), name, file, inside) for name in self.target]
         return RawBlock(
             *_features(batch, self.schema),
@@ -229,7 +226,7 @@ class ArrowReader(Reader):
         )
 
 
-def _run_starts(rows: NDArray[np.intp]) -> NDArray[np.intp]:
+def _run_starts(rows: IntArray) -> IntArray:
     """Return where a new run of consecutive rows begins."""
     return np.flatnonzero(np.append(True, np.diff(rows) != 1))
 
@@ -296,7 +293,7 @@ def _doubtful(name: str, doubt: Judged, file: str) -> InvalidInputError:
     )
 
 
-def _features(batch: Any, schema: Schema) -> tuple[NDArray[np.float64], tuple[TextColumn, ...]]:
+def _features(batch: Any, schema: Schema) -> tuple[FloatArray, tuple[TextColumn, ...]]:
     numbers = np.empty((batch.num_rows, len(schema.numbers)))
     for j, name in enumerate(schema.numbers):
         numbers[:, j] = column_numbers(batch.column(name))
@@ -321,7 +318,7 @@ def kind_of_type(name: str, type: Any, where: str) -> str:
     )
 
 
-def column_numbers(column: Any) -> NDArray[np.float64]:
+def column_numbers(column: Any) -> FloatArray:
     """Return the numbers of an Arrow column; NaN where there is none."""
     import pyarrow as pa
 
@@ -347,7 +344,7 @@ def column_text(column: Any) -> TextColumn:
     return TextColumn(codes, tuple("" if level is None else str(level) for level in levels))
 
 
-def _target(column: Any, name: str, file: str, inside: int) -> NDArray[Any]:
+def _target(column: Any, name: str, file: str, inside: int) -> AnyArray:
     import pyarrow as pa
 
     if column.null_count:
@@ -367,3 +364,82 @@ def _target(column: Any, name: str, file: str, inside: int) -> NDArray[Any]:
 
 def _short(error: Exception) -> str:
     return str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
+
+
+WRITES = (".parquet", ".arrow", ".csv", ".npy")
+
+
+def write_table(parts: Iterable[Mapping[str, AnyArray]], path: str) -> str:
+    """Write columns block by block.
+
+    Parameters
+    ----------
+    parts : iterable of mappings from names to arrays of shape (b,) or (b, k)
+        A column of shape (b, k) becomes k columns ``name_0``, ``name_1``, ...
+    path : str
+        Parquet, Arrow, CSV or .npy by its ending (.npy: one column).
+
+    Returns
+    -------
+    str
+        The path.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from lssvm.data.arrow import write_table
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     name = write_table([{"p": np.ones(2)}, {"p": np.zeros(1)}],
+    ...                        os.path.join(folder, "p.npy"))
+    ...     np.load(name)
+    array([1., 1., 0.])
+    """
+    ending = os.path.splitext(path)[1].lower()
+    if ending not in WRITES:
+        raise InvalidInputError(f"out={path!r} has to end in one of {', '.join(WRITES)}.")
+    with replacing(path) as name:
+        if ending == ".npy":
+            _write_array(parts, name)
+        else:
+            _write_arrow(parts, name, ending)
+    return path
+
+
+def _write_array(parts: Iterable[Mapping[str, AnyArray]], name: str) -> None:
+    column = np.concatenate([values for part in parts for values in part.values()])
+    with open(name, "wb") as handle:
+        np.save(handle, column, allow_pickle=False)
+
+
+def _write_arrow(parts: Iterable[Mapping[str, AnyArray]], name: str, ending: str) -> None:
+    pa = need_pyarrow()
+    writer = None
+    try:
+        for part in parts:
+            columns: dict[str, Any] = {}
+            for key, values in part.items():
+                if values.ndim == 1:
+                    columns[key] = values
+                else:
+                    columns |= {f"{key}_{j}": values[:, j] for j in range(values.shape[1])}
+            table = pa.table({key: pa.array(values) for key, values in columns.items()})
+            writer = _writer(name, ending, table.schema) if writer is None else writer
+            writer.write_table(table)
+    finally:
+        if writer is not None:
+            writer.close()
+
+
+def _writer(name: str, ending: str, schema: Any) -> Any:
+    import pyarrow as pa
+
+    if ending == ".parquet":
+        from pyarrow import parquet
+
+        return parquet.ParquetWriter(name, schema)
+    if ending == ".csv":
+        from pyarrow import csv
+
+        return csv.CSVWriter(name, schema)
+    return pa.ipc.new_file(name, schema)

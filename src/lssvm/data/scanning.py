@@ -1,7 +1,14 @@
-"""`scan`: a data set in files or memory, read block by block."""
+"""`scan`: a data set in files or memory, read block by block.
+
+First what reads the files, arrays or Dask collections that `scan` is given, and a part of their
+rows
+that is held out (or left) without a list of them; then `Scan` itself.
+"""
 
 from __future__ import annotations
 
+import glob as globbing
+import mmap
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -9,19 +16,300 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lssvm._core.errors import InvalidInputError
+from lssvm._core.arrays import AnyArray, BoolArray, IntArray
+from lssvm._core.blocks import slices
+from lssvm._core.errors import InvalidInputError, not_usable
+from lssvm._core.random import hash_positions
+from lssvm.data.arrow import FORMATS, ArrowReader
 from lssvm.data.cluster import check_client
 from lssvm.data.csv_files import CsvOptions
+from lssvm.data.dask import DaskReader, files_reader, frame_reader, is_dask
 from lssvm.data.dask import array_reader as dask_array_reader
-from lssvm.data.dask import files_reader, frame_reader, is_dask
 from lssvm.data.frames import FrameReader, is_frame
-from lssvm.data.opening import array_reader, dask_reader, file_reader, refuse, roles
-from lssvm.data.plain import SourceReader
+from lssvm.data.plain import (
+    ArrayReader,
+    FileStamps,
+    LibsvmReader,
+    SourceReader,
+    Watch,
+    changed_file,
+)
 from lssvm.data.raw import RawBlock, Reader, Schema, chunk_rows, rechunk
-from lssvm.data.splitting import SplitReader
-from lssvm.data.watching import Watch, changed_file
+
+_LIBSVM = (".svm", ".libsvm", ".svmlight")
+_ARRAY = (".npy",)
+_KNOWN = (*FORMATS, *_LIBSVM, *_ARRAY)
+
+
+def dask_reader(
+    data: Any, target: Any, columns: Sequence[Any] | None, weight: Any, client: Any
+) -> DaskReader:
+    """Return the reader of a Dask array or data frame, from what `scan` was told."""
+    if hasattr(data, "_meta") and hasattr(data, "columns"):
+        y, w = (given if is_dask(given) else None for given in (target, weight))
+        names = () if y is not None else _names(target)
+        own = None if w is not None else _one(weight)
+        return frame_reader(data, y, w, client, roles(names, own, columns)[2], names, own)
+    taken: list[int] = []
+
+    def column(given: Any) -> Any:
+        if not isinstance(given, (int, np.integer)) or isinstance(given, bool):
+            return given
+        if not -data.shape[1] <= given < data.shape[1]:
+            raise InvalidInputError(
+                f"There is no column {given}: the array has {data.shape[1]}, counted from 0."
+            )
+        taken.append(int(given) % data.shape[1])
+        return data[:, int(given)]
+
+    y, w = column(target), column(weight)
+    used = [j for j in range(data.shape[1]) if j not in taken] if columns is None else columns
+    whole = len(used) == data.shape[1]
+    return dask_array_reader(data if whole else data[:, list(used)], y, w, client)
+
+
+def refuse(what: str, **given: Any) -> None:
+    """Raise for a role that the data itself gives."""
+    for name, value in given.items():
+        if value is not None:
+            raise InvalidInputError(f"{what} says itself what its {name} is: leave {name}= out.")
+
+
+def _names(target: Any) -> tuple[str, ...]:
+    if target is None:
+        return ()
+    names = [target] if isinstance(target, str) else target
+    if not isinstance(names, (list, tuple)) or not all(isinstance(n, str) for n in names):
+        raise InvalidInputError(f"target={target!r} is not usable here: give the name of a column.")
+    return tuple(names)
+
+
+def _one(weight: Any) -> str | None:
+    if weight is None or isinstance(weight, str):
+        return weight
+    raise InvalidInputError(f"weight={weight!r} is not usable here: give the name of a column.")
+
+
+def roles(
+    target: Any, weight: Any, columns: Sequence[Any] | None
+) -> tuple[tuple[str, ...], str | None, tuple[str, ...] | None]:
+    """Return the names of target, weight and features, each of them in one role."""
+    names = _names(target), _one(weight), _columns(columns)
+    every = [*names[0], *([] if names[1] is None else [names[1]]), *(names[2] or ())]
+    twice = sorted({name for name in every if every.count(name) > 1})
+    if twice:
+        raise InvalidInputError(
+            f"The columns {twice} are named more than once: a column is a feature, the target or "
+            "the weight. Name it once in columns=, target= and weight=."
+        )
+    return names
+
+
+def _columns(columns: Sequence[Any] | None) -> tuple[str, ...] | None:
+    if columns is None:
+        return None
+    if isinstance(columns, str) or len(columns) == 0:
+        raise InvalidInputError(f"columns={columns!r} is not usable: give a list of columns.")
+    return tuple(str(column) for column in columns)
+
+
+def find_files(data: Any) -> list[str]:
+    """Return the files that a path, a folder, a pattern or a list of these stands for."""
+    if isinstance(data, (list, tuple)):
+        found = [file for entry in data for file in find_files(entry)]
+        if not found:
+            raise InvalidInputError("The list of files to scan is empty.")
+        return found
+    path = os.fspath(data)
+    if os.path.isdir(path):
+        inside = globbing.glob(os.path.join(globbing.escape(path), "**", "*"), recursive=True)
+        named = [f for f in inside if not os.path.basename(f).startswith(("_", "."))]
+        found = sorted(f for f in named if os.path.isfile(f) and ending(f) in _KNOWN)
+    elif os.path.exists(path):
+        found = [path]
+    else:
+        found = sorted(f for f in globbing.glob(path, recursive=True) if os.path.isfile(f))
+    if not found:
+        raise InvalidInputError(
+            f"No file matches {path!r}: give a file, a folder that holds files ending in one of "
+            f"{', '.join(_KNOWN)}, or a pattern such as 'folder/*.parquet'."
+        )
+    return found
+
+
+def ending(file: str) -> str:
+    """Return the ending of a file's name, without that of a compression."""
+    base = file[:-3] if file.endswith(".gz") else file
+    return os.path.splitext(base)[1].lower()
+
+
+def file_reader(
+    data: Any, target: Any, columns: Sequence[Any] | None, weight: Any, csv: CsvOptions
+) -> tuple[Any, bool]:
+    """Return the reader of some files, and whether it gives targets."""
+    files = find_files(data)
+    endings = {ending(file) for file in files}
+    if len(endings) > 1 or not endings <= set(_KNOWN):
+        raise InvalidInputError(
+            f"The files end in {sorted(endings)}: give files of one kind, ending in one of "
+            f"{', '.join(_KNOWN)}."
+        )
+    for file in files:
+        if os.path.getsize(file) == 0:
+            raise InvalidInputError(f"{file} is empty: it has no bytes. Remove it.")
+    (kind,) = endings
+    if kind in FORMATS:
+        arrow = ArrowReader(files, FORMATS[kind], *roles(target, weight, columns), csv)
+        _ = arrow.schema  # a wrong name is found at once
+        return arrow, target is not None
+    if kind in _LIBSVM:
+        refuse("LIBSVM text", target=target, weight=weight)
+        return LibsvmReader(files, _columns(columns)), True
+    if len(files) > 1:
+        raise InvalidInputError(f"{len(files)} .npy files were given: give one array of all rows.")
+    X = _map(files[0])
+    return array_reader(X, target, columns, weight, files[0], (X,)), target is not None
+
+
+def _map(file: Any) -> AnyArray:
+    try:
+        found: AnyArray = np.load(file, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise InvalidInputError(
+            f"{file} cannot be mapped as a NumPy array: {error}. Save it with numpy.save."
+        ) from error
+    return found
+
+
+def array_reader(
+    X: AnyArray,
+    target: Any,
+    columns: Sequence[Any] | None,
+    weight: Any,
+    where: str,
+    mapped: tuple[AnyArray, ...] = (),
+) -> ArrayReader:
+    """Return the reader of an array, from what `scan` was told."""
+    if X.ndim != 2 or X.dtype.kind not in "biuf" or X.shape[1] == 0:
+        raise InvalidInputError(
+            f"{where} has shape {X.shape} and type {X.dtype}: an array of numbers, one row per "
+            "sample, is needed."
+        )
+    taken, files = [], list(mapped)
+
+    def column(given: Any, what: str) -> AnyArray | None:
+        if given is None:
+            return None
+        if isinstance(given, (int, np.integer)) and not isinstance(given, bool):
+            if not -X.shape[1] <= given < X.shape[1]:
+                raise InvalidInputError(
+                    f"{what}={given} but {where} has {X.shape[1]} columns, numbered from 0."
+                )
+            taken.append(int(given) % X.shape[1])
+            return np.asarray(X[:, given])
+        if isinstance(given, (str, os.PathLike)):
+            values = _map(given)
+            files.append(values)
+        else:
+            values = np.asanyarray(given)
+        if values.ndim not in (1, 2) or len(values) != len(X):
+            raise InvalidInputError(
+                f"{what} has shape {values.shape} but {where} has {len(X)} rows: one per row."
+            )
+        return values
+
+    y, w = column(target, "target"), column(weight, "weight")
+    used = [j for j in range(X.shape[1]) if j not in taken] if columns is None else list(columns)
+    if not used or not all(isinstance(j, (int, np.integer)) and 0 <= j < X.shape[1] for j in used):
+        raise not_usable("columns", columns, f"{where} has columns 0 to {X.shape[1] - 1}.")
+    names = tuple(f"x{j}" for j in used)
+    plain = used == list(range(X.shape[1]))
+    found: list[Any] = [file.base for file in files]
+    maps = [m for m in found if isinstance(m, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED")]
+    stamps = FileStamps.of(file.filename for file in files) if files else None  # type: ignore[attr-defined]
+    return ArrayReader(X, y, w, names, None if plain else used, where, tuple(maps), stamps)
+
+
+_SALT = 0x3C6EF372  # the parts must not follow the folds, which are hashed with the seed
+_COUNT_ROWS = 2**20
+
+
+@dataclass(frozen=True, eq=False)
+class SplitReader(Reader):
+    """Rows of another reader, by a list of them or a seeded hash of their position.
+
+    Parameters
+    ----------
+    reader : Reader
+    share : float
+        Of the rows that are held out, between 0 and 1.
+    seed : int
+    held_out : bool
+        Whether the rows are those held out, or the others.
+    rows : bool array of shape (n,) or None, default=None
+        Which rows are held out, in place of the hash.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm import scan
+    >>> rest, held_out = scan(np.arange(6.0)[:, None]).split(0.5)
+    >>> [len(block) for block in held_out.blocks()]
+    [3]
+    """
+
+    reader: Reader
+    share: float
+    seed: int
+    held_out: bool
+    rows: BoolArray | None = None
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.share < 1.0:
+            raise InvalidInputError(
+                f"A held-out share of {self.share!r} is not usable: give a number between 0 and 1."
+            )
+
+    @property
+    def schema(self) -> Schema:
+        """Columns of features."""
+        return self.reader.schema
+
+    @property
+    def named(self) -> bool:  # type: ignore[override]
+        """Whether the columns have names."""
+        return self.reader.named
+
+    def choose(self, names: tuple[str, ...], kinds: tuple[str, ...] | None) -> SplitReader:
+        """Return a reader of some columns."""
+        return replace(self, reader=self.reader.choose(names, kinds))
+
+    def count(self) -> int:
+        """Return the number of rows in this part."""
+        parts = slices(self.reader.count(), _COUNT_ROWS)
+        return int(sum(self._own(np.arange(p.start, p.stop)).sum() for p in parts))
+
+    def blocks(self, batch_rows: int) -> Iterator[RawBlock]:
+        """Yield the rows of this part in order."""
+        part = "the held-out part" if self.held_out else "the part that is not held out"
+        start = 0
+        for block in self.reader.blocks(batch_rows):
+            positions = np.arange(block.start, block.start + len(block))
+            rows = np.flatnonzero(self._own(positions))
+            if len(rows):
+                yield replace(block.take(rows), start=start, places=((0, part, start),))
+                start += len(rows)
+
+    def _own(self, positions: IntArray) -> BoolArray:
+        limit = np.uint64(int(self.share * 2.0**53) << 11)
+        held: BoolArray = (
+            hash_positions(positions, self.seed + _SALT) < limit
+            if self.rows is None
+            else self.rows[positions]
+        )
+        return held if self.held_out else ~held
+
 
 _BATCH = 65_536  # rows read at once
 _BATCH_NUMBERS = 2**22  # but no more numbers than these
@@ -165,7 +453,7 @@ class Scan:
         return self.reader.resources(budget, threads)
 
     def split(
-        self, share: float, *, seed: int = 0, rows: NDArray[np.bool_] | None = None
+        self, share: float, *, seed: int = 0, rows: BoolArray | None = None
     ) -> tuple[Scan, Scan]:
         """Return two scans: most rows, and a share of them that is held out.
 

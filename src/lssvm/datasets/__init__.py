@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from lssvm.datasets.base import Dataset
 from lssvm.datasets.bundled import (
+    Dataset,
     list_datasets,
     load_balance,
     load_concrete,

@@ -1,18 +1,216 @@
-"""The loaders of the bundled data sets.
+"""The bundled data sets: the `Dataset` record, the catalogue, and a loader for each.
 
-Each set is one gzipped CSV file and one entry of the catalogue. Loading costs a few milliseconds
-and returns fresh arrays every time.
+A bundled file is a gzipped CSV with a header: the attributes, then ``target``, then (where there is
+an official split) ``split`` with the words ``train`` and ``test``. What a file cannot say itself
+(names, terms, types) stands in the catalogue. Loading costs a few milliseconds and returns fresh
+arrays every time.
 """
 
 from __future__ import annotations
 
+import csv
+import gzip
+from dataclasses import dataclass, replace
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lssvm.datasets.base import Dataset, read_columns, split_rows, to_frame
-from lssvm.datasets.catalogue import CATALOGUE
+from lssvm._core.arrays import AnyArray
+from lssvm._core.errors import library
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """One data set: attributes, target, names, origin and, where there is one, the split.
+
+    Attributes
+    ----------
+    name : str
+        The word under which `list_datasets` lists it.
+    data : ndarray of shape (n, d), or pandas.DataFrame
+        The attributes: float64, or object (numbers and strings) where some are symbolic. A frame
+        when the loader was called with ``as_frame=True``.
+    target : ndarray of shape (n,), or pandas.Series
+        Class labels as the source writes them, or the float64 response.
+    feature_names : tuple of str
+        The d column names of ``data``.
+    categorical_features : tuple of str
+        Those columns whose values are categories, whether written as strings or as integer codes.
+    target_names : tuple of str
+        What the classes mean, in the order of ``numpy.unique(target)``; empty for regression.
+    description : str
+        The task in a few sentences.
+    source : str
+        Where the values come from.
+    licence : str
+        The terms the source states.
+    train, test : ndarray of int64, or None
+        Row numbers of the official split; None where there is no such split.
+
+    Examples
+    --------
+    >>> from lssvm.datasets import load_ripley
+    >>> ripley = load_ripley()
+    >>> ripley.data.shape, ripley.feature_names
+    ((1250, 2), ('xs', 'ys'))
+    >>> X_train, y_train = ripley.data[ripley.train], ripley.target[ripley.train]
+    >>> X_train.shape
+    (250, 2)
+    >>> ripley
+    Dataset('ripley', 1250 rows, 2 attributes, 2 classes, split 250/1000)
+    """
+
+    name: str
+    data: Any
+    target: Any
+    feature_names: tuple[str, ...]
+    categorical_features: tuple[str, ...]
+    target_names: tuple[str, ...]
+    description: str
+    source: str
+    licence: str
+    train: NDArray[np.int64] | None = None
+    test: NDArray[np.int64] | None = None
+
+    def __repr__(self) -> str:
+        task = f"{len(self.target_names)} classes" if self.target_names else "regression"
+        n, d = self.data.shape
+        split = ""
+        if self.train is not None and self.test is not None:
+            split = f", split {len(self.train)}/{len(self.test)}"
+        return f"Dataset({self.name!r}, {n} rows, {d} attributes, {task}{split})"
+
+
+def read_columns(name: str) -> dict[str, list[str]]:
+    """Return the columns of the bundled file ``name`` as strings, in the order of the file.
+
+    Examples
+    --------
+    >>> from lssvm.datasets.bundled import read_columns
+    >>> columns = read_columns("balance")
+    >>> list(columns)[-1], columns["target"][:3]
+    ('target', ['B', 'R', 'R'])
+    """
+    packed = files("lssvm.datasets").joinpath("data", f"{name}.csv.gz").read_bytes()
+    header, *rows = csv.reader(gzip.decompress(packed).decode("utf-8").splitlines())
+    return {key: list(column) for key, column in zip(header, zip(*rows, strict=True), strict=True)}
+
+
+def split_rows(column: list[str] | None, part: str) -> NDArray[np.int64] | None:
+    """Return the row numbers marked ``part`` in a split column; None where there is no column.
+
+    Examples
+    --------
+    >>> from lssvm.datasets.bundled import split_rows
+    >>> split_rows(["train", "test", "train"], "train")
+    array([0, 2])
+    """
+    if column is None:
+        return None
+    return np.flatnonzero(np.asarray(column) == part).astype(np.int64)
+
+
+def to_frame(dataset: Dataset, numeric: tuple[str, ...]) -> Dataset:
+    """Return ``dataset`` with pandas containers; the columns not in ``numeric`` become categories.
+
+    Examples
+    --------
+    >>> from lssvm.datasets import load_liver
+    >>> from lssvm.datasets.bundled import to_frame
+    >>> liver = load_liver()
+    >>> to_frame(liver, liver.feature_names).data.columns.tolist()[:2]
+    ['mcv', 'alkphos']
+    """
+    needed = f"as_frame=True for the data set {dataset.name!r} needs pandas"
+    pd = library("pandas", needed, "pip install pandas, or call the loader with as_frame=False.")
+    frame = pd.DataFrame(dataset.data, columns=list(dataset.feature_names))
+    frame = frame.astype({c: "float64" if c in numeric else "category" for c in frame.columns})
+    return replace(dataset, data=frame, target=pd.Series(dataset.target, name="target"))
+
+
+_UCI = "UCI Machine Learning Repository, which publishes its data sets under CC BY 4.0"
+
+
+@dataclass(frozen=True)
+class About:
+    """What the table knows of one bundled file."""
+
+    description: str
+    source: str
+    licence: str
+    target_type: type
+    target_names: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
+    symbolic: bool = False  # categories are strings: the matrix is of dtype object
+
+
+_GERMAN = (
+    "status history purpose savings employment personal debtors "
+    "property plans housing job telephone foreign"
+)
+
+CATALOGUE: dict[str, About] = {
+    "balance": About(
+        "Which way does a balance scale tip, from two weights and two distances? All 5^4 settings; "
+        "the greater product of weight and distance wins.",
+        "Siegler (1976), data set 'Balance Scale' (bal)",
+        _UCI,
+        str,
+        ("balanced", "left", "right"),
+    ),
+    "concrete": About(
+        "Compressive strength of concrete in MPa from its seven ingredients (kg per cubic metre) "
+        "and its age in days.",
+        "Yeh (1998), data set 'Concrete Compressive Strength' (ccs)",
+        _UCI,
+        float,
+    ),
+    "german_credit": About(
+        "Good or bad credit risk of 1,000 bank customers from 20 attributes, 13 of them symbolic "
+        "with the codes of the source (A11, A12, ...).",
+        "Hofmann (1994), data set 'Statlog (German Credit Data)', symbolic version (gcr)",
+        _UCI,
+        int,
+        ("good", "bad"),
+        tuple(_GERMAN.split()),
+        symbolic=True,
+    ),
+    "heart": About(
+        "Absence or presence of heart disease in 270 patients from 13 clinical attributes.",
+        "Data set 'Statlog (Heart)' (hea)",
+        _UCI,
+        int,
+        ("absence", "presence"),
+        ("sex", "chest_pain", "fbs", "rest_ecg", "ex_angina", "thal"),
+    ),
+    "laser": About(
+        "Intensity of a far-infrared laser in a chaotic state, a time series: its first 2,000 "
+        "values. The competition gave 1,000 of them and asked for the next 100.",
+        "Santa Fe Time Series Competition 1991, series A (Weigend and Gershenfeld 1994; "
+        "measured by Huebner)",
+        "competition data, none stated; redistributed under MIT by the package reservoirpy",
+        float,
+    ),
+    "liver": About(
+        "Five blood tests and the daily drinks of 345 men. The class is the donors' selector "
+        "field, as in all benchmark papers; it marks a split of theirs, not a diagnosis.",
+        "BUPA Medical Research Ltd, donated by R. S. Forsyth (1990), data set 'Liver Disorders' "
+        "(bld)",
+        _UCI,
+        int,
+        ("selector 1", "selector 2"),
+    ),
+    "ripley": About(
+        "Two classes in the plane, each a mixture of two normal distributions; the best possible "
+        "error is about 8%.",
+        "Ripley (1994, 1996), the original realisation synth.tr and synth.te",
+        "none stated by the author; redistributed under GPL-2 | GPL-3 by the R package MASS",
+        int,
+        ("class 0", "class 1"),
+    ),
+}
 
 
 def list_datasets() -> list[str]:
@@ -32,7 +230,7 @@ def list_datasets() -> list[str]:
     return sorted(CATALOGUE)
 
 
-def _matrix(columns: list[list[str]], numeric: list[bool]) -> NDArray[Any]:
+def _matrix(columns: list[list[str]], numeric: list[bool]) -> AnyArray:
     """Return the attributes as float64, or as object where some columns are strings."""
     if all(numeric):
         return np.array(columns, dtype=np.float64).T.copy()

@@ -1,9 +1,7 @@
 """The public estimators."""
 
-from lssvm.estimators.dual_classifier import LSSVC
-from lssvm.estimators.dual_regressor import LSSVR
-from lssvm.estimators.fixed_classifier import FixedSizeLSSVC
-from lssvm.estimators.fixed_regressor import FixedSizeLSSVR
+from lssvm.estimators.dual import LSSVC, LSSVR
+from lssvm.estimators.fixed_size import FixedSizeLSSVC, FixedSizeLSSVR
 from lssvm.estimators.greedy_classifier import GreedyLSSVC
 from lssvm.estimators.greedy_regressor import GreedyLSSVR
 from lssvm.estimators.narx import NARX

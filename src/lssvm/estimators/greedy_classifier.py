@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from lssvm.estimators.base import KernelClassifier
 from lssvm.estimators.callbacks import listen, reports
-from lssvm.estimators.opening import open_classes
+from lssvm.estimators.opening import open_classes, refuse_scan
 from lssvm.recipes.greedy import fit_greedy, truncate_fit
 from lssvm.recipes.greedy_settings import GreedySettings
 
@@ -65,8 +65,8 @@ class GreedyLSSVC(KernelClassifier):
         Part of the rows that is held out: the size with the smallest squared error on them is kept,
         and a run stops 50 steps after it.
     cv : int, "loo", splitter or iterable, default=10
-        Folds for gamma="cv", and where there are groups. A number assigns rows by content,
-        stratified by class.
+        Folds for gamma="cv", and for C and probabilities where groups are given to `fit`. A number
+        assigns rows (or groups) by content, stratified by class.
     multiclass : str, array or Code, default="ova"
         Output code: "ova", "auto", "ovo", "moc", "moc-counting" or "ecoc", see
         `lssvm.codes.make_code`. The paper takes one-vs-all, whose problems share kernel
@@ -76,8 +76,9 @@ class GreedyLSSVC(KernelClassifier):
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes; they multiply ``sample_weight``.
     calibration : {"auto", "sigmoid", "isotonic"} or None, default="auto"
-        How `predict_proba` turns leave-one-out scores into probabilities; "auto" takes the sigmoid
-        for fewer than 1,000 rows, else the better of the two. None: there is no `predict_proba`.
+        How `predict_proba` turns leave-one-out scores (those of folds of groups, or of the splitter
+        that gamma="cv" was chosen by) into probabilities; "auto" takes the sigmoid for fewer than
+        1,000 rows, else the better of the two. None: there is no `predict_proba`.
     memory_budget : int, str or None, default=None
         Bytes, or "2 GB"; None is 70 % of the available memory. Kernel columns are kept in it, and
         computed again beyond it.
@@ -150,7 +151,9 @@ class GreedyLSSVC(KernelClassifier):
     multiclass: Any = "ova"
 
     @reports
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> GreedyLSSVC:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
+    ) -> GreedyLSSVC:
         """Fit the model.
 
         Parameters
@@ -162,8 +165,10 @@ class GreedyLSSVC(KernelClassifier):
         sample_weight : array-like of shape (n,), optional
             Weight of every row; a weight of 2 counts as the row twice.
         groups : array-like of shape (n,), optional
-            Rows of a group are left out together: C and gamma are then tuned, and probabilities
-            calibrated, by the folds of ``cv``, and ``validation_fraction`` holds out whole groups.
+            Rows of a group are left out together, in tuning and in calibration: C="cv" and
+            probabilities then go by folds of whole groups, in each of which the basis grows anew,
+            and ``validation_fraction`` holds out whole groups. A splitter given as ``cv`` gets them
+            too.
 
         Returns
         -------
@@ -172,6 +177,7 @@ class GreedyLSSVC(KernelClassifier):
         """
         self._forget_fit()
         self._check_calibration()
+        refuse_scan(self, X, "FixedSizeLSSVC")
         sparse = self._kernel_choice().accepts_sparse
         rows, task = open_classes(self, X, y, sample_weight, groups=groups, sparse=sparse)
         self._publish(fit_greedy(rows, task, GreedySettings.of(self), listen(self)))

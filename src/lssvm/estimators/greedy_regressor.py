@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from lssvm._core.arrays import FloatArray
 from lssvm.estimators.base import KernelEstimator
 from lssvm.estimators.callbacks import listen, reports
-from lssvm.estimators.opening import open_numbers
+from lssvm.estimators.opening import open_numbers, refuse_scan
 from lssvm.recipes.greedy import fit_greedy, truncate_fit
 from lssvm.recipes.greedy_settings import GreedySettings
 
@@ -62,7 +62,8 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
         Part of the rows that is held out: the size with the smallest squared error on them is kept,
         and a run stops 50 steps after it.
     cv : int, "loo", splitter or iterable, default=10
-        Folds for gamma="cv", and where there are groups. A number assigns rows by content.
+        Folds for gamma="cv", and for C where groups are given to `fit`. A number assigns rows (or
+        groups) by content.
     memory_budget : int, str or None, default=None
         Bytes, or "2 GB"; None is 70 % of the available memory. Kernel columns are kept in it, and
         computed again beyond it.
@@ -129,7 +130,9 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
     cv: Any = 10
 
     @reports
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> GreedyLSSVR:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
+    ) -> GreedyLSSVR:
         """Fit the model.
 
         Parameters
@@ -141,8 +144,9 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
         sample_weight : array-like of shape (n,), optional
             Weight of every row; a weight of 2 counts as the row twice.
         groups : array-like of shape (n,), optional
-            Rows of a group are left out together: C and gamma are then tuned, and probabilities
-            calibrated, by the folds of ``cv``, and ``validation_fraction`` holds out whole groups.
+            Rows of a group are left out together: C="cv" then goes by folds of whole groups, in
+            each of which the basis grows anew, and ``validation_fraction`` holds out whole groups.
+            A splitter given as ``cv`` gets them too.
 
         Returns
         -------
@@ -150,6 +154,7 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
             Itself.
         """
         self._forget_fit()
+        refuse_scan(self, X, "FixedSizeLSSVR")
         sparse = self._kernel_choice().accepts_sparse
         rows, task = open_numbers(self, X, y, sample_weight, groups=groups, sparse=sparse)
         self._publish(fit_greedy(rows, task, GreedySettings.of(self), listen(self)))

@@ -17,7 +17,7 @@ from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm._core.random import RandomState
 from lssvm.estimators.base import KernelEstimator
 from lssvm.estimators.callbacks import CallbackSupportMixin, listen, reports
-from lssvm.estimators.dual_regressor import LSSVR
+from lssvm.estimators.dual import LSSVR
 from lssvm.estimators.explaining import Groups, Wish, explain_series
 from lssvm.explanations import Explanation
 from lssvm.recipes.series import (
@@ -27,8 +27,7 @@ from lssvm.recipes.series import (
     check_count,
     fit_series,
 )
-from lssvm.recipes.series_data import is_list_of_series, open_series
-from lssvm.recipes.series_times import Calendar, index_times
+from lssvm.recipes.series_data import Calendar, index_times, is_list_of_series, open_series
 from lssvm.uncertainty import check_coverage
 
 

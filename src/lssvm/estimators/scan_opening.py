@@ -1,8 +1,12 @@
-"""Rows of fixed-size estimators: what the caller gave, arrays or rows that are read in blocks."""
+"""Rows of fixed-size estimators: what the caller gave, arrays or rows that are read in blocks.
+
+First the scores of rows that are read in blocks, as sums over them.
+"""
 
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Protocol, TypeGuard
@@ -13,24 +17,21 @@ from sklearn.base import is_classifier
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import Array, FloatArray, IntArray, compat, device, get_namespace, to_numpy
+from lssvm._core.blocks import as_bytes, require
 from lssvm._core.device import Device, find_device, is_foreign
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.magnitudes import check_magnitude
-from lssvm._core.memory import as_bytes, require
-from lssvm._core.namespace import Array, compat, device, get_namespace, to_numpy
 from lssvm._core.progress import Listener
 from lssvm._core.random import RandomState
 from lssvm.data import Scan, scan
 from lssvm.data.dask import is_dask
 from lssvm.data.frames import is_frame
-from lssvm.data.prepare import Preparation
+from lssvm.data.prepare import Preparation, Survey, survey
 from lssvm.data.raw import RawBlock, plain_features
 from lssvm.data.scanning import as_scan
-from lssvm.data.survey import Survey, survey
-from lssvm.engines.base import Rows
 from lssvm.engines.device import DeviceRows
-from lssvm.engines.host import HostRows
+from lssvm.engines.host import HostRows, Rows
 from lssvm.engines.scan import Blocks, ScanRows, blocks_of
 from lssvm.estimators.new_rows import (
     DaskNewRows,
@@ -56,11 +57,61 @@ from lssvm.estimators.opening import (
     task_of,
     warn_of_scales,
 )
-from lssvm.estimators.scan_scores import hits, spread_of
 from lssvm.kernels import Metric
 from lssvm.recipes.ard import variances
 from lssvm.recipes.settings import KernelChoice, UsesResources, resources_of, seed_of
 from lssvm.tasks import Classes, ClassTable, Numbers, Task
+
+
+def hits(task: Classes, blocks: Iterable[tuple[RawBlock, FloatArray]]) -> FloatArray:
+    """Return the weight of the rows whose class is right, and of all."""
+    right = total = 0.0
+    for block, raw in blocks:
+        hit = task.predict(raw) == block.target
+        weight = np.ones(len(hit)) if block.weight is None else block.weight
+        right, total = right + float(weight @ hit), total + float(weight.sum())
+    return np.array([right, total])
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """Weight, means and squares of targets, and squares of residuals: they add."""
+
+    weight: float
+    mean: FloatArray
+    squares: FloatArray
+    residual: FloatArray
+
+    def __add__(self, other: Spread) -> Spread:
+        if self.weight == 0.0 or other.weight == 0.0:
+            return other if self.weight == 0.0 else self
+        total, step = self.weight + other.weight, other.mean - self.mean
+        return Spread(
+            total,
+            self.mean + step * other.weight / total,
+            self.squares + other.squares + step**2 * self.weight * other.weight / total,
+            self.residual + other.residual,
+        )
+
+    def r_squared(self) -> float:
+        """Return the mean over outputs, as scikit-learn's `r2_score`."""
+        safe = np.where(self.squares > 0, self.squares, 1.0)
+        ratio = np.where(self.squares > 0, self.residual / safe, self.residual > 0)
+        return float(np.mean(1.0 - ratio))
+
+
+def spread_of(blocks: Iterable[tuple[RawBlock, FloatArray]]) -> Spread:
+    """Return the spread of the targets and of what the outputs leave of it."""
+    total = Spread(0.0, np.zeros(1), np.zeros(1), np.zeros(1))
+    for block, raw in blocks:
+        Y = np.asarray(block.target, dtype=np.float64).reshape(len(raw), -1)
+        s = np.ones(len(Y)) if block.weight is None else block.weight
+        weight = float(s.sum())
+        if weight > 0.0:
+            mean = s @ Y / weight
+            total += Spread(weight, mean, s @ (Y - mean) ** 2, s @ (Y - raw) ** 2)
+    return total
+
 
 SAMPLE_ROWS = 50_000
 """Rows in memory that prototypes are chosen from and gamma is searched on."""

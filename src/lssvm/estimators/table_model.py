@@ -9,23 +9,22 @@ from dataclasses import replace
 from typing import Any, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import AnyArray, FloatArray, IntArray
+from lssvm._core.blocks import as_bytes, n_threads
 from lssvm._core.device import find_device
-from lssvm._core.errors import InvalidInputError, Stopped
-from lssvm._core.memory import as_bytes
+from lssvm._core.errors import InvalidInputError, Stopped, not_known, not_usable
 from lssvm._core.progress import Progress
 from lssvm._core.random import RandomState, as_generator
-from lssvm._core.threads import n_threads
 from lssvm.data.scanning import Scan, as_scan
 from lssvm.estimators.explaining import Groups, Wish, explain_table, joined
+from lssvm.estimators.opening import check_groups
 from lssvm.estimators.table_judging import ClassJudge, NumberJudge, decide, read_scorer
 from lssvm.estimators.table_source import LargeTable, PreparedRows, ScanSource, as_mapping
 from lssvm.explanations import Explanation
-from lssvm.kernels import mean_outer_product
+from lssvm.kernels import Metric, mean_outer_product
 from lssvm.parts import ClusterParts, DeviceParts, HostParts, PartsEngine, Rows
 from lssvm.preparation import PreparedTable, TablePreparation
 from lssvm.recipes import (
@@ -43,6 +42,7 @@ from lssvm.recipes import (
 from lssvm.recipes.clock import Clock
 from lssvm.recipes.compression import Teacher, compress_table
 from lssvm.recipes.configurations import Inputs, Member
+from lssvm.recipes.input_metric import check_length, read_metric
 from lssvm.recipes.record import Resources
 from lssvm.tasks import Classes, Numbers
 from lssvm.tasks.weights import check_weight as check_row_weight
@@ -65,8 +65,11 @@ _PARAMETERS = """preset : {"balanced", "fast", "best"}, default="balanced"
         Scales that are tried.
     kernel : "auto", {"rbf", "exponential", "laplacian"} or a list of them, default="auto"
         Kernels that are tried.
-    metric : "auto" or None, default="auto"
-        "auto" learns a metric of the inputs where held-out rows say that it helps.
+    metric : "auto", "diagonal", "full", None or array, default="auto"
+        "auto" learns a metric of the inputs where held-out rows say that it helps: a full matrix,
+        for the Laplacian kernel a diagonal. "diagonal" and "full" do so with that shape for all
+        kernels. An array of shape (d,) or (d, d) multiplies the d prepared features, whose names
+        are ``preparations_[...].get_feature_names_out()``; nothing is learned then.
     part_size : "auto" or int, default="auto"
         Rows that share an exact model; "auto" decides by cost.
     n_trees : "auto" or int, default="auto"
@@ -138,7 +141,7 @@ class TableModel(BaseEstimator):
     record_: TableFit
     preparations_: dict[Inputs, TablePreparation]
     n_features_in_: int
-    feature_names_in_: NDArray[Any]
+    feature_names_in_: AnyArray
     weight_scale_: float
     configurations_: dict[str, list[Any]]
     part_size_: int
@@ -182,9 +185,7 @@ class TableModel(BaseEstimator):
     def _settings(self, n: int) -> TableSettings:
         """Return the recipe's settings from the parameters."""
         if self.preset not in PRESETS:
-            raise InvalidInputError(
-                f"preset={self.preset!r} is not known: choose one of {', '.join(PRESETS)}."
-            )
+            raise not_known("preset", self.preset, f"choose one of {', '.join(PRESETS)}.")
         inputs = _one_of("inputs", self.inputs, INPUTS)
         kernels = _one_of("kernel", self.kernel, KERNELS)
         values: dict[str, Any] = {
@@ -192,21 +193,17 @@ class TableModel(BaseEstimator):
             "engine": self._engine(),
             "seed": self._seed(),
         }
-        if self.metric not in ("auto", None):
-            raise InvalidInputError(
-                f"metric={self.metric!r} is not usable: give 'auto' (learned where it helps) or "
-                "None (no metric)."
-            )
         if self.metric is None:
             values["rounds"] = 0
+        elif not (isinstance(self.metric, str) and self.metric == "auto"):
+            wish = read_metric(self.metric)
+            values |= {"rounds": 0, "metric": wish} if isinstance(wish, Metric) else {"shape": wish}
         for name in ("part_size", "n_trees"):
             given = getattr(self, name)
             if isinstance(given, str) and given == "auto":
                 continue
             if not isinstance(given, (int, np.integer)) or isinstance(given, bool) or given < 1:
-                raise InvalidInputError(
-                    f"{name}={given!r} is not usable: give 'auto' or an int >= 1."
-                )
+                raise not_usable(name, given, "give 'auto' or an int >= 1.")
             values[name] = int(given)
         ask = TableSettings.preset(self.preset, **values)
         largest = ask.engine.largest_part(as_bytes(self.memory_budget))
@@ -244,9 +241,7 @@ class TableModel(BaseEstimator):
         """
         limit = self.time_limit
         if limit is not None and not (isinstance(limit, (int, float)) and limit > 0):
-            raise InvalidInputError(
-                f"time_limit={limit!r} is not usable: give a number of seconds > 0, or None."
-            )
+            raise not_usable("time_limit", limit, "give a number of seconds > 0, or None.")
         clock = Clock(None if limit is None else float(limit))
         read_scorer(self.scoring)
         ask = self._settings(len(Y))
@@ -254,10 +249,12 @@ class TableModel(BaseEstimator):
             ask = replace(ask, engine=self._engine(large.source.scan))
         labels = None
         if groups is not None:
-            labels = np.unique(np.asarray(groups), return_inverse=True)[1].ravel().astype(np.intp)
-            if len(labels) != len(Y):
+            groups = check_groups(groups, len(Y))
+            labels = np.unique(groups, return_inverse=True)[1].ravel().astype(np.intp)
+            if len(np.unique(labels[weight > 0])) < 2:
                 raise InvalidInputError(
-                    f"groups has {len(labels)} entries but X has {len(Y)} rows: give one per row."
+                    "Rows are left out by groups, but all rows of positive weight are in one: give "
+                    "at least 2 groups, or leave groups out."
                 )
         tell = Progress(self.verbose)
         needed = sorted({c.inputs for c in ask.configurations}, key=INPUTS.index)
@@ -274,6 +271,8 @@ class TableModel(BaseEstimator):
             preparation = TablePreparation(**_preparation_parameters(name, task, ask.seed))
             tables[name] = preparation.fit_transform(X, y, sample_weight=weight, groups=groups)
             prepared[name] = preparation.prepared_
+            d = tables[name].shape[1]
+            check_length(ask.metric, d, f"the {name} columns of X are {d} prepared features")
         used = np.flatnonzero(weight > 0)
         problem = Problem(
             {name: table[used] for name, table in tables.items()},
@@ -442,9 +441,7 @@ class TableModel(BaseEstimator):
         sizes = list(n_support) if isinstance(n_support, Sequence) else [n_support]
         whole = all(isinstance(s, (int, np.integer)) and not isinstance(s, bool) for s in sizes)
         if not sizes or not whole or min(sizes) < 1:
-            raise InvalidInputError(
-                f"n_support={n_support!r} is not usable: give an int >= 1, or a list of them."
-            )
+            raise not_usable("n_support", n_support, "give an int >= 1, or a list of them.")
         threads = n_threads(self.n_jobs)
         seconds = _time_of(fit.members)
         found = []
@@ -629,9 +626,7 @@ def _one_of(name: str, given: Any, known: tuple[Any, ...]) -> tuple[Any, ...]:
         return known
     wanted = (given,) if isinstance(given, str) else tuple(given)
     if not wanted or any(value not in known for value in wanted):
-        raise InvalidInputError(
-            f"{name}={given!r} is not usable: give 'auto', or one or more of {', '.join(known)}."
-        )
+        raise not_usable(name, given, f"give 'auto', or one or more of {', '.join(known)}.")
     return wanted
 
 
@@ -683,17 +678,19 @@ def _time_of(members: Sequence[Member]) -> float:
 
 def _summary(fit: TableFit, n_rows: int) -> str:
     """Return what was chosen, and why, in words."""
-    if fit.note:
+    if not fit.trials:
         return fit.note
     parts = [len(member.model.cuts[0].leaves) for member in fit.members]
-    how = (
-        "an exact model of all rows"
-        if max(parts) == 1
-        else f"in {max(parts)} parts of at most {fit.part_size} rows"
-    )
     several = len(fit.members) > 1
+    each = "each " if several else ""
+    if fit.note:
+        how = f"{fit.part_size} {fit.note}"
+    elif max(parts) == 1:
+        how = f"{each}an exact model of all rows"
+    else:
+        how = f"{each}in {max(parts)} parts of at most {fit.part_size} rows"
     many = f"{len(fit.members)} configurations" if several else "1 configuration"
-    lines = [f"{many} for {n_rows:,} rows, {'each ' if several else ''}{how}."]
+    lines = [f"{many} for {n_rows:,} rows, {how}."]
     if fit.interrupted:
         lines.append("The fit was interrupted: this is what was finished.")
     for trial in fit.trials:

@@ -5,7 +5,6 @@ for every column) and linear kernels; sampled, with standard errors, for everyth
 ``explain`` of every estimator is the way in.
 """
 
-from lssvm.explanations.contrast import Contrast
 from lssvm.explanations.expansion import (
     Effort,
     Expansion,
@@ -14,7 +13,7 @@ from lssvm.explanations.expansion import (
     Term,
     shapley_values,
 )
-from lssvm.explanations.product import factor_exponents
+from lssvm.explanations.product import Contrast, factor_exponents
 from lssvm.explanations.record import Explanation
 
 __all__ = [

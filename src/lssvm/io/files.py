@@ -16,8 +16,7 @@ from lssvm._core.text import printable
 from lssvm.io.container import Container, open_container, read_container, write_container
 
 if TYPE_CHECKING:
-    from lssvm.io.known import Model
-    from lssvm.io.stored import StoredPipeline
+    from lssvm.io.known import Model, StoredPipeline
 
 Path = str | os.PathLike[str]
 
@@ -147,10 +146,9 @@ def load(path: Path) -> Any:
     >>> again
     LSSVR(C=100.0)
     """
-    from lssvm.io.known import Model, known
+    from lssvm.io.known import Model, StoredPipeline, known
     from lssvm.io.models import read_model
     from lssvm.io.records import allowance, decode
-    from lssvm.io.stored import StoredPipeline
 
     found, arrays = read_container(path)
     header = found.header

@@ -1,13 +1,17 @@
 """Kernels K(x, z) between blocks of rows and prototypes."""
 
-from lssvm.kernels.base import Kernel, fill_gram
+from lssvm.kernels.base import Kernel, evaluate_expansion, fill_gram
 from lssvm.kernels.distances import DISTANCES, distances, fill_distances
-from lssvm.kernels.dot import Linear, Polynomial
-from lssvm.kernels.expansion import evaluate_expansion
-from lssvm.kernels.factory import KERNEL_NAMES, has_gamma, make_kernel, resolve_gamma
-from lssvm.kernels.given import FunctionKernel, Precomputed
+from lssvm.kernels.dot import Linear, NonStationary, Polynomial
+from lssvm.kernels.factory import (
+    KERNEL_NAMES,
+    FunctionKernel,
+    Precomputed,
+    has_gamma,
+    make_kernel,
+    resolve_gamma,
+)
 from lssvm.kernels.metric import IDENTITY, Metric, mean_outer_product
-from lssvm.kernels.nonstationary import NonStationary
 from lssvm.kernels.radial import RBF, Exponential, Laplacian, Matern
 from lssvm.kernels.trend import TRENDS, Trend
 

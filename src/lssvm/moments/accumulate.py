@@ -1,21 +1,24 @@
-"""One pass over the rows: the moments of every cell (fold, class) at the machine's speed."""
+"""One pass over the rows: the moments of every cell (fold, class) at the machine's speed.
+
+First rows in memory, sorted by cell; then rows that come in blocks, in any order of cells, and sums
+over their predictions.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lssvm._core.arrays import FloatArray
+from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.blocks import block_rows, require, run_blocks, run_stream, slices
 from lssvm._core.lapack import add_gram, mirror
 from lssvm._core.magnitudes import check_gram
-from lssvm._core.memory import block_rows, require
-from lssvm._core.threads import run_blocks, slices
 from lssvm.data import ArraySource, RowSource
 from lssvm.kernels import Kernel
 from lssvm.kernels.base import Evaluate
@@ -28,7 +31,7 @@ _CHUNK = 8192  # rows added up before they are added to their cell; few: threads
 def accumulate(
     kernel: Kernel,
     source: RowSource | ArraySource,
-    Z: NDArray[Any],
+    Z: FloatArray,
     cells: Sequence[slice] | None = None,
     *,
     budget: int = 2**31,
@@ -220,3 +223,259 @@ def _add_skinny(side: FloatArray, K: FloatArray, Y: FloatArray) -> None:
         return
     for j in range(Y.shape[1]):
         side[:, j] += K.T @ np.ascontiguousarray(Y[:, j])
+
+
+Result = TypeVar("Result")
+
+_PACKET = 8192  # rows of a cell that are collected before they are added up
+_HELD = 2**23  # numbers that packets of all cells hold, unless they would be too small
+
+
+class Piece(NamedTuple):
+    """Some rows of a stream, each with the cell (fold, class) it belongs to.
+
+    Attributes
+    ----------
+    X : array of shape (b, d)
+        Rows.
+    Y : array of shape (b, k)
+        Targets.
+    weight : array of shape (b,) or None
+        None in all pieces of a stream, or in none.
+    cell : int array of shape (b,)
+        Which cell each row belongs to.
+    position : int array of shape (b,)
+        Where the rows stand in the data.
+    label : int array of shape (b,)
+        Class numbers; zeros where there are no classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.moments import Piece
+    >>> rows = np.arange(3)
+    >>> Piece(np.ones((3, 2)), np.ones((3, 1)), None, rows % 2, rows, rows * 0).cell
+    array([0, 1, 0])
+    """
+
+    X: FloatArray
+    Y: FloatArray
+    weight: FloatArray | None
+    cell: IntArray
+    position: IntArray
+    label: IntArray
+
+    def take(self, rows: slice) -> Piece:
+        """Return some of the rows."""
+        return Piece(*(None if a is None else a[rows] for a in self))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, eq=False)
+class Packet:
+    """Rows of one cell, as they were collected from a stream."""
+
+    number: int
+    rows: Piece
+
+
+def packet_rows(n_cells: int, n_features: int) -> int:
+    """Return the rows of a packet: 8,192, or fewer where many cells or long rows are held."""
+    return max(1024, min(_PACKET, _HELD // max(1, n_cells * n_features)))
+
+
+def route(pieces: Iterable[Piece], n_cells: int) -> Iterator[Packet]:
+    """Collect the rows of every cell and pass them on in packets of equal size.
+
+    Packets depend on the order of the rows, not on the pieces they came in: sums over them have
+    the same bits for every chunking. Rows of cell -1 are left out. Memory: one packet per cell.
+    """
+    pieces = iter(pieces)
+    first = next(pieces, None)
+    if first is None:
+        return
+    size = packet_rows(n_cells, first.X.shape[1])
+    held: list[Piece | None] = [None] * n_cells
+    filled = [0] * n_cells
+    for piece in chain([first], pieces):
+        order = np.argsort(piece.cell, kind="stable")
+        cuts = np.searchsorted(piece.cell[order], np.arange(n_cells + 1))
+        for c in range(n_cells):
+            begin = int(cuts[c])
+            while begin < cuts[c + 1]:
+                into = held[c]
+                if into is None:
+                    into = held[c] = Piece(*(_room(array, size) for array in piece))
+                taken = min(size - filled[c], int(cuts[c + 1]) - begin)
+                rows = order[begin : begin + taken]
+                for target, values in zip(into, piece, strict=True):
+                    if target is not None:
+                        target[filled[c] : filled[c] + taken] = values[rows]  # type: ignore[index]
+                filled[c], begin = filled[c] + taken, begin + taken
+                if filled[c] == size:
+                    yield Packet(c, into)
+                    held[c], filled[c] = None, 0
+    for c, rest in enumerate(held):
+        if rest is not None:
+            yield Packet(c, rest.take(slice(filled[c])))
+
+
+def _room(array: Any, size: int) -> Any:
+    return None if array is None else np.empty((size, *array.shape[1:]), dtype=array.dtype)
+
+
+def accumulate_stream(
+    kernel: Kernel,
+    pieces: Iterable[Piece],
+    Z: FloatArray,
+    n_cells: int,
+    n_targets: int,
+    *,
+    budget: int = 2**31,
+    threads: int = 1,
+    source: Callable[[Piece], RowSource] | None = None,
+) -> list[Moments]:
+    r"""Return the moments of cells whose rows come in any order, in one pass.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel.
+    pieces : iterable of Piece
+        Read once, by the calling thread, while ``threads`` others compute.
+    Z : array of shape (m, d)
+        Prototypes.
+    n_cells, n_targets : int
+        How many cells there are.
+    budget : int, default=2**31
+        Memory budget in bytes, for the moments and all buffers.
+    threads : int, default=1
+        How many threads compute.
+    source : callable, optional
+        How rows of a cell are read, by the threads that compute; as they are by default.
+
+    Returns
+    -------
+    list of Moments
+
+    Notes
+    -----
+    [DeBrabanter2010]_, algorithm 4: blocks of rows are read, mapped and added up. There the blocks
+    are of one training set; here rows are collected per cell (fold, class) first, so that one pass
+    serves all folds. The operations are those of `accumulate`. Memory m^2 per cell and for each of
+    ``threads + 2`` packets on the way; it does not depend on the number of rows.
+
+    Moments add: what several workers have read is added with ``+``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.kernels import Linear
+    >>> from lssvm.moments import Piece, accumulate_stream
+    >>> rows = np.arange(4)
+    >>> X = np.arange(8.0).reshape(4, 2)
+    >>> piece = Piece(X, X[:, :1], None, rows % 2, rows, 0 * rows)
+    >>> even, odd = accumulate_stream(Linear(), [piece], np.eye(2), 2, 1)
+    >>> even.n, odd.plain().gram
+    (2, array([[40., 48.],
+           [48., 58.]]))
+    """
+    Z = np.asarray(Z, dtype=np.float64)
+    m = Z.shape[0]
+    held = packet_rows(n_cells, Z.shape[1]) * Z.shape[1] * (n_cells + threads + 2)
+    require(
+        8 * (m * (m + n_targets + 1) * (n_cells + 2 * threads + 2) + held),
+        budget,
+        what=f"The moments of {m} prototypes in {n_cells} cells (folds and classes)",
+        advice="Lower n_prototypes, use fewer folds or multiclass='ova', or raise memory_budget.",
+    )
+    size = block_rows(8 * 2 * m * threads, budget, n_rows=BLOCK, at_most=BLOCK)
+    shift = kernel_shift(kernel, Z)
+    cells: list[RowSums | None] = [None] * n_cells
+    count, spares = [0] * n_cells, list[RowSums]()
+    local, values = threading.local(), kernel.against(Z)
+
+    def work(packet: Packet) -> tuple[int, int, RowSums]:
+        if not hasattr(local, "buffer"):
+            local.buffer = np.empty((size, m))
+        sums = spares.pop() if spares else RowSums.room(m, n_targets)
+        rows, n = packet.rows, len(packet.rows.X)
+        read = ArraySource(rows.X, rows.Y, rows.weight) if source is None else source(rows)
+        add_rows(sums, values, read, shift, slice(0, n), local.buffer)
+        return packet.number, n, sums
+
+    for c, n, new in run_stream(work, route(pieces, n_cells), threads):
+        total, count[c] = cells[c], count[c] + n
+        if total is None:
+            cells[c] = new
+        else:
+            total.add(new)
+            spares.append(new)
+    return [
+        Moments.zero(m, n_targets, shift) if sums is None else sums.moments(n, shift)
+        for sums, n in zip(cells, count, strict=True)
+    ]
+
+
+def map_outputs(
+    kernel: Kernel,
+    pieces: Iterable[Piece],
+    Z: FloatArray,
+    models: Sequence[tuple[FloatArray, FloatArray]],
+    use: Callable[[int, Piece, FloatArray], Result],
+    *,
+    threads: int = 1,
+) -> Iterator[tuple[int, Result]]:
+    """Evaluate the models of every cell on its rows, in one pass, and use what they say.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    pieces : iterable of Piece
+    Z : array of shape (m, d)
+    models : list of (array of shape (c, m, k), array of shape (c, k))
+        Coefficients and intercepts of c candidates for each cell.
+    use : callable
+        ``use(cell, rows, outputs)`` with outputs of shape (c, b, k) for b rows, at most 1,024;
+        called by several threads.
+    threads : int, default=1
+
+    Yields
+    ------
+    tuple
+        Cell and what ``use`` returned, in the order of the rows of each cell.
+
+    Notes
+    -----
+    2 n m (d + c k) operations; memory c k 1,024 numbers per thread.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.kernels import Linear
+    >>> from lssvm.moments import Piece
+    >>> from lssvm.moments.accumulate import map_outputs
+    >>> rows = np.arange(2)
+    >>> piece = Piece(np.eye(2), np.ones((2, 1)), None, rows, rows, 0 * rows)
+    >>> model = (np.ones((1, 2, 1)), np.zeros((1, 1)))
+    >>> found = map_outputs(Linear(), [piece], np.eye(2), [model] * 2, lambda c, r, out: out.sum())
+    >>> [(cell, float(value)) for cell, value in found]
+    [(0, 1.0), (1, 1.0)]
+    """
+    kernel_values = kernel.against(np.asarray(Z, dtype=np.float64))
+    flat = []
+    for coef, b in models:
+        c, m, k = coef.shape
+        flat.append((np.ascontiguousarray(np.moveaxis(coef, 1, 0)).reshape(m, c * k), b))
+
+    def work(packet: Packet) -> list[tuple[int, Result]]:
+        coef, b = flat[packet.number]
+        found = []
+        for span in slices(len(packet.rows.X), BLOCK):
+            part = packet.rows.take(span)
+            values = (np.asarray(kernel_values(part.X)) @ coef).reshape(-1, *b.shape)
+            outputs = np.ascontiguousarray(np.moveaxis(values, 1, 0)) + b[:, None, :]
+            found.append((packet.number, use(packet.number, part, outputs)))
+        return found
+
+    for found in run_stream(work, route(pieces, len(models)), threads):
+        yield from found

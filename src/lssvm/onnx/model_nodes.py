@@ -1,19 +1,283 @@
-"""A fitted estimator of this package as ONNX operators."""
+"""A fitted estimator of this package as ONNX operators.
+
+In the order of a prediction: from the outputs of binary problems to class scores and labels, to
+calibrated probabilities, to prediction intervals; then the estimator, and one step of a `NARX`.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.special import comb
 
 from lssvm._core.errors import InvalidInputError
+from lssvm.codes import Code
 from lssvm.estimators import LSSVC, LSSVR, FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, GreedyLSSVR
 from lssvm.estimators.base import KernelClassifier, KernelEstimator, KernelRegressor
-from lssvm.onnx.decision_nodes import add_class_scores, add_decision, class_labels
-from lssvm.onnx.graph import Tensor, Value, element_type
-from lssvm.onnx.interval_nodes import add_interval
-from lssvm.onnx.kernel_nodes import add_expansion
-from lssvm.onnx.probability_nodes import add_probabilities
+from lssvm.kernels import Kernel, Linear, Polynomial
+from lssvm.onnx.graph import Graph, ModelGraph, Tensor, Value, element_type, loop_body
+from lssvm.onnx.kernel_nodes import add_expansion, add_kernel, add_map, check_kernel, dense, power
+from lssvm.recipes.series import SeriesFit
 from lssvm.tasks import Classes
-from lssvm.uncertainty import Probabilities
+from lssvm.uncertainty import (
+    DualPosterior,
+    FixedPosterior,
+    Isotonic,
+    Probabilities,
+    Sigmoid,
+    check_coverage,
+)
+from lssvm.uncertainty.probabilities import PAIR_FLOOR, TILT, by_problem
+
+
+def add_class_scores(code: Code, decoding: str | None, raw: Tensor) -> Tensor:
+    """Add `lssvm.codes.decode`: from outputs (n, n_problems) to class scores (n, n_classes)."""
+    matrix = code.matrix.T.astype(np.float64)  # (n_problems, n_classes)
+    confidence = raw @ matrix
+    if code.n_problems == 1:
+        return confidence
+    if decoding is None:
+        decoding = "loss" if code.shares_rows else "hamming"
+    if decoding == "hamming":
+        filled = float(np.count_nonzero(code.matrix, axis=1).max())
+        lost = (filled - raw.graph.node("Sign", raw) @ matrix) / 2.0
+        size = raw.graph.node("Abs", confidence) + 1.0
+        return confidence / (size * 4.0) - lost
+    return -(-raw @ (matrix > 0) + raw @ (matrix < 0))  # linear loss, in the order of `decode`
+
+
+def add_decision(code: Code, decoding: str | None, raw: Tensor) -> tuple[Tensor, Tensor]:
+    """Add decision values and class numbers.
+
+    Returns
+    -------
+    scores : Tensor
+        (n, 1) for two classes, positive for the second; else (n, n_classes).
+    index : Tensor
+        Class numbers (n,), int64.
+    """
+    if code.n_classes > 2:
+        scores = add_class_scores(code, decoding, raw)
+        return scores, raw.graph.node("ArgMax", scores, axis=1, keepdims=0)
+    scores = raw if code.matrix[1, 0] > 0 else -raw
+    second = raw.graph.node("Greater", scores, 0.0)
+    return scores, second.cast(np.int64).reshape(-1)
+
+
+def class_labels(classes: Any) -> np.ndarray[Any, Any]:
+    """Return labels in a type that ONNX has: int64, strings (as objects), bool or float64."""
+    array = np.asarray(classes)
+    if array.dtype.kind in "OUT" and all(isinstance(label, str) for label in array.tolist()):
+        return np.array([str(label) for label in array.tolist()], dtype=object)
+    if array.dtype.kind == "O":
+        array = np.asarray(array.tolist())  # numbers that were stored as objects
+    if array.dtype.kind == "b":
+        return array.astype(np.bool_)
+    if array.dtype.kind in "iu" and array.max() <= np.iinfo(np.int64).max:
+        return array.astype(np.int64)
+    if array.dtype.kind == "f":
+        return array.astype(np.float64)
+    raise InvalidInputError(
+        f"The classes {array.tolist()[:5]} have the type {array.dtype}, which ONNX labels cannot "
+        "have: fit with labels that are integers, numbers, booleans or strings."
+    )
+
+
+def add_probabilities(
+    calibrated: Probabilities, raw: Tensor, scores: Tensor, index: Tensor
+) -> Tensor:
+    """Add calibrated probabilities (n, n_classes), see `lssvm.uncertainty.Probabilities`.
+
+    Parameters
+    ----------
+    calibrated : Probabilities
+    raw : Tensor
+        Outputs (n, n_problems).
+    scores : Tensor
+        Class scores (n, n_classes); not read where each problem has two classes.
+    index : Tensor
+        Class numbers (n,) that were decided.
+    """
+    code, maps = calibrated.code, calibrated.maps
+    if not by_problem(code):
+        p = _calibrated(maps, scores)
+        p = raw.graph.node("Pow", p / p.sums(), calibrated.sharpness)
+        return _agreeing(p / p.sums(), index, code.n_classes)
+    pairs = _calibrated(maps, raw).clipped(PAIR_FLOOR, 1.0 - PAIR_FLOOR)  # (n, n_problems)
+    rest = 1.0 - pairs
+    if code.n_classes > 2:
+        return _agreeing(_coupled(code, pairs, rest), index, code.n_classes)
+    both = [rest, pairs] if code.matrix[1, 0] > 0 else [pairs, rest]
+    return _agreeing(raw.graph.concat(both), index, 2)
+
+
+def _calibrated(maps: list[Any], scores: Tensor) -> Tensor:
+    """Add the maps of the columns of ``scores`` (n, k)."""
+    graph = scores.graph
+    if all(isinstance(one, Sigmoid) for one in maps):
+        slope, offset = ([[getattr(one, name) for one in maps]] for name in ("slope", "offset"))
+        return 1.0 / (graph.node("Exp", -(scores * slope + offset)) + 1.0)
+    if len(maps) > 1:
+        return graph.concat([_calibrated([one], scores.columns([j])) for j, one in enumerate(maps)])
+    (one,) = maps
+    assert isinstance(one, Isotonic)
+    lowest = float(one.values[0])
+    if len(one.knots) == 1:
+        return graph.zeros(scores, 1) + lowest
+    width = np.maximum(np.diff(one.knots), np.finfo(graph.dtype).tiny)
+    # The share of every piece that lies below a score, then the rise of the pieces so far.
+    share = ((scores - one.knots[None, :-1]) / width[None, :]).clipped(0.0, 1.0)
+    return share @ np.diff(one.values)[:, None] + lowest
+
+
+def _coupled(code: Code, pairs: Tensor, rest: Tensor) -> Tensor:
+    """Add `couple_pairs`: the p that minimises p^T Q p with sum one, by elimination.
+
+    (Q + e e^T) x = e has the solution x = p / constant, and its matrix is positive definite: no
+    pivots are needed, and one `Scan` over the classes eliminates the systems of all rows at once.
+    """
+    graph, K, k = pairs.graph, code.n_classes, code.n_problems
+    place = {
+        (int(np.argmax(column)), int(np.argmin(column))): j
+        for j, column in enumerate(code.matrix.T)
+    }
+    # r (n, K, K): P(i of i and j); its entries are columns of pairs, rest and a zero.
+    where = [
+        2 * k if i == j else place[i, j] if (i, j) in place else k + place[j, i]
+        for i in range(K)
+        for j in range(K)
+    ]
+    entries = graph.concat([pairs, rest, graph.zeros(pairs, 1)])
+    r = entries.columns(where).reshape(-1, K, K)
+    turned = graph.node("Transpose", r, perm=[0, 2, 1])
+    diagonal = (turned * turned).sums(2) * np.eye(K)[None]
+    Q = diagonal - turned * r  # [Wu2004], the second method
+    A = graph.concat([Q + np.ones((1, K, K)), graph.zeros(pairs, K, 1) + 1.0], axis=2)
+
+    step = ModelGraph(graph.dtype, prefix="step/", taken=("A", "unit"))
+    old, unit = step.tensor("A"), step.tensor("unit")  # one at the pivot
+    wide = unit.reshape(1, 1, K + 1)
+    tall = step.node("Gather", unit, step.integers(np.arange(K))).reshape(1, K, 1)
+    row = (old * tall).sums(1)  # (n, 1, K + 1)
+    row = row / (row * wide).sums(2)
+    column = (old * wide).sums(2) - tall  # (n, K, 1)
+    body = loop_body(step, ["A", "unit"], [old - column * row])
+    (solved,) = graph.scan([A], [np.eye(K, K + 1)], body)
+    p = graph.node("Max", graph.node("Gather", solved, graph.integers(K), axis=2), 0.0)
+    return p / p.sums()
+
+
+def _largest(values: Tensor, count: int, columns: int) -> Tensor:
+    """Add the largest values of every row, in descending order."""
+    graph = values.graph
+    # One row more: versions of the runtime before 1.31 divide by the number of rows.
+    padded = graph.node("Concat", values, np.zeros((1, columns)), axis=0)
+    top, _ = graph.nodes_of(
+        "TopK", padded, graph.integers([count]), n_outputs=2, axis=1, largest=1, sorted=1
+    )
+    return graph.node("Slice", top, *(graph.integers([i]) for i in (0, -1, 0)))
+
+
+def _agreeing(p: Tensor, index: Tensor, K: int) -> Tensor:
+    """Add `agree_with`: rows whose largest probability is not the decided class are projected."""
+    node, integers = p.graph.node, p.graph.integers
+    decided = index.reshape(-1, 1)
+    own_place = node("Equal", decided, integers(np.arange(K)[None, :]))
+    own = node("Where", own_place, p, 0.0).sums()
+    others = node("Where", own_place, -1.0, p)
+    largest = _largest(others, K - 1, K)
+    levels = (node("CumSum", largest, integers(1)) + own) / np.arange(2, K + 1)[None, :]
+    level = _largest(levels, 1, K - 1)
+    new = node("Where", own_place, level, node("Min", p, level))
+    new = new * ((1.0 - TILT) / new.sums()) + node("Where", own_place, TILT, 0.0)
+    first = node("ArgMax", p, axis=1, keepdims=1)
+    return node("Where", node("Equal", first, decided), p, new)
+
+
+def add_interval(
+    model: KernelRegressor, X: Tensor, prediction: Tensor, coverage: float
+) -> tuple[Tensor, Tensor]:
+    """Add `predict_interval`: lower and upper ends, both (n, k).
+
+    Parameters
+    ----------
+    model : LSSVR or FixedSizeLSSVR
+    X : Tensor
+        Rows (n, d).
+    prediction : Tensor
+        Predictions (n, k).
+    coverage : float
+
+    Notes
+    -----
+    The variance of the function needs m^2 more numbers in the file and m^2 operations a row.
+    """
+    coverage = check_coverage(coverage)
+    X = add_map(X, model.record_)
+    variances: list[Tensor] = []
+    order: list[int] = []
+    for columns, posterior in model._posteriors():
+        if isinstance(posterior, FixedPosterior):
+            variance = _fixed_variance(posterior, X)
+        else:
+            variance = _dual_variance(posterior, X)
+        prior = np.asarray(posterior.prior_variance)[None, :]
+        variances.append(variance * prior + np.asarray(posterior.noise_variance)[None, :])
+        order += list(columns)
+    residuals = model._residuals()
+    factors = np.array([residuals.factor(coverage, j) for j in range(len(order))])
+    if not np.all(np.isfinite(factors)):
+        raise InvalidInputError(
+            f"interval={coverage:g} has infinite ends, as there are too few rows for it: give more "
+            "rows to fit, or a lower coverage."
+        )
+    scale = X.graph.node("Sqrt", X.graph.in_order(variances, order))
+    low, high = (prediction + scale * factor[None, :] for factor in factors.T)
+    return low, high
+
+
+def _fixed_variance(posterior: FixedPosterior, X: Tensor) -> Tensor:
+    """Add the variance (n, 1) of the function in units of the prior variance."""
+    check_kernel(posterior.kernel)
+    P, mean, _, _ = posterior.solved
+    K = add_kernel(X, posterior.kernel, dense(posterior.Z))
+    missing = _diagonal(posterior.kernel, X) - _squares(K @ posterior.map.T)
+    learned = _squares((K - np.asarray(mean)[None, :]) @ P) + 1.0 / posterior.moments.weight
+    return learned / posterior.C + X.graph.node("Max", missing, 0.0)
+
+
+def _dual_variance(posterior: DualPosterior, X: Tensor) -> Tensor:
+    """Add the same for a dual model."""
+    system = posterior.system
+    check_kernel(system.kernel)
+    eta, s, _, _ = posterior.solved
+    u = np.asarray(system.u, dtype=np.float64)
+    K = add_kernel(X, system.kernel, dense(system.basis))
+    lower = np.tril(posterior.state.array)
+    inverse = solve_triangular(lower, np.eye(len(u)), lower=True, check_finite=False)
+    variance = _diagonal(system.kernel, X) - _squares(K @ (u[:, None] * inverse.T))
+    if system.bias:
+        left = 1.0 - K @ (u * eta)[:, None]
+        variance += left * left / s
+    return X.graph.node("Max", variance, 0.0)
+
+
+def _squares(value: Tensor) -> Tensor:
+    """Add the sums of squares of the rows."""
+    return (value * value).sums()
+
+
+def _diagonal(kernel: Kernel, X: Tensor) -> Tensor | float:
+    """Add K(x, x), shape (n, 1) or a number."""
+    if isinstance(kernel, Linear):
+        return _squares(X)
+    if isinstance(kernel, Polynomial):
+        return power(_squares(X) * kernel.gamma + kernel.coef0, kernel.degree)
+    return 1.0
+
 
 CLASSIFIERS = (LSSVC, FixedSizeLSSVC, GreedyLSSVC)
 REGRESSORS = (LSSVR, FixedSizeLSSVR, GreedyLSSVR)
@@ -114,3 +378,40 @@ def add_outputs(
     if decision.probabilities is not None:
         outputs["probabilities"] = Value(decision.probabilities.name, kind, (K,))
     return outputs | {"scores": Value(decision.scores.name, kind, (1 if K == 2 else K,))}
+
+
+def series_inputs(record: SeriesFit, dtype: np.dtype[np.floating]) -> list[Value]:
+    """Return the inputs of a step: the latest values, and the exogenous inputs where there are."""
+    layout, kind = record.layout, element_type(dtype)
+    inputs = [Value("history", kind, (layout.lags + layout.differencing,))]
+    if layout.n_exog:
+        inputs.append(Value("inputs", kind, (layout.exog_lags + 1, layout.n_exog)))
+    return inputs
+
+
+def add_step(graph: Graph, record: SeriesFit) -> dict[str, Value]:
+    """Add the prediction of the next value from what `series_inputs` declares.
+
+    ``history`` holds the latest values, the newest last; ``inputs`` those of the times up to and
+    including the one that is predicted, the newest last.
+    """
+    inner, layout = record.regressor, record.layout
+    if not isinstance(inner, KernelEstimator):
+        raise InvalidInputError(
+            f"The estimator of NARX is a {type(inner).__name__}, which cannot be "
+            "exported: use one of this package, such as LSSVR or FixedSizeLSSVR."
+        )
+    lags, order = layout.lags, layout.differencing
+    z = history = graph.tensor("history")
+    for level in range(order):
+        width = lags + order - level
+        z = z.columns(np.arange(1, width)) - z.columns(np.arange(width - 1))
+    row = ((z - layout.mean) / layout.scale).columns(np.arange(lags)[::-1])
+    if layout.n_exog:
+        u = graph.tensor("inputs").columns(np.arange(layout.exog_lags + 1)[::-1])
+        u = (u - layout.inputs_mean) / layout.inputs_scale
+        row = graph.concat([row, u.reshape(-1, (layout.exog_lags + 1) * layout.n_exog)])
+    out = add_expansion(row, inner.record_) * layout.scale + layout.mean
+    for j in range(1, order + 1):
+        out -= history.columns([lags + order - j]) * ((-1.0) ** j * comb(order, j))
+    return {"prediction": Value(out.name, element_type(graph.dtype), (1,))}

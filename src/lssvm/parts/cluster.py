@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lssvm._core.threads import one_blas_thread
-from lssvm.data.cluster import map_in_order
-from lssvm.data.placement import Part
+from lssvm._core.blocks import one_blas_thread
+from lssvm.data.cluster import Part, map_in_order
 from lssvm.parts.engine import HostParts, LeafTask
 from lssvm.parts.leaf import Leaf, fit_leaf
 

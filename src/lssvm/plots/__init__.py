@@ -7,20 +7,21 @@ own, for print. Needs matplotlib: ``pip install lssvm[plots]``.
 
 from __future__ import annotations
 
-from lssvm.plots.beeswarm import BeeswarmDisplay
-from lssvm.plots.boundary import BoundaryDisplay
-from lssvm.plots.dependence import DependenceDisplay
-from lssvm.plots.entropy import EntropyTraceDisplay
+from lssvm.plots.basis import (
+    EntropyTraceDisplay,
+    RelevanceDisplay,
+    SparsityDisplay,
+    SupportSpectrumDisplay,
+)
+from lssvm.plots.explanations import (
+    BeeswarmDisplay,
+    DependenceDisplay,
+    InteractionDisplay,
+    WaterfallDisplay,
+)
 from lssvm.plots.forecast import ForecastDisplay
-from lssvm.plots.interaction import InteractionDisplay
-from lssvm.plots.prototype_curve import PrototypeCurveDisplay
-from lssvm.plots.prototypes import PrototypesDisplay
-from lssvm.plots.relevance import RelevanceDisplay
-from lssvm.plots.sparsity import SparsityDisplay
-from lssvm.plots.spectrum import SupportSpectrumDisplay
-from lssvm.plots.tuning_surface import TuningSurfaceDisplay
-from lssvm.plots.tuning_trace import TuningTraceDisplay
-from lssvm.plots.waterfall import WaterfallDisplay
+from lssvm.plots.plane import BoundaryDisplay, PrototypesDisplay
+from lssvm.plots.tuning import PrototypeCurveDisplay, TuningSurfaceDisplay, TuningTraceDisplay
 
 __all__ = [
     "BeeswarmDisplay",

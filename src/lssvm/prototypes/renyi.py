@@ -1,4 +1,7 @@
-"""Active selection of prototypes by quadratic Renyi entropy."""
+"""Active selection of prototypes by quadratic Renyi entropy.
+
+First the working set, whose entropy is raised by exchanging members; then the selection.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,220 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from lssvm._core.arrays import FloatArray, IntArray, to_numpy
+from lssvm._core.device import Device
 from lssvm._core.errors import InvalidInputError, not_known, not_usable
 from lssvm.prototypes.bandwidth import Bandwidth, plug_in_bandwidth, rule_of_thumb_bandwidth
-from lssvm.prototypes.sampling import Array, Indices, Rows, as_rows, interleave, random_order
+from lssvm.prototypes.sampling import as_rows, interleave, random_order
 from lssvm.prototypes.selection import Selection, Task
-from lssvm.prototypes.working_set import WorkingSet, gaussian
+
+_ROUNDING = 1e-12
+
+
+def gaussian(A: FloatArray, B: FloatArray, engine: Device | None = None) -> FloatArray:
+    """Return exp(-||a - b||^2) for all pairs of rows, shape (a, b), computed by an engine."""
+    if engine is not None:
+        return _on_device(A, B, engine)
+    block = A @ B.T
+    block *= 2.0
+    block -= np.einsum("ij,ij->i", A, A)[:, None]
+    block -= np.einsum("ij,ij->i", B, B)
+    np.minimum(block, 0.0, out=block)
+    return np.asarray(np.exp(block, out=block))
+
+
+def _on_device(A: FloatArray, B: FloatArray, engine: Device) -> FloatArray:
+    xp, left, right = engine.xp, engine.put(A), engine.put(B)
+    aa = xp.sum(left * left, axis=1)[:, None]
+    bb = xp.sum(right * right, axis=1)[None, :]
+    block = 2.0 * xp.matmul(left, xp.permute_dims(right, (1, 0))) - aa - bb
+    zero = xp.zeros((), dtype=block.dtype, device=engine.device)
+    return to_numpy(xp.exp(xp.minimum(block, zero)))
+
+
+class WorkingSet:
+    """The information potential of a set of points, kept up to date under exchanges.
+
+    The potential of point k is the sum over the other points l of exp(-||z_k - z_l||^2), with z the
+    rows divided by twice the bandwidths. An exchange of member i for candidate c lowers the sum
+    over all ordered pairs by twice ``(potential_i + k(c, z_i)) - sum_l k(c, z_l)``.
+
+    Parameters
+    ----------
+    points : ndarray of shape (m, d)
+        Scaled rows. Changed in place by exchanges.
+    labels : ndarray of int, shape (m,), or None
+        A candidate replaces only a member of its own class.
+    engine : Device or None, default=None
+        What computes the kernel between points; None: NumPy.
+
+    Notes
+    -----
+    A batch of b candidates costs b m exponentials and 2 b m d operations at once, an exchange O(m);
+    the paper counts the same, one candidate at a time [DeBrabanter2010, section 5]. Candidates that
+    would gain nothing when the batch begins are dropped; every other one is judged by the set as it
+    is at its turn, so the entropy never falls. Memory O(m^2).
+    """
+
+    def __init__(
+        self, points: FloatArray, labels: IntArray | None, engine: Device | None = None
+    ) -> None:
+        self.points = points
+        self.labels = labels
+        self.engine = engine
+        self.kernel = gaussian(points, points, engine)
+        np.fill_diagonal(self.kernel, 0.0)
+        self.potential = self.kernel.sum(axis=1)
+        self.total = float(self.potential.sum())  # over ordered pairs of different points
+
+    @property
+    def size(self) -> int:
+        """The number of members."""
+        return int(self.potential.size)
+
+    @property
+    def log_sum(self) -> float:
+        """The logarithm of the double sum of [DeBrabanter2010, eq. (12)], diagonal included."""
+        return math.log(self.size + self.total)
+
+    def screen(
+        self,
+        candidates: FloatArray,
+        labels: IntArray | None,
+        keep: int,
+        rng: np.random.Generator,
+        floor: float,
+    ) -> IntArray:
+        """Return the positions of the ``keep`` candidates that promise to gain most.
+
+        That is the largest potential among the members of the candidate's class less its own,
+        estimated from a quarter of the members. Candidates of a class below ``floor`` are
+        equally good: the first are kept.
+        """
+        seen = rng.choice(self.size, -(-self.size // 4), replace=False)
+        block = gaussian(candidates, self.points[seen], self.engine)
+        loss = block.sum(axis=1) * (self.size / seen.size)
+        np.maximum(loss, floor, out=loss)
+        if labels is not None and self.labels is not None:
+            worst = np.full(int(self.labels.max()) + 1, -np.inf)
+            np.maximum.at(worst, self.labels, self.potential)
+            loss -= worst[labels]
+        return np.argsort(loss, kind="stable")[:keep]
+
+    def exchange(
+        self,
+        candidates: FloatArray,
+        labels: IntArray | None,
+        least_rise: float,
+        partners: IntArray | None,
+    ) -> list[tuple[int, int, float]]:
+        """Offer candidates one after the other; take each that raises the entropy enough.
+
+        Parameters
+        ----------
+        candidates : ndarray of shape (b, d)
+            Scaled rows.
+        labels : ndarray of int, shape (b,), or None
+            Their classes.
+        least_rise : float
+            The entropy an exchange has to gain.
+        partners : ndarray of int, shape (b,), or None
+            The member each candidate may replace; None: the one that gains most.
+
+        Returns
+        -------
+        list of (candidate, member, log_sum)
+            The exchanges made and the logarithm of the double sum after each.
+        """
+        block = gaussian(candidates, self.points, self.engine)  # (b, m)
+        sums = block.sum(axis=1)
+        if partners is None:
+            best = self._most(block, labels)
+        else:
+            best = block[np.arange(block.shape[0]), partners] + self.potential[partners]
+        hopeful = np.flatnonzero(best - sums > self._threshold(least_rise))
+        block, sums, rows = block[hopeful], sums[hopeful], candidates[hopeful]
+        among = gaussian(rows, rows)
+        made = []
+        for q, c in enumerate(hopeful):
+            if partners is not None:
+                i = int(partners[c])
+            elif labels is None or self.labels is None:
+                i = int(np.argmax(self.potential + block[q]))
+            else:
+                own = np.where(self.labels == labels[c], self.potential + block[q], -np.inf)
+                i = int(np.argmax(own))
+            gain = self.potential[i] + block[q, i] - sums[q]
+            if gain <= self._threshold(least_rise):
+                continue
+            if np.array_equal(rows[q], self.points[np.argmax(block[q])]):
+                continue  # the set has this content already
+            self._replace(i, rows[q], block[q], float(gain))
+            sums += among[q] - block[:, i]
+            block[:, i] = among[q]
+            made.append((int(c), i, self.log_sum))
+        return made
+
+    def _most(self, block: FloatArray, labels: IntArray | None) -> FloatArray:
+        """Return the largest potential that a candidate can take away, shape (b,)."""
+        if labels is None or self.labels is None:
+            return np.asarray((block + self.potential).max(axis=1))
+        most = np.empty(len(block))
+        for label in np.unique(labels):
+            rows, own = np.flatnonzero(labels == label), np.flatnonzero(self.labels == label)
+            most[rows] = (block[np.ix_(rows, own)] + self.potential[own]).max(axis=1)
+        return most
+
+    def _threshold(self, least_rise: float) -> float:
+        """Return the gain in one-sided potential that raises the entropy by ``least_rise``."""
+        return -math.expm1(-max(least_rise, _ROUNDING)) * 0.5 * (self.size + self.total)
+
+    def _replace(self, i: int, point: FloatArray, column: FloatArray, gain: float) -> None:
+        column = column.copy()
+        column[i] = 0.0
+        self.potential += column
+        self.potential -= self.kernel[i]
+        self.potential[i] = column.sum()
+        self.kernel[i] = column
+        self.kernel[:, i] = column
+        self.points[i] = point
+        self.total -= 2.0 * gain
+
+    def nested_order(self, sequence: IntArray, floor: float) -> IntArray:
+        """Order the members so that every prefix is a set of high entropy.
+
+        From the last place to the first, the member with the largest potential among those left is
+        taken out. Members below ``floor`` are equally good and keep their (random) order.
+
+        Parameters
+        ----------
+        sequence : ndarray of int, shape (m,)
+            The class of each place; all 0 without classes.
+        floor : float
+            Potential below which members are not told apart.
+
+        Notes
+        -----
+        Time and memory O(m^2).
+        """
+        labels = np.zeros(self.size, dtype=np.intp) if self.labels is None else self.labels
+        left = self.potential.copy()
+        order = np.empty(self.size, dtype=np.intp)
+        alike: dict[int, list[int]] = {}  # members of a class once all are below the floor
+        for place in range(self.size - 1, -1, -1):
+            c = int(sequence[place])
+            if c not in alike:
+                own = left if self.labels is None else np.where(labels == c, left, -np.inf)
+                worst = int(np.argmax(own))
+                if own[worst] <= floor:
+                    alike[c] = np.flatnonzero(own > -np.inf).tolist()
+            if c in alike:
+                worst = alike[c].pop()
+            order[place] = worst
+            left -= self.kernel[worst]
+            left[worst] = -np.inf
+        return order
+
 
 _BATCH = 256
 _SCREENED = 4  # candidates looked at per candidate tried
@@ -53,7 +265,7 @@ def renyi_entropy(Z: npt.ArrayLike, bandwidth: npt.ArrayLike) -> float:
     return _constant(h, rows.shape[0]) - math.log(gaussian(points, points).sum())
 
 
-def _constant(h: Array, m: int) -> float:
+def _constant(h: FloatArray, m: int) -> float:
     """Return the entropy less the part that depends on the points."""
     normaliser = 0.5 * int(h.size) * math.log(4.0 * math.pi)
     return float(np.log(h).sum()) + normaliser + 2.0 * math.log(m)
@@ -123,7 +335,7 @@ class RenyiEntropy:
     """
 
     swap: Literal["greedy", "random"] = "greedy"
-    bandwidth: float | Array | str | None = None
+    bandwidth: float | FloatArray | str | None = None
     tol: float = 0.1
     max_trials: int | None = None
 
@@ -170,7 +382,7 @@ class RenyiEntropy:
         return Selection(rows[order], np.array(trace), trials, len(trace) - 1, bandwidth)
 
     def _offer(
-        self, members: WorkingSet, drawn: Indices, points: Array, task: Task
+        self, members: WorkingSet, drawn: IntArray, points: FloatArray, task: Task
     ) -> list[tuple[int, int, float]]:
         """Offer candidates to the working set; return (row, member, log_sum) of each exchange."""
         partners, least_rise = None, self.tol / members.size
@@ -184,7 +396,7 @@ class RenyiEntropy:
         made = members.exchange(points, labels, least_rise, partners)
         return [(int(drawn[candidate]), member, log_sum) for candidate, member, log_sum in made]
 
-    def _bandwidth(self, task: Task) -> tuple[Bandwidth, Indices]:
+    def _bandwidth(self, task: Task) -> tuple[Bandwidth, IntArray]:
         """Return the bandwidths and the columns that take part."""
         d = task.X.shape[1]
         if isinstance(self.bandwidth, str):
@@ -208,7 +420,7 @@ class RenyiEntropy:
         value[used] *= rate
         return replace(plug_in, value=value), used
 
-    def _candidates(self, task: Task, labels: Indices | None, m: int) -> Iterator[Indices]:
+    def _candidates(self, task: Task, labels: IntArray | None, m: int) -> Iterator[IntArray]:
         """Draw batches of candidates, in sweeps that grow as long as the search lasts."""
         n, sweep = task.X.shape[0], 8 * _BATCH * _SCREENED
         left = max(10 * n, 50 * m) if self.max_trials is None else self.max_trials
@@ -224,12 +436,14 @@ class RenyiEntropy:
                 yield order[start : start + size]
 
 
-def _scaled(X: Rows, rows: Indices, used: Indices, centre: Array | float, h: Array) -> Array:
+def _scaled(
+    X: FloatArray, rows: IntArray, used: IntArray, centre: FloatArray | float, h: FloatArray
+) -> FloatArray:
     """Return rows divided by twice the bandwidths, less the centre, as float64."""
     return X[rows][:, used].astype(np.float64) / (2.0 * h) - centre
 
 
-def _partners(members: WorkingSet, drawn: Indices, task: Task) -> Indices:
+def _partners(members: WorkingSet, drawn: IntArray, task: Task) -> IntArray:
     """Draw a member to replace for every candidate, of its class where there are labels."""
     if members.labels is None or task.labels is None:
         return task.rng.integers(members.size, size=drawn.size)

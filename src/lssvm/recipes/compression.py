@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lssvm._core.arrays import FloatArray, IntArray
-from lssvm._core.errors import InvalidInputError, NumericalWarning
-from lssvm._core.threads import run_blocks, slices
+from lssvm._core.blocks import run_blocks
+from lssvm._core.errors import InvalidInputError
 from lssvm.kernels import Kernel
 from lssvm.moments import Moments, nystrom_map
-from lssvm.parts import Cut, Leaf, PartsModel, Rows, Setting
+from lssvm.parts import Setting
 from lssvm.parts.leaf import weighted_error
-from lssvm.parts.tree import Tree
-from lssvm.prototypes import RPCholesky, select_prototypes
 from lssvm.recipes.configurations import Member
 from lssvm.recipes.metric_rounds import middle_setting
 from lssvm.recipes.table import TableFit
+from lssvm.recipes.table_prototypes import expansion, fold_moments, prototypes_of
 from lssvm.reductions import L0System, l0_order
-from lssvm.solvers import ExactFit, primal_system
+from lssvm.solvers import primal_system
 
 _GRID = 10.0 ** np.arange(-2.0, 6.1, 0.5)
 _WIDTHS = (0.25, 1.0)  # factors of gamma: few points want wide kernels
 _LOOKED_AT = 2000  # rows that choose configuration and width
 _MOST, _LEAST = 1000, 300  # prototypes that the reduction starts from
 _MANY = 5000  # from as many rows one fold is judged, below it five
-_BLOCK = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,9 +182,9 @@ def compress_table(
         outputs = np.concatenate([values[best] for values in shown])
         support, coef, intercept = solved[-1].along(size, _GRID[[best]])
         error = float(errors[best] / teacher.weight[rows].sum())
-        leaf = expansion_leaf(Z[support], coef[0], intercept[0], Setting(_GRID[best], gamma), error)
-        tree = Tree(np.empty((0, Z.shape[1])), np.empty(0), np.empty((0, 2), dtype=np.intp), 1)
-        model = PartsModel(member.model.distance, (Cut(tree, (leaf,)),), len(support))
+        setting = Setting(float(_GRID[best]), gamma)
+        distance = member.model.distance
+        model = expansion(distance, Z[support], coef[0], intercept[0], setting, error)
         kept = replace(member, model=model, weight=1.0)
         out.append(Compressed(kept, rows, outputs))
     return out
@@ -212,7 +208,7 @@ class Sparse:
                 moments = moments + part
         k = moments.cross.shape[1]
         C = np.full(k, 1e3)
-        start = primal_system(moments, nystrom_map(kernel, Z)).solve(C[:1])[0][0]
+        start = primal_system(moments, nystrom_map(kernel, Z)).solve(C[:1], "eigen")[0][0]
         system = L0System.of(moments, np.arange(k, dtype=np.intp))
         return cls(kernel, Z, moments, l0_order([system], start, C))
 
@@ -220,16 +216,14 @@ class Sparse:
         """Return the support of a size, coefficients (c, size, k), intercepts (c, k) of all C."""
         support = np.sort(self.order[:size])
         part = self.moments.subset(support)
-        coef, intercept = primal_system(part, nystrom_map(self.kernel, self.Z[support])).solve(grid)
+        coef, intercept = primal_system(part, nystrom_map(self.kernel, self.Z[support])).solve(
+            grid, "eigen"
+        )
         return support, np.asarray(coef), np.asarray(intercept)
 
 
 def choose_width(
-    fit: TableFit,
-    teacher: Teacher,
-    size: int,
-    folds: IntArray,
-    random: np.random.Generator,
+    fit: TableFit, teacher: Teacher, size: int, folds: IntArray, random: np.random.Generator
 ) -> tuple[int, float]:
     """Return the number of the member and the gamma whose prototypes follow the teacher best."""
     n = len(teacher.Y)
@@ -244,7 +238,7 @@ def choose_width(
             Z = prototypes_of(X[train], min(size, len(train)), kernel, random)
             K = np.asarray(kernel(X[train], Z))
             moments = Moments.of(K, teacher.said[train], teacher.weight[train])
-            coef, intercept = primal_system(moments, nystrom_map(kernel, Z)).solve(_GRID)
+            coef, intercept = primal_system(moments, nystrom_map(kernel, Z)).solve(_GRID, "eigen")
             K = np.asarray(kernel(X[test], Z))
             errors = [
                 weighted_error(teacher.Y[test], K @ a + b, teacher.weight[test])
@@ -253,47 +247,3 @@ def choose_width(
             found.append((min(errors), number, gamma))
     _, number, gamma = min(found)
     return number, gamma
-
-
-def prototypes_of(
-    X: FloatArray, size: int, kernel: Kernel, random: np.random.Generator
-) -> FloatArray:
-    """Return at most ``size`` different rows of X that represent the others."""
-    size = min(size, len(np.unique(X, axis=0)))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NumericalWarning)  # fewer are as good
-        chosen = select_prototypes(X, size, RPCholesky(), kernel=kernel, random_state=random)
-    return np.asarray(X[chosen.indices], dtype=np.float64)
-
-
-def fold_moments(
-    kernel: Kernel,
-    X: FloatArray,
-    Z: FloatArray,
-    T: FloatArray,
-    weight: FloatArray,
-    inside: NDArray[np.bool_],
-    threads: int,
-) -> Moments:
-    """Return the moments of the rows of a fold, in blocks."""
-    rows = np.flatnonzero(inside)
-
-    def block(part: slice) -> Moments:
-        at = rows[part]
-        K = np.asarray(kernel(X[at], Z))
-        return Moments.of(K, T[at], weight[at])
-
-    found = run_blocks(block, slices(len(rows), _BLOCK), threads)
-    total = found[0]
-    for part in found[1:]:
-        total = total + part
-    return total
-
-
-def expansion_leaf(
-    Z: FloatArray, coef: FloatArray, intercept: FloatArray, setting: Setting, error: float
-) -> Leaf:
-    """Return an expansion on support vectors as the model of a part, without targets."""
-    k = coef.shape[1]
-    rows = Rows(Z, np.empty((0, k)), np.empty(0))
-    return Leaf(rows, setting, ExactFit(coef, intercept, np.empty((0, k))), error)

@@ -25,11 +25,7 @@ DISTANCE: dict[KernelName, Distance] = {
     "exponential": "euclidean",
     "laplacian": "cityblock",
 }
-SHAPE: dict[KernelName, Shape] = {
-    "rbf": "full",
-    "exponential": "full",
-    "laplacian": "diagonal",
-}
+SHAPE: dict[KernelName, Shape] = {"rbf": "full", "exponential": "full", "laplacian": "diagonal"}
 
 
 @dataclass(frozen=True)
@@ -71,7 +67,13 @@ class Configuration:
         return KERNEL_OF[self.distance](gamma)
 
     def learn_metric(
-        self, model: PartsModel, metric: Metric, engine: PartsEngine, *, at_most: int
+        self,
+        model: PartsModel,
+        metric: Metric,
+        engine: PartsEngine,
+        *,
+        at_most: int,
+        shape: Shape | None = None,
     ) -> Metric:
         """Return the metric of the gradients of a model at its own rows.
 
@@ -83,6 +85,8 @@ class Configuration:
         engine : PartsEngine
         at_most : int
             Rows at which gradients are taken, spread over all parts.
+        shape : {"diagonal", "full"}, optional
+            None: that of the kernel.
 
         Returns
         -------
@@ -93,7 +97,8 @@ class Configuration:
         leaves = model.cuts[0].leaves
         total = sum(len(leaf.rows.X) for leaf in leaves)
         step = max(1, -(-total // at_most))
-        return Metric.of(engine.outer_product(leaves, self.distance, metric, self.shape, step))
+        shape = self.shape if shape is None else shape
+        return Metric.of(engine.outer_product(leaves, self.distance, metric, shape, step))
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,9 +9,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.blocks import small_problem
 from lssvm._core.errors import ConvergenceWarning, InvalidInputError
 from lssvm._core.progress import Listener
-from lssvm._core.threads import small_problem
 from lssvm.codes import ProblemGroup, groups
 from lssvm.criteria.base import Losses
 from lssvm.engines.host import HostRows
@@ -20,12 +20,12 @@ from lssvm.greedy import GreedyPath, Observations, greedy_leave_one_out, greedy_
 from lssvm.greedy.path import cholesky
 from lssvm.greedy.paths import change_C
 from lssvm.kernels import Kernel, resolve_gamma
-from lssvm.kernels.given import check_kernel_matrix
+from lssvm.kernels.factory import check_kernel_matrix
 from lssvm.recipes.greedy_settings import GreedySettings
 from lssvm.recipes.record import Fit, Machine, Resources, Tuning, check_finite
 from lssvm.recipes.settings import is_int, make_folds
+from lssvm.search.base import Space
 from lssvm.search.path import PathSearch
-from lssvm.search.space import Space
 from lssvm.solvers import DualSystem
 from lssvm.tasks import Classes, SquaredError, Task
 from lssvm.tasks.weights import pick, times
@@ -151,24 +151,28 @@ def fit_greedy(rows: HostRows, task: Task, ask: GreedySettings, tell: Listener) 
         assert rows.given is not None
         check_kernel_matrix(rows.given[0])
     gamma, tuning, asked_C = ask.choice.fixed_gamma(rows.X, rows.weight), None, ask.C
+    point: GreedyPoint | None = None  # of folds that calibration follows too
     if ask.choice.tunes_gamma:
-        tuning = _tune(rows, task, ask, tell)
+        objective = GreedyObjective(rows, task, ask, make_folds(ask, rows))
+        tuning, last = _tune(objective, tell)
         gamma, asked_C = tuning.result.gamma, tuning.result.C
+        if rows.groups is not None or ask.splits:  # a search may not keep the point it chose
+            point = objective.at(gamma) if last is None else last
+    elif rows.groups is not None and (ask.C is None or ask.calibrates):
+        folds = make_folds(ask, rows, positions=ask.choice.precomputed)
+        point = GreedyObjective(rows, task, ask, folds).at(gamma)
     kernel = ask.choice.at(gamma)
     centre = rows.target_offset() if ask.fit_intercept else np.zeros(rows.n_outputs)
     Y = np.asarray(rows.Y, dtype=np.float64) - centre
     runs: list[_Run] = []
     for number, group in enumerate(_groups(task, rows)):
         merged = _merge_equal(rows, Y, group, kernel, ask)
-        runs += _grow(rows, merged, ask, np.random.default_rng([ask.seed, number]), tell)
+        left_out = ask.calibrates and point is None
+        runs += _grow(merged, ask, np.random.default_rng([ask.seed, number]), tell, left_out)
     runs.sort(key=lambda run: run.output)
     _warn_of_memory(runs, ask.search.epsilon)
 
     C, scores, best_score = asked_C, None, None
-    point = None
-    if rows.groups is not None and (C is None or ask.calibrates):  # they are left out together
-        folds = make_folds(ask, rows, positions=ask.choice.precomputed)
-        point = GreedyObjective(rows, task, ask, folds).at(gamma)
     if ask.C is None and C is not None:  # chosen with gamma
         runs = [run.at_C(C, ask.search.criterion) for run in runs]
     elif C is None:  # chosen for all outputs; their bases stay
@@ -185,9 +189,11 @@ def fit_greedy(rows: HostRows, task: Task, ask: GreedySettings, tell: Listener) 
         assert rows.labels is not None
         if point is None:
             outputs = _leave_one_out(rows, Y, runs, np.array([C]), ask.search.criterion)[0]
+            tested = np.arange(rows.n_rows)
         else:
-            outputs = point.left_out(C)
-        memory = GreedyMemory(OutOfFold(outputs, rows.labels.astype(np.intp), rows.weight))
+            outputs, tested = point.out_of_fold(float(C))
+        labels = rows.labels[tested].astype(np.intp)
+        memory = GreedyMemory(OutOfFold(outputs, labels, pick(rows.weight, tested)))
 
     used = np.unique(np.concatenate([run.support for run in runs]))  # the union of all bases
     if len(used) == 0:
@@ -226,9 +232,9 @@ def fit_greedy(rows: HostRows, task: Task, ask: GreedySettings, tell: Listener) 
 # -- gamma, and C with it, by cross-validation ----------------------------------------------------
 
 
-def _tune(rows: HostRows, task: Task, ask: GreedySettings, tell: Listener) -> Tuning:
+def _tune(objective: GreedyObjective, tell: Listener) -> tuple[Tuning, GreedyPoint | None]:
     """Choose gamma, and C where it is open, by cross-validation [Jiao2007, section VII-C]."""
-    objective = GreedyObjective(rows, task, ask, make_folds(ask, rows))
+    rows, ask = objective.rows, objective.ask
     space = Space(
         C=ask.C,
         gamma_start=float(resolve_gamma("scale", rows.X, rows.weight)),
@@ -240,7 +246,8 @@ def _tune(rows: HostRows, task: Task, ask: GreedySettings, tell: Listener) -> Tu
     search = PathSearch(n_C=len(C_GRID))
     result = search.run(objective, space, random_state=ask.seed, on_event=tell.on_event)
     kept = replace(result, point=None)
-    return Tuning((kept,), -float(result.loss), result.n_evaluations)
+    tuning = Tuning((kept,), -float(result.loss), result.n_evaluations)
+    return tuning, result.point if isinstance(result.point, GreedyPoint) else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,12 +285,13 @@ class GreedyObjective:
         ask, rows = self.ask, self._part(train)
         centre = rows.target_offset() if ask.fit_intercept else np.zeros(rows.n_outputs)
         Y = np.asarray(rows.Y, dtype=np.float64) - centre
-        own = replace(ask, calibrates=False)
         runs: list[_Run] = []
         for number, group in enumerate(_groups(self.task, rows)):
-            merged = _merge_equal(rows, Y, group, kernel, own)
+            if group.rows is not None and len(group.rows) == 0:
+                continue  # all rows of two classes are in the fold: their problem says nothing
+            merged = _merge_equal(rows, Y, group, kernel, ask)
             rng = np.random.default_rng([ask.seed, number, v])
-            runs += _grow(rows, merged, own, rng, Listener(lambda event: None))
+            runs += _grow(merged, ask, rng, Listener(lambda event: None), left_out=False)
         return sorted(runs, key=lambda run: run.output), centre
 
     def _part(self, train: IntArray) -> HostRows:
@@ -320,32 +328,32 @@ class GreedyPoint:
         with small_problem(self.objective.rows.n_rows):
             return self._losses(C)
 
-    def left_out(self, C: float) -> FloatArray:
-        """Return the outputs of rows by the models without their folds, (n, k); NaN: no fold."""
-        made = self.objective
-        outputs = np.full((made.rows.n_rows, made.rows.n_outputs), np.nan)
-        with small_problem(made.rows.n_rows):
-            for (runs, centre), test in zip(self.runs, made.folds.test, strict=True):
-                for run in runs:
-                    own = self._outputs(run, np.array([C]), test)[0]
-                    outputs[test, run.output] = own + centre[run.output]
-        return outputs
+    def out_of_fold(self, C: float) -> tuple[FloatArray, IntArray]:
+        """Return the outputs (t, k) of the rows of all folds at ``C``, and these rows."""
+        tests = self.objective.folds.test
+        with small_problem(self.objective.rows.n_rows):
+            values = [self._fold(v, np.array([C]))[0] for v in range(len(tests))]
+        return np.concatenate(values), np.concatenate(tests)
 
     def _losses(self, C: FloatArray) -> Losses:
         made, truth = self.objective, self.objective.rows.truth
         loss, squares, found = made.task.loss(None), SquaredError(), []
-        for (runs, centre), test in zip(self.runs, made.folds.test, strict=True):
-            outputs = np.empty((len(C), len(test), len(runs)))
-            for run in runs:
-                outputs[:, :, run.output] = self._outputs(run, C, test)
-            own = truth.take(test)
+        for v, test in enumerate(made.folds.test):
+            own, values = truth.take(test), self._fold(v, C)
             mass = len(test) if own.weight is None else float(own.weight.sum())
-            values = outputs + centre
             found.append((loss(values, own), squares(values, own), mass))
         fold, tie = (np.stack([entry[i] for entry in found], 1) for i in (0, 1))
         weight = np.array([entry[2] for entry in found], dtype=np.float64)
         share = weight / weight.sum()
         return Losses(fold, share, tie @ share)
+
+    def _fold(self, v: int, C: FloatArray) -> FloatArray:
+        """Return the outputs (c, t, k) of all problems for the rows of a fold."""
+        test, (runs, centre) = self.objective.folds.test[v], self.runs[v]
+        outputs = np.zeros((len(C), len(test), self.objective.rows.n_outputs))
+        for run in runs:
+            outputs[:, :, run.output] = self._outputs(run, C, test)
+        return outputs + centre
 
     def _outputs(self, run: _Run, C: FloatArray, test: IntArray) -> FloatArray:
         """Return the outputs (c, t) of one problem for the rows of its fold."""
@@ -370,6 +378,7 @@ class _Merged:
     Y: FloatArray  # their mean targets
     first: IntArray  # a training row for each distinct row
     member: IntArray  # the distinct row of each training row
+    groups: IntArray | None = None  # the group of each distinct row, the first one of several
 
     def observations(self, rows: HostRows, y: FloatArray) -> Observations | None:
         """Return the training rows as observations, where rows repeat by nature."""
@@ -439,28 +448,46 @@ def _merge_equal(
         rows.threads,
         ask.fit_intercept,
     )
-    return _Merged(group.columns, used, group.rows is None, system, Y, first, member)
+    return _Merged(
+        group.columns,
+        used,
+        group.rows is None,
+        system,
+        Y,
+        first,
+        member,
+        _first_group(rows, used, member),
+    )
+
+
+def _first_group(rows: HostRows, used: IntArray, member: IntArray) -> IntArray | None:
+    """Return the number of the group of each distinct row: the first of those of equal rows."""
+    if rows.groups is None:
+        return None
+    numbers = np.unique(rows.groups[rows.row_numbers[used]], return_inverse=True)[1]
+    first = np.full(int(member.max()) + 1, len(used))
+    np.minimum.at(first, member, numbers)
+    return np.asarray(np.unique(first, return_inverse=True)[1])
 
 
 def _grow(
-    rows: HostRows,
     merged: _Merged,
     ask: GreedySettings,
     rng: np.random.Generator,
     tell: Listener,
+    left_out: bool,
 ) -> list[_Run]:
     """Let the bases grow [Jiao2007, eqs. (15)-(18) and (30)] until eq. (31) holds."""
     n = merged.system.n
-    labels = None if rows.groups is None else rows.groups[rows.row_numbers[merged.first]]
     with small_problem(n):
         paths = greedy_paths(
             merged.system,
             merged.Y,
             ask.search,
-            held_out=ask.held_out(n, rng, labels),
+            held_out=ask.held_out(n, rng, merged.groups),
             random_state=rng,
             on_event=tell.on_event,
-            left_out=ask.C is not None and ask.calibrates,
+            left_out=ask.C is not None and left_out,
         )
     listed = zip(merged.outputs.tolist(), merged.Y.T, paths, strict=True)
     return [_Run(output, y, merged, path) for output, y, path in listed]

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lssvm._core.arrays import BoolArray
+from lssvm._core.arrays import BoolArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.greedy import Greedy
 from lssvm.recipes.settings import KernelChoice, KernelParameters, check_C, seed_of
@@ -45,7 +44,7 @@ class GreedySettings:
     calibrates : bool
         Whether leave-one-out outputs are kept, for probabilities.
     cv : int, "loo", splitter or iterable
-        Folds that gamma is tuned on.
+        Folds that gamma is tuned on, and, of groups, C and probabilities.
     """
 
     C: float | None
@@ -61,10 +60,11 @@ class GreedySettings:
     def of(cls, estimator: GreedyParameters) -> GreedySettings:
         """Read and check the parameters of an estimator."""
         choice = KernelChoice.of(estimator)
-        if choice.asks_ard:
+        unknown = isinstance(choice.gamma, str) and choice.gamma not in ("scale", "auto", "cv")
+        if choice.asks_ard or (unknown and choice.has_gamma):
             raise InvalidInputError(
-                "gamma='ard' is not available here: give a number, 'scale', 'auto', 'cv' or an "
-                "array."
+                f"gamma={choice.gamma!r} is not available here: give a number, 'scale', 'auto', "
+                "'cv' or an array with one value per feature."
             )
         choice.check()
         growth = (estimator.epsilon, estimator.criterion, estimator.candidates)
@@ -89,12 +89,19 @@ class GreedySettings:
                 "within 1 of the labels +1 and -1, so give a number below 1 (0.5 is usual)."
             )
 
+    @property
+    def splits(self) -> bool:
+        """Whether the caller has said which rows make a fold."""
+        return not isinstance(self.cv, str) and (
+            hasattr(self.cv, "split") or hasattr(self.cv, "__iter__")
+        )
+
     def held_out(
-        self, n: int, rng: np.random.Generator, labels: NDArray[Any] | None = None
+        self, n: int, rng: np.random.Generator, groups: IntArray | None = None
     ) -> BoolArray | None:
         """Draw the rows on which the size is judged; rows stand in an order of their content.
 
-        Where rows have labels of groups, whole groups are drawn.
+        With groups, numbered from 0, whole ones: as many as hold about the share.
         """
         share = self.validation_fraction
         if share is None:
@@ -110,17 +117,16 @@ class GreedySettings:
                 f"validation_fraction={share!r} of {n} distinct rows leaves none to learn from or "
                 "none to judge by: give more rows, or None."
             )
-        held = np.zeros(n, dtype=bool)
-        if labels is None:
+        if groups is None:
+            held = np.zeros(n, dtype=bool)
             held[rng.permutation(n)[:many]] = True
             return held
-        names, group = np.unique(labels, return_inverse=True)
-        order = rng.permutation(len(names))
-        reached = np.cumsum(np.bincount(group, minlength=len(names))[order])
-        chosen = order[: max(1, int(np.searchsorted(reached, many, side="right")))]
-        if len(chosen) == len(names):
+        sizes = np.bincount(groups)
+        if len(sizes) < 2:
             raise InvalidInputError(
-                f"validation_fraction={share!r} of {len(names)} group leaves none to learn from: "
-                "give rows of at least two groups, or None."
+                f"validation_fraction={share!r} needs at least 2 groups, one of them to judge by, "
+                "but there is 1: give more groups, or None."
             )
-        return np.isin(group, chosen)
+        order = rng.permutation(len(sizes))
+        enough = int(np.searchsorted(np.cumsum(sizes[order]), many)) + 1
+        return np.isin(groups, order[: min(enough, len(sizes) - 1)])

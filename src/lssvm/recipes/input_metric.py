@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import FloatArray, IntArray, is_sparse
+from lssvm._core.blocks import require
 from lssvm._core.errors import InvalidInputError
-from lssvm._core.memory import require
-from lssvm._core.namespace import is_sparse
 from lssvm.engines.host import HostRows
 from lssvm.folds.content import hash_rows
 from lssvm.kernels import IDENTITY, Kernel, Metric, distances, evaluate_expansion
@@ -47,6 +46,11 @@ def check_metric(metric: Any, choice: KernelChoice) -> Metric | Shape | None:
             "gamma='ard' and metric= both scale the features: use one of them, such as "
             "gamma='cv' with metric='diagonal'."
         )
+    return read_metric(metric)
+
+
+def read_metric(metric: Any) -> Metric | Shape:
+    """Return the map that is given as an array, or the shape of a learned one."""
     if isinstance(metric, str):
         if metric not in SHAPES:
             raise InvalidInputError(
@@ -117,11 +121,7 @@ def metric_of(
             "(d,), or give a dense X."
         )
     if isinstance(wish, Metric):
-        if wish.map is not None and len(wish.map) != d:
-            raise InvalidInputError(
-                f"metric has {len(wish.map)} rows but X has {d} features: give an array of shape "
-                f"({d},) or ({d}, {d})."
-            )
+        check_length(wish, d, f"X has {d} features")
         return wish
     require(
         8 * (4 * d * d if full else _GRADIENTS * d) + 24 * _FITTED**2,
@@ -132,6 +132,15 @@ def metric_of(
     if rows.n_rows < _ENOUGH:
         return IDENTITY
     return _Rounds.of(rows, choice, wish, seed).learn()
+
+
+def check_length(metric: Metric, d: int, what: str) -> None:
+    """Refuse a metric of other than d features; ``what`` says where they are."""
+    if metric.map is not None and len(metric.map) != d:
+        raise InvalidInputError(
+            f"metric has {len(metric.map)} rows but {what}: give an array of shape ({d},) or "
+            f"({d}, {d})."
+        )
 
 
 class _Rounds:

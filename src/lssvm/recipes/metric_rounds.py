@@ -49,9 +49,7 @@ def learn_in_folds(run: TableRun, candidate: Candidate) -> Candidate | None:
             new = problem.rows(candidate.configuration.inputs, metric, inside)
             held[inside] = model.outputs(new.X, engine=engine)
             if done < ask.rounds:
-                learned = candidate.configuration.learn_metric(
-                    model, metric, engine, at_most=_GRADIENTS
-                )
+                learned = next_metric(run, candidate, model, metric, engine)
                 state[v] = learned, rescaled(problem, candidate, model, metric, learned, outside)
         outputs.append(held)
         losses.append(((problem.Y - held) ** 2).sum(axis=1) * problem.weight)
@@ -72,7 +70,7 @@ def learn_in_folds(run: TableRun, candidate: Candidate) -> Candidate | None:
             return None
         tries = 1 if not done else 3
         model = one_round(problem, candidate, metric, setting, every, tries, engine)
-        learned = candidate.configuration.learn_metric(model, metric, engine, at_most=_GRADIENTS)
+        learned = next_metric(run, candidate, model, metric, engine)
         setting = rescaled(problem, candidate, model, metric, learned, every)
         metric = learned
     return run.judged(
@@ -154,10 +152,19 @@ def learn_on_rows(
         error = min(now, error)
         if last or clock.over(0.5):
             break
-        learned = configuration.learn_metric(model, metric, engine, at_most=_GRADIENTS)
+        learned = next_metric(run, candidate, model, metric, engine)
         setting = rescaled(problem, candidate, model, metric, learned, learn)
         metric = learned
     return run.judged(replace(best, seconds=candidate.seconds + clock.now() - begin))
+
+
+def next_metric(
+    run: TableRun, candidate: Candidate, model: PartsModel, metric: Metric, engine: PartsEngine
+) -> Metric:
+    """Return the metric of the gradients of a model, which was fitted under ``metric``."""
+    return candidate.configuration.learn_metric(
+        model, metric, engine, at_most=_GRADIENTS, shape=run.ask.shape
+    )
 
 
 def one_round(

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import BoolArray, FloatArray, IntArray
 from lssvm.kernels import fill_distances
 from lssvm.parts import fit_leaf
 from lssvm.parts.leaf import weighted_error
@@ -57,14 +56,14 @@ def nested_outputs(run: TableRun, learned: list[FloatArray], at_most: int) -> Fl
         known, new = [], []
         for configuration in sets:
             run.clock.over(1.0)  # whether to go on at all
-            rows = problem.rows(configuration.inputs, chosen=outside)
+            rows = problem.rows(configuration.inputs, run.ask.metric, outside)
             n, kind = len(rows.X), configuration.distance
             D = fill_distances(rows.X, kind, np.empty((n, n)))
             settings, outputs = along_paths(rows, D, median_of(D))
             best = int(np.argmin([weighted_error(Y, F, weight) for F in outputs]))
             leaf = fit_leaf(rows, kind, settings[best], D=D)
             known.append(leaf.fit.left_out)
-            X = problem.rows(configuration.inputs, chosen=inside).X
+            X = problem.rows(configuration.inputs, run.ask.metric, inside).X
             new.append(leaf.outputs(X, kind))
         known += [F[outside] for F in learned]
         new += [F[inside] for F in learned]
@@ -82,7 +81,7 @@ def stack(
     weight: FloatArray,
     rows: IntArray,
     at_most: int,
-    plain: NDArray[np.bool_] | None,
+    plain: BoolArray | None,
 ) -> FloatArray:
     """Return the weights of the best few models without a metric and of those with one."""
     n_plain = len(outputs) if plain is None else int(plain.sum())

@@ -11,7 +11,7 @@ import numpy as np
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.kernels import IDENTITY, Kernel, Metric, evaluate_expansion
-from lssvm.search.space import TuningResult
+from lssvm.search.base import TuningResult
 from lssvm.tasks import Task
 from lssvm.uncertainty import DualPosterior, FixedPosterior, OutOfFold, Residuals
 

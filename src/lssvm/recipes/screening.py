@@ -33,11 +33,12 @@ def screen(run: TableRun) -> list[Candidate]:
             return None
         run.begin("screening", str(configuration), len(done), len(sets))
         begin = clock.now()
-        rows = problem.rows(configuration.inputs, chosen=chosen)
+        rows = problem.rows(configuration.inputs, ask.metric, chosen)
         candidate = tune(rows, configuration, run.folds[chosen], lambda: clock.over(0.25))
         took = clock.now() - begin
         clock.measured(10.0 * len(chosen) ** 3, took / ask.engine.side_by_side)
-        candidate = run.judged(replace(candidate, rows=chosen, seconds=took))
+        candidate = replace(candidate, metric=ask.metric, rows=chosen, seconds=took)
+        candidate = run.judged(candidate)
         done.append(configuration)
         run.found.append(candidate)
         return candidate

@@ -27,7 +27,8 @@ from lssvm.recipes.record import check_form
 from lssvm.recipes.screening import distinct, median_of, screen
 from lssvm.recipes.stacking import cross_stack
 from lssvm.recipes.table_context import TableContext
-from lssvm.recipes.table_large import affordable, fit_every_row
+from lssvm.recipes.table_large import fit_every_row, plan_fit
+from lssvm.recipes.table_prototypes import fit_prototypes
 from lssvm.recipes.table_rows import AllRows
 from lssvm.recipes.table_run import Candidate, TableRun, TableSettings, Tell
 
@@ -94,7 +95,7 @@ class TableFit:
     interrupted : bool
         Whether the fit was ended before all stages were through.
     note : str
-        What the model was made from, where it was not fitted to rows itself.
+        What the model is, where it keeps no training rows: compressed, or made of prototypes.
 
     Examples
     --------
@@ -116,7 +117,9 @@ class TableFit:
         """Raise where the file that the model was loaded from left out what is asked for."""
         if self.note and form == "all":
             raise InvalidInputError(
-                f"{what} cannot be had from a compressed model: ask the model that it was made of."
+                f"{what} cannot be had from a model of support vectors, which keeps no training "
+                "rows: ask the model that it was compressed from, or fit one that keeps its rows "
+                "(fewer of them, or more memory and time)."
             )
         check_form(self.stored, form, what)
 
@@ -306,9 +309,9 @@ def fit_at_once(run: TableRun) -> None:
     if not candidates:
         some = sample_rows(problem, min(problem.n, 300), run.random)
         configuration = distinct(problem, run.ask.configurations)[0]
-        X = problem.rows(configuration.inputs, chosen=some).X
+        X = problem.rows(configuration.inputs, run.ask.metric, some).X
         setting = Setting(10.0, 0.5 / median_of(distances(X, X, configuration.distance)))
-        candidates = [Candidate(configuration, setting, np.inf, 0.0)]
+        candidates = [Candidate(configuration, setting, np.inf, 0.0, run.ask.metric)]
     part_size = min(problem.n if problem.n < SMALL else _SMALLEST, run.ask.largest)
     fit_all_rows(run, candidates[:1], part_size, tries=1, trees=1)
 
@@ -323,9 +326,13 @@ def fit_all_rows(
     problem, clock = run.problem, run.clock
     first, begin = len(run.fitted), clock.now()
     if run.everything is not None and candidates:
-        candidates = affordable(run.everything, candidates, run)
-        fitted = fit_every_row(run, run.everything, candidates, part_size, tries)
-        took = (clock.now() - begin) / len(candidates)
+        plan = plan_fit(run, run.everything, candidates, tries)
+        if plan.n_prototypes:
+            fitted = [fit_prototypes(run, run.everything, plan.candidates[0], plan.n_prototypes)]
+            run.note = f"prototypes in place of parts: {plan.why}"
+        else:
+            fitted = fit_every_row(run, run.everything, plan.candidates, part_size, tries)
+        took = (clock.now() - begin) / len(fitted)
         run.fitted += [(replace(c, seconds=c.seconds + took), m, F) for c, m, F in fitted]
         return
     jobs = [
@@ -516,7 +523,7 @@ def assemble(run: TableRun) -> TableFit:
     ]
     trials.sort(key=lambda t: (-t.weight, t.error))
     part_size = max(model.part_size for _, model, _ in run.fitted)
-    return TableFit(tuple(members), tuple(trials), held_out, part_size)
+    return TableFit(tuple(members), tuple(trials), held_out, part_size, note=run.note)
 
 
 def honest_outputs(run: TableRun, outputs: list[FloatArray]) -> FloatArray:

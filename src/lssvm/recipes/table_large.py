@@ -13,13 +13,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
-from lssvm._core.errors import MemoryBudgetError
 from lssvm.parts import Cut, Leaf, LeafTask, PartsModel, PartStore, Tree, grow_tree
 from lssvm.parts.store import PartRows
 from lssvm.recipes.table_rows import AllRows
 from lssvm.recipes.table_run import Candidate, TableRun
 
 _TOGETHER = 2**29  # numbers of kernel matrices of parts that an engine gets at a time
+_FEWEST = 125  # rows of a part, below which prototypes are the better use of time
+_PROTOTYPES = (200, 1000)  # how few and how many of them
 _WAITING = 0.5  # of the memory budget that rows on their way to their parts may take
 _MODEL = 0.5  # of the memory budget that the rows of a model may take
 
@@ -34,8 +35,33 @@ class _Job:
     store: PartStore
 
 
-def affordable(everything: AllRows, candidates: list[Candidate], run: TableRun) -> list[Candidate]:
-    """Return as many candidates as the memory budget holds the rows of, in float32."""
+@dataclass(frozen=True)
+class Plan:
+    """What all rows are fitted by.
+
+    Attributes
+    ----------
+    candidates : list of Candidate
+        As many as memory holds the rows of.
+    n_prototypes : int
+        0 for parts.
+    why : str
+        Why there are no parts.
+    """
+
+    candidates: list[Candidate]
+    n_prototypes: int = 0
+    why: str = ""
+
+
+def plan_fit(run: TableRun, everything: AllRows, candidates: list[Candidate], tries: int) -> Plan:
+    """Choose between exact parts and prototypes by what they cost.
+
+    Parts keep all rows, in float32, and cost n L^2 (2/3) operations for every try with L rows in a
+    part; prototypes keep nothing, and cost n m^2 for m of them.
+    """
+    n = everything.n_rows
+    many = int(np.clip(np.sqrt(10.0 * run.ask.operations / n), *_PROTOTYPES))
     sizes = [
         4.0 * everything.n_rows * run.problem.inputs[c.configuration.inputs].shape[1]
         for c in candidates
@@ -43,12 +69,17 @@ def affordable(everything: AllRows, candidates: list[Candidate], run: TableRun) 
     total = np.cumsum(sizes) * run.ask.n_trees
     count = int(np.searchsorted(total, _MODEL * everything.budget, side="right"))
     if not count:
-        raise MemoryBudgetError(
-            f"{everything.n_rows} rows in exact parts take {total[0] / 1e9:.1f} GB, half of "
-            f"memory_budget is {_MODEL * everything.budget / 1e9:.1f} GB: give more memory, fewer "
-            "columns, or use FixedSizeLSSVC or FixedSizeLSSVR, whose size does not grow with rows."
+        why = (
+            f"exact parts would keep {total[0] / 1e9:.2g} GB of rows, and half of memory_budget is "
+            f"{_MODEL * everything.budget / 1e9:.2g} GB"
         )
-    return candidates[:count]
+        return Plan(candidates[:1], many, why)
+    least = n * _FEWEST**2 * (2.0 / 3.0) * tries
+    possible = run.clock.affordable(least, 0.7)
+    if possible < least and run.ask.part_size is None:
+        size = int(np.clip(np.sqrt(possible / n), 50, many))
+        return Plan(candidates[:1], size, "time_limit leaves no time for exact parts of all rows")
+    return Plan(candidates[:count])
 
 
 def fit_every_row(

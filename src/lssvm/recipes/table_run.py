@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
-from lssvm._core.threads import run_blocks
+from lssvm._core.blocks import run_blocks
 from lssvm.kernels import IDENTITY, Metric
+from lssvm.kernels.metric import Shape
 from lssvm.parts import PartsEngine, PartsModel, Setting
 from lssvm.parts.engine import ONE_THREAD
 from lssvm.recipes.clock import Clock
@@ -48,6 +49,10 @@ class TableSettings:
         Other rows that judge its rounds, at most.
     rounds : int
         Of the metric, at most; 0 for none.
+    metric : Metric
+        Where the rounds begin; without rounds a metric that is given.
+    shape : {"diagonal", "full"} or None
+        Of learned metrics; None: the Laplacian learns a diagonal, the others a full matrix.
     operations : float
         What the exact models of all rows may cost; it decides how large parts are.
     part_size : int or None
@@ -80,6 +85,8 @@ class TableSettings:
     learned_part: int = 1000
     judged_on: int = 2500
     rounds: int = 4
+    metric: Metric = IDENTITY
+    shape: Shape | None = None
     operations: float = 2e12
     part_size: int | None = None
     largest: int = 20_000
@@ -162,6 +169,8 @@ class TableRun:
         Models of all rows with their out-of-sample outputs.
     best : float
         The smallest loss so far.
+    note : str
+        Why the model keeps no rows, where it does not.
     """
 
     problem: Problem
@@ -177,6 +186,7 @@ class TableRun:
     learned: IntArray | None = None
     fitted: list[tuple[Candidate, PartsModel, FloatArray]] = field(default_factory=list)
     best: float = np.inf
+    note: str = ""
     lock: Any = field(default_factory=Lock)
 
     def side_by_side(self, work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:

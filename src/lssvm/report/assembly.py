@@ -13,28 +13,24 @@ from lssvm._core.version import __version__
 from lssvm.estimators import NARX
 from lssvm.plots.fitted import Predictor
 from lssvm.report import classification, regression
-from lssvm.report.comparison import comparison
+from lssvm.report.comparison import comparison, helping
 from lssvm.report.costs import costs
 from lssvm.report.data import data
 from lssvm.report.forecast import NextValues, forecast_sections
 from lssvm.report.formats import count, percent, short
-from lssvm.report.helping import helping
 from lssvm.report.importance import columns
-from lssvm.report.learning import learning
-from lssvm.report.markup import Markup, clean, plain, tag
+from lssvm.report.markup import Markup, Section, clean, page, plain, tag, write_file
+from lssvm.report.measures import Intervals, predict_intervals
 from lssvm.report.model_facts import preparation_of, search_facts, support_size
-from lssvm.report.page import Section, page, write_file
-from lssvm.report.predictions import Intervals, predict_intervals
-from lssvm.report.prototypes import prototypes
+from lssvm.report.prototypes import prototypes, sizes
 from lssvm.report.refits import held_out_intervals
 from lssvm.report.reproduce import reproduce, time_spent
 from lssvm.report.rows import explained_rows
 from lssvm.report.sample import SampledRows
 from lssvm.report.shapes import shapes
-from lssvm.report.sparsity import sizes
 from lssvm.report.subject import Subject
 from lssvm.report.summary import answer, summary
-from lssvm.report.tuning import configurations, tuning
+from lssvm.report.tuning import configurations, learning, tuning
 
 OVERLAP = 0.05  # share of test rows that may be training rows
 

@@ -10,10 +10,9 @@ from sklearn.feature_selection import r_regression
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm.plots.fitted import Predictor, fitted_model
 from lssvm.report.formats import count, percent, plus_minus
-from lssvm.report.markup import Markup, bar_table, why
+from lssvm.report.markup import Markup, Section, bar_table, why
+from lssvm.report.measures import nameless_rows, row_losses
 from lssvm.report.model_facts import inner_names, prediction_work, predicts_classes
-from lssvm.report.page import Section
-from lssvm.report.predictions import nameless_rows, row_losses
 from lssvm.report.sample import SampledRows, as_numbers
 from lssvm.report.subject import Subject
 

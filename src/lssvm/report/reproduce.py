@@ -22,14 +22,8 @@ from lssvm.data import CsvOptions, Scan
 from lssvm.io.files import schema_hash
 from lssvm.plots.fitted import Estimator
 from lssvm.report.formats import duration, number
-from lssvm.report.markup import Markup, bar_table, clean, more, table, tag
-from lssvm.report.model_facts import (
-    SearchFacts,
-    chosen_parameters,
-    is_table,
-    preparation_of,
-)
-from lssvm.report.page import Section
+from lssvm.report.markup import Markup, Section, bar_table, clean, more, table, tag
+from lssvm.report.model_facts import SearchFacts, chosen_parameters, is_table, preparation_of
 from lssvm.report.sample import SampledRows, innermost_reader
 from lssvm.report.subject import Subject
 

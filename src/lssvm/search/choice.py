@@ -6,9 +6,8 @@ from lssvm._core.errors import InvalidInputError
 from lssvm.search.annealing import CoupledAnnealing
 from lssvm.search.base import Search
 from lssvm.search.circulant import CirculantSearch
-from lssvm.search.grid import GridSearch
+from lssvm.search.grid import GridSearch, ShrinkingGridSearch
 from lssvm.search.path import PathSearch
-from lssvm.search.shrinking import ShrinkingGridSearch
 
 SEARCHES: dict[str, type[Search]] = {
     "path": PathSearch,

@@ -12,11 +12,9 @@ from lssvm.criteria.base import Objective
 from lssvm.criteria.circulant import CirculantObjective
 from lssvm.criteria.dual import DualObjective
 from lssvm.criteria.spectral import SpectralObjective
-from lssvm.search.base import Search, whole
+from lssvm.search.annealing import Box, walk_simplex
+from lssvm.search.base import Recorder, Search, Space, TuningResult, whole
 from lssvm.search.grid import GridSearch
-from lssvm.search.recorder import Recorder
-from lssvm.search.simplex import Box, walk_simplex
-from lssvm.search.space import Space, TuningResult
 from lssvm.solvers import CirculantSolver
 from lssvm.solvers.circulant import check_kernel
 

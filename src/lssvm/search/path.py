@@ -9,9 +9,16 @@ import numpy as np
 
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.search.base import Search, whole, zoom
-from lssvm.search.recorder import Recorder
-from lssvm.search.space import Space, TuningResult, chance_band, selection_order
+from lssvm.search.base import (
+    Recorder,
+    Search,
+    Space,
+    TuningResult,
+    chance_band,
+    selection_order,
+    whole,
+    zoom,
+)
 
 Key = tuple[float, float]  # mean loss and tie loss of the best C
 
@@ -69,7 +76,7 @@ class PathSearch(Search):
     >>> from types import SimpleNamespace
     >>> import numpy as np
     >>> from lssvm.tuning import Losses
-    >>> from lssvm.search.space import Space
+    >>> from lssvm.search.base import Space
     >>> from lssvm.search.path import PathSearch
     >>> def at(gamma):
     ...     def losses(C):
@@ -88,9 +95,8 @@ class PathSearch(Search):
     def __post_init__(self) -> None:
         usable = whole(self.n_C, self.max_points) and self.n_C >= 2 and self.max_points >= 1
         if not usable or not self.tol > 0:
-            raise InvalidInputError(
-                f"{self!r} cannot search: give n_C >= 2, max_points >= 1 and tol > 0."
-            )
+            needed = "give n_C >= 2, max_points >= 1 and tol > 0"
+            raise InvalidInputError(f"{self!r} cannot search: {needed}.")
 
     def _search(self, record: Recorder, space: Space, rng: np.random.Generator) -> None:
         fine = 2 * FINE if space.counted_rows is None else 0
@@ -145,7 +151,7 @@ class _Line:
     low, high : float
         Limits of u.
     counted_rows : int or None
-        See `lssvm.search.space.Space`.
+        See `lssvm.search.base.Space`.
     """
 
     def __init__(
@@ -284,7 +290,7 @@ class ListedPathSearch(PathSearch):
     >>> from types import SimpleNamespace
     >>> import numpy as np
     >>> from lssvm.tuning import Losses
-    >>> from lssvm.search.space import Space
+    >>> from lssvm.search.base import Space
     >>> from lssvm.search.path import ListedPathSearch
     >>> def at(gamma):
     ...     def losses(C):

@@ -3,14 +3,31 @@
 from lssvm.solvers.base import DualSystem, Solution, Solver, Status
 from lssvm.solvers.cg import ConjugateGradient
 from lssvm.solvers.choice import SOLVER_NAMES, choose_solver, make_solver
-from lssvm.solvers.cholesky import Cholesky
-from lssvm.solvers.circulant import Circulant, CirculantSolver, first_row
-from lssvm.solvers.circulant_lattice import Lattice, lattice_shape, lay_rows
-from lssvm.solvers.eigen import EigenState, eigen_state
+from lssvm.solvers.circulant import (
+    Circulant,
+    CirculantSolver,
+    Lattice,
+    first_row,
+    lattice_shape,
+    lay_rows,
+)
+from lssvm.solvers.direct import Cholesky, EigenState, eigen_state
 from lssvm.solvers.leave_one_out import ALONE, ExactFit, ExactPath, Repeats, solve_exact
-from lssvm.solvers.pcg import PCG, PCGSolution, choose_primal, preconditioner_rows, solve_pcg
-from lssvm.solvers.pcg_rows import KernelProducts, NormalProducts, RowBlock, Sums, array_rows
-from lssvm.solvers.pcg_space import FeatureSpace, PreconditionerRows, make_space
+from lssvm.solvers.pcg import (
+    PCG,
+    FeatureSpace,
+    KernelProducts,
+    NormalProducts,
+    PCGSolution,
+    PreconditionerRows,
+    RowBlock,
+    Sums,
+    array_rows,
+    choose_primal,
+    make_space,
+    preconditioner_rows,
+    solve_pcg,
+)
 from lssvm.solvers.primal import PrimalSystem, primal_system, solve_primal
 from lssvm.solvers.reweighting import robust_weights, solve_reweighted
 from lssvm.solvers.smo import SMO

@@ -8,8 +8,8 @@ from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import not_known, not_usable
 from lssvm.solvers.base import DualSystem, Solution
 from lssvm.solvers.cg import ConjugateGradient
-from lssvm.solvers.cholesky import Cholesky
 from lssvm.solvers.circulant import CirculantSolver, TakenOver, warn_if_rough
+from lssvm.solvers.direct import Cholesky
 from lssvm.solvers.smo import SMO
 
 SOLVER_NAMES = ("auto", "cg", "cholesky", "circulant", "smo")

@@ -1,0 +1,386 @@
+"""`LSSVC`: the full dual model for classification.
+
+`LSSVR`: the full dual model for function estimation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any
+
+from lssvm.estimators.base import KernelClassifier, KernelRegressor
+from lssvm.estimators.callbacks import listen, reports
+from lssvm.estimators.opening import map_given, open_classes, open_numbers, refuse_scan
+from lssvm.recipes.dual import DualSettings, fit_dual
+from lssvm.recipes.input_metric import check_metric
+
+
+@dataclass(eq=False, repr=False)
+class LSSVC(KernelClassifier):
+    r"""Least squares support vector classifier, solved exactly in the dual.
+
+    Minimises :math:`\tfrac12 w^T w + \tfrac C2 \sum_i s_i e_i^2` subject to
+    :math:`y_i (w^T \varphi(x_i) + b) = 1 - e_i` (eq. (3.1) of [Suykens2002]_). Multiplied by
+    :math:`y_i = \pm 1` the constraint is that of regression on the targets, so the system (3.5) is
+    (3.32) with :math:`\alpha_i y_i` in place of :math:`\alpha_i`: that is what `dual_coef_`
+    holds. More than two classes are coded into binary problems (section 3.2).
+
+    Parameters
+    ----------
+    C : float or "cv", default=1.0
+        Regularisation; larger fits closer. "cv" chooses it by cross-validation inside `fit`.
+    kernel : str, callable or Kernel, default="rbf"
+        "rbf", "linear", "poly", "laplacian", "matern", "nonstationary" or "precomputed", a function
+        of two matrices of rows, or an object of `lssvm.kernels`. One without gamma, such as
+        ``Matern(nu=2.5)``, takes the gamma of the model.
+    gamma : float, array of shape (d,), "scale", "auto", "cv" or "ard", default="scale"
+        Width of rbf, laplacian and matern, scale of poly; as in `sklearn.svm.SVC`. "cv" chooses it
+        by cross-validation; "ard" (rbf and matern) then looks for one value per feature that makes
+        the data most likely, and takes it where cross-validation is not against it.
+    degree : int, default=3
+        Of the polynomial kernel (gamma x'z + coef0)^degree.
+    coef0 : float, default=1.0
+        Constant of the kernel "poly".
+    fit_intercept : bool, default=True
+        Whether there is a bias b. Without it the system is (3.62), that of kernel ridge regression
+        and of a Gaussian process.
+    multiclass : str, array or Code, default="auto"
+        Output code: "auto", "ovo", "ova", "moc", "moc-counting" or "ecoc", see
+        `lssvm.codes.make_code`. All problems of one-vs-all, minimum output coding and
+        error-correcting codes are columns of one solve.
+    decoding : {"hamming", "loss"} or None, default=None
+        From outputs to classes; None takes votes for one-vs-one and loss decoding otherwise.
+    targets : {"label", "fisher"} or (t1, t2), default="label"
+        Targets +1 and -1; "fisher" takes +N/N1 and -N/N2 of regularised kernel Fisher discriminant
+        analysis (section 3.3), a pair +t1 and -t2 of eq. (3.23).
+    class_weight : dict, "balanced" or None, default=None
+        What the weights of the rows of a class are multiplied by. "balanced", like Fisher's
+        targets, counts the rows that a model is trained on, in every fold anew.
+    solver : {"auto", "cholesky", "cg", "smo", "circulant"} or solver object, default="auto"
+        "auto" factorises the kernel matrix when it fits into the memory budget, otherwise uses
+        preconditioned conjugate gradients; after tuning it takes the factorisation that tuning
+        has made (`solver_` is then "eigen"). "circulant" is approximate, in O(n log n)
+        ([Ding2011]_), and exact below 256 rows and with weights; a warning says where it is too
+        rough to be of use, see `lssvm.solvers.CirculantSolver`. The others are exact.
+    reduction : None, "prune", "l0" or an object of `lssvm.reductions`, default=None
+        Fewer support vectors after training (section 3.7 of [Suykens2002]_; [Lopez2011]_).
+    cv : int, "loo", splitter or iterable, default=10
+        Folds for tuning and pruning. A number assigns rows by content (equal rows share a fold),
+        stratified by class; a splitter is used as it is.
+    search : {"path", "grid", "shrinking", "csa", "circulant"} or search object, default="path"
+        How (C, gamma) are searched; see `lssvm.tuning`. ``PathSearch(checkpoint="file")`` goes on
+        where a stopped fit was.
+    scoring : str, callable or None, default=None
+        Any scikit-learn scorer of labels or decision values, whose best value is taken; it is
+        given the sample weights, not the class weights. None is the accuracy under both weights,
+        with what lies within half a standard error of the best value decided by the squared error.
+        "press", "gcv", "rk" and "evidence" are criteria of the targets without folds, see
+        `lssvm.tuning.criterion_objective`; cv is then not used.
+    tuning : {"joint", "separate"}, default="joint"
+        One (C, gamma) for all binary problems, or one for each (eq. (3.13)), chosen by its own
+        error, or with ``scoring="neg_mean_squared_error"`` by the squared error of its targets.
+    calibration : {"auto", "sigmoid", "isotonic"} or None, default="auto"
+        How `predict_proba` turns scores into probabilities; "auto" takes the sigmoid for fewer
+        than 1,000 rows, else the better of the two. None: there is no `predict_proba`.
+    tol : float, default=1e-6
+        Relative residual of the iterative solvers.
+    max_iter : int or None, default=None
+        Most iterations of an iterative solver; None: as many as it takes by default.
+    metric : None, "diagonal", "full" or array of shape (d,) or (d, d), default=None
+        A linear map A of the inputs, so that the kernel is K(xA, zA): given, or learned from
+        gradients of a model in rounds that other rows judge; see `lssvm.kernels.Metric`. C and
+        gamma are those of mapped inputs.
+    memory_budget : int, str or None, default=None
+        Bytes, or "2 GB"; None is 70 % of the available memory. A kernel matrix that does not fit
+        is refused before it is allocated.
+    n_jobs : int or None, default=None
+        Threads; None uses all cores.
+    random_state : int, Generator, RandomState or None, default=None
+        Seeds folds, searches and random codes; None is a fixed seed, so fits repeat.
+    verbose : int, default=0
+        1 reports tuning on standard error.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+    code_ : Code
+    dual_coef_ : array of shape (n_support, n_problems)
+        Support values times targets, alpha_i y_i; zero where a problem does not use a row.
+    intercept_ : array of shape (n_problems,)
+    support_ : int array of shape (n_support,)
+        Rows of X that are support vectors.
+    support_vectors_ : array of shape (n_support, n_features)
+        Not for a precomputed kernel.
+    metric_ : array of shape (d, d) or (d,)
+        With ``metric``: the matrix A A^T, or its diagonal.
+    C_, gamma_ : float
+        Arrays where tuned separately; ``gamma_`` has shape (d,) where it differs between features.
+    feature_relevance_ : array of shape (d,)
+        With ``gamma="ard"``: shares of the features in the mean exponent of the kernel,
+        gamma_l var(x_l) divided by their sum.
+    solver_ : str
+        The solver that was used: where "circulant" fell back, the exact one.
+    residual_ : float
+        Relative residual of the linear systems.
+    n_iter_ : int
+        Iterations of the solver, 1 for Cholesky.
+    cv_results_ : dict
+        When something was tuned: parameters and scores of all evaluations.
+    best_score_ : float
+        When something was tuned: the cross-validated score of the chosen parameters.
+    n_evaluations_ : int
+        When something was tuned: how many pairs (C, gamma) were tried.
+    tuning_result_ : lssvm.tuning.TuningResult or list of them
+        When something was tuned: the whole record of the search; a list where tuned separately.
+    reduction_path_ : list
+        What the reduction did, one record per group of problems.
+    n_features_in_ : int
+    feature_names_in_ : array
+        When X had column names.
+
+    Notes
+    -----
+    Time n^3/3 + n^2 d, memory n^2 numbers with Cholesky; O(n^2 d) per iteration and O(n m) memory
+    with conjugate gradients. Exact leave-one-out or v-fold cross-validation over a whole path of C
+    costs one eigendecomposition per gamma.
+
+    A sample weight of 0 is as if the row were not there, of 2 as if it were there twice.
+
+    Examples
+    --------
+    >>> from lssvm import LSSVC
+    >>> from lssvm.datasets import load_ripley
+    >>> ripley = load_ripley()
+    >>> X, y = ripley.data, ripley.target
+    >>> model = LSSVC(C="cv", gamma="cv").fit(X[ripley.train], y[ripley.train])
+    >>> bool(model.score(X[ripley.test], y[ripley.test]) > 0.9)
+    True
+    """
+
+    C: Any = 1.0
+    _: KW_ONLY
+    fit_intercept: bool = True
+    targets: Any = "label"
+    solver: Any = "auto"
+    reduction: Any = None
+    cv: Any = 10
+    search: Any = "path"
+    scoring: Any = None
+    tuning: str = "joint"
+    tol: float = 1e-6
+    max_iter: int | None = None
+    metric: Any = None
+
+    @reports
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> LSSVC:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            The (n, n) kernel matrix for ``kernel="precomputed"``.
+        y : array-like of shape (n,)
+            Class labels.
+        sample_weight : array-like of shape (n,), optional
+            Weight of every row; a weight of 2 counts as the row twice.
+        groups : array-like of shape (n,), optional
+            Rows of a group are left out together, in tuning and in calibration; a splitter given as
+            ``cv`` gets them too.
+
+        Returns
+        -------
+        LSSVC
+            Itself.
+        """
+        self._forget_fit()
+        self._check_calibration()
+        refuse_scan(self, X, "FixedSizeLSSVC")
+        ask = DualSettings.of(self)
+        check_metric(self.metric, ask.choice)
+        rows, task = open_classes(
+            self, X, y, sample_weight, groups=groups, sparse=ask.choice.accepts_sparse
+        )
+        rows, metric = map_given(rows, self.metric, ask.choice, ask.seed)
+        fit = replace(fit_dual(rows, task, ask, listen(self)), metric=metric)
+        fitted: LSSVC = self._publish(fit)
+        return fitted
+
+
+@dataclass(eq=False, repr=False)
+class LSSVR(KernelRegressor):
+    r"""Least squares support vector regression, solved exactly in the dual.
+
+    Minimises :math:`\tfrac12 w^T w + \tfrac C2 \sum_i s_i e_i^2` subject to
+    :math:`y_i = w^T \varphi(x_i) + b + e_i` (eq. (3.29) of [Suykens2002]_) by solving the linear
+    system (3.32). The model is :math:`y(x) = \sum_i \alpha_i K(x, x_i) + b` (eq. (3.34)).
+
+    Parameters
+    ----------
+    C : float or "cv", default=1.0
+        Regularisation; larger fits closer. "cv" chooses it by cross-validation inside `fit`.
+    kernel : str, callable or Kernel, default="rbf"
+        "rbf", "linear", "poly", "laplacian", "matern", "nonstationary" or "precomputed", a function
+        of two matrices of rows, or an object of `lssvm.kernels`. One without gamma, such as
+        ``Matern(nu=2.5)``, takes the gamma of the model.
+    gamma : float, array of shape (d,), "scale", "auto", "cv" or "ard", default="scale"
+        Width of rbf, laplacian and matern, scale of poly; as in `sklearn.svm.SVR`. "cv" chooses it
+        by cross-validation; "ard" (rbf and matern) then looks for one value per feature that makes
+        the data most likely, and takes it where cross-validation is not against it.
+    degree : int, default=3
+        Of the polynomial kernel (gamma x'z + coef0)^degree.
+    coef0 : float, default=1.0
+        Constant of the kernel "poly".
+    fit_intercept : bool, default=True
+        Whether there is a bias b. Without it the system is (3.62), that of kernel ridge regression
+        and of a Gaussian process.
+    solver : {"auto", "cholesky", "cg", "smo", "circulant"} or solver object, default="auto"
+        "auto" factorises the kernel matrix when it fits into the memory budget, otherwise uses
+        preconditioned conjugate gradients; after tuning it takes the factorisation that tuning
+        has made (`solver_` is then "eigen"). "circulant" is approximate, in O(n log n)
+        ([Ding2011]_), and exact below 256 rows and with weights; a warning says where it is too
+        rough to be of use, see `lssvm.solvers.CirculantSolver`. The others are exact.
+    reduction : None, "prune", "l0" or an object of `lssvm.reductions`, default=None
+        Fewer support vectors after training (section 3.7 of [Suykens2002]_; [Lopez2011]_).
+    loss : {"squared", "huber", "absolute", "weighted"}, default="squared"
+        What takes the place of the squares. The others keep gross errors in the targets from
+        bending the model, see `lssvm.solvers.robust_weights`: Huber's loss bends at 1.345 robust
+        standard deviations of its own residuals, "weighted" gives rows beyond 3 next to no weight.
+        Reached by reweighting, one solve each time. What is tuned is a least squares model by its
+        absolute error, first on all rows, then twice with the weights of "weighted", which stay on
+        the rows; for absolute loss the tuned C is multiplied by twice the median absolute residual,
+        so that it weighs as much as before.
+    cv : int, "loo", splitter or iterable, default=10
+        Folds for tuning and pruning. A number assigns rows by content (equal rows share a fold);
+        a splitter is used as it is.
+    search : {"path", "grid", "shrinking", "csa", "circulant"} or search object, default="path"
+        How (C, gamma) are searched; see `lssvm.tuning`. ``PathSearch(checkpoint="file")`` goes on
+        where a stopped fit was.
+    scoring : str, callable or None, default=None
+        Any scikit-learn scorer; None is the mean squared error, for a robust loss the mean
+        absolute error. "press", "gcv", "rk" and "evidence" are criteria without folds, see
+        `lssvm.tuning.criterion_objective`; cv is then not used.
+    tuning : {"joint", "separate"}, default="joint"
+        One (C, gamma) for all outputs, or one for each.
+    tol : float, default=1e-6
+        Relative residual of the iterative solvers.
+    max_iter : int or None, default=None
+        Most iterations of an iterative solver; None: as many as it takes by default.
+    metric : None, "diagonal", "full" or array of shape (d,) or (d, d), default=None
+        A linear map A of the inputs, so that the kernel is K(xA, zA): given, or learned from
+        gradients of a model in rounds that other rows judge; see `lssvm.kernels.Metric`. C and
+        gamma are those of mapped inputs.
+    memory_budget : int, str or None, default=None
+        Bytes, or "2 GB"; None is 70 % of the available memory. A kernel matrix that does not fit
+        is refused before it is allocated.
+    n_jobs : int or None, default=None
+        Threads; None uses all cores.
+    random_state : int, Generator, RandomState or None, default=None
+        Seeds folds and searches; None is a fixed seed, so fits repeat.
+    verbose : int, default=0
+        1 reports tuning on standard error.
+
+    Attributes
+    ----------
+    dual_coef_ : array of shape (n_support, n_outputs)
+        Support values alpha.
+    intercept_ : array of shape (n_outputs,)
+    support_ : int array of shape (n_support,)
+        Rows of X that are support vectors.
+    support_vectors_ : array of shape (n_support, n_features)
+        Not for a precomputed kernel.
+    metric_ : array of shape (d, d) or (d,)
+        With ``metric``: the matrix A A^T, or its diagonal.
+    C_, gamma_ : float
+        Arrays where tuned separately; ``gamma_`` has shape (d,) where it differs between features.
+    feature_relevance_ : array of shape (d,)
+        With ``gamma="ard"``: shares of the features in the mean exponent of the kernel,
+        gamma_l var(x_l) divided by their sum.
+    solver_ : str
+        The solver that was used: where "circulant" fell back, the exact one.
+    residual_ : float
+        Relative residual of the linear system.
+    n_iter_ : int
+        Iterations of the solver, 1 for Cholesky.
+    n_reweightings_ : int
+        0 for squared loss.
+    cv_results_ : dict
+        When something was tuned: parameters and scores of all evaluations.
+    best_score_ : float
+        When something was tuned: the cross-validated score of the chosen parameters.
+    n_evaluations_ : int
+        When something was tuned: how many pairs (C, gamma) were tried.
+    tuning_result_ : lssvm.tuning.TuningResult or list of them
+        When something was tuned: the whole record of the search; a list where tuned separately.
+    reduction_path_ : list
+        What the reduction did, one record per group of outputs.
+    noise_variance_ : float or array of shape (n_outputs,)
+        Estimated variance of the noise; computed when first asked for.
+    n_features_in_ : int
+    feature_names_in_ : array
+        When X had column names.
+
+    Notes
+    -----
+    Time n^3/3 + n^2 d, memory n^2 numbers with Cholesky; O(n^2 d) per iteration and O(n m) memory
+    with conjugate gradients. Exact leave-one-out or v-fold cross-validation over a whole path of C
+    costs one eigendecomposition per gamma.
+
+    A sample weight of 0 is as if the row were not there, of 2 as if it were there twice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm import LSSVR
+    >>> X = np.linspace(0, 6, 40)[:, None]
+    >>> model = LSSVR(C="cv", gamma="cv").fit(X, np.sin(X[:, 0]))
+    >>> bool(model.score(X, np.sin(X[:, 0])) > 0.999)
+    True
+    """
+
+    C: Any = 1.0
+    _: KW_ONLY
+    fit_intercept: bool = True
+    solver: Any = "auto"
+    reduction: Any = None
+    loss: str = "squared"
+    cv: Any = 10
+    search: Any = "path"
+    scoring: Any = None
+    tuning: str = "joint"
+    tol: float = 1e-6
+    max_iter: int | None = None
+    metric: Any = None
+
+    @reports
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> LSSVR:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            The (n, n) kernel matrix for ``kernel="precomputed"``.
+        y : array-like of shape (n,) or (n, n_outputs)
+            What is to be predicted.
+        sample_weight : array-like of shape (n,), optional
+            Weight of every row; a weight of 2 counts as the row twice.
+        groups : array-like of shape (n,), optional
+            Rows of a group are left out together, in tuning and in calibration; a splitter given as
+            ``cv`` gets them too.
+
+        Returns
+        -------
+        LSSVR
+            Itself.
+        """
+        self._forget_fit()
+        refuse_scan(self, X, "FixedSizeLSSVR")
+        ask = DualSettings.of(self)
+        check_metric(self.metric, ask.choice)
+        sparse = ask.choice.accepts_sparse
+        rows, task = open_numbers(
+            self, X, y, sample_weight, groups=groups, sparse=sparse, by_moments=False
+        )
+        rows, metric = map_given(rows, self.metric, ask.choice, ask.seed)
+        fit = replace(fit_dual(rows, task, ask, listen(self)), metric=metric)
+        fitted: LSSVR = self._publish(fit)
+        return fitted

@@ -1,0 +1,682 @@
+"""`FixedSizeLSSVC` and `FixedSizeLSSVR`: prototypes, primal solution and self-tuning.
+
+What the two share comes first: rows of any kind, updates and sparsity paths.
+"""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from lssvm._core.errors import InvalidInputError
+from lssvm.estimators.base import KernelClassifier, KernelEstimator, KernelRegressor
+from lssvm.estimators.callbacks import listen, reports
+from lssvm.estimators.new_rows import NewRows
+from lssvm.estimators.scan_opening import open_given, open_new_rows
+from lssvm.recipes.fixed_settings import FixedSettings
+from lssvm.recipes.fixed_size import add_rows, fit_fixed_size, forget_rows, sparsity_path
+from lssvm.recipes.input_metric import check_metric
+from lssvm.reductions import SparsityPath
+from lssvm.solvers import PCG
+
+
+def takes_rows(estimator: Any) -> bool:
+    """Return True, or say why rows cannot be added to or removed from such a model."""
+    if isinstance(estimator.solver, PCG) or estimator.solver == "pcg":
+        raise InvalidInputError(
+            "solver='pcg' keeps no moments, so rows cannot be added or removed: use "
+            "solver='cholesky', or fit again."
+        )
+    loss = getattr(estimator, "loss", "squared")
+    if loss != "squared":
+        raise InvalidInputError(
+            f"loss={loss!r} weights every row by its residual, so rows cannot be added or removed "
+            "exactly: use loss='squared', or fit again."
+        )
+    return True
+
+
+@dataclass(eq=False, repr=False)
+class FixedSizeModel(KernelEstimator):
+    """A kernel model of prototypes: parameters and methods that do not depend on the task."""
+
+    n_prototypes: Any = "auto"
+    _: KW_ONLY
+    C: Any = "cv"
+    gamma: Any = "cv"
+    fit_intercept: bool | str = True
+    selection: Any = "renyi"
+    reduction: Any = None
+    cv: Any = 10
+    search: Any = "path"
+    scoring: Any = None
+    tuning: str = "joint"
+    solver: Any = "auto"
+    device: Any = None
+    metric: Any = None
+
+    def __sklearn_tags__(self) -> Any:
+        """Say that arrays of other libraries are taken, and sparse matrices are not."""
+        tags = super().__sklearn_tags__()
+        tags.array_api_support = True
+        tags.input_tags.sparse = False
+        return tags
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Self:
+        ask, tell = FixedSettings.of(self), listen(self)
+        check_metric(self.metric, ask.choice)
+        given = open_given(self, X, y, sample_weight, groups)
+        rows, task, metric = given.rows(tell)
+        fit = replace(fit_fixed_size(rows, task, ask.after(metric), tell), metric=metric)
+        return self._publish(fit, given.like)
+
+    @available_if(takes_rows)
+    def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Remove rows that the model has learned; exactly a fit without them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
+            Rows as the model has learned them.
+        y : array-like of shape (n,), or (n, n_outputs) of a regressor
+            The targets they had.
+        sample_weight : array-like of shape (n,), optional
+            As it was when they were learned.
+
+        Returns
+        -------
+        FixedSizeLSSVC or FixedSizeLSSVR
+            Itself.
+        """
+        check_is_fitted(self)
+        return self._change(forget_rows, X, y, sample_weight)
+
+    def _change(self, change: Any, X: Any, y: Any, sample_weight: Any) -> Self:
+        given = open_given(self, X, y, sample_weight)
+        old = self.record_
+        rows = given.further_rows(old.task, listen(self), old.details.centre)
+        fit = change(old, rows, self._resources())
+        self.__dict__.pop("sparsity_paths_", None)
+        return self._publish(fit, self.dual_coef_)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return the share of rows whose class is right, or R^2 of a regressor.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
+            Rows that the model is tested on.
+        y : array-like of shape (n,), or (n, n_outputs) of a regressor
+            Not with a scan.
+        sample_weight : array-like of shape (n,), optional
+            Weight of every row; a weight of 2 counts as the row twice.
+
+        Returns
+        -------
+        float
+        """
+        check_is_fitted(self)
+        return open_given(self, X, y, sample_weight).score()
+
+    def sparsity_path(self) -> SparsityPath | list[SparsityPath]:
+        r"""Return the cross-validated error against the number of support vectors.
+
+        Returns
+        -------
+        SparsityPath
+            With ``sizes``, ``mean`` and ``std_error`` of the squared error, the ``chosen`` size by
+            the one-standard-error rule and ``supports``. A list of them, one per output, where the
+            reduction has ``joint=False``.
+
+        Notes
+        -----
+        Section V of [Mall2014]_. From the moments of the folds that `fit` has seen, without a pass
+        over the data: about 15 v m^3 operations for v folds. A model that was reduced has computed
+        it already. A model that was not keeps the moments of the folds (v m^2 numbers) where they
+        take at most 5 % of ``memory_budget``, until it is pickled or rows are added.
+
+        The error is the squared error of the outputs, for classes too (their targets are +1 and
+        -1): moments give no other. `score` on held-out rows tells the accuracy.
+
+        Examples
+        --------
+        >>> from lssvm import FixedSizeLSSVC
+        >>> from lssvm.datasets import load_ripley
+        >>> ripley = load_ripley()
+        >>> X, y = ripley.data[ripley.train], ripley.target[ripley.train]
+        >>> path = FixedSizeLSSVC(60).fit(X, y).sparsity_path()
+        >>> path.chosen < 20
+        True
+        """
+        check_is_fitted(self)
+        self.record_, paths = sparsity_path(self.record_, FixedSettings.of(self).reduced_C_grid())
+        self.sparsity_paths_ = paths
+        return paths[0] if len(paths) == 1 else list(paths)
+
+    def _new_rows(self, X: Any, method: str = "predict") -> NewRows:
+        return open_new_rows(self, X, method)
+
+
+@dataclass(eq=False, repr=False)
+class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
+    r"""Fixed-size least squares support vector classifier that tunes itself.
+
+    Minimises :math:`\tfrac12 w^T w + \tfrac C2 \sum_i s_i (y_i - w^T \varphi(x_i) - b)^2` for
+    targets of :math:`\pm 1` over the features :math:`\varphi` that the Nystrom method builds from m
+    prototypes (eqs. (5)-(7) of [DeBrabanter2010]_). All that is read from the data are second
+    moments, which add: memory does not grow with the number of rows, and v-fold cross-validation
+    costs little more than a fit. More than two classes are coded into binary problems.
+
+    Parameters
+    ----------
+    n_prototypes : int, "auto", "cv" or such as "6 sqrt(n)", default="auto"
+        Number of basis functions m. "auto": all distinct rows up to 200, else 5 sqrt(n) between
+        200 and 1000. "cv": the best of 5 nested sets of m, m/2, ..., m/16 with twice that m. A
+        number and ``sqrt(n)`` is the ceiling of their product, :math:`M = \lceil k \sqrt N \rceil`
+        of [Mall2014]_, section IV-A.
+    C : float or "cv", default="cv"
+        Regularisation; larger fits closer. "cv" chooses it by cross-validation inside `fit`. With
+        one-vs-one each pair of classes gets its own, that of the smallest squared error.
+    gamma : float, array of shape (d,), "scale", "auto", "cv" or "ard", default="cv"
+        Width of rbf, laplacian and matern, scale of poly; as in `sklearn.svm.SVC`. "cv" chooses it
+        by cross-validation; "ard" (rbf and matern) then looks for one value per feature that makes
+        the data most likely, and takes it where cross-validation is not against it.
+    kernel : str, callable or Kernel, default="rbf"
+        "rbf", "linear", "poly", "laplacian", "matern" or "nonstationary", a function of two
+        matrices of rows, or an object of `lssvm.kernels`; one without gamma, such as
+        ``Matern(nu=2.5)``, takes that of the estimator.
+        "linear" with at most n features needs no prototypes: the features are the inputs.
+    degree : int, default=3
+        Degree of the kernel "poly".
+    coef0 : float, default=1.0
+        Constant of the kernel "poly".
+    fit_intercept : True or "penalised", default=True
+        True: the bias is free, :math:`b` is in no penalty (eq. (5) of [Mall2014]_), so that with
+        all rows as prototypes the model is the dual one. "penalised": the bias has the ridge of a
+        weight, :math:`(w; b) = (\Phi_e^T \Phi_e + I_{m+1}/C)^{-1} \Phi_e^T Y` as printed in eq. (7)
+        of [DeBrabanter2010]_ (with squares, moments and no reduction).
+    selection : str, rule, callable or array, default="renyi"
+        Which rows become prototypes: "renyi", "random", "kmeans", "rpcholesky", or what else
+        `lssvm.prototypes.select_prototypes` takes; an array gives their indices, or the prototypes
+        themselves. For rpcholesky with ``gamma="cv"`` the kernel has ``gamma="scale"``.
+    reduction : str, FixedSizeL0 or None, default=None
+        Second level of sparsity: which prototypes are left, by an L0 penalty ([Mall2014]_), from
+        the moments of the fit. "spfs" starts from the fixed-size model; "ssd" from the dual model
+        on the prototypes alone, which also chooses C and gamma (one pass over the data in all);
+        the loss of "sv-l0" sees the prototypes only; "sd" is that dual model itself. The number of
+        support vectors is the smallest whose cross-validated squared error is within one standard
+        error of the smallest, see `sparsity_path`; `lssvm.reductions.FixedSizeL0` has the options,
+        such as a given number of support vectors. "spfs-printed" and "ssd-printed" are algorithms 3
+        and 4 of [Mall2014]_ to the letter, see `lssvm.reductions.FixedSizeL0.printed`.
+    multiclass : str, array or Code, default="auto"
+        Output code: "auto", "ovo", "ova", "moc", "moc-counting" or "ecoc", see
+        `lssvm.codes.make_code`. All problems of one-vs-all, minimum output coding and
+        error-correcting codes are columns of one system; the pairs of one-vs-one are put together
+        from the moments of the classes.
+    decoding : {"hamming", "loss"} or None, default=None
+        From outputs to classes; None takes votes for one-vs-one and loss decoding otherwise.
+    targets : {"label", "fisher"} or (t1, t2), default="label"
+        Targets +1 and -1; "fisher" takes +N/N1 and -N/N2 (section 3.3 of [Suykens2002]_), a
+        pair +t1 and -t2 of eq. (3.23).
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes; they multiply ``sample_weight``.
+    cv : int, float, "loo", splitter or iterable, default=10
+        Folds for tuning. A number assigns rows by content (equal rows share a fold; at most as
+        many folds as distinct rows), stratified by class; a share between 0 and 1 is held out
+        once, for data of which that is enough; rows of a scan are dealt by position
+        (`lssvm.tuning.PositionFolds`); a splitter is used as it is.
+    search : {"path", "grid", "shrinking", "csa"} or search object, default="path"
+        How (C, gamma) are searched; see `lssvm.tuning`. An object such as
+        ``PathSearch(checkpoint="file")`` goes on where a stopped fit was.
+    scoring : str, callable or None, default=None
+        Any scikit-learn scorer; None is the accuracy, with what lies within half a standard error
+        of the best value decided by the squared error. "press", "gcv", "rk" and "evidence" are
+        criteria without folds, see `lssvm.tuning.FixedCriterionObjective`; cv is then not used.
+    tuning : {"joint", "separate"}, default="joint"
+        One (C, gamma) for all outputs (one-vs-one: a C for each pair), or one of each for every
+        binary problem, as eq. (3.13) of [Suykens2002]_ and section 8 of [DeBrabanter2010]_ have it:
+        chosen by its own error, or with ``scoring="neg_mean_squared_error"`` by the squared error
+        of its targets +1 and -1. Any search tunes both then, "csa" too. Rows cannot be added later.
+    threshold : {"zero", "cv"}, default="zero"
+        Where an output changes from one class to the other. "cv" moves it, for each binary problem,
+        to where the out-of-fold outputs of the tuning make the fewest errors (it needs a tuned C or
+        gamma, folds of several rows, calibration and no reduction); this helps where the classes
+        have different shapes or sizes.
+    calibration : {"auto", "sigmoid", "isotonic"} or None, default="auto"
+        How `predict_proba` turns scores into probabilities; "auto" takes the sigmoid for fewer
+        than 1,000 rows, else the better of the two. None: there is no `predict_proba`.
+    solver : {"auto", "cholesky", "eigen", "tridiagonal", "pcg"} or PCG, default="auto"
+        How the systems along a path of C are solved, exactly; or, without moments, conjugate
+        gradients for many prototypes (`lssvm.solvers.PCG`); see `lssvm.solvers.choose_primal`.
+    device : None, "cpu", "cuda", "cuda:1", ... or torch.device, default=None
+        Where fit and predict are computed. None: NumPy arrays by NumPy, arrays of torch or CuPy on
+        a GPU there. A device of torch is also given for NumPy arrays, which are copied to it, in
+        blocks where they do not fit. See the guide on GPUs.
+    metric : None, "diagonal", "full" or array of shape (d,) or (d, d), default=None
+        A linear map A of the inputs, so that the kernel is K(xA, zA): given, or learned from
+        gradients of a model in rounds that other rows judge; see `lssvm.kernels.Metric`. C and
+        gamma are those of mapped inputs.
+    memory_budget : int, str or None, default=None
+        Bytes, or "2 GB"; None is 70 % of the available memory. On a device, of its memory.
+    n_jobs : int or None, default=None
+        Threads; None uses all cores.
+    random_state : int, Generator, RandomState or None, default=None
+        Seeds prototypes, folds, searches and random codes; None is a fixed seed.
+    verbose : int, default=0
+        1 reports tuning on standard error.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+    code_ : Code
+    prototypes_, support_vectors_ : array of shape (m, d)
+        After a reduction, those that are left; ``selection_.indices`` are the rows of all. The unit
+        vectors for the linear kernel in closed form.
+    support_ : int array of shape (m,)
+        Rows of X that they are; -1 for given rows, empty for the linear kernel.
+    dual_coef_ : array of shape (m, n_problems)
+        Coefficients of the expansion on the prototypes.
+    intercept_ : array of shape (n_problems,)
+        Less the thresholds.
+    threshold_ : array of shape (n_problems,)
+        Zeros with ``threshold="zero"``.
+    metric_ : array of shape (d, d) or (d,)
+        With ``metric``: the matrix A A^T, or its diagonal.
+    C_ : float, or array of shape (n_problems,) where every problem has its own
+    gamma_ : float, or array of shape (d,) where it differs between features
+    feature_relevance_ : array of shape (d,)
+        With ``gamma="ard"``: shares of the features in the mean exponent of the kernel,
+        gamma_l var(x_l) divided by their sum.
+    n_prototypes_ : int
+        Before a reduction.
+    sparsity_paths_ : list of SparsityPath
+        After a reduction whose size was cross-validated: see `sparsity_path`.
+    selection_ : Selection or None
+        How the prototypes were chosen, with the trace of the entropy.
+    solver_, residual_, n_iter_ : {"direct", "pcg"}, float, int
+        The last two of conjugate gradients, which leave no ``moments_``.
+    moments_ : list of Moments
+        What was read from the data: one entry, or one per class.
+    cv_results_, best_score_, n_evaluations_, tuning_result_ : dict, float, int, TuningResult
+        When something was tuned: parameters and scores of all evaluations, the cross-validated
+        score of the chosen parameters, how many pairs of C and gamma were evaluated, and all.
+    size_results_ : dict
+        With ``n_prototypes="cv"``: sizes and their scores.
+    preparation_ : Preparation
+        When fitted to a scan: from raw columns to features.
+    sample_results_ : dict
+        When fitted to a scan of more than 50,000 rows with a tuned gamma: the search on a sample of
+        so many, of which the three best gammas were tried on all rows.
+    peak_memory_ : int or None
+        When fitted to a scan: the most memory, in bytes, that the process has had up to then.
+    record_ : Fit
+        All of the above as one frozen record, which model files, exports and reports read.
+    n_features_in_, feature_names_in_
+
+    Notes
+    -----
+    One pass takes n m^2 + 2 n m d operations, a fit at given parameters one pass and 13 m^3, each
+    gamma of the tuning two passes and about 5 m^3 per fold (one-vs-one: per fold and pair). Memory
+    m^2 per fold, times the number of classes for one-vs-one, balanced class weights and
+    ``targets="fisher"``. Everything is computed in float64.
+
+    A sample weight of 0 is as if the row were not there, of 2 as if it were there twice, with the
+    same prototypes. Where not all rows are prototypes, which ones are is drawn with the weights as
+    probabilities and depends on the order of the rows (not so with given prototypes).
+
+    Examples
+    --------
+    >>> from lssvm.datasets import load_ripley
+    >>> from lssvm import FixedSizeLSSVC
+    >>> ripley = load_ripley()
+    >>> X, y = ripley.data, ripley.target
+    >>> model = FixedSizeLSSVC(30).fit(X[ripley.train], y[ripley.train])
+    >>> bool(model.score(X[ripley.test], y[ripley.test]) > 0.89), model.dual_coef_.shape
+    (True, (30, 1))
+    """
+
+    _: KW_ONLY
+    targets: Any = "label"
+    threshold: str = "zero"
+
+    @reports
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Choose prototypes and parameters and fit the model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
+            A scan brings its own target and weights and is read in blocks.
+        y : array-like of shape (n,)
+            Class labels.
+        sample_weight : array-like of shape (n,), optional
+            Weight of every row; a weight of 2 counts as the row twice.
+        groups : array-like of shape (n,), optional
+            Rows of a group are left out together, in tuning and in calibration; a splitter given as
+            ``cv`` gets them too. Not with a
+            scan, whose rows are dealt one by one.
+
+        Returns
+        -------
+        FixedSizeLSSVC
+            Itself.
+        """
+        self._forget_fit()
+        self._check_calibration()
+        return self._fit(X, y, sample_weight, groups)
+
+    @available_if(takes_rows)
+    def partial_fit(
+        self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
+    ) -> Self:
+        """Add rows; prototypes, C and gamma stay as they are.
+
+        Exactly a fit to the old and new rows with those prototypes and parameters. The first call
+        is `fit` and has to show every class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
+            New rows, with the columns of the fit.
+        y : array-like of shape (n,)
+            Their classes. Not with a scan.
+        classes : array-like, optional
+            All labels; only compared with those that the model knows.
+        sample_weight : array-like of shape (n,), optional
+            Weight of every row; a weight of 2 counts as the row twice.
+
+        Returns
+        -------
+        FixedSizeLSSVC
+            Itself.
+        """
+        fitted = self.__sklearn_is_fitted__()
+        known = self.classes_ if fitted else None if y is None else np.unique(np.asarray(y))
+        if classes is not None and known is not None:
+            named = np.unique(np.asarray(classes))
+            if not np.array_equal(named, known):
+                raise InvalidInputError(
+                    f"classes={named.tolist()} but the model has seen {known.tolist()}: the first "
+                    "rows have to show every class, because they choose the prototypes and the "
+                    "output code."
+                )
+        if not fitted:
+            return self.fit(X, y, sample_weight)
+        return self._change(add_rows, X, y, sample_weight)
+
+    def predict(self, X: Any, out: Any = None) -> Any:
+        """Predict the classes of new rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
+            Rows with the columns of the fit.
+        out : str or path, optional
+            A file (.parquet, .arrow, .csv or .npy) to write the predictions to, block by block. It
+            appears, or takes the place of an older one, when it is complete.
+
+        Returns
+        -------
+        array of shape (n,), or the path
+        """
+        return self._predict_classes(X, out)
+
+
+@dataclass(eq=False, repr=False)
+class FixedSizeLSSVR(FixedSizeModel, KernelRegressor):
+    r"""Fixed-size least squares support vector regression that tunes itself.
+
+    Minimises :math:`\tfrac12 w^T w + \tfrac C2 \sum_i s_i L(y_i - w^T \varphi(x_i) - b)` over the
+    features :math:`\varphi` that the Nystrom method builds from m prototypes (eqs. (5)-(7) of
+    [DeBrabanter2010]_). All that is read from the data are second moments, which add: memory does
+    not grow with the number of rows, and v-fold cross-validation costs little more than a fit.
+
+    Parameters
+    ----------
+    n_prototypes : int, "auto", "cv" or such as "6 sqrt(n)", default="auto"
+        Number of basis functions m. "auto": all distinct rows up to 200, else 5 sqrt(n) between
+        200 and 1000. "cv": the best of 5 nested sets of m, m/2, ..., m/16 with twice that m. A
+        number and ``sqrt(n)`` is the ceiling of their product, :math:`M = \lceil k \sqrt N \rceil`
+        of [Mall2014]_, section IV-A.
+    C : float or "cv", default="cv"
+        Regularisation; larger fits closer. "cv" chooses it by cross-validation inside `fit`.
+    gamma : float, array of shape (d,), "scale", "auto", "cv" or "ard", default="cv"
+        Width of rbf, laplacian and matern, scale of poly; as in `sklearn.svm.SVR`. "cv" chooses it
+        by cross-validation; "ard" (rbf and matern) then looks for one value per feature that makes
+        the data most likely, and takes it where cross-validation is not against it.
+    kernel : str, callable or Kernel, default="rbf"
+        "rbf", "linear", "poly", "laplacian", "matern" or "nonstationary", a function of two
+        matrices of rows, or an object of `lssvm.kernels`; one without gamma, such as
+        ``Matern(nu=2.5)``, takes that of the estimator.
+        "linear" with at most n features needs no prototypes: the features are the inputs.
+    degree : int, default=3
+        Degree of the kernel "poly".
+    coef0 : float, default=1.0
+        Constant of the kernel "poly".
+    fit_intercept : True or "penalised", default=True
+        True: the bias is free, :math:`b` is in no penalty (eq. (5) of [Mall2014]_), so that with
+        all rows as prototypes the model is the dual one. "penalised": the bias has the ridge of a
+        weight, :math:`(w; b) = (\Phi_e^T \Phi_e + I_{m+1}/C)^{-1} \Phi_e^T Y` as printed in eq. (7)
+        of [DeBrabanter2010]_ (with squares, moments and no reduction).
+    selection : str, rule, callable or array, default="renyi"
+        Which rows become prototypes: "renyi", "random", "kmeans", "rpcholesky", or what else
+        `lssvm.prototypes.select_prototypes` takes; an array gives
+        their indices, or the prototypes themselves. For rpcholesky with ``gamma="cv"`` the kernel
+        has ``gamma="scale"``.
+    reduction : str, FixedSizeL0 or None, default=None
+        Second level of sparsity: which prototypes are left, by an L0 penalty ([Mall2014]_), from
+        the moments of the fit. "spfs" starts from the fixed-size model; "ssd" from the dual model
+        on the prototypes alone, which also chooses C and gamma (one pass over the data in all);
+        the loss of "sv-l0" sees the prototypes only; "sd" is that dual model itself. The number of
+        support vectors is the smallest whose cross-validated squared error is within one standard
+        error of the smallest, see `sparsity_path`; `lssvm.reductions.FixedSizeL0` has the options,
+        such as a given number of support vectors. "spfs-printed" and "ssd-printed" are algorithms 3
+        and 4 of [Mall2014]_ to the letter, see `lssvm.reductions.FixedSizeL0.printed`.
+    loss : {"squared", "huber", "absolute", "weighted"}, default="squared"
+        L above. The others keep gross errors in the targets from bending the model, see
+        `lssvm.solvers.robust_weights`: Huber's loss bends at 1.345 robust standard deviations of
+        its own residuals, "weighted" gives rows beyond 3 next to no weight. Reached by reweighting,
+        one pass each time. What is tuned is a least squares model by its absolute error, first on
+        all rows, then twice with the weights of "weighted", which stay on the rows; for absolute
+        loss a tuned C is multiplied by twice the median absolute residual, so that it weighs as
+        much as before. Rows of a scan keep their weights and are tuned once; the scale of their
+        residuals is that of a sample.
+    cv : int, float, "loo", splitter or iterable, default=10
+        Folds for tuning. A number assigns rows by content (equal rows share a fold; at most as
+        many folds as distinct rows); a share between 0 and 1 is held out once, for data of which
+        that is enough; rows of a scan are dealt by position (`lssvm.tuning.PositionFolds`); a
+        splitter is used as it is.
+    search : {"path", "grid", "shrinking", "csa"} or search object, default="path"
+        How (C, gamma) are searched; see `lssvm.tuning`. An object such as
+        ``PathSearch(checkpoint="file")`` goes on where a stopped fit was.
+    scoring : str, callable or None, default=None
+        Any scikit-learn scorer; None is the mean squared error, for a robust loss the mean
+        absolute error. "press", "gcv", "rk" and "evidence" are criteria without folds, see
+        `lssvm.tuning.FixedCriterionObjective`; cv is then not used.
+    tuning : {"joint", "separate"}, default="joint"
+        One (C, gamma) for all outputs, or one of each for every output. Rows cannot be added later,
+        and there are no error bars.
+    solver : {"auto", "cholesky", "eigen", "tridiagonal", "pcg"} or PCG, default="auto"
+        How the systems along a path of C are solved, exactly; or, without moments, conjugate
+        gradients for many prototypes, see `lssvm.solvers.PCG`. "auto" takes those where moments do
+        not fit or would take twice the operations, see `lssvm.solvers.choose_primal`.
+    device : None, "cpu", "cuda", "cuda:1", ... or torch.device, default=None
+        Where fit and predict are computed. None: NumPy arrays by NumPy, arrays of torch or CuPy on
+        a GPU there. A device of torch is also given for NumPy arrays, which are copied to it, in
+        blocks where they do not fit. See the guide on GPUs.
+    metric : None, "diagonal", "full" or array of shape (d,) or (d, d), default=None
+        A linear map A of the inputs, so that the kernel is K(xA, zA): given, or learned from
+        gradients of a model in rounds that other rows judge; see `lssvm.kernels.Metric`. C and
+        gamma are those of mapped inputs.
+    memory_budget : int, str or None, default=None
+        Bytes, or "2 GB"; None is 70 % of the available memory. On a device, of its memory.
+    n_jobs : int or None, default=None
+        Threads; None uses all cores.
+    random_state : int, Generator, RandomState or None, default=None
+        Seeds prototypes, folds and searches; None is a fixed seed.
+    verbose : int, default=0
+        1 reports tuning on standard error.
+
+    Attributes
+    ----------
+    prototypes_, support_vectors_ : array of shape (m, d)
+        After a reduction, those that are left; ``selection_.indices`` are the rows of all. The unit
+        vectors for the linear kernel in closed form.
+    support_ : int array of shape (m,)
+        Rows of X that they are; -1 for given rows, empty for the linear kernel.
+    dual_coef_ : array of shape (m, n_outputs)
+        Coefficients of the expansion on the prototypes.
+    intercept_ : array of shape (n_outputs,)
+    metric_ : array of shape (d, d) or (d,)
+        With ``metric``: the matrix A A^T, or its diagonal.
+    C_, gamma_ : float
+        ``gamma_`` has shape (d,) where it differs between features.
+    feature_relevance_ : array of shape (d,)
+        With ``gamma="ard"``: shares of the features in the mean exponent of the kernel,
+        gamma_l var(x_l) divided by their sum.
+    n_prototypes_ : int
+        Before a reduction.
+    sparsity_paths_ : list of SparsityPath
+        After a reduction whose size was cross-validated: see `sparsity_path`.
+    selection_ : Selection or None
+        How the prototypes were chosen, with the trace of the entropy.
+    solver_ : {"direct", "pcg"}
+        How the model was solved.
+    residual_ : float
+        With conjugate gradients: the largest relative residual, recomputed at the end.
+    moments_ : list of Moments
+        What was read from the data (one entry); empty for conjugate gradients.
+    cv_results_ : dict
+        When something was tuned: parameters and scores of all evaluations.
+    best_score_ : float
+        When something was tuned: the cross-validated score of the chosen parameters.
+    n_evaluations_ : int
+        When something was tuned: how many pairs of C and gamma were evaluated.
+    tuning_result_ : lssvm.tuning.TuningResult
+        When something was tuned: the whole record of the search.
+    size_results_ : dict
+        With ``n_prototypes="cv"``: sizes and their scores.
+    noise_variance_ : float or array of shape (n_outputs,)
+        Estimated variance of the noise; computed when first asked for.
+    n_iter_ : int
+        Reweightings (0 for squared loss); with conjugate gradients their iterations.
+    preparation_ : Preparation
+        When fitted to a scan: from raw columns to features.
+    sample_results_ : dict
+        When fitted to a scan of more than 50,000 rows with a tuned gamma: the search on a sample of
+        so many, of which the three best gammas were tried on all rows.
+    peak_memory_ : int or None
+        When fitted to a scan: the most memory, in bytes, that the process has had up to then.
+    record_ : Fit
+        All of the above as one frozen record, which model files, exports and reports read.
+    n_features_in_, feature_names_in_
+
+    Notes
+    -----
+    One pass takes n m^2 + 2 n m d operations, a fit at given parameters one pass and 13 m^3, each
+    gamma of the tuning one pass and about 5 m^3 per fold. Memory m^2 per fold. Everything is
+    computed in float64.
+
+    A sample weight of 0 is as if the row were not there, of 2 as if it were there twice, with the
+    same prototypes. Where not all rows are prototypes, which ones are is drawn with the weights as
+    probabilities and depends on the order of the rows (not so with given prototypes).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm import FixedSizeLSSVR
+    >>> X = np.linspace(0, 6, 400)[:, None]
+    >>> model = FixedSizeLSSVR(20).fit(X, np.sin(X[:, 0]))
+    >>> bool(model.score(X, np.sin(X[:, 0])) > 0.999), model.dual_coef_.shape
+    (True, (20, 1))
+    """
+
+    _: KW_ONLY
+    loss: str = "squared"
+
+    @reports
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Choose prototypes and parameters and fit the model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
+            A scan brings its own target and weights and is read in blocks.
+        y : array-like of shape (n,) or (n, n_outputs)
+            What is to be predicted; not with a scan that names its target.
+        sample_weight : array-like of shape (n,), optional
+            Weight of every row; a weight of 2 counts as the row twice.
+        groups : array-like of shape (n,), optional
+            Rows of a group are left out together, in tuning and in calibration; a splitter given as
+            ``cv`` gets them too. Not with a
+            scan, whose rows are dealt one by one.
+
+        Returns
+        -------
+        FixedSizeLSSVR
+            Itself.
+        """
+        self._forget_fit()
+        return self._fit(X, y, sample_weight, groups)
+
+    @available_if(takes_rows)
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Add rows; prototypes, C and gamma stay as they are.
+
+        Exactly a fit to the old and new rows with those prototypes and parameters. The first call
+        is `fit`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
+            New rows, with the columns of the fit.
+        y : array-like of shape (n,) or (n, n_outputs)
+            Their targets. Not with a scan.
+        sample_weight : array-like of shape (n,), optional
+            Weight of every row; a weight of 2 counts as the row twice.
+
+        Returns
+        -------
+        FixedSizeLSSVR
+            Itself.
+        """
+        if not self.__sklearn_is_fitted__():
+            return self.fit(X, y, sample_weight)
+        return self._change(add_rows, X, y, sample_weight)
+
+    def predict(
+        self, X: Any, return_std: bool = False, return_cov: bool = False, out: Any = None
+    ) -> Any:
+        """Predict the targets of new rows, on request with error bars.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
+            Rows with the columns of the fit.
+        return_std : bool, default=False
+            Whether to return standard deviations.
+        return_cov : bool, default=False
+            Whether to return the covariance between the rows.
+        out : str or path, optional
+            A file (.parquet, .arrow, .csv or .npy) to write the predictions to, block by block. It
+            appears, or takes the place of an older one, when it is complete; its path is returned.
+
+        Returns
+        -------
+        prediction : array of shape (n,) or (n, n_outputs)
+        std : array of the same shape
+            With ``return_std``: of the function, from its posterior in the primal. A new
+            observation has the variance ``std**2 + noise_variance_``.
+        cov : array of shape (n, n) or (n, n, n_outputs)
+            With ``return_cov``.
+
+        Notes
+        -----
+        The first error bars take 5 m^3 operations, later ones 4 m^2 a row, in blocks; see
+        `lssvm.uncertainty.FixedPosterior`.
+        """
+        return self._predict_numbers(X, return_std, return_cov, out)
