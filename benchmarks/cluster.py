@@ -47,7 +47,7 @@ def timed_pass(data: Any, Z: Any, repeats: int) -> tuple[float, Any]:
     kernel, times = RBF(1.0 / FEATURES), list[float]()
     for _ in range(repeats):
         began = time.perf_counter()
-        found = rows.moments(kernel, Z, PositionFolds(FOLDS)).cells
+        found = rows.moments(kernel, Z, PositionFolds(FOLDS), None).cells
         times.append(time.perf_counter() - began)
     return min(times), found
 

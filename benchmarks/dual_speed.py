@@ -24,7 +24,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GridSearchCV, KFold
 
 from lssvm import LSSVR, __version__
-from lssvm._core.threads import n_threads
+from lssvm._core.blocks import n_threads
 from lssvm.kernels import RBF, fill_gram
 from lssvm.solvers import ConjugateGradient, DualSystem
 from lssvm.tuning import GridSearch

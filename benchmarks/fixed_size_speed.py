@@ -22,7 +22,7 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
-from lssvm._core.threads import n_threads, run_blocks, slices
+from lssvm._core.blocks import n_threads, run_blocks, slices
 from lssvm.criteria.fixed_size import FixedSizeObjective
 from lssvm.data import ArraySource
 from lssvm.engines.host import HostRows

@@ -32,8 +32,8 @@ from sklearn.linear_model import RidgeClassifierCV
 from sklearn.pipeline import make_pipeline
 
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR
+from lssvm._core.arrays import get_namespace, to_numpy
 from lssvm._core.device import Device
-from lssvm._core.namespace import get_namespace, to_numpy
 from lssvm.criteria.fixed_size import FixedSizeObjective
 from lssvm.engines import device as device_rows
 from lssvm.engines.device import DeviceBlocks, DeviceRows, accumulate_on_device, block_size

@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks.chapter3 import describe_run
 from benchmarks.study import records
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR
-from lssvm._core.threads import n_threads
+from lssvm._core.blocks import n_threads
 
 SIZES = (50_000, 100_000, 200_000, 400_000, 800_000, 1_600_000)
 FEATURES, PROTOTYPES = 10, 150

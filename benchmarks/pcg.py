@@ -22,8 +22,7 @@ import pandas as pd
 from benchmarks.chapter3 import describe_run
 from benchmarks.study import records
 from lssvm import FixedSizeLSSVC
-from lssvm._core.memory import peak_memory
-from lssvm._core.threads import n_threads
+from lssvm._core.blocks import n_threads, peak_memory
 from lssvm.kernels import RBF
 from lssvm.solvers import PCG
 

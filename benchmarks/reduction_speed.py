@@ -20,7 +20,7 @@ from typing import Any
 
 from benchmarks.fixed_size_speed import make_data
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR
-from lssvm._core.threads import n_threads
+from lssvm._core.blocks import n_threads
 from lssvm.reductions import FixedSizeL0
 
 OUTPUT = Path("benchmarks/results/reduction_speed.json")

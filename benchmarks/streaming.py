@@ -29,9 +29,9 @@ import pyarrow.parquet as pq
 
 import lssvm.estimators.scan_opening as scan_opening
 from lssvm import FixedSizeLSSVC, scan
-from lssvm._core.threads import n_threads
+from lssvm._core.blocks import n_threads
 from lssvm.data import ArraySource
-from lssvm.data.survey import survey
+from lssvm.data.prepare import survey
 from lssvm.engines.scan import Blocks, ScanRows
 from lssvm.kernels import RBF
 from lssvm.moments import accumulate
@@ -46,7 +46,7 @@ RESULTS = Path(__file__).parent / "results"
 FIT = """
 import json, sys, time
 from lssvm import FixedSizeLSSVC, scan
-from lssvm._core.memory import peak_memory
+from lssvm._core.blocks import peak_memory
 folder, prototypes, threads = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 data = scan(folder, target="y")
 start = time.perf_counter()
@@ -112,7 +112,7 @@ def throughput_case(folder: str, prototypes: int, repeats: int, threads: int) ->
         inside = accumulate(kernel, source, Z, layout.cells, threads=threads)
         times["memory"].append(time.perf_counter() - start)
         start = time.perf_counter()
-        streamed = rows.moments(kernel, Z, folds).cells
+        streamed = rows.moments(kernel, Z, folds, None).cells
         times["parquet"].append(time.perf_counter() - start)
     difference = max(
         float(np.abs(a.gram - b.gram).max() / np.abs(a.gram).max())

@@ -15,6 +15,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 sys.path[:0] = [str(ROOT / "src"), str(HERE)]
 
+import links  # noqa: E402
+
 import lssvm  # noqa: E402
 
 project = "lssvm"
@@ -25,6 +27,7 @@ version = release = lssvm.__version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "links",
     "mathml",
     "numpydoc",
     "sphinx_gallery.gen_gallery",
@@ -50,11 +53,12 @@ autosummary_generate = True
 autosummary_imported_members = True
 autosummary_ignore_module_all = False
 numpydoc_show_class_members = False
-autodoc_typehints = "none"
-# Types of parameters are links to the pages of our own classes.
+# Types of signatures and of parameters are links to the pages of our own classes.
+autodoc_typehints = "signature"
+python_use_unqualified_type_names = True
 xref.DEFAULT_LINKS.clear()  # those of Python and NumPy, which need a network
 numpydoc_xref_param_type = True
-numpydoc_xref_aliases = {name: f"lssvm.{name}" for name in lssvm.__all__ if name[0].isupper()}
+numpydoc_xref_aliases = links.PAGES
 html_math_renderer = "mathml"
 math_number_all = False
 
@@ -91,7 +95,7 @@ def _leave_out(app, what, name, obj, skip, options):
     Those with which all displays draw are for who writes another display.
     """
     inherited = (getattr(obj, "__module__", None) or "").startswith(
-        ("sklearn.", "lssvm.plots.canvas")
+        ("sklearn.", "lssvm.plots.base")
     )
     return True if inherited or re.fullmatch(r"set_\w+_request", name) else None
 

@@ -8,6 +8,7 @@ import pytest
 from tests.cli.running import QUICK, good, mixed_rows, write_csv
 
 import lssvm as package
+from lssvm.cli.options import Modelling
 from lssvm.datasets import load_german_credit
 
 NEW = mixed_rows(60, seed=9)
@@ -119,7 +120,19 @@ def test_forecast_continues_a_series_with_intervals(tmp_path, monkeypatch):
     page = (tmp_path / "f.html").read_text(encoding="utf-8")
     assert "<svg" in page and "Content-Security-Policy" in page and "<script" not in page
     assert "10 forecasts" in page and "the last 10 values were forecast" in page
+    for section in ("next", "figures", "errors", "intervals", "comparison", "learning", "time"):
+        assert f'id="{section}"' in page
+    assert "lssvm" in page.split('id="reproduce"')[1] and "fit and forecast" in page
     assert "check: the last 10 values" in good(*words).out
+
+
+def test_the_page_of_a_short_series_is_the_forecast_alone(tmp_path):
+    rows = [{"x": float(np.sin(i))} for i in range(30)]
+    data = write_csv(tmp_path / "s.csv", rows)
+    good("forecast", data, "-c", "x", "--horizon", "3", "--report", tmp_path / "f.html")
+    page = (tmp_path / "f.html").read_text()
+    assert 'id="next"' in page and "too short to be judged" in page
+    assert 'id="figures"' not in page
 
 
 def test_a_short_series_is_refused(tmp_path):
@@ -130,7 +143,8 @@ def test_a_short_series_is_refused(tmp_path):
     assert answer.code == 2 and "6 values" in answer.err
 
 
-def test_demo_ends_with_a_model_a_report_and_an_accuracy_line(tmp_path):
+def test_demo_ends_with_a_model_a_report_and_an_accuracy_line(tmp_path, monkeypatch):
+    monkeypatch.setattr("lssvm.cli.demonstrating.MODEL", Modelling(preset="fast"))
     answer = good("demo", tmp_path / "out")
     files = {path.name for path in (tmp_path / "out").iterdir()}
     assert files == {"credit.csv", "credit.lssvm", "report.html", "predictions.csv"}

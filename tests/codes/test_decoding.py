@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from tests.oracles import codes as oracle
 
+from lssvm._core.arrays import to_numpy
 from lssvm._core.errors import InvalidInputError
-from lssvm._core.namespace import to_numpy
 from lssvm.codes import (
     Code,
     decode,

@@ -5,13 +5,20 @@ import io
 import numpy as np
 import pytest
 
-from lssvm._core import memory
+from lssvm._core import blocks
+from lssvm._core.arrays import get_namespace, is_sparse, to_numpy
+from lssvm._core.blocks import (
+    as_bytes,
+    available_memory,
+    block_rows,
+    n_threads,
+    require,
+    run_blocks,
+    slices,
+)
 from lssvm._core.errors import InvalidInputError, LSSVMError, MemoryBudgetError
-from lssvm._core.memory import as_bytes, available_memory, block_rows, require
-from lssvm._core.namespace import get_namespace, is_sparse, to_numpy
 from lssvm._core.progress import Progress, listening
 from lssvm._core.random import as_generator
-from lssvm._core.threads import n_threads, run_blocks, slices
 
 
 @pytest.mark.parametrize(
@@ -31,7 +38,7 @@ def test_bad_budgets(bad):
 
 
 def test_default_budget_is_a_part_of_what_is_free(monkeypatch):
-    monkeypatch.setattr(memory, "available_memory", lambda: 10**9)
+    monkeypatch.setattr(blocks, "available_memory", lambda: 10**9)
     assert as_bytes(None) == 7 * 10**8
 
 

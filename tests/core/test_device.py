@@ -1,11 +1,11 @@
-import builtins
+import sys
 
 import numpy as np
 import pytest
 
+from lssvm._core.arrays import get_namespace, to_numpy
 from lssvm._core.device import Device, Halving, find_device, is_foreign, out_of_memory
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError, MissingDependencyError
-from lssvm._core.namespace import get_namespace, to_numpy
 
 X = np.arange(6.0).reshape(3, 2)
 NUMPY = Device(get_namespace(X), "cpu")
@@ -35,14 +35,7 @@ def test_strict_arrays_follow_the_setting():
 
 
 def test_without_torch(monkeypatch):
-    real = builtins.__import__
-
-    def without(name, *args, **kwargs):
-        if name == "torch":
-            raise ImportError(name)
-        return real(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(MissingDependencyError, match=r"lssvm\[gpu\]"):
         find_device("cuda", X, dispatch=False)
 

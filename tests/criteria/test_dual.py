@@ -10,7 +10,7 @@ from tests.looping import case
 from tests.oracles.dual import kkt_regression, rbf, refit_predictions
 
 from lssvm.codes import groups, make_code, targets
-from lssvm.criteria.fold_targets import FoldTargets
+from lssvm.criteria.base import FoldTargets
 from lssvm.kernels import RBF, Precomputed
 from lssvm.solvers import DualSystem
 from lssvm.tasks import (

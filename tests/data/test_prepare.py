@@ -18,8 +18,8 @@ from lssvm import scan
 from lssvm._core.errors import InvalidInputError
 from lssvm.data import Preparation
 from lssvm.data.arrow import write_table
+from lssvm.data.prepare import survey
 from lssvm.data.raw import RawBlock, TextColumn, rechunk
-from lssvm.data.survey import survey
 
 rng = np.random.default_rng(0)
 N = 20_000

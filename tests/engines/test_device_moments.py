@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
+from lssvm._core.arrays import device, get_namespace
 from lssvm._core.device import Device
 from lssvm._core.errors import MemoryBudgetError
-from lssvm._core.namespace import device, get_namespace
 from lssvm.data import ArraySource, LookedUp
 from lssvm.engines import device as device_rows
 from lssvm.engines.device import DeviceBlocks, accumulate_on_device

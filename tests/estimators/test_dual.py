@@ -12,7 +12,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict, cross_va
 from tests.oracles.dual import kkt_classification, kkt_regression, rbf
 from tests.oracles.pruning import prune_loop
 
-from lssvm import LSSVC, LSSVR, scan
+from lssvm import LSSVC, LSSVR, GreedyLSSVC, GreedyLSSVR, scan
 from lssvm._core.errors import MemoryBudgetError
 from lssvm.datasets import load_ripley
 from lssvm.kernels import RBF
@@ -399,9 +399,9 @@ class TestBadInput:
         with pytest.raises(TypeError, match=r"[Ss]parse"):
             LSSVR(kernel=kernel).fit(sparse.csr_matrix(X), y)
 
-    @pytest.mark.parametrize("estimator", [LSSVC(), LSSVR()], ids=repr)
+    @pytest.mark.parametrize("estimator", [LSSVC(), LSSVR(), GreedyLSSVC(), GreedyLSSVR()])
     def test_scans_are_for_the_fixed_size_models(self, estimator):
-        reads = "FixedSize" + type(estimator).__name__
+        reads = "FixedSize" + type(estimator).__name__.removeprefix("Greedy")
         with pytest.raises(ValueError, match=f"takes arrays.* scan.*{reads}"):
             estimator.fit(scan(X, target=y))
 

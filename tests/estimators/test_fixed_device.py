@@ -9,9 +9,9 @@ from sklearn.base import clone
 from sklearn.model_selection import ShuffleSplit
 
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR, load, save, scan
+from lssvm._core.arrays import get_namespace
 from lssvm._core.device import Device
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError
-from lssvm._core.namespace import get_namespace
 from lssvm.engines import device as choosing
 from lssvm.engines import device as device_rows
 from lssvm.prototypes import renyi

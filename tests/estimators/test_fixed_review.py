@@ -5,10 +5,10 @@ import copy
 import numpy as np
 import pytest
 
-from lssvm import FixedSizeLSSVC, FixedSizeLSSVR
+from lssvm import LSSVC, FixedSizeLSSVC, FixedSizeLSSVR
 from lssvm._core.errors import InvalidInputError
 from lssvm.solvers.reweighting import residual_scale
-from lssvm.tuning import PathSearch
+from lssvm.tuning import PathSearch, Space
 
 
 def rows(n=90, classes=0, seed=0):
@@ -90,7 +90,7 @@ def test_an_update_that_ends_in_its_last_step_changes_nothing(monkeypatch):
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("lssvm.recipes.fixed_updates.CalibrationSample.take", stop)
+    monkeypatch.setattr("lssvm.recipes.fixed_size.CalibrationSample.take", stop)
     with pytest.raises(KeyboardInterrupt):
         model.forget(X[:5], y[:5])
     np.testing.assert_array_equal(model.intercept_, before.intercept_)
@@ -165,3 +165,18 @@ def test_given_indices_count_rows_of_weight_zero():
     model = FixedSizeLSSVR(3, selection=[1, 5, 7], C=1.0, gamma=0.3).fit(X, y, weight)
     np.testing.assert_array_equal(model.support_, [1, 5, 7])
     np.testing.assert_array_equal(model.prototypes_, X[[1, 5, 7]])
+
+
+def test_a_pair_that_no_fold_tests_takes_the_C_of_the_others():
+    """Its errors are no numbers, and the smallest of none says nothing."""
+    y = np.repeat([0, 1, 2], 20)
+    X = np.random.default_rng(11).normal(size=(60, 2)) + y[:, None]
+    cv = [(np.arange(50), np.arange(50, 60))]  # no row of the classes 0 and 1 is tested
+    options = {"C": "cv", "gamma": 0.5, "multiclass": "ovo", "cv": cv}
+    C = FixedSizeLSSVC(20, **options).fit(X, y).C_
+    grid = Space().C_grid(60)
+    assert C[0] == grid[np.abs(np.log(grid) - np.log(C[1:]).mean()).argmin()]
+    for model in (FixedSizeLSSVC(20, **options), LSSVC(**options)):
+        model.set_params(tuning="separate")
+        with pytest.raises(InvalidInputError, match="no rows of the binary problem of output 0"):
+            model.fit(X, y)

@@ -14,7 +14,7 @@ import lssvm.estimators.scan_opening as scan_opening
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR, scan
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError
 from lssvm.data import Block
-from lssvm.data.survey import survey
+from lssvm.data.prepare import survey
 from lssvm.kernels import RBF
 from lssvm.reductions import FixedSizeL0
 from lssvm.tuning import PathSearch, PositionFolds, PositionHoldout

@@ -12,7 +12,7 @@ import sys
 import numpy as np
 import lssvm.estimators.scan_opening as scan_opening
 from lssvm import FixedSizeLSSVC, scan
-from lssvm._core.memory import peak_memory
+from lssvm._core.blocks import peak_memory
 
 import pyarrow.parquet
 

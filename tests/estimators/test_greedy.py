@@ -176,6 +176,7 @@ class TestInput:
             ({"C": "loo"}, "'cv'"),
             ({"gamma": "ard"}, "ard"),
             ({"gamma": "ard"}, "gamma='ard' is not available here"),
+            ({"gamma": "wide"}, "gamma='wide' is not available here: .*'cv' or an array"),
             ({"gamma": -2.0}, "gamma"),
             ({"kernel": "cubic"}, "kernel='cubic'"),
             ({"epsilon": -0.5}, "epsilon"),

@@ -81,7 +81,7 @@ def test_a_stream_equals_arrays(kind, monkeypatch, tmp_path):
 
 
 def _small_survey(size):
-    from lssvm.data.survey import survey
+    from lssvm.data.prepare import survey
 
     return lambda data, _, **options: survey(data, size, **options)
 

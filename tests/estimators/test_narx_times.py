@@ -6,8 +6,7 @@ import pytest
 
 from lssvm import LSSVR, NARX, load, save
 from lssvm._core.errors import InvalidInputError
-from lssvm.recipes.series_baselines import drift, find_season, repeat_last, seasonal_naive
-from lssvm.recipes.series_times import Calendar
+from lssvm.recipes.series_data import Calendar, drift, find_season, repeat_last, seasonal_naive
 
 
 def wave(n=60):

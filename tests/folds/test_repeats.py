@@ -132,6 +132,21 @@ def test_probabilities_of_a_few_categories(cls):
         assert abs(p[rows].mean() - share) < 2 * np.sqrt(share * (1 - share) / rows.sum())
 
 
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("cls", [LSSVC, FixedSizeLSSVC, GreedyLSSVC])
+def test_probabilities_are_the_shares_of_the_cells_that_scores_tell_apart(cls, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 2, (1500, 3)).astype(float)
+    chance, cell = rng.uniform(0.1, 0.9, 8), (X @ [1, 2, 4]).astype(int)
+    y = (rng.random(1500) < chance[cell]).astype(int)
+    model = cls(C=1.0, gamma=0.5).fit(X, y)
+    p, score = model.predict_proba(X)[:, 1], np.round(model.decision_function(X), 9)
+    assert abs(p.mean() - y.mean()) < 0.005
+    for level in np.unique(score):  # a greedy model gives some cells one score
+        rows = score == level
+        assert abs(p[rows].mean() - y[rows].mean()) < 0.02
+
+
 @pytest.mark.parametrize("cls", [LSSVC, FixedSizeLSSVC, GreedyLSSVC])
 def test_one_observation_of_a_weight_is_left_out(cls):
     rng = np.random.default_rng(5)
@@ -353,6 +368,18 @@ def test_greedy_gamma_is_chosen_by_folds_of_groups(cls):
         want = LSSVC(named.C_, gamma=named.gamma_).fit(X[rows], y[rows]).decision_function(X[test])
         found = named.record_.memory.left_out.scores[: len(test), 0]
         np.testing.assert_allclose(found, want, atol=1e-7)
+
+
+@pytest.mark.parametrize("growth", [{}, {"candidates": 5}, {"criterion": "kmp"}, {"prefit": True}])
+def test_greedy_pairs_without_rows_in_a_fold_say_nothing(growth):
+    """And those of one class alone say that class, which is explained by the bias."""
+    X, _, _ = clusters(n=90)
+    labels = np.repeat([0, 1, 2], 30)
+    rows = np.arange(90)
+    cv = [(rows[:30], rows[30:]), (rows[30:], rows[:30])]  # the first knows class 0 alone
+    model = GreedyLSSVC("cv", gamma="cv", multiclass="ovo", cv=cv, **growth).fit(X, labels)
+    scores = model.record_.memory.left_out.scores[:60]
+    np.testing.assert_allclose(scores, np.tile(model.code_.matrix[0], (60, 1)), atol=1e-6)
 
 
 def test_greedy_sizes_are_judged_by_whole_groups():

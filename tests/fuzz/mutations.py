@@ -160,7 +160,7 @@ MUTATIONS = (
         "criteria",
     ),
     change(
-        "criteria/closed_form.py",
+        "criteria/spectral.py",
         "(errors[:, total > 0] / total[total > 0])",
         "(errors[:, total > 0])",
         "criteria",
@@ -266,7 +266,7 @@ MUTATIONS = (
         "uncertainty",
     ),
     change(
-        "uncertainty/intervals.py",
+        "uncertainty/probabilities.py",
         "wanted = coverage * (total + 1.0)",
         "wanted = coverage * (total - 1.0)",
         "uncertainty",

@@ -21,7 +21,7 @@ from lssvm._core.errors import InvalidInputError
 from lssvm.io import read_header
 from lssvm.io.container import read_container
 from lssvm.io.known import RULES, known
-from lssvm.io.rules import parse
+from lssvm.io.records import parse
 from lssvm.kernels import RBF, FunctionKernel, NonStationary
 from lssvm.tuning import PathSearch
 

@@ -15,8 +15,7 @@ from scipy import sparse
 
 from lssvm._core.errors import InvalidInputError, ModelFileError
 from lssvm.io.container import DTYPES
-from lssvm.io.records import Known, NotStorable, allowance, decode, encode
-from lssvm.io.rules import Book, parse, table
+from lssvm.io.records import Book, Known, NotStorable, allowance, decode, encode, parse, table
 
 ROOM = 10**6
 

@@ -238,3 +238,12 @@ def test_bad_length_functions():
         NonStationary(1.0, lambda A: np.ones(len(A)))(X, Z)
     with pytest.raises(InvalidInputError, match="positive"):
         NonStationary(1.0, lambda A: 0.0 * A)(X, Z)
+
+
+@pytest.mark.parametrize("kernel", [RBF(0.5), Laplacian(0.5), Linear(), Polynomial()])
+def test_an_expansion_of_no_functions_is_its_intercept(kernel):
+    X, none = np.random.default_rng(0).standard_normal((4, 2)), np.empty((0, 2))
+    values = evaluate_expansion(
+        kernel, X, none, np.empty((0, 3)), np.array([1.0, 2.0, 3.0]), budget=10**6, threads=2
+    )
+    np.testing.assert_array_equal(values, np.tile([1.0, 2.0, 3.0], (4, 1)))

@@ -65,9 +65,9 @@ FOUNDATION = {"cli": "typer"}
 
 # (module, imported module): why the rule does not apply
 EXCEPTIONS = {
-    ("lssvm._core.namespace", "sklearn.externals"): "the copy of array-api-compat there, as a "
+    ("lssvm._core.arrays", "sklearn.externals"): "the copy of array-api-compat there, as a "
     "fallback where the library itself is not installed",
-    ("lssvm.prototypes.kmeans", "sklearn.cluster"): "k-means itself, inside the function",
+    ("lssvm.prototypes.select", "sklearn.cluster"): "k-means itself, inside the function",
 }
 
 

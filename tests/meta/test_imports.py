@@ -177,7 +177,7 @@ def test_a_bad_import_is_found(module, source, problem):
         ("lssvm.kernels.rbf", "from lssvm.kernels.base import Kernel\nfrom lssvm._core import x"),
         ("lssvm.plots.grid", "def f():\n    import matplotlib.pyplot as plt"),
         ("lssvm.plots.grid", "if TYPE_CHECKING:\n    from matplotlib.axes import Axes"),
-        ("lssvm.prototypes.kmeans", "def f():\n    from sklearn.cluster import KMeans"),
+        ("lssvm.prototypes.select", "def f():\n    from sklearn.cluster import KMeans"),
         ("lssvm.estimators.svc", "import sklearn\nprint(sklearn.__version__)"),
     ],
 )

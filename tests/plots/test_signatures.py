@@ -8,7 +8,7 @@ import pytest
 
 from lssvm import plots
 from lssvm._core.errors import InvalidInputError
-from lssvm.plots.canvas import Display
+from lssvm.plots.base import Display
 
 DISPLAYS = [getattr(plots, name) for name in plots.__all__]
 

@@ -10,8 +10,7 @@ from lssvm import LSSVC, LSSVR
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.progress import Listener
 from lssvm.engines.host import HostRows
-from lssvm.recipes.dual import fit_dual
-from lssvm.recipes.dual_settings import DualSettings
+from lssvm.recipes.dual import DualSettings, fit_dual
 from lssvm.recipes.record import Resources
 from lssvm.recipes.settings import KernelChoice
 from lssvm.tasks import Classes, Numbers

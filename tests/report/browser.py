@@ -81,11 +81,15 @@ class Browser:
 
     def show(self, path: Path, width: int, height: int, scheme: str, media: str = "") -> None:
         """Open a page in a window of a size, light or dark."""
+        self.resize(width, height, scheme, media)
+        self._call("POST", "/url", {"url": path.as_uri()})
+
+    def resize(self, width: int, height: int, scheme: str, media: str = "") -> None:
+        """Show the same page in another size, light or dark."""
         feature = {"name": "prefers-color-scheme", "value": scheme}
         self.protocol("Emulation.setEmulatedMedia", media=media, features=[feature])
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
         self.protocol("Emulation.setDeviceMetricsOverride", **size)
-        self._call("POST", "/url", {"url": path.as_uri()})
 
     def run(self, script: str) -> Any:
         """Run a script in the page and return its value."""

@@ -13,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from lssvm import (
     LSSVC,
     LSSVR,
+    NARX,
     FixedSizeLSSVC,
     FixedSizeLSSVR,
     GreedyLSSVC,
@@ -71,7 +72,7 @@ def prepared() -> Case:
 
 @cache
 def many_classes() -> Case:
-    train, test = rows(400, 26), rows(260, 26, 1)
+    train, test = rows(182, 26), rows(130, 26, 1)
     letters = np.array(list("ABCDEFGHIJKLMNOPQRSTUVWXYZ"))
     train, test = (train[0], letters[train[1]]), (test[0], letters[test[1]])
     return Case(FixedSizeLSSVC(60, C=10.0, gamma=0.1, multiclass="ova").fit(*train), train, test)
@@ -179,6 +180,15 @@ def table_regressor() -> Case:
     train, test = curve(120), curve(80, seed=1)
     model = LSSVMRegressor("fast", inputs="standardised", kernel="laplacian")
     return Case(model.fit(*train), train, test)
+
+
+@cache
+def forecast() -> Case:
+    """Return a forecasting model; its rows are series."""
+    t = np.arange(260)
+    y = 5 + 2 * np.sin(2 * np.pi * t / 12) + 0.1 * np.random.default_rng(0).normal(size=260)
+    model = NARX(LSSVR(100.0, gamma=0.01), lags=12, horizon=24).fit(y[:200])
+    return Case(model, y[:200], y[200:])
 
 
 CASES = {

@@ -15,7 +15,7 @@ pytestmark = [
     ),
 ]
 
-PAGES = ("prepared", "many_classes", "regression", "outputs")
+PAGES = ("prepared", "many_classes", "regression", "outputs", "table_classifier", "forecast")
 # What sticks out to the right, but for what scrolls in its own box or is hidden on purpose.
 STICKS_OUT = """
 return [...document.querySelectorAll('body *')].filter(e =>
@@ -35,7 +35,7 @@ def pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("reports")
     long = "a_name_without_any_place_to_break_it_" * 4
     for name in PAGES:
-        case = cases.CASES[name]()
+        case = getattr(cases, name)()
         settings = {long: long, "command": f"lssvm train {long}", "notes": [long]}
         path = folder / f"{name}.html"
         options = {"title": long, "seconds": {long: 1.0}, "settings": settings}

@@ -7,6 +7,9 @@ import pytest
 
 from lssvm.report.measures import (
     NUMBER_FIGURES,
+    ClassPredictions,
+    Intervals,
+    NumberPredictions,
     calibration_bins,
     class_measures,
     class_table,
@@ -18,7 +21,6 @@ from lssvm.report.measures import (
     proportion_interval,
     ranking_curves,
 )
-from lssvm.report.predictions import ClassPredictions, Intervals, NumberPredictions
 
 
 def predictions(q, weighted=False, n=300):

@@ -13,14 +13,9 @@ from tests.report.pages import Page
 from lssvm import LSSVC, LSSVR, NARX, FixedSizeLSSVC, LSSVMClassifier
 from lssvm._core.errors import InvalidInputError
 from lssvm.report import write_report
-from lssvm.report.comparison import as_matrix, compare
+from lssvm.report.comparison import TABLE, as_matrix, compare, suggestions
 from lssvm.report.costs import thresholds
-from lssvm.report.formats import duration, plus_minus
-from lssvm.report.helping import suggestions
-from lssvm.report.predictions import ClassPredictions
-from lssvm.report.rows import explanation
-from lssvm.report.sample import SampledRows
-from lssvm.report.series_runs import (
+from lssvm.report.forecast import (
     find_season,
     free_runs,
     mean_with_interval,
@@ -28,6 +23,10 @@ from lssvm.report.series_runs import (
     same_model,
     simple_rules,
 )
+from lssvm.report.formats import duration, plus_minus
+from lssvm.report.measures import ClassPredictions
+from lssvm.report.rows import explanation
+from lssvm.report.sample import SampledRows
 from lssvm.report.shapes import Grid, answers, partial_dependence
 from lssvm.report.subject import Subject
 
@@ -120,12 +119,15 @@ def test_three_classes_have_no_thresholds():
 # -- comparison and suggestions --------------------------------------------------------------------
 
 
-def test_the_comparison_counts_the_same_rows():
+def test_the_comparison_counts_the_same_rows(monkeypatch):
     about = subject("binary")
+    assert TABLE not in {one.name for one in compare(about)}  # of so few rows
+    monkeypatch.setattr("lssvm.report.comparison.FEW", 100)
     found = {one.name: one for one in compare(about)}
     y = about.checked.y
     share = max(np.mean(y == label) for label in np.unique(about.train.y))
     usual = found["the most frequent class"]
+    assert found[TABLE].quality > usual.quality
     assert usual.quality == pytest.approx(np.mean(y == 0)) or usual.quality == pytest.approx(share)
     own = about.estimator.score(*cases.binary().test)
     assert usual.quality + usual.gain == pytest.approx(own)
@@ -194,26 +196,26 @@ def test_an_array_of_text_and_numbers_has_a_report(tmp_path):
 
 
 def wave(n=260):
-    t = np.arange(n)
-    return 5 + 2 * np.sin(2 * np.pi * t / 12) + 0.1 * np.random.default_rng(0).normal(size=n)
+    return np.concatenate(cases.forecast()[1:])[:n]
 
 
 @pytest.fixture(scope="module")
 def narx():
-    return NARX(LSSVR(100.0, gamma=0.01), lags=12, horizon=24).fit(wave()[:200])
+    return cases.forecast().model
 
 
 @pytest.mark.parametrize("held_out", [False, True])
 def test_a_forecast_has_a_report_as_full_as_a_classifiers(narx, tmp_path, held_out):
     y = wave()
     test = None if held_out else y[200:]
-    facts = write_report(narx, tmp_path / "r.html", train=y[:200], test=test, title="<b>waves</b>")
+    options = {"title": "<b>waves</b>", "seconds": {"fit": 1.5}}
+    facts = write_report(narx, tmp_path / "r.html", train=y[:200], test=test, **options)
     page = Page((tmp_path / "r.html").read_text(encoding="utf-8"))
     expected = {"figures", "forecast", "errors", "intervals", "comparison", "data", "columns"}
     assert expected | {"learning", "help", "reproduce"} <= set(page.sections)
     assert "<b>waves</b>" in page.text
     json.dumps(facts, allow_nan=False)
-    assert facts["data"]["season"] == 12
+    assert facts["data"]["season"] == 12 and facts["seconds"] == {"fit": 1.5}
     assert facts["metrics"]["mae"]["value"] < 0.5
     assert len(facts["learning_curve"]["values"]) >= 5
     assert ("no test values" in page.text) is held_out

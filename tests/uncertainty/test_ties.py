@@ -56,6 +56,49 @@ def test_dust_makes_no_knots():
     )
 
 
+def of_cells(shares, sizes):
+    """Return scores of one value a cell, and classes of the given shares, in a random order."""
+    scores = np.repeat(np.linspace(-0.7, 0.7, len(shares)), sizes)
+    within = np.concatenate([np.arange(n) / n for n in sizes])
+    order = np.random.default_rng(3).permutation(len(scores))
+    return scores[order], (within < np.repeat(shares, sizes))[order]
+
+
+@pytest.mark.parametrize("method", ["auto", "isotonic"])
+def test_every_value_of_few_has_its_share(method):
+    """Nothing between the values pulls at them, and those of one step have one probability."""
+    shares, sizes = np.array([0.1, 0.3, 0.2, 0.25, 0.5, 0.9]), np.full(6, 4000)
+    scores, positive = of_cells(shares, sizes)
+    p = fit_calibrator(scores, positive, method=method)(np.unique(scores))
+    np.testing.assert_allclose(p, [0.1, 0.25, 0.25, 0.25, 0.5, 0.9], atol=0.01)
+
+
+def test_counts_are_observations_of_a_value():
+    scores, positive = of_cells(np.array([0.1, 0.2, 0.8, 0.7]), np.full(4, 500))
+    cell, weight = np.unique(np.column_stack([scores, positive]), axis=0, return_counts=True)
+    values, hits, counts = cell[:, 0], cell[:, 1] > 0, weight.astype(float)
+    whole = fit_calibrator(scores, positive, method="isotonic")(np.unique(scores))
+    few = fit_calibrator(values, hits, counts, method="isotonic")(np.unique(scores))
+    np.testing.assert_allclose(few, whole, atol=1e-9)
+    np.testing.assert_allclose(whole, [0.1, 0.2, 0.75, 0.75], atol=0.02)
+
+
+def test_the_better_map_of_few_values_is_found_by_observations():
+    """Values left out as a whole say nothing of steps: rows are dealt one by one."""
+    scores, positive = of_cells(np.array([0.05, 0.05, 0.05, 0.95, 0.95, 0.95]), np.full(6, 200))
+    step = fit_calibrator(scores, positive)(np.unique(scores))
+    np.testing.assert_allclose(step, np.repeat([0.05, 0.95], 3), atol=0.02)
+    order = np.random.default_rng(4).permutation(len(scores))
+    again = fit_calibrator(scores[order], positive[order])(np.unique(scores))
+    np.testing.assert_array_equal(again, step)
+
+
+def test_scores_that_differ_are_joined_in_the_middle_of_steps():
+    scores = np.linspace(-1.0, 1.0, 2001)
+    map = fit_calibrator(scores, scores > 0.0, method="isotonic")
+    assert np.all(np.diff(map.knots) > 0.5)
+
+
 @pytest.mark.parametrize("cls", [LSSVC, FixedSizeLSSVC])
 def test_tuning_by_rank_on_a_few_categories(cls):
     rng = np.random.default_rng(2)

@@ -8,14 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from lssvm._core.errors import (
-    InvalidInputError,
-    MemoryBudgetError,
-    MissingDependencyError,
-    not_usable,
-)
-from lssvm._core.memory import available_memory
-from lssvm._core.namespace import Array, compat, device, get_namespace, to_numpy
+from lssvm._core.arrays import Array, compat, device, get_namespace, to_numpy
+from lssvm._core.blocks import available_memory
+from lssvm._core.errors import InvalidInputError, MemoryBudgetError, library, not_usable
 
 _LEAST = 64  # rows of a block below which memory has run out for good
 
@@ -152,13 +147,8 @@ def _on_accelerator(X: Any) -> bool:
 
 
 def _torch_device(name: Any) -> Device:
-    try:
-        import torch
-    except ImportError as error:
-        raise MissingDependencyError(
-            f"device={name!r} needs torch, which is not installed: pip install lssvm[gpu], or "
-            "device=None to compute with NumPy."
-        ) from error
+    remedy = "pip install lssvm[gpu], or device=None to compute with NumPy."
+    torch = library("torch", f"device={name!r} needs torch", remedy)
     try:
         place = torch.device(name)
     except (RuntimeError, TypeError) as error:

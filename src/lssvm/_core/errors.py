@@ -19,6 +19,9 @@ Every message says what came, what is needed and what to change.
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 
 class LSSVMError(Exception):
     """Root of all errors raised by the library."""
@@ -48,6 +51,15 @@ class MemoryBudgetError(LSSVMError, MemoryError, ValueError):
 
 class MissingDependencyError(LSSVMError, ImportError):
     """An optional library that is needed for what was asked is not installed."""
+
+
+def library(module: str, needed: str, remedy: str) -> Any:
+    """Import an optional library, or say what needs it and how to have it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        message = f"{needed}, which is not installed: {remedy}"
+        raise MissingDependencyError(message) from error
 
 
 class ModelFileError(LSSVMError, ValueError):

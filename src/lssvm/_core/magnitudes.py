@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 
+from lssvm._core.arrays import AnyArray
 from lssvm._core.errors import InvalidInputError
 
 LARGEST = 1e60  # squares of squared distances and residuals stay within floating-point numbers
@@ -32,7 +32,7 @@ def check_magnitude(
     dtype : dtype or None, default=None
         What is computed with; None: the type of the values.
     """
-    numbers: NDArray[Any] = np.asarray(getattr(values, "data", ()) if issparse(values) else values)
+    numbers: AnyArray = np.asarray(getattr(values, "data", ()) if issparse(values) else values)
     if numbers.size == 0 or numbers.dtype.kind != "f":
         return
     largest = max(float(numbers.max()), -float(numbers.min()))
@@ -47,7 +47,7 @@ def check_magnitude(
         )
 
 
-def check_gram(diagonal: NDArray[Any]) -> None:
+def check_gram(diagonal: AnyArray) -> None:
     """Raise where a kernel has values whose squares, or the squares of these, are no numbers."""
     most = _GRAM if diagonal.dtype.itemsize > 4 else _GRAM32
     largest = float(np.max(np.abs(diagonal), initial=0.0))

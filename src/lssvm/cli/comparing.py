@@ -88,7 +88,7 @@ def gather(inspected: Inspection, test: float, seed: int, limit: int) -> tuple[P
     import numpy as np
 
     from lssvm.cli.model_rows import as_columns
-    from lssvm.data.survey import survey
+    from lssvm.data.prepare import survey
 
     rule = inspected.rule(test, seed)
     train, held = rule.split(inspected.table, inspected.scan(), inspected.target)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from lssvm.cli.console import Output
     from lssvm.cli.model_rows import Model
     from lssvm.data import Scan
-    from lssvm.report.predictions import ClassPredictions, NumberPredictions
+    from lssvm.report.measures import ClassPredictions, NumberPredictions
 
 _RANKED = 1_000_000  # rows up to which they are ranked by scores, beyond by probabilities
 
@@ -66,7 +66,7 @@ def measure(model: Model, data: Scan) -> dict[str, Any]:
     import numpy as np
 
     from lssvm.cli.model_rows import as_given, is_classifier, model_blocks
-    from lssvm.report.predictions import join_predictions, predict_classes, predict_numbers
+    from lssvm.report.measures import join_predictions, predict_classes, predict_numbers
 
     parts: list[Any] = []
     unknown: list[Any] = []  # weights of rows whose class the model has not seen
@@ -110,7 +110,7 @@ def metrics_of(found: ClassPredictions | NumberPredictions, unknown: Any = ()) -
     import numpy as np
 
     from lssvm.report import measures
-    from lssvm.report.predictions import NumberPredictions
+    from lssvm.report.measures import NumberPredictions
 
     total = float(len(found)) if found.weight is None else float(found.weight.sum())
     others = float(np.sum(unknown))

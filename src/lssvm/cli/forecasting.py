@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from dataclasses import MISSING, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lssvm._core.errors import InvalidInputError
 from lssvm.cli.option_groups import option
 from lssvm.cli.options import OUTPUT, DataFile, Reading, Seeded
 from lssvm.cli.writing import ENDINGS, table_writer
+
+if TYPE_CHECKING:
+    from lssvm.estimators import NARX
+    from lssvm.report.forecast import NextValues
+
+_LONG = 50  # values from which on a series is also judged by its end
 
 
 @dataclass(frozen=True)
@@ -26,7 +34,7 @@ class Forecasting:
     differencing: int = option(0, "How often the series is differenced first.", min=0, max=3)
     coverage: float = option(0.9, "Share of the values that intervals are to hold.")
     out: str | None = option(None, "Write the forecast: .csv, .parquet.", "FILE", OUTPUT)
-    report: str | None = option(None, "Draw it into an HTML page.", "FILE")
+    report: str | None = option(None, "Write an HTML report.", "FILE")
     test: bool = option(
         True, "Also forecast the last values, as a check.", names=("--test/--no-test",)
     )
@@ -53,8 +61,8 @@ def forecast(data: DataFile, reading: Reading, general: Seeded, asked: Forecasti
     import numpy as np
 
     from lssvm.cli.tables import check_writable, open_table
-    from lssvm.recipes.series_baselines import find_season
-    from lssvm.recipes.series_times import Calendar
+    from lssvm.recipes.series_data import Calendar, find_season
+    from lssvm.report.forecast import NextValues
 
     output, column, horizon, coverage = general.output, asked.column, asked.horizon, asked.coverage
     if not 0.0 < coverage < 1.0:
@@ -76,9 +84,11 @@ def forecast(data: DataFile, reading: Reading, general: Seeded, asked: Forecasti
             times = None
     season = asked.season or (None if calendar is None else calendar.season) or find_season(y)
     check = backtest(y, asked, general.seed, season) if asked.test else None
+    started = time.monotonic()
     model = asked.model(y, horizon, general.seed).fit(y, times=times)
     values = model.forecast(horizon)
     lower, upper = model.predict_interval(horizon, coverage=coverage).T
+    seconds = time.monotonic() - started
     columns = {"step": np.arange(1, horizon + 1)}
     if times is not None:
         when = model.forecast_times(horizon)
@@ -88,9 +98,11 @@ def forecast(data: DataFile, reading: Reading, general: Seeded, asked: Forecasti
         with table_writer(asked.out) as write:
             write(columns)
     if asked.report is not None:
-        lead = f"The next {horizon} values of {column!r} by a model of the last {model.lags}."
-        lead += "" if check is None else f" As a check, {checked(check)}."
-        write_page(asked.report, column, y, columns, coverage, lead)
+        told = [] if check is None else [f"As a check, {checked(check)}."]
+        listed = None if times is None else [str(one) for one in columns["time"]]
+        following = NextValues(column, values, lower, upper, coverage, listed)
+        spent = {"fit and forecast": seconds}
+        write_page(asked.report, model, y, following, told, spent)
     rows = list(zip(*(values.tolist() for values in columns.values()), strict=True))
     output.table(f"The next values of {column!r}", list(columns), rows[:24], left=())
     if len(rows) > 24:
@@ -128,7 +140,7 @@ def read_series(table: Any, column: str, when: str | None = None) -> tuple[Any, 
     import numpy as np
 
     from lssvm.data.raw import RawBlock
-    from lssvm.recipes.series_times import read_times
+    from lssvm.recipes.series_data import read_times
 
     table.need([column], "")
     if table.kinds[column] != "number":
@@ -148,9 +160,9 @@ def read_series(table: Any, column: str, when: str | None = None) -> tuple[Any, 
     same = np.flatnonzero(np.diff(times[order]) == np.timedelta64(0))
     if len(same):
         first, second = (block.place(int(order[same[0] + k])) for k in (0, 1))
-        time = shown_time(times[order[same[0]]])
+        twice = shown_time(times[order[same[0]]])
         raise InvalidInputError(
-            f"The time {time} is there twice, in {first} and {second}: a series has one value for "
+            f"The time {twice} is there twice, in {first} and {second}: a series has one value for "
             "each time."
         )
     return y[order], times[order]
@@ -197,10 +209,10 @@ def backtest(y: Any, asked: Forecasting, seed: int, season: int | None) -> dict[
     """Forecast the last values from those before; None where the series is short."""
     import numpy as np
 
-    from lssvm.recipes.series_baselines import baselines
+    from lssvm.recipes.series_data import baselines
 
     steps = min(asked.horizon, len(y) // 5)
-    if len(y) < 50 or steps < 1:
+    if len(y) < _LONG or steps < 1:
         return None
     past, truth = y[:-steps], y[-steps:]
     made = asked.model(past, steps, seed).fit(past).forecast(steps)
@@ -224,44 +236,43 @@ def checked(check: dict[str, Any]) -> str:
 
 
 def write_page(
-    path: str, column: str, y: Any, columns: dict[str, Any], coverage: float, lead: str
+    path: str,
+    model: NARX,
+    y: Any,
+    following: NextValues,
+    told: list[str],
+    seconds: dict[str, float],
 ) -> None:
-    """Write one HTML page: the forecast in words, as a picture and as a table.
+    """Write the report of a forecast; of a short series the forecast alone.
 
     Parameters
     ----------
-    path, column : str
+    path : str
+    model : NARX
+        Fitted to the series.
     y : array of shape (n,)
         The series.
-    columns : dict of arrays of shape (steps,)
-        "step", "forecast", "lower" and "upper", and "time" where there are dates.
-    coverage : float
+    following : NextValues
     told : list of str
         What else there is to say.
+    seconds : dict of float
+        Time spent by stage.
     """
-    import numpy as np
+    from lssvm.report.assembly import write_forecast
+    from lssvm.report.forecast import can_hold_out
+    from lssvm.report.formats import count
+    from lssvm.report.markup import clean, page, tag, write_file
 
-    from lssvm.report.charts import Chart, alone
-    from lssvm.report.formats import count, number, percent
-    from lssvm.report.markup import clean, table, tag
-    from lssvm.report.page import Section, page, write_file
-
-    steps, values, low, high = (columns[n] for n in ("step", "forecast", "lower", "upper"))
-    past = y[-(4 * len(values) + 50) :]
-    before = np.arange(1 - len(past), 1)
-    title, across = f"Forecast of {column}", "steps from the last value"
-    chart = Chart(title, [*before, *steps], [*past, *low, *high], across, column)
-    chart.band(steps, low, high, "sc").line(before, past).line(steps, values, "sc")
-    inside = f"{percent(coverage, 0)} interval"
-    keys = [("sa line", column), ("sc line", "forecast"), ("sc area", inside)]
-    picture = alone(chart, f"The last {count(len(past))} values and {len(values)} forecasts.", keys)
-    dates = [[str(one)] for one in columns["time"]] if "time" in columns else [[]] * len(values)
-    rows = [
-        [int(step), *date, *map(number, rest)]
-        for step, date, *rest in zip(steps, dates, values, low, high, strict=True)
-    ]
-    listed = table("The forecast.", [name.capitalize() for name in columns], rows)
-    section = Section("forecast", "What comes next", "Forecast", [picture, listed])
+    title = f"Forecast of {following.name}"
+    if len(y) >= _LONG and can_hold_out(model, len(y)):
+        settings = {"command": ["lssvm", *sys.argv[1:]], "notes": told}
+        write_forecast(
+            model, path, y, title=title, settings=settings, seconds=seconds, following=following
+        )
+        return
+    lead = f"The next {len(following.values)} values by a model of the last {model.lags}. "
+    lead += " ".join([*told, "The series is too short to be judged by its last fifth."])
     facts = tag("p", f"{count(len(y))} values", class_="facts")
+    section = following.section(y)
     leading = tag("p", lead, class_="lead")
     write_file(path, page(clean(title), facts, leading, [section], "This page loads nothing."))

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.model_selection import GroupShuffleSplit
 
+from lssvm._core.arrays import BoolArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.random import hash_positions
 from lssvm.cli.tables import Table
@@ -68,7 +68,7 @@ class HoldOut:
             return whole, None
         return whole.split(self.share, seed=self.seed, rows=held)
 
-    def rows(self, table: Table, whole: Scan, target: str) -> NDArray[np.bool_]:
+    def rows(self, table: Table, whole: Scan, target: str) -> BoolArray:
         """Return which rows are held out, of those with a target, shape (n,)."""
         import pyarrow as pa
 
@@ -84,7 +84,7 @@ class HoldOut:
         return whole_groups(labels, self.share, self.seed, self.column)
 
 
-def stratified(labels: NDArray[np.intp], share: float, seed: int) -> NDArray[np.bool_]:
+def stratified(labels: IntArray, share: float, seed: int) -> BoolArray:
     """Return rows held out, the share of every class; a class of one or two is trained on.
 
     Examples
@@ -103,7 +103,7 @@ def stratified(labels: NDArray[np.intp], share: float, seed: int) -> NDArray[np.
     return np.asarray(rank < np.floor(share * sizes + 0.5)[labels])
 
 
-def whole_groups(groups: NDArray[np.intp], share: float, seed: int, name: str) -> NDArray[np.bool_]:
+def whole_groups(groups: IntArray, share: float, seed: int, name: str) -> BoolArray:
     """Return rows held out, the rows of a group all or none."""
     if groups.max() < 1:
         raise InvalidInputError(f"--group {name} has one value only: at least two are needed.")
@@ -112,13 +112,13 @@ def whole_groups(groups: NDArray[np.intp], share: float, seed: int, name: str) -
     return np.isin(np.arange(len(groups)), test)
 
 
-def last_rows(times: NDArray[np.float64], share: float) -> NDArray[np.bool_]:
+def last_rows(times: FloatArray, share: float) -> BoolArray:
     """Return the rows with the latest times; equal times count in their order."""
     last = np.argsort(times, kind="stable")[len(times) - round(share * len(times)) :]
     return np.isin(np.arange(len(times)), last)
 
 
-def as_times(values: Any, name: str) -> NDArray[np.float64]:
+def as_times(values: Any, name: str) -> FloatArray:
     """Return a column of numbers, dates or ISO texts of dates as numbers that can be ordered."""
     import pyarrow as pa
 

@@ -12,8 +12,15 @@ from inspect import Parameter
 from typing import Annotated, Any, get_type_hints
 
 import typer
+from typer.core import TyperCommand
 
 INTERRUPTED = 130
+TESTING = "Test and report"
+MODEL = "Model"
+TUNING = "Settings (the table model needs none; most take the fixed-size model instead)"
+FILES = "How text files are read (recognised where nothing is said)"
+GENERAL = "In general"
+HEADINGS = ("Arguments", "Options", TESTING, MODEL, TUNING, FILES, GENERAL)
 
 
 def option(
@@ -85,8 +92,32 @@ def expand(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+class GroupedCommand(TyperCommand):
+    """A command whose help lists options under the headings of their groups.
+
+    A group is a dataclass; its ``heading`` is a class variable. Groups without one come first.
+    """
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments, then the options heading by heading, in the order of `HEADINGS`."""
+        sections: dict[str, list[Any]] = {"Arguments": [], "Options": []}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                kind = "Arguments" if parameter.param_type_name == "argument" else "Options"
+                heading = getattr(parameter, "rich_help_panel", None) or kind
+                sections.setdefault(heading, []).append(record)
+        for heading in [*HEADINGS, *(name for name in sections if name not in HEADINGS)]:
+            if sections.get(heading):
+                with formatter.section(heading):
+                    formatter.write_dl(sections[heading])
+
+
 def _of(group: Any) -> list[Parameter]:
-    hints = get_type_hints(group)
+    hints, heading = get_type_hints(group), getattr(group, "heading", None)
+    for f in fields(group):
+        if heading is not None and "option" in f.metadata:
+            f.metadata["option"].rich_help_panel = heading
     return [
         Parameter(
             f.name,

@@ -1,17 +1,61 @@
-"""The options that commands share."""
+"""The options that commands share, and options from a TOML file."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass
-from typing import Annotated
+from typing import Annotated, Any, ClassVar
 
 import typer
 from typer import Argument
 
 from lssvm.cli.console import Output, plain_warnings
-from lssvm.cli.option_groups import option
+from lssvm.cli.option_groups import FILES, GENERAL, MODEL, TUNING, option
+
+
+def defaults_from(path: str, context: typer.Context) -> dict[str, Any]:
+    """Return the settings of a file as defaults of the options of a command.
+
+    Parameters
+    ----------
+    path : str
+        A TOML file whose keys are the long names of options, ``class-weight`` or ``class_weight``.
+    context : typer.Context
+        Of the command.
+    """
+    import tomllib
+
+    try:
+        with open(path, "rb") as file:
+            given = tomllib.load(file)
+    except OSError as error:
+        raise typer.BadParameter(f"{path}: {error.strerror or error}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise typer.BadParameter(f"{path} is not TOML: {error}.") from error
+    names: dict[str, str] = {}
+    for parameter in context.command.params:
+        if getattr(parameter, "param_type_name", "") == "option" and parameter.name:
+            for option in parameter.opts:
+                names[option.lstrip("-").replace("-", "_").lower()] = parameter.name
+    names.pop("config", None)
+    settings = {}
+    for key, value in given.items():
+        name = names.get(key.replace("-", "_").lower())
+        if name is None:
+            raise typer.BadParameter(
+                f"{path} sets {key!r}, which is no option of this command; options are "
+                f"{', '.join(sorted(n.replace('_', '-') for n in names if len(n) > 1))}."
+            )
+        settings[name] = _value(value)
+    return settings
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, list):
+        return [str(item) for item in value]
+    return value if isinstance(value, bool) else str(value)
+
 
 OUTPUT = ("--output", "-o")
 TARGET = ("--target", "-t")
@@ -27,8 +71,6 @@ ModelFile = Annotated[str, Argument(metavar="MODEL", help="A model file (.lssvm)
 
 def _read_config(context: typer.Context, path: str | None) -> str | None:
     if path is not None:
-        from lssvm.cli.config import defaults_from
-
         context.default_map = {**(context.default_map or {}), **defaults_from(path, context)}
     return path
 
@@ -36,6 +78,8 @@ def _read_config(context: typer.Context, path: str | None) -> str | None:
 @dataclass(frozen=True)
 class General:
     """What every command takes."""
+
+    heading: ClassVar[str] = GENERAL
 
     json: bool = option(False, "One JSON object on stdout.", names=("--json",))
     quiet: bool = option(False, "Say nothing but errors.", names=("--quiet", "-q"))
@@ -70,13 +114,17 @@ class Seeded(General):
 class Reading:
     """How files are read."""
 
-    delimiter: str | None = option(None, "Between the fields of CSV; recognised.", "CHAR")
+    heading: ClassVar[str] = FILES
+
+    delimiter: str | None = option(None, "Between the fields of CSV.", "CHAR")
     missing: list[str] = option(  # noqa: RUF009
-        ("?",), "A text that means 'missing', beside the empty one and NA.", "TEXT"
+        ("?",),
+        "A text that means 'missing', beside the empty one and NA; may be repeated.",
+        "TEXT",
     )
-    decimal: str | None = option(None, "The decimal sign; recognised.", ".|,")
-    thousands: str | None = option(None, "Between thousands; recognised.", "CHAR")
-    encoding: str | None = option(None, "Of text files, such as cp1252; recognised.")
+    decimal: str | None = option(None, "The decimal sign.", ".|,")
+    thousands: str | None = option(None, "Between thousands.", "CHAR")
+    encoding: str | None = option(None, "Of text files, such as cp1252.")
 
     @property
     def separator(self) -> str | None:
@@ -104,6 +152,8 @@ class Columns:
 class Modelling:
     """Which model."""
 
+    heading: ClassVar[str] = MODEL
+
     kind: str = option(
         "auto",
         "auto: the table model; fixed-size where an option of its own is given or there are "
@@ -122,6 +172,8 @@ class Modelling:
 @dataclass(frozen=True)
 class Fitting:
     """How a model is tuned; None: as the model has it."""
+
+    heading: ClassVar[str] = TUNING
 
     prototypes: str | None = option(
         None, "Number of basis functions; auto.", "auto|cv|N|'6 sqrt(n)'"

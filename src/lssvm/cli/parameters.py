@@ -8,10 +8,10 @@ from typing import Any
 from sklearn.metrics import get_scorer_names
 from sklearn.pipeline import make_pipeline
 
+from lssvm._core.blocks import as_bytes
 from lssvm._core.errors import InvalidInputError
-from lssvm._core.memory import as_bytes
 from lssvm.cli.options import Fitting, Modelling
-from lssvm.criteria.closed_form import is_criterion
+from lssvm.criteria.spectral import is_criterion
 from lssvm.estimators import (
     LSSVC,
     LSSVR,

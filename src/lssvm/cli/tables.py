@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lssvm._core.arrays import BoolArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.cli.options import Reading
 from lssvm.data import CsvOptions, Scan, scan
@@ -113,7 +113,7 @@ class Table:
             raise InvalidInputError(f"{self.path} has no rows.")
         return pa.chunked_array(parts)
 
-    def known(self, target: str) -> NDArray[np.bool_]:
+    def known(self, target: str) -> BoolArray:
         """Return which rows have a target, shape (n,)."""
         return ~np.asarray(self.column(target).is_null(nan_is_null=True), dtype=bool)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 
 
@@ -101,11 +102,11 @@ class ProblemGroup:
     array([0, 2, 3])
     """
 
-    columns: NDArray[np.intp]
-    rows: NDArray[np.intp] | None
+    columns: IntArray
+    rows: IntArray | None
 
 
-def targets(code: Code, labels: ArrayLike) -> NDArray[np.float64]:
+def targets(code: Code, labels: ArrayLike) -> FloatArray:
     """Return the targets of all binary problems.
 
     Parameters
@@ -185,7 +186,7 @@ def groups(code: Code, labels: ArrayLike) -> list[ProblemGroup]:
     return parted
 
 
-def _as_labels(code: Code, labels: ArrayLike) -> NDArray[np.intp]:
+def _as_labels(code: Code, labels: ArrayLike) -> IntArray:
     array = np.asarray(labels)
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise InvalidInputError(

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lssvm._core.arrays import AnyArray, Array, device, get_namespace
 from lssvm._core.errors import InvalidInputError, not_known
-from lssvm._core.namespace import Array, device, get_namespace
 from lssvm.codes.code import Code
 
 _LOSSES: dict[str, Callable[[Array, Array], Array]] = {  # L(z) of the margin z = m s
@@ -88,7 +86,7 @@ def decode(
     _check_scores(code, scores, xp)
     decoding, loss = _choose(code, decoding, loss)
 
-    def from_numpy(values: NDArray[Any]) -> Array:
+    def from_numpy(values: AnyArray) -> Array:
         return xp.asarray(values.astype(np.float32), dtype=scores.dtype, device=device(scores))
 
     words = from_numpy(code.matrix.T)  # (n_problems, n_classes)

@@ -19,13 +19,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.optimize import minimize
 
 from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.blocks import slices
 from lssvm._core.errors import InvalidInputError
-from lssvm._core.threads import slices
 from lssvm.folds.content import hash_rows
 from lssvm.kernels import RBF, Kernel, Matern
 
@@ -402,7 +401,7 @@ class FixedRelevance:
     """
 
     kernel: KernelOf
-    X: NDArray[np.float64]
+    X: FloatArray
     Y: FloatArray
     Z: FloatArray
     weight: FloatArray | None = None

@@ -6,14 +6,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lssvm._core.arrays import FloatArray, IntArray
-from lssvm._core.memory import block_rows
-from lssvm._core.threads import run_blocks, slices
-from lssvm.criteria.base import Losses
+from lssvm._core.arrays import BoolArray, FloatArray, IntArray
+from lssvm._core.blocks import block_rows, run_blocks, slices
+from lssvm.criteria.base import Losses, Predictions
 from lssvm.criteria.dual import DualObjective
-from lssvm.criteria.out_of_fold import Predictions
 from lssvm.kernels import Kernel
 from lssvm.solvers import Circulant, CirculantSolver, Lattice, lay_rows
 from lssvm.solvers.circulant import check_kernel
@@ -143,7 +140,7 @@ class CirculantPoint:
     kernel: Kernel
     matrices: list[Circulant]
 
-    def definite(self, C: FloatArray) -> NDArray[np.bool_]:
+    def definite(self, C: FloatArray) -> BoolArray:
         """Say for each C (c,) whether all circulant matrices plus I/C are positive definite."""
         shift = 1.0 / np.asarray(C, dtype=float)
         return np.asarray(np.all([matrix.definite(shift) for matrix in self.matrices], axis=0))

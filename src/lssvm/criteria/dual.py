@@ -25,13 +25,9 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import lapack
 
-from lssvm._core.arrays import FloatArray, IntArray
-from lssvm._core.memory import require
-from lssvm._core.namespace import Array
-from lssvm._core.threads import slices
-from lssvm.criteria.base import Losses
-from lssvm.criteria.fold_targets import FoldTargets, Group
-from lssvm.criteria.out_of_fold import FoldTruth, Predictions
+from lssvm._core.arrays import Array, FloatArray, IntArray
+from lssvm._core.blocks import require, slices
+from lssvm.criteria.base import FoldTargets, FoldTruth, Group, Losses, Predictions
 from lssvm.folds.content import Folds
 from lssvm.kernels import Kernel, Linear, Precomputed
 from lssvm.solvers import DualSystem, EigenState, eigen_state

@@ -24,7 +24,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
-from lssvm._core.threads import slices
+from lssvm._core.blocks import slices
 from lssvm.criteria.base import Losses
 from lssvm.kernels import Kernel
 from lssvm.solvers import DualSystem, EigenState, eigen_state

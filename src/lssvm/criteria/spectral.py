@@ -12,6 +12,8 @@ values. Let W be the sum of the weights. Then
   variance :math:`\sigma^2 / C`, b with a flat prior, at the best :math:`\sigma^2`.
 
 A weight of 2 counts as the row twice in all of them.
+
+Then criteria by their names in ``scoring``, and those of the fixed-size model.
 """
 
 from __future__ import annotations
@@ -19,18 +21,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import fft
 from scipy.spatial import cKDTree
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import Array, BoolArray, FloatArray, IntArray, is_sparse, to_numpy
 from lssvm._core.errors import InvalidInputError
-from lssvm._core.namespace import Array, is_sparse, to_numpy
-from lssvm.criteria.base import Losses
-from lssvm.criteria.fold_targets import Group
+from lssvm.criteria.base import Group, Losses
+from lssvm.criteria.dual import DualObjective
+from lssvm.criteria.fixed_size import FixedSizeObjective, FixedSizePoint
+from lssvm.folds.content import Folds, content_folds
 from lssvm.kernels import Kernel
+from lssvm.moments import Moments
 from lssvm.solvers import (
     Circulant,
     CirculantSolver,
@@ -40,6 +44,9 @@ from lssvm.solvers import (
     eigen_state,
     lay_rows,
 )
+from lssvm.solvers.primal import primal_system
+from lssvm.tasks import Loss, SquaredError, Truth
+from lssvm.tasks.weights import pick
 
 SPECTRAL = ("evidence", "gcv", "rk")
 """The criteria that come from the spectrum alone."""
@@ -99,7 +106,7 @@ class Spectrum:
         mass = float(len(lattice.places))
         return cls(matrix.eigenvalues.ravel(), values[:, 0], values[:, 1:], mass, bias)
 
-    def definite(self, C: FloatArray) -> NDArray[np.bool_]:
+    def definite(self, C: FloatArray) -> BoolArray:
         """Say for each C (c,) whether the regularised matrix is positive definite."""
         return np.asarray(np.min(self.lam) + 1.0 / np.asarray(C, dtype=float) > 0)
 
@@ -379,3 +386,261 @@ class SpectralPoint:
             for spectrum, noise in zip(self.spectra, objective.noise, strict=True)
         ]
         return Losses.single(np.stack(each, 1) @ (shares / shares.sum()))
+
+
+CRITERIA = (*SPECTRAL, "press")
+"""What ``scoring`` may name beside scikit-learn's scorers."""
+
+
+def is_criterion(scoring: Any) -> bool:
+    """Say whether ``scoring`` names a criterion of this library.
+
+    Parameters
+    ----------
+    scoring : object
+        As the estimators take it.
+
+    Examples
+    --------
+    >>> from lssvm.tuning import is_criterion
+    >>> is_criterion("gcv"), is_criterion("accuracy"), is_criterion(None)
+    (True, False, False)
+    """
+    return isinstance(scoring, str) and scoring in CRITERIA
+
+
+def check_criterion(scoring: str, C: float | None) -> None:
+    """Raise where a criterion cannot choose C.
+
+    Examples
+    --------
+    >>> from lssvm.criteria.spectral import check_criterion
+    >>> check_criterion("rk", 1.0)
+    """
+    if scoring == "rk" and C is None:
+        raise InvalidInputError(
+            "scoring='rk' cannot choose C: R(K) falls as C grows, for any kernel. Give a number "
+            "for C, or use scoring='gcv', 'press' or 'evidence'."
+        )
+
+
+@dataclass(frozen=True)
+class CodedSquaredError:
+    """Mean squared error of problems that are trained on some of the classes.
+
+    A problem is judged by the rows that it has a target for: those where that is not zero.
+    """
+
+    def __call__(self, outputs: FloatArray, truth: Truth) -> FloatArray:
+        """Return the mean squared error of each candidate, shape (c,)."""
+        mass = (truth.Y != 0).astype(float)
+        if truth.weight is not None:
+            mass *= truth.weight[:, None]
+        errors = ((outputs - truth.Y[None]) ** 2 * mass).sum(axis=1)  # (c, k)
+        total = mass.sum(axis=0)
+        return np.asarray((errors[:, total > 0] / total[total > 0]).mean(axis=1))
+
+
+def press_folds(system: DualSystem, positions: bool) -> Folds:
+    """Return the folds of "press": every row alone, equal rows together.
+
+    ``positions`` says that rows have no content of their own, as with a precomputed kernel.
+    """
+    return content_folds(
+        np.arange(1.0, system.n + 1.0)[:, None] if positions else system.rows, None
+    )
+
+
+def press_loss(groups: Sequence[Group]) -> Loss:
+    """Return the loss of "press"."""
+    everyone = all(group.rows is None for group in groups)
+    return SquaredError() if everyone else CodedSquaredError()
+
+
+def criterion_objective(
+    scoring: str,
+    kernel: Callable[[float | None], Kernel],
+    system: DualSystem,
+    Y: FloatArray,
+    groups: Sequence[Group],
+    *,
+    positions: bool,
+) -> DualObjective | SpectralObjective:
+    """Return the objective that a criterion's name stands for.
+
+    Parameters
+    ----------
+    scoring : {"press", "gcv", "rk", "evidence"}
+        "press" is the mean squared error of leave-one-out predictions ([Cawley2004]_), equal
+        rows left out together; the others are those of `SpectralObjective`.
+    kernel : callable
+        From gamma to a `Kernel`.
+    system : DualSystem
+        Rows, weights, budget, threads and bias; its kernel and C are not used.
+    Y : array of shape (n, k)
+        Targets.
+    groups : sequence of Group
+        Problems that are trained on the same rows, see `Group`.
+    positions : bool
+        Whether rows have no content of their own, as with a precomputed kernel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.kernels import RBF
+    >>> from lssvm.solvers import DualSystem
+    >>> from lssvm.tuning import Group, criterion_objective
+    >>> X = np.linspace(0, 6, 40)[:, None]
+    >>> system = DualSystem(RBF(1.0), X, X, C=1.0)
+    >>> press = criterion_objective("press", RBF, system, np.sin(X), [Group(np.array([0]))],
+    ...                             positions=False)
+    >>> bool(press.at(1.0).losses(np.array([1e3])).mean[0] < 1e-4)
+    True
+    """
+    if scoring != "press":
+        return SpectralObjective(scoring, kernel, system, Y, groups)
+    truth = Truth(Y, weight=None if system.root_weight is None else system.root_weight**2)
+    folds, loss = press_folds(system, positions), press_loss(groups)
+    return DualObjective(kernel, system, truth, folds, loss, groups)
+
+
+def fixed_terms(moments: Moments, lam: FloatArray, QB: FloatArray, C: FloatArray) -> Terms:
+    r"""Return what the criteria are made of, from the spectrum of the centred normal equations.
+
+    Parameters
+    ----------
+    moments : Moments
+        Of all rows.
+    lam : array of shape (r,)
+        Eigenvalues of A of `lssvm.solvers.PrimalSystem`.
+    QB : array of shape (r, k)
+        Its right-hand sides in the eigenvectors' coordinates.
+    C : array of shape (c,)
+
+    Notes
+    -----
+    The features are a kernel matrix of rank r. On the n - 1 directions orthogonal to the border it
+    has the eigenvalues lam and, n - 1 - r times, zero; the targets have the components
+    :math:`(Q^T B)_i / \sqrt{\lambda_i}` and, in the null space, what is left of their
+    squares. :math:`|H| u^T H^{-1} u = |u|^2 \prod (\lambda_i + 1/C)` over those directions.
+    """
+    mass = moments.weight
+    spread = np.maximum(moments.squares - moments.target**2 / mass, 0.0)  # (k,)
+    kept = lam > len(lam) * np.finfo(np.float64).eps * lam.max(initial=0.0)
+    lam, T = lam[kept], QB[kept] ** 2 / lam[kept, None]  # squares of the components
+    rest = np.maximum(spread - T.sum(axis=0), 0.0)
+    null = max(moments.n - 1 - len(lam), 0)
+    d = 1.0 / (lam[:, None] + 1.0 / C)  # (r, c)
+    C = C[:, None]
+    return Terms(
+        moments.n,
+        mass,
+        True,
+        C,
+        d.T**2 @ T + C**2 * rest,
+        d.T @ T + C * rest,
+        d.sum(axis=0)[:, None] + null * C,
+        -np.log(d).sum(axis=0)[:, None] - null * np.log(C),
+        np.full_like(C, mass),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class FixedCriterionObjective:
+    """A criterion of a fixed-size model that needs no folds of the user's.
+
+    Parameters
+    ----------
+    name : {"press", "gcv", "rk", "evidence"}
+        As `lssvm.tuning.criterion_objective` has them for the dual model; with all rows as
+        prototypes the values are the same.
+    objective : FixedSizeObjective
+        Data, prototypes and settings; its folds and criterion are not used.
+
+    Notes
+    -----
+    `at` takes one pass (n m^2) for the moments and one eigendecomposition (9 m^3); a value of C
+    then costs O(m k). "press" takes one more pass, see `FixedSizeObjective`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.kernels import RBF
+    >>> from lssvm.tasks import SquaredError
+    >>> from lssvm.tuning import FixedCriterionObjective, FixedSizeObjective
+    >>> from lssvm.tuning import HostRows, content_folds
+    >>> X = np.linspace(0, 6, 100)[:, None]
+    >>> rows, folds = HostRows(X, np.sin(X)), content_folds(X, 5)
+    >>> plain = FixedSizeObjective(RBF, rows, X[::10], folds, SquaredError())
+    >>> losses = FixedCriterionObjective("gcv", plain).at(1.0).losses(np.array([1e-3, 1e3]))
+    >>> bool(losses.mean[1] < losses.mean[0])
+    True
+    """
+
+    name: str
+    objective: FixedSizeObjective
+
+    @cached_property
+    def inner(self) -> FixedSizeObjective:
+        """What gives the moments: of all rows, or with single rows left out."""
+        X = self.objective.rows.sample.X
+        folds = content_folds(X, None) if self.name == "press" else Folds([])
+        return replace(self.objective, folds=folds, loss=SquaredError())
+
+    @cached_property
+    def noise(self) -> FloatArray | None:
+        """Variance of the noise of every output, which R(K) needs."""
+        if self.name != "rk":
+            return None
+        sample = self.objective.rows.sample
+        X, Y, weight = sample.X, np.asarray(sample.Y), sample.truth.weight
+        used = Y != 0 if self.objective.task is not None else np.ones(Y.shape, dtype=bool)
+        each = [
+            noise_variance(X[rows], Y[rows, j : j + 1], pick(weight, rows))
+            for j, rows in enumerate(used.T)
+        ]
+        return np.concatenate(each)
+
+    def at(self, gamma: float | None) -> FixedCriterionPoint:
+        """Do the pass over the rows at one kernel parameter."""
+        point = self.inner.at(gamma)
+        basis = (point.objective, point.kernel, point.Z, point.moments)
+        return FixedCriterionPoint(*basis, gamma, owner=self)
+
+
+@dataclass(eq=False, kw_only=True)
+class FixedCriterionPoint(FixedSizePoint):
+    """A fixed-size model at one kernel parameter, for every C.
+
+    Attributes
+    ----------
+    owner : FixedCriterionObjective
+    """
+
+    owner: FixedCriterionObjective
+    has_folds: ClassVar[bool] = False
+
+    def losses(self, C: FloatArray) -> Losses:
+        """Return the criterion of a path of C."""
+        if self.owner.name == "press":
+            return super().losses(C)
+        groups = self.groups
+        if len(groups) == 1:
+            return Losses.single(self._group(groups[0], np.asarray(C, dtype=np.float64)))
+        grid = np.asarray(self.objective.C_grid, dtype=np.float64)
+        self.C_of = np.empty(self.rows.n_outputs)
+        total = 0.0
+        for columns in groups:  # each problem its own C
+            values = self._group(columns, grid)
+            best = int(np.argmin(values))
+            self.C_of[columns] = grid[best]
+            total += float(values[best]) * len(columns)
+        return Losses.single(np.array([total / self.rows.n_outputs]))
+
+    def _group(self, columns: IntArray, C: FloatArray) -> FloatArray:
+        """Return the criterion of problems that share their rows, shape (c,)."""
+        moments = self.moments.training(None, columns)
+        lam, QB, _ = primal_system(moments, self.map).spectrum()
+        terms = fixed_terms(moments, lam, QB, C)
+        values = terms.loss(self.owner.name, pick(self.owner.noise, columns))
+        return np.asarray(values.mean(axis=1))

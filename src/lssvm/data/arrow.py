@@ -12,10 +12,10 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lssvm._core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from lssvm._core.atomic import replacing
-from lssvm._core.errors import InvalidInputError, MissingDependencyError
+from lssvm._core.errors import InvalidInputError, library
 from lssvm.data.csv_files import CsvFile, CsvOptions
 from lssvm.data.number_text import Judged, word_remedy
 from lssvm.data.raw import RawBlock, Reader, Schema, TextColumn, file_place, stacked
@@ -41,14 +41,8 @@ FORMATS = {
 
 def need_pyarrow() -> Any:
     """Import pyarrow, or say how to get it."""
-    try:
-        import pyarrow
-    except ImportError as error:
-        raise MissingDependencyError(
-            "Parquet, Arrow and CSV files are read with pyarrow, which is not installed: "
-            "pip install 'lssvm[files]'. (LIBSVM text and .npy files need nothing.)"
-        ) from error
-    return pyarrow
+    remedy = "pip install 'lssvm[files]'. (LIBSVM text and .npy files need nothing.)"
+    return library("pyarrow", "Parquet, Arrow and CSV files are read with pyarrow", remedy)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,10 +111,10 @@ class ArrowReader(Reader):
             return int(self._guard(file, lambda: sum(self._known(b).sum() for b in batches)))
         return int(self._guard(file, data.count))
 
-    def _known(self, batch: Any) -> NDArray[np.bool_]:
+    def _known(self, batch: Any) -> BoolArray:
         """Return which rows of a batch have a target."""
         missing = [batch.column(name).is_null(nan_is_null=True) for name in self.target]
-        known: NDArray[np.bool_] = ~np.any([np.asarray(column) for column in missing], axis=0)
+        known: BoolArray = ~np.any([np.asarray(column) for column in missing], axis=0)
         return known
 
     def blocks(self, batch_rows: int) -> Iterator[RawBlock]:
@@ -221,9 +215,7 @@ class ArrowReader(Reader):
                 return f" in column {name!r}"
         return ""
 
-    def _block(
-        self, batch: Any, start: int, file: str, inside: int, rows: NDArray[np.intp]
-    ) -> RawBlock:
+    def _block(self, batch: Any, start: int, file: str, inside: int, rows: IntArray) -> RawBlock:
         targets = [_target(batch.column(name), name, file, inside) for name in self.target]
         return RawBlock(
             *_features(batch, self.schema),
@@ -234,7 +226,7 @@ class ArrowReader(Reader):
         )
 
 
-def _run_starts(rows: NDArray[np.intp]) -> NDArray[np.intp]:
+def _run_starts(rows: IntArray) -> IntArray:
     """Return where a new run of consecutive rows begins."""
     return np.flatnonzero(np.append(True, np.diff(rows) != 1))
 
@@ -301,7 +293,7 @@ def _doubtful(name: str, doubt: Judged, file: str) -> InvalidInputError:
     )
 
 
-def _features(batch: Any, schema: Schema) -> tuple[NDArray[np.float64], tuple[TextColumn, ...]]:
+def _features(batch: Any, schema: Schema) -> tuple[FloatArray, tuple[TextColumn, ...]]:
     numbers = np.empty((batch.num_rows, len(schema.numbers)))
     for j, name in enumerate(schema.numbers):
         numbers[:, j] = column_numbers(batch.column(name))
@@ -326,7 +318,7 @@ def kind_of_type(name: str, type: Any, where: str) -> str:
     )
 
 
-def column_numbers(column: Any) -> NDArray[np.float64]:
+def column_numbers(column: Any) -> FloatArray:
     """Return the numbers of an Arrow column; NaN where there is none."""
     import pyarrow as pa
 
@@ -352,7 +344,7 @@ def column_text(column: Any) -> TextColumn:
     return TextColumn(codes, tuple("" if level is None else str(level) for level in levels))
 
 
-def _target(column: Any, name: str, file: str, inside: int) -> NDArray[Any]:
+def _target(column: Any, name: str, file: str, inside: int) -> AnyArray:
     import pyarrow as pa
 
     if column.null_count:
@@ -377,7 +369,7 @@ def _short(error: Exception) -> str:
 WRITES = (".parquet", ".arrow", ".csv", ".npy")
 
 
-def write_table(parts: Iterable[Mapping[str, NDArray[Any]]], path: str) -> str:
+def write_table(parts: Iterable[Mapping[str, AnyArray]], path: str) -> str:
     """Write columns block by block.
 
     Parameters
@@ -414,16 +406,13 @@ def write_table(parts: Iterable[Mapping[str, NDArray[Any]]], path: str) -> str:
     return path
 
 
-def _write_array(parts: Iterable[Mapping[str, NDArray[Any]]], name: str) -> None:
-    found = []
-    for part in parts:
-        (values,) = part.values()
-        found.append(values)
+def _write_array(parts: Iterable[Mapping[str, AnyArray]], name: str) -> None:
+    column = np.concatenate([values for part in parts for values in part.values()])
     with open(name, "wb") as handle:
-        np.save(handle, np.concatenate(found), allow_pickle=False)
+        np.save(handle, column, allow_pickle=False)
 
 
-def _write_arrow(parts: Iterable[Mapping[str, NDArray[Any]]], name: str, ending: str) -> None:
+def _write_arrow(parts: Iterable[Mapping[str, AnyArray]], name: str, ending: str) -> None:
     pa = need_pyarrow()
     writer = None
     try:

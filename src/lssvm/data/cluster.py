@@ -17,20 +17,13 @@ from functools import reduce
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from lssvm._core.errors import InvalidInputError, LSSVMError, MissingDependencyError
-from lssvm._core.threads import one_blas_thread
+from lssvm._core.blocks import one_blas_thread
+from lssvm._core.errors import InvalidInputError, LSSVMError, library
 
 
 def need_dask() -> Any:
     """Import dask, or say how to get it."""
-    try:
-        import dask
-    except ImportError as error:
-        raise MissingDependencyError(
-            "Rows on a cluster are read with Dask, which is not installed: "
-            "pip install 'lssvm[dask]'."
-        ) from error
-    return dask
+    return library("dask", "Rows on a cluster are read with Dask", "pip install 'lssvm[dask]'.")
 
 
 class Part(NamedTuple):

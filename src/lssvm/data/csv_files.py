@@ -15,7 +15,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any
 
-from lssvm._core.errors import InvalidInputError
+from lssvm._core.errors import InvalidInputError, not_usable
 from lssvm.data.number_text import (
     DECIMALS,
     MISSING,
@@ -321,22 +321,16 @@ class CsvOptions:
 
     def __post_init__(self) -> None:
         if self.delimiter is not None and len(self.delimiter) != 1:
-            raise InvalidInputError(
-                f"delimiter={self.delimiter!r} is not usable: give one character, such as ';'."
-            )
+            raise not_usable("delimiter", self.delimiter, "give one character, such as ';'.")
         wrong = sorted(set(self.types.values()) - set(KINDS))
         if wrong:
             raise InvalidInputError(f"types has {wrong}: a column holds one of {list(KINDS)}.")
         if self.decimal is not None and self.decimal not in DECIMALS:
             raise InvalidInputError(f"decimal={self.decimal!r} is not usable: give '.' or ','.")
         if self.thousands is not None and self.thousands not in THOUSANDS[1:]:
-            raise InvalidInputError(
-                f"thousands={self.thousands!r} is not usable: give one of {THOUSANDS[1:]}."
-            )
-        if self.thousands is not None and self.thousands == self.decimal:
-            raise InvalidInputError(
-                f"{self.decimal!r} cannot be both the decimal sign and the one between thousands."
-            )
+            raise not_usable("thousands", self.thousands, f"give one of {THOUSANDS[1:]}.")
+        if self.thousands is not None and self.decimal is not None:
+            NumberStyle(self.decimal, self.thousands)  # refuses one sign for both
 
     @property
     def nulls(self) -> tuple[str, ...]:

@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from lssvm._core.blocks import slices
 from lssvm._core.errors import InvalidInputError
-from lssvm._core.threads import slices
 from lssvm.data.arrow import ArrowReader
 from lssvm.data.cluster import (
     Combine,
@@ -48,13 +48,15 @@ class Opener(Protocol):
 
     def length(self, part: Part) -> int:
         """Return the rows of a part."""
+        return len(part.values[0])
 
     def where(self, part: Part) -> str:
         """Return what errors call the part."""
+        return f"partition {part.number}"
 
 
 @dataclass(frozen=True)
-class ArrayParts:
+class ArrayParts(Opener):
     """Chunks of a Dask array, with those of target and weight."""
 
     n_columns: int
@@ -73,14 +75,6 @@ class ArrayParts:
             _same_length(what, given, len(X))
         return ArrayReader(X, target, weight, schema.names, None, self.where(part))
 
-    def where(self, part: Part) -> str:
-        """Return the number of the chunk."""
-        return f"partition {part.number}"
-
-    def length(self, part: Part) -> int:
-        """Return the rows of a chunk."""
-        return len(part.values[0])
-
 
 def _same_length(what: str, given: Any, rows: int) -> None:
     if given is not None and len(given) != rows:
@@ -90,7 +84,7 @@ def _same_length(what: str, given: Any, rows: int) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class FrameParts:
+class FrameParts(Opener):
     """Partitions of a Dask data frame.
 
     Parameters
@@ -136,14 +130,6 @@ class FrameParts:
                 )
         return _TableRows(frame, targets, weight, schema)
 
-    def length(self, part: Part) -> int:
-        """Return the rows of a partition."""
-        return len(part.values[0])
-
-    def where(self, part: Part) -> str:
-        """Return the number of the partition."""
-        return f"partition {part.number}"
-
 
 def is_wide(values: Any) -> bool:
     """Say whether a target is a frame of several columns."""
@@ -177,7 +163,7 @@ def _cut(values: Any, part: slice) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class FileParts:
+class FileParts(Opener):
     """Files that every worker can read; a part is a file.
 
     Parameters
@@ -263,7 +249,7 @@ class DaskReader(Reader):
             sizes = [int(size) for size in self.count_rows(active_client(self.client))]
         else:
             whole = [Part(i, 0, 0, values) for i, values in enumerate(self.values)]
-            sizes = list(map_in_order(whole, partial(_length, self.opener), self.client))
+            sizes = list(map_in_order(whole, self.opener.length, self.client))
         starts = accumulate(sizes, initial=0)
         every = zip(starts, sizes, self.values, strict=False)
         return [Part(i, start, n, values) for i, (start, n, values) in enumerate(every) if n > 0]
@@ -319,10 +305,6 @@ def _fetch(opener: Opener, schema: Schema, batch_rows: int, part: Part) -> list[
     return list(PartitionReader(opener, schema, part).blocks(batch_rows))
 
 
-def _length(opener: Opener, part: Part) -> int:
-    return opener.length(part)
-
-
 @dataclass(frozen=True, eq=False)
 class PartitionReader:
     """The rows of one part, at their positions among all rows; what a worker reads."""
@@ -367,9 +349,7 @@ def array_reader(X: Any, target: Any, weight: Any, client: Any) -> DaskReader:
     if not X.shape[1] == X.shape[1]:  # unknown
         raise InvalidInputError("X has an unknown number of columns: give a Dask array of (n, d).")
     X = X.rechunk({1: -1})
-    columns = [_chunks(X)]
-    for what, given in (("y", target), ("sample_weight", weight)):
-        columns.append(_beside(what, given, X))
+    columns = [_chunks(X), _beside("y", target, X), _beside("sample_weight", weight, X)]
     known = all(size == size for size in X.chunks[0])
     sizes = tuple(int(size) for size in X.chunks[0]) if known else None
     values = tuple(zip(*columns, strict=True))
@@ -430,7 +410,6 @@ def frame_reader(
     ``names`` and ``weight_name`` are columns of the frame; ``target`` and ``weight`` stand beside
     it, in the same partitions.
     """
-    meta = X._meta
     beside = None
     if target is not None:
         _check_beside("y", target, X)
@@ -442,14 +421,9 @@ def frame_reader(
         [None] * X.npartitions if given is None else list(given.to_delayed())
         for given in (X, target, weight)
     ]
-    opener = FrameParts(meta, names, weight_name, beside)
-    return DaskReader(
-        tuple(zip(*lists, strict=True)),
-        opener,
-        client,
-        columns=columns,
-        count_rows=partial(_frame_sizes, X),
-    )
+    values = tuple(zip(*lists, strict=True))
+    opener = FrameParts(X._meta, names, weight_name, beside)
+    return DaskReader(values, opener, client, None, columns, partial(_frame_sizes, X))
 
 
 def _check_beside(what: str, given: Any, X: Any) -> None:

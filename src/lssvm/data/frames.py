@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lssvm._core.arrays import AnyArray, FloatArray
+from lssvm._core.blocks import slices
 from lssvm._core.errors import InvalidInputError
-from lssvm._core.threads import slices
 from lssvm.data.raw import RawBlock, Reader, Schema, TextColumn, stacked
 
 
@@ -39,7 +39,7 @@ def kind_of_values(values: Any) -> str:
     return "number" if kind in "biuf" else "text"
 
 
-def frame_numbers(name: str, values: Any) -> NDArray[np.float64]:
+def frame_numbers(name: str, values: Any) -> FloatArray:
     """Return the numbers of a column of a data frame."""
     if not hasattr(values, "dtype"):
         from lssvm.data.arrow import column_numbers, kind_of_type
@@ -170,7 +170,7 @@ class FrameReader(Reader):
             yield whole.cut(part.start, part.stop)
 
 
-def frame_target(name: str, values: Any, first: int = 0) -> NDArray[Any]:
+def frame_target(name: str, values: Any, first: int = 0) -> AnyArray:
     """Return the targets of a column of a data frame, which may not be missing."""
     if kind_of_values(values) == "number":
         array = np.asarray(values)

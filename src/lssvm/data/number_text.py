@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -270,33 +269,14 @@ def preferred_decimal(columns: Iterable[Any], delimiter: str | None) -> str:
     seen: set[str] = set()
     open_commas = False
     for texts in columns:
-        distinct = texts.drop_null().unique()
-        if len(distinct) == 0 or pc.any(pc.match_substring_regex(distinct, CODED)).as_py():
+        known = texts.drop_null().unique()
+        if len(known) == 0 or pc.any(pc.match_substring_regex(known, CODED)).as_py():
             continue
-        can = {
-            d
-            for d in DECIMALS
-            if any(pc.all(s.matches(distinct)).as_py() for s in styles(d, None, d))
-        }
+        can = {d for d in DECIMALS for s in styles(d, None, d) if pc.all(s.matches(known)).as_py()}
         if len(can) == 1:
             seen |= can
         elif can:
-            open_commas |= bool(pc.any(pc.match_substring(distinct, ",")).as_py())
+            open_commas |= bool(pc.any(pc.match_substring(known, ",")).as_py())
     if len(seen) == 1:
         return seen.pop()
     return "," if not seen and open_commas and delimiter == ";" else "."
-
-
-_PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-
-
-def is_plain_number(text: str) -> bool:
-    """Say whether a text is a number as programs write it.
-
-    Examples
-    --------
-    >>> from lssvm.data.number_text import is_plain_number
-    >>> is_plain_number("-1.5e3"), is_plain_number("1,5")
-    (True, False)
-    """
-    return _PLAIN.fullmatch(text) is not None

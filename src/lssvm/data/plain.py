@@ -16,10 +16,10 @@ from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lssvm._core.arrays import AnyArray
+from lssvm._core.blocks import slices
 from lssvm._core.errors import InvalidInputError
-from lssvm._core.threads import slices
 from lssvm.data.raw import RawBlock, Reader, Schema
 
 
@@ -161,9 +161,9 @@ class ArrayReader(Reader):
         Of these files when they were mapped: they must not be cut off or written over.
     """
 
-    X: NDArray[Any]
-    target: NDArray[Any] | None
-    weight: NDArray[Any] | None
+    X: AnyArray
+    target: AnyArray | None
+    weight: AnyArray | None
     names: tuple[str, ...]
     used: Sequence[int] | None
     where: str
@@ -189,12 +189,9 @@ class ArrayReader(Reader):
         for part in slices(len(self.X), batch_rows):
             if self.stamps is not None:  # reading beyond the end of a file would end the process
                 self.stamps.check()
-            rows = self.X[part]
-            numbers = np.asarray(
-                rows if self.used is None else rows[:, list(self.used)], dtype=np.float64
-            )
+            rows = self.X[part] if self.used is None else self.X[part][:, list(self.used)]
             yield RawBlock(
-                numbers,
+                np.asarray(rows, dtype=np.float64),
                 (),
                 None if self.target is None else np.asarray(self.target[part]),
                 None if self.weight is None else np.asarray(self.weight[part], dtype=np.float64),
@@ -316,7 +313,7 @@ class LibsvmReader(Reader):
                 raise InvalidInputError(f"{file} is empty: it has no rows. Remove it.")
 
     @staticmethod
-    def _parse(lines: list[str], file: str, first: int) -> tuple[NDArray[Any], ...]:
+    def _parse(lines: list[str], file: str, first: int) -> tuple[AnyArray, ...]:
         """Return row, index and value of every entry, and the labels."""
         pairs = np.array([line.count(":") for line in lines])
         try:

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import AnyArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 
 CHUNK = 8192  # rows of the blocks that every pass sees, whatever was read at once
@@ -95,7 +94,7 @@ class RawBlock:
 
     numbers: FloatArray
     texts: tuple[TextColumn, ...]
-    target: NDArray[Any] | None
+    target: AnyArray | None
     weight: FloatArray | None
     start: int
     places: tuple[tuple[int, str, int], ...] = ()
@@ -170,7 +169,7 @@ def file_place(name: str, row: int) -> str:
     return f"row {row + 2 if base.endswith(SHEETS) else row} of {name}"
 
 
-def stacked(targets: Sequence[NDArray[Any]]) -> NDArray[Any] | None:
+def stacked(targets: Sequence[AnyArray]) -> AnyArray | None:
     """Return the targets of a block: None, one (n,), or several side by side (n, k)."""
     if len(targets) < 2:
         return targets[0] if targets else None

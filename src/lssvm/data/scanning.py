@@ -16,11 +16,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lssvm._core.errors import InvalidInputError
+from lssvm._core.arrays import AnyArray, BoolArray, IntArray
+from lssvm._core.blocks import slices
+from lssvm._core.errors import InvalidInputError, not_usable
 from lssvm._core.random import hash_positions
-from lssvm._core.threads import slices
 from lssvm.data.arrow import FORMATS, ArrowReader
 from lssvm.data.cluster import check_client
 from lssvm.data.csv_files import CsvOptions
@@ -48,10 +48,8 @@ def dask_reader(
     """Return the reader of a Dask array or data frame, from what `scan` was told."""
     if hasattr(data, "_meta") and hasattr(data, "columns"):
         y, w = (given if is_dask(given) else None for given in (target, weight))
-        names, own = (
-            () if y is not None else _names(target),
-            None if w is not None else _one(weight),
-        )
+        names = () if y is not None else _names(target)
+        own = None if w is not None else _one(weight)
         return frame_reader(data, y, w, client, roles(names, own, columns)[2], names, own)
     taken: list[int] = []
 
@@ -174,9 +172,9 @@ def file_reader(
     return array_reader(X, target, columns, weight, files[0], (X,)), target is not None
 
 
-def _map(file: Any) -> NDArray[Any]:
+def _map(file: Any) -> AnyArray:
     try:
-        found: NDArray[Any] = np.load(file, mmap_mode="r", allow_pickle=False)
+        found: AnyArray = np.load(file, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         raise InvalidInputError(
             f"{file} cannot be mapped as a NumPy array: {error}. Save it with numpy.save."
@@ -185,12 +183,12 @@ def _map(file: Any) -> NDArray[Any]:
 
 
 def array_reader(
-    X: NDArray[Any],
+    X: AnyArray,
     target: Any,
     columns: Sequence[Any] | None,
     weight: Any,
     where: str,
-    mapped: tuple[NDArray[Any], ...] = (),
+    mapped: tuple[AnyArray, ...] = (),
 ) -> ArrayReader:
     """Return the reader of an array, from what `scan` was told."""
     if X.ndim != 2 or X.dtype.kind not in "biuf" or X.shape[1] == 0:
@@ -200,7 +198,7 @@ def array_reader(
         )
     taken, files = [], list(mapped)
 
-    def column(given: Any, what: str) -> NDArray[Any] | None:
+    def column(given: Any, what: str) -> AnyArray | None:
         if given is None:
             return None
         if isinstance(given, (int, np.integer)) and not isinstance(given, bool):
@@ -224,9 +222,7 @@ def array_reader(
     y, w = column(target, "target"), column(weight, "weight")
     used = [j for j in range(X.shape[1]) if j not in taken] if columns is None else list(columns)
     if not used or not all(isinstance(j, (int, np.integer)) and 0 <= j < X.shape[1] for j in used):
-        raise InvalidInputError(
-            f"columns={columns!r} is not usable: {where} has columns 0 to {X.shape[1] - 1}."
-        )
+        raise not_usable("columns", columns, f"{where} has columns 0 to {X.shape[1] - 1}.")
     names = tuple(f"x{j}" for j in used)
     plain = used == list(range(X.shape[1]))
     found: list[Any] = [file.base for file in files]
@@ -267,7 +263,7 @@ class SplitReader(Reader):
     share: float
     seed: int
     held_out: bool
-    rows: NDArray[np.bool_] | None = None
+    rows: BoolArray | None = None
 
     def __post_init__(self) -> None:
         if not 0.0 < self.share < 1.0:
@@ -305,9 +301,9 @@ class SplitReader(Reader):
                 yield replace(block.take(rows), start=start, places=((0, part, start),))
                 start += len(rows)
 
-    def _own(self, positions: NDArray[np.intp]) -> NDArray[np.bool_]:
+    def _own(self, positions: IntArray) -> BoolArray:
         limit = np.uint64(int(self.share * 2.0**53) << 11)
-        held: NDArray[np.bool_] = (
+        held: BoolArray = (
             hash_positions(positions, self.seed + _SALT) < limit
             if self.rows is None
             else self.rows[positions]
@@ -457,7 +453,7 @@ class Scan:
         return self.reader.resources(budget, threads)
 
     def split(
-        self, share: float, *, seed: int = 0, rows: NDArray[np.bool_] | None = None
+        self, share: float, *, seed: int = 0, rows: BoolArray | None = None
     ) -> tuple[Scan, Scan]:
         """Return two scans: most rows, and a share of them that is held out.
 

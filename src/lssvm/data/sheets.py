@@ -8,7 +8,7 @@ from datetime import date, datetime, time, timedelta
 from functools import lru_cache
 from typing import Any
 
-from lssvm._core.errors import InvalidInputError, MissingDependencyError
+from lssvm._core.errors import InvalidInputError, library
 from lssvm.data.csv_files import CsvOptions, file_stamp, open_bytes
 from lssvm.data.number_text import (
     Judged,
@@ -160,18 +160,13 @@ def open_sheet(file: str, options: CsvOptions) -> TableFile:
 
 @lru_cache(maxsize=2)
 def _sheet(file: str, stamp: tuple[int, int, int]) -> Columns:
+    remedy = "pip install 'lssvm[files]', or save the sheet as CSV."
+    calamine = library("python_calamine", f"{file} is read with python-calamine", remedy)
     try:
-        from python_calamine import CalamineError, CalamineWorkbook
-    except ImportError as error:
-        raise MissingDependencyError(
-            f"{file} is read with python-calamine, which is not installed: pip install "
-            "'lssvm[files]', or save the sheet as CSV."
-        ) from error
-    try:
-        book = CalamineWorkbook.from_path(file)
+        book = calamine.CalamineWorkbook.from_path(file)
         title = book.sheet_names[0]
         rows = book.get_sheet_by_index(0).to_python(skip_empty_area=False)
-    except (CalamineError, OSError, IndexError) as error:
+    except (calamine.CalamineError, OSError, IndexError) as error:
         reason = str(error).splitlines()[0].rstrip(".")
         raise InvalidInputError(
             f"{file} cannot be read as a workbook: {reason}. Save it again, or as CSV."

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import AnyArray, FloatArray, IntArray
+from lssvm._core.blocks import slices
 from lssvm._core.errors import InvalidInputError
-from lssvm._core.threads import slices
 
 
 class Block(NamedTuple):
@@ -157,8 +157,8 @@ class ArraySource:
     [[[4.0, 5.0]], [[0.0, 1.0]]]
     """
 
-    X: NDArray[Any]
-    Y: NDArray[Any] | LookedUp
+    X: AnyArray
+    Y: AnyArray | LookedUp
     weight: FloatArray | None = None
     order: IntArray | None = None
 

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lssvm._core.errors import MissingDependencyError
+from lssvm._core.arrays import AnyArray
+from lssvm._core.errors import library
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,13 +123,8 @@ def to_frame(dataset: Dataset, numeric: tuple[str, ...]) -> Dataset:
     >>> to_frame(liver, liver.feature_names).data.columns.tolist()[:2]
     ['mcv', 'alkphos']
     """
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise MissingDependencyError(
-            f"as_frame=True for the data set {dataset.name!r} needs pandas, which is not "
-            "installed: run `pip install pandas`, or call the loader with as_frame=False."
-        ) from error
+    needed = f"as_frame=True for the data set {dataset.name!r} needs pandas"
+    pd = library("pandas", needed, "pip install pandas, or call the loader with as_frame=False.")
     frame = pd.DataFrame(dataset.data, columns=list(dataset.feature_names))
     frame = frame.astype({c: "float64" if c in numeric else "category" for c in frame.columns})
     return replace(dataset, data=frame, target=pd.Series(dataset.target, name="target"))
@@ -234,7 +230,7 @@ def list_datasets() -> list[str]:
     return sorted(CATALOGUE)
 
 
-def _matrix(columns: list[list[str]], numeric: list[bool]) -> NDArray[Any]:
+def _matrix(columns: list[list[str]], numeric: list[bool]) -> AnyArray:
     """Return the attributes as float64, or as object where some columns are strings."""
     if all(numeric):
         return np.array(columns, dtype=np.float64).T.copy()

@@ -14,19 +14,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lssvm._core.arrays import BoolArray, FloatArray, IntArray
+from lssvm._core.arrays import Array, FloatArray, IntArray, is_numpy, to_numpy
+from lssvm._core.blocks import require, run_blocks, slices
 from lssvm._core.device import Device, Halving, out_of_memory
 from lssvm._core.errors import InvalidInputError
-from lssvm._core.memory import require
-from lssvm._core.namespace import Array, is_numpy, to_numpy
-from lssvm._core.threads import run_blocks, slices
 from lssvm.data.source import LookedUp
-from lssvm.engines.base import AnyFolds, Expansion, Rows
-from lssvm.engines.host import HostRows, row_block
-from lssvm.folds.content import Folds, count_observations, hash_rows
-from lssvm.folds.positions import PositionFolds, PositionHoldout
+from lssvm.engines.host import AnyFolds, Expansion, HostRows, Rows, row_block
+from lssvm.folds.content import Folds
 from lssvm.kernels import Kernel
 from lssvm.kernels.factory import FunctionKernel, Precomputed
 from lssvm.moments.cells import FoldMoments
@@ -66,7 +61,7 @@ class DeviceBlocks:
     --------
     >>> import numpy as np
     >>> from lssvm._core.device import Device
-    >>> from lssvm._core.namespace import get_namespace
+    >>> from lssvm._core.arrays import get_namespace
     >>> from lssvm.engines.device import DeviceBlocks
     >>> X = np.arange(6.0).reshape(3, 2)
     >>> rows = DeviceBlocks(Device(get_namespace(X), "cpu"), X, {"y": np.arange(3)})
@@ -192,15 +187,15 @@ class DeviceBlocks:
             yield [(c, int(n)) for c, n in enumerate(count[1:]) if n], block
 
 
-def _stored(column: Any) -> NDArray[Any]:
+def _stored(column: Any) -> FloatArray:
     return np.asarray(column.numbers if isinstance(column, LookedUp) else column)
 
 
-def _dtype(engine: Device, X: NDArray[Any]) -> Any:
+def _dtype(engine: Device, X: FloatArray) -> Any:
     return engine.xp.float32 if X.dtype == np.float32 else engine.xp.float64
 
 
-def _cell_of(order: IntArray, cells: Sequence[slice], n: int) -> NDArray[Any] | None:
+def _cell_of(order: IntArray, cells: Sequence[slice], n: int) -> FloatArray | None:
     """Return the cell of every row, -1 for none; None where a row is in several."""
     kind = np.min_scalar_type(-len(cells) - 1)
     cell_of, total = np.full(n, -1, dtype=kind), 0
@@ -257,7 +252,7 @@ class _Copier:
         self.copied[slot] = event
         return sent, event
 
-    def _staged(self, slot: int, name: str, array: NDArray[Any]) -> Any:
+    def _staged(self, slot: int, name: str, array: FloatArray) -> Any:
         """Copy an array into pinned memory of its own, which later blocks use again."""
         torch, held = self.engine.xp, self.buffers[slot].get(name)
         if held is None or held.numel() < array.size:
@@ -343,7 +338,7 @@ def use_outputs(
     --------
     >>> import numpy as np
     >>> from lssvm._core.device import Device
-    >>> from lssvm._core.namespace import get_namespace
+    >>> from lssvm._core.arrays import get_namespace
     >>> from lssvm.engines.device import DeviceBlocks
     >>> from lssvm.kernels import Linear
     >>> from lssvm.engines.device import use_outputs
@@ -394,7 +389,7 @@ def expand_on_device(
     --------
     >>> import numpy as np
     >>> from lssvm._core.device import Device
-    >>> from lssvm._core.namespace import get_namespace
+    >>> from lssvm._core.arrays import get_namespace
     >>> from lssvm.kernels import Linear
     >>> from lssvm.engines.device import expand_on_device
     >>> X = np.eye(2)
@@ -419,7 +414,7 @@ _PANELS = 8  # the gram is computed in so many panels of columns, from the diago
 def accumulate_on_device(
     kernel: Kernel,
     rows: DeviceBlocks,
-    Z: NDArray[Any],
+    Z: FloatArray,
     order: IntArray | None,
     cells: Sequence[slice],
     *,
@@ -457,7 +452,7 @@ def accumulate_on_device(
     --------
     >>> import numpy as np
     >>> from lssvm._core.device import Device
-    >>> from lssvm._core.namespace import get_namespace
+    >>> from lssvm._core.arrays import get_namespace
     >>> from lssvm.engines.device import DeviceBlocks
     >>> from lssvm.kernels import Linear
     >>> from lssvm.engines.device import accumulate_on_device
@@ -593,16 +588,6 @@ class DeviceRows(Rows):
         return DeviceBlocks(self.device, host.X if self.X is None else self.X, used)
 
     @property
-    def n_rows(self) -> int:
-        """Rows there are."""
-        return self.host.n_rows
-
-    @property
-    def n_outputs(self) -> int:
-        """Targets of a row, k."""
-        return self.host.n_outputs
-
-    @property
     def budget(self) -> int:
         """Bytes that may be used on the device."""
         free = self.device.free_bytes()
@@ -636,28 +621,8 @@ class DeviceRows(Rows):
         """Return the device for many prototypes: copies of few take longer than their entropies."""
         return self.device if size > SELECTED_ON_HOST else None
 
-    def usable_folds(self, folds: PositionFolds | PositionHoldout) -> Folds:
-        """Return the folds by position of these rows that can be trained on and tested."""
-        return self.host.usable_folds(folds)
-
-    def gamma_scale(self) -> float:
-        """Return gamma="scale" of the rows."""
-        return self.host.gamma_scale()
-
-    def spread(self) -> float:
-        """Return the sum of the variances of the features."""
-        return self.host.spread()
-
-    def n_observations(self) -> int:
-        """Return the number of different rows, or of all where fewer than half are different."""
-        return count_observations(self.content)
-
     def moments(
-        self,
-        kernel: Kernel,
-        Z: FloatArray,
-        folds: AnyFolds | None = None,
-        task: Classes | None = None,
+        self, kernel: Kernel, Z: FloatArray, folds: AnyFolds | None, task: Classes | None
     ) -> FoldMoments:
         """Return the moments of every fold, on the device."""
         check_device_kernel(kernel)
@@ -718,10 +683,6 @@ class DeviceRows(Rows):
             use_outputs(kernel, self.device, self.blocks.in_order(rows[at]), Z, *model, use)
             yield out, self.host.truth.take(rows)
 
-    def outputs_at_once(self, n_models: int) -> int:
-        """Return of how many models the outputs of all rows can be held at a time."""
-        return self.host.outputs_at_once(n_models)
-
     def evaluate(
         self, kernel: Kernel, X: FloatArray, Z: FloatArray, coef: FloatArray, intercept: FloatArray
     ) -> FloatArray:
@@ -746,9 +707,7 @@ class DeviceRows(Rows):
 
     def reweighted(self, *args: Any, **options: Any) -> tuple[FloatArray, FloatArray, int]:
         """Refuse: weights of rows are computed on the host."""
-        raise InvalidInputError(
-            "Only loss='squared' is available on a device: give it, or device=None."
-        )
+        raise InvalidInputError("A device takes loss='squared' only: give it, or device=None.")
 
     def put(self, array: Any) -> Array:
         """Return the numbers on the device."""
@@ -757,11 +716,3 @@ class DeviceRows(Rows):
     def has_room(self, n_bytes: int) -> bool:
         """Return whether so much memory of the device is free."""
         return self.device.free_bytes() >= n_bytes
-
-    def tested(self, folds: AnyFolds) -> Folds:
-        """Return the folds themselves."""
-        return self.host.tested(folds)
-
-    def holds(self, keys: Any, seed: int) -> BoolArray:
-        """Return which of some hashes of rows are among the rows."""
-        return np.isin(keys, hash_rows(self.content, seed))

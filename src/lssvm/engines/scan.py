@@ -11,17 +11,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from lssvm._core.arrays import BoolArray, FloatArray, IntArray, OnEvent
+from lssvm._core.blocks import require, slices
 from lssvm._core.errors import InvalidInputError
-from lssvm._core.memory import require
-from lssvm._core.threads import slices
-from lssvm.data.prepare import Preparation
+from lssvm.data.prepare import Preparation, Survey
 from lssvm.data.raw import RawBlock, check_rows, plain_features
 from lssvm.data.scanning import Scan
-from lssvm.data.survey import Survey
-from lssvm.engines.base import AnyFolds, Expansion, Rows
-from lssvm.engines.host import HostRows, row_block
-from lssvm.folds.content import Folds, hash_rows
-from lssvm.folds.positions import PositionFolds, PositionHoldout
+from lssvm.engines.host import AnyFolds, Expansion, HostRows, Rows, row_block
+from lssvm.folds.content import Folds, PositionFolds, PositionHoldout, hash_rows
 from lssvm.kernels import IDENTITY, Kernel, Metric
 from lssvm.moments import Moments, NystromMap, Piece, accumulate_stream
 from lssvm.moments.accumulate import map_outputs
@@ -200,11 +196,7 @@ class ScanRows(Rows):
         return self.n_rows
 
     def moments(
-        self,
-        kernel: Kernel,
-        Z: FloatArray,
-        folds: AnyFolds | None = None,
-        task: Classes | None = None,
+        self, kernel: Kernel, Z: FloatArray, folds: AnyFolds | None, task: Classes | None
     ) -> FoldMoments:
         """Return the moments of every fold in one pass."""
         assert not isinstance(folds, Folds)

@@ -8,25 +8,17 @@ from functools import partial
 from typing import Any, Self, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from lssvm._core.arrays import BoolArray, FloatArray
+from lssvm._core.arrays import AnyArray, Array, BoolArray, FloatArray
 from lssvm._core.device import is_foreign
 from lssvm._core.errors import InvalidInputError
-from lssvm._core.namespace import Array
 from lssvm._core.random import RandomState
 from lssvm.data.prepare import Preparation
 from lssvm.estimators.callbacks import CallbackSupportMixin
-from lssvm.estimators.explaining import (
-    Groups,
-    Wish,
-    explain_fit,
-    plain_columns,
-    prepared_columns,
-)
+from lssvm.estimators.explaining import Groups, Wish, explain_fit, plain_columns, prepared_columns
 from lssvm.estimators.new_rows import HostNewRows, NewRows, check_new_host_rows, like
 from lssvm.explanations import Explanation
 from lssvm.recipes.record import Fit, Posteriors, Resources
@@ -53,7 +45,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     record_: Fit = field(init=False)
     dual_coef_: Any = field(init=False)
     n_features_in_: int = field(init=False)
-    feature_names_in_: NDArray[Any] = field(init=False)
+    feature_names_in_: AnyArray = field(init=False)
     preparation_: Preparation = field(init=False)
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -216,7 +208,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
     decoding: str | None = None
     class_weight: Any = None
     calibration: str | None = "auto"
-    classes_: NDArray[Any] = field(init=False)
+    classes_: AnyArray = field(init=False)
 
     def _check_calibration(self) -> None:
         if self.calibration is not None:

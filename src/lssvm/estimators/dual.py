@@ -11,8 +11,7 @@ from typing import Any
 from lssvm.estimators.base import KernelClassifier, KernelRegressor
 from lssvm.estimators.callbacks import listen, reports
 from lssvm.estimators.opening import map_given, open_classes, open_numbers, refuse_scan
-from lssvm.recipes.dual import fit_dual
-from lssvm.recipes.dual_settings import DualSettings
+from lssvm.recipes.dual import DualSettings, fit_dual
 from lssvm.recipes.input_metric import check_metric
 
 

@@ -7,11 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lssvm._core.arrays import FloatArray, IntArray
-from lssvm._core.errors import InvalidInputError
-from lssvm._core.namespace import is_sparse
+from lssvm._core.arrays import AnyArray, FloatArray, IntArray, is_sparse
+from lssvm._core.errors import InvalidInputError, not_usable
 from lssvm._core.random import RandomState, as_generator
 from lssvm.data.prepare import Preparation
 from lssvm.explanations import (
@@ -26,13 +24,18 @@ from lssvm.explanations import (
 from lssvm.parts import PartsEngine
 from lssvm.preparation import PreparedTable
 from lssvm.recipes.configurations import Inputs
-from lssvm.recipes.explaining import dense_rows, output_names, terms_of_fit
+from lssvm.recipes.explaining import (
+    background_of_table,
+    dense_rows,
+    output_names,
+    terms_of_fit,
+    terms_of_table,
+)
 from lssvm.recipes.record import Fit, Resources
 from lssvm.recipes.series import SeriesFit
 from lssvm.recipes.series_data import Layout, Series
 from lssvm.recipes.settings import is_int
 from lssvm.recipes.table import TableFit
-from lssvm.recipes.table_explaining import background_of_table, terms_of_table
 
 Groups = Mapping[str, Sequence[Any]]
 
@@ -59,9 +62,7 @@ class Wish:
         for name, least in (("n_background", 1), ("n_permutations", 2)):
             value = getattr(self, name)
             if not is_int(value) or value < least:
-                raise InvalidInputError(
-                    f"{name}={value!r} is not usable: give a whole number >= {least}."
-                )
+                raise not_usable(name, value, f"give a whole number >= {least}.")
 
     def random(self) -> np.random.Generator:
         """Return the generator of background rows and orders; a fixed one for None."""
@@ -90,7 +91,7 @@ class Columns:
 
     names: tuple[str, ...]
     owner: IntArray
-    data: NDArray[Any]
+    data: AnyArray
 
     def grouped(self, groups: Groups | None) -> Columns:
         """Return columns of which some are put together."""
@@ -134,12 +135,7 @@ class Columns:
 
 
 def explain_fit(
-    fit: Fit,
-    X: Any,
-    background: Any,
-    columns: Columns,
-    wish: Wish,
-    resources: Resources,
+    fit: Fit, X: Any, background: Any, columns: Columns, wish: Wish, resources: Resources
 ) -> Explanation:
     """Explain the predictions or decision values of a kernel model.
 
@@ -338,9 +334,7 @@ def explain_table(
 
 
 def explain_series(
-    record: SeriesFit,
-    pairs: Sequence[tuple[Series, Series]],
-    wish: Wish,
+    record: SeriesFit, pairs: Sequence[tuple[Series, Series]], wish: Wish
 ) -> Explanation:
     """Explain one-step predictions of a time-series model by the values they are made of.
 

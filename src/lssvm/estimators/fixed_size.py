@@ -18,8 +18,7 @@ from lssvm.estimators.callbacks import listen, reports
 from lssvm.estimators.new_rows import NewRows
 from lssvm.estimators.scan_opening import open_given, open_new_rows
 from lssvm.recipes.fixed_settings import FixedSettings
-from lssvm.recipes.fixed_size import fit_fixed_size
-from lssvm.recipes.fixed_updates import add_rows, forget_rows, sparsity_path
+from lssvm.recipes.fixed_size import add_rows, fit_fixed_size, forget_rows, sparsity_path
 from lssvm.recipes.input_metric import check_metric
 from lssvm.reductions import SparsityPath
 from lssvm.solvers import PCG
@@ -345,9 +344,7 @@ class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
     threshold: str = "zero"
 
     @reports
-    def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
-    ) -> FixedSizeLSSVC:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
         """Choose prototypes and parameters and fit the model.
 
         Parameters
@@ -375,7 +372,7 @@ class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
     @available_if(takes_rows)
     def partial_fit(
         self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
-    ) -> FixedSizeLSSVC:
+    ) -> Self:
         """Add rows; prototypes, C and gamma stay as they are.
 
         Exactly a fit to the old and new rows with those prototypes and parameters. The first call
@@ -602,9 +599,7 @@ class FixedSizeLSSVR(FixedSizeModel, KernelRegressor):
     loss: str = "squared"
 
     @reports
-    def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
-    ) -> FixedSizeLSSVR:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
         """Choose prototypes and parameters and fit the model.
 
         Parameters
@@ -629,7 +624,7 @@ class FixedSizeLSSVR(FixedSizeModel, KernelRegressor):
         return self._fit(X, y, sample_weight, groups)
 
     @available_if(takes_rows)
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> FixedSizeLSSVR:
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add rows; prototypes, C and gamma stay as they are.
 
         Exactly a fit to the old and new rows with those prototypes and parameters. The first call

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from lssvm.estimators.base import KernelClassifier
 from lssvm.estimators.callbacks import listen, reports
-from lssvm.estimators.opening import open_classes
+from lssvm.estimators.opening import open_classes, refuse_scan
 from lssvm.recipes.greedy import fit_greedy, truncate_fit
 from lssvm.recipes.greedy_settings import GreedySettings
 
@@ -151,7 +151,9 @@ class GreedyLSSVC(KernelClassifier):
     multiclass: Any = "ova"
 
     @reports
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> GreedyLSSVC:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
+    ) -> GreedyLSSVC:
         """Fit the model.
 
         Parameters
@@ -175,6 +177,7 @@ class GreedyLSSVC(KernelClassifier):
         """
         self._forget_fit()
         self._check_calibration()
+        refuse_scan(self, X, "FixedSizeLSSVC")
         sparse = self._kernel_choice().accepts_sparse
         rows, task = open_classes(self, X, y, sample_weight, groups=groups, sparse=sparse)
         self._publish(fit_greedy(rows, task, GreedySettings.of(self), listen(self)))

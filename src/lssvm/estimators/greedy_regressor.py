@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from lssvm._core.arrays import FloatArray
 from lssvm.estimators.base import KernelEstimator
 from lssvm.estimators.callbacks import listen, reports
-from lssvm.estimators.opening import open_numbers
+from lssvm.estimators.opening import open_numbers, refuse_scan
 from lssvm.recipes.greedy import fit_greedy, truncate_fit
 from lssvm.recipes.greedy_settings import GreedySettings
 
@@ -130,7 +130,9 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
     cv: Any = 10
 
     @reports
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> GreedyLSSVR:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
+    ) -> GreedyLSSVR:
         """Fit the model.
 
         Parameters
@@ -152,6 +154,7 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
             Itself.
         """
         self._forget_fit()
+        refuse_scan(self, X, "FixedSizeLSSVR")
         sparse = self._kernel_choice().accepts_sparse
         rows, task = open_numbers(self, X, y, sample_weight, groups=groups, sparse=sparse)
         self._publish(fit_greedy(rows, task, GreedySettings.of(self), listen(self)))

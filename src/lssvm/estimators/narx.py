@@ -27,8 +27,7 @@ from lssvm.recipes.series import (
     check_count,
     fit_series,
 )
-from lssvm.recipes.series_data import is_list_of_series, open_series
-from lssvm.recipes.series_times import Calendar, index_times
+from lssvm.recipes.series_data import Calendar, index_times, is_list_of_series, open_series
 from lssvm.uncertainty import check_coverage
 
 

@@ -15,19 +15,16 @@ from itertools import chain
 from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lssvm._core.arrays import FloatArray
+from lssvm._core.arrays import AnyArray, Array, FloatArray, device, get_namespace, to_numpy
+from lssvm._core.blocks import require, run_stream, slices
 from lssvm._core.device import Device, is_foreign
 from lssvm._core.errors import InvalidInputError
-from lssvm._core.memory import require
-from lssvm._core.namespace import Array, device, get_namespace, to_numpy
-from lssvm._core.threads import run_stream, slices
 from lssvm.data.arrow import write_table
 from lssvm.data.raw import CHUNK, RawBlock, plain_features
 from lssvm.data.scanning import Scan
 from lssvm.engines.device import expand_on_device
-from lssvm.estimators.validating import validated
+from lssvm.estimators.opening import validated
 from lssvm.recipes.record import Fit, Resources
 
 Finish = Callable[[FloatArray], Any]
@@ -51,9 +48,9 @@ class NewRows(ABC):
     def outputs(self, fit: Fit) -> FloatArray:
         """Return the outputs (n, k) as a NumPy array."""
 
-    @abstractmethod
     def features(self, fit: Fit) -> Any:
         """Return the features (n, d) in main memory, after the metric."""
+        return fit.metric.map_rows(self.inputs(fit))
 
     @abstractmethod
     def inputs(self, fit: Fit) -> Any:
@@ -68,7 +65,7 @@ class NewRows(ABC):
         """Return an array as the caller's rows are."""
         return array
 
-    def apply(self, fit: Fit, finish: Finish, empty: NDArray[Any], method: str) -> Any:
+    def apply(self, fit: Fit, finish: Finish, empty: AnyArray, method: str) -> Any:
         """Return ``finish`` of the outputs of all rows, as the kind of rows wants it."""
         return self.give(finish(self.outputs(fit)))
 
@@ -88,10 +85,6 @@ class HostNewRows(NewRows):
     def outputs(self, fit: Fit) -> FloatArray:
         """Return the outputs (n, k)."""
         return fit.outputs(self.features(fit), self.resources)
-
-    def features(self, fit: Fit) -> Any:
-        """Return the features."""
-        return fit.metric.map_rows(self.X)
 
     def inputs(self, fit: Fit) -> Any:
         """Return the features before the metric."""
@@ -113,10 +106,6 @@ class DeviceNewRows(NewRows):
         for columns, kernel, coef, intercept in fit.expansions():
             out[:, columns] = expand_on_device(self.place, kernel, X, fit.basis, coef, intercept)
         return out
-
-    def features(self, fit: Fit) -> Any:
-        """Return the features in main memory."""
-        return fit.metric.map_rows(self.inputs(fit))
 
     def inputs(self, fit: Fit) -> Any:
         """Return the features before the metric."""
@@ -167,10 +156,6 @@ class ScanNewRows(NewRows):
         """Return the outputs (n, k)."""
         return np.concatenate(list(self.stream(fit)))
 
-    def features(self, fit: Fit) -> Any:
-        """Return the features of all rows at once, where they fit."""
-        return fit.metric.map_rows(self.inputs(fit))
-
     def inputs(self, fit: Fit) -> Any:
         """Return the features before the metric, where they fit."""
         n, d = self.data.n_rows, fit.basis.shape[1]
@@ -202,7 +187,7 @@ class ClusterNewRows(ScanNewRows):
         part = partial(_on_part, self._light(), light_record(fit), work)
         return self.data.reduce(part, combine)
 
-    def apply(self, fit: Fit, finish: Finish, empty: NDArray[Any], method: str) -> Any:
+    def apply(self, fit: Fit, finish: Finish, empty: AnyArray, method: str) -> Any:
         """Return ``finish`` of the outputs as a lazy Dask array."""
         import dask.array as da
 
@@ -231,7 +216,7 @@ def _on_part(rows: ScanNewRows, fit: Fit, work: Callable[..., Any], part: Scan) 
     return work(replace(rows, data=part).blocks(fit))
 
 
-def _finished_part(rows: ScanNewRows, fit: Fit, finish: Finish, part: Scan) -> NDArray[Any]:
+def _finished_part(rows: ScanNewRows, fit: Fit, finish: Finish, part: Scan) -> AnyArray:
     return np.asarray(finish(np.concatenate(_outputs_of_part(rows, fit, part))))
 
 
@@ -243,7 +228,7 @@ class DaskNewRows(NewRows):
     open_rows: Callable[[Any], NewRows]  # opens the rows of a partition
     scan: ScanNewRows  # the same rows, read in blocks
 
-    def apply(self, fit: Fit, finish: Finish, empty: NDArray[Any], method: str) -> Any:
+    def apply(self, fit: Fit, finish: Finish, empty: AnyArray, method: str) -> Any:
         """Return ``finish`` of the outputs as a lazy collection."""
         X, light = self.X, light_record(fit)
         work = partial(_of_array, self.open_rows, light, finish=finish, empty=empty)
@@ -259,10 +244,6 @@ class DaskNewRows(NewRows):
         """Return the outputs (n, k) as a NumPy array."""
         return self.scan.outputs(fit)
 
-    def features(self, fit: Fit) -> Any:
-        """Return the features of all rows at once, where they fit."""
-        return self.scan.features(fit)
-
     def inputs(self, fit: Fit) -> Any:
         """Return the features before the metric, where they fit."""
         return self.scan.inputs(fit)
@@ -273,16 +254,16 @@ class DaskNewRows(NewRows):
 
 
 def _of_array(
-    open_rows: Callable[[Any], NewRows], fit: Fit, X: Any, finish: Finish, empty: NDArray[Any]
-) -> NDArray[Any]:
+    open_rows: Callable[[Any], NewRows], fit: Fit, X: Any, finish: Finish, empty: AnyArray
+) -> AnyArray:
     return np.asarray(open_rows(X).apply(fit, finish, empty, "")) if len(X) else empty
 
 
-def _of_frame(X: Any, work: Callable[[Any], NDArray[Any]], method: str) -> Any:
+def _of_frame(X: Any, work: Callable[[Any], AnyArray], method: str) -> Any:
     return _framed(work(X), X.index, method)
 
 
-def _framed(values: NDArray[Any], index: Any, method: str) -> Any:
+def _framed(values: AnyArray, index: Any, method: str) -> Any:
     import pandas as pd
 
     if values.ndim == 2:

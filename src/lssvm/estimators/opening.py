@@ -1,4 +1,7 @@
-"""From what a caller gives to training rows and a task: every fit begins here."""
+"""From what a caller gives to training rows and a task: every fit begins here.
+
+First arrays as scikit-learn checks them, with errors that say what to do here.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +11,15 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import column_or_1d, validate_data
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import AnyArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError, NumericalWarning, ScaleWarning
 from lssvm._core.magnitudes import check_magnitude
 from lssvm._core.random import RandomState
 from lssvm.data.scanning import Scan
 from lssvm.engines.host import HostRows
-from lssvm.estimators.validating import validated
 from lssvm.kernels import Metric
 from lssvm.recipes.input_metric import check_metric, metric_of
 from lssvm.recipes.record import Resources
@@ -26,6 +27,77 @@ from lssvm.recipes.settings import KernelChoice, UsesResources, resources_of
 from lssvm.tasks import Classes, Numbers, Task
 from lssvm.tasks.classes import check_order, distinct_labels
 from lssvm.tasks.weights import check_weight, times
+
+
+def validated(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
+    """Return what `sklearn.utils.validation.validate_data` returns.
+
+    Missing and infinite values, and numbers whose squares would leave the range of floating-point
+    numbers, are errors that name the column and say what to do.
+
+    Parameters
+    ----------
+    estimator : estimator
+    X : array or data frame of shape (n, d)
+    y : array, default="no_validation"
+        By default there is no target to check: rows to predict, which may be as small as they like.
+    **options
+        As scikit-learn takes them.
+
+    Returns
+    -------
+    X, or X and y
+    """
+    alone = isinstance(y, str) and y == "no_validation"
+    try:
+        checked = validate_data(estimator, X, y, **options)
+    except ValueError as error:
+        text = str(error)
+        if text.startswith("Input X contains"):
+            raise _not_finite(X, text) from error
+        if text.startswith("Input y contains"):
+            raise InvalidInputError(
+                f"{_first_sentence(text)} A model needs a target for every row: leave out the rows "
+                "without one."
+            ) from error
+        raise
+    change = "bring its columns to one scale (sklearn.preprocessing.StandardScaler)"
+    check_magnitude(checked if alone else checked[0], "X", change, small=alone)
+    return checked
+
+
+def _not_finite(X: Any, text: str) -> InvalidInputError:
+    """Return the error of a missing or infinite value, with its place."""
+    missing = "NaN" in text
+    change = (
+        "Remove such rows, fill the gaps (sklearn.impute.SimpleImputer in a Pipeline before the "
+        "model; lssvm.scan(..., missing='impute') for files), or use LSSVMClassifier or "
+        "LSSVMRegressor, which take tables with missing values."
+        if missing
+        else "Remove such rows, or replace the infinite values by finite ones."
+    )
+    return InvalidInputError(f"{_first_sentence(text)}{_place(X, missing)} {change}")
+
+
+def _first_sentence(text: str) -> str:
+    return text.splitlines()[0].split(". ")[0].rstrip(".") + "."
+
+
+def _place(X: Any, missing: bool) -> str:
+    """Return the first place of a value that is missing, or infinite."""
+    try:
+        numbers = np.asarray(X, dtype=np.float64)
+    except (TypeError, ValueError):
+        return ""
+    if numbers.ndim != 2:
+        return ""
+    bad = np.argwhere(np.isnan(numbers) if missing else ~np.isfinite(numbers))
+    if len(bad) == 0:
+        return ""
+    row, column = bad[0].tolist()
+    names = list(getattr(X, "columns", ()))
+    name = repr(str(names[column])) if names else str(column)
+    return f" The first is in row {row}, column {name}."
 
 
 class Classifier(UsesResources, Protocol):
@@ -60,8 +132,8 @@ def refuse_scan(estimator: Any, X: Any, instead: str) -> None:
     if isinstance(X, Scan):
         name = type(estimator).__name__
         raise InvalidInputError(
-            f"{name} takes arrays, as its kernel matrix needs all rows at once, but X is a scan, "
-            f"which is read in blocks: use {instead}, which reads scans, or give arrays X and y."
+            f"{name} takes arrays, as it needs all rows at once, but X is a scan, which is "
+            f"read in blocks: use {instead}, which reads scans, or give arrays X and y."
         )
 
 
@@ -110,7 +182,7 @@ def open_classes(
     return replace(rows, positions=positions, given=given, groups=groups), task
 
 
-def check_groups(groups: Any, n: int) -> NDArray[Any] | None:
+def check_groups(groups: Any, n: int) -> AnyArray | None:
     """Return groups as an array of n entries, none of them missing."""
     if groups is None:
         return None
@@ -186,7 +258,7 @@ def _level_of_caller() -> int:
     return level
 
 
-def task_of(estimator: Classifier, classes: NDArray[Any]) -> Classes:
+def task_of(estimator: Classifier, classes: AnyArray) -> Classes:
     """Return the task that the parameters of a classifier describe."""
     return Classes.of(
         classes,
@@ -201,7 +273,7 @@ def task_of(estimator: Classifier, classes: NDArray[Any]) -> Classes:
 def class_rows(
     task: Classes,
     X: Any,
-    labels: NDArray[Any],
+    labels: AnyArray,
     weight: FloatArray | None,
     resources: Resources,
     *,

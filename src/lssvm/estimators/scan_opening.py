@@ -17,24 +17,21 @@ from sklearn.base import is_classifier
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import Array, FloatArray, IntArray, compat, device, get_namespace, to_numpy
+from lssvm._core.blocks import as_bytes, require
 from lssvm._core.device import Device, find_device, is_foreign
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.magnitudes import check_magnitude
-from lssvm._core.memory import as_bytes, require
-from lssvm._core.namespace import Array, compat, device, get_namespace, to_numpy
 from lssvm._core.progress import Listener
 from lssvm._core.random import RandomState
 from lssvm.data import Scan, scan
 from lssvm.data.dask import is_dask
 from lssvm.data.frames import is_frame
-from lssvm.data.prepare import Preparation
+from lssvm.data.prepare import Preparation, Survey, survey
 from lssvm.data.raw import RawBlock, plain_features
 from lssvm.data.scanning import as_scan
-from lssvm.data.survey import Survey, survey
-from lssvm.engines.base import Rows
 from lssvm.engines.device import DeviceRows
-from lssvm.engines.host import HostRows
+from lssvm.engines.host import HostRows, Rows
 from lssvm.engines.scan import Blocks, ScanRows, blocks_of
 from lssvm.estimators.new_rows import (
     DaskNewRows,

@@ -6,23 +6,17 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils import assert_all_finite
 from sklearn.utils.class_weight import compute_class_weight, compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.codes import Code
 from lssvm.estimators.table_judging import ClassJudge, NumberJudge, decide
-from lssvm.estimators.table_model import (
-    TableModel,
-    check_weight,
-    n_rows_of,
-    share_documentation,
-)
+from lssvm.estimators.table_model import TableModel, check_weight, n_rows_of, share_documentation
 from lssvm.estimators.table_source import (
     MANY,
     LargeTable,
@@ -72,7 +66,7 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
     (True, ['same'])
     """
 
-    classes_: NDArray[Any]
+    classes_: AnyArray
     code_: Code
     probabilities_: Probabilities
 
@@ -189,7 +183,7 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
         task = Classes.of(classes, multiclass="ova")
         codes = np.asarray(task.code.matrix, dtype=np.float64)
 
-        def encode(y: NDArray[Any], weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+        def encode(y: AnyArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
             labels = _numbers(classes, _labels(y))
             return codes[labels], weight * factor[labels]
 
@@ -246,7 +240,7 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
         outputs = self._outputs(X)
         return np.asarray(outputs[:, 0] if outputs.shape[1] == 1 else outputs)
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any) -> AnyArray:
         """Return the classes of a table, shape (n,).
 
         Parameters
@@ -272,7 +266,7 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
         outputs = self._outputs(X)
         return np.asarray(self.probabilities_.of(outputs, decide(outputs)))
 
-    def predict_set(self, X: Any, coverage: float = 0.9) -> NDArray[np.bool_]:
+    def predict_set(self, X: Any, coverage: float = 0.9) -> BoolArray:
         """Return which classes belong to a set that holds the true one with a given probability.
 
         Parameters
@@ -355,7 +349,7 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
         self._update(X, Y, weight, forget=forget)
 
 
-def _labels(y: Any) -> NDArray[Any]:
+def _labels(y: Any) -> AnyArray:
     """Return labels as one column."""
     if y is None:
         raise InvalidInputError(
@@ -367,7 +361,7 @@ def _labels(y: Any) -> NDArray[Any]:
     return np.asarray(y)
 
 
-def _numbers(classes: NDArray[Any], y: NDArray[Any]) -> IntArray:
+def _numbers(classes: AnyArray, y: AnyArray) -> IntArray:
     """Return class numbers; labels that are no class (of rows without weight) get 0."""
     place = np.searchsorted(classes, y).clip(0, len(classes) - 1)
     return np.where(classes[place] == y, place, 0).astype(np.intp)

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.metrics import accuracy_score, get_scorer, r2_score
 from sklearn.utils import ClassifierTags
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import AnyArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.tasks import Classes
 from lssvm.uncertainty import OutOfFold, Probabilities, calibrate
@@ -197,7 +196,7 @@ class HeldOut(BaseEstimator):
     """
 
     def __init__(
-        self, predictions: Mapping[str, Callable[[], Any]], classes: NDArray[Any] | None = None
+        self, predictions: Mapping[str, Callable[[], Any]], classes: AnyArray | None = None
     ) -> None:
         self.predictions = predictions
         self.classes = classes

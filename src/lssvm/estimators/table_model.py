@@ -9,19 +9,18 @@ from dataclasses import replace
 from typing import Any, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import AnyArray, FloatArray, IntArray
+from lssvm._core.blocks import as_bytes, n_threads
 from lssvm._core.device import find_device
-from lssvm._core.errors import InvalidInputError, Stopped
-from lssvm._core.memory import as_bytes
+from lssvm._core.errors import InvalidInputError, Stopped, not_known, not_usable
 from lssvm._core.progress import Progress
 from lssvm._core.random import RandomState, as_generator
-from lssvm._core.threads import n_threads
 from lssvm.data.scanning import Scan, as_scan
 from lssvm.estimators.explaining import Groups, Wish, explain_table, joined
+from lssvm.estimators.opening import check_groups
 from lssvm.estimators.table_judging import ClassJudge, NumberJudge, decide, read_scorer
 from lssvm.estimators.table_source import LargeTable, PreparedRows, ScanSource, as_mapping
 from lssvm.explanations import Explanation
@@ -142,7 +141,7 @@ class TableModel(BaseEstimator):
     record_: TableFit
     preparations_: dict[Inputs, TablePreparation]
     n_features_in_: int
-    feature_names_in_: NDArray[Any]
+    feature_names_in_: AnyArray
     weight_scale_: float
     configurations_: dict[str, list[Any]]
     part_size_: int
@@ -186,9 +185,7 @@ class TableModel(BaseEstimator):
     def _settings(self, n: int) -> TableSettings:
         """Return the recipe's settings from the parameters."""
         if self.preset not in PRESETS:
-            raise InvalidInputError(
-                f"preset={self.preset!r} is not known: choose one of {', '.join(PRESETS)}."
-            )
+            raise not_known("preset", self.preset, f"choose one of {', '.join(PRESETS)}.")
         inputs = _one_of("inputs", self.inputs, INPUTS)
         kernels = _one_of("kernel", self.kernel, KERNELS)
         values: dict[str, Any] = {
@@ -206,9 +203,7 @@ class TableModel(BaseEstimator):
             if isinstance(given, str) and given == "auto":
                 continue
             if not isinstance(given, (int, np.integer)) or isinstance(given, bool) or given < 1:
-                raise InvalidInputError(
-                    f"{name}={given!r} is not usable: give 'auto' or an int >= 1."
-                )
+                raise not_usable(name, given, "give 'auto' or an int >= 1.")
             values[name] = int(given)
         ask = TableSettings.preset(self.preset, **values)
         largest = ask.engine.largest_part(as_bytes(self.memory_budget))
@@ -246,9 +241,7 @@ class TableModel(BaseEstimator):
         """
         limit = self.time_limit
         if limit is not None and not (isinstance(limit, (int, float)) and limit > 0):
-            raise InvalidInputError(
-                f"time_limit={limit!r} is not usable: give a number of seconds > 0, or None."
-            )
+            raise not_usable("time_limit", limit, "give a number of seconds > 0, or None.")
         clock = Clock(None if limit is None else float(limit))
         read_scorer(self.scoring)
         ask = self._settings(len(Y))
@@ -256,10 +249,12 @@ class TableModel(BaseEstimator):
             ask = replace(ask, engine=self._engine(large.source.scan))
         labels = None
         if groups is not None:
-            labels = np.unique(np.asarray(groups), return_inverse=True)[1].ravel().astype(np.intp)
-            if len(labels) != len(Y):
+            groups = check_groups(groups, len(Y))
+            labels = np.unique(groups, return_inverse=True)[1].ravel().astype(np.intp)
+            if len(np.unique(labels[weight > 0])) < 2:
                 raise InvalidInputError(
-                    f"groups has {len(labels)} entries but X has {len(Y)} rows: give one per row."
+                    "Rows are left out by groups, but all rows of positive weight are in one: give "
+                    "at least 2 groups, or leave groups out."
                 )
         tell = Progress(self.verbose)
         needed = sorted({c.inputs for c in ask.configurations}, key=INPUTS.index)
@@ -446,9 +441,7 @@ class TableModel(BaseEstimator):
         sizes = list(n_support) if isinstance(n_support, Sequence) else [n_support]
         whole = all(isinstance(s, (int, np.integer)) and not isinstance(s, bool) for s in sizes)
         if not sizes or not whole or min(sizes) < 1:
-            raise InvalidInputError(
-                f"n_support={n_support!r} is not usable: give an int >= 1, or a list of them."
-            )
+            raise not_usable("n_support", n_support, "give an int >= 1, or a list of them.")
         threads = n_threads(self.n_jobs)
         seconds = _time_of(fit.members)
         found = []
@@ -633,9 +626,7 @@ def _one_of(name: str, given: Any, known: tuple[Any, ...]) -> tuple[Any, ...]:
         return known
     wanted = (given,) if isinstance(given, str) else tuple(given)
     if not wanted or any(value not in known for value in wanted):
-        raise InvalidInputError(
-            f"{name}={given!r} is not usable: give 'auto', or one or more of {', '.join(known)}."
-        )
+        raise not_usable(name, given, f"give 'auto', or one or more of {', '.join(known)}.")
     return wanted
 
 

@@ -6,19 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import AnyArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.magnitudes import check_magnitude
 from lssvm.estimators.table_judging import ClassJudge, NumberJudge
-from lssvm.estimators.table_model import (
-    TableModel,
-    check_weight,
-    n_rows_of,
-    share_documentation,
-)
+from lssvm.estimators.table_model import TableModel, check_weight, n_rows_of, share_documentation
 from lssvm.estimators.table_source import (
     MANY,
     LargeTable,
@@ -113,7 +107,7 @@ class LSSVMRegressor(RegressorMixin, TableModel):
         targets = self._targets(rows.y, len(sample))
         shift, scale = _units(targets, rows.weight)
 
-        def encode(y: NDArray[Any], weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+        def encode(y: AnyArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
             return (self._targets(y, len(weight)) - shift) / scale, weight
 
         large = LargeTable(source, sample, rows, encode)
@@ -229,8 +223,7 @@ class LSSVMRegressor(RegressorMixin, TableModel):
         local = fit.local_error(prepared, fit.context.nearby) * self.scale_
         ends = [
             np.stack(
-                [values[:, j] + local[:, j] * end for end in residuals.factor(coverage, j)],
-                axis=-1,
+                [values[:, j] + local[:, j] * end for end in residuals.factor(coverage, j)], axis=-1
             )
             for j in range(values.shape[1])
         ]

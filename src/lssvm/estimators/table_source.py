@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import AnyArray, FloatArray, IntArray
+from lssvm._core.blocks import run_stream
 from lssvm._core.errors import InvalidInputError
-from lssvm._core.threads import run_stream
 from lssvm.data import Scan
 from lssvm.data.raw import RawBlock, TextColumn
 from lssvm.data.scanning import as_scan
@@ -26,7 +25,7 @@ SAMPLE = 100_000
 """Rows of that sample."""
 _BLOCK = 50_000  # rows of a block of a table in memory
 
-Encode = Callable[[NDArray[Any], FloatArray], tuple[FloatArray, FloatArray]]
+Encode = Callable[[AnyArray, FloatArray], tuple[FloatArray, FloatArray]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +41,7 @@ class SourceBlock:
     """
 
     table: RawTable
-    y: NDArray[Any] | None
+    y: AnyArray | None
     weight: FloatArray
     start: int
 
@@ -70,7 +69,7 @@ class MemorySource:
     """
 
     table: RawTable
-    y: NDArray[Any]
+    y: AnyArray
     weight: FloatArray
 
     @classmethod
@@ -197,11 +196,11 @@ def joined(tables: Sequence[RawTable]) -> RawTable:
     return RawTable(tuple(columns), tables[0].named, sum(table.n_rows for table in tables))
 
 
-def as_mapping(table: RawTable) -> dict[str, NDArray[Any]] | NDArray[Any]:
+def as_mapping(table: RawTable) -> dict[str, AnyArray] | AnyArray:
     """Return typed columns as a table that estimators take."""
     if not table.named and all(column.kind == "number" for column in table.columns):
         return np.column_stack([column.values for column in table.columns])
-    out: dict[str, NDArray[Any]] = {}
+    out: dict[str, AnyArray] = {}
     for column in table.columns:
         values = column.values
         if column.kind == "category":
@@ -235,7 +234,7 @@ class LargeTable:
     def scaled_by(self, scale: float) -> Encode:
         """Return the encoding with weights divided by a number."""
 
-        def encode(y: NDArray[Any], weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+        def encode(y: AnyArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
             Y, w = self.encode(y, weight)
             return Y, w / scale
 

@@ -14,8 +14,8 @@ from typing import TypeAlias
 import numpy as np
 
 from lssvm._core.arrays import BoolArray, FloatArray, IntArray
+from lssvm._core.blocks import slices
 from lssvm._core.errors import InvalidInputError
-from lssvm._core.threads import slices
 from lssvm.explanations.product import Contrast, factor_exponents, product_values
 from lssvm.kernels import IDENTITY, Kernel, Linear, Metric, Precomputed, evaluate_expansion
 

@@ -42,8 +42,8 @@ from functools import cache
 import numpy as np
 
 from lssvm._core.arrays import BoolArray, FloatArray, IntArray
+from lssvm._core.blocks import run_blocks, slices
 from lssvm._core.errors import InvalidInputError
-from lssvm._core.threads import run_blocks, slices
 from lssvm.kernels import RBF, Kernel, Laplacian, NonStationary
 
 _ELLIPSES = np.linspace(0.05, 9.0, 180)  # s

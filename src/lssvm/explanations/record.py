@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lssvm._core.arrays import FloatArray
-from lssvm._core.errors import InvalidInputError, MissingDependencyError
+from lssvm._core.arrays import AnyArray, FloatArray
+from lssvm._core.errors import InvalidInputError, library, not_known
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +48,7 @@ class Explanation:
 
     values: FloatArray
     base_values: FloatArray
-    data: NDArray[Any]
+    data: AnyArray
     feature_names: tuple[str, ...]
     output_names: tuple[str, ...]
     errors: FloatArray
@@ -103,9 +102,7 @@ class Explanation:
         names = self.output_names
         if isinstance(which, str):
             if which not in names:
-                raise InvalidInputError(
-                    f"output={which!r} is not known: choose one of {', '.join(names)}."
-                )
+                raise not_known("output", which, f"choose one of {', '.join(names)}.")
             which = names.index(which)
         if not -len(names) <= which < len(names):
             raise InvalidInputError(
@@ -136,13 +133,8 @@ class Explanation:
         MissingDependencyError
             Where `shap` is not installed.
         """
-        try:
-            import shap
-        except ImportError as error:
-            raise MissingDependencyError(
-                "Explanation.to_shap needs shap, which is not installed: run `pip install shap`, "
-                "or draw with lssvm.plots (WaterfallDisplay, BeeswarmDisplay)."
-            ) from error
+        remedy = "pip install shap, or draw with lssvm.plots (WaterfallDisplay, BeeswarmDisplay)."
+        shap = library("shap", "Explanation.to_shap needs shap", remedy)
         several = self.values.ndim == 3
         return shap.Explanation(
             values=self.values,

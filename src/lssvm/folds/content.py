@@ -1,19 +1,31 @@
-"""Which rows are left out together: folds by row content, or as a splitter says."""
+"""Which rows are left out together: folds by row content, or as a splitter says.
+
+Then folds by the position of a row: for data that come in blocks, and for arrays.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lssvm._core.arrays import IntArray
-from lssvm._core.errors import InvalidInputError
-from lssvm._core.namespace import Array, compat, get_namespace, is_sparse, to_numpy
-from lssvm._core.random import mix_bits, mix_signed
-from lssvm._core.threads import slices
+from lssvm._core.arrays import (
+    AnyArray,
+    Array,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    compat,
+    get_namespace,
+    is_sparse,
+    to_numpy,
+)
+from lssvm._core.blocks import slices
+from lssvm._core.errors import InvalidInputError, not_usable
+from lssvm._core.random import hash_positions, mix_bits, mix_signed
 
 _BLOCK = 8192
 _CHUNK = 65_536  # rows whose hashes are held at a time
@@ -218,8 +230,8 @@ def _counted(X: Array) -> DistinctRows:
 
 
 def observation_weight(
-    n: int, weight: NDArray[Any] | None, labels: NDArray[Any] | None = None
-) -> tuple[float, NDArray[np.float64] | None]:
+    n: int, weight: AnyArray | None, labels: AnyArray | None = None
+) -> tuple[float, FloatArray | None]:
     """Return the number of observations, and the part of a row's weight that one of them has.
 
     Where rows repeat by nature, one observation is left out, not all of its kind. Weights that are
@@ -264,10 +276,10 @@ def content_folds(
     X: Array,
     n_folds: int | None,
     *,
-    labels: NDArray[Any] | None = None,
-    targets: NDArray[Any] | None = None,
-    weight: NDArray[Any] | None = None,
-    groups: NDArray[Any] | None = None,
+    labels: AnyArray | None = None,
+    targets: AnyArray | None = None,
+    weight: AnyArray | None = None,
+    groups: AnyArray | None = None,
     seed: int = 0,
 ) -> Folds:
     """Assign rows to folds by their content.
@@ -355,11 +367,11 @@ def smallest_hashes(
     X: Array,
     size: int,
     seed: int = 0,
-    among: NDArray[np.bool_] | None = None,
+    among: BoolArray | None = None,
     *,
-    labels: NDArray[Any] | None = None,
-    targets: NDArray[Any] | None = None,
-    weight: NDArray[Any] | None = None,
+    labels: AnyArray | None = None,
+    targets: AnyArray | None = None,
+    weight: AnyArray | None = None,
 ) -> tuple[NDArray[np.uint64], IntArray]:
     """Draw rows by their content: those of the smallest hashes (of another hash than `hash_rows`).
 
@@ -427,7 +439,7 @@ def smallest_hashes(
 
 
 def _of_observations(
-    hashes: NDArray[np.uint64], known: tuple[NDArray[Any] | None, ...], seed: int
+    hashes: NDArray[np.uint64], known: tuple[AnyArray | None, ...], seed: int
 ) -> NDArray[np.uint64]:
     """Return hashes of rows, of what is known of them, and of the occurrence of both."""
     columns = [np.asarray(c, dtype=np.float64) for c in known if c is not None]
@@ -448,10 +460,10 @@ def content_holdout(
     X: Array,
     share: float,
     *,
-    labels: NDArray[Any] | None = None,
-    targets: NDArray[Any] | None = None,
-    weight: NDArray[Any] | None = None,
-    groups: NDArray[Any] | None = None,
+    labels: AnyArray | None = None,
+    targets: AnyArray | None = None,
+    weight: AnyArray | None = None,
+    groups: AnyArray | None = None,
     seed: int = 0,
 ) -> Folds:
     """Hold out a share of the distinct rows, chosen by their content.
@@ -500,12 +512,12 @@ def content_holdout(
 
 def _units(
     X: Array,
-    labels: NDArray[Any] | None,
-    targets: NDArray[Any] | None,
-    weight: NDArray[Any] | None,
-    groups: NDArray[Any] | None,
+    labels: AnyArray | None,
+    targets: AnyArray | None,
+    weight: AnyArray | None,
+    groups: AnyArray | None,
     seed: int,
-) -> tuple[IntArray, NDArray[np.bool_]]:
+) -> tuple[IntArray, BoolArray]:
     """Return the rows in a random order, and where the next that are dealt together begin.
 
     These are equal rows, single rows where rows repeat by nature, or groups.
@@ -522,9 +534,7 @@ def _units(
     return np.argsort(hashes, kind="stable").astype(np.intp), np.ones(len(order), bool)
 
 
-def _ordered(
-    hashes: NDArray[np.uint64], labels: NDArray[Any] | None
-) -> tuple[IntArray, NDArray[np.bool_]]:
+def _ordered(hashes: NDArray[np.uint64], labels: AnyArray | None) -> tuple[IntArray, BoolArray]:
     """Return rows in the order of their hashes (overwritten), and where another one begins."""
     order = np.lexsort((hashes,) if labels is None else (labels, hashes))
     hashes.sort()  # in place, which hashes[order] is not
@@ -553,9 +563,7 @@ def occurrences(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return out
 
 
-def _spread(
-    dealt: NDArray[Any], order: IntArray, new: NDArray[np.bool_], labels: NDArray[Any] | None
-) -> NDArray[Any]:
+def _spread(dealt: AnyArray, order: IntArray, new: BoolArray, labels: AnyArray | None) -> AnyArray:
     """Give every row what was dealt to its content."""
     if labels is not None:
         # Deal the rows of one class after the other, continuing where the last class stopped.
@@ -579,7 +587,7 @@ def _too_few(n_distinct: int, n: int, grouped: bool) -> InvalidInputError:
     )
 
 
-def _from_assignment(fold: NDArray[Any], n_folds: int) -> Folds:
+def _from_assignment(fold: AnyArray, n_folds: int) -> Folds:
     small: Any = np.int32 if len(fold) < 2**31 else np.intp
     if n_folds <= 50:
         return Folds([np.flatnonzero(fold == v).astype(small) for v in range(n_folds)])
@@ -679,3 +687,120 @@ def _pair(split: Any, n: int) -> tuple[IntArray, IntArray]:
 def _indices(rows: Any) -> IntArray:
     index = np.asarray(rows)
     return np.flatnonzero(index) if index.dtype == bool else index.astype(np.intp)
+
+
+@dataclass(frozen=True)
+class PositionFolds:
+    """Rows are dealt to folds by a seeded hash of their position.
+
+    Blocks, files and threads do not matter: a row is in the same fold however the data were cut.
+    Other than folds by content, equal rows may come into different folds.
+
+    Parameters
+    ----------
+    n_folds : int, default=10
+        How many folds.
+    seed : int, default=0
+        Of the random numbers; the same seed gives the same result.
+
+    Notes
+    -----
+    Folds differ in size by about the square root of it. What ``cv=10`` is for a `lssvm.Scan`; give
+    it as ``cv`` to have the same folds of an array.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.tuning import PositionFolds
+    >>> folds = PositionFolds(3)
+    >>> folds.assign(np.arange(6))
+    array([1, 0, 2, 2, 0, 2])
+    >>> len(list(folds.split(np.zeros((6, 1)))))
+    3
+    """
+
+    n_folds: int = 10
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.n_folds, (int, np.integer)) or self.n_folds < 2:
+            raise not_usable("n_folds", self.n_folds, "give at least 2.")
+
+    @property
+    def n_cells(self) -> int:
+        """Number of parts that rows are assigned to."""
+        return self.n_folds
+
+    @property
+    def n_test(self) -> int:
+        """Number of parts, the first ones, that are left out in turn."""
+        return self.n_folds
+
+    def assign(self, positions: IntArray) -> IntArray:
+        """Return the fold of each position."""
+        return (hash_positions(positions, self.seed) % np.uint64(self.n_folds)).astype(np.intp)
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Return the number of folds."""
+        return self.n_folds
+
+    def split(
+        self, X: Any, y: Any = None, groups: Any = None
+    ) -> Iterator[tuple[IntArray, IntArray]]:
+        """Yield training and test rows, as scikit-learn's splitters do."""
+        fold = self.assign(np.arange(len(X)))
+        for v in range(self.n_folds):
+            yield np.flatnonzero(fold != v), np.flatnonzero(fold == v)
+
+
+@dataclass(frozen=True)
+class PositionHoldout:
+    """A share of the rows, by a seeded hash of their position, is held out for validation.
+
+    Parameters
+    ----------
+    share : float, default=0.25
+        Between 0 and 1.
+    seed : int, default=0
+        Of the random numbers; the same seed gives the same result.
+
+    Notes
+    -----
+    [DeBrabanter2010]_, algorithm 4, for data of which one validation set is enough. What
+    ``cv=0.25`` is for a `lssvm.Scan`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.tuning import PositionHoldout
+    >>> (train, test), = PositionHoldout(0.25).split(np.zeros((1000, 1)))
+    >>> len(test) / 1000
+    0.247
+    """
+
+    share: float = 0.25
+    seed: int = 0
+    n_cells: ClassVar[int] = 2  # held out, and the rest
+    n_test: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.share < 1.0:
+            raise InvalidInputError(
+                f"A held-out share of {self.share!r} is not usable: give a number between 0 and 1."
+            )
+
+    def assign(self, positions: IntArray) -> IntArray:
+        """Return 0 for the positions held out, 1 for the others."""
+        limit = np.uint64(int(self.share * 2.0**53) << 11)
+        return (hash_positions(positions, self.seed) >= limit).astype(np.intp)
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Return 1."""
+        return 1
+
+    def split(
+        self, X: Any, y: Any = None, groups: Any = None
+    ) -> Iterator[tuple[IntArray, IntArray]]:
+        """Yield training and test rows, as scikit-learn's splitters do."""
+        rest = self.assign(np.arange(len(X)))
+        yield np.flatnonzero(rest == 1), np.flatnonzero(rest == 0)

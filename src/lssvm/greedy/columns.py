@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from lssvm._core.arrays import BoolArray, FloatArray, IntArray
-from lssvm._core.namespace import is_sparse
-from lssvm._core.threads import run_blocks, slices
+from lssvm._core.arrays import BoolArray, FloatArray, IntArray, is_sparse
+from lssvm._core.blocks import run_blocks, slices
 from lssvm.greedy.path import Greedy, OnEvent
 from lssvm.kernels import RBF
 from lssvm.solvers import DualSystem

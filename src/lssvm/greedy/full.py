@@ -139,7 +139,8 @@ class FullSearch:
         for t in range(steps):
             r = Fy - scalars.bias * F1 if self.bias else Fy
             curvature = self._curvature(H, q, F1, scalars.s11)
-            j = int(np.argmax(left * r * r / curvature))  # [Jiao2007, eq. (30)]
+            gain = np.where(left > 0, r * r / curvature, -1.0)  # 0 where all is explained
+            j = int(np.argmax(gain))  # [Jiao2007, eq. (30)]
             at = size + t
             square = H[j] - q[j]  # 1/lambda of eq. (15), for the definite part
             if not square > 0:

@@ -3,12 +3,11 @@ r"""Kernel matching pursuit and the sparse greedy Gaussian process, by the same 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import BoolArray, FloatArray, IntArray
+from lssvm._core.blocks import slices
 from lssvm._core.magnitudes import check_gram
-from lssvm._core.threads import slices
 from lssvm.greedy.columns import ColumnStore, KernelColumns
 from lssvm.greedy.path import Greedy, GreedyPath, OnEvent, Trace, best_size
 from lssvm.greedy.sampled import PackedCholesky
@@ -42,7 +41,7 @@ class Pursuit:
         system: DualSystem,
         settings: Greedy,
         *,
-        usable: NDArray[np.bool_],
+        usable: BoolArray,
         weight: FloatArray,
         on_event: OnEvent | None = None,
     ) -> None:

@@ -9,8 +9,8 @@ from scipy.linalg import solve_triangular
 from scipy.linalg.blas import dtpsv
 
 from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.blocks import slices
 from lssvm._core.errors import NotPositiveDefiniteError
-from lssvm._core.threads import slices
 from lssvm.greedy.columns import KernelColumns, Search
 from lssvm.greedy.path import NOT_DEFINITE, Trace
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lssvm._core.arrays import AnyArray
 from lssvm._core.atomic import replacing
 from lssvm._core.errors import InvalidInputError, ModelFileError
 from lssvm._core.text import printable
@@ -78,7 +78,7 @@ class Container:
 
 
 def write_container(
-    path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
+    path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, AnyArray]
 ) -> None:
     """Write a file for its owner alone; it takes the place of an older one when it is complete.
 
@@ -126,7 +126,7 @@ def write_container(
         file.write(content)
 
 
-def _checksum(text: str, arrays: Mapping[str, NDArray[Any]]) -> str:
+def _checksum(text: str, arrays: Mapping[str, AnyArray]) -> str:
     """Return SHA-256 of a header and of names, types, shapes and bytes of arrays."""
     digest = hashlib.sha256(text.encode())
     for name in sorted(arrays):
@@ -136,13 +136,13 @@ def _checksum(text: str, arrays: Mapping[str, NDArray[Any]]) -> str:
     return digest.hexdigest()
 
 
-def as_raw(array: NDArray[Any]) -> Any:
+def as_raw(array: AnyArray) -> Any:
     """Return the bytes of an array in C order, without a copy."""
     flat: Any = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     return memoryview(flat)
 
 
-def read_container(path: str | os.PathLike[str]) -> tuple[Container, dict[str, NDArray[Any]]]:
+def read_container(path: str | os.PathLike[str]) -> tuple[Container, dict[str, AnyArray]]:
     """Read a file, header and arrays, and compare its checksum.
 
     Parameters
@@ -192,7 +192,7 @@ def read_container(path: str | os.PathLike[str]) -> tuple[Container, dict[str, N
 @contextmanager
 def open_container(
     path: str | os.PathLike[str],
-) -> Iterator[tuple[Container, Callable[[str], NDArray[Any]]]]:
+) -> Iterator[tuple[Container, Callable[[str], AnyArray]]]:
     """Read the header of a file; the checksum is not compared.
 
     Parameters

@@ -9,7 +9,6 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lssvm import (
     codes,
@@ -25,8 +24,8 @@ from lssvm import (
     tuning,
     uncertainty,
 )
-from lssvm.io.records import Known, Registry
-from lssvm.io.rules import Book, Lengths, need, table
+from lssvm._core.arrays import AnyArray
+from lssvm.io.records import Book, Known, Lengths, Registry, need, table
 from lssvm.preparation.encodings import CYCLES
 from lssvm.preparation.tables import KINDS
 from lssvm.preparation.text_dates import ORDERS
@@ -34,11 +33,9 @@ from lssvm.recipes import (
     configurations,
     dual_memory,
     fixed_memory,
-    fixed_record,
     record,
     series,
     series_data,
-    series_times,
     table_context,
 )
 from lssvm.recipes import greedy as greedy_recipe
@@ -165,7 +162,7 @@ OutOfFold: scores scores t k; labels wholes t >=0 <c; weight none | floats t >=0
 Isotonic: knots floats j rising some; values floats j sorted >=0 <=1
 Sigmoid: slope number >=0; offset number
 Probabilities: code Code; decoding none | text; maps list * of Isotonic/Sigmoid;
-    threshold floats t sorted; weight floats t >=0
+    threshold floats t sorted; weight floats t >=0; sharpness number >0
 Residuals: values list k of floats * sorted; weight list k of floats * >=0
 SeriesFit: regressor Model; layout Layout l x e h w; ends tuple s of Series h e; listed bool;
     horizon whole =o >=1 <={MOST}; seed {COUNT}; plan none | Plan l x e o w; tuning none | Tuning;
@@ -210,7 +207,7 @@ LevelEncoding: levels tuple l of text; values doubles l w; missing doubles w; un
 DateEncoding: position NumberEncoding; cycles tuple * of text; zone none | text; order text
 """
 )
-"""For every class what its fields are; see `lssvm.io.rules`."""
+"""For every class what its fields are; see `lssvm.io.records`."""
 
 
 @dataclass(frozen=True)
@@ -240,7 +237,7 @@ class Model:
     parameters: dict[str, Any]
     left_out: list[str]
     n_features: int | None = None
-    feature_names: NDArray[Any] | None = None
+    feature_names: AnyArray | None = None
     preparation: dict[str, Any] | None = None
     record: record.Fit | series.SeriesFit | table_recipe.TableFit | None = None
     calibration: uncertainty.Probabilities | uncertainty.Residuals | None = None
@@ -297,7 +294,7 @@ def _check_layout(layout: series_data.Layout, lengths: Lengths) -> None:
     lengths |= {"h": layout.history, "w": layout.lags + e * (layout.exog_lags + 1)}
 
 
-def _check_calendar(calendar: series_times.Calendar, lengths: Lengths) -> None:
+def _check_calendar(calendar: series_data.Calendar, lengths: Lengths) -> None:
     ways = (calendar.step > 0, calendar.months > 0 and calendar.day > 0, calendar.weekdays)
     need(sum(ways) == 1, "the times of a series follow no rule")
     sizes = (abs(calendar.last), calendar.step)
@@ -466,12 +463,10 @@ def known() -> Registry:
         (uncertainty, "Isotonic/Sigmoid/OutOfFold/Probabilities/Residuals"),
         (record, "Fit/Machine/Tuning"),
         (dual_memory, "DualDetails/DualMemory/DualPart"),
-        (fixed_record, "FixedDetails"),
-        (fixed_memory, "FixedMemory/CalibrationSample"),
+        (fixed_memory, "FixedDetails/FixedMemory/CalibrationSample"),
         (greedy_recipe, "GreedyDetails/GreedyMemory"),
         (series, "SeriesFit/SeriesResiduals/Calibration"),
-        (series_data, "Series/Layout/Plan"),
-        (series_times, "Calendar"),
+        (series_data, "Calendar/Layout/Plan/Series"),
         (kernels, "Metric"),
         (solvers, "ExactFit"),
         (parts, "Cut/Leaf/PartsModel/Rows/Setting/Tree"),

@@ -18,10 +18,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from lssvm import estimators
+from lssvm._core.arrays import is_sparse
+from lssvm._core.blocks import n_threads
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError, ModelFileError
-from lssvm._core.namespace import is_sparse
 from lssvm._core.text import printable
-from lssvm._core.threads import n_threads
 from lssvm.codes import make_code
 from lssvm.data import Preparation
 from lssvm.estimators import (
@@ -35,13 +35,11 @@ from lssvm.estimators import (
 from lssvm.estimators.base import KernelClassifier, KernelEstimator, KernelRegressor
 from lssvm.estimators.table_model import TableModel
 from lssvm.io.known import BOOK, MAX_CLASSES, MOST, Model, is_zone, known
-from lssvm.io.records import NotStorable, encode
-from lssvm.io.rules import Lengths, need, table
+from lssvm.io.records import Lengths, NotStorable, check_parameters, encode, need, table
 from lssvm.kernels import has_gamma
 from lssvm.preparation import DateEncoding
 from lssvm.recipes.dual_memory import DualMemory
-from lssvm.recipes.fixed_memory import FixedMemory
-from lssvm.recipes.fixed_record import FixedDetails
+from lssvm.recipes.fixed_memory import FixedDetails, FixedMemory
 from lssvm.recipes.greedy import GreedyDetails
 from lssvm.recipes.record import FORMS, Fit
 from lssvm.recipes.series import SeriesFit
@@ -362,6 +360,7 @@ def read_model(stored: Model) -> Estimator:
         raise ModelFileError("The file does not name one of the estimators of lssvm.")
     if not set(stored.parameters) <= set(inspect.signature(kind).parameters) - OF_THE_MACHINE:
         raise ModelFileError(f"The file holds parameters that {stored.kind} does not have.")
+    check_parameters(stored.parameters)
     given = {n: read_model(v) if isinstance(v, Model) else v for n, v in stored.parameters.items()}
     model: Estimator = kind(**given)
     record = stored.record

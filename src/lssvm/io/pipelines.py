@@ -27,12 +27,11 @@ from sklearn.preprocessing import (
 )
 from sklearn.utils.validation import check_is_fitted
 
-from lssvm._core.errors import InvalidInputError, MissingDependencyError, ModelFileError
+from lssvm._core.errors import InvalidInputError, MissingDependencyError, ModelFileError, library
 from lssvm._core.text import printable
 from lssvm.io.known import Model, StoredPipeline, StoredTransformer, known
 from lssvm.io.models import check_storable, is_storable, read_model, write_model
-from lssvm.io.records import NotStorable, encode
-from lssvm.io.rules import need
+from lssvm.io.records import NotStorable, check_parameters, encode, need
 from lssvm.preparation import PreparedTable, TablePreparation
 
 _PLAIN: dict[str, tuple[type[Any], tuple[str, ...]]] = {
@@ -216,6 +215,7 @@ def _given(stored: StoredTransformer, kind: Callable[..., Any]) -> dict[str, Any
     known_names = set(inspect.signature(kind).parameters)
     given = dict(stored.parameters)
     need(set(given) <= known_names, f"{stored.kind} has other parameters")
+    check_parameters(given)
     for key, value in given.items():
         if isinstance(value, dict) and set(value) == {"dtype"}:
             sort = np.dtype(str(value["dtype"]))
@@ -332,13 +332,8 @@ def _read_column_transformer(stored: StoredTransformer) -> Any:
     )
     rows: Any = np.zeros((2, n))
     if names is not None:
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise MissingDependencyError(
-                "The model file holds a ColumnTransformer of named columns, which needs pandas: "
-                "pip install pandas."
-            ) from error
+        needed = "A model file with a ColumnTransformer of named columns needs pandas"
+        pd = library("pandas", needed, "pip install pandas.")
         rows = pd.DataFrame(rows, columns=list(names))
     part.fit(rows)
     part.transformers = [(name, _unfitted(one), cols) for name, one, cols in own]

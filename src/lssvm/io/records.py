@@ -3,6 +3,24 @@
 Python's plain values are themselves; everything else is an object of one name that says what it is:
 ``{"tuple": [...]}``, ``{"array": name}``, ``{"record": class, "fields": {...}}`` and so on. Nothing
 is ever imported by a name that a file holds: a class has to stand in the registry.
+
+What came from a file is held against rules, which are short texts. A rule is a kind, the lengths
+of the axes, and conditions; ``|`` separates alternatives::
+
+    floats m k                  a finite array of float64 or float32 of shape (m, k)
+    none | floats n >=0         nothing, or n numbers that are not negative
+    wholes * >=0 <n distinct    any number of whole numbers from 0 to n - 1, none of them twice
+    whole =d >=1                a whole number; d is its value from now on
+    list k of Isotonic/Sigmoid  k objects of these classes
+    DualPart n k q=2            a record whose own n and k are ours, and whose q is 2
+
+A letter stands for the same length wherever it is; its first use says which.
+
+Kinds: ``none bool text whole number``, ``score`` (a number, or NaN or infinite), arrays ``floats``
+(finite), ``doubles`` (float64 alone), ``scores`` (floats, with NaN), ``wholes`` (signed),
+``keys`` (uint64), ``mask``, ``rows`` (dense floats or sparse), ``list``, ``tuple``, ``dict``,
+``any``, and names of records. Conditions: ``>= > <= <`` and a number or a letter (one that nothing
+has said yet compares with nothing), ``sorted rising distinct some``.
 """
 
 from __future__ import annotations
@@ -10,18 +28,247 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import operator
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array, csr_matrix
 
+from lssvm._core.arrays import AnyArray
 from lssvm._core.errors import InvalidInputError, ModelFileError
 from lssvm._core.text import printable
 from lssvm.io.container import DTYPES, MAX_AXES, as_raw
+
+Lengths = dict[str, int]
+Check = Callable[[Any, Lengths], None]
+"""Checks a record, whose letters it may use."""
+
+_ARRAYS = {"floats": "f", "doubles": "f", "scores": "f", "rows": "f"}
+_ARRAYS |= {"wholes": "i", "keys": "u", "mask": "b"}
+_EXACT = {"doubles": np.float64, "keys": np.uint64}
+_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    ">=": operator.ge,
+    ">": operator.gt,
+    "<=": operator.le,
+    "<": operator.lt,
+}
+_ORDER: dict[str, Callable[[Any], Any]] = {
+    "sorted": lambda a: np.all(a[:-1] <= a[1:]),
+    "rising": lambda a: np.all(a[:-1] < a[1:]),
+    "distinct": lambda a: len(np.unique(a)) == len(a),
+    "some": len,
+}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One alternative of a rule, taken apart."""
+
+    kind: str
+    axes: tuple[str, ...]
+    conditions: tuple[str, ...]
+    each: str
+
+
+@cache
+def parse(rule: str) -> tuple[Rule, ...]:
+    """Take a rule apart into its alternatives.
+
+    Examples
+    --------
+    >>> from lssvm.io.records import parse
+    >>> parse("none | floats m >=0")[1]
+    Rule(kind='floats', axes=('m',), conditions=('>=0',), each='')
+    """
+    found = []
+    for text in rule.split("|"):
+        head, _, each = text.partition(" of ")
+        kind, *rest = head.split()
+        axes = [t for t in rest if re.fullmatch(r"\*|\d+|[a-z](=[a-z0-9]+)?", t)]
+        found.append(Rule(kind, tuple(axes), tuple(t for t in rest if t not in axes), each.strip()))
+    return tuple(found)
+
+
+def table(text: str) -> dict[str, dict[str, str]]:
+    """Read a table of rules: ``Name: field rule; field rule``, longer ones over indented lines.
+
+    Examples
+    --------
+    >>> from lssvm.io.records import table
+    >>> table("Map: T floats m r; cut number")
+    {'Map': {'T': 'floats m r', 'cut': 'number'}}
+    """
+    lines = re.sub(r"\n\s+", " ", text.strip()).splitlines()
+    pairs = [line.split(":", 1) for line in lines]
+    return {
+        name: dict(one.split(maxsplit=1) for one in rules.split(";") if one.strip())
+        for name, rules in pairs
+    }
+
+
+def check_parameters(values: dict[str, Any]) -> None:
+    """Refuse parameters with sparse matrices, which no parameter is: comparing takes their shape.
+
+    Examples
+    --------
+    >>> from lssvm.io.records import check_parameters
+    >>> check_parameters({"C": 1.0, "cv": [1, 2]})
+    """
+    waiting: list[Any] = [values]
+    while waiting:
+        value = waiting.pop()
+        need(not isinstance(value, (csr_array, csr_matrix)), "a parameter is a sparse matrix")
+        if isinstance(value, dict):
+            waiting += [*value.keys(), *value.values()]
+        elif isinstance(value, (list, tuple)):
+            waiting += value
+
+
+def need(condition: Any, what: str) -> None:
+    """Raise where what a file says does not fit together."""
+    if not condition:
+        raise ModelFileError(f"The file does not fit together: {what}.")
+
+
+class Book:
+    """The rules of records, by the names of their classes.
+
+    Parameters
+    ----------
+    rules : mapping from names to mappings from fields to rules
+        A field that ends in ``?`` may be missing.
+    checks : mapping from names to callables
+        What no rule says: each raises a `ModelFileError` for a record that is wrong.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.io.records import Book
+    >>> values = {"a": np.ones((2, 3)), "b": np.ones(3)}
+    >>> Book({}).check(values, {"a": "floats m k", "b": "floats k"})
+    {'m': 2, 'k': 3}
+    """
+
+    def __init__(
+        self, rules: Mapping[str, Mapping[str, str]], checks: Mapping[str, Check] | None = None
+    ) -> None:
+        self._rules, self._checks = rules, checks or {}
+
+    def check_record(self, record: Any, name: str, lengths: Lengths | None = None) -> Lengths:
+        """Check a record of a class; return what its letters stand for."""
+        found = self.check(vars(record), self._rules.get(name, {}), lengths)
+        if name in self._checks:
+            self._checks[name](record, found)
+        return found
+
+    def check(
+        self, values: Mapping[str, Any], rules: Mapping[str, str], lengths: Lengths | None = None
+    ) -> Lengths:
+        """Check values by name; return what the letters stand for."""
+        found = dict(lengths or {})
+        for name, rule in rules.items():
+            key = name.rstrip("?")
+            if key in values or key == name:
+                self.value(values.get(key), rule, found, key)
+        return found
+
+    def value(self, value: Any, rule: str, lengths: Lengths, what: str) -> None:
+        """Check one value; what its letters stand for is added to ``lengths``."""
+        problem = "is of another kind"
+        for one in parse(rule):
+            if not self._is(value, one):
+                continue
+            trial = dict(lengths)
+            said = self._problem(value, one, trial, what)
+            if said is None:
+                lengths |= trial
+                return
+            problem = said
+        shown = type(value).__name__
+        if value is None or isinstance(value, (bool, int, float, str)):
+            shown = printable(repr(value), 40)
+        raise ModelFileError(
+            f"The file does not fit together: {what} {problem} (it is {shown}; needed: {rule})."
+        )
+
+    def _is(self, value: Any, rule: Rule) -> bool:
+        kind = rule.kind
+        if kind in _ARRAYS:
+            sparse = kind == "rows" and isinstance(value, (csr_array, csr_matrix))
+            fits = isinstance(value, np.ndarray) or sparse
+            return fits and value.dtype.kind in _ARRAYS[kind]
+        plain: dict[str, Any] = {"bool": bool, "text": str, "whole": int, "list": list}
+        plain |= {"dict": dict, "tuple": tuple, "none": type(None)}
+        if kind in ("number", "score"):
+            return type(value) in (int, float)
+        if kind in plain:
+            return type(value) is plain[kind]
+        return kind == "any" or type(value).__name__ in kind.split("/")
+
+    def _problem(self, value: Any, rule: Rule, lengths: Lengths, what: str) -> str | None:
+        kind = rule.kind
+        if kind in _ARRAYS:
+            return self._array_problem(value, rule, lengths)
+        if kind in ("whole", "number"):
+            if kind == "number" and not abs(value) < np.inf:
+                return "is not finite"
+            for condition in rule.conditions:
+                named = condition[0] == "="
+                if named and lengths.setdefault(condition[1:], value) != value:
+                    return f"is not {lengths[condition[1:]]}"
+                if not named and not _holds(value, condition, lengths):
+                    return f"is not {condition}"
+        elif kind in ("list", "tuple"):
+            if rule.axes and not _bind(rule.axes, (len(value),), lengths):
+                return f"has {len(value)} entries"
+            for part in value if rule.each else []:
+                self.value(part, rule.each, lengths, f"an entry of {what}")
+        elif kind[:1].isupper():
+            pairs = [(axis[0], axis[2:] or axis) for axis in rule.axes]
+            inner = {own: lengths.get(ours, ours) for own, ours in pairs}
+            known = {own: int(n) for own, n in inner.items() if not str(n).isalpha()}
+            found = self.check_record(value, type(value).__name__, known)
+            lengths |= {ours: found[own] for own, ours in pairs if own in found and ours.isalpha()}
+        return None
+
+    def _array_problem(self, value: Any, rule: Rule, lengths: Lengths) -> str | None:
+        if not _bind(rule.axes, value.shape, lengths):
+            wanted = ", ".join(str(lengths.get(axis, axis)) for axis in rule.axes)
+            return f"has shape {value.shape}, not ({wanted})"
+        numbers: Any = value.data if isinstance(value, (csr_array, csr_matrix)) else value
+        if rule.kind in ("floats", "doubles", "rows") and not np.all(np.isfinite(numbers)):
+            return "holds NaN or infinity"
+        if value.dtype != _EXACT.get(rule.kind, value.dtype):
+            return f"is no array of {rule.kind}"
+        for condition in rule.conditions:
+            holds = _ORDER.get(condition, lambda a, c=condition: np.all(_holds(a, c, lengths)))
+            if not holds(numbers):
+                return f"is not {condition}"
+        return None
+
+
+def _bind(axes: tuple[str, ...], shape: tuple[int, ...], lengths: Lengths) -> bool:
+    if len(axes) != len(shape):
+        return False
+    for axis, n in zip(axes, shape, strict=True):
+        wanted = n if axis == "*" else int(axis) if axis.isdigit() else lengths.setdefault(axis, n)
+        if wanted != n:
+            return False
+    return True
+
+
+def _holds(value: Any, condition: str, lengths: Lengths) -> Any:
+    sign = condition.rstrip("abcdefghijklmnopqrstuvwxyz0123456789.-")
+    limit = condition[len(sign) :]
+    if limit.isalpha() and limit not in lengths:
+        return True
+    return _COMPARE[sign](value, lengths[limit] if limit.isalpha() else float(limit))
+
 
 DEPTH = 24
 """How deeply values may be nested."""
@@ -74,7 +321,7 @@ def allowance(size: int) -> int:
     return 2**25 + 16 * size
 
 
-def encode(value: Any, registry: Registry) -> tuple[Any, dict[str, NDArray[Any]]]:
+def encode(value: Any, registry: Registry) -> tuple[Any, dict[str, AnyArray]]:
     """Turn a value into JSON and arrays by name.
 
     Parameters
@@ -112,7 +359,7 @@ def encode(value: Any, registry: Registry) -> tuple[Any, dict[str, NDArray[Any]]
 
 class _Encoder:
     def __init__(self, registry: Registry) -> None:
-        self.arrays: dict[str, NDArray[Any]] = {}
+        self.arrays: dict[str, AnyArray] = {}
         self._shared: dict[Any, str] = {}
         self._names = {known.kind: name for name, known in registry.items()}
         self._registry = registry
@@ -135,9 +382,8 @@ class _Encoder:
             return {"tuple": self._parts(value, path)}
         if type(value) is dict:
             pairs = value.items()
-            return {
-                "dict": [[self.encode(k, path), self.encode(v, f"{path}.{k}")] for k, v in pairs]
-            }
+            coded = [[self.encode(k, path), self.encode(v, f"{path}.{k}")] for k, v in pairs]
+            return {"dict": coded}
         if isinstance(value, np.dtype) and value.str in _NUMBERS:
             return {"dtype": value.str}
         if isinstance(value, (csr_array, csr_matrix)):
@@ -156,7 +402,7 @@ class _Encoder:
     def _parts(self, values: Any, path: str) -> list[Any]:
         return [self.encode(part, f"{path}.{i}") for i, part in enumerate(values)]
 
-    def _array(self, value: NDArray[Any], path: str) -> Any:
+    def _array(self, value: AnyArray, path: str) -> Any:
         kind = value.dtype.kind
         if type(value) is not np.ndarray or value.ndim > MAX_AXES:
             raise NotStorable(f"An array of type {type(value).__name__} cannot be stored.")
@@ -173,7 +419,7 @@ class _Encoder:
         name = self._name(plain, path)
         return {"array": name, "order": "F"} if fortran else {"array": name}
 
-    def _texts(self, value: NDArray[Any], path: str) -> Any:
+    def _texts(self, value: AnyArray, path: str) -> Any:
         """Store texts as UTF-8, one after the other, with the places where each ends."""
         try:
             parts = [text.encode() for text in value.tolist()]
@@ -189,7 +435,7 @@ class _Encoder:
         names = {"texts": self._name(joined, path), "ends": self._name(ends, f"{path}.ends")}
         return {**names, "objects": value.dtype.kind == "O"}
 
-    def _name(self, array: NDArray[Any], path: str) -> str:
+    def _name(self, array: AnyArray, path: str) -> str:
         """Keep an array, unless an equal one is there, and return its name."""
         key: Any = None
         if array.nbytes >= _SHARED:
@@ -207,7 +453,7 @@ class _Encoder:
         return name
 
 
-def decode(tree: Any, arrays: Mapping[str, NDArray[Any]], registry: Registry, limit: int) -> Any:
+def decode(tree: Any, arrays: Mapping[str, AnyArray], registry: Registry, limit: int) -> Any:
     """Turn JSON and arrays into the value that they were made from.
 
     Parameters
@@ -240,7 +486,7 @@ def decode(tree: Any, arrays: Mapping[str, NDArray[Any]], registry: Registry, li
 
 
 class _Decoder:
-    def __init__(self, arrays: Mapping[str, NDArray[Any]], registry: Registry, limit: int) -> None:
+    def __init__(self, arrays: Mapping[str, AnyArray], registry: Registry, limit: int) -> None:
         self.used: set[str] = set()
         self._arrays, self._registry, self._left = arrays, registry, limit
         self._depth = 0
@@ -295,17 +541,17 @@ class _Decoder:
         kind: np.dtype[Any] = np.dtype(stored["dtype"])
         return kind
 
-    def _array(self, stored: dict[str, Any]) -> NDArray[Any]:
+    def _array(self, stored: dict[str, Any]) -> AnyArray:
         array = self._named(stored["array"])
         return array.T if stored.get("order") == "F" else array
 
-    def _named(self, name: Any) -> NDArray[Any]:
+    def _named(self, name: Any) -> AnyArray:
         if not isinstance(name, str) or name not in self._arrays:
             raise ModelFileError(f"The file has no array {printable(name)}, which it refers to.")
         self.used.add(name)
         return self._arrays[name]
 
-    def _objects(self, stored: dict[str, Any]) -> NDArray[Any]:
+    def _objects(self, stored: dict[str, Any]) -> AnyArray:
         values = _as(list, stored["objects"])
         if any(isinstance(v, list) for v in values):
             raise ModelFileError("The file holds lists in the place of labels.")
@@ -313,13 +559,13 @@ class _Decoder:
         array[:] = [self.decode(v) for v in values]
         return array
 
-    def _texts(self, stored: dict[str, Any]) -> NDArray[Any]:
+    def _texts(self, stored: dict[str, Any]) -> AnyArray:
         joined, ends = self._named(stored["texts"]), self._named(stored.get("ends"))
         objects = stored.get("objects") is True
-        array: NDArray[Any] = self._once(stored, lambda: self._split(joined, ends, objects))
+        array: AnyArray = self._once(stored, lambda: self._split(joined, ends, objects))
         return array
 
-    def _split(self, joined: NDArray[Any], ends: NDArray[Any], objects: bool) -> NDArray[Any]:
+    def _split(self, joined: AnyArray, ends: AnyArray, objects: bool) -> AnyArray:
         kinds = (joined.dtype.str, ends.dtype.str) == ("|u1", "<i8")
         fits = kinds and joined.ndim == ends.ndim == 1 and np.all(np.diff(ends, prepend=0) >= 0)
         if not fits or (ends[-1] if len(ends) else 0) != len(joined):

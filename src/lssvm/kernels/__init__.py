@@ -1,9 +1,8 @@
 """Kernels K(x, z) between blocks of rows and prototypes."""
 
-from lssvm.kernels.base import Kernel, fill_gram
+from lssvm.kernels.base import Kernel, evaluate_expansion, fill_gram
 from lssvm.kernels.distances import DISTANCES, distances, fill_distances
 from lssvm.kernels.dot import Linear, NonStationary, Polynomial
-from lssvm.kernels.expansion import evaluate_expansion
 from lssvm.kernels.factory import (
     KERNEL_NAMES,
     FunctionKernel,

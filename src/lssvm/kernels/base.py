@@ -1,25 +1,24 @@
-"""What a kernel is, and how a Gram matrix is filled in blocks."""
+"""What a kernel is, and how Gram matrices and expansions are computed in blocks."""
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lssvm._core.arrays import FloatArray
+from lssvm._core.arrays import Array, FloatArray, is_numpy
+from lssvm._core.blocks import block_rows, run_blocks, slices
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.magnitudes import check_gram
-from lssvm._core.namespace import Array
-from lssvm._core.threads import run_blocks, slices
 
 
 class Evaluate(Protocol):
     """A kernel whose second argument is fixed."""
 
-    def __call__(self, X: Array, out: NDArray[Any] | None = None) -> Array:
+    def __call__(self, X: Array, out: FloatArray | None = None) -> Array:
         """Return the kernel (n, m) of the rows ``X`` (n, d), in ``out`` where it is honoured."""
 
 
@@ -49,7 +48,7 @@ class Kernel(ABC):
     radial: ClassVar[bool] = False
 
     @abstractmethod
-    def __call__(self, X: Array, Z: Array, out: NDArray[Any] | None = None) -> Array:
+    def __call__(self, X: Array, Z: Array, out: FloatArray | None = None) -> Array:
         """Return the kernel between rows.
 
         Parameters
@@ -107,7 +106,7 @@ class Kernel(ABC):
         )
 
 
-def fill_gram(kernel: Kernel, X: Array, Z: Array, out: NDArray[Any], *, threads: int) -> None:
+def fill_gram(kernel: Kernel, X: Array, Z: Array, out: FloatArray, *, threads: int) -> None:
     """Write the symmetric Gram matrix of a training set into ``out`` on several threads.
 
     Parameters
@@ -179,3 +178,75 @@ def pull(W: FloatArray, X: FloatArray, Z: FloatArray, coef: FloatArray) -> Float
     moved = W @ (coef[:, :, None] * Z[:, None, :]).reshape(m, k * d)
     total = W @ coef
     return np.asarray(total[:, :, None] * X[:, None, :] - moved.reshape(len(X), k, d))
+
+
+_ENTRIES = 2**19  # kernel values of a block
+
+
+def evaluate_expansion(
+    kernel: Kernel,
+    X: Array,
+    Z: Array,
+    coef: FloatArray,
+    intercept: FloatArray,
+    *,
+    budget: int,
+    threads: int,
+) -> FloatArray:
+    """Return K(X, Z) coef + intercept.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel.
+    X : array of shape (n, d)
+        Rows.
+    Z : array of shape (m, d)
+        Points of the expansion.
+    coef : array of shape (m, k)
+        Coefficients, a column for each output.
+    intercept : array of shape (k,)
+        What is added to every output.
+    budget : int
+        Memory budget in bytes for the blocks of K.
+    threads : int
+        How many threads compute.
+
+    Returns
+    -------
+    array of shape (n, k)
+
+    Notes
+    -----
+    n m (d + k) operations; the n x m kernel matrix is never stored.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.kernels import Linear, evaluate_expansion
+    >>> evaluate_expansion(Linear(), np.eye(2), np.eye(2), np.ones((2, 1)), np.ones(1),
+    ...                    budget=10**6, threads=1)
+    array([[2.],
+           [2.]])
+    """
+    n, m = X.shape[0], coef.shape[0]
+    if m == 0:  # no function, and no middle of the rows of Z
+        return np.tile(np.asarray(intercept, dtype=coef.dtype), (n, 1))
+    out = np.empty((n, coef.shape[1]), dtype=coef.dtype)
+    most = max(256, _ENTRIES // max(m, 1))  # few support vectors: more rows to a block
+    rows = block_rows(3 * m * coef.itemsize * threads, budget, n_rows=max(n, 1), at_most=most)
+    if threads > 1:
+        rows = max(1, min(rows, -(-n // threads)))
+
+    values, local = kernel.against(Z), threading.local()
+    kind = np.result_type(X.dtype, Z.dtype) if is_numpy(X) and is_numpy(Z) else None
+
+    def fill(part: slice) -> None:
+        if kind is not None and not hasattr(local, "room"):  # fresh pages for every block cost time
+            local.room = np.empty((rows, m), dtype=kind)
+        room = None if kind is None else local.room[: part.stop - part.start]
+        np.matmul(np.asarray(values(X[part], room)), coef, out=out[part])
+
+    run_blocks(fill, slices(n, rows), threads)
+    out += intercept
+    return out

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from lssvm._core.arrays import FloatArray
+from lssvm._core.arrays import BoolArray, FloatArray
+from lssvm._core.blocks import run_blocks, slices
 from lssvm._core.errors import not_known
-from lssvm._core.threads import run_blocks, slices
 
 Distance: TypeAlias = Literal["sqeuclidean", "euclidean", "cityblock"]
 
@@ -81,7 +80,7 @@ def _squares(X: FloatArray, Z: FloatArray) -> FloatArray:
     return np.asarray(D)
 
 
-def two_valued(X: FloatArray, Z: FloatArray) -> tuple[NDArray[np.bool_], FloatArray]:
+def two_valued(X: FloatArray, Z: FloatArray) -> tuple[BoolArray, FloatArray]:
     """Return which columns hold two values in both sets of rows, and how far apart they are.
 
     Parameters
@@ -129,8 +128,8 @@ def _cityblock(X: FloatArray, Z: FloatArray) -> FloatArray:
 
 
 def fill_distances(
-    X: FloatArray, kind: Distance, out: NDArray[Any], *, threads: int = 1
-) -> NDArray[Any]:
+    X: FloatArray, kind: Distance, out: FloatArray, *, threads: int = 1
+) -> FloatArray:
     """Write the distances of all pairs of rows into a symmetric matrix; return it.
 
     Parameters

@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lssvm._core.arrays import FloatArray
+from lssvm._core.arrays import Array, FloatArray, device, get_namespace, is_numpy, is_sparse
 from lssvm._core.errors import InvalidInputError, not_usable
-from lssvm._core.namespace import Array, device, get_namespace, is_numpy, is_sparse
 from lssvm.kernels.base import Kernel
 
 
-def row_products(X: Array, Z: Array, out: NDArray[Any] | None = None) -> Array:
+def row_products(X: Array, Z: Array, out: FloatArray | None = None) -> Array:
     """Return x^T z for the rows of ``X`` (n, d) and ``Z`` (m, d), dense, shape (n, m)."""
     if is_sparse(X) or is_sparse(Z):
         product = X @ Z.T
@@ -48,7 +46,7 @@ class Linear(Kernel):
     name: ClassVar[str] = "linear"
     accepts_sparse: ClassVar[bool] = True
 
-    def __call__(self, X: Array, Z: Array, out: NDArray[Any] | None = None) -> Array:
+    def __call__(self, X: Array, Z: Array, out: FloatArray | None = None) -> Array:
         """Return x^T z, shape (n, m)."""
         return row_products(X, Z, out)
 
@@ -99,7 +97,7 @@ class Polynomial(Kernel):
             needed = "below 0 the polynomial kernel is not positive definite; give a value >= 0."
             raise not_usable("coef0", self.coef0, needed)
 
-    def __call__(self, X: Array, Z: Array, out: NDArray[Any] | None = None) -> Array:
+    def __call__(self, X: Array, Z: Array, out: FloatArray | None = None) -> Array:
         """Return (gamma x^T z + coef0)^degree, shape (n, m)."""
         product = row_products(X, Z, out)
         with np.errstate(over="ignore"):  # what is no number is refused where it is solved for
@@ -113,7 +111,8 @@ class Polynomial(Kernel):
 
     def diag(self, X: Array) -> Array:
         """Return (gamma x^T x + coef0)^degree, shape (n,)."""
-        return (self.gamma * row_squares(X) + self.coef0) ** int(self.degree)
+        with np.errstate(over="ignore"):
+            return (self.gamma * row_squares(X) + self.coef0) ** int(self.degree)
 
     def gradient(self, X: FloatArray, Z: FloatArray, coef: FloatArray) -> FloatArray:
         """Return degree gamma sum_j coef_j (gamma x^T z_j + coef0)^(degree - 1) z_j, (n, k, d)."""
@@ -203,7 +202,7 @@ class NonStationary(Kernel):
         scale = np.broadcast_to(1.0 / np.sqrt(2.0 * np.asarray(self.gamma)), (X.shape[1],))
         return factors * xp.asarray(scale.copy(), dtype=X.dtype, device=device(X))[None, :]
 
-    def __call__(self, X: Array, Z: Array, out: NDArray[Any] | None = None) -> Array:
+    def __call__(self, X: Array, Z: Array, out: FloatArray | None = None) -> Array:
         """Return the kernel values, shape (n, m)."""
         xp = get_namespace(X)
         a, b = self._lengths(X), self._lengths(Z)

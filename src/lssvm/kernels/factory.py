@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lssvm._core.arrays import AnyArray, Array, device, get_namespace, is_sparse
+from lssvm._core.blocks import slices
 from lssvm._core.errors import InvalidInputError, not_known, not_usable
-from lssvm._core.namespace import Array, device, get_namespace, is_sparse
-from lssvm._core.threads import slices
 from lssvm.kernels.base import Kernel
 from lssvm.kernels.dot import Linear, NonStationary, Polynomial
 from lssvm.kernels.radial import RBF, Exponential, Laplacian, Matern
@@ -37,7 +36,7 @@ class FunctionKernel(Kernel):
     function: Callable[[Array, Array], Array]
     name: ClassVar[str] = "callable"
 
-    def __call__(self, X: Array, Z: Array, out: NDArray[Any] | None = None) -> Array:
+    def __call__(self, X: Array, Z: Array, out: AnyArray | None = None) -> Array:
         """Return ``function(X, Z)`` after checking its shape, (n, m)."""
         values = np.asarray(self.function(X, Z))
         if values.shape != (X.shape[0], Z.shape[0]):
@@ -73,7 +72,7 @@ class Precomputed(Kernel):
 
     name: ClassVar[str] = "precomputed"
 
-    def __call__(self, X: Array, Z: Array, out: NDArray[Any] | None = None) -> Array:
+    def __call__(self, X: Array, Z: Array, out: AnyArray | None = None) -> Array:
         """Return the columns ``Z`` (m,) of the rows ``X`` (n, n_train), shape (n, m)."""
         return X[:, Z]
 
@@ -82,7 +81,7 @@ class Precomputed(Kernel):
         return np.diagonal(X).copy()
 
 
-def check_kernel_matrix(K: NDArray[Any]) -> None:
+def check_kernel_matrix(K: AnyArray) -> None:
     """Refuse what cannot be the kernel matrix of the training rows.
 
     Parameters
@@ -180,9 +179,7 @@ def make_kernel(
     return Linear() if kernel == "linear" else Precomputed()
 
 
-def resolve_gamma(
-    gamma: Any, X: Array, sample_weight: NDArray[Any] | None = None
-) -> float | NDArray[Any]:
+def resolve_gamma(gamma: Any, X: Array, sample_weight: AnyArray | None = None) -> float | AnyArray:
     """Turn a ``gamma`` parameter into numbers.
 
     Parameters
@@ -231,7 +228,7 @@ def resolve_gamma(
     return float(values)
 
 
-def _variance(X: Array, sample_weight: NDArray[Any] | None) -> float:
+def _variance(X: Array, sample_weight: AnyArray | None) -> float:
     """Variance of all entries of ``X``, rows weighted."""
     if is_sparse(X):
         weight = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight)

@@ -19,11 +19,10 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from lssvm._core.arrays import FloatArray
+from lssvm._core.arrays import FloatArray, device, get_namespace, is_sparse
+from lssvm._core.blocks import run_blocks, slices
 from lssvm._core.device import Device, is_foreign
 from lssvm._core.errors import not_known
-from lssvm._core.namespace import device, get_namespace, is_sparse
-from lssvm._core.threads import run_blocks, slices
 from lssvm.kernels.base import Kernel
 
 Shape: TypeAlias = Literal["diagonal", "full"]

@@ -9,12 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from lssvm._core.arrays import FloatArray
+from lssvm._core.arrays import Array, FloatArray, device, get_namespace, is_numpy, is_sparse
 from lssvm._core.errors import InvalidInputError, not_usable
-from lssvm._core.namespace import Array, device, get_namespace, is_numpy, is_sparse
 from lssvm.kernels.base import Evaluate, Kernel, pull
 from lssvm.kernels.distances import distances, two_valued
 from lssvm.kernels.dot import row_products, row_squares
@@ -68,7 +66,7 @@ class _Exponents:
         largest = gamma * float(xp.max(zz)) if zz.shape[0] else 0.0
         return cls(Z, gamma, centre, B, largest)
 
-    def __call__(self, X: Array, out: NDArray[Any] | None) -> Array:
+    def __call__(self, X: Array, out: FloatArray | None) -> Array:
         """Return the exponents (n, m); rounding leaves them below 1e-12 where they should be 0."""
         if not is_numpy(X):
             return self._on_device(X)
@@ -84,7 +82,7 @@ class _Exponents:
         result = np.matmul(A, self.B.T, out=out)
         return result if lost < _EXACT else np.minimum(result, 0.0, out=result)
 
-    def _room(self, n: int, dtype: Any) -> NDArray[Any]:
+    def _room(self, n: int, dtype: Any) -> FloatArray:
         """Return this thread's room for A (n, d + 2), kept as fresh pages cost time.
 
         Its last column is ones. Few columns are filled faster one by one.
@@ -111,13 +109,13 @@ class _Exponents:
         return xp.minimum(product, xp.zeros((), dtype=product.dtype, device=device(product)))
 
 
-def _minus_scaled_squares(Z: Array, gamma: Any) -> Callable[[Array, NDArray[Any] | None], Array]:
+def _minus_scaled_squares(Z: Array, gamma: Any) -> Callable[[Array, FloatArray | None], Array]:
     """Return the function of (X, out) that gives -gamma ||x - z||^2, shape (n, m)."""
     root = np.sqrt(np.asarray(gamma)) if np.ndim(gamma) == 1 else None
     Z, gamma = (Z, float(gamma)) if root is None else (_scaled(Z, root), 1.0)
     dense = None if is_sparse(Z) else _Exponents.of(Z, gamma, get_namespace(Z))
 
-    def evaluate(X: Array, out: NDArray[Any] | None) -> Array:
+    def evaluate(X: Array, out: FloatArray | None) -> Array:
         X = X if root is None else _scaled(X, root)
         if dense is not None and not is_sparse(X):
             return dense(X, out)
@@ -177,7 +175,7 @@ class RBF(_Radial):
     name: ClassVar[str] = "rbf"
     accepts_sparse: ClassVar[bool] = True
 
-    def __call__(self, X: Array, Z: Array, out: NDArray[Any] | None = None) -> Array:
+    def __call__(self, X: Array, Z: Array, out: FloatArray | None = None) -> Array:
         """Return exp(-gamma ||x - z||^2), shape (n, m)."""
         return self.against(Z)(X, out)
 
@@ -185,7 +183,7 @@ class RBF(_Radial):
         """Return the kernel with fixed ``Z`` (m, d), a function of ``X`` and ``out``."""
         exponents = _minus_scaled_squares(Z, self.gamma)
 
-        def evaluate(X: Array, out: NDArray[Any] | None = None) -> Array:
+        def evaluate(X: Array, out: FloatArray | None = None) -> Array:
             exponent = exponents(X, out)
             if is_numpy(exponent):
                 return np.exp(exponent, out=exponent)
@@ -228,7 +226,7 @@ class Matern(_Radial):
         if self.nu not in (0.5, 1.5, 2.5):
             raise not_usable("nu", self.nu, "the Matern kernel has nu = 0.5, 1.5 or 2.5.")
 
-    def __call__(self, X: Array, Z: Array, out: NDArray[Any] | None = None) -> Array:
+    def __call__(self, X: Array, Z: Array, out: FloatArray | None = None) -> Array:
         """Return the kernel values, shape (n, m)."""
         if self.gamma is None:
             raise InvalidInputError(f"{self!r} has no gamma yet: give it, or use an estimator's.")
@@ -288,7 +286,7 @@ class Exponential(_Radial):
 
     name: ClassVar[str] = "exponential"
 
-    def __call__(self, X: Array, Z: Array, out: NDArray[Any] | None = None) -> Array:
+    def __call__(self, X: Array, Z: Array, out: FloatArray | None = None) -> Array:
         """Return exp(-gamma ||x - z||), shape (n, m)."""
         factors = self._per_feature(X)
         X, Z = _scaled(X, factors), _scaled(Z, factors)
@@ -331,7 +329,7 @@ class Laplacian(_Radial):
 
     name: ClassVar[str] = "laplacian"
 
-    def __call__(self, X: Array, Z: Array, out: NDArray[Any] | None = None) -> Array:
+    def __call__(self, X: Array, Z: Array, out: FloatArray | None = None) -> Array:
         """Return exp(-sum_i gamma_i |x_i - z_i|), shape (n, m)."""
         factors = self._per_feature(X)
         X, Z = _scaled(X, factors), _scaled(Z, factors)

@@ -7,11 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lssvm._core.arrays import FloatArray
+from lssvm._core.arrays import Array, FloatArray, device, get_namespace
 from lssvm._core.errors import InvalidInputError, not_known, not_usable
-from lssvm._core.namespace import Array, device, get_namespace
 from lssvm.kernels.base import Kernel
 
 TRENDS = ("constant", "linear", "quadratic")
@@ -156,7 +154,7 @@ class Trend(Kernel):
         own = xp.asarray(matrix, dtype=values.dtype, device=device(values))
         return xp.matmul(own, values)
 
-    def __call__(self, X: Array, Z: Array, out: NDArray[Any] | None = None) -> Array:
+    def __call__(self, X: Array, Z: Array, out: FloatArray | None = None) -> Array:
         """Return the kernel values, shape (n, m)."""
         xp, F, G = get_namespace(X), self.values(X), self.values(Z)
         trend = xp.matmul(F, self._spread(xp.permute_dims(G, (1, 0))))

@@ -14,13 +14,11 @@ from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.blocks import block_rows, require, run_blocks, run_stream, slices
 from lssvm._core.lapack import add_gram, mirror
 from lssvm._core.magnitudes import check_gram
-from lssvm._core.memory import block_rows, require
-from lssvm._core.threads import run_blocks, run_stream, slices
 from lssvm.data import ArraySource, RowSource
 from lssvm.kernels import Kernel
 from lssvm.kernels.base import Evaluate
@@ -33,7 +31,7 @@ _CHUNK = 8192  # rows added up before they are added to their cell; few: threads
 def accumulate(
     kernel: Kernel,
     source: RowSource | ArraySource,
-    Z: NDArray[Any],
+    Z: FloatArray,
     cells: Sequence[slice] | None = None,
     *,
     budget: int = 2**31,
@@ -328,7 +326,7 @@ def _room(array: Any, size: int) -> Any:
 def accumulate_stream(
     kernel: Kernel,
     pieces: Iterable[Piece],
-    Z: NDArray[Any],
+    Z: FloatArray,
     n_cells: int,
     n_targets: int,
     *,
@@ -421,7 +419,7 @@ def accumulate_stream(
 def map_outputs(
     kernel: Kernel,
     pieces: Iterable[Piece],
-    Z: NDArray[Any],
+    Z: FloatArray,
     models: Sequence[tuple[FloatArray, FloatArray]],
     use: Callable[[int, Piece, FloatArray], Result],
     *,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
-from lssvm._core.threads import run_blocks
+from lssvm._core.blocks import run_blocks
 from lssvm.folds.content import Folds
 from lssvm.moments.moments import Moments, total
 from lssvm.moments.nystrom import NystromMap

@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lssvm._core.arrays import FloatArray
-from lssvm._core.errors import InvalidInputError
-from lssvm._core.namespace import (
+from lssvm._core.arrays import (
     Array,
+    FloatArray,
+    IntArray,
     device,
     get_namespace,
     is_numpy,
@@ -21,6 +20,7 @@ from lssvm._core.namespace import (
     take_square,
     to_numpy,
 )
+from lssvm._core.errors import InvalidInputError
 
 _ARRAYS = ("gram", "border", "cross", "target", "squares")
 
@@ -140,7 +140,7 @@ class Moments:
             shift=None if self.shift is None else self.shift[:size],
         )
 
-    def subset(self, index: NDArray[np.intp]) -> Moments:
+    def subset(self, index: IntArray) -> Moments:
         """Return the moments for some prototypes only, in the order given."""
         return replace(
             self,
@@ -150,7 +150,7 @@ class Moments:
             shift=None if self.shift is None else take_rows(self.shift, index),
         )
 
-    def outputs(self, columns: NDArray[np.intp]) -> Moments:
+    def outputs(self, columns: IntArray) -> Moments:
         """Return the moments for some targets only."""
         cross = self.cross
         return replace(

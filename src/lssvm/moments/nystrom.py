@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh
 
-from lssvm._core.arrays import FloatArray
+from lssvm._core.arrays import Array, FloatArray, IntArray, get_namespace, is_numpy, to_numpy
+from lssvm._core.blocks import small_problem
 from lssvm._core.device import is_foreign
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError, NumericalWarning
 from lssvm._core.lapack import congruence
 from lssvm._core.magnitudes import check_gram
-from lssvm._core.namespace import Array, get_namespace, is_numpy, to_numpy
-from lssvm._core.threads import small_problem
 from lssvm.kernels import Kernel
 
 _NOT_FINITE = (
@@ -90,7 +88,7 @@ class NystromMap:
 
 
 def nystrom_map(
-    kernel: Kernel, Z: NDArray[Any], *, tol: float | None = None, gram: FloatArray | None = None
+    kernel: Kernel, Z: FloatArray, *, tol: float | None = None, gram: FloatArray | None = None
 ) -> NystromMap:
     r"""Build the Nystrom map of a kernel on prototypes.
 
@@ -158,7 +156,7 @@ def nystrom_map(
     return NystromMap(T, lam[keep], cut)
 
 
-def _kept(lam: FloatArray, trace: float, tol: float) -> tuple[NDArray[np.intp], float]:
+def _kept(lam: FloatArray, trace: float, tol: float) -> tuple[IntArray, float]:
     """Return which eigenvalues (ascending) are kept, largest first, and the cut."""
     cut = tol * max(trace, 0.0)
     if lam[0] < -1e3 * cut or trace <= 0.0:

@@ -418,7 +418,5 @@ def _describe(proto: Any, model: Any, more: dict[str, Any]) -> None:
         facts["feature_names"] = [str(name) for name in model.feature_names_in_]
     if hasattr(model, "classes_"):
         facts["classes"] = np.asarray(model.classes_).tolist()
-    kept = {
-        key: value if isinstance(value, str) else json.dumps(value) for key, value in facts.items()
-    }
+    kept = {k: v if isinstance(v, str) else json.dumps(v) for k, v in facts.items()}
     need_onnx().helper.set_model_props(proto, kept)

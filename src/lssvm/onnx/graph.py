@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lssvm._core.errors import MissingDependencyError
+from lssvm._core.arrays import AnyArray
+from lssvm._core.errors import library
 
 OPSET = 18
 """Version of the standard operators that `to_onnx` uses."""
@@ -23,28 +24,15 @@ ML = "ai.onnx.ml"
 
 def need_onnx() -> Any:
     """Return the module `onnx`, or say how to install it."""
-    try:
-        import onnx
-        import onnx.checker
-        import onnx.helper
-        import onnx.numpy_helper
-    except ImportError as error:
-        raise MissingDependencyError(
-            "ONNX files need the library onnx, which is not installed: pip install 'lssvm[onnx]'"
-        ) from error
-    return onnx
+    for part in ("checker", "helper", "numpy_helper"):
+        library(f"onnx.{part}", "ONNX files need the library onnx", "pip install 'lssvm[onnx]'")
+    return sys.modules["onnx"]
 
 
 def need_skl2onnx() -> Any:
     """Return the module `skl2onnx`, or say how to install it."""
-    try:
-        import skl2onnx
-    except ImportError as error:
-        raise MissingDependencyError(
-            "Pipelines of scikit-learn need the library skl2onnx, which is not installed: "
-            "pip install 'lssvm[onnx]'"
-        ) from error
-    return skl2onnx
+    needed = "Pipelines of scikit-learn need the library skl2onnx"
+    return library("skl2onnx", needed, "pip install 'lssvm[onnx]'")
 
 
 def element_type(dtype: Any) -> int:
@@ -54,7 +42,7 @@ def element_type(dtype: Any) -> int:
     return int(need_onnx().helper.np_dtype_to_tensor_dtype(kind))
 
 
-def tensor(array: NDArray[Any], name: str) -> Any:
+def tensor(array: AnyArray, name: str) -> Any:
     """Return an array as ONNX stores it; an array of objects holds strings."""
     onnx = need_onnx()
     if array.dtype.kind in "OUS":
@@ -87,7 +75,7 @@ class Graph(ABC):
         """Add a node."""
 
     @abstractmethod
-    def _store(self, array: NDArray[Any], name: str) -> None:
+    def _store(self, array: AnyArray, name: str) -> None:
         """Add a constant."""
 
     def tensor(self, name: str, dtype: Any = None) -> Tensor:
@@ -274,7 +262,7 @@ class ModelGraph(Graph):
         node = helper.make_node(op, inputs, outputs, outputs[0], domain=domain, **attributes)
         self.nodes.append(node)
 
-    def _store(self, array: NDArray[Any], name: str) -> None:
+    def _store(self, array: AnyArray, name: str) -> None:
         self.n_bytes += array.nbytes
         self.initializers.append(tensor(array, name))
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from lssvm._core.arrays import FloatArray
+from lssvm._core.arrays import FloatArray, is_sparse
 from lssvm._core.errors import InvalidInputError
-from lssvm._core.namespace import is_sparse
 from lssvm.kernels import (
     RBF,
     Exponential,

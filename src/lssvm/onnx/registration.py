@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
+from lssvm._core.arrays import AnyArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.onnx.graph import Graph, Tensor, need_skl2onnx, tensor
 from lssvm.onnx.kernel_nodes import add_expansion
@@ -81,7 +81,7 @@ class ContainerGraph(Graph):
         name = self.scope.get_unique_operator_name(f"lssvm_{op}")
         self.container.add_node(op, inputs, outputs, op_domain=domain, name=name, **attributes)
 
-    def _store(self, array: NDArray[Any], name: str) -> None:
+    def _store(self, array: AnyArray, name: str) -> None:
         content = tensor(array, name)
         if array.dtype.kind in "OUS":
             self.container.add_initializer(
@@ -128,7 +128,7 @@ def _check_input(operator: Any) -> None:
         )
 
 
-def _labels(operator: Any) -> NDArray[Any]:
+def _labels(operator: Any) -> AnyArray:
     """Return the labels as skl2onnx writes them: integers or strings."""
     model = operator.raw_operator
     if operator.scope_inst.get_options(model, {"nocl": False})["nocl"]:

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lssvm._core.arrays import FloatArray
+from lssvm._core.arrays import AnyArray, FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.data import Preparation
 from lssvm.estimators import LSSVMClassifier, LSSVMRegressor
@@ -169,7 +168,7 @@ def _add_numbers(encoding: NumberEncoding, x: Tensor) -> Tensor:
     return graph.concat([x, graph.node("Where", unknown, side, -side)]) if side > 0 else x
 
 
-def _add_interpolation(grid: NDArray[Any], scores: NDArray[Any], x: Tensor) -> Tensor:
+def _add_interpolation(grid: AnyArray, scores: AnyArray, x: Tensor) -> Tensor:
     """Interpolate linearly, constant beyond the ends: n times the grid in memory."""
     graph = x.graph
     if len(grid) == 1:
@@ -210,7 +209,7 @@ def _add_booleans(encoding: LevelEncoding, column: Tensor, missing: str) -> Tens
     return _look_up([encoding.values, encoding.missing], place)
 
 
-def _look_up(rows: list[NDArray[Any]], place: Tensor) -> Tensor:
+def _look_up(rows: list[AnyArray], place: Tensor) -> Tensor:
     return place.graph.node("Gather", np.vstack(rows), place.reshape(-1), axis=0)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lssvm._core.threads import one_blas_thread
+from lssvm._core.blocks import one_blas_thread
 from lssvm.data.cluster import Part, map_in_order
 from lssvm.parts.engine import HostParts, LeafTask
 from lssvm.parts.leaf import Leaf, fit_leaf

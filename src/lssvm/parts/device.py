@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import Array, FloatArray, IntArray, to_numpy
 from lssvm._core.device import Device, out_of_memory
 from lssvm._core.errors import MemoryBudgetError, NotPositiveDefiniteError, NumericalWarning
-from lssvm._core.namespace import Array, to_numpy
 from lssvm.kernels.distances import Distance
 from lssvm.kernels.metric import Metric, Shape
 from lssvm.parts.engine import LeafTask
@@ -322,11 +321,7 @@ class DeviceParts:
             self._fit_batch(tasks, batch[half:], leaves, tries, stop)
 
     def _together(
-        self,
-        tasks: Sequence[LeafTask],
-        batch: list[int],
-        tries: int,
-        stop: Callable[[], bool],
+        self, tasks: Sequence[LeafTask], batch: list[int], tries: int, stop: Callable[[], bool]
     ) -> list[Leaf]:
         import torch
 

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
-from lssvm._core.threads import run_blocks, slices
+from lssvm._core.blocks import run_blocks, slices
 from lssvm.kernels import RBF, Exponential, Laplacian, mean_outer_product
 from lssvm.kernels.distances import Distance
 from lssvm.kernels.metric import Metric, Shape

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lssvm._core.arrays import FloatArray
-from lssvm._core.threads import slices
+from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.blocks import slices
 from lssvm.kernels import distances, fill_distances
 from lssvm.kernels.distances import Distance
 from lssvm.solvers import ALONE, ExactFit, Repeats, solve_exact
@@ -69,9 +68,9 @@ class Rows:
     X: FloatArray
     Y: FloatArray
     weight: FloatArray
-    labels: NDArray[np.intp] | None = None
+    labels: IntArray | None = None
 
-    def take(self, rows: NDArray[np.intp]) -> Rows:
+    def take(self, rows: IntArray) -> Rows:
         """Return some of the rows."""
         labels = None if self.labels is None else self.labels[rows]
         return Rows(self.X[rows], self.Y[rows], self.weight[rows], labels)

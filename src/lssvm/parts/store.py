@@ -17,9 +17,8 @@ from types import TracebackType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import AnyArray, FloatArray, IntArray
 from lssvm._core.errors import ScratchError
 from lssvm.parts.leaf import Rows
 
@@ -91,7 +90,7 @@ class PartStore:
         )
         self._per_bundle = -(-n_parts // min(n_parts, _BUNDLES))
         n_bundles = -(-n_parts // self._per_bundle)
-        self._blocks: list[list[NDArray[Any]]] = [[] for _ in range(n_bundles)]
+        self._blocks: list[list[AnyArray]] = [[] for _ in range(n_bundles)]
         self._folder: Path | None = None
         self._files: list[Any] = []
         if scratch:
@@ -126,7 +125,7 @@ class PartStore:
         for i in np.unique(bundle):
             self._write(int(i), block[begin[i] : begin[i + 1]])
 
-    def _write(self, bundle: int, block: NDArray[Any]) -> None:
+    def _write(self, bundle: int, block: AnyArray) -> None:
         if self._folder is None:
             self._blocks[bundle].append(block)
             return
@@ -161,7 +160,7 @@ class PartStore:
                         own["position"].astype(np.intp),
                     )
 
-    def _read(self, bundle: int) -> NDArray[Any]:
+    def _read(self, bundle: int) -> AnyArray:
         if self._folder is None:
             blocks, self._blocks[bundle] = self._blocks[bundle], []
             return np.concatenate(blocks) if blocks else np.empty(0, dtype=self._type)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import BoolArray, FloatArray, IntArray
 
 _SAMPLED = 250_000  # rows that a tree is grown from
 _LOOKED_AT = 20_000  # rows from which a direction is computed
@@ -138,7 +137,7 @@ def grow_tree(X: FloatArray, part_size: int, *, random: np.random.Generator | No
 
 def _cut(
     X: FloatArray, rows: IntArray, part_size: int, random: np.random.Generator | None
-) -> tuple[FloatArray, float, NDArray[np.bool_]] | None:
+) -> tuple[FloatArray, float, BoolArray] | None:
     """Return (direction, threshold, which rows go right), or None where a part is small enough."""
     n = len(rows)
     parts = -(-n // max(part_size, 1))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.plots.canvas import COLOURS, MARKERS, Display, line_style
+from lssvm.plots.base import COLOURS, MARKERS, Display, line_style
 from lssvm.plots.fitted import Estimator, finite_vector, require, support_magnitudes
 from lssvm.reductions import SparsityPath
 
@@ -79,7 +79,7 @@ class EntropyTraceDisplay(Display):
         *,
         ax: Any = None,
         name: str | None = None,
-    ) -> EntropyTraceDisplay:
+    ) -> Self:
         """Draw the trace of a fitted fixed-size model.
 
         Parameters
@@ -116,7 +116,7 @@ class EntropyTraceDisplay(Display):
         name = name or type(last).__name__
         return cls(selection.entropy_trace, n_trials=selection.n_trials, name=name).plot(ax)
 
-    def plot(self, ax: Any = None) -> EntropyTraceDisplay:
+    def plot(self, ax: Any = None) -> Self:
         """Draw the trace.
 
         Parameters
@@ -210,7 +210,7 @@ class SupportSpectrumDisplay(Display):
         ax: Any = None,
         name: str | None = None,
         relative: bool = False,
-    ) -> SupportSpectrumDisplay:
+    ) -> Self:
         """Draw the spectrum of a fitted estimator.
 
         Parameters
@@ -235,7 +235,7 @@ class SupportSpectrumDisplay(Display):
         display = cls(support_magnitudes(last), name=name or type(last).__name__)
         return display.plot(ax, relative=relative)
 
-    def plot(self, ax: Any = None, *, relative: bool = False) -> SupportSpectrumDisplay:
+    def plot(self, ax: Any = None, *, relative: bool = False) -> Self:
         """Draw the spectrum.
 
         Parameters
@@ -336,7 +336,7 @@ class SparsityDisplay(Display):
         ax: Any = None,
         output: int | None = None,
         name: str | None = None,
-    ) -> SparsityDisplay:
+    ) -> Self:
         """Draw the sparsity path of a fitted estimator.
 
         Parameters
@@ -368,7 +368,7 @@ class SparsityDisplay(Display):
             path = path[output]
         return cls(path, name=name or type(last).__name__).plot(ax)
 
-    def plot(self, ax: Any = None) -> SparsityDisplay:
+    def plot(self, ax: Any = None) -> Self:
         """Draw the path.
 
         Parameters
@@ -472,7 +472,7 @@ class RelevanceDisplay(Display):
         ax: Any = None,
         names: ArrayLike | None = None,
         limit: int = 20,
-    ) -> RelevanceDisplay:
+    ) -> Self:
         """Draw the relevance of the features of a fitted estimator.
 
         Parameters
@@ -500,7 +500,7 @@ class RelevanceDisplay(Display):
             names = getattr(last, "feature_names_in_", getattr(X, "columns", None))
         return cls(last.feature_relevance_, names, limit=limit).plot(ax)
 
-    def plot(self, ax: Any = None) -> RelevanceDisplay:
+    def plot(self, ax: Any = None) -> Self:
         """Draw the bars.
 
         Parameters

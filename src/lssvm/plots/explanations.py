@@ -6,16 +6,16 @@ First what they share: an explanation of a model, and columns in words.
 from __future__ import annotations
 
 import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
-from lssvm._core.arrays import BoolArray, FloatArray
+from lssvm._core.arrays import AnyArray, BoolArray, FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.explanations import Explanation
-from lssvm.plots.canvas import COLOURS, MARKERS, Display, pyplot
+from lssvm.plots.base import COLOURS, MARKERS, Display, pyplot
 from lssvm.plots.fitted import Estimator, fitted_model
 
 UP, DOWN = "#D55E00", "#0072B2"
@@ -51,7 +51,7 @@ def explanation_of(caller: str, model: Estimator, X: Any, **wishes: Any) -> Expl
     --------
     >>> import numpy as np
     >>> from lssvm import LSSVR
-    >>> from lssvm.plots.explained import explanation_of
+    >>> from lssvm.plots.explanations import explanation_of
     >>> X = np.arange(6.0)[:, None]
     >>> explanation_of("this example", LSSVR().fit(X, X[:, 0]), X).values.shape
     (6, 1)
@@ -81,7 +81,7 @@ def single_output(explanation: Explanation, output: int | str) -> Explanation:
     --------
     >>> import numpy as np
     >>> from lssvm import LSSVR
-    >>> from lssvm.plots.explained import single_output
+    >>> from lssvm.plots.explanations import single_output
     >>> X = np.arange(6.0)[:, None]
     >>> single_output(LSSVR().fit(X, X[:, 0]).explain(X), 0).values.ndim
     2
@@ -103,7 +103,7 @@ def column_number(explanation: Explanation, column: int | str | None) -> int:
     --------
     >>> import numpy as np
     >>> from lssvm import LSSVR
-    >>> from lssvm.plots.explained import column_number
+    >>> from lssvm.plots.explanations import column_number
     >>> X = np.arange(6.0)[:, None]
     >>> column_number(LSSVR().fit(X, X[:, 0]).explain(X), "x0")
     0
@@ -126,7 +126,7 @@ def shown(value: Any) -> str:
 
     Examples
     --------
-    >>> from lssvm.plots.explained import shown
+    >>> from lssvm.plots.explanations import shown
     >>> shown(0.12345), shown(19620.4), shown("cook"), shown(float("nan")), shown(3.0)
     ('0.1235', '19,620', 'cook', '', '3')
     """
@@ -148,7 +148,7 @@ def spoken(explanation: Explanation) -> str:
     --------
     >>> import numpy as np
     >>> from lssvm import LSSVC
-    >>> from lssvm.plots.explained import spoken
+    >>> from lssvm.plots.explanations import spoken
     >>> X = np.arange(6.0)[:, None]
     >>> spoken(LSSVC().fit(X, ["a", "b"] * 3).explain(X))
     "the score of 'b'"
@@ -162,7 +162,7 @@ def ranks(values: Any) -> FloatArray:
 
     Examples
     --------
-    >>> from lssvm.plots.explained import ranks
+    >>> from lssvm.plots.explanations import ranks
     >>> ranks([5.0, 100.0, 6.0]), ranks(["b", "a", "b"])
     (array([0. , 1. , 0.5]), array([nan, nan, nan]))
     """
@@ -181,7 +181,7 @@ def as_numbers(values: Any) -> FloatArray | None:
 
     Examples
     --------
-    >>> from lssvm.plots.explained import as_numbers
+    >>> from lssvm.plots.explanations import as_numbers
     >>> as_numbers([1, None]), as_numbers(["a", "b"])
     (array([ 1., nan]), None)
     """
@@ -201,7 +201,7 @@ def as_dates(values: Any) -> NDArray[np.datetime64] | None:
     Examples
     --------
     >>> from datetime import date
-    >>> from lssvm.plots.explained import as_dates
+    >>> from lssvm.plots.explanations import as_dates
     >>> as_dates([date(2024, 5, 1), None]).tolist()[1] is None, as_dates(["2024"]) is None
     (True, True)
     """
@@ -283,7 +283,7 @@ class BeeswarmDisplay(Display):
         background: Any = None,
         output: int | str = 0,
         limit: int = 12,
-    ) -> BeeswarmDisplay:
+    ) -> Self:
         """Draw the explanations of rows.
 
         Parameters
@@ -311,7 +311,7 @@ class BeeswarmDisplay(Display):
         found = explanation_of(caller, model, X, background=background)
         return cls(found, output=output, limit=limit).plot(ax)
 
-    def plot(self, ax: Any = None) -> BeeswarmDisplay:
+    def plot(self, ax: Any = None) -> Self:
         """Draw the points.
 
         Parameters
@@ -379,7 +379,7 @@ def swarm(values: FloatArray, span: float, bins: int = 90, width: float = 0.38) 
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.plots.beeswarm import swarm
+    >>> from lssvm.plots.explanations import swarm
     >>> swarm(np.array([0.0, 0.0, 5.0]), 5.0).round(2)
     array([0.  , 0.38, 0.  ])
     """
@@ -471,7 +471,7 @@ class DependenceDisplay(Display):
         column: int | str | None = None,
         colour: int | str | None = None,
         output: int | str = 0,
-    ) -> DependenceDisplay:
+    ) -> Self:
         """Draw what a column adds for rows.
 
         Parameters
@@ -499,7 +499,7 @@ class DependenceDisplay(Display):
         found = explanation_of(caller, model, X, background=background)
         return cls(found, column, colour=colour, output=output).plot(ax)
 
-    def plot(self, ax: Any = None) -> DependenceDisplay:
+    def plot(self, ax: Any = None) -> Self:
         """Draw the points.
 
         Parameters
@@ -556,7 +556,7 @@ def _positions(values: Any) -> tuple[Any, list[str] | None]:
     return place + spread, levels.tolist()
 
 
-def _texts(values: Any) -> NDArray[Any]:
+def _texts(values: Any) -> AnyArray:
     return np.array(["missing" if v is None or v != v else str(v) for v in values])
 
 
@@ -596,7 +596,7 @@ def companion(explanation: Explanation, column: int) -> int:
     --------
     >>> import numpy as np
     >>> from lssvm import LSSVR
-    >>> from lssvm.plots.dependence import companion
+    >>> from lssvm.plots.explanations import companion
     >>> X = np.random.default_rng(0).normal(size=(80, 3))
     >>> companion(LSSVR(C=10.0, gamma=0.1).fit(X, X[:, 0] * X[:, 1]).explain(X), 0)
     1
@@ -703,7 +703,7 @@ class InteractionDisplay(Display):
         background: Any = None,
         output: int | str = 0,
         limit: int = 12,
-    ) -> InteractionDisplay:
+    ) -> Self:
         """Draw the interactions in rows.
 
         Parameters
@@ -731,7 +731,7 @@ class InteractionDisplay(Display):
         found = explanation_of(caller, model, X, background=background, interactions=True)
         return cls(found, output=output, limit=limit).plot(ax)
 
-    def plot(self, ax: Any = None) -> InteractionDisplay:
+    def plot(self, ax: Any = None) -> Self:
         """Draw the table.
 
         Parameters
@@ -843,7 +843,7 @@ class WaterfallDisplay(Display):
         row: int = 0,
         output: int | str = 0,
         limit: int = 10,
-    ) -> WaterfallDisplay:
+    ) -> Self:
         """Draw the explanation of one row.
 
         Parameters
@@ -873,7 +873,7 @@ class WaterfallDisplay(Display):
         found = explanation_of(caller, model, X, background=background)
         return cls(found, row, output=output, limit=limit).plot(ax)
 
-    def plot(self, ax: Any = None) -> WaterfallDisplay:
+    def plot(self, ax: Any = None) -> Self:
         """Draw the bars.
 
         Parameters

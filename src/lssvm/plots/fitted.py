@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from lssvm._core.arrays import FloatArray
+from lssvm._core.arrays import AnyArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 
 
@@ -134,7 +134,7 @@ def finite_vector(what: str, values: ArrayLike, needed: str) -> FloatArray:
     return vector
 
 
-def class_positions(y: ArrayLike, classes: NDArray[Any], n: int) -> NDArray[np.intp]:
+def class_positions(y: ArrayLike, classes: AnyArray, n: int) -> IntArray:
     """Return the classes of the rows as positions in ``classes``.
 
     Parameters

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.plots.canvas import COLOURS, Display
+from lssvm.plots.base import COLOURS, Display
 from lssvm.plots.fitted import Estimator, finite_vector, require
 
 
@@ -97,7 +97,7 @@ class ForecastDisplay(Display):
         coverage: float | None = 0.95,
         history: Any = None,
         X_history: Any = None,
-    ) -> ForecastDisplay:
+    ) -> Self:
         """Forecast and draw.
 
         Parameters
@@ -146,7 +146,7 @@ class ForecastDisplay(Display):
         values, interval = np.asarray(values), None if interval is None else np.asarray(interval)
         return cls(values, interval=interval, truth=y, past=past, coverage=coverage).plot(ax)
 
-    def plot(self, ax: Any = None) -> ForecastDisplay:
+    def plot(self, ax: Any = None) -> Self:
         """Draw the forecast.
 
         Parameters

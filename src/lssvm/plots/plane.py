@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.decomposition import PCA
 from sklearn.pipeline import Pipeline
 
-from lssvm._core.arrays import FloatArray
+from lssvm._core.arrays import AnyArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.plots.canvas import COLOURS, Display, dot_style
+from lssvm.plots.base import COLOURS, Display, dot_style
 from lssvm.plots.fitted import Estimator, class_positions, require, support_magnitudes
 
 PADDING = 0.06  # of the range of the rows, on every side
@@ -210,9 +210,9 @@ class BoundaryDisplay(Display):
     grid: tuple[FloatArray, FloatArray]
     scores: FloatArray
     points: FloatArray
-    labels: NDArray[np.intp]
-    classes: NDArray[Any]
-    support: NDArray[np.intp]
+    labels: IntArray
+    classes: AnyArray
+    support: IntArray
     magnitudes: FloatArray
     names: tuple[str, str]
 
@@ -228,7 +228,7 @@ class BoundaryDisplay(Display):
         grid_resolution: int = 200,
         max_size: float = 150.0,
         legend: bool = True,
-    ) -> BoundaryDisplay:
+    ) -> Self:
         """Draw the decision regions of a fitted classifier.
 
         Parameters
@@ -293,9 +293,7 @@ class BoundaryDisplay(Display):
         )
         return display.plot(ax, max_size=max_size, legend=legend)
 
-    def plot(
-        self, ax: Any = None, *, max_size: float = 150.0, legend: bool = True
-    ) -> BoundaryDisplay:
+    def plot(self, ax: Any = None, *, max_size: float = 150.0, legend: bool = True) -> Self:
         """Draw regions, rows and support values.
 
         Parameters
@@ -332,13 +330,11 @@ class BoundaryDisplay(Display):
             if not (lead > 0).any():
                 continue
             colours = [COLOURS[c % len(COLOURS)]]
-            self.regions_.append(
-                ax.contourf(x, y, lead, [0.0, np.inf], colors=colours, alpha=REGION)
-            )
+            region = ax.contourf(x, y, lead, [0.0, np.inf], colors=colours, alpha=REGION)
+            self.regions_.append(region)
             if (lead < 0).any():
-                self.boundaries_.append(
-                    ax.contour(x, y, lead, [0.0], colors="black", linewidths=1.4)
-                )
+                edge = ax.contour(x, y, lead, [0.0], colors="black", linewidths=1.4)
+                self.boundaries_.append(edge)
         if len(self.classes) == 2:
             f = self.scores[:, :, 1]
             inside = [level for level in (-1.0, 1.0) if f.min() < level < f.max()]
@@ -452,9 +448,9 @@ class PrototypesDisplay(Display):
     points: FloatArray
     prototypes: FloatArray
     names: tuple[str, str]
-    labels: NDArray[np.intp] | None = None
-    prototype_labels: NDArray[np.intp] | None = None
-    classes: NDArray[Any] | None = None
+    labels: IntArray | None = None
+    prototype_labels: IntArray | None = None
+    classes: AnyArray | None = None
     n_rows: int | None = None
 
     def __post_init__(self) -> None:
@@ -471,7 +467,7 @@ class PrototypesDisplay(Display):
         features: tuple[int | str, int | str] | None = None,
         max_rows: int = 3000,
         legend: bool = True,
-    ) -> PrototypesDisplay:
+    ) -> Self:
         """Draw the prototypes of a fitted fixed-size model.
 
         Parameters
@@ -535,7 +531,7 @@ class PrototypesDisplay(Display):
         )
         return display.plot(ax, legend=legend)
 
-    def plot(self, ax: Any = None, *, legend: bool = True) -> PrototypesDisplay:
+    def plot(self, ax: Any = None, *, legend: bool = True) -> Self:
         """Draw rows and prototypes.
 
         Parameters
@@ -581,7 +577,7 @@ def _plane(
     estimator: Estimator,
     Z: FloatArray,
     X: Any,
-    support: NDArray[np.intp],
+    support: IntArray,
     features: tuple[int | str, int | str] | None,
 ) -> tuple[FloatArray, FloatArray, tuple[str, str]]:
     """Return rows and prototypes in the plane, and the names of its axes."""

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import clone, is_classifier
 from sklearn.pipeline import Pipeline
 
-from lssvm._core.arrays import FloatArray
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.plots.canvas import COLOURS, MARKERS, Display, line_style, pyplot
+from lssvm.plots.base import COLOURS, MARKERS, Display, line_style, pyplot
 from lssvm.plots.fitted import Estimator
 from lssvm.search.base import TuningResult
 
@@ -116,7 +116,7 @@ class TuningSurfaceDisplay(Display):
     @classmethod
     def from_estimator(
         cls, model: Estimator, X: Any = None, y: Any = None, *, ax: Any = None
-    ) -> TuningSurfaceDisplay:
+    ) -> Self:
         """Draw the surface of an estimator that tuned itself.
 
         Parameters
@@ -154,7 +154,7 @@ class TuningSurfaceDisplay(Display):
             )
         return cls(results).plot(ax)
 
-    def plot(self, ax: Any = None) -> TuningSurfaceDisplay:
+    def plot(self, ax: Any = None) -> Self:
         """Draw the surface, or the curve where one parameter was tuned.
 
         Parameters
@@ -198,7 +198,7 @@ class TuningSurfaceDisplay(Display):
             self.colorbar_.minorticks_off()
         self._draw_marks(x, y)
 
-        def line(rows: NDArray[np.intp], label: str, edge: Any, **style: Any) -> Any:
+        def line(rows: IntArray, label: str, edge: Any, **style: Any) -> Any:
             effects = [edge, Normal()]
             named = label if rows.size > 1 else None
             return ax.plot(x[rows], y[rows], label=named, path_effects=effects, **style)[0]
@@ -254,14 +254,14 @@ def as_shown(scores: FloatArray) -> tuple[FloatArray, str]:
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.plots.tuning_surface import as_shown
+    >>> from lssvm.plots.tuning import as_shown
     >>> as_shown(np.array([-2.0, -1.0]))
     (array([2., 1.]), 'loss')
     """
     return (-scores, "loss") if (scores <= 0).all() else (scores, "score")
 
 
-def _best_so_far(gamma: FloatArray, rank: FloatArray) -> NDArray[np.intp]:
+def _best_so_far(gamma: FloatArray, rank: FloatArray) -> IntArray:
     """Return the positions of the best evaluations so far, seen after each batch at one gamma."""
     known = np.where(np.isnan(gamma), 0.0, gamma)
     last = np.flatnonzero(np.append(known[1:] != known[:-1], True))  # of each batch
@@ -270,7 +270,7 @@ def _best_so_far(gamma: FloatArray, rank: FloatArray) -> NDArray[np.intp]:
     return np.array([np.flatnonzero(rank == r)[0] for r in distinct], dtype=np.intp)
 
 
-def _best_of_each(gamma: FloatArray, rank: FloatArray) -> NDArray[np.intp]:
+def _best_of_each(gamma: FloatArray, rank: FloatArray) -> IntArray:
     """Return the positions of the best evaluation at each gamma, if all have several."""
     values, which, count = np.unique(gamma, return_inverse=True, return_counts=True)
     if count.min() < 3:
@@ -374,7 +374,7 @@ class TuningTraceDisplay(Display):
         ax: Any = None,
         over: str = "seconds",
         name: str | None = None,
-    ) -> TuningTraceDisplay:
+    ) -> Self:
         """Draw the search of a model that tuned itself; the constructor compares several.
 
         Parameters
@@ -409,7 +409,7 @@ class TuningTraceDisplay(Display):
             )
         return cls({name or type(last).__name__: last.tuning_result_}).plot(ax, over=over)
 
-    def plot(self, ax: Any = None, *, over: str = "seconds") -> TuningTraceDisplay:
+    def plot(self, ax: Any = None, *, over: str = "seconds") -> Self:
         """Draw the traces.
 
         Parameters
@@ -553,7 +553,7 @@ class PrototypeCurveDisplay(Display):
         random_states: Sequence[int] = (0,),
         baseline: float | None = None,
         name: str | None = None,
-    ) -> PrototypeCurveDisplay:
+    ) -> Self:
         """Draw the errors of a model with every number of prototypes.
 
         Parameters
@@ -627,7 +627,7 @@ class PrototypeCurveDisplay(Display):
         display = cls(numbers, errors, spread=bars, label=label, chosen=chosen, name=name)
         return display.plot(ax, None if baseline is None else offset + factor * baseline)
 
-    def plot(self, ax: Any = None, baseline: float | None = None) -> PrototypeCurveDisplay:
+    def plot(self, ax: Any = None, baseline: float | None = None) -> Self:
         """Draw the curve.
 
         Parameters

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.preparation.encodings import HALF, LevelEncoding
 from lssvm.preparation.tables import RawColumn, is_missing
@@ -34,7 +33,7 @@ class Targets:
     suffixes: tuple[str, ...]
 
 
-def read_targets(y: Any, n_rows: int, kind: str, counted: NDArray[np.bool_]) -> Targets:
+def read_targets(y: Any, n_rows: int, kind: str, counted: BoolArray) -> Targets:
     """Return y as numbers.
 
     Parameters
@@ -80,7 +79,7 @@ def read_targets(y: Any, n_rows: int, kind: str, counted: NDArray[np.bool_]) -> 
     return Targets(values, tuple(f":target={label}" for label in classes[1:].tolist()))
 
 
-def _looks_like_classes(labels: NDArray[Any]) -> bool:
+def _looks_like_classes(labels: AnyArray) -> bool:
     if labels.ndim == 2:
         return False
     if labels.dtype.kind not in "iuf":
@@ -90,7 +89,7 @@ def _looks_like_classes(labels: NDArray[Any]) -> bool:
     return whole and len(np.unique(labels)) <= FEW_CLASSES
 
 
-def _numeric_targets(labels: NDArray[Any]) -> Targets:
+def _numeric_targets(labels: AnyArray) -> Targets:
     try:
         values = labels.astype(np.float64).reshape(len(labels), -1)
     except (TypeError, ValueError) as error:

@@ -8,7 +8,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lssvm._core.arrays import FloatArray
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm.preparation.tables import RawColumn
 
 HALF = float(np.sqrt(0.5))
@@ -150,7 +150,7 @@ class LevelEncoding:
         """Number of features."""
         return len(self.suffixes)
 
-    def positions(self, column: RawColumn) -> NDArray[np.intp]:
+    def positions(self, column: RawColumn) -> IntArray:
         """Return for every row its place among the levels; -1: missing, -2: not among them.
 
         Parameters

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lssvm._core.arrays import FloatArray
+from lssvm._core.arrays import BoolArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.preparation.categories import (
     LevelWeights,
@@ -152,7 +151,7 @@ def _folds(
     targets: Targets,
     groups: Any,
     settings: PreparationSettings,
-) -> NDArray[np.intp]:
+) -> IntArray:
     n = len(weight)
     if not isinstance(settings.cv, int):
         return split_folds(settings.cv, y, groups, n)
@@ -169,7 +168,7 @@ def _encode_by_target(
     weight: FloatArray,
     targets: Targets,
     settings: PreparationSettings,
-    fold: NDArray[np.intp],
+    fold: IntArray,
 ) -> tuple[PreparedColumn, FloatArray]:
     counts = LevelWeights.of(column, weight)
     encoding = learn_target_encoding(counts, weight, targets, settings.smoothing)
@@ -232,10 +231,10 @@ class Learner:
     def _left_out(self, column: RawColumn, why: str) -> PreparedColumn:
         return PreparedColumn(column.name, column.kind, None, "left out", why)
 
-    def _indicator(self, missing: NDArray[np.bool_]) -> float:
+    def _indicator(self, missing: BoolArray) -> float:
         return HALF * self.settings.category_scale if missing.any() else 0.0
 
-    def _distinct(self, x: FloatArray, missing: NDArray[np.bool_]) -> Distinct:
+    def _distinct(self, x: FloatArray, missing: BoolArray) -> Distinct:
         weight = self.weight
         if missing.any():
             x, weight = x[~missing], None if weight is None else weight[~missing]

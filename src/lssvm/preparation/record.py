@@ -7,9 +7,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lssvm._core.arrays import FloatArray
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.preparation.encodings import DateEncoding, Encoding, LevelEncoding, NumberEncoding
 from lssvm.preparation.tables import PLURALS, RawColumn, RawTable, column_names, read_table
@@ -103,7 +102,7 @@ class PreparedTable:
         return sum(column.width for column in self.columns)
 
     @property
-    def sources(self) -> NDArray[np.intp]:
+    def sources(self) -> IntArray:
         """For every feature the position of its column in the training table, shape (d,)."""
         return np.repeat(np.arange(len(self.columns)), [column.width for column in self.columns])
 

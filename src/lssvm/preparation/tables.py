@@ -17,9 +17,8 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from lssvm._core.arrays import FloatArray
+from lssvm._core.arrays import AnyArray, BoolArray, FloatArray, is_sparse
 from lssvm._core.errors import InvalidInputError
-from lssvm._core.namespace import is_sparse
 from lssvm.preparation.text_dates import parse_dates
 
 KINDS = ("number", "boolean", "category", "date", "duration", "empty")
@@ -66,7 +65,7 @@ class RawColumn:
 
     name: str
     kind: str
-    values: NDArray[Any]
+    values: AnyArray
     levels: tuple[str, ...] = ()
     zone: str | None = None
 
@@ -74,7 +73,7 @@ class RawColumn:
         return len(self.values)
 
     @property
-    def missing(self) -> NDArray[np.bool_]:
+    def missing(self) -> BoolArray:
         """Whether each row's value is missing."""
         if self.kind == "category":
             return np.asarray(self.values < 0)
@@ -316,7 +315,7 @@ def _as_dates(values: Any) -> NDArray[np.datetime64]:
     return np.asarray(values).astype("datetime64[us]")
 
 
-def _from_array(name: str, array: NDArray[Any]) -> RawColumn:
+def _from_array(name: str, array: AnyArray) -> RawColumn:
     if array.ndim != 1:
         raise InvalidInputError(
             f"Column {name!r} has shape {array.shape}: a column has one value in each row."

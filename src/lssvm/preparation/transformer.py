@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.arrays import FloatArray
-from lssvm._core.errors import InvalidInputError
+from lssvm._core.errors import InvalidInputError, not_known
 from lssvm.preparation.learning import Learned, PreparationSettings, learn
 from lssvm.preparation.record import PreparedTable
 from lssvm.preparation.report import PreparationReport
@@ -370,9 +370,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
                     "mapping from columns to these."
                 )
         if self.target not in TARGETS:
-            raise InvalidInputError(
-                f"target={self.target!r} is not known: choose one of {TARGETS}."
-            )
+            raise not_known("target", self.target, f"choose one of {TARGETS}.")
         _check_number("rare", self.rare, 0, "a number of rows, or a share below 1")
         _check_number("max_levels", self.max_levels, 1, "a whole number from 1 on", whole=True)
         _check_number("category_scale", self.category_scale, 1e-300, "a number above 0")

@@ -1,10 +1,8 @@
 """Which rows become prototypes: entropy, chance, clusters, pivots, or a choice of one's own."""
 
 from lssvm.prototypes.bandwidth import Bandwidth, plug_in_bandwidth, rule_of_thumb_bandwidth
-from lssvm.prototypes.kmeans import KMeans
 from lssvm.prototypes.renyi import RenyiEntropy, renyi_entropy
-from lssvm.prototypes.rpcholesky import RPCholesky
-from lssvm.prototypes.select import RULES, select_prototypes
+from lssvm.prototypes.select import RULES, KMeans, RPCholesky, select_prototypes
 from lssvm.prototypes.selection import Rule, Selection, Task, Uniform
 
 __all__ = [

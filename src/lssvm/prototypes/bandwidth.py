@@ -15,12 +15,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.fft import next_fast_len, rfft
 
+from lssvm._core.arrays import BoolArray, FloatArray
 from lssvm._core.errors import InvalidInputError, not_usable
 from lssvm._core.random import RandomState, as_generator
-from lssvm.prototypes.sampling import Rows, as_rows, random_order
+from lssvm.prototypes.sampling import as_rows, random_order
 from lssvm.tasks.weights import check_weight
-
-Array = npt.NDArray[np.float64]
 
 _REACH = 9.0  # in bandwidths: the Gaussian and its derivatives are negligible beyond
 _MAX_CELLS = 2**22
@@ -71,7 +70,7 @@ class DensityFunctionals:
     True
     """
 
-    def __init__(self, values: Array, weights: Array, tol: float) -> None:
+    def __init__(self, values: FloatArray, weights: FloatArray, tol: float) -> None:
         self._values = values - values[0]
         self._weights = weights
         self._tol = tol
@@ -132,7 +131,7 @@ class DensityFunctionals:
         self._alias = fold * (2.0 * modulus + fold)
 
 
-def _spread(position: Array, weight: Array, size: int) -> Array:
+def _spread(position: FloatArray, weight: FloatArray, size: int) -> FloatArray:
     """Spread weights at fractional grid positions by cubic B-splines, periodically."""
     left = position.astype(np.int64)
     f = position - left
@@ -180,12 +179,12 @@ class Bandwidth:
     ('the column is constant',)
     """
 
-    value: Array
+    value: FloatArray
     method: tuple[str, ...]
     reason: tuple[str, ...]
 
     @property
-    def constant(self) -> npt.NDArray[np.bool_]:
+    def constant(self) -> BoolArray:
         """Which columns are constant, shape (d,)."""
         return np.array([reason == _CONSTANT for reason in self.reason])
 
@@ -194,8 +193,8 @@ class Bandwidth:
 class _Column:
     """The distinct values of a column in increasing order, their probabilities and the count."""
 
-    values: Array
-    weights: Array
+    values: FloatArray
+    weights: FloatArray
     count: float
 
     @property
@@ -368,7 +367,7 @@ def rule_of_thumb_bandwidth(
     return Bandwidth(value, ("rule-of-thumb",) * len(value), reasons)
 
 
-def _column(column: Rows, weight: Array | None, index: int) -> _Column:
+def _column(column: FloatArray, weight: FloatArray | None, index: int) -> _Column:
     """Sort a column and merge equal values."""
     order = np.argsort(column)
     x = column[order].astype(np.float64)

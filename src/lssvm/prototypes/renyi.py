@@ -13,17 +13,17 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from lssvm._core.arrays import FloatArray, IntArray, to_numpy
 from lssvm._core.device import Device
 from lssvm._core.errors import InvalidInputError, not_known, not_usable
-from lssvm._core.namespace import to_numpy
 from lssvm.prototypes.bandwidth import Bandwidth, plug_in_bandwidth, rule_of_thumb_bandwidth
-from lssvm.prototypes.sampling import Array, Indices, Rows, as_rows, interleave, random_order
+from lssvm.prototypes.sampling import as_rows, interleave, random_order
 from lssvm.prototypes.selection import Selection, Task
 
 _ROUNDING = 1e-12
 
 
-def gaussian(A: Array, B: Array, engine: Device | None = None) -> Array:
+def gaussian(A: FloatArray, B: FloatArray, engine: Device | None = None) -> FloatArray:
     """Return exp(-||a - b||^2) for all pairs of rows, shape (a, b), computed by an engine."""
     if engine is not None:
         return _on_device(A, B, engine)
@@ -32,10 +32,10 @@ def gaussian(A: Array, B: Array, engine: Device | None = None) -> Array:
     block -= np.einsum("ij,ij->i", A, A)[:, None]
     block -= np.einsum("ij,ij->i", B, B)
     np.minimum(block, 0.0, out=block)
-    return np.exp(block, out=block)
+    return np.asarray(np.exp(block, out=block))
 
 
-def _on_device(A: Array, B: Array, engine: Device) -> Array:
+def _on_device(A: FloatArray, B: FloatArray, engine: Device) -> FloatArray:
     xp, left, right = engine.xp, engine.put(A), engine.put(B)
     aa = xp.sum(left * left, axis=1)[:, None]
     bb = xp.sum(right * right, axis=1)[None, :]
@@ -68,7 +68,9 @@ class WorkingSet:
     is at its turn, so the entropy never falls. Memory O(m^2).
     """
 
-    def __init__(self, points: Array, labels: Indices | None, engine: Device | None = None) -> None:
+    def __init__(
+        self, points: FloatArray, labels: IntArray | None, engine: Device | None = None
+    ) -> None:
         self.points = points
         self.labels = labels
         self.engine = engine
@@ -89,12 +91,12 @@ class WorkingSet:
 
     def screen(
         self,
-        candidates: Array,
-        labels: Indices | None,
+        candidates: FloatArray,
+        labels: IntArray | None,
         keep: int,
         rng: np.random.Generator,
         floor: float,
-    ) -> Indices:
+    ) -> IntArray:
         """Return the positions of the ``keep`` candidates that promise to gain most.
 
         That is the largest potential among the members of the candidate's class less its own,
@@ -112,7 +114,11 @@ class WorkingSet:
         return np.argsort(loss, kind="stable")[:keep]
 
     def exchange(
-        self, candidates: Array, labels: Indices | None, least_rise: float, partners: Indices | None
+        self,
+        candidates: FloatArray,
+        labels: IntArray | None,
+        least_rise: float,
+        partners: IntArray | None,
     ) -> list[tuple[int, int, float]]:
         """Offer candidates one after the other; take each that raises the entropy enough.
 
@@ -161,7 +167,7 @@ class WorkingSet:
             made.append((int(c), i, self.log_sum))
         return made
 
-    def _most(self, block: Array, labels: Indices | None) -> Array:
+    def _most(self, block: FloatArray, labels: IntArray | None) -> FloatArray:
         """Return the largest potential that a candidate can take away, shape (b,)."""
         if labels is None or self.labels is None:
             return np.asarray((block + self.potential).max(axis=1))
@@ -175,7 +181,7 @@ class WorkingSet:
         """Return the gain in one-sided potential that raises the entropy by ``least_rise``."""
         return -math.expm1(-max(least_rise, _ROUNDING)) * 0.5 * (self.size + self.total)
 
-    def _replace(self, i: int, point: Array, column: Array, gain: float) -> None:
+    def _replace(self, i: int, point: FloatArray, column: FloatArray, gain: float) -> None:
         column = column.copy()
         column[i] = 0.0
         self.potential += column
@@ -186,7 +192,7 @@ class WorkingSet:
         self.points[i] = point
         self.total -= 2.0 * gain
 
-    def nested_order(self, sequence: Indices, floor: float) -> Indices:
+    def nested_order(self, sequence: IntArray, floor: float) -> IntArray:
         """Order the members so that every prefix is a set of high entropy.
 
         From the last place to the first, the member with the largest potential among those left is
@@ -259,7 +265,7 @@ def renyi_entropy(Z: npt.ArrayLike, bandwidth: npt.ArrayLike) -> float:
     return _constant(h, rows.shape[0]) - math.log(gaussian(points, points).sum())
 
 
-def _constant(h: Array, m: int) -> float:
+def _constant(h: FloatArray, m: int) -> float:
     """Return the entropy less the part that depends on the points."""
     normaliser = 0.5 * int(h.size) * math.log(4.0 * math.pi)
     return float(np.log(h).sum()) + normaliser + 2.0 * math.log(m)
@@ -329,7 +335,7 @@ class RenyiEntropy:
     """
 
     swap: Literal["greedy", "random"] = "greedy"
-    bandwidth: float | Array | str | None = None
+    bandwidth: float | FloatArray | str | None = None
     tol: float = 0.1
     max_trials: int | None = None
 
@@ -376,7 +382,7 @@ class RenyiEntropy:
         return Selection(rows[order], np.array(trace), trials, len(trace) - 1, bandwidth)
 
     def _offer(
-        self, members: WorkingSet, drawn: Indices, points: Array, task: Task
+        self, members: WorkingSet, drawn: IntArray, points: FloatArray, task: Task
     ) -> list[tuple[int, int, float]]:
         """Offer candidates to the working set; return (row, member, log_sum) of each exchange."""
         partners, least_rise = None, self.tol / members.size
@@ -390,7 +396,7 @@ class RenyiEntropy:
         made = members.exchange(points, labels, least_rise, partners)
         return [(int(drawn[candidate]), member, log_sum) for candidate, member, log_sum in made]
 
-    def _bandwidth(self, task: Task) -> tuple[Bandwidth, Indices]:
+    def _bandwidth(self, task: Task) -> tuple[Bandwidth, IntArray]:
         """Return the bandwidths and the columns that take part."""
         d = task.X.shape[1]
         if isinstance(self.bandwidth, str):
@@ -414,7 +420,7 @@ class RenyiEntropy:
         value[used] *= rate
         return replace(plug_in, value=value), used
 
-    def _candidates(self, task: Task, labels: Indices | None, m: int) -> Iterator[Indices]:
+    def _candidates(self, task: Task, labels: IntArray | None, m: int) -> Iterator[IntArray]:
         """Draw batches of candidates, in sweeps that grow as long as the search lasts."""
         n, sweep = task.X.shape[0], 8 * _BATCH * _SCREENED
         left = max(10 * n, 50 * m) if self.max_trials is None else self.max_trials
@@ -430,12 +436,14 @@ class RenyiEntropy:
                 yield order[start : start + size]
 
 
-def _scaled(X: Rows, rows: Indices, used: Indices, centre: Array | float, h: Array) -> Array:
+def _scaled(
+    X: FloatArray, rows: IntArray, used: IntArray, centre: FloatArray | float, h: FloatArray
+) -> FloatArray:
     """Return rows divided by twice the bandwidths, less the centre, as float64."""
     return X[rows][:, used].astype(np.float64) / (2.0 * h) - centre
 
 
-def _partners(members: WorkingSet, drawn: Indices, task: Task) -> Indices:
+def _partners(members: WorkingSet, drawn: IntArray, task: Task) -> IntArray:
     """Draw a member to replace for every candidate, of its class where there are labels."""
     if members.labels is None or task.labels is None:
         return task.rng.integers(members.size, size=drawn.size)

@@ -5,17 +5,15 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 
-Array = npt.NDArray[np.float64]
-Rows = npt.NDArray[np.floating]
-Indices = npt.NDArray[np.intp]
 Keys = npt.NDArray[np.uint64]
 
 _BLOCK = 65_536
 
 
-def as_rows(X: npt.ArrayLike) -> Rows:
+def as_rows(X: npt.ArrayLike) -> FloatArray:
     """Return X as a two-dimensional array of floats (float32 and float64 are kept)."""
     rows = np.asarray(X)
     if rows.ndim != 2 or rows.size == 0:
@@ -28,7 +26,7 @@ def as_rows(X: npt.ArrayLike) -> Rows:
     return rows
 
 
-def row_keys(X: Rows) -> Keys:
+def row_keys(X: FloatArray) -> Keys:
     """Return a 64-bit key per row that depends on its content only (+0 and -0 are equal).
 
     Time O(n d), memory O(n) besides blocks.
@@ -46,7 +44,9 @@ def row_keys(X: Rows) -> Keys:
     return keys
 
 
-def random_order(n: int, size: int, rng: np.random.Generator, weight: Array | None) -> Indices:
+def random_order(
+    n: int, size: int, rng: np.random.Generator, weight: FloatArray | None
+) -> IntArray:
     """Draw ``size`` of n rows without replacement, one after the other, weights as probabilities.
 
     Rows of weight 0 are never drawn. With weights, exponential variables divided by the weights
@@ -63,13 +63,13 @@ def random_order(n: int, size: int, rng: np.random.Generator, weight: Array | No
 
 
 def draw_distinct(
-    X: Rows,
+    X: FloatArray,
     size: int,
     rng: np.random.Generator,
-    weight: Array | None = None,
-    rows: Indices | None = None,
+    weight: FloatArray | None = None,
+    rows: IntArray | None = None,
     taken: Keys | None = None,
-) -> Indices:
+) -> IntArray:
     """Draw rows with different contents at random, in random order.
 
     Parameters
@@ -106,7 +106,7 @@ def draw_distinct(
     return drawn[:size]
 
 
-def class_quotas(weights: Array, size: int, limits: Indices) -> Indices:
+def class_quotas(weights: FloatArray, size: int, limits: IntArray) -> IntArray:
     """Share ``size`` places among classes in proportion to their weights.
 
     Parameters
@@ -156,7 +156,7 @@ def class_quotas(weights: Array, size: int, limits: Indices) -> Indices:
     return quotas
 
 
-def interleaved(parts: list[Indices]) -> Indices:
+def interleaved(parts: list[IntArray]) -> IntArray:
     """Return the rows of all classes in the order of `interleave`."""
     sequence = interleave(np.array([part.size for part in parts], dtype=np.intp))
     rows = np.empty(sequence.size, dtype=np.intp)
@@ -165,7 +165,7 @@ def interleaved(parts: list[Indices]) -> Indices:
     return rows
 
 
-def interleave(quotas: Indices) -> Indices:
+def interleave(quotas: IntArray) -> IntArray:
     """Order places so that every prefix shares them about as the whole does.
 
     Returns

@@ -1,23 +1,37 @@
-"""One entry point for all selection rules."""
+"""One entry point for all selection rules.
+
+First two of them: rows next to the centres of clusters, and randomly pivoted Cholesky factorisation
+of the kernel matrix.
+"""
 
 from __future__ import annotations
 
+import math
 import numbers
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from numpy.random import Generator
+from scipy.linalg import solve_triangular
 
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.device import Device
 from lssvm._core.errors import InvalidInputError, NumericalWarning, not_known, not_usable
 from lssvm._core.random import RandomState, as_generator
-from lssvm.prototypes.kmeans import KMeans
 from lssvm.prototypes.renyi import RenyiEntropy
-from lssvm.prototypes.rpcholesky import RPCholesky
-from lssvm.prototypes.sampling import Rows, as_rows
+from lssvm.prototypes.sampling import (
+    Keys,
+    as_rows,
+    class_quotas,
+    draw_distinct,
+    interleaved,
+    random_order,
+    row_keys,
+)
 from lssvm.prototypes.selection import (
     Kernel,
     Rule,
@@ -28,6 +42,249 @@ from lssvm.prototypes.selection import (
     warn_if_short,
 )
 from lssvm.tasks.weights import check_weight
+
+_ASSIGNED = 4096
+_PASSES = 4
+
+
+@dataclass(frozen=True)
+class KMeans:
+    """Take the rows nearest to the centres of a mini-batch k-means clustering.
+
+    Parameters
+    ----------
+    max_iter : int, default=20
+        Passes over the data at most.
+
+    Notes
+    -----
+    Clusters by `sklearn.cluster.MiniBatchKMeans`, then replaces every centre by the nearest row
+    whose content is not taken, so that prototypes remain training rows. With labels, each class is
+    clustered by itself, with its share of the prototypes. The order is that of decreasing cluster
+    weight, classes interleaved: a prefix stands for most of the data. Distances are Euclidean:
+    scale the columns first.
+
+    Time O(n m d) per pass over the data, memory O(n d + m d) (a copy of the rows) besides blocks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.prototypes import KMeans, select_prototypes
+    >>> X = np.array([[0.0], [0.1], [0.2], [9.0], [9.1], [9.2]])
+    >>> chosen = select_prototypes(X, 2, KMeans(), random_state=0)
+    >>> sorted(X[chosen.indices, 0].tolist())
+    [0.1, 9.1]
+    """
+
+    max_iter: int = 20
+
+    def select(self, task: Task) -> Selection:
+        """Select prototypes, see `select_prototypes`."""
+        start = task.draw()  # how many distinct rows each class has to give
+        if task.labels is None:
+            usable = np.ones(len(task.X)) if task.weight is None else task.weight
+            groups, starts = [np.flatnonzero(usable > 0.0)], [start]
+        else:
+            groups = task.class_rows()[0]
+            starts = [start[task.labels[start] == c] for c in range(len(groups))]
+        taken = np.empty(0, dtype=np.uint64)
+        parts = []
+        for rows, own in zip(groups, starts, strict=True):
+            parts.append(self._cluster(task, rows, own.size, taken) if own.size else own)
+            taken = np.append(taken, row_keys(task.X[parts[-1]]))
+        return Selection(interleaved(parts), n_trials=sum(rows.size for rows in groups))
+
+    def _cluster(self, task: Task, rows: IntArray, size: int, taken: Keys) -> IntArray:
+        """Return so many of the rows, heaviest cluster first."""
+        from sklearn.cluster import MiniBatchKMeans
+
+        weight = None if task.weight is None else task.weight[rows]
+        model = MiniBatchKMeans(
+            n_clusters=size,
+            n_init=1,
+            max_iter=self.max_iter,
+            batch_size=max(1024, 2 * size),
+            random_state=int(task.rng.integers(2**31)),
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # clusters that stay empty are filled below
+            member = model.fit_predict(task.X[rows], sample_weight=weight)
+        mass = np.bincount(member, weight, minlength=size)
+        centres = model.cluster_centers_[np.argsort(-mass, kind="stable")]
+        return _nearest_distinct(task, rows, centres, taken)
+
+
+def _nearest_distinct(task: Task, rows: IntArray, centres: FloatArray, taken: Keys) -> IntArray:
+    """Return for every centre the nearest row with a content that no other one has."""
+    chosen = np.full(centres.shape[0], -1, dtype=np.intp)
+    open_ = np.arange(centres.shape[0])
+    for _ in range(_PASSES):
+        nearest = rows[_nearest(task.X, rows, centres[open_])]
+        keys = row_keys(task.X[nearest])
+        first = np.sort(np.unique(keys, return_index=True)[1])
+        first = first[~np.isin(keys[first], taken)]
+        chosen[open_[first]] = nearest[first]
+        taken = np.append(taken, keys[first])
+        open_ = np.delete(open_, first)
+        if open_.size == 0:
+            return chosen
+        rows = rows[~np.isin(row_keys(task.X[rows]), taken)]
+        if rows.size == 0:
+            return chosen[chosen >= 0]
+    rest = draw_distinct(task.X, open_.size, task.rng, task.weight, rows, taken)
+    chosen[open_[: rest.size]] = rest
+    return chosen[chosen >= 0]
+
+
+def _nearest(X: FloatArray, rows: IntArray, centres: FloatArray) -> IntArray:
+    """Return the position in ``rows`` of the row nearest to each centre."""
+    best = np.full(centres.shape[0], np.inf)
+    position = np.zeros(centres.shape[0], dtype=np.intp)
+    for start in range(0, rows.size, _ASSIGNED):
+        block = X[rows[start : start + _ASSIGNED]]
+        squares: FloatArray = np.einsum("ij,ij->i", block, block)[:, None] - 2.0 * (
+            block @ centres.T
+        )
+        nearest = np.argmin(squares, axis=0)
+        distance = squares[nearest, np.arange(centres.shape[0])]
+        closer = distance < best
+        best[closer] = distance[closer]
+        position[closer] = start + nearest[closer]
+    return position
+
+
+_DRAWN = 64
+_RANK = 1e-12
+
+
+@dataclass(frozen=True)
+class RPCholesky:
+    """Select pivots with probabilities proportional to what the kernel matrix has left there.
+
+    Each pivot is drawn with probability proportional to the diagonal of the residual
+    K - K_S (K_SS)^-1 K_S^T, times the sample weight: rows that the prototypes represent badly. The
+    expected trace of the residual is close to the best of its rank.
+
+    Parameters
+    ----------
+    max_rows : int, default=20000
+        With more rows, a uniform sample of so many is factorised; the memory is 8 max_rows m bytes.
+
+    Notes
+    -----
+    Randomly pivoted Cholesky of Chen, Epperly, Tropp and Webber (Communications on Pure and Applied
+    Mathematics, 2025), in the block form with rejection sampling of Epperly, Tropp and Webber
+    (2024): candidates are drawn 64 at a time from the present diagonal, each is accepted with
+    probability (diagonal after the ones before it) / (diagonal when drawn), and all accepted
+    columns are eliminated by matrix products. The pivots have exactly the distribution of
+    one-by-one draws. It needs the kernel of the model (``select_prototypes(..., kernel=...)``).
+
+    Rows whose residual is below 1e-12 of their diagonal count as represented, so duplicates are
+    never taken and a kernel of low rank gives fewer prototypes, with a warning. With labels, a
+    class that has its share of prototypes takes no more. The order is the order of the pivots: a
+    prefix is a run with fewer (shares of classes hold for the whole set only).
+
+    Time O(n m^2) with the kernel's own, memory O(n m), n at most ``max_rows``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.prototypes import RPCholesky, select_prototypes
+    >>> class Linear:
+    ...     def __call__(self, X, Z):
+    ...         return X @ Z.T
+    ...     def diag(self, X):
+    ...         return (X**2).sum(axis=1)
+    >>> X = np.random.default_rng(0).standard_normal((200, 3))
+    >>> select_prototypes(X, 3, RPCholesky(), kernel=Linear(), random_state=0).indices.size
+    3
+    """
+
+    max_rows: int = 20_000
+
+    def select(self, task: Task) -> Selection:
+        """Select prototypes, see `select_prototypes`."""
+        if task.kernel is None:
+            raise InvalidInputError(
+                "rule='rpcholesky' needs the kernel of the model: give kernel=, an object with "
+                "kernel(X, Z) and kernel.diag(X)."
+            )
+        usable = None if task.weight is None else (task.weight > 0.0).astype(np.float64)
+        rows = np.sort(random_order(task.X.shape[0], self.max_rows, task.rng, usable))
+        labels = np.zeros(rows.size, dtype=np.intp) if task.labels is None else task.labels[rows]
+        weight = np.ones(rows.size) if task.weight is None else task.weight[rows]
+        size = min(task.size, rows.size)
+        mass = np.bincount(labels, weight).astype(np.float64)
+        room = class_quotas(mass, size, np.bincount(labels))
+        X = task.X[rows].astype(np.float64)  # residuals in float32 are mostly rounding
+        pivots, trials = _factorise(X, weight, labels, room, task.kernel, task.rng)
+        warn_if_short(task.size, pivots.size, "rows that the kernel can tell apart")
+        return Selection(rows[pivots], n_trials=trials, n_swaps=pivots.size)
+
+
+def _factorise(
+    X: FloatArray,
+    weight: FloatArray,
+    labels: IntArray,
+    room: IntArray,
+    kernel: Kernel,
+    rng: Generator,
+) -> tuple[IntArray, int]:
+    """Return the pivots and how many candidates were drawn."""
+    n, m = X.shape[0], int(room.sum())
+    room = room.copy()
+    factor = np.empty((n, m))
+    residual = np.array(kernel.diag(X), dtype=np.float64)
+    negligible = _RANK * residual
+    pivots = np.empty(0, dtype=np.intp)
+    trials = 0
+    while pivots.size < m:
+        chance = np.cumsum(weight * residual * (room[labels] > 0))
+        if not chance[-1] > 0.0:
+            break
+        drawn = np.searchsorted(chance, rng.random(_DRAWN) * chance[-1], side="right")
+        drawn = np.minimum(drawn, n - 1)
+        trials += drawn.size
+        known = factor[:, : pivots.size]
+        block = np.asarray(kernel(X[drawn], X[drawn]), dtype=np.float64)
+        block -= known[drawn] @ known[drawn].T
+        level = rng.random(drawn.size) * residual[drawn]
+        accepted, lower = _reject(block, level, negligible[drawn], labels[drawn], room)
+        if accepted.size == 0:  # rounding: what was drawn has nothing left
+            residual[drawn] = 0.0
+            continue
+        new = drawn[accepted]
+        columns = np.asarray(kernel(X, X[new]), dtype=np.float64) - known @ known[new].T
+        part = solve_triangular(lower, columns.T, lower=True, check_finite=False).T
+        factor[:, pivots.size : pivots.size + new.size] = part
+        residual -= np.einsum("ij,ij->i", part, part)
+        residual[residual <= negligible] = 0.0
+        residual[new] = 0.0
+        pivots = np.append(pivots, new)
+    return pivots, trials
+
+
+def _reject(
+    block: FloatArray, level: FloatArray, negligible: FloatArray, labels: IntArray, room: IntArray
+) -> tuple[IntArray, FloatArray]:
+    """Accept candidates in turn; return their positions and the Cholesky factor of their block.
+
+    ``block`` is destroyed and ``room`` counted down.
+    """
+    accepted: list[int] = []
+    columns = np.zeros_like(block)
+    for j in range(level.size):
+        left = block[j, j]
+        if left <= max(level[j], negligible[j]) or room[labels[j]] == 0:
+            continue
+        column = block[:, j] / math.sqrt(left)
+        block -= np.outer(column, column)
+        columns[:, len(accepted)] = column
+        accepted.append(j)
+        room[labels[j]] -= 1
+    chosen = np.array(accepted, dtype=np.intp)
+    return chosen, np.tril(columns[chosen, : chosen.size])
+
 
 RuleLike: TypeAlias = str | Rule | Callable[..., Any] | npt.ArrayLike
 
@@ -126,7 +383,7 @@ def _size(n_prototypes: object) -> int:
 
 
 def _task(
-    X: Rows,
+    X: FloatArray,
     size: int,
     y: npt.ArrayLike | None,
     sample_weight: npt.ArrayLike | None,
@@ -152,7 +409,7 @@ def _task(
     return Task(X, min(size, usable), rng, weight, labels, kernel)
 
 
-def _given(X: Rows, chosen: npt.ArrayLike, size: int | None) -> Selection:
+def _given(X: FloatArray, chosen: npt.ArrayLike, size: int | None) -> Selection:
     """Take over indices or rows that somebody else chose."""
     array = np.asarray(chosen)
     n, d = X.shape

@@ -9,18 +9,11 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.device import Device
 from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm.prototypes.bandwidth import Bandwidth
-from lssvm.prototypes.sampling import (
-    Array,
-    Indices,
-    Rows,
-    class_quotas,
-    draw_distinct,
-    interleaved,
-    row_keys,
-)
+from lssvm.prototypes.sampling import class_quotas, draw_distinct, interleaved, row_keys
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,14 +47,14 @@ class Selection:
     [[4.0], [0.0]]
     """
 
-    indices: Indices
-    entropy_trace: Array = field(default_factory=lambda: np.empty(0))
+    indices: IntArray
+    entropy_trace: FloatArray = field(default_factory=lambda: np.empty(0))
     n_trials: int = 0
     n_swaps: int = 0
     bandwidth: Bandwidth | None = None
-    rows: Rows | None = None
+    rows: FloatArray | None = None
 
-    def prototypes(self, X: npt.ArrayLike, size: int | None = None) -> Rows:
+    def prototypes(self, X: npt.ArrayLike, size: int | None = None) -> FloatArray:
         """Return the prototypes, or the first ``size`` of them, as rows: shape (m, d)."""
         if self.rows is not None:
             return self.rows[:size]
@@ -71,10 +64,10 @@ class Selection:
 class Kernel(Protocol):
     """What the rules need of a kernel."""
 
-    def __call__(self, X: Rows, Z: Rows, /) -> Rows:
+    def __call__(self, X: FloatArray, Z: FloatArray, /) -> FloatArray:
         """Return the kernel of all pairs, shape (n, m)."""
 
-    def diag(self, X: Rows, /) -> Rows:
+    def diag(self, X: FloatArray, /) -> FloatArray:
         """Return the kernel of each row with itself, shape (n,)."""
 
 
@@ -112,11 +105,11 @@ class Task:
     [1, 2]
     """
 
-    X: Rows
+    X: FloatArray
     size: int
     rng: np.random.Generator
-    weight: Array | None = None
-    labels: Indices | None = None
+    weight: FloatArray | None = None
+    labels: IntArray | None = None
     kernel: Kernel | None = None
     engine: Device | None = None
 
@@ -125,7 +118,7 @@ class Task:
         """The sample size: rows, or the sum of the weights."""
         return float(self.X.shape[0]) if self.weight is None else float(self.weight.sum())
 
-    def class_rows(self) -> tuple[list[Indices], Array]:
+    def class_rows(self) -> tuple[list[IntArray], FloatArray]:
         """Return the rows of positive weight of each class and the weight of each class."""
         assert self.labels is not None
         k = int(self.labels.max()) + 1
@@ -137,7 +130,7 @@ class Task:
         mass = np.bincount(self.labels, self.weight, minlength=k).astype(np.float64)
         return members, mass
 
-    def draw(self) -> Indices:
+    def draw(self) -> IntArray:
         """Draw distinct rows at random, within classes where there are labels.
 
         A prefix of the result is such a draw of fewer rows. Fewer than ``size`` rows come back,
@@ -150,7 +143,7 @@ class Task:
         warn_if_short(self.size, drawn.size, "distinct rows of positive weight")
         return drawn
 
-    def _draw_within_classes(self) -> Indices:
+    def _draw_within_classes(self) -> IntArray:
         members, mass = self.class_rows()
         limits = np.array([rows.size for rows in members], dtype=np.intp)
         while True:
@@ -193,7 +186,7 @@ def warn_if_short(asked: int, found: int, of_what: str) -> None:
         )
 
 
-def as_labels(y: npt.ArrayLike, n: int) -> Indices:
+def as_labels(y: npt.ArrayLike, n: int) -> IntArray:
     """Turn integer class labels into codes 0 to k-1."""
     labels = np.asarray(y)
     if labels.shape != (n,) or labels.dtype.kind not in "iub":

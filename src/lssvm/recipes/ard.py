@@ -8,8 +8,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
-from lssvm._core.arrays import FloatArray
-from lssvm._core.namespace import is_sparse
+from lssvm._core.arrays import FloatArray, is_sparse
 from lssvm.criteria.ard import DualRelevance, FixedRelevance, find_relevance, sample_rows
 from lssvm.engines.host import HostRows
 from lssvm.recipes.record import Tuning

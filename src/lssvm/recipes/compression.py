@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.blocks import run_blocks
 from lssvm._core.errors import InvalidInputError
-from lssvm._core.threads import run_blocks
 from lssvm.kernels import Kernel
 from lssvm.moments import Moments, nystrom_map
 from lssvm.parts import Setting
@@ -223,11 +223,7 @@ class Sparse:
 
 
 def choose_width(
-    fit: TableFit,
-    teacher: Teacher,
-    size: int,
-    folds: IntArray,
-    random: np.random.Generator,
+    fit: TableFit, teacher: Teacher, size: int, folds: IntArray, random: np.random.Generator
 ) -> tuple[int, float]:
     """Return the number of the member and the gamma whose prototypes follow the teacher best."""
     n = len(teacher.Y)

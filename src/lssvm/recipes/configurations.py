@@ -25,11 +25,7 @@ DISTANCE: dict[KernelName, Distance] = {
     "exponential": "euclidean",
     "laplacian": "cityblock",
 }
-SHAPE: dict[KernelName, Shape] = {
-    "rbf": "full",
-    "exponential": "full",
-    "laplacian": "diagonal",
-}
+SHAPE: dict[KernelName, Shape] = {"rbf": "full", "exponential": "full", "laplacian": "diagonal"}
 
 
 @dataclass(frozen=True)

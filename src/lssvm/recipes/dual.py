@@ -1,34 +1,50 @@
-"""The full dual model: tune, solve, reduce, remember [Suykens2002, chapter 3]."""
+"""The full dual model: what it is asked for; tune, solve, reduce, remember.
+
+[Suykens2002, chapter 3]
+"""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.blocks import small_problem
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError
 from lssvm._core.progress import Listener
-from lssvm._core.threads import small_problem
 from lssvm.codes import groups as code_groups
 from lssvm.criteria.ard import DualRelevance
-from lssvm.criteria.closed_form import check_criterion, is_criterion, press_folds, press_loss
+from lssvm.criteria.base import FoldTargets, Group
 from lssvm.criteria.dual import C_range, DualObjective, DualPoint
-from lssvm.criteria.fold_targets import FoldTargets, Group
-from lssvm.criteria.spectral import SpectralObjective
+from lssvm.criteria.fixed_size import untested_output
+from lssvm.criteria.spectral import (
+    SpectralObjective,
+    check_criterion,
+    is_criterion,
+    press_folds,
+    press_loss,
+)
 from lssvm.engines.host import HostRows
 from lssvm.folds.content import Folds, count_observations, restrict_folds
 from lssvm.kernels import Kernel, Precomputed, resolve_gamma
 from lssvm.kernels.factory import check_kernel_matrix
 from lssvm.recipes.ard import DUAL_ROWS, relevance_sample, shares, spread_gamma
 from lssvm.recipes.dual_memory import DualDetails, DualMemory, DualPart
-from lssvm.recipes.dual_settings import DualSettings
 from lssvm.recipes.record import Fit, Machine, Resources, Tuning, check_finite
-from lssvm.recipes.robust import ROUGH, absolute_C, lower_weights, reweights, rounds
-from lssvm.recipes.settings import SQUARES, KernelChoice, is_int, make_folds
+from lssvm.recipes.robust import ROUGH, absolute_C, check_loss, lower_weights, reweights, rounds
+from lssvm.recipes.settings import (
+    SQUARES,
+    KernelChoice,
+    TunedParameters,
+    TunedSettings,
+    check_option,
+    is_int,
+    make_folds,
+)
 from lssvm.reductions import L0, Prune, WrongSides, prune, reduce_dual_l0
 from lssvm.search.base import Space
 from lssvm.solvers import DualSystem
@@ -36,6 +52,92 @@ from lssvm.solvers.choice import solve_with
 from lssvm.solvers.reweighting import reweight
 from lssvm.tasks import Classes, Loss, Misclassification, Numbers, SquaredError, Task, Truth
 from lssvm.tasks.weights import pick
+
+
+class DualParameters(TunedParameters, Protocol):
+    """The parameters of a dual estimator that settings are read from."""
+
+    fit_intercept: bool
+    tuning: str
+    tol: float
+    max_iter: int | None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DualSettings(TunedSettings):
+    """The settings of a dual model, checked.
+
+    Attributes
+    ----------
+    fit_intercept : bool
+    reduction : Prune, L0 or None
+    reduction_text : str or None
+        The reduction as the caller wrote it.
+    separate : bool
+        Whether each output has its own C and gamma.
+    tol, max_iter
+        Of the iterative solvers.
+    """
+
+    fit_intercept: bool = True
+    reduction: Prune | L0 | None = None
+    reduction_text: str | None = None
+    separate: bool = False
+    tol: float = 1e-6
+    max_iter: int | None = None
+
+    @classmethod
+    def of(cls, estimator: DualParameters) -> DualSettings:
+        """Read and check the parameters of an estimator."""
+        given = estimator.reduction
+        check_loss(getattr(estimator, "loss", "squared"), given)
+        check_option("tuning", estimator.tuning, ("joint", "separate"))
+        ask = cls(
+            **cls.read(estimator),
+            fit_intercept=bool(estimator.fit_intercept),
+            reduction=_reduction(given),
+            reduction_text=None if given is None else repr(given),
+            separate=estimator.tuning == "separate",
+            tol=estimator.tol,
+            max_iter=estimator.max_iter,
+        )
+        ask.choice.check()
+        if ask.choice.asks_ard and ask.separate:
+            raise InvalidInputError(
+                "gamma='ard' finds one set of values for all outputs, so tuning='separate' cannot "
+                "be used with it: use tuning='joint'."
+            )
+        if ask.search.checkpoint is not None and ask.separate:
+            raise InvalidInputError(
+                "A checkpoint holds one search, and tuning='separate' has one for each output: use "
+                "tuning='joint', or no checkpoint."
+            )
+        return ask
+
+    @property
+    def tunes(self) -> bool:
+        """Whether anything is tuned."""
+        return self.C is None or self.choice.tunes_gamma
+
+    @property
+    def needs_folds(self) -> bool:
+        """Whether leave-one-out predictions could not stand in for those of the folds.
+
+        The folds of a splitter may keep groups together; a precomputed matrix is not kept to leave
+        rows out later.
+        """
+        return self.choice.precomputed or not (hasattr(self.cv, "__index__") or self.cv == "loo")
+
+
+def _reduction(given: Any) -> Prune | L0 | None:
+    known: dict[str, Prune | L0] = {"prune": Prune(), "l0": L0()}
+    reduction = known.get(given) if isinstance(given, str) else given
+    if given is not None and not isinstance(reduction, (Prune, L0)):
+        raise InvalidInputError(
+            f"reduction={given!r} is not known: choose None, 'prune', 'l0', or an instance of "
+            "lssvm.reductions.Prune or lssvm.reductions.L0."
+        )
+    return reduction
 
 
 def fit_dual(rows: HostRows, task: Task, ask: DualSettings, tell: Listener) -> Fit:
@@ -385,6 +487,8 @@ def _single(problem: DualProblem, ask: DualSettings, j: int) -> DualProblem:
         system, truth = system.subset(rows), truth.take(rows)
         if folds is not None:
             folds = restrict_folds(folds, rows, problem.system.n)
+            if len(folds) == 0:
+                raise untested_output(j)
     if per_fold is not None and problem.folds is not None:
         per_fold = per_fold.restricted(_kept(problem.folds, rows), rows, column)
     Y, only = truth.Y[:, column], [Group(np.array([0]))]

@@ -1,4 +1,7 @@
-"""What a fixed-size model remembers of its training rows: a sample that calibrates it."""
+"""What a fixed-size model remembers of its training rows: a sample that calibrates it.
+
+First what only the record of a fixed-size model has.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import BoolArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm.criteria.fixed_size import FixedSizePoint
 from lssvm.criteria.threshold import best_threshold
-from lssvm.engines.base import Rows
+from lssvm.engines.host import Rows
 from lssvm.folds.content import (
     Folds,
     hash_rows,
@@ -22,10 +25,12 @@ from lssvm.folds.content import (
     smallest_hashes,
 )
 from lssvm.kernels import Kernel
-from lssvm.recipes.fixed_record import FixedDetails
+from lssvm.moments import Moments, NystromMap
+from lssvm.prototypes import Selection
 from lssvm.recipes.fixed_settings import NO_OUTPUTS, fold_task, groups_of
 from lssvm.recipes.fixed_solution import class_counts, problems
 from lssvm.recipes.record import Fit, Posteriors, Resources
+from lssvm.reductions import PrototypeBasis, SparsityPath
 from lssvm.tasks import Classes, ClassTable
 from lssvm.tasks.weights import pick, times
 from lssvm.uncertainty import (
@@ -35,6 +40,87 @@ from lssvm.uncertainty import (
     left_out_scores,
     scaled_residuals,
 )
+
+
+@dataclass(frozen=True, eq=False)
+class FixedDetails:
+    """Moments, and how the prototypes came about.
+
+    Attributes
+    ----------
+    n_prototypes : int
+        Before a reduction.
+    moments : list of Moments
+        One, or one per class; none of conjugate gradients. Of targets less ``centre``.
+    map : NystromMap or None
+    selection : Selection or None
+    used : bool array of shape (m, k) or None
+        Which prototypes serve which output, where a reduction left each its own.
+    no_update : str or None
+        Why rows cannot be added or removed.
+    paths : tuple of SparsityPath
+        Of a reduction whose size was cross-validated.
+    kept : PrototypeBasis or None
+        Moments of the folds, for `sparsity_path`; neither pickled nor stored.
+    centre : array of shape (k,) or None
+        What was taken off targets that are numbers, at the first fit; rows that are added later and
+        the sample that calibrates are without it too.
+    peak_memory : int or None
+        When fitted to a scan: bytes that the process has had at the most up to then.
+    penalised : bool
+        Whether the bias is penalised like a weight.
+    """
+
+    n_prototypes: int
+    moments: list[Moments]
+    map: NystromMap | None = None
+    selection: Selection | None = None
+    used: BoolArray | None = None
+    no_update: str | None = None
+    paths: tuple[SparsityPath, ...] = ()
+    kept: PrototypeBasis | None = None
+    centre: FloatArray | None = None
+    peak_memory: int | None = None
+    penalised: bool = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"kept": None}
+
+    @property
+    def is_posterior_of_model(self) -> bool:
+        """Whether the model is the mean of the posterior that its moments give."""
+        return self.used is None and self.no_update is None and not self.penalised
+
+    def published(self, fit: Fit) -> dict[str, Any]:
+        """Return attributes of the estimator."""
+        pcg, tuning = fit.solver == "pcg", fit.tuning
+        published: dict[str, Any] = {
+            "prototypes_": fit.metric.unmap(fit.basis),
+            "n_prototypes_": self.n_prototypes,
+            "moments_": self.moments,
+            "selection_": self.selection,
+            "solver_": fit.solver,
+        }
+        where_known = {
+            "residual_": fit.residual if pcg else None,
+            "n_iter_": fit.iterations if pcg or fit.task.classes is None else None,
+            "sparsity_paths_": list(self.paths) or None,
+            "peak_memory_": self.peak_memory,
+            "size_results_": None if tuning is None else tuning.sizes,
+            "sample_results_": None if tuning is None else tuning.sample,
+        }
+        known = {name: value for name, value in where_known.items() if value is not None}
+        return published | known
+
+    def reduced(self, form: str, fit: Fit) -> FixedDetails:
+        """Return what a file of this form keeps."""
+        light = replace(self, moments=[], map=None, selection=None, kept=None)
+        if form == "support":
+            return replace(light, paths=())
+        if fit.task.classes is None and fit.loss == "squared" and self.is_posterior_of_model:
+            return replace(light, moments=self.moments, map=self.map)  # error bars need them
+        return light
+
 
 SAMPLE = 5000
 """Rows that a model keeps to leave them out one by one."""
@@ -83,19 +169,17 @@ class CalibrationSample:
         def join(mine: Any, its: Any) -> Any:
             return None if mine is None or its is None else np.concatenate([mine, its])
 
-        weight, its = (
-            np.ones(len(s.keys)) if s.weight is None else s.weight for s in (self, other)
-        )
-        both = CalibrationSample(
+        both = [np.ones(len(s.keys)) if s.weight is None else s.weight for s in (self, other)]
+        joined = CalibrationSample(
             join(self.keys, other.keys),
             join(self.X, other.X),
             join(self.Y, other.Y),
-            None if self.weight is None and other.weight is None else join(weight, its),
+            None if self.weight is None and other.weight is None else join(*both),
             join(self.labels, other.labels),
             join(self.held, other.held),
             self.behind or other.behind,
         )
-        return both.take(np.argsort(both.keys, kind="stable"))
+        return joined.take(np.argsort(joined.keys, kind="stable"))
 
     def enough_for_pairs(self, n_classes: int) -> CalibrationSample:
         """Return the first rows, at least 100 of every class: rows are in the order of hashes."""
@@ -129,7 +213,7 @@ def draw_sample(
         tested = np.zeros(sample.n_rows, dtype=bool)
         for test in folds.test:
             tested[test] = True
-    content = getattr(rows, "content", sample.X)
+    content = rows.content
     known = {name: value for name, value in sample.observed().items() if name != "groups"}
     hashes, numbers = smallest_hashes(content, size, seed, tested, **known)
     columns = (sample.X, sample.Y, sample.weight, sample.labels)

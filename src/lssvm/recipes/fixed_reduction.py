@@ -11,15 +11,13 @@ import numpy as np
 from lssvm._core.arrays import BoolArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm.criteria.fixed_size import FixedSizeObjective
-from lssvm.engines.base import Rows
-from lssvm.engines.host import HostRows
+from lssvm.engines.host import HostRows, Rows
 from lssvm.folds.content import Folds, hash_rows, restrict_folds
 from lssvm.kernels import Kernel
 from lssvm.moments import Moments
 from lssvm.moments.cells import FoldMoments
-from lssvm.recipes.dual import fit_dual
-from lssvm.recipes.dual_settings import DualSettings
-from lssvm.recipes.fixed_record import FixedDetails
+from lssvm.recipes.dual import DualSettings, fit_dual
+from lssvm.recipes.fixed_memory import FixedDetails
 from lssvm.recipes.fixed_settings import FixedProblem, FixedSettings, fold_task, folds_of, groups_of
 from lssvm.recipes.prototypes import Prototypes
 from lssvm.recipes.record import Fit

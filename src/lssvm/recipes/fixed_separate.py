@@ -8,14 +8,19 @@ from typing import Any
 import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.blocks import peak_memory
 from lssvm._core.errors import InvalidInputError
-from lssvm._core.memory import peak_memory
-from lssvm.criteria.fixed_size import FixedSizeObjective
-from lssvm.criteria.separate import SeparateObjective, fold_models
-from lssvm.engines.base import Rows
+from lssvm.criteria.fixed_size import FixedSizeObjective, SeparateObjective, fold_models
+from lssvm.engines.host import Rows
 from lssvm.kernels import Kernel
-from lssvm.recipes.fixed_memory import SAMPLE, SCORES, FixedMemory, draw_sample, with_thresholds
-from lssvm.recipes.fixed_record import FixedDetails
+from lssvm.recipes.fixed_memory import (
+    SAMPLE,
+    SCORES,
+    FixedDetails,
+    FixedMemory,
+    draw_sample,
+    with_thresholds,
+)
 from lssvm.recipes.fixed_settings import N_C, FixedProblem, folds_of, snap_gamma
 from lssvm.recipes.fixed_solution import problems
 from lssvm.recipes.prototypes import Prototypes

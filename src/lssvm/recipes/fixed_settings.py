@@ -10,16 +10,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import FloatArray, IntArray, to_numpy
 from lssvm._core.device import is_foreign
 from lssvm._core.errors import InvalidInputError
-from lssvm._core.namespace import to_numpy
 from lssvm._core.progress import Listener
-from lssvm.criteria.closed_form import is_criterion
-from lssvm.engines.base import AnyFolds, Rows
-from lssvm.engines.host import HostRows
-from lssvm.folds.content import Folds, content_folds
-from lssvm.folds.positions import PositionFolds, PositionHoldout
+from lssvm.criteria.spectral import is_criterion
+from lssvm.engines.host import AnyFolds, HostRows, Rows
+from lssvm.folds.content import Folds, PositionFolds, PositionHoldout, content_folds
 from lssvm.kernels import Metric
 from lssvm.recipes.robust import check_loss
 from lssvm.recipes.settings import (
@@ -287,7 +284,7 @@ def folds_of(rows: Rows, ask: FixedSettings) -> AnyFolds:
             )
         return folds
     if is_int(ask.cv) and ask.cv >= 2:
-        content = getattr(rows, "content", sample.X)
+        content = rows.content
         return content_folds(content, int(ask.cv), **sample.observed(), seed=ask.seed)
     return make_folds(ask, sample)
 

@@ -1,29 +1,40 @@
-"""The fixed-size model: prototypes, tuning, primal solution, second level of sparsity."""
+"""The fixed-size model: prototypes, tuning, primal solution, second level of sparsity.
+
+A search keeps its best points (`KeptPoints`), so that the final model needs no further pass. Rows
+may come and go: moments add and subtract, so that a fitted model follows exactly.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from lssvm._core.arrays import FloatArray
-from lssvm._core.errors import InvalidInputError
-from lssvm._core.memory import peak_memory
+from lssvm._core.blocks import peak_memory
+from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError
 from lssvm._core.progress import Listener
 from lssvm.criteria.ard import FixedRelevance
-from lssvm.criteria.closed_form import check_criterion
+from lssvm.criteria.base import Losses
 from lssvm.criteria.fixed_size import FixedSizeObjective, FixedSizePoint
-from lssvm.criteria.fixed_spectral import FixedCriterionObjective
-from lssvm.engines.base import Rows
-from lssvm.engines.host import HostRows
-from lssvm.kernels import Kernel
-from lssvm.moments import NystromMap
+from lssvm.criteria.spectral import FixedCriterionObjective, check_criterion
+from lssvm.engines.host import HostRows, Rows
+from lssvm.kernels import Kernel, Linear
+from lssvm.moments import Moments, NystromMap, total
 from lssvm.moments.cells import FoldMoments
 from lssvm.recipes.ard import FIXED_PROTOTYPES, FIXED_ROWS, relevance_sample, shares, spread_gamma
-from lssvm.recipes.fixed_memory import FixedMemory, remember, with_thresholds
-from lssvm.recipes.fixed_record import FixedDetails
+from lssvm.recipes.fixed_memory import (
+    SAMPLE,
+    SCORES,
+    CalibrationSample,
+    FixedDetails,
+    FixedMemory,
+    draw_sample,
+    remember,
+    with_thresholds,
+)
 from lssvm.recipes.fixed_reduction import (
     SD_KEEPS_NO_ROWS,
     DualStart,
@@ -31,10 +42,18 @@ from lssvm.recipes.fixed_reduction import (
     moments_to_reduce,
     prototype_basis,
     reduce_model,
+    solve_used,
     worth_keeping,
 )
 from lssvm.recipes.fixed_separate import fit_separate
-from lssvm.recipes.fixed_settings import N_C, FixedProblem, FixedSettings, folds_of, snap_gamma
+from lssvm.recipes.fixed_settings import (
+    N_C,
+    FixedProblem,
+    FixedSettings,
+    fold_task,
+    folds_of,
+    snap_gamma,
+)
 from lssvm.recipes.fixed_solution import (
     TUNED_PROTOTYPES,
     Solution,
@@ -43,13 +62,89 @@ from lssvm.recipes.fixed_solution import (
     solve_moments,
 )
 from lssvm.recipes.prototypes import Prototypes, choose_prototypes
-from lssvm.recipes.record import Fit, Machine, Tuning
+from lssvm.recipes.record import Fit, Machine, Resources, Tuning
 from lssvm.recipes.robust import ROUGH, absolute_C, lower_weights, reweights, rounds
 from lssvm.recipes.settings import KernelChoice, is_int
+from lssvm.reductions import PrototypeBasis, SparsityPath, cross_validate_sizes
 from lssvm.search.base import Search, Space, TuningResult
-from lssvm.search.kept_points import KeptPoints
 from lssvm.search.path import ListedPathSearch, PathSearch, best_gammas
 from lssvm.tasks import Classes, Numbers, Task
+
+
+@dataclass(eq=False)
+class KeptPoints:
+    """A fixed-size objective that remembers the best of the points it was asked for.
+
+    Parameters
+    ----------
+    objective : FixedSizeObjective or FixedCriterionObjective
+    room : int
+        Bytes that points may take; the best one is kept whatever it takes.
+
+    Notes
+    -----
+    A search decides at its end, and not always for the smallest loss (accuracies that differ by
+    chance count as equal): several points are kept, the worst is dropped first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.kernels import RBF
+    >>> from lssvm.tasks import SquaredError
+    >>> from lssvm.tuning import FixedSizeObjective, HostRows, content_folds
+    >>> from lssvm.recipes.fixed_size import KeptPoints
+    >>> X = np.linspace(0, 6, 100)[:, None]
+    >>> rows, folds = HostRows(X, np.sin(X)), content_folds(X, 5)
+    >>> objective = FixedSizeObjective(RBF, rows, X[::10], folds, SquaredError())
+    >>> kept = KeptPoints(objective, room=10**6)
+    >>> losses = kept.at(1.0).losses(np.ones(1))
+    >>> kept.point(1.0).gamma
+    1.0
+    """
+
+    objective: Any
+    room: int
+    _kept: list[tuple[tuple[float, float], Any]] = field(default_factory=list, repr=False)
+
+    def at(self, gamma: float | None) -> _Watched:
+        """Return the point at ``gamma``."""
+        return _Watched(self, self.objective.at(gamma))
+
+    def point(self, gamma: float | None) -> Any:
+        """Return the point that was chosen, from memory where it is there."""
+        for _, point in self._kept:
+            if point.gamma == gamma:
+                return point
+        return self.objective.at(gamma)
+
+    def keep(self, key: tuple[float, float], point: Any) -> None:
+        """Put a point among the kept ones; the worst leave where there is no room."""
+        if any(known is point for _, known in self._kept):
+            return
+        self._kept = sorted([*self._kept, (key, point)], key=lambda pair: pair[0])
+        while len(self._kept) > 1 and len(self._kept) * _size(point) > self.room:
+            self._kept.pop()
+
+
+def _size(point: Any) -> int:
+    """Return the bytes of a point: the moments of its cells, and as much for their systems."""
+    m = len(point.Z)
+    return 2 * 8 * m * m * max(1, len(point.moments.cells))
+
+
+@dataclass(frozen=True, eq=False)
+class _Watched:
+    memory: KeptPoints
+    point: Any
+
+    def losses(self, C: FloatArray) -> Losses:
+        """Return the losses of a path of C."""
+        losses: Losses = self.point.losses(C)
+        mean = np.where(np.isnan(losses.mean), np.inf, losses.mean)
+        i = np.lexsort((losses.tie, mean))[0]
+        self.memory.keep((float(mean[i]), float(losses.tie[i])), self.point)
+        return losses
+
 
 NO_MOMENTS = (
     "solver='pcg' keeps no moments, so rows cannot be added or removed: use solver='cholesky'"
@@ -438,7 +533,7 @@ def _weigh_down(rows: Rows, tuned: Tuned, Z: FloatArray, *, first: bool) -> Host
     predictions = np.full(sample.Y.shape, np.nan)
     if first:
         map = sample.map(kernel, Z)
-        moments = sample.moments(kernel, Z)
+        moments = sample.moments(kernel, Z, None, None)
         coef, b = solve_moments(moments.whole, map, None, tuned.C_of)
         for j, C in enumerate(tuned.C_of):
             start = (coef[:, [j]], b[[j]])
@@ -472,3 +567,132 @@ def _widths_of_features(
         lambda scales: tune(tuned.rows, Z, ask.choice.scaled(scales), again=True, sizes=False),
         tune_C=ask.C is None,
     )
+
+
+def add_rows(fit: Fit, rows: Rows, resources: Resources) -> Fit:
+    """Return the model of the old rows and these, with the same prototypes and parameters."""
+    return _updated(fit, rows, resources, sign=1)
+
+
+def forget_rows(fit: Fit, rows: Rows, resources: Resources) -> Fit:
+    """Return the model as if these rows had never been there."""
+    return _updated(fit, rows, resources, sign=-1)
+
+
+def _updated(fit: Fit, rows: Rows, resources: Resources, *, sign: int) -> Fit:
+    details: FixedDetails = fit.details
+    fit.need("all", "Adding or removing rows")
+    if details.no_update is not None:
+        raise InvalidInputError(f"{details.no_update}, or fit again.")
+    task = fold_task(fit.task)
+    change = [part.on_host() for part in rows.moments(fit.kernel, fit.basis, None, task).whole]
+    whole = _summed(details.moments, change, sign)
+    if task is not None and min(min(part.n, part.weight) for part in whole) <= 0:
+        raise InvalidInputError(
+            "forget would leave a class without rows: keep at least one row of each class."
+        )
+    try:
+        if details.used is None:
+            assert details.map is not None
+            bias = {"penalised": details.penalised}
+            coef, intercept = solve_moments(whole, details.map, task, fit.C, **bias)
+        else:
+            coef, intercept = solve_used(whole, fit.kernel, fit.basis, task, fit.C, details.used)
+    except NotPositiveDefiniteError as error:
+        if sign > 0:
+            raise
+        raise InvalidInputError(
+            "What is left without these rows is no sum over rows: forget was given rows that the "
+            "model has not learned. Give only rows (with their labels and weights) that fit or "
+            "partial_fit has seen."
+        ) from error
+    intercept = intercept if details.centre is None else intercept + details.centre
+    memory = fit.memory
+    assert isinstance(memory, FixedMemory)
+    sample = memory.sample
+    if sample is not None and sign > 0:
+        sample = _sample_with(fit, sample, rows, resources)
+    elif sample is not None:
+        sample = sample.take(np.flatnonzero(~rows.holds(sample.keys, fit.seed)))
+    return replace(
+        fit,
+        coef=coef,
+        intercept=intercept if fit.threshold is None else intercept - fit.threshold,
+        memory=FixedMemory(sample),
+        loss="squared",  # only such models take rows
+        details=replace(details, moments=whole, kept=None, paths=()),
+    )
+
+
+def _summed(old: list[Moments], change: list[Moments], sign: int) -> list[Moments]:
+    pairs = [(a, b.shifted(a.shift)) for a, b in zip(old, change, strict=True)]
+    whole = [a + b if sign > 0 else a - b for a, b in pairs]
+    short = [part.weight < -1e-9 * a.weight for part, (a, _) in zip(whole, pairs, strict=True)]
+    if any(short) or min(part.n for part in whole) < 0 or sum(part.n for part in whole) < 1:
+        raise InvalidInputError(
+            "forget was given more rows than the model has learned: give only rows (with their "
+            "labels and weights) that fit or partial_fit has seen."
+        )
+    return whole
+
+
+def _sample_with(
+    fit: Fit, old: CalibrationSample, rows: Rows, resources: Resources
+) -> CalibrationSample:
+    if not rows.rereads:
+        return replace(old, behind=True)
+    size = SAMPLE if old.held is None or old.labels is None else SCORES
+    new, _ = draw_sample(rows, None, fit.seed, size)
+    if old.X is not None:  # rows are left out of the model with all rows
+        old = replace(old, held=None)
+    else:
+        assert new.X is not None
+        new = replace(new, X=None, held=fit.outputs(new.X, resources))
+    both = old.joined(new)
+    if len(both.keys) <= size:
+        return both
+    end = int(np.searchsorted(both.keys, both.keys[size - 1], side="right"))
+    return both.take(np.arange(end))
+
+
+def _spread(basis: PrototypeBasis) -> float:
+    """Return the sum of the variances of the features, where they are the basis; else 1."""
+    if not np.array_equal(basis.Z, np.eye(*basis.Z.shape)):
+        return 1.0
+    moments = total(basis.moments.whole)
+    spread = float(np.trace(moments.gram) - moments.border @ moments.border / moments.weight)
+    return spread / moments.weight if spread > 0 else 1.0
+
+
+def sparsity_path(fit: Fit, C_grid: FloatArray | None) -> tuple[Fit, list[SparsityPath]]:
+    """Return the cross-validated errors of all numbers of support vectors, and a record with them.
+
+    Parameters
+    ----------
+    fit : Fit
+        Of a fixed-size model.
+    C_grid : array or None
+        Values of C among which every size chooses; None: the C of the model.
+
+    Returns
+    -------
+    fit : Fit
+    paths : list of SparsityPath
+        One, or one per output where each has its own support vectors.
+    """
+    details: FixedDetails = fit.details
+    if details.paths:
+        return fit, list(details.paths)
+    if details.kept is None:
+        raise InvalidInputError(
+            "sparsity_path needs the moments of the folds, which this model does not have: they "
+            "are there after a fit that tunes something by cross-validation (not leave-one-out), "
+            "as long as they fit into 5 % of memory_budget, no rows were added or removed and the "
+            "model was not pickled. Fit with reduction='spfs', which computes the path inside fit, "
+            "or raise memory_budget."
+        )
+    every = np.arange(len(details.kept.C))
+    if C_grid is not None and isinstance(fit.kernel, Linear):
+        C_grid = C_grid / _spread(details.kept)
+    paths = [cross_validate_sizes(details.kept, every, C_grid)]
+    return replace(fit, details=replace(details, paths=tuple(paths))), paths

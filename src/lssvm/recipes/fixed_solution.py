@@ -7,11 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lssvm._core.arrays import FloatArray, IntArray
-from lssvm._core.memory import require
-from lssvm._core.namespace import to_numpy
+from lssvm._core.arrays import FloatArray, IntArray, to_numpy
+from lssvm._core.blocks import require, slices
 from lssvm._core.random import as_generator
-from lssvm._core.threads import slices
 from lssvm.engines.host import HostRows
 from lssvm.kernels import Kernel
 from lssvm.moments import Moments, NystromMap

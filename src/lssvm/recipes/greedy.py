@@ -9,9 +9,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.blocks import small_problem
 from lssvm._core.errors import ConvergenceWarning, InvalidInputError
 from lssvm._core.progress import Listener
-from lssvm._core.threads import small_problem
 from lssvm.codes import ProblemGroup, groups
 from lssvm.criteria.base import Losses
 from lssvm.engines.host import HostRows
@@ -288,6 +288,8 @@ class GreedyObjective:
         Y = np.asarray(rows.Y, dtype=np.float64) - centre
         runs: list[_Run] = []
         for number, group in enumerate(_groups(self.task, rows)):
+            if group.rows is not None and len(group.rows) == 0:
+                continue  # all rows of two classes are in the fold: their problem says nothing
             merged = _merge_equal(rows, Y, group, kernel, ask)
             rng = np.random.default_rng([ask.seed, number, v])
             runs += _grow(merged, ask, rng, Listener(lambda event: None), left_out=False)
@@ -349,7 +351,7 @@ class GreedyPoint:
     def _fold(self, v: int, C: FloatArray) -> FloatArray:
         """Return the outputs (c, t, k) of all problems for the rows of a fold."""
         test, (runs, centre) = self.objective.folds.test[v], self.runs[v]
-        outputs = np.empty((len(C), len(test), len(runs)))
+        outputs = np.zeros((len(C), len(test), self.objective.rows.n_outputs))
         for run in runs:
             outputs[:, :, run.output] = self._outputs(run, C, test)
         return outputs + centre

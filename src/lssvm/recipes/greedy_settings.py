@@ -60,10 +60,11 @@ class GreedySettings:
     def of(cls, estimator: GreedyParameters) -> GreedySettings:
         """Read and check the parameters of an estimator."""
         choice = KernelChoice.of(estimator)
-        if choice.asks_ard:
+        unknown = isinstance(choice.gamma, str) and choice.gamma not in ("scale", "auto", "cv")
+        if choice.asks_ard or (unknown and choice.has_gamma):
             raise InvalidInputError(
-                "gamma='ard' is not available here: give a number, 'scale', 'auto', 'cv' or an "
-                "array."
+                f"gamma={choice.gamma!r} is not available here: give a number, 'scale', 'auto', "
+                "'cv' or an array with one value per feature."
             )
         choice.check()
         growth = (estimator.epsilon, estimator.criterion, estimator.candidates)

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import FloatArray, IntArray, is_sparse
+from lssvm._core.blocks import require
 from lssvm._core.errors import InvalidInputError
-from lssvm._core.memory import require
-from lssvm._core.namespace import is_sparse
 from lssvm.engines.host import HostRows
 from lssvm.folds.content import hash_rows
 from lssvm.kernels import IDENTITY, Kernel, Metric, distances, evaluate_expansion

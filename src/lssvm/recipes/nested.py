@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import BoolArray, FloatArray, IntArray
 from lssvm.kernels import fill_distances
 from lssvm.parts import fit_leaf
 from lssvm.parts.leaf import weighted_error
@@ -82,7 +81,7 @@ def stack(
     weight: FloatArray,
     rows: IntArray,
     at_most: int,
-    plain: NDArray[np.bool_] | None,
+    plain: BoolArray | None,
 ) -> FloatArray:
     """Return the weights of the best few models without a metric and of those with one."""
     n_plain = len(outputs) if plain is None else int(plain.sum())

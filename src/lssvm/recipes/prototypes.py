@@ -8,14 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import FloatArray, IntArray, to_numpy
+from lssvm._core.blocks import slices
 from lssvm._core.device import is_foreign
 from lssvm._core.errors import InvalidInputError, NumericalWarning
-from lssvm._core.namespace import to_numpy
 from lssvm._core.random import hash_positions
-from lssvm._core.threads import slices
-from lssvm.engines.base import Rows
-from lssvm.engines.host import HostRows
+from lssvm.engines.host import HostRows, Rows
 from lssvm.prototypes import Selection, select_prototypes
 from lssvm.recipes.fixed_settings import FixedSettings, number_of_prototypes
 from lssvm.recipes.settings import is_int

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
@@ -14,6 +13,7 @@ from lssvm.solvers.reweighting import LOSSES, residual_scale, robust_weights
 
 ROUNDS = 2
 """How often a robust model is tuned again: the parameters were at first those of outliers."""
+
 
 ROUGH: dict[str, Any] = {"tol": 1e-2, "max_iter": 30, "warn": False}
 """Of the fit that only says which rows are far off."""
@@ -44,7 +44,7 @@ def reweights(loss: str, lowered: bool) -> bool:
 
 def lower_weights(
     Y: FloatArray, predictions: FloatArray, weight: FloatArray | None, before: FloatArray | None
-) -> NDArray[np.float64]:
+) -> FloatArray:
     """Return the weights of rows (n,) for the next tuning: those that are far off count little.
 
     Parameters

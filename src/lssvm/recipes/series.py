@@ -10,10 +10,10 @@ import numpy as np
 from sklearn.base import clone
 
 from lssvm._core.arrays import FloatArray, IntArray
-from lssvm._core.errors import InvalidInputError
+from lssvm._core.blocks import slices, small_problem
+from lssvm._core.errors import InvalidInputError, not_usable
 from lssvm._core.progress import Listener
 from lssvm._core.random import RandomState
-from lssvm._core.threads import slices, small_problem
 from lssvm.criteria.dual import C_range
 from lssvm.criteria.free_running import (
     RUNAWAY,
@@ -27,8 +27,15 @@ from lssvm.criteria.free_running import (
 )
 from lssvm.kernels import Kernel, resolve_gamma
 from lssvm.recipes.record import Fit, Tuning, check_form
-from lssvm.recipes.series_data import Layout, Plan, Series, check_inputs, check_lengths, open_series
-from lssvm.recipes.series_times import Calendar
+from lssvm.recipes.series_data import (
+    Calendar,
+    Layout,
+    Plan,
+    Series,
+    check_inputs,
+    check_lengths,
+    open_series,
+)
 from lssvm.recipes.settings import (
     KernelChoice,
     KernelParameters,
@@ -101,9 +108,7 @@ class SeriesSettings:
 def check_count(name: str, value: Any, smallest: int) -> None:
     """Refuse what is no whole number of at least ``smallest``."""
     if not is_int(value) or value < smallest:
-        raise InvalidInputError(
-            f"{name}={value!r} is not usable: give a whole number >= {smallest}."
-        )
+        raise not_usable(name, value, f"give a whole number >= {smallest}.")
 
 
 # -- the record --------------------------------------------------------------------------------
@@ -383,9 +388,8 @@ def _left_out(dual: DualRegressor, plan: Plan) -> Models:
 def _refitted(regressor: Regressor, plan: Plan) -> Models:
     """Return regressors that are fitted without the rows that each stretch leaves out."""
     kept = [np.delete(np.arange(len(plan.targets)), s.left_out) for s in plan.stretches()]
-    return FittedRegressors(
-        [clone(regressor).fit(plan.rows[rows], plan.targets[rows]) for rows in kept]
-    )
+    fits = [clone(regressor).fit(plan.rows[rows], plan.targets[rows]) for rows in kept]
+    return FittedRegressors(fits)
 
 
 NEIGHBOURS = 5

@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import BoolArray, FloatArray, IntArray
 
 _SHARED = 1e-3  # pull towards the mean model, as a share of the mean square of the outputs
 
@@ -18,7 +17,7 @@ def stack_weights(
     outputs: Sequence[FloatArray],
     Y: FloatArray,
     weight: FloatArray | None = None,
-    plain: NDArray[np.bool_] | None = None,
+    plain: BoolArray | None = None,
 ) -> FloatArray:
     """Return the non-negative weights whose combination of outputs is closest to the targets.
 
@@ -129,7 +128,7 @@ class StackRule:
     array([1., 0.])
     """
 
-    plain: NDArray[np.bool_] | None = None
+    plain: BoolArray | None = None
     at_most: int | None = None
     loss: Callable[[FloatArray, IntArray], float] | None = None
 

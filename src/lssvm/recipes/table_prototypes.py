@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.blocks import run_blocks, slices
 from lssvm._core.errors import NumericalWarning
-from lssvm._core.threads import run_blocks, slices
 from lssvm.kernels import Kernel
 from lssvm.kernels.distances import Distance
 from lssvm.moments import Moments, nystrom_map

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
-from lssvm._core.threads import run_blocks
+from lssvm._core.blocks import run_blocks
 from lssvm.kernels import IDENTITY, Metric
 from lssvm.kernels.metric import Shape
 from lssvm.parts import PartsEngine, PartsModel, Setting

@@ -8,11 +8,10 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtri
 
-from lssvm._core.arrays import FloatArray, IntArray
-from lssvm._core.device import Device
-from lssvm._core.errors import InvalidInputError
-from lssvm._core.namespace import (
+from lssvm._core.arrays import (
     Array,
+    FloatArray,
+    IntArray,
     device,
     get_namespace,
     is_numpy,
@@ -20,18 +19,13 @@ from lssvm._core.namespace import (
     take_square,
     to_numpy,
 )
-from lssvm._core.threads import run_blocks, small_problem
+from lssvm._core.blocks import run_blocks, small_problem
+from lssvm._core.device import Device
+from lssvm._core.errors import InvalidInputError
 from lssvm.kernels import Kernel
 from lssvm.moments import Moments, NystromMap, nystrom_map
 from lssvm.moments.cells import FoldMoments
-from lssvm.reductions.l0 import (
-    L0,
-    L0System,
-    Reduced,
-    l0_order,
-    reduce_printed,
-    reduce_systems,
-)
+from lssvm.reductions.l0 import L0, L0System, Reduced, l0_order, reduce_printed, reduce_systems
 from lssvm.solvers.primal import fold_paths, solve_primal, squared_errors
 
 METHODS = ("spfs", "ssd", "sv-l0", "sd")

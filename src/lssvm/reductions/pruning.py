@@ -11,8 +11,8 @@ from scipy import special, stats
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
+from lssvm.criteria.base import Group
 from lssvm.criteria.dual import DualObjective
-from lssvm.criteria.fold_targets import Group
 from lssvm.folds.content import Folds, hash_rows
 from lssvm.kernels import Precomputed
 from lssvm.solvers import DualSystem

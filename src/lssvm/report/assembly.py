@@ -13,28 +13,24 @@ from lssvm._core.version import __version__
 from lssvm.estimators import NARX
 from lssvm.plots.fitted import Predictor
 from lssvm.report import classification, regression
-from lssvm.report.comparison import comparison
+from lssvm.report.comparison import comparison, helping
 from lssvm.report.costs import costs
 from lssvm.report.data import data
-from lssvm.report.forecast import forecast_sections
+from lssvm.report.forecast import NextValues, forecast_sections
 from lssvm.report.formats import count, percent, short
-from lssvm.report.helping import helping
 from lssvm.report.importance import columns
-from lssvm.report.learning import learning
-from lssvm.report.markup import Markup, clean, plain, tag
-from lssvm.report.model_facts import preparation_of, support_size
-from lssvm.report.page import Section, page, write_file
-from lssvm.report.predictions import Intervals, predict_intervals
-from lssvm.report.prototypes import prototypes
+from lssvm.report.markup import Markup, Section, clean, page, plain, tag, write_file
+from lssvm.report.measures import Intervals, predict_intervals
+from lssvm.report.model_facts import preparation_of, search_facts, support_size
+from lssvm.report.prototypes import prototypes, sizes
 from lssvm.report.refits import held_out_intervals
 from lssvm.report.reproduce import reproduce, time_spent
 from lssvm.report.rows import explained_rows
 from lssvm.report.sample import SampledRows
 from lssvm.report.shapes import shapes
-from lssvm.report.sparsity import sizes
 from lssvm.report.subject import Subject
 from lssvm.report.summary import answer, summary
-from lssvm.report.tuning import configurations, tuning
+from lssvm.report.tuning import configurations, learning, tuning
 
 OVERLAP = 0.05  # share of test rows that may be training rows
 
@@ -117,7 +113,7 @@ def write_report(
     True
     """
     if isinstance(model, NARX):
-        return _write_forecast(model, path, train, test, title, settings or {})
+        return write_forecast(model, path, train, test, title, settings, seconds)
     subject = Subject.read(model, train, test)
     name = type(subject.model).__name__
     subject.facts |= {
@@ -145,16 +141,27 @@ def write_report(
     return subject.facts
 
 
-def _write_forecast(
+def write_forecast(
     model: NARX,
     path: str | os.PathLike[str],
     train: Any,
-    test: Any,
-    title: str | None,
-    settings: Mapping[str, Any],
+    test: Any = None,
+    title: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    seconds: Mapping[str, float] | None = None,
+    following: NextValues | None = None,
 ) -> dict[str, Any]:
-    """Write the page of a forecasting model."""
-    subject, lead, parts = forecast_sections(model, train, test, settings)
+    """Write the page of a forecasting model; see `write_report`.
+
+    Parameters
+    ----------
+    model, path, train, test, title, settings, seconds
+        As `write_report` takes them.
+    following : NextValues, optional
+        Values after the last one, which the page then begins with.
+    """
+    given = (model, train, test, settings or {}, seconds, following)
+    subject, lead, parts = forecast_sections(*given)
     words = f"NARX · fitted to {count(len(subject.past))} values · tested on "
     words += f"{count(len(subject.test))} others"
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
@@ -195,7 +202,7 @@ def _sections(
         prototypes(subject),
         learned := learning(subject),
         helping(subject, None if learned is None else plain(learned.body[0])),
-        time_spent(subject, seconds),
+        time_spent(subject.facts, seconds, search_facts(subject.model)),
         reproduce(subject, train, dict(settings)),
     ]
     sections = [section for section in made if section is not None]

@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lssvm._core.arrays import FloatArray
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm.report.formats import MINUS, short
 from lssvm.report.markup import Markup, clean, tag
 
@@ -329,11 +328,7 @@ class Chart:
         return self
 
     def cells(
-        self,
-        x_edges: FloatArray,
-        y_edges: FloatArray,
-        levels: NDArray[np.intp],
-        colour: int | str = "sa",
+        self, x_edges: FloatArray, y_edges: FloatArray, levels: IntArray, colour: int | str = "sa"
     ) -> Chart:
         """Fill a grid of cells by levels from 0; below zero is left empty.
 

@@ -9,16 +9,15 @@ import numpy as np
 from lssvm._core.arrays import FloatArray
 from lssvm.report.charts import Chart, figure, pictures
 from lssvm.report.formats import UNKNOWN, count, number, percent, short
-from lssvm.report.markup import Markup, more, table, tag, why
+from lssvm.report.markup import Markup, Section, more, table, tag, why
 from lssvm.report.measures import (
+    ClassPredictions,
     calibration_bins,
     class_table,
     confusion,
     proportion_interval,
     ranking_curves,
 )
-from lssvm.report.page import Section
-from lssvm.report.predictions import ClassPredictions
 from lssvm.report.subject import Subject
 
 SMALL = 8  # classes from which on the table of confusions is set smaller

@@ -10,9 +10,8 @@ import numpy as np
 from lssvm._core.arrays import FloatArray
 from lssvm.report.charts import Chart, figure, pictures
 from lssvm.report.formats import number, percent, short
-from lssvm.report.markup import table, tag, why
-from lssvm.report.page import Section
-from lssvm.report.predictions import ClassPredictions
+from lssvm.report.markup import Section, table, tag, why
+from lssvm.report.measures import ClassPredictions
 from lssvm.report.subject import Subject
 
 RATIOS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)  # cost of a miss over that of a false alarm
@@ -54,7 +53,7 @@ def thresholds(found: ClassPredictions) -> Thresholds | None:
     --------
     >>> import numpy as np
     >>> from lssvm.report.costs import thresholds
-    >>> from lssvm.report.predictions import ClassPredictions
+    >>> from lssvm.report.measures import ClassPredictions
     >>> p = np.array([0.1, 0.4, 0.6, 0.9])
     >>> both, labels = np.column_stack([1 - p, p]), np.array([0, 1, 0, 1])
     >>> made = thresholds(ClassPredictions(np.array([0, 1]), labels, p > 0.5, both, None, None))

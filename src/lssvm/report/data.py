@@ -12,9 +12,8 @@ from lssvm._core.arrays import FloatArray
 from lssvm.data.raw import TextColumn
 from lssvm.report.charts import N_COLOURS
 from lssvm.report.formats import count, number, percent, short
-from lssvm.report.markup import Markup, bar_table, more, table, tag, why
-from lssvm.report.page import Section
-from lssvm.report.predictions import as_columns
+from lssvm.report.markup import Markup, Section, bar_table, more, table, tag, why
+from lssvm.report.measures import as_columns
 from lssvm.report.sample import SampledRows, as_numbers
 from lssvm.report.subject import Subject
 

@@ -14,15 +14,7 @@ from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.folds.content import content_folds
 from lssvm.plots.fitted import Estimator, Predictor, class_positions, fitted_model
-from lssvm.report.model_facts import (
-    MANY,
-    basis,
-    is_table,
-    n_prototypes,
-    n_systems,
-    predicts_classes,
-)
-from lssvm.report.predictions import (
+from lssvm.report.measures import (
     ClassPredictions,
     Intervals,
     NumberPredictions,
@@ -32,6 +24,14 @@ from lssvm.report.predictions import (
     predict_classes,
     predict_numbers,
     row_losses,
+)
+from lssvm.report.model_facts import (
+    MANY,
+    basis,
+    is_table,
+    n_prototypes,
+    n_systems,
+    predicts_classes,
 )
 from lssvm.report.sample import SampledRows
 from lssvm.search.base import Search

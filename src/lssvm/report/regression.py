@@ -9,10 +9,8 @@ import numpy as np
 from lssvm._core.arrays import FloatArray
 from lssvm.report.charts import Chart, alone, figure, pictures
 from lssvm.report.formats import count, number, percent, short, shown, span
-from lssvm.report.markup import Markup, table, why
-from lssvm.report.measures import coverage_measures
-from lssvm.report.page import Section
-from lssvm.report.predictions import Intervals
+from lssvm.report.markup import Markup, Section, table, why
+from lssvm.report.measures import Intervals, coverage_measures
 from lssvm.report.subject import Subject
 
 DOTS = 2000

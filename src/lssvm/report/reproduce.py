@@ -22,14 +22,8 @@ from lssvm.data import CsvOptions, Scan
 from lssvm.io.files import schema_hash
 from lssvm.plots.fitted import Estimator
 from lssvm.report.formats import duration, number
-from lssvm.report.markup import Markup, bar_table, clean, more, table, tag
-from lssvm.report.model_facts import (
-    chosen_parameters,
-    is_table,
-    preparation_of,
-    search_facts,
-)
-from lssvm.report.page import Section
+from lssvm.report.markup import Markup, Section, bar_table, clean, more, table, tag
+from lssvm.report.model_facts import SearchFacts, chosen_parameters, is_table, preparation_of
 from lssvm.report.sample import SampledRows, innermost_reader
 from lssvm.report.subject import Subject
 
@@ -120,15 +114,16 @@ def reproduce(subject: Subject, data: Any, settings: Mapping[str, Any]) -> Secti
     return Section("reproduce", "Make it again", "Reproduce", body)
 
 
-def time_spent(subject: Subject, seconds: Mapping[str, float] | None) -> Section | None:
-    """Return the section of the time; None where nobody took it."""
+def time_spent(
+    facts: dict[str, Any], seconds: Mapping[str, float] | None, search: SearchFacts | None
+) -> Section | None:
+    """Return the section of the time, and note it; None where nobody took it."""
     stages = {str(name): float(value) for name, value in (seconds or {}).items()}
-    search = search_facts(subject.model)
     if not stages and search is not None and search.seconds > 0:
         stages = {"search for C and gamma": search.seconds}
     if not stages:
         return None
-    subject.facts["seconds"] = stages
+    facts["seconds"] = stages
     rows = [(name, spent, duration(spent)) for name, spent in stages.items()]
     whole = f"Time spent, {duration(sum(stages.values()))} in all."
     body = [bar_table(whole if len(rows) > 1 else "By stage.", ["Stage", "", "Time"], rows)]

@@ -12,10 +12,9 @@ from lssvm._core.errors import InvalidInputError
 from lssvm.explanations import Explanation
 from lssvm.report.charts import N_COLOURS, pictures
 from lssvm.report.formats import number, percent, plus_minus, short
-from lssvm.report.markup import Markup, signed_table, why
+from lssvm.report.markup import Markup, Section, signed_table, why
+from lssvm.report.measures import nameless_rows
 from lssvm.report.model_facts import inner_names
-from lssvm.report.page import Section
-from lssvm.report.predictions import nameless_rows
 from lssvm.report.subject import Subject
 
 WORST = 3

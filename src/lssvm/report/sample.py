@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import AnyArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.data import Scan, scan
 from lssvm.data.frames import FrameReader, is_frame, raw_block
@@ -61,9 +61,7 @@ class SampledRows:
     files: tuple[str, ...] = ()
 
     @classmethod
-    def read(
-        cls, estimator: Estimator, data: Any, limit: int = LIMIT, seed: int = 0
-    ) -> SampledRows:
+    def read(cls, estimator: Estimator, data: Any, limit: int = LIMIT, seed: int = 0) -> Self:
         """Read at most ``limit`` rows, drawn uniformly, of a scan or a pair (X, y).
 
         Parameters
@@ -101,7 +99,7 @@ class SampledRows:
         return replace(rows, target=tuple(map(str, names)), files=tuple(map(str, files)))
 
     @classmethod
-    def _of(cls, sampled: tuple[RawBlock, IntArray], schema: Schema, n: int) -> SampledRows:
+    def _of(cls, sampled: tuple[RawBlock, IntArray], schema: Schema, n: int) -> Self:
         block, positions = sampled
         check_rows(block)
         if block.weight is not None:
@@ -120,7 +118,7 @@ class SampledRows:
         return len(self) == self.n_rows
 
     @property
-    def y(self) -> NDArray[Any]:
+    def y(self) -> AnyArray:
         """The targets, shape (n,) or (n, k)."""
         assert self.block.target is not None
         return self.block.target
@@ -143,20 +141,25 @@ class SampledRows:
         rng = np.random.default_rng(seed)
         return self.take(np.sort(rng.choice(len(self), limit, replace=False)))
 
-    def rearranged(self, places: IntArray) -> SampledRows:
-        """Return rows whose columns are each in an order of their own.
+    def moved(self, name: str, places: IntArray) -> SampledRows:
+        """Return rows where one column has values of other rows.
 
         Parameters
         ----------
-        places : int array of shape (n, d)
-            For every column of the schema, which row each of its values comes from.
+        name : str
+            Of the column.
+        places : int array of shape (n,)
+            Which row each of its values comes from.
         """
-        place = dict(zip(self.schema.names, np.asarray(places, dtype=np.intp).T, strict=True))
-        columns = self.columns()
-        numbers = [columns[name][place[name]] for name in self.schema.numbers]  # type: ignore[index]
-        texts = [columns[name].take(place[name]) for name in self.schema.texts]
-        stacked = np.column_stack([np.empty((len(self), 0)), *numbers])
-        return replace(self, block=replace(self.block, numbers=stacked, texts=tuple(texts)))
+        numbers, texts = self.block.numbers, list(self.block.texts)
+        if name in self.schema.texts:
+            own = self.schema.texts.index(name)
+            texts[own] = texts[own].take(places)
+        else:
+            own = self.schema.numbers.index(name)
+            numbers = numbers.copy()
+            numbers[:, own] = numbers[places, own]
+        return replace(self, block=replace(self.block, numbers=numbers, texts=tuple(texts)))
 
     def replaced(self, values: dict[str, Any]) -> SampledRows:
         """Return rows with other values in some columns: numbers (n,), or texts (n,)."""
@@ -242,7 +245,7 @@ def innermost_reader(data: Scan) -> Any:
     return reader
 
 
-def _typed(values: FloatArray | TextColumn, kind: str) -> NDArray[Any]:
+def _typed(values: FloatArray | TextColumn, kind: str) -> AnyArray:
     """Return a column as a model for tables has met it: texts, dates, booleans, durations."""
     if isinstance(values, TextColumn):
         texts = np.array([*values.levels, None], dtype=object)[values.codes]

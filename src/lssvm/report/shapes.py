@@ -14,10 +14,9 @@ from lssvm.data.raw import TextColumn
 from lssvm.plots.fitted import Predictor, fitted_model
 from lssvm.report.charts import Chart, figure, pictures
 from lssvm.report.formats import count, number, percent, short
-from lssvm.report.markup import Markup, why
+from lssvm.report.markup import Markup, Section, why
+from lssvm.report.measures import nameless_rows
 from lssvm.report.model_facts import prediction_work, predicts_classes, slow_to_calibrate
-from lssvm.report.page import Section
-from lssvm.report.predictions import nameless_rows
 from lssvm.report.sample import SampledRows
 from lssvm.report.subject import Subject
 

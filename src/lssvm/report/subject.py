@@ -8,8 +8,8 @@ from typing import Any
 from lssvm._core.errors import InvalidInputError
 from lssvm.plots.fitted import Predictor, fitted_model, require
 from lssvm.report.formats import count
+from lssvm.report.measures import ClassPredictions, NumberPredictions, predict_rows
 from lssvm.report.model_facts import is_precomputed, is_table
-from lssvm.report.predictions import ClassPredictions, NumberPredictions, predict_rows
 from lssvm.report.refits import out_of_fold
 from lssvm.report.sample import SampledRows
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from lssvm.report.formats import count, number, percent, short, shown, span
-from lssvm.report.markup import Markup, table, tag, why
+from lssvm.report.markup import Markup, Section, table, tag, why
 from lssvm.report.measures import (
+    Intervals,
     Measure,
     baseline_accuracy,
     class_measures,
@@ -24,8 +25,6 @@ from lssvm.report.model_facts import (
     support_size,
     table_record,
 )
-from lssvm.report.page import Section
-from lssvm.report.predictions import Intervals
 from lssvm.report.refits import copy_size
 from lssvm.report.subject import Subject
 

@@ -21,11 +21,10 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lssvm._core.arrays import FloatArray, OnEvent
+from lssvm._core.arrays import AnyArray, FloatArray, IntArray, OnEvent
 from lssvm._core.atomic import replacing
-from lssvm._core.errors import InvalidInputError, Stopped
+from lssvm._core.errors import InvalidInputError, Stopped, not_known, not_usable
 from lssvm._core.random import RandomState, as_generator
 from lssvm.criteria.base import Losses, Objective, Point
 
@@ -78,7 +77,7 @@ class Space:
             if value is None and name != "gamma_start":
                 continue
             if not (np.isfinite(value) and value > 0):
-                raise InvalidInputError(f"{name}={value!r} cannot be used: give a positive number.")
+                raise not_usable(name, value, "give a positive number.")
             object.__setattr__(self, name, float(value))
         for name in ("C_range", "gamma_range"):
             low, high = (float(value) for value in getattr(self, name))
@@ -93,9 +92,7 @@ class Space:
                 "or tune_gamma=False to keep it."
             )
         if self.n_features < 1:
-            raise InvalidInputError(
-                f"n_features={self.n_features}: give the number of inputs, >= 1."
-            )
+            raise not_usable("n_features", self.n_features, "give the number of inputs, >= 1.")
 
     @property
     def tune_C(self) -> bool:
@@ -169,7 +166,7 @@ class TuningResult:
     approximate: TuningResult | None = None
 
     @property
-    def trace(self) -> dict[str, NDArray[Any]]:
+    def trace(self) -> dict[str, AnyArray]:
         """The best loss so far after every evaluation.
 
         Arrays of one entry per evaluation: ``n_evaluations`` (1, 2, ...), ``seconds`` since the
@@ -199,7 +196,7 @@ def chance_band(loss: float, rows: int) -> float:
 
 def selection_order(
     mean: FloatArray, tie: FloatArray, C: FloatArray, gamma: FloatArray
-) -> NDArray[np.intp]:
+) -> IntArray:
     """Return the order of evaluations from best to worst.
 
     Smallest mean, then smallest tie loss, then smallest C, then smallest gamma; what is not a
@@ -639,9 +636,8 @@ class Recorder:
             tied = np.where(mean <= best + chance_band(best, self._counted_rows), best, mean)
         rank = np.empty(len(rows), dtype=np.int32)
         rank[selection_order(tied, tie, C, gamma)] = np.arange(1, len(rows) + 1)
-        params = [
-            {"C": row.C} if row.gamma is None else {"C": row.C, "gamma": row.gamma} for row in rows
-        ]
+        both = [{"C": row.C, "gamma": row.gamma} for row in rows]
+        params = [{k: v for k, v in pair.items() if v is not None} for pair in both]
         return {
             "params": params,
             "param_C": C,
@@ -723,9 +719,7 @@ class Search(ABC):
         TuningResult
         """
         if self.on_interrupt not in ("raise", "keep"):
-            raise InvalidInputError(
-                f"on_interrupt={self.on_interrupt!r} is not known: choose 'raise' or 'keep'."
-            )
+            raise not_known("on_interrupt", self.on_interrupt, "choose 'raise' or 'keep'.")
         seed = int(as_generator(random_state).integers(2**63 - 1)) if self.stochastic else 0
         store = None
         if self.checkpoint is not None and resume:

@@ -95,9 +95,8 @@ class PathSearch(Search):
     def __post_init__(self) -> None:
         usable = whole(self.n_C, self.max_points) and self.n_C >= 2 and self.max_points >= 1
         if not usable or not self.tol > 0:
-            raise InvalidInputError(
-                f"{self!r} cannot search: give n_C >= 2, max_points >= 1 and tol > 0."
-            )
+            needed = "give n_C >= 2, max_points >= 1 and tol > 0"
+            raise InvalidInputError(f"{self!r} cannot search: {needed}.")
 
     def _search(self, record: Recorder, space: Space, rng: np.random.Generator) -> None:
         fine = 2 * FINE if space.counted_rows is None else 0

@@ -9,17 +9,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lssvm._core.arrays import FloatArray
+from lssvm._core.arrays import Array, FloatArray, IntArray
+from lssvm._core.blocks import block_rows, require, run_blocks, slices
 from lssvm._core.errors import ConvergenceWarning, InvalidInputError
-from lssvm._core.memory import block_rows, require
-from lssvm._core.namespace import Array
-from lssvm._core.threads import run_blocks, slices
 from lssvm.kernels import Kernel, Precomputed, fill_gram
 
-OnIteration: TypeAlias = Callable[[int, float], None]
-"""What is told of every iteration: its number and the relative residual."""
+OnIteration: TypeAlias = Callable[[int, float], None] | None
+"""What is told of every iteration, its number and the relative residual; None: nobody."""
 
 
 class Status(enum.Enum):
@@ -111,7 +108,7 @@ class DualSystem:
         """The border R 1, shape (n,)."""
         return np.ones(self.n, self.dtype) if self.root_weight is None else self.root_weight
 
-    def subset(self, rows: NDArray[np.intp]) -> DualSystem:
+    def subset(self, rows: IntArray) -> DualSystem:
         """Return the system of some of the rows, in the order of ``rows`` (m,)."""
         root = None if self.root_weight is None else self.root_weight[rows]
         return replace(self, rows=self.rows[rows], basis=self.basis[rows], root_weight=root)
@@ -149,7 +146,7 @@ class DualSystem:
             values = values * self.root_weight[part, None] * self.root_weight[None, :]
         return values
 
-    def columns(self, index: NDArray[np.intp]) -> FloatArray:
+    def columns(self, index: IntArray) -> FloatArray:
         """Return the columns ``index`` (m,) of R K R, shape (n, m), in row blocks."""
         out = np.empty((self.n, len(index)), self.dtype)
         basis = self.basis[index]
@@ -244,9 +241,7 @@ class Solver(Protocol):
     def factorise(self, system: DualSystem) -> Any:
         """Do all that needs the matrix only and return it as a state."""
 
-    def solve(
-        self, state: Any, Y: FloatArray, *, on_iteration: OnIteration | None = None
-    ) -> Solution:
+    def solve(self, state: Any, Y: FloatArray, *, on_iteration: OnIteration = None) -> Solution:
         """Solve the bordered system for the targets ``Y`` (n, k)."""
 
 

@@ -13,10 +13,9 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
 
 from lssvm._core.arrays import FloatArray
+from lssvm._core.blocks import require, run_blocks, slices
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError, not_known, not_usable
-from lssvm._core.memory import require
 from lssvm._core.random import RandomState, as_generator
-from lssvm._core.threads import run_blocks, slices
 from lssvm.solvers.base import (
     DualSystem,
     OnIteration,
@@ -311,9 +310,7 @@ class ConjugateGradient:
             preconditioner = nystrom_preconditioner(system, self.n_landmarks, self.random_state)
         return CGState(system, gram, preconditioner)
 
-    def solve(
-        self, state: CGState, Y: FloatArray, *, on_iteration: OnIteration | None = None
-    ) -> Solution:
+    def solve(self, state: CGState, Y: FloatArray, *, on_iteration: OnIteration = None) -> Solution:
         """Solve for the targets.
 
         Parameters
@@ -356,7 +353,7 @@ class ConjugateGradient:
         intercept = b.astype(system.dtype, copy=False)
         return Solution(alpha, intercept, status, residual, len(at.history), at.history)
 
-    def _descend(self, state: CGState, at: _Iterate, on_iteration: OnIteration | None) -> None:
+    def _descend(self, state: CGState, at: _Iterate, on_iteration: OnIteration) -> None:
         """Run the recurrences from where they stand until all columns reach their goals."""
         at.R = at.R.copy()
         size = np.linalg.norm(at.R, axis=0)

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import fft
 from scipy.optimize import nnls
 from scipy.sparse.linalg import ArpackError, LinearOperator, svds
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import Array, BoolArray, FloatArray, IntArray, is_sparse, to_numpy
+from lssvm._core.blocks import slices
 from lssvm._core.errors import (
     InvalidInputError,
     NotPositiveDefiniteError,
@@ -24,8 +24,6 @@ from lssvm._core.errors import (
     not_known,
     not_usable,
 )
-from lssvm._core.namespace import Array, is_sparse, to_numpy
-from lssvm._core.threads import slices
 from lssvm.kernels import Kernel, Laplacian
 from lssvm.solvers.base import (
     DualSystem,
@@ -373,7 +371,7 @@ class Circulant:
         rounding = 10.0 * np.finfo(np.float64).eps * np.log2(2 * v.size) * np.abs(v).max()
         return cls(lattice, np.where(np.abs(v) <= rounding, 0.0, v))
 
-    def definite(self, shift: FloatArray) -> NDArray[np.bool_]:
+    def definite(self, shift: FloatArray) -> BoolArray:
         """Say for each of the shifts mu (c,) whether U + mu I is positive definite."""
         return np.asarray(self.eigenvalues.min() + np.asarray(shift) > 0)
 
@@ -550,11 +548,7 @@ class CirculantSolver:
         return TakenOver(self.fallback, self.fallback.factorise(system))
 
     def solve(
-        self,
-        state: CirculantState | TakenOver,
-        Y: FloatArray,
-        *,
-        on_iteration: OnIteration | None = None,
+        self, state: CirculantState | TakenOver, Y: FloatArray, *, on_iteration: OnIteration = None
     ) -> Solution:
         """Solve for the targets ``Y`` (n, k); nothing iterates, so nothing is reported."""
         if isinstance(state, TakenOver):

@@ -9,10 +9,9 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import blas, eigh, lapack
 
-from lssvm._core.arrays import FloatArray
+from lssvm._core.arrays import BoolArray, FloatArray
 from lssvm._core.errors import NotPositiveDefiniteError, NumericalWarning
 from lssvm.solvers.base import (
     DualSystem,
@@ -104,7 +103,7 @@ class Cholesky:
         )
 
     def solve(
-        self, state: CholeskyState, Y: FloatArray, *, on_iteration: OnIteration | None = None
+        self, state: CholeskyState, Y: FloatArray, *, on_iteration: OnIteration = None
     ) -> Solution:
         """Solve for the targets ``Y`` (n, k); nothing iterates, so nothing is reported."""
         u, bias = state.system.u, state.system.bias
@@ -210,7 +209,7 @@ class BorderedPath:
     s: FloatArray
     beta: FloatArray
     b: FloatArray
-    definite: NDArray[np.bool_]
+    definite: BoolArray
 
 
 def eigen_state(system: DualSystem) -> EigenState:

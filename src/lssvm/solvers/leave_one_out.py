@@ -18,6 +18,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,7 +94,7 @@ class Repeats:
             yield from (table[start : start + step] for start in range(0, len(table), step))
 
     @classmethod
-    def of(cls, labels: NDArray[np.generic]) -> Repeats:
+    def of(cls, labels: NDArray[np.generic]) -> Self:
         """Return the groups of rows (n,) with the same label."""
         if not len(labels):
             return cls()

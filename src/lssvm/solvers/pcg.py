@@ -14,11 +14,18 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import (
+    Array,
+    FloatArray,
+    IntArray,
+    device,
+    get_namespace,
+    is_numpy,
+    to_numpy,
+)
+from lssvm._core.blocks import run_blocks, run_stream, slices
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError, not_usable
 from lssvm._core.lapack import add_outer, factorise_triangle, solve_triangle
-from lssvm._core.namespace import Array, device, get_namespace, is_numpy, to_numpy
-from lssvm._core.threads import run_blocks, run_stream, slices
 from lssvm.kernels import Kernel
 from lssvm.solvers.base import OnIteration, Status, warn_unsolved
 
@@ -739,7 +746,7 @@ def solve_pcg(
     *,
     tol: float = 1e-6,
     max_iter: int = 200,
-    on_iteration: OnIteration | None = None,
+    on_iteration: OnIteration = None,
 ) -> PCGSolution:
     r"""Solve the normal equations of the fixed-size model without forming them.
 
@@ -895,7 +902,7 @@ def _descend(
     tol: float,
     max_iter: int,
     history: list[float],
-    on_iteration: OnIteration | None,
+    on_iteration: OnIteration,
 ) -> Array:
     """Run the recurrences from zero for the right-hand sides R (m, k); return the solutions."""
     xp, k = system.xp, R.shape[1]

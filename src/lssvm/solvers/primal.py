@@ -12,20 +12,27 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.linalg.lapack import dptsv
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import (
+    Array,
+    FloatArray,
+    IntArray,
+    device,
+    get_namespace,
+    is_numpy,
+    to_numpy,
+)
+from lssvm._core.blocks import run_blocks, slices, small_problem
 from lssvm._core.device import Device
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError, NumericalWarning
 from lssvm._core.lapack import reflect, tridiagonalise
-from lssvm._core.namespace import Array, device, get_namespace, is_numpy, to_numpy
-from lssvm._core.threads import run_blocks, slices, small_problem
 from lssvm.kernels import Kernel
 from lssvm.moments import Moments, NystromMap
 
 METHODS = ("auto", "cholesky", "eigen", "tridiagonal")
+"""How a path of C is solved."""
 DEVICE_METHODS = ("auto", "cholesky", "eigen")
 """How a path of C is solved on a device."""
 
@@ -347,8 +354,6 @@ def solve_on_device(
 
     return solve, largest
 
-
-"""How a path of C is solved."""
 
 _FEW = 5
 """Up to so many values of C a Cholesky factorisation for each is cheaper than a reduction."""
@@ -693,9 +698,9 @@ _BLOCK = 1024
 
 def leave_out_predictions(
     kernel: Kernel,
-    X: NDArray[Any],
+    X: FloatArray,
     Y: FloatArray,
-    Z: NDArray[Any],
+    Z: FloatArray,
     folds: Sequence[IntArray],
     moments: Moments,
     map: NystromMap,

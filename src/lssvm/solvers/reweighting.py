@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import ConvergenceWarning, NumericalWarning
@@ -203,9 +202,9 @@ def _iterate(
 
 def solve_reweighted(
     kernel: Kernel,
-    X: NDArray[Any],
+    X: FloatArray,
     y: FloatArray,
-    Z: NDArray[Any],
+    Z: FloatArray,
     map: NystromMap,
     C: float,
     loss: str,
@@ -348,7 +347,7 @@ def _added(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
 def solve_reweighted_stream(
     kernel: Kernel,
     reduce: Callable[[Callable[[Iterable[Piece]], Any], Callable[[Any, Any], Any]], Any],
-    Z: NDArray[Any],
+    Z: FloatArray,
     map: NystromMap,
     C: float,
     loss: str,

@@ -8,9 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lssvm._core.arrays import FloatArray
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError
 from lssvm.solvers.base import (
     DualSystem,
@@ -86,7 +85,7 @@ class SMOState:
     """
 
     system: DualSystem
-    kept: NDArray[np.intp]
+    kept: IntArray
     cache: ColumnCache
     ridge: FloatArray
     diagonal: FloatArray
@@ -169,7 +168,7 @@ class SMO:
         return SMOState(system, kept, ColumnCache(plain), ridge, diagonal)
 
     def solve(
-        self, state: SMOState, Y: FloatArray, *, on_iteration: OnIteration | None = None
+        self, state: SMOState, Y: FloatArray, *, on_iteration: OnIteration = None
     ) -> Solution:
         """Solve for the targets, one column after the other.
 

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lssvm._core.arrays import FloatArray, IntArray
-from lssvm._core.errors import InvalidInputError
-from lssvm._core.namespace import Array, get_namespace
+from lssvm._core.arrays import AnyArray, Array, FloatArray, IntArray, get_namespace
+from lssvm._core.blocks import slices
+from lssvm._core.errors import InvalidInputError, not_known
 from lssvm._core.random import RandomState
-from lssvm._core.threads import slices
 from lssvm.codes import Code, decode, make_code
 from lssvm.data.source import LookedUp
 from lssvm.tasks.losses import Loss, Misclassification, ScorerLoss, Truth
@@ -42,8 +40,8 @@ class ClassTable:
     [0.667, 2.0]
     """
 
-    targets: NDArray[np.float64]
-    factors: NDArray[np.float64]
+    targets: FloatArray
+    factors: FloatArray
 
     def looked_up(self, labels: IntArray) -> LookedUp:
         """Return the targets (n, k) of rows of these classes, without storing them."""
@@ -85,7 +83,7 @@ class Classes:
     ['b', 'a']
     """
 
-    classes: NDArray[Any]
+    classes: AnyArray
     code: Code
     decoding: str | None = None
     targets: Any = "label"
@@ -94,7 +92,7 @@ class Classes:
     @classmethod
     def of(
         cls,
-        classes: NDArray[Any],
+        classes: AnyArray,
         *,
         multiclass: Any,
         decoding: str | None = None,
@@ -125,9 +123,7 @@ class Classes:
                 f"{classes.tolist()} (rows of weight zero do not count)."
             )
         if decoding not in (None, "hamming", "loss"):
-            raise InvalidInputError(
-                f"decoding={decoding!r} is not known: choose one of ('hamming', 'loss')."
-            )
+            raise not_known("decoding", decoding, "choose one of ('hamming', 'loss').")
         _check_targets(targets)
         code = make_code(multiclass, len(classes), random_state or 0)
         task = cls(classes, code, decoding, targets, class_weight)
@@ -171,7 +167,7 @@ class Classes:
         factors = self._factors(np.asarray(counts, dtype=np.float64))
         return ClassTable(self._scaled(counts * factors), factors)
 
-    def _factors(self, counts: FloatArray) -> NDArray[np.float64]:
+    def _factors(self, counts: FloatArray) -> FloatArray:
         if self.class_weight is None:
             return np.ones(self.n_classes)
         if self.balanced:
@@ -200,7 +196,7 @@ class Classes:
             )
         return factors
 
-    def _scaled(self, mass: FloatArray) -> NDArray[np.float64]:
+    def _scaled(self, mass: FloatArray) -> FloatArray:
         codes = self.code.matrix.astype(np.float64)
         if isinstance(self.targets, str) and self.targets == "label":
             return codes
@@ -212,7 +208,7 @@ class Classes:
         t1, t2 = (float(t) for t in self.targets)
         return np.where(codes > 0, t1, np.where(codes < 0, -t2, 0.0))  # [Suykens2002, eq. (3.23)]
 
-    def numbers(self, y: Any, where: str = "") -> NDArray[Any]:
+    def numbers(self, y: Any, where: str = "") -> AnyArray:
         """Return the class numbers of labels, all of which have to be known."""
         unseen = np.setdiff1d(distinct_labels(y), self.classes)
         if len(unseen):
@@ -240,7 +236,7 @@ class Classes:
             return xp.astype(raw[:, 0] * float(self.code.matrix[1, 0]) > 0, xp.int64)
         return xp.argmax(decode(self.code, raw, self.decoding), axis=1)
 
-    def predict(self, raw: FloatArray) -> NDArray[Any]:
+    def predict(self, raw: FloatArray) -> AnyArray:
         """Return labels (t,)."""
         return np.asarray(self.classes[self.decide(raw)])
 
@@ -258,7 +254,7 @@ class Classes:
         counts = self.decoding == "hamming" or (self.decoding is None and not self.code.shares_rows)
         return None if counts and self.code.n_problems > 1 else words
 
-    def truth_of(self, truth: Truth) -> NDArray[Any]:
+    def truth_of(self, truth: Truth) -> AnyArray:
         """Return the labels of rows as scorers take them."""
         return np.asarray(self.classes[truth.labels])
 
@@ -277,13 +273,13 @@ def _check_targets(targets: Any) -> None:
         )
 
 
-def distinct_labels(y: Any) -> NDArray[Any]:
+def distinct_labels(y: Any) -> AnyArray:
     """Return the labels there are, in order, reading y in chunks."""
-    parts: Sequence[NDArray[Any]] = [np.unique(y[part]) for part in slices(len(y), _CHUNK)]
+    parts: Sequence[AnyArray] = [np.unique(y[part]) for part in slices(len(y), _CHUNK)]
     return np.unique(np.concatenate(parts)) if parts else np.unique(y)
 
 
-def check_order(y: NDArray[Any]) -> None:
+def check_order(y: AnyArray) -> None:
     """Refuse labels that cannot be sorted."""
     if y.dtype != object:
         return

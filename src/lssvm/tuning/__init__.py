@@ -7,19 +7,27 @@ from lssvm.criteria.ard import (
     RelevanceEvidence,
     find_relevance,
 )
-from lssvm.criteria.base import Losses, Objective, Point
+from lssvm.criteria.base import Group, Losses, Objective, Point
 from lssvm.criteria.circulant import CirculantObjective, CirculantPoint
-from lssvm.criteria.closed_form import CRITERIA, criterion_objective, is_criterion
 from lssvm.criteria.dual import C_range, DualObjective, DualPoint
 from lssvm.criteria.fixed_size import FixedSizeObjective
-from lssvm.criteria.fixed_spectral import FixedCriterionObjective
-from lssvm.criteria.fold_targets import Group
 from lssvm.criteria.free_running import FreeRunObjective, FreeRunPoint, Stretch, free_run
-from lssvm.criteria.spectral import SPECTRAL, SpectralObjective, Spectrum, noise_variance
+from lssvm.criteria.spectral import (
+    CRITERIA,
+    SPECTRAL,
+    FixedCriterionObjective,
+    SpectralObjective,
+    Spectrum,
+    criterion_objective,
+    is_criterion,
+    noise_variance,
+)
 from lssvm.criteria.threshold import best_threshold
 from lssvm.engines.host import HostRows
 from lssvm.folds.content import (
     Folds,
+    PositionFolds,
+    PositionHoldout,
     content_folds,
     content_holdout,
     hash_rows,
@@ -28,7 +36,6 @@ from lssvm.folds.content import (
     smallest_hashes,
     splitter_folds,
 )
-from lssvm.folds.positions import PositionFolds, PositionHoldout
 from lssvm.search.annealing import CoupledAnnealing
 from lssvm.search.base import Search, Space, TuningResult
 from lssvm.search.choice import make_search

@@ -1,20 +1,27 @@
 """Error bars, intervals and probabilities from what a fit already has."""
 
 from lssvm.uncertainty.calibration import Calibrator, Isotonic, Sigmoid, fit_calibrator, fit_sigmoid
-from lssvm.uncertainty.evidence import Evidence, evidence_path, log_evidence, log_gamma_slope
-from lssvm.uncertainty.intervals import (
-    Residuals,
-    check_coverage,
-    conformal_quantile,
-    scaled_residuals,
+from lssvm.uncertainty.posterior import (
+    DualPosterior,
+    Evidence,
+    FixedPosterior,
+    evidence_path,
+    left_out_scores,
+    log_evidence,
+    log_gamma_slope,
 )
-from lssvm.uncertainty.posterior import DualPosterior, FixedPosterior, left_out_scores
 from lssvm.uncertainty.probabilities import (
     OutOfFold,
     Probabilities,
+    Residuals,
     agree_with,
     calibrate,
+    check_coverage,
+    conformal_quantile,
     couple_pairs,
+    fit_sharpness,
+    scaled_residuals,
+    sharpened,
 )
 
 __all__ = [
@@ -34,9 +41,11 @@ __all__ = [
     "couple_pairs",
     "evidence_path",
     "fit_calibrator",
+    "fit_sharpness",
     "fit_sigmoid",
     "left_out_scores",
     "log_evidence",
     "log_gamma_slope",
     "scaled_residuals",
+    "sharpened",
 ]

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 from scipy.special import expit
 
-from lssvm._core.arrays import FloatArray
+from lssvm._core.arrays import BoolArray, FloatArray
 from lssvm._core.errors import InvalidInputError
+from lssvm.folds.content import observation_weight, repeats_by_nature
 from lssvm.tasks.losses import tie_scores
 
 METHODS = ("auto", "sigmoid", "isotonic")
@@ -94,10 +94,7 @@ class Isotonic:
 
 
 def fit_calibrator(
-    scores: FloatArray,
-    positive: NDArray[np.bool_],
-    weight: FloatArray | None = None,
-    method: str = "auto",
+    scores: FloatArray, positive: BoolArray, weight: FloatArray | None = None, method: str = "auto"
 ) -> Calibrator:
     """Fit a map from scores to probabilities.
 
@@ -144,16 +141,20 @@ def fit_calibrator(
     return _fit(scores, positive, w, method)
 
 
-def _fit(
-    scores: FloatArray, positive: NDArray[np.bool_], weight: FloatArray, method: str
-) -> Calibrator:
+def _fit(scores: FloatArray, positive: BoolArray, weight: FloatArray, method: str) -> Calibrator:
     sigmoid = fit_sigmoid(scores, positive, weight)
     return sigmoid if method == "sigmoid" else _fit_isotonic(scores, positive, weight, sigmoid)
 
 
-def _choose(scores: FloatArray, positive: NDArray[np.bool_], weight: FloatArray) -> str:
-    """Return the method of smaller cross-validated log loss; folds deal out the sorted scores."""
-    fold = np.unique(scores, return_inverse=True)[1] % _FOLDS
+def _choose(scores: FloatArray, positive: BoolArray, weight: FloatArray) -> str:
+    """Return the method of smaller cross-validated log loss; folds deal out the sorted scores.
+
+    Rows of the same score share a fold, unless scores repeat by nature.
+    """
+    distinct, place = np.unique(scores, return_inverse=True)
+    fold = place % _FOLDS
+    if _few_values(len(distinct), weight):
+        fold[np.lexsort((weight, positive, scores))] = np.arange(len(scores)) % _FOLDS
 
     def log_loss(method: str) -> float:
         p = np.empty(len(scores))
@@ -166,7 +167,7 @@ def _choose(scores: FloatArray, positive: NDArray[np.bool_], weight: FloatArray)
 
 
 def fit_sigmoid(
-    scores: FloatArray, positive: NDArray[np.bool_], weight: FloatArray, max_iter: int = 100
+    scores: FloatArray, positive: BoolArray, weight: FloatArray, max_iter: int = 100
 ) -> Sigmoid:
     r"""Fit the sigmoid of [Platt2000]_ by Newton's method.
 
@@ -239,9 +240,13 @@ def fit_sigmoid(
 
 
 def _fit_isotonic(
-    scores: FloatArray, positive: NDArray[np.bool_], weight: FloatArray, sigmoid: Sigmoid
+    scores: FloatArray, positive: BoolArray, weight: FloatArray, sigmoid: Sigmoid
 ) -> Calibrator:
-    """Fit a step function, smooth its steps by the sigmoid, and join their middles by lines."""
+    """Fit a step function, smooth its steps by the sigmoid, and join them by lines.
+
+    The lines join the middles of steps; of scores of a few values only, which do not say what is
+    between them, the ends of steps, so that all values of a step have its probability.
+    """
     knots, place = np.unique(scores, return_inverse=True)
     if len(knots) < 2:
         return sigmoid
@@ -254,5 +259,14 @@ def _fit_isotonic(
     prior = np.add.reduceat(mass * sigmoid(knots), starts) / total
     # No step says 0 or 1, and a step of few rows is worth little.
     values = (hit + _PSEUDO * prior) / (total + _PSEUDO)
-    smooth = isotonic_regression(values, weights=total).x
-    return Isotonic(middle, np.asarray(smooth))
+    smooth = np.asarray(isotonic_regression(values, weights=total).x)
+    if not _few_values(len(knots), weight):
+        return Isotonic(middle, smooth)
+    ends = np.column_stack([knots[starts], knots[np.append(starts[1:], len(knots)) - 1]])
+    wide = np.column_stack([np.ones(len(ends), bool), ends[:, 0] < ends[:, 1]])
+    return Isotonic(ends[wide], np.repeat(smooth, wide.sum(axis=1)))
+
+
+def _few_values(n_distinct: int, weight: FloatArray) -> bool:
+    """Say whether equal scores are those of different observations, not of copies of one."""
+    return repeats_by_nature(n_distinct, observation_weight(len(weight), weight)[0])

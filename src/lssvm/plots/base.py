@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lssvm._core.errors import InvalidInputError, MissingDependencyError
+from lssvm._core.errors import InvalidInputError, library
 from lssvm.plots.fitted import Estimator, fitted_model
 
 # Okabe and Ito's colours for readers with any kind of colour vision, the pale yellow left out.
@@ -25,17 +25,11 @@ def pyplot(caller: str) -> Any:
     --------
     >>> import matplotlib
     >>> matplotlib.use("Agg")
-    >>> from lssvm.plots.canvas import pyplot
+    >>> from lssvm.plots.base import pyplot
     >>> pyplot("this example").__name__
     'matplotlib.pyplot'
     """
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise MissingDependencyError(
-            f"{caller} needs matplotlib, which is not installed: run `pip install lssvm[plots]`."
-        ) from error
-    return plt
+    return library("matplotlib.pyplot", f"{caller} needs matplotlib", "pip install lssvm[plots].")
 
 
 class Display:
@@ -123,9 +117,8 @@ class Display:
         **options : object
             As ``Axes.legend`` takes them.
         """
-        return self.ax_.legend(
-            loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, **options
-        )
+        place = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)}
+        return self.ax_.legend(frameon=False, **place, **options)
 
     def legend_above(self, **options: Any) -> Any:
         """Return a legend above the axes, in three columns.
