@@ -60,6 +60,16 @@ def test_help_names_every_command():
         assert "--json" in good(name, "--help").out
 
 
+def test_help_lists_options_under_headings():
+    text = good("train", "--help").out
+    heads = [line for line in text.splitlines() if line.endswith(":") and line[0] != " "]
+    assert heads[:4] == ["Arguments:", "Options:", "Test and report:", "Model:"]
+    assert heads[4].startswith("Settings (") and heads[-1] == "In general:"
+    where = {name: text.index(f"\n{name}") for name in heads}
+    assert where["Model:"] < text.index("--preset") < where[heads[4]] < text.index("--gamma")
+    assert text.index("--target") < where["Test and report:"] < text.index("--report FILE")
+
+
 def test_without_a_command_there_is_help():
     assert good().out == good("--help").out
 

@@ -8,6 +8,7 @@ import pytest
 from tests.cli.running import QUICK, good, mixed_rows, write_csv
 
 import lssvm as package
+from lssvm.cli.options import Modelling
 from lssvm.datasets import load_german_credit
 
 NEW = mixed_rows(60, seed=9)
@@ -142,7 +143,8 @@ def test_a_short_series_is_refused(tmp_path):
     assert answer.code == 2 and "6 values" in answer.err
 
 
-def test_demo_ends_with_a_model_a_report_and_an_accuracy_line(tmp_path):
+def test_demo_ends_with_a_model_a_report_and_an_accuracy_line(tmp_path, monkeypatch):
+    monkeypatch.setattr("lssvm.cli.demonstrating.MODEL", Modelling(preset="fast"))
     answer = good("demo", tmp_path / "out")
     files = {path.name for path in (tmp_path / "out").iterdir()}
     assert files == {"credit.csv", "credit.lssvm", "report.html", "predictions.csv"}

@@ -177,6 +177,17 @@ def test_frames_as_they_come():
         model.predict(frame.drop(columns="town"))
 
 
+def test_groups_that_cannot_be_left_out():
+    A, t = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60.0)
+    with pytest.raises(InvalidInputError, match="at least 2 groups"):
+        LSSVMRegressor("fast", **ONE).fit(A, t, groups=np.zeros(60))
+    weight = np.repeat([1.0, 0.0], 30)
+    with pytest.raises(InvalidInputError, match="at least 2 groups"):
+        LSSVMClassifier("fast").fit(A, t > 12, sample_weight=weight, groups=t // 30)
+    with pytest.raises(InvalidInputError, match="groups has 3 entries"):
+        LSSVMRegressor("fast", **ONE).fit(A, t, groups=np.zeros(3))
+
+
 def test_groups_are_left_out_together():
     """Copies with a little noise leak unless they are said to belong together."""
     base = np.repeat(rng.normal(size=(40, 3)), 3, axis=0)

@@ -166,6 +166,8 @@ def test_a_fixed_size_model_of_nearly_equal_columns_is_reduced():
         LSSVC("cv", kernel="poly", gamma=1e30, cv=3),
         FixedSizeLSSVC(5, kernel="poly", gamma=1e6, degree=5, C=1.0),
         GreedyLSSVR(kernel="poly", gamma=1e6, criterion="sggp"),
+        GreedyLSSVR(kernel="poly", gamma=1e6),
+        GreedyLSSVC(kernel="poly", gamma=1e6, candidates=5, prefit=True),
     ],
     ids=str,
 )
@@ -173,3 +175,11 @@ def test_kernels_of_huge_values_are_refused(model):
     target = labels if hasattr(model, "decision_function") else y
     with pytest.raises(InvalidInputError, match=r"kernel has values of .*StandardScaler"):
         model.fit(X * 1e28, target)
+
+
+@pytest.mark.parametrize("candidates", [None, 5])
+def test_kernels_of_huge_values_in_single_precision_are_refused(candidates):
+    small = X.astype(np.float32)
+    for model, target in ((GreedyLSSVC, labels), (GreedyLSSVR, y)):
+        with pytest.raises(InvalidInputError, match=r"kernel has values of .*StandardScaler"):
+            model(kernel="poly", gamma=1e30, candidates=candidates).fit(small, target)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import pickle
 import subprocess
 import sys
@@ -222,6 +223,19 @@ def test_one_long_label_among_many_is_refused(tmp_path):
     )
 
 
+def test_a_sparse_matrix_in_the_place_of_a_parameter_is_refused(tmp_path):
+    """Its shape takes no bytes in a file, and all of memory where it is compared."""
+
+    def change(pairs, arrays):
+        arrays["one"], arrays["at"] = np.ones(1), np.zeros(1, dtype=np.int64)
+        arrays["to"] = np.array([0, 1])
+        csr = {"data": {"array": "one"}, "indices": {"array": "at"}, "indptr": {"array": "to"}}
+        pairs["class_weight"] = [{"csr": csr, "shape": [1, 2**40], "kind": "matrix"}]
+
+    data = edited("fixed", tmp_path / "m", change)
+    refused_cheaply(tmp_path / "m", data, "a parameter is a sparse matrix")
+
+
 def test_an_output_code_of_too_many_classes_is_refused_before_it_is_compared(tmp_path):
     def change(pairs, arrays):
         arrays["large"] = np.ones((50_000, 16), dtype=np.int8)
@@ -353,5 +367,6 @@ print(type(model).__name__)
 def test_a_header_needs_neither_scipy_nor_scikit_learn(tmp_path):
     stored("fixed", tmp_path / "m")
     command = [sys.executable, "-c", LOADS, str(tmp_path / "m")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    here = os.environ | {"PYTHONPATH": os.path.dirname(os.path.dirname(lssvm.__file__))}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=here)
     assert (done.stdout.strip(), done.returncode) == ("FixedSizeLSSVC", 0), done.stderr

@@ -69,3 +69,13 @@ def test_the_strongest_function_explains_most_alone_whatever_its_unit():
     explained = [np.corrcoef(column, y[:, 0])[0, 1] ** 2 for column in Q.T]
     assert np.argmax(explained) == 1
     assert strongest([L0System.of(Moments.of(Q, y), np.array([0]))]) == 1
+
+
+def test_constant_functions_explain_nothing_however_heavy_the_rows():
+    """Rounding of their products with the targets grows without end otherwise."""
+    flat = np.ones((40, 2))
+    heavy = Moments.of(flat, rng.normal(size=(40, 1)), 1e9 * rng.uniform(1.0, 2.0, 40))
+    assert np.all(L0System.of(heavy, np.array([0])).c == 0.0)
+    with pytest.warns(NumericalWarning, match="dropped every support vector"):
+        got = reduce_l0(heavy, np.full((2, 1), 1e10), 10.0)
+    assert np.all(np.isfinite(got.coef)) and np.all(np.isfinite(got.intercept))

@@ -72,7 +72,7 @@ def prepared() -> Case:
 
 @cache
 def many_classes() -> Case:
-    train, test = rows(400, 26), rows(260, 26, 1)
+    train, test = rows(182, 26), rows(130, 26, 1)
     letters = np.array(list("ABCDEFGHIJKLMNOPQRSTUVWXYZ"))
     train, test = (train[0], letters[train[1]]), (test[0], letters[test[1]])
     return Case(FixedSizeLSSVC(60, C=10.0, gamma=0.1, multiclass="ova").fit(*train), train, test)

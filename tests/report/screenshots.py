@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from tests.report.browser import Browser
 
-from lssvm import FixedSizeLSSVC, FixedSizeLSSVR, scan
+from lssvm import FixedSizeLSSVR, LSSVMClassifier, scan
 from lssvm.datasets import load_concrete, load_german_credit
 from lssvm.report import write_report
 
@@ -43,7 +43,7 @@ def make(folder):
     }
     table["risk"] = np.where(credit.target == 1, "good", "bad")
     classes, numbers = folder / "credit.html", folder / "concrete.html"
-    report(FixedSizeLSSVC(random_state=0), table, "risk", classes)
+    report(LSSVMClassifier(random_state=0), table, "risk", classes)
     columns = dict(zip(concrete.feature_names, concrete.data.T, strict=True))
     columns["strength"] = concrete.target
     report(FixedSizeLSSVR(random_state=0), columns, "strength", numbers)

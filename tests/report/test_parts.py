@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.inspection import permutation_importance
 from tests.report import cases
 from tests.report.pages import Page
 
@@ -126,11 +127,16 @@ def test_rows_of_a_scan_are_those_the_model_takes():
     np.testing.assert_array_equal(
         case.model.predict(rows.given(case.model)), case.model.predict(case.test)
     )
-    places = np.tile(np.arange(len(rows))[:, None], len(rows.schema.names))
-    places[:, rows.schema.names.index("job")] = np.arange(len(rows))[::-1]
-    shuffled = rows.rearranged(places)
+    back = np.arange(len(rows))[::-1]
+    shuffled = rows.moved("job", back)
     np.testing.assert_array_equal(shuffled.block.texts[0].codes, rows.block.texts[0].codes[::-1])
     np.testing.assert_array_equal(shuffled.block.numbers, rows.block.numbers)
+    shuffled = rows.moved("income", back)
+    here = rows.schema.numbers.index("income")
+    expected = rows.block.numbers.copy()
+    expected[:, here] = expected[::-1, here]
+    np.testing.assert_array_equal(shuffled.block.numbers, expected)
+    assert shuffled.block.texts[0] is rows.block.texts[0]
 
 
 def test_a_sample_of_a_scan_is_uniform_and_in_order():
@@ -191,6 +197,27 @@ def test_few_rows_have_no_learning_curve():
     X, y = cases.curve(12)
     model = LSSVR(5.0, gamma=0.5).fit(X, y)
     assert learning_curve(model, SampledRows.read(model, (X, y)), None) is None
+
+
+@pytest.mark.parametrize("together", [1, 100])
+def test_shuffling_is_the_permutation_importance_of_scikit_learn(monkeypatch, together):
+    rng = np.random.default_rng(0)
+    X, weight = rng.normal(size=(60, 3)), rng.uniform(0.5, 2.0, size=60)
+    y = X[:, 0] + 0.3 * X[:, 1] ** 2
+    model = LSSVR(10.0, gamma=0.3).fit(X, y, sample_weight=weight)
+    monkeypatch.setattr("lssvm.report.importance.NUMBERS", together * X.size)
+    rows = SampledRows.read(model, scan(X, target=y, weight=weight))
+    found = shuffle_importance(model, rows)
+
+    def score(model, X, y):
+        return -np.sqrt(np.average((model.predict(X) - y) ** 2, weights=weight)) / y.std()
+
+    theirs = permutation_importance(model, X, y, scoring=score, n_repeats=200, random_state=0)
+    order = [int(name[1:]) for name in found.names]
+    assert order == np.argsort(-theirs.importances_mean).tolist() and found.repeats == 30
+    error = 4 * theirs.importances_std / np.sqrt(30)
+    assert np.all(np.abs(found.mean - theirs.importances_mean[order]) < error[order] + 1e-12)
+    np.testing.assert_allclose(found.spread, theirs.importances_std[order], rtol=0.5)
 
 
 def test_the_column_that_decides_is_found_among_many(monkeypatch):

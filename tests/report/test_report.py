@@ -44,7 +44,8 @@ EXPECTED = {
 
 @pytest.fixture(autouse=True)
 def few_repetitions(monkeypatch):
-    """Let intervals and shuffled columns be rough: they are tested beside their functions."""
+    """Let intervals, shuffled columns and trees be rough: their functions have their tests."""
+    monkeypatch.setattr("lssvm.report.comparison.TREES", 5)
     monkeypatch.setattr("lssvm.report.measures.GROUPS", (3, 4))
     monkeypatch.setattr("lssvm.report.importance.REPEATS", (2, 4))
 

@@ -13,7 +13,7 @@ from tests.report.pages import Page
 from lssvm import LSSVC, LSSVR, NARX, FixedSizeLSSVC, LSSVMClassifier
 from lssvm._core.errors import InvalidInputError
 from lssvm.report import write_report
-from lssvm.report.comparison import as_matrix, compare, suggestions
+from lssvm.report.comparison import TABLE, as_matrix, compare, suggestions
 from lssvm.report.costs import thresholds
 from lssvm.report.forecast import (
     find_season,
@@ -119,12 +119,15 @@ def test_three_classes_have_no_thresholds():
 # -- comparison and suggestions --------------------------------------------------------------------
 
 
-def test_the_comparison_counts_the_same_rows():
+def test_the_comparison_counts_the_same_rows(monkeypatch):
     about = subject("binary")
+    assert TABLE not in {one.name for one in compare(about)}  # of so few rows
+    monkeypatch.setattr("lssvm.report.comparison.FEW", 100)
     found = {one.name: one for one in compare(about)}
     y = about.checked.y
     share = max(np.mean(y == label) for label in np.unique(about.train.y))
     usual = found["the most frequent class"]
+    assert found[TABLE].quality > usual.quality
     assert usual.quality == pytest.approx(np.mean(y == 0)) or usual.quality == pytest.approx(share)
     own = about.estimator.score(*cases.binary().test)
     assert usual.quality + usual.gain == pytest.approx(own)

@@ -5,6 +5,7 @@ import pytest
 from scipy.optimize import minimize
 from tests.oracles.gaussian_process import coupling_loss, platt_loss
 
+from lssvm import LSSVC
 from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm.codes import make_code, one_vs_one
 from lssvm.uncertainty import (
@@ -17,8 +18,10 @@ from lssvm.uncertainty import (
     conformal_quantile,
     couple_pairs,
     fit_calibrator,
+    fit_sharpness,
     fit_sigmoid,
     scaled_residuals,
+    sharpened,
 )
 
 rng = np.random.default_rng(0)
@@ -138,8 +141,9 @@ def test_pairs_of_classes_are_calibrated_on_their_own_rows():
 
 
 def test_sets_cover_and_are_never_empty():
-    labels = rng.integers(4, size=4000)
-    raw = np.eye(4)[labels] * 2 - 1 + rng.normal(scale=1.5, size=(4000, 4))
+    random = np.random.default_rng(2)
+    labels = random.integers(4, size=4000)
+    raw = np.eye(4)[labels] * 2 - 1 + random.normal(scale=1.5, size=(4000, 4))
     half = slice(0, 2000)
     model = calibrate(OutOfFold(raw[half], labels[half]), make_code("ova", 4, 0))
     new, truth = raw[2000:], labels[2000:]
@@ -215,3 +219,52 @@ def test_heavy_rows_leave_a_curvature_of_one_direction_only(scores, positive, we
     known = np.array(positive, dtype=bool)
     sigmoid = fit_sigmoid(np.array(scores), known, np.array(weight, dtype=float))
     assert np.all(np.isfinite(sigmoid(np.array(scores)))) and sigmoid.slope >= 0
+
+
+class TestSharpness:
+    """The power that normalised probabilities of several classes are raised to."""
+
+    @staticmethod
+    def drawn(t, n=4000, seed=0):
+        random = np.random.default_rng(seed)
+        p = random.dirichlet(np.ones(4), size=n)
+        true = p**t / (p**t).sum(axis=1, keepdims=True)
+        labels = (true.cumsum(axis=1) < random.uniform(size=(n, 1))).sum(axis=1)
+        return p, labels
+
+    @pytest.mark.parametrize("t", [0.5, 1.0, 2.5])
+    def test_the_power_is_found(self, t):
+        p, labels = self.drawn(t)
+        found = fit_sharpness(p, labels)
+        assert found == pytest.approx(t, rel=0.1)
+        grid = np.exp(np.linspace(-2.0, 2.0, 4001))
+        losses = [
+            -np.log(sharpened(p, g)[np.arange(len(p)), labels]).sum() + 0.5 * np.log(g) ** 2
+            for g in grid[::20]
+        ]
+        assert found == pytest.approx(grid[::20][int(np.argmin(losses))], rel=0.03)
+
+    def test_a_weight_of_two_is_the_row_twice(self):
+        p, labels = self.drawn(2.0, n=60)
+        weight = np.random.default_rng(1).integers(1, 4, size=60)
+        rows = np.repeat(np.arange(60), weight)
+        assert fit_sharpness(p, labels, weight.astype(float)) == pytest.approx(
+            fit_sharpness(p[rows], labels[rows]), rel=1e-4
+        )
+
+    def test_few_rows_that_are_all_right_are_not_certain(self):
+        p = np.tile([0.6, 0.3, 0.1], (5, 1))
+        assert 1.0 < fit_sharpness(p, np.zeros(5, dtype=int)) < 4.0
+        np.testing.assert_array_equal(sharpened(p, 1.0), p)
+
+    def test_new_rows_are_the_better_for_it(self):
+        random = np.random.default_rng(0)
+        X = random.normal(size=(2300, 2))
+        labels = np.digitize(X[:, 0] + 0.1 * random.normal(size=2300), [-0.6, 0.0, 0.6])
+        model = LSSVC(10.0, gamma=1.0, multiclass="ova").fit(X[:300], labels[:300])
+        p, truth = model.predict_proba(X[300:]), labels[300:]
+        sharpness = model._probabilities().sharpness
+        assert sharpness > 1.1
+        before = sharpened(p, 1.0 / sharpness)
+        losses = [-np.log(q[np.arange(2000), truth]).mean() for q in (p, before)]
+        assert losses[0] < 0.98 * losses[1]

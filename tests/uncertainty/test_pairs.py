@@ -7,7 +7,7 @@ from lssvm import LSSVC, FixedSizeLSSVC
 from lssvm.moments import Moments
 from lssvm.recipes import fixed_solution
 from lssvm.recipes.record import Resources
-from lssvm.uncertainty import posterior_fixed
+from lssvm.uncertainty import posterior
 
 rng = np.random.default_rng(0)
 centres = 1.5 * rng.standard_normal((6, 3))
@@ -63,8 +63,8 @@ def test_the_first_probabilities_take_less_work_than_the_fit(monkeypatch):
         monkeypatch.setattr(module, name, called)
 
     counted(fixed_solution, "solve_primal", lambda moments, *_: 10 * moments.size**3 / 3, fit)
-    counted(posterior_fixed, "cholesky", lambda H, *_: len(H) ** 3 / 3, asked)
-    counted(posterior_fixed, "solve_triangular", lambda L, B, *_: len(L) * B.size, asked)
+    counted(posterior, "cholesky", lambda H, *_: len(H) ** 3 / 3, asked)
+    counted(posterior, "solve_triangular", lambda L, B, *_: len(L) * B.size, asked)
     monkeypatch.setattr("numpy.linalg.eigh", None)  # no decomposition of a pair alone
     monkeypatch.setattr("scipy.linalg.eigh", None)
     model = FixedSizeLSSVC(m, C=3.0, gamma=0.3, multiclass="ovo").fit(X, y)

@@ -1,6 +1,7 @@
 """Error bars against eq. (3.60), scikit-learn and refits, and the two models against each other."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from tests.oracles.dual import kkt_regression, rbf
 from tests.oracles.gaussian_process import predict, predict_with_bias
 
 from lssvm import LSSVR, FixedSizeLSSVR
-from lssvm._core.errors import InvalidInputError, MemoryBudgetError
+from lssvm._core.errors import InvalidInputError, MemoryBudgetError, NumericalWarning
 from lssvm.kernels import RBF
 from lssvm.solvers import DualSystem
 from lssvm.uncertainty import DualPosterior
@@ -221,3 +222,18 @@ def test_error_bars_follow_rows_that_are_added_and_forgotten():
     whole.fit(np.r_[X, T], np.r_[y, np.full(11, 40.0)]).forget(T, np.full(11, 40.0))
     np.testing.assert_allclose(whole.predict(T, return_std=True)[1], wanted, rtol=1e-6)
     np.testing.assert_allclose(whole.predict_interval(T), ends, rtol=1e-6)
+
+
+def test_rows_of_which_all_of_the_weight_leaves_are_left_out_without_cancellation():
+    """Where a row's own weight is all that counts, 1 - r h is rounding unless it is written so."""
+    X = np.random.default_rng(5).normal(size=(12, 2))
+    y = np.sin(X[:, :1])
+    system = DualSystem(RBF(3.0), X, X, 1e10, np.full(12, 3e4), bias=False)
+    posterior = DualPosterior(system, y)
+    folds = [np.array([i]) for i in range(12)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NumericalWarning)  # of the jitter
+        left, variance = posterior.leave_out(folds, np.ones(12))
+        plain, spread = posterior.leave_out(folds)
+    np.testing.assert_allclose(left, plain, rtol=1e-9)
+    np.testing.assert_allclose(variance, spread, rtol=1e-6, atol=1e-9)

@@ -11,7 +11,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 FloatArray: TypeAlias = NDArray[Any]
 """Real numbers, float64 unless the input was float32."""
@@ -59,6 +58,8 @@ def is_numpy(array: Array) -> bool:
 
 def is_sparse(array: Array) -> bool:
     """Say whether ``array`` is a SciPy sparse matrix or array."""
+    from scipy import sparse  # which the header of a model file does not need
+
     return bool(sparse.issparse(array))
 
 

@@ -13,6 +13,7 @@ from lssvm.cli.predicting import Written, predict
 from lssvm.cli.training import Testing, train
 
 DEMO = "german_credit"
+MODEL = Modelling()  # as it comes
 
 
 def datasets(
@@ -108,7 +109,7 @@ def demo(
     write_dataset(DEMO, data)
     general.output.line(f"$ lssvm train {data} --target target -o {model} --report {report}")
     testing = Testing(report=report)
-    asked = Columns(target="target"), model, Reading(), Modelling(), Fitting(), general, testing
+    asked = Columns(target="target"), model, Reading(), MODEL, Fitting(), general, testing
     train(data, *asked)
     general.output.line(f"$ lssvm predict {model} {data} --proba -o {predictions}")
     quiet = General(json=False, quiet=general.quiet or general.json)

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.cli.option_groups import option
-from lssvm.cli.options import TARGET, DataFile, General, ModelFile, Reading
+from lssvm.cli.options import TARGET, DataFile, General, ModelFile, Reading, option
 
 if TYPE_CHECKING:
     from lssvm.cli.console import Output

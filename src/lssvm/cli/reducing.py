@@ -9,8 +9,16 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.cli.option_groups import INTERRUPTED, option
-from lssvm.cli.options import OUTPUT, TARGET, DataFile, General, ModelFile, Reading
+from lssvm.cli.options import (
+    INTERRUPTED,
+    OUTPUT,
+    TARGET,
+    DataFile,
+    General,
+    ModelFile,
+    Reading,
+    option,
+)
 
 if TYPE_CHECKING:
     from lssvm.cli.model_rows import Model

@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 from typer import Option
@@ -14,8 +14,18 @@ from typer import Option
 from lssvm._core.errors import InvalidInputError
 from lssvm.cli.console import Output, shown
 from lssvm.cli.model_rows import Model, is_classifier, last_step
-from lssvm.cli.option_groups import INTERRUPTED, option
-from lssvm.cli.options import OUTPUT, Columns, DataFile, Fitting, Modelling, Reading, Seeded
+from lssvm.cli.options import (
+    INTERRUPTED,
+    OUTPUT,
+    TESTING,
+    Columns,
+    DataFile,
+    Fitting,
+    Modelling,
+    Reading,
+    Seeded,
+    option,
+)
 
 if TYPE_CHECKING:
     from lssvm.cli.holding_out import HoldOut
@@ -34,6 +44,8 @@ _KEPT = 4  # of all rows that it keeps, in float32: configurations, and features
 @dataclass(frozen=True)
 class Testing:
     """Which rows a model is tested on, and what becomes of the tested model."""
+
+    heading: ClassVar[str] = TESTING
 
     report: str | None = option(None, "Write an HTML report.", "FILE")
     test: float | None = option(
@@ -153,11 +165,13 @@ def train(
 ) -> None:
     """Train a tuned, tested model on a file.
 
-    The task is judged by the target; text, dates and missing values are taken as they come, and
-    what becomes of them is stored in the model file. The model is the one for tables, a stack of
-    exact models; --model names others. A fifth of the rows (the
-    same share of every class) is held out for the accuracy that is printed; below 100 rows the
-    figures are cross-validated. Ctrl-C saves the best model so far (exit code 130).
+    As in: lssvm train data.csv -t price -o price.lssvm --report price.html
+
+    Classes or numbers: the target decides. Text, dates and missing values are taken as they come,
+    and what becomes of them is stored in the model file. The model is the one for tables, a stack
+    of exact models that needs no settings; --model names others. A fifth of the rows (the same
+    share of every class) is held out for the accuracy that is printed; below 100 rows the figures
+    are cross-validated. Ctrl-C saves the best model so far (exit code 130).
     """
     from lssvm.cli.evaluating import measure
     from lssvm.cli.inspection import inspect_table

@@ -20,6 +20,7 @@ from lssvm._core.progress import Progress
 from lssvm._core.random import RandomState, as_generator
 from lssvm.data.scanning import Scan, as_scan
 from lssvm.estimators.explaining import Groups, Wish, explain_table, joined
+from lssvm.estimators.opening import check_groups
 from lssvm.estimators.table_judging import ClassJudge, NumberJudge, decide, read_scorer
 from lssvm.estimators.table_source import LargeTable, PreparedRows, ScanSource, as_mapping
 from lssvm.explanations import Explanation
@@ -248,10 +249,12 @@ class TableModel(BaseEstimator):
             ask = replace(ask, engine=self._engine(large.source.scan))
         labels = None
         if groups is not None:
-            labels = np.unique(np.asarray(groups), return_inverse=True)[1].ravel().astype(np.intp)
-            if len(labels) != len(Y):
+            groups = check_groups(groups, len(Y))
+            labels = np.unique(groups, return_inverse=True)[1].ravel().astype(np.intp)
+            if len(np.unique(labels[weight > 0])) < 2:
                 raise InvalidInputError(
-                    f"groups has {len(labels)} entries but X has {len(Y)} rows: give one per row."
+                    "Rows are left out by groups, but all rows of positive weight are in one: give "
+                    "at least 2 groups, or leave groups out."
                 )
         tell = Progress(self.verbose)
         needed = sorted({c.inputs for c in ask.configurations}, key=INPUTS.index)

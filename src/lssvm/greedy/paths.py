@@ -8,6 +8,7 @@ import numpy as np
 
 from lssvm._core.arrays import BoolArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError, not_known, not_usable
+from lssvm._core.magnitudes import check_gram
 from lssvm._core.random import RandomState, as_generator
 from lssvm.greedy.columns import KernelColumns, Search
 from lssvm.greedy.full import FullSearch
@@ -111,7 +112,9 @@ def greedy_paths(
         draws = rng.spawn(Y.shape[1])
         return [pursuit.run(y, draws[j], j) for j, y in enumerate(Y.T)]
     ridge = 1.0 / (system.C * weight)  # 1/(2 gamma) of [Jiao2007, eq. (12)]
-    H = system.kernel_diagonal().astype(np.float64) + ridge
+    diagonal = system.kernel_diagonal()
+    check_gram(diagonal)
+    H = diagonal.astype(np.float64) + ridge
     columns = KernelColumns(system, share=0.4 if settings.candidates is None else 0.8)
     search = Search(columns, ridge, H, settings, system.bias, usable, weight, on_event)
     if settings.candidates is None:

@@ -162,7 +162,7 @@ OutOfFold: scores scores t k; labels wholes t >=0 <c; weight none | floats t >=0
 Isotonic: knots floats j rising some; values floats j sorted >=0 <=1
 Sigmoid: slope number >=0; offset number
 Probabilities: code Code; decoding none | text; maps list * of Isotonic/Sigmoid;
-    threshold floats t sorted; weight floats t >=0
+    threshold floats t sorted; weight floats t >=0; sharpness number >0
 Residuals: values list k of floats * sorted; weight list k of floats * >=0
 SeriesFit: regressor Model; layout Layout l x e h w; ends tuple s of Series h e; listed bool;
     horizon whole =o >=1 <={MOST}; seed {COUNT}; plan none | Plan l x e o w; tuning none | Tuning;

@@ -35,7 +35,7 @@ from lssvm.estimators import (
 from lssvm.estimators.base import KernelClassifier, KernelEstimator, KernelRegressor
 from lssvm.estimators.table_model import TableModel
 from lssvm.io.known import BOOK, MAX_CLASSES, MOST, Model, is_zone, known
-from lssvm.io.records import Lengths, NotStorable, encode, need, table
+from lssvm.io.records import Lengths, NotStorable, check_parameters, encode, need, table
 from lssvm.kernels import has_gamma
 from lssvm.preparation import DateEncoding
 from lssvm.recipes.dual_memory import DualMemory
@@ -360,6 +360,7 @@ def read_model(stored: Model) -> Estimator:
         raise ModelFileError("The file does not name one of the estimators of lssvm.")
     if not set(stored.parameters) <= set(inspect.signature(kind).parameters) - OF_THE_MACHINE:
         raise ModelFileError(f"The file holds parameters that {stored.kind} does not have.")
+    check_parameters(stored.parameters)
     given = {n: read_model(v) if isinstance(v, Model) else v for n, v in stored.parameters.items()}
     model: Estimator = kind(**given)
     record = stored.record

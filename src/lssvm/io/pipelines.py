@@ -31,7 +31,7 @@ from lssvm._core.errors import InvalidInputError, MissingDependencyError, ModelF
 from lssvm._core.text import printable
 from lssvm.io.known import Model, StoredPipeline, StoredTransformer, known
 from lssvm.io.models import check_storable, is_storable, read_model, write_model
-from lssvm.io.records import NotStorable, encode, need
+from lssvm.io.records import NotStorable, check_parameters, encode, need
 from lssvm.preparation import PreparedTable, TablePreparation
 
 _PLAIN: dict[str, tuple[type[Any], tuple[str, ...]]] = {
@@ -215,6 +215,7 @@ def _given(stored: StoredTransformer, kind: Callable[..., Any]) -> dict[str, Any
     known_names = set(inspect.signature(kind).parameters)
     given = dict(stored.parameters)
     need(set(given) <= known_names, f"{stored.kind} has other parameters")
+    check_parameters(given)
     for key, value in given.items():
         if isinstance(value, dict) and set(value) == {"dtype"}:
             sort = np.dtype(str(value["dtype"]))

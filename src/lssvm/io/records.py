@@ -111,6 +111,24 @@ def table(text: str) -> dict[str, dict[str, str]]:
     }
 
 
+def check_parameters(values: dict[str, Any]) -> None:
+    """Refuse parameters with sparse matrices, which no parameter is: comparing takes their shape.
+
+    Examples
+    --------
+    >>> from lssvm.io.records import check_parameters
+    >>> check_parameters({"C": 1.0, "cv": [1, 2]})
+    """
+    waiting: list[Any] = [values]
+    while waiting:
+        value = waiting.pop()
+        need(not isinstance(value, (csr_array, csr_matrix)), "a parameter is a sparse matrix")
+        if isinstance(value, dict):
+            waiting += [*value.keys(), *value.values()]
+        elif isinstance(value, (list, tuple)):
+            waiting += value
+
+
 def need(condition: Any, what: str) -> None:
     """Raise where what a file says does not fit together."""
     if not condition:

@@ -111,7 +111,8 @@ class Polynomial(Kernel):
 
     def diag(self, X: Array) -> Array:
         """Return (gamma x^T x + coef0)^degree, shape (n,)."""
-        return (self.gamma * row_squares(X) + self.coef0) ** int(self.degree)
+        with np.errstate(over="ignore"):
+            return (self.gamma * row_squares(X) + self.coef0) ** int(self.degree)
 
     def gradient(self, X: FloatArray, Z: FloatArray, coef: FloatArray) -> FloatArray:
         """Return degree gamma sum_j coef_j (gamma x^T z_j + coef0)^(degree - 1) z_j, (n, k, d)."""

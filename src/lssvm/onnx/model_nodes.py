@@ -104,6 +104,7 @@ def add_probabilities(
     code, maps = calibrated.code, calibrated.maps
     if not by_problem(code):
         p = _calibrated(maps, scores)
+        p = raw.graph.node("Pow", p / p.sums(), calibrated.sharpness)
         return _agreeing(p / p.sums(), index, code.n_classes)
     pairs = _calibrated(maps, raw).clipped(PAIR_FLOOR, 1.0 - PAIR_FLOOR)  # (n, n_problems)
     rest = 1.0 - pairs

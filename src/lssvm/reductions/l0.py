@@ -31,6 +31,7 @@ _STEPS = 3  # reweightings at each C
 _COMPACT = 0.85  # part of the functions still there below which the systems are made smaller
 _THRESHOLD = 1e-6  # [Mall2014, section IV]
 _VANISHED = 1e-9  # coefficients below this part of the first ones are all zero
+_CONSTANT = 1e-14  # of the squares of a function: less about its mean is rounding
 
 
 @dataclass(frozen=True)
@@ -476,6 +477,8 @@ class L0System:
         else:
             A = moments.gram - moments.border[:, None] * (moments.border / moments.weight)[None, :]
         c = to_numpy(moments.cross) - np.outer(mean, target)
+        own, whole = _diagonal(A), _diagonal(moments.gram)
+        c[own <= _CONSTANT * whole] = 0.0  # a constant explains nothing: what is left is rounding
         mean = mean if moments.shift is None else mean + to_numpy(moments.shift)
         return cls(columns, A, c / scale, mean, target_mean, scale)
 

@@ -39,6 +39,7 @@ FEW = 200  # rows below which the model for tables is not tried
 WIDE = 200  # columns beyond which it is not tried either
 CLASSES = 30  # classes beyond which trees and it are not tried
 LEVELS = 250  # categories that trees take as such
+TREES = 100  # rounds of boosting at most
 TABLE = "the model for tables"
 
 
@@ -104,10 +105,12 @@ def others(rows: SampledRows, classes: bool) -> dict[str, Any]:
         }
         if len(np.unique(rows.y)) <= CLASSES:
             found["gradient boosted trees"] = HistGradientBoostingClassifier(
-                categorical_features=few, random_state=0
+                max_iter=TREES, categorical_features=few, random_state=0
             )
     else:
-        trees = HistGradientBoostingRegressor(categorical_features=few, random_state=0)
+        trees = HistGradientBoostingRegressor(
+            max_iter=TREES, categorical_features=few, random_state=0
+        )
         several = as_columns(rows.y).shape[1] > 1
         found = {
             "the mean": DummyRegressor(),

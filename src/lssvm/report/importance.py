@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from sklearn.feature_selection import r_regression
-from sklearn.inspection import permutation_importance
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm.plots.fitted import Predictor, fitted_model
@@ -23,6 +20,7 @@ WORK = 1.2e10  # kernel operations that shuffling columns may take
 ROWS = (300, 2000)
 PREDICTIONS = 6000  # of every shuffled column, over the repetitions
 REPEATS = (2, 30)
+NUMBERS = 2e7  # values of rows that are predicted at once
 COLUMNS = 60  # columns that are tried
 SHOWN = 20
 
@@ -62,10 +60,10 @@ def shuffle_importance(estimator: Predictor, rows: SampledRows) -> Importance:
 
     Notes
     -----
-    `sklearn.inspection.permutation_importance` on the positions of the values, so that columns of
-    any kind are shuffled as they are. Rows and repetitions are as many as the work allows; few rows
-    are shuffled more often. Of more than 60 columns, those that go most with the predictions (by
-    rank correlation) are tried.
+    What `sklearn.inspection.permutation_importance` computes, with all repetitions of a column
+    predicted at once and columns of any kind shuffled as they are. Rows and repetitions are as many
+    as the work allows; few rows are shuffled more often. Of more than 60 columns, those that go
+    most with the predictions (by rank correlation) are tried.
 
     Examples
     --------
@@ -85,21 +83,26 @@ def shuffle_importance(estimator: Predictor, rows: SampledRows) -> Importance:
     tried = np.arange(d) if d <= COLUMNS else _strongest(estimator, some)
     classes = predicts_classes(estimator)
 
-    def score(_: Predictor, places: IntArray, __: Any) -> float:
-        every = np.tile(np.arange(len(some))[:, None], d)
-        every[:, tried] = places
-        losses = row_losses(estimator, some.rearranged(every).given(estimator), some.y)
-        good = float(np.average(1.0 - losses if classes else losses, weights=some.weight))
-        return good if classes else -math.sqrt(good)
+    random = np.random.default_rng(0)
+    places = np.array([random.permutation(len(some)) for _ in range(repeats)])
+    together = int(np.clip(NUMBERS / (len(some) * d), 1, repeats))  # repetitions at a time
 
-    places = np.tile(np.arange(len(some))[:, None], len(tried))
-    shuffled = permutation_importance(
-        estimator, places, some.y, scoring=score, n_repeats=repeats, random_state=0
-    )
-    order = np.argsort(-shuffled.importances_mean, kind="stable")
+    def badness(sample: SampledRows) -> FloatArray:
+        losses = row_losses(estimator, sample.given(estimator), sample.y)
+        each = np.average(losses.reshape(-1, len(some)), axis=1, weights=some.weight)
+        return np.asarray(each if classes else np.sqrt(each))
+
+    worse = np.empty((len(tried), repeats))
+    for begin in range(0, repeats, together):
+        part = slice(begin, begin + together)
+        many = some.take(np.tile(np.arange(len(some)), len(places[part])))
+        for i, j in enumerate(tried):
+            worse[i, part] = badness(many.moved(rows.schema.names[j], places[part].ravel()))
+    worse -= badness(some)
+    mean, spread = worse.mean(axis=1), worse.std(axis=1)
+    order = np.argsort(-mean, kind="stable")
     names = tuple(rows.schema.names[tried[i]] for i in order)
-    mean, spread = shuffled.importances_mean[order], shuffled.importances_std[order]
-    return Importance(names, mean, spread, len(some), repeats, len(tried), d)
+    return Importance(names, mean[order], spread[order], len(some), repeats, len(tried), d)
 
 
 def _strongest(estimator: Predictor, rows: SampledRows) -> IntArray:

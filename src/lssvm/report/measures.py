@@ -443,13 +443,49 @@ def tested_classes(found: ClassPredictions) -> list[int]:
     return classes if len(classes) > 1 else []
 
 
-def _one_against_others(metric: Callable[..., float], found: ClassPredictions) -> float:
+def ranked_weights(
+    positive: BoolArray, scores: FloatArray, weight: FloatArray | None
+) -> tuple[FloatArray, FloatArray]:
+    """Return the weights of positive and of other rows for every score, the largest first."""
+    order = np.argsort(-scores, kind="stable")
+    sorted_scores = scores[order]
+    starts = np.flatnonzero(np.r_[True, sorted_scores[1:] != sorted_scores[:-1]])
+    mass = np.ones(len(scores)) if weight is None else weight[order]
+    mine = np.where(positive[order], mass, 0.0)
+    return np.add.reduceat(mine, starts), np.add.reduceat(mass - mine, starts)
+
+
+def roc_auc(hits: FloatArray, misses: FloatArray) -> float:
+    """Return the share of pairs of a positive and another row that are ranked rightly.
+
+    Parameters
+    ----------
+    hits, misses : array of shape (s,)
+        As `ranked_weights` returns them; a tie counts one half. That is scikit-learn's
+        ``roc_auc_score``, without its checks, which take a hundred times longer.
+    """
+    below = misses.sum() - np.cumsum(misses) + misses / 2
+    pairs = hits.sum() * misses.sum()
+    return float(hits @ below / pairs) if pairs > 0 else math.nan
+
+
+def average_precision(hits: FloatArray, misses: FloatArray) -> float:
+    """Return the mean precision where positive rows are found, as ``average_precision_score``."""
+    found = np.cumsum(hits)
+    chosen = found + np.cumsum(misses)
+    precision = np.divide(found, chosen, out=np.zeros_like(found), where=chosen > 0)
+    return float(hits @ precision / found[-1]) if found[-1] > 0 else 0.0
+
+
+def _one_against_others(
+    metric: Callable[[FloatArray, FloatArray], float], found: ClassPredictions
+) -> float:
     """Return a metric of ranked rows: of the second of two classes, else the mean over classes."""
     ranking, classes = found.ranking, tested_classes(found)
     if ranking is None or not classes:
         return math.nan
     weight, columns = found.weight, [1] if len(found.classes) == 2 else classes
-    each = [metric(found.labels == c, ranking[:, c], sample_weight=weight) for c in columns]
+    each = [metric(*ranked_weights(found.labels == c, ranking[:, c], weight)) for c in columns]
     return float(np.mean(each))
 
 
@@ -489,12 +525,13 @@ def class_figures(found: ClassPredictions) -> dict[str, Figure]:
         "mcc": Figure("Matthews correlation", "0 is guessing, 1 is perfect", mcc, low=-1.0),
     }
     if found.ranking is not None and tested_classes(found):
-        auc, precision = metrics.roc_auc_score, metrics.average_precision_score
         words = "how well rows are ranked; 0.5 is guessing"
-        table["roc_auc"] = Figure(f"ROC AUC{mean}", words, lambda f: _one_against_others(auc, f))
+        table["roc_auc"] = Figure(
+            f"ROC AUC{mean}", words, lambda f: _one_against_others(roc_auc, f)
+        )
         words = "area under the precision-recall curve"
         table["average_precision"] = Figure(
-            f"Average precision{mean}", words, lambda f: _one_against_others(precision, f)
+            f"Average precision{mean}", words, lambda f: _one_against_others(average_precision, f)
         )
     if found.probability is not None:
         words = "of the probabilities; smaller is better"

@@ -141,20 +141,25 @@ class SampledRows:
         rng = np.random.default_rng(seed)
         return self.take(np.sort(rng.choice(len(self), limit, replace=False)))
 
-    def rearranged(self, places: IntArray) -> SampledRows:
-        """Return rows whose columns are each in an order of their own.
+    def moved(self, name: str, places: IntArray) -> SampledRows:
+        """Return rows where one column has values of other rows.
 
         Parameters
         ----------
-        places : int array of shape (n, d)
-            For every column of the schema, which row each of its values comes from.
+        name : str
+            Of the column.
+        places : int array of shape (n,)
+            Which row each of its values comes from.
         """
-        place = dict(zip(self.schema.names, np.asarray(places, dtype=np.intp).T, strict=True))
-        columns = self.columns()
-        numbers = [columns[name][place[name]] for name in self.schema.numbers]  # type: ignore[index]
-        texts = [columns[name].take(place[name]) for name in self.schema.texts]
-        stacked = np.column_stack([np.empty((len(self), 0)), *numbers])
-        return replace(self, block=replace(self.block, numbers=stacked, texts=tuple(texts)))
+        numbers, texts = self.block.numbers, list(self.block.texts)
+        if name in self.schema.texts:
+            own = self.schema.texts.index(name)
+            texts[own] = texts[own].take(places)
+        else:
+            own = self.schema.numbers.index(name)
+            numbers = numbers.copy()
+            numbers[:, own] = numbers[places, own]
+        return replace(self, block=replace(self.block, numbers=numbers, texts=tuple(texts)))
 
     def replaced(self, values: dict[str, Any]) -> SampledRows:
         """Return rows with other values in some columns: numbers (n,), or texts (n,)."""

@@ -19,7 +19,9 @@ from lssvm.uncertainty.probabilities import (
     check_coverage,
     conformal_quantile,
     couple_pairs,
+    fit_sharpness,
     scaled_residuals,
+    sharpened,
 )
 
 __all__ = [
@@ -39,9 +41,11 @@ __all__ = [
     "couple_pairs",
     "evidence_path",
     "fit_calibrator",
+    "fit_sharpness",
     "fit_sigmoid",
     "left_out_scores",
     "log_evidence",
     "log_gamma_slope",
     "scaled_residuals",
+    "sharpened",
 ]

@@ -197,7 +197,9 @@ class DualPosterior:
         diagonal = np.diagonal(G)[single]
         left = diagonal
         if share is not None:  # 1 - r h, times C
-            left = system.C - share[single] * (system.C - diagonal)
+            own = share[single]
+            left = (1.0 - own) * system.C + own * diagonal
+        left = np.where(left > 0, left, np.nan)  # nothing else says anything of the row
         residual[single] = beta[single] / left[:, None]  # [Cawley2004]
         spread[single] = 1.0 / system.C + np.maximum(1.0 - diagonal / system.C, 0.0) / left
         for rows in (rows for rows in folds if len(rows) > 1):
