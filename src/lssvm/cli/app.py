@@ -19,7 +19,7 @@ from lssvm.cli.demonstrating import datasets, demo
 from lssvm.cli.evaluating import evaluate
 from lssvm.cli.exporting import export, info
 from lssvm.cli.forecasting import forecast
-from lssvm.cli.options import INTERRUPTED, GroupedCommand, expand
+from lssvm.cli.option_groups import INTERRUPTED, GroupedCommand, expand
 from lssvm.cli.predicting import predict
 from lssvm.cli.reducing import reduce
 from lssvm.cli.training import train, tune

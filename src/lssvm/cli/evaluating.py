@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.cli.options import TARGET, DataFile, General, ModelFile, Reading, option
+from lssvm.cli.option_groups import option
+from lssvm.cli.options import TARGET, DataFile, General, ModelFile, Reading
 
 if TYPE_CHECKING:
     from lssvm.cli.console import Output

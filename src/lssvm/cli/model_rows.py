@@ -42,12 +42,7 @@ def last_step(model: Model) -> Model:
 
 def reads_scans(model: Model) -> bool:
     """Say whether a model is fitted to a scan; it reads the rows into memory only if they fit."""
-    from lssvm.estimators import (
-        FixedSizeLSSVC,
-        FixedSizeLSSVR,
-        LSSVMClassifier,
-        LSSVMRegressor,
-    )
+    from lssvm.estimators import FixedSizeLSSVC, FixedSizeLSSVR, LSSVMClassifier, LSSVMRegressor
 
     kinds = FixedSizeLSSVC | FixedSizeLSSVR | LSSVMClassifier | LSSVMRegressor
     return isinstance(model, kinds)

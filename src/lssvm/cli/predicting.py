@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.cli.options import OUTPUT, General, ModelFile, Reading, option
+from lssvm.cli.option_groups import option
+from lssvm.cli.options import OUTPUT, General, ModelFile, Reading
 from lssvm.cli.writing import ENDINGS, table_writer
 
 if TYPE_CHECKING:

@@ -9,16 +9,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.cli.options import (
-    INTERRUPTED,
-    OUTPUT,
-    TARGET,
-    DataFile,
-    General,
-    ModelFile,
-    Reading,
-    option,
-)
+from lssvm.cli.option_groups import INTERRUPTED, option
+from lssvm.cli.options import OUTPUT, TARGET, DataFile, General, ModelFile, Reading
 
 if TYPE_CHECKING:
     from lssvm.cli.model_rows import Model

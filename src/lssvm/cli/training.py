@@ -14,18 +14,8 @@ from typer import Option
 from lssvm._core.errors import InvalidInputError
 from lssvm.cli.console import Output, shown
 from lssvm.cli.model_rows import Model, is_classifier, last_step
-from lssvm.cli.options import (
-    INTERRUPTED,
-    OUTPUT,
-    TESTING,
-    Columns,
-    DataFile,
-    Fitting,
-    Modelling,
-    Reading,
-    Seeded,
-    option,
-)
+from lssvm.cli.option_groups import INTERRUPTED, TESTING, option
+from lssvm.cli.options import OUTPUT, Columns, DataFile, Fitting, Modelling, Reading, Seeded
 
 if TYPE_CHECKING:
     from lssvm.cli.holding_out import HoldOut
