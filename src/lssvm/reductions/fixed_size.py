@@ -26,7 +26,7 @@ from lssvm.kernels import Kernel
 from lssvm.moments import Moments, NystromMap, nystrom_map
 from lssvm.moments.cells import FoldMoments
 from lssvm.reductions.l0 import L0, L0System, Reduced, l0_order, reduce_printed, reduce_systems
-from lssvm.solvers.primal import fold_paths, solve_primal, squared_errors
+from lssvm.solvers.primal import fold_paths, output_errors, solve_primal
 
 METHODS = ("spfs", "ssd", "sv-l0", "sd")
 """The reductions of a fixed-size model."""
@@ -35,7 +35,6 @@ PRINTED = ("spfs-printed", "ssd-printed")
 
 _SINGULAR = 1e-8  # pivots of K(Z, Z) below which its eigenvalues have to be looked at
 _FEW, _LARGE = 5, 10  # so many folds are judged where each has so many rows per prototype
-_FLOOR = 1e-10  # squared errors, relative to those of the bias alone, that count as zero
 
 
 @dataclass(frozen=True)
@@ -298,12 +297,7 @@ class PrototypeBasis:
             if len(support) < len(self.Z):
                 own, left = training.subset(support), test.subset(support)
             model = fold_paths([own], map).solve(grid)[0]
-            if is_numpy(test.gram):
-                floor = _FLOOR * (test.squares - test.target**2 / test.weight)
-                errors = np.maximum(left.squared_error(*model), floor)
-            else:
-                errors = test.weight * to_numpy(squared_errors(left, *model))
-            out.append(np.where(np.isfinite(errors), errors, np.inf))
+            out.append(test.weight * output_errors(left, *model))
         return out
 
     def quick_map(self, support: IntArray) -> NystromMap:
