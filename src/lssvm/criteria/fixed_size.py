@@ -358,11 +358,8 @@ class FixedSizePoint:
             )
             C_of[columns], ties[:, columns] = grid[best], own[:, None]
 
-        def is_tested(columns: IntArray) -> bool:
-            return any(features.testing(i, columns).weight > 0 for i in range(v))
-
-        run_blocks(choose, filter(is_tested, groups), threads)
-        untested = [columns for columns in groups if not is_tested(columns)]
+        run_blocks(choose, filter(features.is_tested, groups), threads)
+        untested = [columns for columns in groups if not features.is_tested(columns)]
         if untested:  # a holdout without rows of these classes: the C of the other problems
             known = np.setdiff1d(np.arange(k), np.concatenate(untested))
             centre = np.mean(np.log(C_of[known])) if len(known) else np.mean(np.log(grid))

@@ -34,7 +34,9 @@ class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
         of [Mall2014]_, section IV-A.
     C : float or "cv", default="cv"
         Regularisation; larger fits closer. "cv" chooses it by cross-validation inside `fit`. With
-        one-vs-one each pair of classes gets its own, that of the smallest squared error.
+        one-vs-one each pair of classes gets its own, that of the smallest squared error. Where
+        pairs times folds are more than 100 and rows are many, gamma is searched with the first 200
+        prototypes, and only as many of the folds are left out as hold 2,000 rows, at least two.
     gamma : float, array of shape (d,), "scale", "auto", "cv" or "ard", default="cv"
         Width of rbf, laplacian and matern, scale of poly; as in `sklearn.svm.SVC`. "cv" chooses it
         by cross-validation; "ard" (rbf and matern) then looks for one value per feature that makes
@@ -68,9 +70,10 @@ class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
         and 4 of [Mall2014]_ to the letter, see `lssvm.reductions.FixedSizeL0.printed`.
     multiclass : str, array or Code, default="auto"
         Output code: "auto", "ovo", "ova", "moc", "moc-counting" or "ecoc", see
-        `lssvm.codes.make_code`. All problems of one-vs-all, minimum output coding and
-        error-correcting codes are columns of one system; the pairs of one-vs-one are put together
-        from the moments of the classes.
+        `lssvm.codes.make_code`. "auto" is one-vs-one up to 10 classes; up to 60, the one of
+        one-vs-one and one-vs-all with the smaller error on a sample; else one-vs-all. All problems
+        of one-vs-all, minimum output coding and error-correcting codes are columns of one system;
+        the pairs of one-vs-one are put together from the moments of the classes.
     decoding : {"hamming", "loss"} or None, default=None
         From outputs to classes; None takes votes for one-vs-one and loss decoding otherwise.
     targets : {"label", "fisher"} or (t1, t2), default="label"
@@ -163,7 +166,8 @@ class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
         When fitted to a scan: from raw columns to features.
     sample_results_ : dict
         When fitted to a scan of more than 50,000 rows with a tuned gamma: the search on a sample of
-        so many, of which the three best gammas were tried on all rows.
+        so many, of which the three best gammas were tried on all rows. Of pairs of many classes:
+        the search with few prototypes, whose best gamma was taken.
     peak_memory_ : int or None
         When fitted to a scan: the most memory, in bytes, that the process has had up to then.
     record_ : Fit

@@ -46,7 +46,6 @@ from lssvm.estimators.new_rows import (
 )
 from lssvm.estimators.opening import (
     Classifier,
-    class_rows,
     map_given,
     mapped_rows,
     number_rows,
@@ -55,10 +54,12 @@ from lssvm.estimators.opening import (
     target_centre,
     task_of,
     warn_of_scales,
+    with_better_code,
 )
 from lssvm.estimators.scan_scores import hits, spread_of
 from lssvm.kernels import Metric
 from lssvm.recipes.ard import variances
+from lssvm.recipes.output_code import class_rows
 from lssvm.recipes.settings import KernelChoice, UsesResources, resources_of, seed_of
 from lssvm.tasks import Classes, ClassTable, Numbers, Task
 
@@ -217,6 +218,7 @@ class GivenArrays:
             )
         if new:
             rows, metric = _map_new(self.estimator, rows)
+            rows, task = _coded(self.estimator, rows, task)
         else:
             metric = self.estimator.record_.metric
             rows = mapped_rows(rows, metric)
@@ -293,6 +295,7 @@ class GivenBlocks:
         sample, task = _sample_of(self.estimator, surveyed)
         raw = sample
         sample, metric = _map_new(self.estimator, raw)
+        sample, task = _coded(self.estimator, sample, task, surveyed.counts)
         if surveyed.complete:
             held = sample if self.place is None else DeviceRows(sample, self.place, None)
             return held, task, metric
@@ -433,6 +436,15 @@ def _blocks(
 def _map_new(estimator: FixedEstimator, rows: HostRows) -> tuple[HostRows, Metric]:
     seed = seed_of(estimator.random_state) if estimator.metric is not None else 0
     return map_given(rows, estimator.metric, estimator._kernel_choice(), seed)
+
+
+def _coded(
+    estimator: FixedEstimator, rows: HostRows, task: Task, counts: FloatArray | None = None
+) -> tuple[HostRows, Task]:
+    if not (_classifies(estimator) and isinstance(task, Classes)):
+        return rows, task
+    choice = estimator._kernel_choice()
+    return with_better_code(estimator, rows, task, choice, by_class=True, counts=counts)
 
 
 def _after(surveyed: Survey, metric: Metric, sample: HostRows) -> Survey:

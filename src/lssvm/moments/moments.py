@@ -212,6 +212,8 @@ class Moments:
             cross = self.border[:, None] * own[None, :]
             target, squares = self.weight * own, self.weight * own**2
             moments = replace(self, cross=cross, target=target, squares=squares)
+        if factor == 1.0:
+            return moments
         scaled = {name: factor * getattr(moments, name) for name in (*_ARRAYS, "weight")}
         return replace(moments, **scaled)
 

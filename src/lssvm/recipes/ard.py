@@ -14,7 +14,7 @@ from lssvm.criteria.ard import DualRelevance, FixedRelevance, find_relevance, sa
 from lssvm.engines.host import HostRows
 from lssvm.recipes.record import Tuning
 
-DUAL_ROWS, FIXED_ROWS, FIXED_PROTOTYPES = 1000, 5000, 300
+DUAL_ROWS, FIXED_ROWS, FIXED_PROTOTYPES = 500, 2000, 150
 """The search for relevance sees so many distinct rows, and so many prototypes, at most."""
 
 POWERS = (1.0, 0.5)

@@ -16,13 +16,15 @@ from lssvm.criteria.ard import FixedRelevance
 from lssvm.criteria.closed_form import check_criterion
 from lssvm.criteria.fixed_size import FixedSizeObjective, FixedSizePoint
 from lssvm.criteria.fixed_spectral import FixedCriterionObjective
-from lssvm.engines.base import Rows
+from lssvm.engines.base import AnyFolds, Rows
 from lssvm.engines.host import HostRows
+from lssvm.folds.content import Folds
 from lssvm.kernels import Kernel
 from lssvm.moments import NystromMap
 from lssvm.moments.cells import FoldMoments
 from lssvm.recipes.ard import FIXED_PROTOTYPES, FIXED_ROWS, relevance_sample, shares, spread_gamma
 from lssvm.recipes.fixed_memory import FixedMemory, remember, with_thresholds
+from lssvm.recipes.fixed_pairs import enough_folds, searched_prototypes
 from lssvm.recipes.fixed_record import FixedDetails
 from lssvm.recipes.fixed_reduction import (
     SD_KEEPS_NO_ROWS,
@@ -104,8 +106,9 @@ def fit_fixed_size(rows: Rows, task: Task, ask: FixedSettings, tell: Listener) -
         if start is not None:
             coef, intercept = start.coef, start.fit.intercept - problem.centre
         else:
-            whole, bias = moments.whole, {"penalised": ask.penalised}
-            coef, intercept = solve_moments(whole, map, problem.by_class, tuned.C_of, **bias)
+            how: dict[str, Any] = {"penalised": ask.penalised, "threads": rows.threads}
+            whole, by_class = moments.whole, problem.by_class
+            coef, intercept = solve_moments(whole, map, by_class, tuned.C_of, **how)
         solution = _refined(ask, tuned, kernel, chosen.Z, map, coef, intercept)
         details = FixedDetails(len(chosen.Z), moments.whole, map, penalised=ask.penalised)
     fit = Fit(
@@ -316,17 +319,24 @@ class _Tuner:
         separate = len(task.groups()) > 1 and self.problem.by_class is not None
         tunes_gamma = choice.tunes_gamma
         counts = rows.sample.labels is not None and ask.scoring is None
+        tested = self._tested_share(rows, separate) if counts else 1.0
         space = Space(
             C=1.0 if separate else ask.C,
             tune_gamma=tunes_gamma,
             gamma_start=rows.gamma_scale() if tunes_gamma else 1.0,
             n_features=rows.sample.X.shape[1],
-            counted_rows=rows.n_observations() if counts else None,
+            counted_rows=max(1, round(tested * rows.n_observations())) if counts else None,
             C_range=self.problem.C_range,
         )
         search, sample_results = ask.search, None
+        n_pairs = len(task.groups()) if separate else 1
+        few = searched_prototypes(len(Z), n_pairs) if type(search) is PathSearch else len(Z)
         if rows is not rows.sample and not rows.rereads and tunes_gamma:
-            search, sample_results = self._from_sample(rows.sample, Z, choice, space, separate)
+            first = (rows.sample, Z[:few], choice, space, separate, N_GAMMAS)
+            search, sample_results = self._from_sample(*first)
+        elif few < len(Z) and tunes_gamma:
+            first = (rows, Z[:few], choice, space, separate, 1)
+            search, sample_results = self._from_sample(*first)
         memory = KeptPoints(self._objective(rows, Z, choice, separate), rows.budget // 4)
         more: dict[str, Any] = {"resume": not again}
         if search.checkpoint is not None:
@@ -349,6 +359,20 @@ class _Tuner:
         tuning = Tuning((kept,), float(score), result.n_evaluations, size_results, sample_results)
         return replace(tuned, tuning=tuning)
 
+    def _folds(self, rows: Rows, separate: bool) -> AnyFolds:
+        ask, task = self.problem.ask, self.problem.task
+        folds = folds_of(rows, ask)
+        if separate and is_int(ask.cv) and ask.reduction is None:
+            return enough_folds(folds, len(task.groups()))
+        return folds
+
+    def _tested_share(self, rows: Rows, separate: bool) -> float:
+        """Return the share of the rows that are left out, where pairs leave out some."""
+        folds = self._folds(rows, separate) if separate else None
+        if not isinstance(folds, Folds) or not is_int(self.problem.ask.cv):
+            return 1.0
+        return sum(len(test) for test in folds.test) / rows.n_rows
+
     def _objective(
         self, rows: Rows, Z: FloatArray, choice: KernelChoice, separate: bool
     ) -> FixedSizeObjective | FixedCriterionObjective:
@@ -363,7 +387,7 @@ class _Tuner:
             loss = task.loss(scoring, ask.loss, rows.sample.centre)
         elif scoring is not None:
             loss = task.loss(scoring, ask.loss)
-        data = (rows, Z, folds_of(rows, ask), loss, self.problem.by_class)
+        data = (rows, Z, self._folds(rows, separate), loss, self.problem.by_class)
         objective = FixedSizeObjective(kernel, *data, grid, ask.path_method, ask.penalised)
         if ask.penalised and objective.leave_out:
             raise InvalidInputError(
@@ -376,18 +400,28 @@ class _Tuner:
         return FixedCriterionObjective(ask.criterion, objective)
 
     def _from_sample(
-        self, sample: HostRows, Z: FloatArray, choice: KernelChoice, space: Space, separate: bool
+        self,
+        rows: Rows,
+        Z: FloatArray,
+        choice: KernelChoice,
+        space: Space,
+        separate: bool,
+        n_gammas: int,
     ) -> tuple[Search, dict[str, Any]]:
-        """Search on the sample; all rows then choose among its best kernel parameters."""
+        """Search on a sample, or with few prototypes; all then choose among its best gammas."""
         search, on_event = self.problem.ask.search, self.problem.tell.on_event
-        objective = self._objective(sample, Z, choice, separate)
-        space = replace(space, counted_rows=space.counted_rows and sample.n_rows)
+        objective = self._objective(rows, Z, choice, separate)
+        if rows is not self.problem.rows:
+            counted = round(self._tested_share(rows, separate) * rows.n_rows)
+            space = replace(space, counted_rows=space.counted_rows and max(1, counted))
+        else:
+            search = replace(search, checkpoint=None)
         seed = self.problem.ask.seed
         result = search.run(objective, space, random_state=seed, on_event=on_event, resume=False)
         listed = ListedPathSearch(
             n_C=search.n_C if isinstance(search, PathSearch) else N_C,
-            gammas=best_gammas(result, N_GAMMAS),
-            checkpoint=search.checkpoint,
+            gammas=best_gammas(result, n_gammas),
+            checkpoint=self.problem.ask.search.checkpoint,
             on_interrupt=search.on_interrupt,
         )
         return listed, result.cv_results

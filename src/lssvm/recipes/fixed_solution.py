@@ -9,9 +9,9 @@ import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.memory import require
-from lssvm._core.namespace import to_numpy
+from lssvm._core.namespace import is_numpy, to_numpy
 from lssvm._core.random import as_generator
-from lssvm._core.threads import slices
+from lssvm._core.threads import run_blocks, run_stream, slices
 from lssvm.engines.host import HostRows
 from lssvm.kernels import Kernel
 from lssvm.moments import Moments, NystromMap
@@ -40,6 +40,7 @@ def solve_moments(
     C_of: FloatArray,
     *,
     penalised: bool = False,
+    threads: int = 1,
 ) -> tuple[FloatArray, FloatArray]:
     """Solve for the coefficients on the prototypes [DeBrabanter2010, eq. (7)].
 
@@ -53,6 +54,8 @@ def solve_moments(
     C_of : array of shape (k,)
     penalised : bool, default=False
         Whether the bias is penalised like a weight, as printed there.
+    threads : int, default=1
+        That share the problems, where they are many.
 
     Returns
     -------
@@ -60,9 +63,36 @@ def solve_moments(
     intercept : array of shape (k,)
     """
     coef, intercept = np.zeros((map.T.shape[0], len(C_of))), np.zeros(len(C_of))
+    if len(groups_of(task, len(C_of))) > 2 * len(whole) and is_numpy(map.T):
+        return _solve_pairs(whole, map, task, C_of, penalised, threads)
     for columns, C, moments in problems(whole, task, C_of):
         solved = solve_primal(moments, map, C, penalised=penalised)
         coef[:, columns], intercept[columns] = solved
+    return coef, intercept
+
+
+def _solve_pairs(
+    whole: list[Moments],
+    map: NystromMap,
+    task: Classes | None,
+    C_of: FloatArray,
+    penalised: bool,
+    threads: int,
+) -> tuple[FloatArray, FloatArray]:
+    """Solve many problems of few classes: the moments of the classes are mapped once."""
+
+    def mapped(part: Moments) -> Moments:
+        return part.mapped(map.whiten(part.gram), map.T)
+
+    def solve(problem: tuple[IntArray, float, Moments]) -> tuple[IntArray, FloatArray, FloatArray]:
+        columns, C, moments = problem
+        weights, intercept = solve_primal(moments, None, C, penalised=penalised)
+        return columns, map.T @ weights, intercept
+
+    features = run_blocks(mapped, whole, threads)
+    coef, intercept = np.zeros((map.T.shape[0], len(C_of))), np.zeros(len(C_of))
+    for columns, own, b in run_stream(solve, problems(features, task, C_of), threads):
+        coef[:, columns], intercept[columns] = own, b
     return coef, intercept
 
 

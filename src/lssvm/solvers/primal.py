@@ -201,7 +201,7 @@ def primal_system(
 
 
 def solve_primal(
-    moments: Moments, map: NystromMap, C: float, *, penalised: bool = False
+    moments: Moments, map: NystromMap | None, C: float, *, penalised: bool = False
 ) -> tuple[FloatArray, FloatArray]:
     """Return the coefficients (m, k) and intercepts (k,) of one model.
 
@@ -212,7 +212,8 @@ def solve_primal(
     ----------
     moments : Moments
         Where they are on a device, so is the work; what comes back is NumPy's.
-    map : NystromMap
+    map : NystromMap or None
+        None where the moments are those of the features already.
     C : float
     penalised : bool, default=False
         Whether the bias is penalised like a weight, eq. (7) of [DeBrabanter2010]_ as printed.

@@ -303,14 +303,14 @@ def squared_errors(test: Moments, coef: Array, intercept: Array) -> Array:
 
 
 def solve_on_device(
-    moments: Moments, map: NystromMap, *, penalised: bool = False
+    moments: Moments, map: NystromMap | None, *, penalised: bool = False
 ) -> tuple[Callable[[float], tuple[FloatArray, FloatArray]], float]:
     """Return how one training set on a device is solved for a C, and its largest diagonal entry.
 
     Parameters
     ----------
     moments : Moments
-    map : NystromMap
+    map : NystromMap or None
     penalised : bool, default=False
 
     Examples
