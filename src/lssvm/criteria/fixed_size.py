@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lssvm._core.arrays import FloatArray, IntArray
-from lssvm._core.namespace import get_namespace, to_numpy
+from lssvm._core.namespace import get_namespace, join_rows, to_numpy
 from lssvm._core.threads import run_blocks, slices, small_problem
 from lssvm.criteria.base import Losses, pools
 from lssvm.engines.base import AnyFolds, Expansion, Rows
@@ -142,7 +142,7 @@ class FixedSizePoint:
     def losses(self, C: FloatArray) -> Losses:
         """Return the losses of a path of C, shape (c,)."""
         groups, C = self.groups, np.asarray(C, dtype=np.float64)
-        with small_problem(len(self.Z)):
+        with small_problem(self.Z.shape[0]):
             if len(groups) > 1:
                 losses = self._separate(groups)
             elif self.objective.leave_out:
@@ -150,7 +150,7 @@ class FixedSizePoint:
             else:
                 losses = self._joint(C, groups[0])
         cells, folds = len(self.moments.cells), self.moments.n_folds
-        if not self.rows.has_room(8 * len(self.Z) ** 2 * (cells + 2 * folds + 4)):  # one more
+        if not self.rows.has_room(8 * self.Z.shape[0] ** 2 * (cells + 2 * folds + 4)):  # one more
             self._paths = None
             self.__dict__.pop("map", None)
         return losses
@@ -235,7 +235,9 @@ class FixedSizePoint:
         """All problems at the same C."""
         paths, n_folds = self._folds(columns), self.moments.n_folds
         tests = [self.moments.testing(v, columns) for v in range(n_folds)]
-        each = 4 * 8 * n_folds * len(self.Z) * len(columns)  # bytes of the models of a value of C
+        each = (
+            4 * 8 * n_folds * self.Z.shape[0] * len(columns)
+        )  # bytes of the models of a value of C
         step = int(max(1, min(len(C), 0.25 * self.rows.budget // each)))
         errors, losses = [], []
         for part in slices(len(C), step):
@@ -407,7 +409,7 @@ def _constant_error(test: Moments, n: int) -> FloatArray:
 def _joined(truths: tuple[Truth, ...]) -> Truth:
     def join(name: str) -> NDArray[np.float64] | None:
         parts = [getattr(truth, name) for truth in truths]
-        return None if parts[0] is None else np.concatenate(parts)
+        return None if parts[0] is None else join_rows(parts)
 
     names = ("Y", "labels", "weight", "sample_weight", "X")
     return Truth(**{name: join(name) for name in names})

@@ -103,7 +103,7 @@ class SeparateObjective:
         key = _key(gamma)
         if key not in self._points:
             point = self.objective.at(gamma)
-            size = 2 * 8 * len(point.Z) ** 2 * max(1, len(point.moments.cells))
+            size = 2 * 8 * point.Z.shape[0] ** 2 * max(1, len(point.moments.cells))
             while self._points and (len(self._points) + 1) * size > self.room:
                 self._points.pop(next(iter(self._points)))
             self._points[key] = point
@@ -116,7 +116,7 @@ class SeparateObjective:
         group = next(g for g in point.groups if output in g)
         key = (_key(gamma), int(group[0]), C.tobytes())
         if key not in self._tables:
-            with small_problem(len(point.Z)):
+            with small_problem(point.Z.shape[0]):
                 self._tables[key] = self._table(point, C, group)
         errors, mass = self._tables[key]
         loss, squares = errors[..., int(np.searchsorted(group, output))]
@@ -132,7 +132,7 @@ class SeparateObjective:
         """Return losses and squared errors (2, c, v, q), and the weights (v,) of the folds."""
         if self.objective.leave_out:
             return self._left_out(point, C, group)
-        each = 6 * 8 * point.moments.n_folds * len(point.Z) * len(group)
+        each = 6 * 8 * point.moments.n_folds * point.Z.shape[0] * len(group)
         step = int(max(1, min(len(C), 0.25 * point.rows.budget // each)))
         pieces = [self._stretch(point, C[part], group) for part in slices(len(C), step)]
         return np.concatenate([losses for losses, _ in pieces], axis=1), pieces[0][1]

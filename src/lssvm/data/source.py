@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
+from lssvm._core.namespace import float_rows, is_sparse
 from lssvm._core.threads import slices
 
 
@@ -125,7 +126,7 @@ class ArraySource:
 
     Parameters
     ----------
-    X : array of shape (n, d)
+    X : array or sparse matrix of shape (n, d)
     Y : array of shape (n, k) or LookedUp
     weight : array of shape (n,) or None, default=None
     order : int array of shape (r,) or None, default=None
@@ -175,8 +176,8 @@ class ArraySource:
         """Return the rows ``part`` of the pass as float64."""
         rows: Any = part if self.order is None else self.order[part]
         weight = None if self.weight is None else self.weight[rows]
-        X = self.X[part] if self.order is None else np.take(self.X, rows, axis=0)
-        X = np.asarray(X, dtype=np.float64)
+        gathered = self.order is not None and not is_sparse(self.X)
+        X = float_rows(np.take(self.X, rows, axis=0) if gathered else self.X[rows])
         return Block(X, np.asarray(self.Y[rows], dtype=np.float64), weight, int(part.start))
 
     def blocks(self, rows: int) -> Iterator[Block]:

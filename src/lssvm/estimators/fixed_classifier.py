@@ -208,7 +208,7 @@ class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
 
         Parameters
         ----------
-        X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
+        X : array-like or sparse matrix of shape (n, d), Scan, RowSource, Dask array or data frame
             A scan brings its own target and weights and is read in blocks.
         y : array-like of shape (n,)
             Class labels.
@@ -239,7 +239,7 @@ class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
 
         Parameters
         ----------
-        X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
+        X : array-like or sparse matrix of shape (n, d), Scan, RowSource, Dask array or data frame
         y : array-like of shape (n,)
             Not with a scan.
         classes : array-like, optional
@@ -271,7 +271,7 @@ class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
 
         Parameters
         ----------
-        X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
+        X : array-like or sparse matrix of shape (n, d), Scan, RowSource, Dask array or data frame
         out : str or path, optional
             A file (.parquet, .arrow, .csv or .npy) to write the predictions to, block by block. It
             appears, or takes the place of an older one, when it is complete.

@@ -57,10 +57,9 @@ class FixedSizeModel(KernelEstimator):
     metric: Any = None
 
     def __sklearn_tags__(self) -> Any:
-        """Say that arrays of other libraries are taken, and sparse matrices are not."""
+        """Say that arrays of other libraries are taken, and sparse ones where the kernel can."""
         tags = super().__sklearn_tags__()
         tags.array_api_support = True
-        tags.input_tags.sparse = False
         return tags
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Self:

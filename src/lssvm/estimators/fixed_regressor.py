@@ -193,7 +193,7 @@ class FixedSizeLSSVR(FixedSizeModel, KernelRegressor):
 
         Parameters
         ----------
-        X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
+        X : array-like or sparse matrix of shape (n, d), Scan, RowSource, Dask array or data frame
             A scan brings its own target and weights and is read in blocks.
         y : array-like of shape (n,) or (n, n_outputs)
         sample_weight : array-like of shape (n,), optional
@@ -220,7 +220,7 @@ class FixedSizeLSSVR(FixedSizeModel, KernelRegressor):
 
         Parameters
         ----------
-        X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
+        X : array-like or sparse matrix of shape (n, d), Scan, RowSource, Dask array or data frame
         y : array-like of shape (n,) or (n, n_outputs)
         sample_weight : array-like of shape (n,), optional
             Weight of every row; a weight of 2 counts as the row twice.
@@ -241,7 +241,7 @@ class FixedSizeLSSVR(FixedSizeModel, KernelRegressor):
 
         Parameters
         ----------
-        X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
+        X : array-like or sparse matrix of shape (n, d), Scan, RowSource, Dask array or data frame
         return_std : bool, default=False
             Whether to return standard deviations.
         return_cov : bool, default=False

@@ -18,7 +18,7 @@ from lssvm._core.device import Device, find_device, is_foreign
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.magnitudes import check_magnitude
 from lssvm._core.memory import as_bytes, require
-from lssvm._core.namespace import Array, compat, device, get_namespace, to_numpy
+from lssvm._core.namespace import Array, compat, device, get_namespace, is_sparse, to_numpy
 from lssvm._core.progress import Listener
 from lssvm._core.random import RandomState
 from lssvm.data import Scan, scan
@@ -61,6 +61,7 @@ from lssvm.kernels import Metric
 from lssvm.recipes.ard import variances
 from lssvm.recipes.output_code import class_rows
 from lssvm.recipes.settings import KernelChoice, UsesResources, resources_of, seed_of
+from lssvm.solvers import PCG
 from lssvm.tasks import Classes, ClassTable, Numbers, Task
 
 SAMPLE_ROWS = 50_000
@@ -70,6 +71,7 @@ SAMPLE_ROWS = 50_000
 class FixedEstimator(Fitted, UsesResources, Protocol):
     """A fixed-size estimator, as its rows see it."""
 
+    kernel: Any
     device: Any
     fit_intercept: bool | str
     random_state: RandomState
@@ -200,11 +202,17 @@ class GivenArrays:
     ) -> tuple[Rows, Task, Metric]:
         new = task is None
         values = _on_host(self.X, self.y, self.sample_weight)
+        sparse = is_sparse(self.X) and _check_sparse(self.estimator, self.place)
         rows: HostRows
         if _classifies(self.estimator):
             assert not isinstance(task, Numbers)
             rows, task = open_classes(
-                self.estimator, *values, groups=self.groups, task=task, by_class=True
+                self.estimator,
+                *values,
+                groups=self.groups,
+                task=task,
+                by_class=True,
+                sparse=sparse,
             )
         else:
             assert not isinstance(task, Classes)
@@ -213,6 +221,7 @@ class GivenArrays:
                 *values,
                 groups=self.groups,
                 task=task,
+                sparse=sparse,
                 centred=_is_centred(self.estimator),
                 centre=centre,
             )
@@ -436,6 +445,26 @@ def _blocks(
 def _map_new(estimator: FixedEstimator, rows: HostRows) -> tuple[HostRows, Metric]:
     seed = seed_of(estimator.random_state) if estimator.metric is not None else 0
     return map_given(rows, estimator.metric, estimator._kernel_choice(), seed)
+
+
+def _check_sparse(estimator: FixedEstimator, place: Device | None) -> bool:
+    """Return True, or say why sparse rows cannot be used."""
+    choice, solver = estimator._kernel_choice(), getattr(estimator, "solver", "auto")
+    if not choice.accepts_sparse:
+        raise InvalidInputError(
+            f"X is sparse, and kernel={estimator.kernel!r} needs dense rows: use 'rbf', 'linear', "
+            "'poly' or 'matern', or give X.toarray()."
+        )
+    if place is not None:
+        raise InvalidInputError(
+            "X is sparse, and a device needs dense rows: use device=None, or give X.toarray()."
+        )
+    if isinstance(solver, PCG) or solver == "pcg":
+        raise InvalidInputError(
+            "X is sparse, and conjugate gradients need dense rows: use solver='auto', or give "
+            "X.toarray()."
+        )
+    return True
 
 
 def _coded(

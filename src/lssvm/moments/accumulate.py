@@ -15,6 +15,7 @@ from lssvm._core.arrays import FloatArray
 from lssvm._core.lapack import add_gram, mirror
 from lssvm._core.magnitudes import check_gram
 from lssvm._core.memory import block_rows, require
+from lssvm._core.namespace import float_rows
 from lssvm._core.threads import run_blocks, slices
 from lssvm.data import ArraySource, RowSource
 from lssvm.kernels import Kernel
@@ -79,7 +80,7 @@ def accumulate(
     array([[52., 62.],
            [62., 74.]])
     """
-    Z = np.asarray(Z, dtype=np.float64)
+    Z = float_rows(Z)
     m, k = Z.shape[0], source.n_targets
     cells = [slice(0, source.n_rows)] if cells is None else list(cells)
     require(
@@ -195,7 +196,7 @@ def add_rows(
     sums.corner.fill(0.0)
     for i, part in enumerate(_even(rows, buffer.shape[0])):
         block = source.read(part)
-        view = buffer[: len(block.X)]
+        view = buffer[: block.X.shape[0]]
         K = values(block.X, out=view)
         if shift is not None:
             K = np.subtract(K, shift, out=view)

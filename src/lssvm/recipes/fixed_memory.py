@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError, NumericalWarning
+from lssvm._core.namespace import join_rows
 from lssvm.criteria.fixed_size import FixedSizePoint
 from lssvm.criteria.threshold import best_threshold
 from lssvm.engines.base import Rows
@@ -81,7 +82,7 @@ class CalibrationSample:
         """Return the rows of both."""
 
         def join(mine: Any, its: Any) -> Any:
-            return None if mine is None or its is None else np.concatenate([mine, its])
+            return None if mine is None or its is None else join_rows([mine, its])
 
         weight, its = (
             np.ones(len(s.keys)) if s.weight is None else s.weight for s in (self, other)

@@ -22,7 +22,14 @@ from lssvm.folds.content import Folds
 from lssvm.kernels import Kernel
 from lssvm.moments import NystromMap
 from lssvm.moments.cells import FoldMoments
-from lssvm.recipes.ard import FIXED_PROTOTYPES, FIXED_ROWS, relevance_sample, shares, spread_gamma
+from lssvm.recipes.ard import (
+    FIXED_PROTOTYPES,
+    FIXED_ROWS,
+    dense_rows,
+    relevance_sample,
+    shares,
+    spread_gamma,
+)
 from lssvm.recipes.fixed_memory import FixedMemory, remember, with_thresholds
 from lssvm.recipes.fixed_pairs import enough_folds, searched_prototypes
 from lssvm.recipes.fixed_record import FixedDetails
@@ -98,7 +105,7 @@ def fit_fixed_size(rows: Rows, task: Task, ask: FixedSettings, tell: Listener) -
     kernel, moments = tuned.choice.at(tuned.gamma), None
     if pcg is not None:
         solution = solve_by_gradients(problem, pcg, kernel, chosen.Z, tuned.C_of)
-        details = FixedDetails(len(chosen.Z), [], no_update=NO_MOMENTS)
+        details = FixedDetails(chosen.Z.shape[0], [], no_update=NO_MOMENTS)
     else:
         chosen = chosen.first(tuned.size)
         moments = _moments_of_folds(problem, tuned, kernel, chosen.Z)
@@ -110,7 +117,7 @@ def fit_fixed_size(rows: Rows, task: Task, ask: FixedSettings, tell: Listener) -
             whole, by_class = moments.whole, problem.by_class
             coef, intercept = solve_moments(whole, map, by_class, tuned.C_of, **how)
         solution = _refined(ask, tuned, kernel, chosen.Z, map, coef, intercept)
-        details = FixedDetails(len(chosen.Z), moments.whole, map, penalised=ask.penalised)
+        details = FixedDetails(chosen.Z.shape[0], moments.whole, map, penalised=ask.penalised)
     fit = Fit(
         task,
         (Machine(kernel, np.arange(task.n_outputs)),),
@@ -138,7 +145,7 @@ def fit_fixed_size(rows: Rows, task: Task, ask: FixedSettings, tell: Listener) -
 
 def _tuned(problem: FixedProblem, basis: Prototypes, start: DualStart | None) -> Tuned:
     """Return C and gamma: of the model on the prototypes, tuned, or as given."""
-    rows, ask, m = problem.rows, problem.ask, len(basis.Z)
+    rows, ask, m = problem.rows, problem.ask, basis.Z.shape[0]
     if start is not None:
         fit = start.fit
         return Tuned(fit.C.copy(), fit.gamma, ask.choice, m, rows, None, fit.tuning)
@@ -330,11 +337,11 @@ class _Tuner:
         )
         search, sample_results = ask.search, None
         n_pairs = len(task.groups()) if separate else 1
-        few = searched_prototypes(len(Z), n_pairs) if type(search) is PathSearch else len(Z)
+        few = searched_prototypes(Z.shape[0], n_pairs) if type(search) is PathSearch else Z.shape[0]
         if rows is not rows.sample and not rows.rereads and tunes_gamma:
             first = (rows.sample, Z[:few], choice, space, separate, N_GAMMAS)
             search, sample_results = self._from_sample(*first)
-        elif few < len(Z) and tunes_gamma:
+        elif few < Z.shape[0] and tunes_gamma:
             first = (rows, Z[:few], choice, space, separate, 1)
             search, sample_results = self._from_sample(*first)
         memory = KeptPoints(self._objective(rows, Z, choice, separate), rows.budget // 4)
@@ -349,7 +356,7 @@ class _Tuner:
             point.losses(np.ones(1))
         C_of = point.C_of if separate else np.full(rows.n_outputs, result.C)
         gamma = snap_gamma(result.gamma) if tunes_gamma else self.problem.gamma
-        tuned = Tuned(C_of, gamma, choice, len(Z), rows, point)
+        tuned = Tuned(C_of, gamma, choice, Z.shape[0], rows, point)
         score, size_results = -result.loss, None
         if ask.sizes_by_cv and sizes:
             grid = Space(C=ask.C, C_range=self.problem.C_range).C_grid(N_C)
@@ -445,7 +452,7 @@ def _tune_size(
     tuned: Tuned, point: FixedSizePoint, grid: FloatArray, score: float
 ) -> tuple[Tuned, float, dict[str, Any]]:
     """Choose among nested sets of m, m/2, ... prototypes [DeBrabanter2010, section 5]."""
-    m = len(point.Z)
+    m = point.Z.shape[0]
     sizes = np.unique(np.maximum(1, m // 2 ** np.arange(N_SIZES)))
     best: tuple[float, float] = (np.inf, np.inf)
     table: dict[str, list[float]] = {"mean_test_score": [], "std_test_score": [], "C": []}
@@ -498,7 +505,8 @@ def _widths_of_features(
     """Look for one gamma per feature, and keep it where cross-validation is not against it."""
     sample: HostRows = tuned.rows.sample
     X, Y, weight = relevance_sample(sample, sample.truth.weight, FIXED_ROWS, ask.seed)
-    evidence = FixedRelevance(ask.choice.at, X, Y, Z[:FIXED_PROTOTYPES], weight)
+    some = dense_rows(Z[:FIXED_PROTOTYPES], sample.budget)
+    evidence = FixedRelevance(ask.choice.at, X, Y, some, weight)
     return spread_gamma(
         evidence,
         tuned.gamma,

@@ -9,7 +9,7 @@ import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.memory import require
-from lssvm._core.namespace import is_numpy, to_numpy
+from lssvm._core.namespace import is_numpy, is_sparse, to_numpy
 from lssvm._core.random import as_generator
 from lssvm._core.threads import run_blocks, run_stream, slices
 from lssvm.engines.host import HostRows
@@ -132,7 +132,7 @@ def choose_pcg(problem: FixedProblem, Z: FloatArray) -> PCG | None:
         return ask.solver
     if ask.solver == "pcg":
         return PCG()
-    if ask.solver != "auto" or ask.needs_moments is not None or rows.on_device:
+    if ask.solver != "auto" or ask.needs_moments is not None or rows.on_device or is_sparse(Z):
         return None  # products are what a device is good at
     chosen = choose_primal(
         rows.n_rows,
@@ -152,7 +152,7 @@ def solve_by_gradients(
 ) -> Solution:
     """Solve by preconditioned conjugate gradients, in passes over the rows."""
     rows, task, on_event = problem.rows, problem.by_class, problem.tell.on_event
-    n, m, k = rows.n_rows, len(Z), len(C_of)
+    n, m, k = rows.n_rows, Z.shape[0], len(C_of)
     budget, threads = rows.budget, rows.threads
     factor, block = 8 * m * (m + 1), 8 * (512 * m + threads * (2**19 + 128 * m))
     require(

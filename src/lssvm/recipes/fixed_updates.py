@@ -8,6 +8,7 @@ import numpy as np
 
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError
+from lssvm._core.namespace import is_sparse
 from lssvm.engines.base import Rows
 from lssvm.kernels import Linear
 from lssvm.moments import Moments, total
@@ -108,7 +109,7 @@ def _sample_with(
 
 def _spread(basis: PrototypeBasis) -> float:
     """Return the sum of the variances of the features, where they are the basis; else 1."""
-    if not np.array_equal(basis.Z, np.eye(*basis.Z.shape)):
+    if is_sparse(basis.Z) or not np.array_equal(basis.Z, np.eye(*basis.Z.shape)):
         return 1.0
     moments = total(basis.moments.whole)
     spread = float(np.trace(moments.gram) - moments.border @ moments.border / moments.weight)

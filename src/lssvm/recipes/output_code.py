@@ -147,6 +147,6 @@ def _sample(X: Any, labels: IntArray, n_classes: int) -> IntArray:
 
 def _prototypes(X: Any, choice: KernelChoice) -> Any:
     """Return the rows of the smallest hashes, or the axes of a linear kernel."""
-    if choice.name == "linear" and X.shape[1] <= X.shape[0]:
+    if choice.name == "linear" and X.shape[1] <= PROTOTYPES:
         return np.eye(X.shape[1])
     return X[np.argsort(hash_rows(X, 1), kind="stable")[:PROTOTYPES]]

@@ -68,7 +68,7 @@ class KeptPoints:
 
 def _size(point: Any) -> int:
     """Return the bytes of a point: the moments of its cells, and as much for their systems."""
-    m = len(point.Z)
+    m = int(point.Z.shape[0])
     return 2 * 8 * m * m * max(1, len(point.moments.cells))
 
 

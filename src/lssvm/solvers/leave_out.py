@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.namespace import float_rows
 from lssvm._core.threads import run_blocks, slices
 from lssvm.kernels import Kernel
 from lssvm.moments import Moments, NystromMap
@@ -83,11 +84,11 @@ def leave_out_predictions(
     d = 1.0 / (lam[:, None] + 1.0 / np.asarray(C, dtype=np.float64)[None, :])  # (r, c)
     W = (d[:, :, None] * QB[:, None]).reshape(len(lam), -1)  # (r, c k)
     rotation = map.T @ Q  # (m, r): centred kernel values to rotated features
-    Z = np.asarray(Z, dtype=np.float64)
+    Z = float_rows(Z)
     fitted, hat = np.empty((len(C), n, k)), np.empty((len(C), n))
 
     def fill(part: slice) -> None:
-        K = np.asarray(kernel(np.asarray(X[part], dtype=np.float64), Z)) - system.mean
+        K = np.asarray(kernel(float_rows(X[part]), Z)) - system.mean
         P = K @ rotation
         values = (P @ W).reshape(-1, len(C), k) + system.target_mean
         fitted[:, part] = np.moveaxis(values, 1, 0)

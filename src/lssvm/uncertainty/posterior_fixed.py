@@ -14,6 +14,7 @@ from scipy.linalg import cholesky, solve_triangular
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import NotPositiveDefiniteError
 from lssvm._core.memory import block_rows, require
+from lssvm._core.namespace import float_rows
 from lssvm._core.threads import run_blocks, slices, small_problem
 from lssvm.kernels import Kernel
 from lssvm.moments import Moments, NystromMap
@@ -121,8 +122,8 @@ class FixedPosterior:
 
         In units of `prior_variance`. Cost: 4 m^2 t + 4 m t^2 operations, (2 m + t) t numbers.
         """
-        X = np.asarray(X, dtype=np.float64)
-        t, m = len(X), len(self.Z)
+        X = float_rows(X)
+        t, m = X.shape[0], self.Z.shape[0]
         require(
             8 * (3 * m + 3 * t) * t,
             self.budget,
@@ -170,15 +171,15 @@ class FixedPosterior:
     def _pass(self, X: NDArray[Any]) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return h (t,), K(x, x) - phi^T phi (t,) and the fitted values (t, k)."""
         P, mean, _, coef = self.solved
-        Z = np.asarray(self.Z, dtype=np.float64)
-        t, m = len(X), len(Z)
+        Z = float_rows(self.Z)
+        t, m = X.shape[0], Z.shape[0]
         learned, missing = np.empty(t), np.empty(t)
         fitted = np.empty((t, coef.shape[1]))
         target = self.moments.target / self.moments.weight
         rows = block_rows(40 * m * self.threads, self.budget, n_rows=max(t, 1), at_most=1024)
 
         def fill(part: slice) -> None:
-            block = np.asarray(X[part], dtype=np.float64)
+            block = float_rows(X[part])
             K = np.asarray(self.kernel(block, Z))
             features = K @ self.map.T
             missing[part] = self.kernel.diag(block) - np.einsum("tr,tr->t", features, features)
