@@ -39,7 +39,8 @@ class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
         prototypes, and only as many of the folds are left out as hold 2,000 rows, at least two.
     gamma : float, array of shape (d,), "scale", "auto", "cv" or "ard", default="cv"
         Width of rbf, laplacian and matern, scale of poly; as in `sklearn.svm.SVC`. "cv" chooses it
-        by cross-validation; "ard" (rbf and matern) then looks for one value per feature that makes
+        by cross-validation (with 600 prototypes or more first by a search with 300 of them); "ard"
+        (rbf and matern) then looks for one value per feature that makes
         the data most likely, and takes it where cross-validation is not against it.
     kernel : str, callable or Kernel, default="rbf"
         "rbf", "linear", "poly", "laplacian", "matern" or "nonstationary", a function of two

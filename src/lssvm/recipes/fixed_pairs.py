@@ -22,6 +22,10 @@ SEARCHED_PROTOTYPES = 200
 """Prototypes, the first of all, that the kernel parameter is searched with."""
 
 
+SEARCHED_TOGETHER = 300
+"""The same where all outputs share one system."""
+
+
 def enough_folds(folds: AnyFolds, n_pairs: int) -> AnyFolds:
     """Return the folds that are left out: some of them where pairs and rows are many.
 
@@ -58,10 +62,22 @@ def enough_folds(folds: AnyFolds, n_pairs: int) -> AnyFolds:
 def searched_prototypes(m: int, n_pairs: int) -> int:
     """Return with how many of m prototypes the kernel parameter is searched.
 
+    A pass of n rows takes n m^2 operations: where there are many prototypes, few of them are enough
+    to see about which width is best.
+
+    Parameters
+    ----------
+    m : int
+    n_pairs : int
+        Systems of each fold; 1 where all outputs share one.
+
     Examples
     --------
     >>> from lssvm.recipes.fixed_pairs import searched_prototypes
     >>> searched_prototypes(428, 45), searched_prototypes(428, 3), searched_prototypes(250, 45)
     (200, 428, 250)
+    >>> searched_prototypes(900, 1)
+    300
     """
-    return SEARCHED_PROTOTYPES if n_pairs > 10 and m >= 2 * SEARCHED_PROTOTYPES else m
+    few = SEARCHED_PROTOTYPES if n_pairs > 10 else SEARCHED_TOGETHER
+    return few if m >= 2 * few else m

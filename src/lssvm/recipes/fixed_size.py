@@ -55,7 +55,6 @@ from lssvm.recipes.prototypes import Prototypes, choose_prototypes
 from lssvm.recipes.record import Fit, Machine, Tuning
 from lssvm.recipes.robust import ROUGH, absolute_C, lower_weights, reweights, rounds
 from lssvm.recipes.settings import KernelChoice, is_int
-from lssvm.search.base import Search
 from lssvm.search.kept_points import KeptPoints
 from lssvm.search.path import ListedPathSearch, PathSearch, best_gammas
 from lssvm.search.space import Space, TuningResult
@@ -344,6 +343,7 @@ class _Tuner:
         elif few < Z.shape[0] and tunes_gamma:
             first = (rows, Z[:few], choice, space, separate, 1)
             search, sample_results = self._from_sample(*first)
+            search = replace(search, climbs=not separate)
         memory = KeptPoints(self._objective(rows, Z, choice, separate), rows.budget // 4)
         more: dict[str, Any] = {"resume": not again}
         if search.checkpoint is not None:
@@ -414,7 +414,7 @@ class _Tuner:
         space: Space,
         separate: bool,
         n_gammas: int,
-    ) -> tuple[Search, dict[str, Any]]:
+    ) -> tuple[ListedPathSearch, dict[str, Any]]:
         """Search on a sample, or with few prototypes; all then choose among its best gammas."""
         search, on_event = self.problem.ask.search, self.problem.tell.on_event
         objective = self._objective(rows, Z, choice, separate)
