@@ -153,11 +153,8 @@ def fit_greedy(rows: HostRows, task: Task, ask: GreedySettings, tell: Listener) 
     gamma, tuning, asked_C = ask.choice.fixed_gamma(rows.X, rows.weight), None, ask.C
     point: GreedyPoint | None = None  # of folds that calibration follows too
     if ask.choice.tunes_gamma:
-        objective = GreedyObjective(rows, task, ask, make_folds(ask, rows))
-        tuning, last = _tune(objective, tell)
+        tuning, point = _tune(rows, task, ask, tell)
         gamma, asked_C = tuning.result.gamma, tuning.result.C
-        if rows.groups is not None or ask.splits:  # a search may not keep the point it chose
-            point = objective.at(gamma) if last is None else last
     elif rows.groups is not None and (ask.C is None or ask.calibrates):
         folds = make_folds(ask, rows, positions=ask.choice.precomputed)
         point = GreedyObjective(rows, task, ask, folds).at(gamma)
@@ -232,9 +229,14 @@ def fit_greedy(rows: HostRows, task: Task, ask: GreedySettings, tell: Listener) 
 # -- gamma, and C with it, by cross-validation ----------------------------------------------------
 
 
-def _tune(objective: GreedyObjective, tell: Listener) -> tuple[Tuning, GreedyPoint | None]:
-    """Choose gamma, and C where it is open, by cross-validation [Jiao2007, section VII-C]."""
-    rows, ask = objective.rows, objective.ask
+def _tune(
+    rows: HostRows, task: Task, ask: GreedySettings, tell: Listener
+) -> tuple[Tuning, GreedyPoint | None]:
+    """Choose gamma, and C where it is open, by cross-validation [Jiao2007, section VII-C].
+
+    Also return the models of folds that keep groups together, for probabilities.
+    """
+    objective = GreedyObjective(rows, task, ask, make_folds(ask, rows))
     space = Space(
         C=ask.C,
         gamma_start=float(resolve_gamma("scale", rows.X, rows.weight)),
@@ -247,7 +249,10 @@ def _tune(objective: GreedyObjective, tell: Listener) -> tuple[Tuning, GreedyPoi
     result = search.run(objective, space, random_state=ask.seed, on_event=tell.on_event)
     kept = replace(result, point=None)
     tuning = Tuning((kept,), -float(result.loss), result.n_evaluations)
-    return tuning, result.point if isinstance(result.point, GreedyPoint) else None
+    if not ask.calibrates or (rows.groups is None and not ask.splits):
+        return tuning, None
+    point = result.point  # which is not kept where others are as good
+    return tuning, point if isinstance(point, GreedyPoint) else objective.at(result.gamma)
 
 
 @dataclass(frozen=True, eq=False)
