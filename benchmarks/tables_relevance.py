@@ -79,8 +79,8 @@ def _relevance(rows: list[dict[str, Any]]) -> list[str]:
                         lower[way] += bool(means[way] < means["cv"])
                     if way in beats and "ard" in means:
                         beats[way] += bool(means[way] <= means["ard"])
-            kept = _pick(rows, name, f"{model} ard", "kept").mean()
-            cells.insert(2, f"{kept:.2f}")
+            kept = _pick(rows, name, f"{model} ard", "kept")
+            cells.insert(2, f"{kept.mean():.2f}" if len(kept) else "")
             lines.append(
                 f"| {name} | {first['n']} | {first['d']} | {count} | {' | '.join(cells)} |"
             )
@@ -95,7 +95,9 @@ def _relevance(rows: list[dict[str, Any]]) -> list[str]:
             for way, t in times.items()
             if way != "cv" and len(t) == len(base)
         ]
-        lines += [f"Median time over that of one gamma: {', '.join(ratios)}.", ""]
+        if ratios:
+            lines += [f"Median time over that of one gamma: {', '.join(ratios)}."]
+        lines += [""]
     return lines
 
 

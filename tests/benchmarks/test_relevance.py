@@ -11,7 +11,9 @@ def test_tables(tmp_path):
     records.append(path, {"run": {"versions": {"numpy": "2"}, "python": "3", "cores": 1}})
     for seed in range(2):
         base = {"set": "bho", "randomisation": seed, "n": 9, "d": 2, "seconds": 1.0}
-        for method, error in (("dual cv", 0.4), ("dual ard", 0.3), ("fixed cv", 0.3)):
+        for method, error in (
+            ("dual cv", 0.4), ("dual ard", 0.3), ("dual full", 0.2), ("fixed cv", 0.3)
+        ):  # fmt: skip
             more = {"method": method, "part": "relevance", "error": error, "kept": True}
             records.append(path, base | more)
         for method in robust_methods():
@@ -20,8 +22,10 @@ def test_tables(tmp_path):
             records.append(path, base | more)
     write_tables(path)
     text = path.with_suffix(".md").read_text(encoding="utf-8")
-    assert "| bho | 9 | 2 | 2 | 0.4000 | 0.3000 | -0.1000 ± 0.0000 | 1.00 | 1.00 | 1.00 |" in text
-    assert "on 1 of 1 sets" in text and "on 0 of 0 sets" in text
+    assert "| bho | 9 | 2 | 2 | 0.4000 (1.00) | 0.3000 (1.00) | 1.00 |  | 0.2000 (1.00) |" in text
+    assert "Error below that of one gamma, of 1 sets: ard 1, full 1." in text
+    assert "Error at most that of ard: full 1." in text
+    assert "Median time over that of one gamma: ard 1.0, full 1.0." in text
     assert "| dual | bho | 2 | 1.0000 | 2.00 | 1.00 | 1.00 | 1.00 |" in text
 
 
