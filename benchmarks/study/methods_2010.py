@@ -38,6 +38,7 @@ GAMMA_TIMES_D = (0.02, 0.1, 0.5, 2.0, 10.0)
 SVM_C = (0.1, 1.0, 10.0, 100.0, 1000.0)
 LINEAR_C = (0.001, 0.01, 0.1, 1.0, 10.0)
 NU = (0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
+NU_RARE = (0.0001, 0.0003, 0.001)  # where a class has very few rows
 SVR_EPSILON = (0.02, 0.1, 0.3)
 SVR_C = (1.0, 10.0, 100.0)
 SVR_NU = (0.2, 0.5, 0.8)
@@ -154,7 +155,12 @@ def machine(job: Job, kind: Any, grid: dict[str, Any], rows: int = SVM_ROWS) -> 
         {"dual": False} if kind is LinearSVC else {"cache_size": 500, "max_iter": SVM_MAX_ITER}
     )
     model = kind(**options)
-    best = _tune(model, grid, job)
+    try:
+        best = _tune(model, grid, job)
+    except ValueError:  # no nu of the grid is feasible: a class has very few rows
+        if kind is not NuSVC:
+            raise
+        best = _tune(model, grid | {"nu": list(NU_RARE)}, job)
     rows = min(rows, len(job.y))
     model = _feasible(model.set_params(**best), job.X[:rows], job.y[:rows])
     record = {key: model.get_params()[key] for key in best} | {"fit_rows": rows}

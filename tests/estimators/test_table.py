@@ -493,3 +493,25 @@ class TestEveryIngredientOff:
         if classes == 2:
             np.testing.assert_allclose(model.decision_function(new), expected, atol=1e-8)
         np.testing.assert_array_equal(model.predict(new), plain.predict(prepared(new)))
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        (np.ones(2), "class_weight=.* is not usable"),
+        ("heavy", "class_weight='heavy' is not usable"),
+        ({"x": 2.0}, "not among the classes"),
+        ({"yes": "much"}, "no numbers"),
+        ({"yes": -1.0}, "finite and >= 0"),
+    ],
+    ids=str,
+)
+def test_weights_of_classes_that_cannot_be_used(given, match):
+    A = np.random.default_rng(0).normal(size=(40, 2))
+    t = np.where(A[:, 0] > 0, "yes", "no")
+    with pytest.raises(InvalidInputError, match=match):
+        LSSVMClassifier("fast", class_weight=given).fit(A, t)
+    model = LSSVMClassifier("fast", kernel="rbf", n_jobs=1).fit(A, t)
+    if not isinstance(given, str):
+        with pytest.raises(InvalidInputError, match=match):
+            model.set_params(class_weight=given).partial_fit(A[:3], t[:3])

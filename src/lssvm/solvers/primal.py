@@ -20,6 +20,7 @@ from lssvm._core.arrays import (
     FloatArray,
     IntArray,
     device,
+    float_rows,
     get_namespace,
     is_numpy,
     to_numpy,
@@ -283,14 +284,14 @@ def centred(
 
 
 def solve_on_device(
-    moments: Moments, map: NystromMap, *, penalised: bool = False
+    moments: Moments, map: NystromMap | None, *, penalised: bool = False
 ) -> tuple[Callable[[float], tuple[FloatArray, FloatArray]], float]:
     """Return how one training set on a device is solved for a C, and its largest diagonal entry.
 
     Parameters
     ----------
     moments : Moments
-    map : NystromMap
+    map : NystromMap or None
     penalised : bool, default=False
 
     Examples
@@ -497,7 +498,7 @@ def primal_system(
 
 
 def solve_primal(
-    moments: Moments, map: NystromMap, C: float, *, penalised: bool = False
+    moments: Moments, map: NystromMap | None, C: float, *, penalised: bool = False
 ) -> tuple[FloatArray, FloatArray]:
     """Return the coefficients (m, k) and intercepts (k,) of one model.
 
@@ -508,8 +509,8 @@ def solve_primal(
     ----------
     moments : Moments
         Where they are on a device, so is the work; what comes back is NumPy's.
-    map : NystromMap
-        From kernel values to features.
+    map : NystromMap or None
+        From kernel values to features; None where the moments are those of the features already.
     C : float
         Regularisation.
     penalised : bool, default=False
@@ -720,11 +721,11 @@ def leave_out_predictions(
     d = 1.0 / (lam[:, None] + 1.0 / np.asarray(C, dtype=np.float64)[None, :])  # (r, c)
     W = (d[:, :, None] * QB[:, None]).reshape(len(lam), -1)  # (r, c k)
     rotation = map.T @ Q  # (m, r): centred kernel values to rotated features
-    Z = np.asarray(Z, dtype=np.float64)
+    Z = float_rows(Z)
     fitted, hat = np.empty((len(C), n, k)), np.empty((len(C), n))
 
     def fill(part: slice) -> None:
-        K = np.asarray(kernel(np.asarray(X[part], dtype=np.float64), Z)) - system.mean
+        K = np.asarray(kernel(float_rows(X[part]), Z)) - system.mean
         P = K @ rotation
         values = (P @ W).reshape(-1, len(C), k) + system.target_mean
         fitted[:, part] = np.moveaxis(values, 1, 0)
