@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import importlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -24,9 +24,10 @@ ML = "ai.onnx.ml"
 
 def need_onnx() -> Any:
     """Return the module `onnx`, or say how to install it."""
+    onnx = library("onnx", "ONNX files need the library onnx", "pip install 'lssvm[onnx]'")
     for part in ("checker", "helper", "numpy_helper"):
-        library(f"onnx.{part}", "ONNX files need the library onnx", "pip install 'lssvm[onnx]'")
-    return sys.modules["onnx"]
+        importlib.import_module(f"onnx.{part}")
+    return onnx
 
 
 def need_skl2onnx() -> Any:
