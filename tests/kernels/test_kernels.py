@@ -247,3 +247,10 @@ def test_an_expansion_of_no_functions_is_its_intercept(kernel):
         kernel, X, none, np.empty((0, 3)), np.array([1.0, 2.0, 3.0]), budget=10**6, threads=2
     )
     np.testing.assert_array_equal(values, np.tile([1.0, 2.0, 3.0], (4, 1)))
+
+
+def test_exponents_beyond_single_precision_are_kernels_of_zero():
+    far = (1e8 * rng.normal(size=(6, 3))).astype(np.float32)
+    K = RBF(1e30)(far, far)
+    assert K.dtype == np.float32
+    np.testing.assert_array_equal(K, np.eye(6))

@@ -62,7 +62,8 @@ class _Exponents:
         centre = xp.mean(Z, axis=0, keepdims=True)
         moved = Z - centre
         zz = xp.sum(moved * moved, axis=1, keepdims=True)
-        B = xp.concat([2.0 * gamma * moved, xp.ones_like(zz), -gamma * zz], axis=1)
+        with np.errstate(over="ignore"):  # beyond float32: then differences are taken
+            B = xp.concat([2.0 * gamma * moved, xp.ones_like(zz), -gamma * zz], axis=1)
         largest = gamma * float(xp.max(zz)) if zz.shape[0] else 0.0
         return cls(Z, gamma, centre, B, largest)
 
@@ -75,10 +76,12 @@ class _Exponents:
         n, d = X.shape
         A = self._room(n, X.dtype)
         moved = np.subtract(X.T, self.centre.T, out=A.T[:d])
-        np.multiply(np.einsum("ij,ij->j", moved, moved), -self.gamma, out=A[:, d])
-        lost = max(self.largest, -A[:, d].min(initial=0.0)) * np.finfo(A.dtype).eps
+        with np.errstate(over="ignore"):
+            np.multiply(np.einsum("ij,ij->j", moved, moved), -self.gamma, out=A[:, d])
+        lost = max(self.largest, -float(A[:, d].min(initial=0.0))) * float(np.finfo(A.dtype).eps)
         if lost > _NO_DIGITS:
-            return (-self.gamma * cdist(X, self.Z, "sqeuclidean")).astype(A.dtype, copy=False)
+            with np.errstate(over="ignore"):  # exp(-inf) is 0
+                return (-self.gamma * cdist(X, self.Z, "sqeuclidean")).astype(A.dtype, copy=False)
         result = np.matmul(A, self.B.T, out=out)
         return result if lost < _EXACT else np.minimum(result, 0.0, out=result)
 
