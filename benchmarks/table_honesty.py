@@ -53,12 +53,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--sets", type=int, default=200)
     parser.add_argument("--rows", type=int, default=60)
+    parser.add_argument("--first", type=int, default=0, help="seed of the first set")
     parser.add_argument("--preset", default="fast")
     parser.add_argument("--out", type=Path, default=None)
     asked = parser.parse_args()
     for number, kind in enumerate(KINDS):
         each = asked.sets // len(KINDS) + (number < asked.sets % len(KINDS))
-        records = [measure(kind, asked.rows, seed, asked.preset) for seed in range(each)]
+        seeds = range(asked.first, asked.first + each)
+        records = [measure(kind, asked.rows, seed, asked.preset) for seed in seeds]
         gap = np.array([r["said"] - r["true"] for r in records])
         error = gap.std(ddof=1) / np.sqrt(len(gap))
         print(f"{kind}: {each} sets, said - true {gap.mean():+.4f}, standard error {error:.4f}, "

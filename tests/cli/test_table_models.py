@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.cli.running import as_csv, good, lssvm, mixed_rows
 
-from lssvm import LSSVMClassifier, LSSVMRegressor, load
+from lssvm import LSSVC, GreedyLSSVC, LSSVMClassifier, LSSVMRegressor, load
 from lssvm.cli.inspection import inspect_table
 from lssvm.cli.options import Columns, Reading
 from lssvm.cli.tables import open_table
@@ -176,6 +176,20 @@ def test_groups_stay_together_within_the_table_model(tmp_path, monkeypatch):
     assert "24 rows are held out: whole groups of 'who'" in said.err
     assert len(seen["groups"]) == 96 and len(np.unique(seen["groups"])) == 24
     assert "who" not in load(tmp_path / "m").feature_names_in_
+
+
+@pytest.mark.parametrize(("kind", "made"), [("dual", LSSVC), ("greedy", GreedyLSSVC)])
+def test_groups_stay_together_behind_a_preparation(tmp_path, monkeypatch, kind, made):
+    seen = []
+    fit = made.fit
+    monkeypatch.setattr(
+        made, "fit", lambda self, X, y, **more: seen.append(more) or fit(self, X, y, **more)
+    )
+    rows = [{**row, "who": f"p{i // 4}"} for i, row in enumerate(mixed_rows(120))]
+    (tmp_path / "g.csv").write_text(as_csv(rows))
+    words = ("train", tmp_path / "g.csv", "-t", "income", "--drop", "value", "--group", "who")
+    good(*words, "--model", kind, "-o", tmp_path / "m")
+    assert len(seen[0]["groups"]) == 96 and len(np.unique(seen[0]["groups"])) == 24
 
 
 @pytest.mark.parametrize("words", [FAST, ("--prototypes", "25", "--cv", "4"), ("--model", "dual")])

@@ -322,7 +322,7 @@ def test_classes_have_their_share_of_the_rows_held_out_and_rare_ones_are_named(t
     counts = [entry["rows"] for entry in good(*words, "--json").json["test"]["classes"]]
     assert counts == [30, 5, 0]
     said = good(*words, "--report", tmp_path / "r.html").err
-    assert "class 'c' is too rare to be tested (1 rows)" in said
+    assert "class 'c' is too rare to be tested (1 row)" in said
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "No row to measure on is of class “c”" in page and "nan" not in page.lower()
 

@@ -3,9 +3,9 @@ import pickle
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit
+from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit, cross_val_score
 
-from lssvm import LSSVR
+from lssvm import LSSVR, GreedyLSSVR
 from lssvm._core.errors import ConvergenceWarning, InvalidInputError, NumericalWarning
 from lssvm.estimators.fixed_size import FixedSizeLSSVR
 from lssvm.tuning import GridSearch, PathSearch
@@ -227,6 +227,24 @@ def test_an_interrupted_fit_raises_and_leaves_an_unfitted_model(monkeypatch):
         model.fit(X, y)
     with pytest.raises(Exception, match="not fitted"):
         model.predict(X)
+
+
+@pytest.mark.parametrize("cls", [LSSVR, FixedSizeLSSVR, GreedyLSSVR])
+def test_an_interruption_ends_the_loop_of_a_cross_validation(cls, monkeypatch):
+    X, y = data(60)
+    fits = []
+
+    class Stopping:
+        def __init__(self, verbose):
+            fits.append(verbose)
+
+        def __call__(self, event):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("lssvm.estimators.callbacks.Progress", Stopping)
+    with pytest.raises(KeyboardInterrupt):
+        cross_val_score(cls(C="cv", gamma="cv", cv=3), X, y, cv=4, error_score=0.0)
+    assert len(fits) == 1
 
 
 def test_a_fit_that_fails_leaves_an_unfitted_model(monkeypatch):

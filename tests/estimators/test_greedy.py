@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, GroupKFold
 from tests.oracles.dual import rbf
 from tests.oracles.greedy import bordered_solve, leave_one_out
 
@@ -352,6 +352,48 @@ class TestChoiceOfC:
         assert model.C_ in C_GRID and 0.5 < model.best_score_ <= 1.0
         assert model.best_score_ == model.cv_results_["mean_test_score"].max()
         assert model.score(X, labels) >= model.best_score_
+
+
+class TestGroups:
+    """Rows of a group are left out together."""
+
+    batch = np.arange(150) // 3
+    splits = tuple(GroupKFold(5).split(X, y, batch))
+
+    def outside(self, target, C, gamma=0.5):
+        """Return what models of the other folds say, their bases chosen at C = 8."""
+        out = np.empty(150)
+        for train, test in self.splits:
+            chosen = GreedyLSSVR(C=8.0, gamma=gamma, epsilon=0.2).fit(X[train], target[train])
+            rows = train[chosen.support_]
+            small = LSSVR(C=C, gamma=gamma).fit(X[rows], target[rows])
+            out[test] = small.predict(X[test])
+        return out
+
+    def test_C_is_that_of_the_folds(self):
+        model = GreedyLSSVR(C="cv", gamma=0.5, epsilon=0.2, cv=GroupKFold(5))
+        model.fit(X, y, groups=self.batch)
+        errors = [np.mean((self.outside(y, C) - y) ** 2) for C in C_GRID]
+        np.testing.assert_allclose(-model.cv_results_["mean_test_score"], errors, rtol=1e-6)
+        assert model.C_ == C_GRID[int(np.argmin(errors))]
+        assert model.best_score_ == pytest.approx(-min(errors))
+
+    def test_probabilities_come_from_the_other_groups(self):
+        model = GreedyLSSVC(C=8.0, gamma=0.5, epsilon=0.2, cv=GroupKFold(5))
+        model.fit(X, binary, groups=self.batch)
+        told = np.sort(model.record_.memory.left_out.scores[:, 0])  # in any order
+        signs = np.where(binary == "yes", 1.0, -1.0)
+        np.testing.assert_allclose(told, np.sort(self.outside(signs, 8.0)), atol=1e-6)
+        alone = np.sort(clone(model).fit(X, binary).record_.memory.left_out.scores[:, 0])
+        assert np.abs(told - alone).max() > 0.01
+
+    def test_copies_in_a_group_do_not_help(self):
+        truth = np.random.default_rng(1).choice([-1.0, 1.0], 50)[self.batch]  # nothing to learn
+        place = X[3 * self.batch] + 0.01 * X
+        honest = GreedyLSSVC(C="cv", gamma="cv", epsilon=0.5, cv=5)
+        honest.fit(place, truth, groups=self.batch)
+        fooled = clone(honest).fit(place, truth)
+        assert honest.best_score_ < 0.8 < 0.99 < fooled.best_score_
 
 
 def test_no_warnings_in_plain_use():

@@ -8,6 +8,7 @@ import pytest
 from lssvm import LSSVR, FixedSizeLSSVR
 from lssvm._core.errors import InvalidInputError
 from lssvm.solvers.reweighting import residual_scale, reweight, robust_weights
+from lssvm.tuning import PathSearch
 
 ROBUST = ("huber", "absolute", "weighted")
 
@@ -31,9 +32,10 @@ def error(model):
         return np.sqrt(np.mean((model.predict(X_TEST) - y_TEST) ** 2))
 
 
+FEW = PathSearch(n_C=20, max_points=5)
 MODELS = {
-    "dual": lambda loss: LSSVR("cv", gamma="cv", loss=loss, cv=3),
-    "fixed": lambda loss: FixedSizeLSSVR(60, loss=loss, cv=4),
+    "dual": lambda loss: LSSVR("cv", gamma="cv", loss=loss, cv=3, search=FEW),
+    "fixed": lambda loss: FixedSizeLSSVR(60, loss=loss, cv=4, search=FEW),
 }
 
 

@@ -13,6 +13,7 @@ from lssvm._core.errors import InvalidInputError, Stopped
 from lssvm._core.progress import listening
 from lssvm.estimators.table_classifier import LSSVMClassifier
 from lssvm.estimators.table_regressor import LSSVMRegressor
+from lssvm.recipes.problem import Problem, deal
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(160, 3))
@@ -186,6 +187,21 @@ def test_groups_that_cannot_be_left_out():
         LSSVMClassifier("fast").fit(A, t > 12, sample_weight=weight, groups=t // 30)
     with pytest.raises(InvalidInputError, match="groups has 3 entries"):
         LSSVMRegressor("fast", **ONE).fit(A, t, groups=np.zeros(3))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_two_groups_are_two_folds(seed):
+    """Whatever the draw, each is judged by a model of the other."""
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(22, 3))
+    group = rng.permutation(np.repeat([0, 1], [14, 8]))
+    model = LSSVMRegressor("fast", random_state=seed, **ONE).fit(A, A[:, 0] + group, groups=group)
+    assert np.all(np.isfinite(model.predict_interval(A[:3], coverage=0.5)))
+    problem = Problem({"standardised": A}, A[:, :1], np.ones(22), group)
+    for draw in range(20):
+        folds = deal(problem, 5, np.random.default_rng(draw))
+        assert {len(np.unique(folds[group == g])) for g in (0, 1)} == {1}
+        assert len(np.unique(folds)) == 2
 
 
 def test_groups_are_left_out_together():
@@ -477,3 +493,25 @@ class TestEveryIngredientOff:
         if classes == 2:
             np.testing.assert_allclose(model.decision_function(new), expected, atol=1e-8)
         np.testing.assert_array_equal(model.predict(new), plain.predict(prepared(new)))
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        (np.ones(2), "class_weight=.* is not usable"),
+        ("heavy", "class_weight='heavy' is not usable"),
+        ({"x": 2.0}, "not among the classes"),
+        ({"yes": "much"}, "no numbers"),
+        ({"yes": -1.0}, "finite and >= 0"),
+    ],
+    ids=str,
+)
+def test_weights_of_classes_that_cannot_be_used(given, match):
+    A = np.random.default_rng(0).normal(size=(40, 2))
+    t = np.where(A[:, 0] > 0, "yes", "no")
+    with pytest.raises(InvalidInputError, match=match):
+        LSSVMClassifier("fast", class_weight=given).fit(A, t)
+    model = LSSVMClassifier("fast", kernel="rbf", n_jobs=1).fit(A, t)
+    if not isinstance(given, str):
+        with pytest.raises(InvalidInputError, match=match):
+            model.set_params(class_weight=given).partial_fit(A[:3], t[:3])

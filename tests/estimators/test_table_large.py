@@ -80,7 +80,7 @@ def test_array_and_scan_give_the_same_model_of_all_rows(small_limits, file, scra
     assert sum(len(leaf.rows.X) for leaf in leaves) == 4000
     error = np.mean((inside.predict(new) - truth) ** 2) / np.var(truth)
     assert error < 0.12
-    assert "4000 rows" in inside.summary_
+    assert "4,000 rows" in inside.summary_
 
 
 def test_all_rows_beat_the_sample(small_limits):

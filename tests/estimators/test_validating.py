@@ -5,9 +5,12 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.metrics import make_scorer
+from sklearn.model_selection import KFold
 
 from lssvm import LSSVC, LSSVR, FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, GreedyLSSVR, scan
 from lssvm._core.errors import InvalidInputError, NumericalWarning
+from lssvm.tuning import GridSearch
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(80, 3))
@@ -183,3 +186,29 @@ def test_kernels_of_huge_values_in_single_precision_are_refused(candidates):
     for model, target in ((GreedyLSSVC, labels), (GreedyLSSVR, y)):
         with pytest.raises(InvalidInputError, match=r"kernel has values of .*StandardScaler"):
             model(kernel="poly", gamma=1e30, candidates=candidates).fit(small, target)
+
+
+# -- options ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", [LSSVC(), FixedSizeLSSVC(20), LSSVR(), FixedSizeLSSVR(20)])
+def test_the_message_on_a_bad_gamma_names_all_there_are(model):
+    target = labels if hasattr(model, "decision_function") else y
+    with pytest.raises(InvalidInputError, match=r"'scale', 'auto', .*'cv' .*'ard'"):
+        model.set_params(gamma="wide").fit(X, target)
+
+
+@pytest.mark.parametrize("cls", [LSSVR, FixedSizeLSSVR])
+def test_a_scorer_without_weights_is_refused_only_where_there_are_some(cls):
+    def worst(truth, predicted):
+        return -np.abs(truth - predicted).max()
+
+    folds = list(KFold(4).split(X))
+    options = {"gamma": 0.1, "scoring": make_scorer(worst), "cv": folds}
+    model = cls(C="cv", search=GridSearch(C=[1.0], gamma=[0.1]), **options)
+    refits = [cls(C=1.0, gamma=0.1).fit(X[a], y[a]).predict(X[b]) for a, b in folds]
+    scores = [worst(y[b], refit) for (_, b), refit in zip(folds, refits, strict=True)]
+    tolerance = 1e-6 if cls is LSSVR else 0.1  # the prototypes of a fold are those of all rows
+    assert model.fit(X, y).best_score_ == pytest.approx(np.mean(scores), rel=tolerance)
+    with pytest.raises(InvalidInputError, match="cannot be used with sample weights"):
+        model.fit(X, y, sample_weight=np.arange(1.0, 81.0))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.model_selection import GroupKFold, StratifiedKFold, cross_val_score
+from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, cross_val_score
 
 from lssvm import LSSVC, LSSVR, FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, GreedyLSSVR, scan
 from lssvm._core.errors import InvalidInputError
@@ -380,6 +380,18 @@ def test_greedy_pairs_without_rows_in_a_fold_say_nothing(growth):
     model = GreedyLSSVC("cv", gamma="cv", multiclass="ovo", cv=cv, **growth).fit(X, labels)
     scores = model.record_.memory.left_out.scores[:60]
     np.testing.assert_allclose(scores, np.tile(model.code_.matrix[0], (60, 1)), atol=1e-6)
+
+
+def test_greedy_probabilities_where_the_best_of_the_search_is_not_kept():
+    """Of points as good as the best one another is chosen, whose folds are grown again."""
+    rng = np.random.default_rng(12)
+    X, y = rng.standard_normal((44, 3)) + 1e4, rng.integers(0, 2, 44)
+    cv = list(KFold(2).split(X))
+    model = GreedyLSSVC(1.0, gamma="cv", cv=cv, calibration="sigmoid").fit(X, y)
+    train, test = cv[1]
+    refit = GreedyLSSVC(1.0, gamma=model.gamma_).fit(X[train], y[train])
+    found = model.record_.memory.left_out.scores[len(cv[0][1]) :, 0]
+    np.testing.assert_allclose(found, refit.decision_function(X[test]), atol=1e-9)
 
 
 def test_greedy_sizes_are_judged_by_whole_groups():

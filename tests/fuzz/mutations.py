@@ -326,6 +326,50 @@ MUTATIONS = (
         "right = X[rows] @ self.directions[node] < self.thresholds[node]",
         "parts",
     ),
+    # groups, ties and rounding
+    change(
+        "uncertainty/calibration.py",
+        "ends = np.column_stack([knots[starts], knots[np.append(starts[1:], len(knots)) - 1]])",
+        "ends = np.column_stack([middle, middle])",
+        "uncertainty/test_ties.py",
+    ),
+    change(
+        "uncertainty/calibration.py",
+        "fold[np.lexsort((weight, positive, scores))] = np.arange(len(scores)) % _FOLDS",
+        "fold = place % _FOLDS",
+        "uncertainty/test_ties.py",
+        "folds/test_repeats.py",
+    ),
+    change(
+        "uncertainty/posterior.py",
+        "left = (1.0 - own) * system.C + own * diagonal",
+        "left = system.C - own * (system.C - diagonal)",
+        "uncertainty/test_posterior.py",
+    ),
+    change(
+        "reductions/l0.py",
+        "c[own <= _CONSTANT * whole] = 0.0",
+        "c[own < -_CONSTANT * whole] = 0.0",
+        "reductions/test_l0.py",
+    ),
+    change(
+        "recipes/greedy_settings.py",
+        "return np.isin(groups, order[: min(enough, len(sizes) - 1)])",
+        "return rng.permutation(n) < many",
+        "folds/test_repeats.py",
+    ),
+    change(
+        "recipes/greedy.py",
+        "outputs, tested = point.out_of_fold(float(C))",
+        "outputs, tested = point.out_of_fold(2.0 * float(C))",
+        "folds/test_repeats.py",
+    ),
+    change(
+        "recipes/problem.py",
+        "if len(heads) < 2 * n_folds:",
+        "if len(heads) < 2:",
+        "estimators/test_table.py",
+    ),
     # recipes and data
     change(
         "recipes/stacking.py",

@@ -73,7 +73,7 @@ def test_the_strongest_function_explains_most_alone_whatever_its_unit():
 
 def test_constant_functions_explain_nothing_however_heavy_the_rows():
     """Rounding of their products with the targets grows without end otherwise."""
-    flat = np.ones((40, 2))
+    flat = np.full((40, 2), 0.7)
     heavy = Moments.of(flat, rng.normal(size=(40, 1)), 1e9 * rng.uniform(1.0, 2.0, 40))
     assert np.all(L0System.of(heavy, np.array([0])).c == 0.0)
     with pytest.warns(NumericalWarning, match="dropped every support vector"):

@@ -1,12 +1,15 @@
 """The path search: near the minimum of many surfaces, with few kernel parameters."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from tests.search.search_objectives import SurfaceObjective, banana, bowl, steps, two_valleys
 
 from lssvm.search.base import Space
 from lssvm.search.grid import GridSearch
-from lssvm.search.path import PathSearch
+from lssvm.search.path import ListedPathSearch, PathSearch
+from lssvm.tuning import Losses
 
 
 def grid_10_by_10():
@@ -176,3 +179,18 @@ def test_a_kink_on_which_parabolas_are_slow_is_sectioned():
     result = PathSearch(tol=0.01, max_points=60).run(SurfaceObjective(kink), Space(C=1.0))
     assert np.log(result.gamma) == pytest.approx(1.3, abs=0.01)
     assert result.n_points <= 25
+
+
+@pytest.mark.parametrize(("best", "tried"), [(0.9, 2), (2.1, 3), (1e3, 5)])
+def test_a_listed_search_climbs_as_long_as_it_gets_better(best, tried):
+    def at(gamma):
+        loss = np.array([(np.log(gamma) - np.log(best)) ** 2])
+        made = Losses(loss[:, None], np.ones(1), loss)
+        return SimpleNamespace(losses=lambda C: made)
+
+    search = ListedPathSearch(gammas=(1.0,), climbs=True)
+    result = search.run(SimpleNamespace(at=at), Space(C=1.0))
+    assert result.n_points == tried
+    expected = min(2.0 ** np.arange(tried), key=lambda gamma: abs(np.log(gamma / best)))
+    assert result.gamma == expected
+    assert ListedPathSearch(gammas=(1.0,)).run(SimpleNamespace(at=at), Space(C=1.0)).n_points == 1

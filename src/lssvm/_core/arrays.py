@@ -6,7 +6,7 @@ same path. Where a NumPy-only routine is faster (in-place LAPACK), `is_numpy` de
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -63,6 +63,22 @@ def is_sparse(array: Array) -> bool:
     return bool(sparse.issparse(array))
 
 
+def float_rows(X: Any) -> Any:
+    """Return rows as float64: a NumPy array, or sparse rows as they are."""
+    if is_sparse(X):
+        return X.astype(np.float64, copy=False)
+    return np.asarray(X, dtype=np.float64)
+
+
+def join_rows(parts: Sequence[Any]) -> Any:
+    """Return rows below each other: a NumPy array, or sparse rows where all are."""
+    if all(is_sparse(part) for part in parts):
+        from scipy import sparse
+
+        return sparse.vstack(parts, format="csr")
+    return np.concatenate([part.toarray() if is_sparse(part) else part for part in parts])
+
+
 def device(array: Array) -> Any:
     """Return the device that ``array`` lives on (``"cpu"`` for NumPy)."""
     return compat.device(array)
@@ -88,6 +104,8 @@ def to_numpy(array: Array) -> np.ndarray[Any, Any]:
 def take_rows(array: Array, index: np.ndarray[Any, Any]) -> Array:
     """Return some entries along the first axis of an array of any library."""
     if isinstance(array, np.ndarray):
+        return array[index]
+    if is_sparse(array):
         return array[index]
     xp = get_namespace(array)
     return xp.take(array, xp.asarray(index, dtype=xp.int64, device=device(array)), axis=0)

@@ -51,7 +51,8 @@ def describe(path: str, loaded: Loaded) -> dict[str, Any]:
         facts["classes"] = model.classes_.tolist()
     ready = prepared_table(whole)
     if hasattr(model, "configurations_"):
-        facts["chosen"] = model.summary_.splitlines()
+        lines = model.summary_.splitlines()
+        facts["chosen"] = [line.strip().removeprefix("- ").rstrip(".") for line in lines]
     if ready is not None:
         used = [column for column in ready.columns if column.encoding is not None]
         facts["columns"] = {column.name: column.kind for column in used}
@@ -91,7 +92,8 @@ def _text(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name} ({kind})" for name, kind in value.items())
     if isinstance(value, list):
-        return ", ".join(str(item) for item in value)
+        items = [str(item) for item in value]
+        return ("; " if any(", " in item for item in items) else ", ").join(items)
     if isinstance(value, float):
         return f"{value:.5g}"
     return str(value)

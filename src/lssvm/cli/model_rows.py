@@ -150,7 +150,7 @@ def fit_rows_of(model: Model, data: Scan, groups: Any = None) -> None:
     model : estimator
     data : Scan
     groups : array of shape (n,) or None, default=None
-        Rows of one group are left out together; for models that know groups.
+        Rows of one group are left out together; for models that have all rows in memory.
     """
     from lssvm.data.raw import RawBlock
 
@@ -159,10 +159,13 @@ def fit_rows_of(model: Model, data: Scan, groups: Any = None) -> None:
         fit(data)
         return
     whole = RawBlock.join(list(data.blocks()))
-    options = {} if groups is None else {"groups": groups}
+    steps: Any = getattr(model, "steps", None)
+    last = "" if steps is None else f"{steps[-1][0]}__"
+    options = {}
     if whole.weight is not None:
-        steps: Any = getattr(model, "steps", None)
-        options["sample_weight" if steps is None else f"{steps[-1][0]}__sample_weight"] = (
-            whole.weight
-        )
+        options[f"{last}sample_weight"] = whole.weight
+    if groups is not None:
+        options[f"{last}groups"] = groups
+        if steps is not None:  # what is encoded by the target is encoded without the group
+            options[f"{steps[0][0]}__groups"] = groups
     fit(as_columns(whole, data.schema), whole.target, **options)

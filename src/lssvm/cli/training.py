@@ -108,7 +108,9 @@ def fit_rows(
     output = general.output
     output.note(f"lssvm: {inspected.told()}")
     if inspected.without:
-        output.note(f"lssvm: {inspected.without:,} rows have no target and are left out")
+        many = "1 row has" if inspected.without == 1 else f"{inspected.without:,} rows have"
+        left = "is" if inspected.without == 1 else "are"
+        output.note(f"lssvm: {many} no target and {left} left out")
     for name, reason in inspected.left_out.items():
         output.note(f"lssvm: column {name!r} is left out: {reason}")
     train, test, groups = inspected.scan(), None, None
@@ -130,11 +132,15 @@ def fit_rows(
 
 
 def _groups(model: Model, inspected: Inspection, rule: HoldOut, train: Scan) -> Any:
-    """Return the groups of the training rows, for a model that knows groups."""
+    """Return the groups of the training rows; None for a model that deals rows one by one."""
     import numpy as np
     import pyarrow as pa
 
-    if rule.by != "group" or rule.column is None or not hasattr(model, "preset"):
+    from lssvm.estimators import FixedSizeLSSVC, FixedSizeLSSVR
+
+    if rule.by != "group" or rule.column is None:
+        return None
+    if isinstance(model, FixedSizeLSSVC | FixedSizeLSSVR):
         return None
     table, target = inspected.table, inspected.target
     held = rule.rows(table, inspected.scan(), target)
@@ -407,7 +413,8 @@ def _notes(fitted: Fitted, metrics: dict[str, Any] | None, output: Output) -> li
     for entry in (metrics or {}).get("classes", ()):
         if not entry["rows"]:
             n = (inspected.labels or {}).get(entry["class"], 0)
-            output.note(f"lssvm: class {entry['class']!r} is too rare to be tested ({n} rows)")
+            rows = "1 row" if n == 1 else f"{n} rows"
+            output.note(f"lssvm: class {entry['class']!r} is too rare to be tested ({rows})")
     return notes
 
 

@@ -16,7 +16,8 @@ from lssvm._core.random import RandomState, as_generator
 from lssvm.codes.code import Code
 
 _EXHAUSTIVE_UP_TO = 7  # classes: 2^6 - 1 = 63 binary problems
-_ONE_VS_ONE_UP_TO = 10  # classes: 45 binary problems, each on a fifth of the rows
+ONE_VS_ONE_UP_TO = 10
+"""Classes up to which "auto" is one-vs-one: 45 binary problems, each on a fifth of the rows."""
 _POOL = 1024  # candidate columns from which a random code is put together
 
 
@@ -228,7 +229,8 @@ def make_code(name: str | ArrayLike | Code, k: int, random_state: RandomState = 
     name : str, array-like of shape (k, n_problems) or Code
         "ovo" is `one_vs_one`, "ova" is `one_vs_all`, "moc" is `minimum_output`, "moc-counting" the
         same by binary counting (``balanced=False``) and "ecoc" is `error_correcting`. "auto" is
-        one-vs-one for up to 10 classes and one-vs-all for more. An array is checked as in `Code`.
+        one-vs-one for up to 10 classes and one-vs-all for more (classifiers that are asked for
+        "auto" then try both on a sample). An array is checked as in `Code`.
     k : int
         Number of classes, at least 2. With two classes every name gives the one column [-1, +1].
     random_state : int, Generator, RandomState or None, default=None
@@ -252,7 +254,7 @@ def make_code(name: str | ArrayLike | Code, k: int, random_state: RandomState = 
     k = _check_n_classes(k)
     if isinstance(name, str):
         if name == "auto":
-            name = "ovo" if k <= _ONE_VS_ONE_UP_TO else "ova"
+            name = "ovo" if k <= ONE_VS_ONE_UP_TO else "ova"
         if name == "ecoc":
             return error_correcting(k, random_state=random_state)
         constructors: dict[str, Callable[[int], Code]] = {

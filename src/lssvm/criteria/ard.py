@@ -23,7 +23,7 @@ from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.optimize import minimize
 
 from lssvm._core.arrays import FloatArray, IntArray
-from lssvm._core.blocks import slices
+from lssvm._core.blocks import slices, small_problem
 from lssvm._core.errors import InvalidInputError
 from lssvm.folds.content import hash_rows
 from lssvm.kernels import RBF, Kernel, Matern
@@ -33,6 +33,7 @@ PRIOR = 3.0
 
 _REACH = 4.0 * PRIOR  # how far from its start log gamma_l may go
 _C_BOUNDS = (np.log(1e-3), np.log(1e6))
+_ENOUGH = 1e-6  # relative change of the evidence that ends the search
 _STEP = 0.05  # answers are rounded to it: rounding in the last bits must not show in them
 
 
@@ -158,7 +159,7 @@ class Relevance:
 
 
 def find_relevance(
-    evidence: RelevanceEvidence, gamma: float, C: float, *, tune_C: bool = True, max_iter: int = 60
+    evidence: RelevanceEvidence, gamma: float, C: float, *, tune_C: bool = True, max_iter: int = 30
 ) -> Relevance:
     r"""Find one gamma per feature, and C, that make the data most likely.
 
@@ -170,7 +171,7 @@ def find_relevance(
         Where the search begins: the same gamma for every feature.
     tune_C : bool, default=True
         Whether C is searched too.
-    max_iter : int, default=60
+    max_iter : int, default=30
         Steps of L-BFGS.
 
     Returns
@@ -212,7 +213,7 @@ def find_relevance(
         return -penalised, -slope
 
     bounds = [(v - _REACH, v + _REACH) for v in start[:d]] + [_C_BOUNDS]
-    options: Any = {"maxiter": max_iter, "maxfun": 2 * max_iter, "ftol": 1e-9, "gtol": 1e-4}
+    options: Any = {"maxiter": max_iter, "maxfun": 2 * max_iter, "ftol": _ENOUGH, "gtol": 1e-4}
     result = minimize(minus, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     steps = np.round((result.x - start) / _STEP) * _STEP
     best = start + steps
@@ -317,6 +318,10 @@ class DualRelevance:
 
     def __call__(self, log_gamma: FloatArray, log_C: float) -> tuple[float, FloatArray]:
         """Return the log evidence and its derivatives by (log gamma, log C), shape (d + 1,)."""
+        with small_problem(len(self.Y)):
+            return self._value(log_gamma, log_C)
+
+    def _value(self, log_gamma: FloatArray, log_C: float) -> tuple[float, FloatArray]:
         n, k = self.Y.shape
         gamma = np.exp(log_gamma)
         K, slope = kernel_and_slope(self.kernel(gamma), self.X, self.X)
@@ -413,6 +418,10 @@ class FixedRelevance:
 
     def __call__(self, log_gamma: FloatArray, log_C: float) -> tuple[float, FloatArray]:
         """Return the log evidence and its derivatives by (log gamma, log C), shape (d + 1,)."""
+        with small_problem(len(self.Z)):
+            return self._value(log_gamma, log_C)
+
+    def _value(self, log_gamma: FloatArray, log_C: float) -> tuple[float, FloatArray]:
         gamma, C = np.exp(log_gamma), float(np.exp(log_C))
         kernel = self.kernel(gamma)
         m, k = len(self.Z), self.Y.shape[1]

@@ -15,7 +15,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from lssvm._core.arrays import Array, FloatArray, IntArray, device, get_namespace, to_numpy
+from lssvm._core.arrays import (
+    Array,
+    FloatArray,
+    IntArray,
+    device,
+    get_namespace,
+    join_rows,
+    to_numpy,
+)
 from lssvm._core.blocks import run_blocks, slices, small_problem
 from lssvm._core.errors import InvalidInputError
 from lssvm.criteria.base import Losses, pools
@@ -145,7 +153,7 @@ class FixedSizePoint:
     def losses(self, C: FloatArray) -> Losses:
         """Return the losses of a path of C, shape (c,)."""
         groups, C = self.groups, np.asarray(C, dtype=np.float64)
-        with small_problem(len(self.Z)):
+        with small_problem(self.Z.shape[0]):
             if len(groups) > 1:
                 losses = self._separate(groups)
             elif self.objective.leave_out:
@@ -153,7 +161,7 @@ class FixedSizePoint:
             else:
                 losses = self._joint(C, groups[0])
         cells, folds = len(self.moments.cells), self.moments.n_folds
-        if not self.rows.has_room(8 * len(self.Z) ** 2 * (cells + 2 * folds + 4)):  # one more
+        if not self.rows.has_room(8 * self.Z.shape[0] ** 2 * (cells + 2 * folds + 4)):  # one more
             self._paths = None
             self.__dict__.pop("map", None)
         return losses
@@ -238,7 +246,9 @@ class FixedSizePoint:
         """All problems at the same C."""
         paths, n_folds = self._folds(columns), self.moments.n_folds
         tests = [self.moments.testing(v, columns) for v in range(n_folds)]
-        each = 4 * 8 * n_folds * len(self.Z) * len(columns)  # bytes of the models of a value of C
+        each = (
+            4 * 8 * n_folds * self.Z.shape[0] * len(columns)
+        )  # bytes of the models of a value of C
         step = int(max(1, min(len(C), 0.25 * self.rows.budget // each)))
         errors, losses = [], []
         for part in slices(len(C), step):
@@ -361,11 +371,8 @@ class FixedSizePoint:
             )
             C_of[columns], ties[:, columns] = grid[best], own[:, None]
 
-        def is_tested(columns: IntArray) -> bool:
-            return any(features.testing(i, columns).weight > 0 for i in range(v))
-
-        run_blocks(choose, filter(is_tested, groups), threads)
-        untested = [columns for columns in groups if not is_tested(columns)]
+        run_blocks(choose, filter(features.is_tested, groups), threads)
+        untested = [columns for columns in groups if not features.is_tested(columns)]
         if untested:  # a holdout without rows of these classes: the C of the other problems
             known = np.setdiff1d(np.arange(k), np.concatenate(untested))
             centre = np.mean(np.log(C_of[known])) if len(known) else np.mean(np.log(grid))
@@ -413,7 +420,7 @@ def _constant_error(test: Moments, n: int) -> FloatArray:
 def _joined(truths: tuple[Truth, ...]) -> Truth:
     def join(name: str) -> FloatArray | None:
         parts = [getattr(truth, name) for truth in truths]
-        return None if parts[0] is None else np.concatenate(parts)
+        return None if parts[0] is None else join_rows(parts)
 
     names = ("Y", "labels", "weight", "sample_weight", "X")
     return Truth(**{name: join(name) for name in names})
@@ -518,7 +525,7 @@ class SeparateObjective:
         key = _key(gamma)
         if key not in self._points:
             point = self.objective.at(gamma)
-            size = 2 * 8 * len(point.Z) ** 2 * max(1, len(point.moments.cells))
+            size = 2 * 8 * point.Z.shape[0] ** 2 * max(1, len(point.moments.cells))
             while self._points and (len(self._points) + 1) * size > self.room:
                 self._points.pop(next(iter(self._points)))
             self._points[key] = point
@@ -531,7 +538,7 @@ class SeparateObjective:
         group = next(g for g in point.groups if output in g)
         key = (_key(gamma), int(group[0]), C.tobytes())
         if key not in self._tables:
-            with small_problem(len(point.Z)):
+            with small_problem(point.Z.shape[0]):
                 self._tables[key] = self._table(point, C, group)
         errors, mass = self._tables[key]
         loss, squares = errors[..., int(np.searchsorted(group, output))]
@@ -549,7 +556,7 @@ class SeparateObjective:
         """Return losses and squared errors (2, c, v, q), and the weights (v,) of the folds."""
         if self.objective.leave_out:
             return self._left_out(point, C, group)
-        each = 6 * 8 * point.moments.n_folds * len(point.Z) * len(group)
+        each = 6 * 8 * point.moments.n_folds * point.Z.shape[0] * len(group)
         step = int(max(1, min(len(C), 0.25 * point.rows.budget // each)))
         pieces = [self._stretch(point, C[part], group) for part in slices(len(C), step)]
         return np.concatenate([losses for losses, _ in pieces], axis=1), pieces[0][1]

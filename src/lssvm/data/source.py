@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lssvm._core.arrays import AnyArray, FloatArray, IntArray
+from lssvm._core.arrays import AnyArray, FloatArray, IntArray, float_rows, is_sparse
 from lssvm._core.blocks import slices
 from lssvm._core.errors import InvalidInputError
 
@@ -134,7 +134,7 @@ class ArraySource:
 
     Parameters
     ----------
-    X : array of shape (n, d)
+    X : array or sparse matrix of shape (n, d)
         Rows.
     Y : array of shape (n, k) or LookedUp
         Targets; `LookedUp` where few of them differ.
@@ -193,8 +193,8 @@ class ArraySource:
         """
         rows: Any = part if self.order is None else self.order[part]
         weight = None if self.weight is None else self.weight[rows]
-        X = self.X[part] if self.order is None else np.take(self.X, rows, axis=0)
-        X = np.asarray(X, dtype=np.float64)
+        gathered = self.order is not None and not is_sparse(self.X)
+        X = float_rows(np.take(self.X, rows, axis=0) if gathered else self.X[rows])
         return Block(X, np.asarray(self.Y[rows], dtype=np.float64), weight, int(part.start))
 
     def blocks(self, rows: int) -> Iterator[Block]:

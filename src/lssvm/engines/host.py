@@ -14,12 +14,22 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from lssvm._core.arrays import Array, BoolArray, FloatArray, IntArray, get_namespace, take_rows
+from lssvm._core.arrays import (
+    Array,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    float_rows,
+    get_namespace,
+    is_sparse,
+    take_rows,
+)
 from lssvm._core.blocks import run_blocks, slices
 from lssvm._core.device import Device
 from lssvm.data.source import ArraySource, LookedUp
 from lssvm.folds.content import Folds, PositionFolds, PositionHoldout, count_observations, hash_rows
 from lssvm.kernels import Kernel, evaluate_expansion, resolve_gamma
+from lssvm.kernels.dot import row_squares
 from lssvm.moments import Moments, NystromMap, accumulate, nystrom_map
 from lssvm.moments.cells import Cells, FoldMoments, make_cells
 from lssvm.solvers.pcg import KernelProducts, RowBlock
@@ -207,7 +217,7 @@ class HostRows(Rows):
 
     Parameters
     ----------
-    X : array of shape (n, d)
+    X : array or sparse matrix of shape (n, d)
         Rows.
     Y : array of shape (n, k), or what it is looked up in
         Targets.
@@ -307,8 +317,11 @@ class HostRows(Rows):
         given = self.sample_weight  # not those of classes
         weight = np.ones(n) if given is None else np.asarray(given, dtype=np.float64)
         for part in slices(n, _CHUNK):
-            total += weight[part] @ np.asarray(self.X[part], dtype=np.float64)
+            total += weight[part] @ float_rows(self.X[part])
         mean, squares, mass = total / weight.sum(), 0.0, float(weight.sum())
+        if is_sparse(self.X):  # not centred: that would fill in the zeros
+            whole = float(weight @ row_squares(float_rows(self.X)))
+            return max(0.0, whole / mass - float(mean @ mean))
         for part in slices(n, _CHUNK):
             block = np.asarray(self.X[part], dtype=np.float64) - mean
             squares += float(np.einsum("ij,ij,i->", block, block, weight[part]))
@@ -339,6 +352,9 @@ class HostRows(Rows):
         if folds.train is not None or len(folds) <= _MANY:
             return False
         several = [rows for rows in folds.test if len(rows) > 1]
+        if is_sparse(self.X):
+            keys = hash_rows(self.X) if several else np.empty(0)
+            return all(bool(np.all(keys[rows] == keys[rows[0]])) for rows in several)
         return all(bool(np.all(self.X[rows] == self.X[rows[0]])) for rows in several)
 
     def leave_out(
@@ -443,10 +459,10 @@ class HostRows(Rows):
 def _block_outputs(kernel: Kernel, X: FloatArray, Z: FloatArray, model: Expansion) -> Any:
     c, m, k = model.coef.shape
     flat = np.ascontiguousarray(np.moveaxis(model.coef, 1, 0)).reshape(m, c * k)
-    Z = np.asarray(Z, dtype=np.float64)
+    Z = float_rows(Z)
 
     def outputs(rows: IntArray) -> FloatArray:
-        block = np.asarray(X[rows], dtype=np.float64)
+        block = float_rows(X[rows])
         values = (np.asarray(kernel(block, Z)) @ flat).reshape(-1, c, k)
         return np.asarray(np.moveaxis(values, 1, 0) + model.intercept[:, None, :])
 

@@ -10,7 +10,13 @@ from typing import Any
 
 from lssvm.estimators.base import KernelClassifier, KernelRegressor
 from lssvm.estimators.callbacks import listen, reports
-from lssvm.estimators.opening import map_given, open_classes, open_numbers, refuse_scan
+from lssvm.estimators.opening import (
+    map_given,
+    open_classes,
+    open_numbers,
+    refuse_scan,
+    with_better_code,
+)
 from lssvm.recipes.dual import DualSettings, fit_dual
 from lssvm.recipes.input_metric import check_metric
 
@@ -46,8 +52,9 @@ class LSSVC(KernelClassifier):
         and of a Gaussian process.
     multiclass : str, array or Code, default="auto"
         Output code: "auto", "ovo", "ova", "moc", "moc-counting" or "ecoc", see
-        `lssvm.codes.make_code`. All problems of one-vs-all, minimum output coding and
-        error-correcting codes are columns of one solve.
+        `lssvm.codes.make_code`. "auto" is one-vs-one up to 10 classes; up to 60, the one of
+        one-vs-one and one-vs-all with the smaller error on a sample; else one-vs-all. All problems
+        of one-vs-all, minimum output coding and error-correcting codes are columns of one solve.
     decoding : {"hamming", "loss"} or None, default=None
         From outputs to classes; None takes votes for one-vs-one and loss decoding otherwise.
     targets : {"label", "fisher"} or (t1, t2), default="label"
@@ -201,6 +208,7 @@ class LSSVC(KernelClassifier):
             self, X, y, sample_weight, groups=groups, sparse=ask.choice.accepts_sparse
         )
         rows, metric = map_given(rows, self.metric, ask.choice, ask.seed)
+        rows, task = with_better_code(self, rows, task, ask.choice, by_class=False)
         fit = replace(fit_dual(rows, task, ask, listen(self)), metric=metric)
         fitted: LSSVC = self._publish(fit)
         return fitted

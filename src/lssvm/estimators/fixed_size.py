@@ -60,10 +60,9 @@ class FixedSizeModel(KernelEstimator):
     metric: Any = None
 
     def __sklearn_tags__(self) -> Any:
-        """Say that arrays of other libraries are taken, and sparse matrices are not."""
+        """Say that arrays of other libraries are taken, and sparse ones where the kernel can."""
         tags = super().__sklearn_tags__()
         tags.array_api_support = True
-        tags.input_tags.sparse = False
         return tags
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Self:
@@ -180,10 +179,13 @@ class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
         of [Mall2014]_, section IV-A.
     C : float or "cv", default="cv"
         Regularisation; larger fits closer. "cv" chooses it by cross-validation inside `fit`. With
-        one-vs-one each pair of classes gets its own, that of the smallest squared error.
+        one-vs-one each pair of classes gets its own, that of the smallest squared error. Where
+        pairs times folds are more than 100 and rows are many, gamma is searched with the first 200
+        prototypes, and only as many of the folds are left out as hold 2,000 rows, at least two.
     gamma : float, array of shape (d,), "scale", "auto", "cv" or "ard", default="cv"
         Width of rbf, laplacian and matern, scale of poly; as in `sklearn.svm.SVC`. "cv" chooses it
-        by cross-validation; "ard" (rbf and matern) then looks for one value per feature that makes
+        by cross-validation (with 600 prototypes or more first by a search with 300 of them); "ard"
+        (rbf and matern) then looks for one value per feature that makes
         the data most likely, and takes it where cross-validation is not against it.
     kernel : str, callable or Kernel, default="rbf"
         "rbf", "linear", "poly", "laplacian", "matern" or "nonstationary", a function of two
@@ -214,9 +216,10 @@ class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
         and 4 of [Mall2014]_ to the letter, see `lssvm.reductions.FixedSizeL0.printed`.
     multiclass : str, array or Code, default="auto"
         Output code: "auto", "ovo", "ova", "moc", "moc-counting" or "ecoc", see
-        `lssvm.codes.make_code`. All problems of one-vs-all, minimum output coding and
-        error-correcting codes are columns of one system; the pairs of one-vs-one are put together
-        from the moments of the classes.
+        `lssvm.codes.make_code`. "auto" is one-vs-one up to 10 classes; up to 60, the one of
+        one-vs-one and one-vs-all with the smaller error on a sample; else one-vs-all. All problems
+        of one-vs-all, minimum output coding and error-correcting codes are columns of one system;
+        the pairs of one-vs-one are put together from the moments of the classes.
     decoding : {"hamming", "loss"} or None, default=None
         From outputs to classes; None takes votes for one-vs-one and loss decoding otherwise.
     targets : {"label", "fisher"} or (t1, t2), default="label"
@@ -310,7 +313,8 @@ class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
         When fitted to a scan: from raw columns to features.
     sample_results_ : dict
         When fitted to a scan of more than 50,000 rows with a tuned gamma: the search on a sample of
-        so many, of which the three best gammas were tried on all rows.
+        so many, of which the three best gammas were tried on all rows. Of pairs of many classes:
+        the search with few prototypes, whose best gamma was taken.
     peak_memory_ : int or None
         When fitted to a scan: the most memory, in bytes, that the process has had up to then.
     record_ : Fit
@@ -349,7 +353,7 @@ class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
 
         Parameters
         ----------
-        X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
+        X : array-like or sparse matrix of shape (n, d), Scan, RowSource, Dask array or data frame
             A scan brings its own target and weights and is read in blocks.
         y : array-like of shape (n,)
             Class labels.
@@ -380,7 +384,7 @@ class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
 
         Parameters
         ----------
-        X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
+        X : array-like or sparse matrix of shape (n, d), Scan, RowSource, Dask array or data frame
             New rows, with the columns of the fit.
         y : array-like of shape (n,)
             Their classes. Not with a scan.
@@ -413,7 +417,7 @@ class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
 
         Parameters
         ----------
-        X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
+        X : array-like or sparse matrix of shape (n, d), Scan, RowSource, Dask array or data frame
             Rows with the columns of the fit.
         out : str or path, optional
             A file (.parquet, .arrow, .csv or .npy) to write the predictions to, block by block. It
@@ -446,7 +450,8 @@ class FixedSizeLSSVR(FixedSizeModel, KernelRegressor):
         Regularisation; larger fits closer. "cv" chooses it by cross-validation inside `fit`.
     gamma : float, array of shape (d,), "scale", "auto", "cv" or "ard", default="cv"
         Width of rbf, laplacian and matern, scale of poly; as in `sklearn.svm.SVR`. "cv" chooses it
-        by cross-validation; "ard" (rbf and matern) then looks for one value per feature that makes
+        by cross-validation (with 600 prototypes or more first by a search with 300 of them); "ard"
+        (rbf and matern) then looks for one value per feature that makes
         the data most likely, and takes it where cross-validation is not against it.
     kernel : str, callable or Kernel, default="rbf"
         "rbf", "linear", "poly", "laplacian", "matern" or "nonstationary", a function of two
@@ -604,7 +609,7 @@ class FixedSizeLSSVR(FixedSizeModel, KernelRegressor):
 
         Parameters
         ----------
-        X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
+        X : array-like or sparse matrix of shape (n, d), Scan, RowSource, Dask array or data frame
             A scan brings its own target and weights and is read in blocks.
         y : array-like of shape (n,) or (n, n_outputs)
             What is to be predicted; not with a scan that names its target.
@@ -632,7 +637,7 @@ class FixedSizeLSSVR(FixedSizeModel, KernelRegressor):
 
         Parameters
         ----------
-        X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
+        X : array-like or sparse matrix of shape (n, d), Scan, RowSource, Dask array or data frame
             New rows, with the columns of the fit.
         y : array-like of shape (n,) or (n, n_outputs)
             Their targets. Not with a scan.
@@ -655,7 +660,7 @@ class FixedSizeLSSVR(FixedSizeModel, KernelRegressor):
 
         Parameters
         ----------
-        X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
+        X : array-like or sparse matrix of shape (n, d), Scan, RowSource, Dask array or data frame
             Rows with the columns of the fit.
         return_std : bool, default=False
             Whether to return standard deviations.

@@ -22,11 +22,12 @@ from lssvm.data.scanning import Scan
 from lssvm.engines.host import HostRows
 from lssvm.kernels import Metric
 from lssvm.recipes.input_metric import check_metric, metric_of
+from lssvm.recipes.output_code import better_code, class_rows, is_open
 from lssvm.recipes.record import Resources
-from lssvm.recipes.settings import KernelChoice, UsesResources, resources_of
+from lssvm.recipes.settings import KernelChoice, UsesResources, check_C, resources_of
 from lssvm.tasks import Classes, Numbers, Task
 from lssvm.tasks.classes import check_order, distinct_labels
-from lssvm.tasks.weights import check_weight, times
+from lssvm.tasks.weights import check_weight
 
 
 def validated(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
@@ -103,6 +104,7 @@ def _place(X: Any, missing: bool) -> str:
 class Classifier(UsesResources, Protocol):
     """A classifier: its parameters say what y means."""
 
+    C: Any
     multiclass: Any
     decoding: str | None
     class_weight: Any
@@ -270,33 +272,28 @@ def task_of(estimator: Classifier, classes: AnyArray) -> Classes:
     )
 
 
-def class_rows(
+def with_better_code(
+    estimator: Classifier,
+    rows: HostRows,
     task: Classes,
-    X: Any,
-    labels: AnyArray,
-    weight: FloatArray | None,
-    resources: Resources,
+    choice: KernelChoice,
     *,
     by_class: bool,
     counts: FloatArray | None = None,
-) -> HostRows:
-    """Return rows of known classes, with their targets and weights.
+) -> tuple[HostRows, Classes]:
+    """Return rows and task with the better code, where there are many classes and none was named.
 
-    ``counts`` are the weights of the classes where these rows are a sample of all.
+    The parameters are those of `class_rows` and `better_code`.
     """
-    table = task.table(task.counts(labels, weight) if counts is None else counts)
-    own = times(weight, table.row_factors(labels))
-    apart = by_class and task.per_class
-    return HostRows(
-        X,
-        table.looked_up(labels),
-        weight if apart else own,
-        labels,
-        loss_weight=own,
-        sample_weight=weight,
-        budget=resources.budget,
-        threads=resources.threads,
-    )
+    if not is_open(estimator.multiclass, task, choice):
+        return rows, task
+    better = better_code(rows, task, choice, check_C(estimator.C))
+    if better is task:
+        return rows, task
+    assert rows.labels is not None
+    data = (rows.X, rows.labels, rows.sample_weight, Resources(rows.budget, rows.threads))
+    own = class_rows(better, *data, by_class=by_class, counts=counts)
+    return replace(rows, Y=own.Y, weight=own.weight, loss_weight=own.loss_weight), better
 
 
 def open_numbers(

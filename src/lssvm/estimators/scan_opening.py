@@ -17,7 +17,16 @@ from sklearn.base import is_classifier
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from lssvm._core.arrays import Array, FloatArray, IntArray, compat, device, get_namespace, to_numpy
+from lssvm._core.arrays import (
+    Array,
+    FloatArray,
+    IntArray,
+    compat,
+    device,
+    get_namespace,
+    is_sparse,
+    to_numpy,
+)
 from lssvm._core.blocks import as_bytes, require
 from lssvm._core.device import Device, find_device, is_foreign
 from lssvm._core.errors import InvalidInputError
@@ -47,7 +56,6 @@ from lssvm.estimators.new_rows import (
 )
 from lssvm.estimators.opening import (
     Classifier,
-    class_rows,
     map_given,
     mapped_rows,
     number_rows,
@@ -56,10 +64,13 @@ from lssvm.estimators.opening import (
     target_centre,
     task_of,
     warn_of_scales,
+    with_better_code,
 )
 from lssvm.kernels import Metric
 from lssvm.recipes.ard import variances
+from lssvm.recipes.output_code import class_rows
 from lssvm.recipes.settings import KernelChoice, UsesResources, resources_of, seed_of
+from lssvm.solvers import PCG
 from lssvm.tasks import Classes, ClassTable, Numbers, Task
 
 
@@ -120,6 +131,7 @@ SAMPLE_ROWS = 50_000
 class FixedEstimator(Fitted, UsesResources, Protocol):
     """A fixed-size estimator, as its rows see it."""
 
+    kernel: Any
     device: Any
     fit_intercept: bool | str
     random_state: RandomState
@@ -250,11 +262,17 @@ class GivenArrays:
     ) -> tuple[Rows, Task, Metric]:
         new = task is None
         values = _on_host(self.X, self.y, self.sample_weight)
+        sparse = is_sparse(self.X) and _check_sparse(self.estimator, self.place)
         rows: HostRows
         if _classifies(self.estimator):
             assert not isinstance(task, Numbers)
             rows, task = open_classes(
-                self.estimator, *values, groups=self.groups, task=task, by_class=True
+                self.estimator,
+                *values,
+                groups=self.groups,
+                task=task,
+                by_class=True,
+                sparse=sparse,
             )
         else:
             assert not isinstance(task, Classes)
@@ -263,11 +281,13 @@ class GivenArrays:
                 *values,
                 groups=self.groups,
                 task=task,
+                sparse=sparse,
                 centred=_is_centred(self.estimator),
                 centre=centre,
             )
         if new:
             rows, metric = _map_new(self.estimator, rows)
+            rows, task = _coded(self.estimator, rows, task)
         else:
             metric = self.estimator.record_.metric
             rows = mapped_rows(rows, metric)
@@ -344,6 +364,7 @@ class GivenBlocks:
         sample, task = _sample_of(self.estimator, surveyed)
         raw = sample
         sample, metric = _map_new(self.estimator, raw)
+        sample, task = _coded(self.estimator, sample, task, surveyed.counts)
         if surveyed.complete:
             held = sample if self.place is None else DeviceRows(sample, self.place, None)
             return held, task, metric
@@ -484,6 +505,35 @@ def _blocks(
 def _map_new(estimator: FixedEstimator, rows: HostRows) -> tuple[HostRows, Metric]:
     seed = seed_of(estimator.random_state) if estimator.metric is not None else 0
     return map_given(rows, estimator.metric, estimator._kernel_choice(), seed)
+
+
+def _check_sparse(estimator: FixedEstimator, place: Device | None) -> bool:
+    """Return True, or say why sparse rows cannot be used."""
+    choice, solver = estimator._kernel_choice(), getattr(estimator, "solver", "auto")
+    if not choice.accepts_sparse:
+        raise InvalidInputError(
+            f"X is sparse, and kernel={estimator.kernel!r} needs dense rows: use 'rbf', 'linear', "
+            "'poly' or 'matern', or give X.toarray()."
+        )
+    if place is not None:
+        raise InvalidInputError(
+            "X is sparse, and a device needs dense rows: use device=None, or give X.toarray()."
+        )
+    if isinstance(solver, PCG) or solver == "pcg":
+        raise InvalidInputError(
+            "X is sparse, and conjugate gradients need dense rows: use solver='auto', or give "
+            "X.toarray()."
+        )
+    return True
+
+
+def _coded(
+    estimator: FixedEstimator, rows: HostRows, task: Task, counts: FloatArray | None = None
+) -> tuple[HostRows, Task]:
+    if not (_classifies(estimator) and isinstance(task, Classes)):
+        return rows, task
+    choice = estimator._kernel_choice()
+    return with_better_code(estimator, rows, task, choice, by_class=True, counts=counts)
 
 
 def _after(surveyed: Survey, metric: Metric, sample: HostRows) -> Survey:

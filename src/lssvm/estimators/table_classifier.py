@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils import assert_all_finite
-from sklearn.utils.class_weight import compute_class_weight, compute_sample_weight
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
@@ -151,9 +151,11 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
                 f"The data have 1 class, {classes.tolist()}, after rows of weight 0 were "
                 "left out: a classifier needs at least two classes."
             )
-        if self.class_weight is not None:
-            weight = weight * compute_sample_weight(self.class_weight, y)
         labels = _numbers(classes, y)
+        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
+            weight = weight * compute_sample_weight("balanced", y)
+        else:
+            weight = weight * _factors(classes, self.class_weight)[labels]
         task = Classes.of(classes, multiclass="ova")
         Y = np.asarray(task.code.matrix[labels], dtype=np.float64)
         k = Y.shape[1]
@@ -174,12 +176,10 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
                 f"The data have 1 class, {classes.tolist()}: a classifier needs at least two."
             )
         number = np.array([counts[label] for label in classes.tolist()])
-        if self.class_weight == "balanced":
+        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
             factor = number.sum() / (len(classes) * number)
         else:
-            factor = np.asarray(
-                compute_class_weight(self.class_weight, classes=classes, y=classes), dtype=float
-            )
+            factor = _factors(classes, self.class_weight)
         task = Classes.of(classes, multiclass="ova")
         codes = np.asarray(task.code.matrix, dtype=np.float64)
 
@@ -343,9 +343,9 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
                 f"{self.class_weight!r}: what is balanced changes with every row. Give the weights "
                 "of the classes, or sample_weight."
             )
-        if self.class_weight is not None:
-            weight = weight * compute_sample_weight(self.class_weight, y)
-        Y = np.asarray(self.code_.matrix[_numbers(self.classes_, y)], dtype=np.float64)
+        labels = _numbers(self.classes_, y)
+        weight = weight * _factors(self.classes_, self.class_weight)[labels]
+        Y = np.asarray(self.code_.matrix[labels], dtype=np.float64)
         self._update(X, Y, weight, forget=forget)
 
 
@@ -359,6 +359,12 @@ def _labels(y: Any) -> AnyArray:
     if y.dtype.kind == "f":
         assert_all_finite(y, input_name="y")
     return np.asarray(y)
+
+
+def _factors(classes: AnyArray, class_weight: Any) -> FloatArray:
+    """Return the weights (c,) of the classes that a dict gives, or ones."""
+    task = Classes.of(classes, multiclass="ova", class_weight=class_weight)
+    return np.asarray(task.table(np.ones(len(classes))).factors)
 
 
 def _numbers(classes: AnyArray, y: AnyArray) -> IntArray:

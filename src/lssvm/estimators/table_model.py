@@ -585,6 +585,7 @@ class TableModel(BaseEstimator):
         tags.input_tags.allow_nan = True
         tags.input_tags.string = True
         tags.input_tags.categorical = True
+        tags.input_tags.sparse = True
         return tags
 
 
@@ -681,13 +682,16 @@ def _summary(fit: TableFit, n_rows: int) -> str:
     if not fit.trials:
         return fit.note
     parts = [len(member.model.cuts[0].leaves) for member in fit.members]
+    several = len(fit.members) > 1
+    each = "each " if several else ""
     if fit.note:
         how = f"{fit.part_size} {fit.note}"
     elif max(parts) == 1:
-        how = "each an exact model of all rows"
+        how = f"{each}an exact model of all rows"
     else:
-        how = f"each in {max(parts)} parts of at most {fit.part_size} rows"
-    lines = [f"{len(fit.members)} configurations for {n_rows} rows, {how}."]
+        how = f"{each}in {max(parts)} parts of at most {fit.part_size} rows"
+    many = f"{len(fit.members)} configurations" if several else "1 configuration"
+    lines = [f"{many} for {n_rows:,} rows, {how}."]
     if fit.interrupted:
         lines.append("The fit was interrupted: this is what was finished.")
     for trial in fit.trials:

@@ -117,7 +117,7 @@ def check_fit(
     need(numbers == choice.precomputed, "the basis does not fit the kernel")
     tables = [fit.basis, memory.X] if isinstance(memory, DualMemory) else [fit.basis]
     dense = not any(is_sparse(one) for one in tables)
-    need(dense or (choice.accepts_sparse and family != "Fixed"), "the support is sparse")
+    need(dense or choice.accepts_sparse, "the support is sparse")
     need(len(fit.support) == m or (family == "Fixed" and not len(fit.support)), "support")
 
     if isinstance(memory, DualMemory):

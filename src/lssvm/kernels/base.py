@@ -180,7 +180,13 @@ def pull(W: FloatArray, X: FloatArray, Z: FloatArray, coef: FloatArray) -> Float
     return np.asarray(total[:, :, None] * X[:, None, :] - moved.reshape(len(X), k, d))
 
 
-_ENTRIES = 2**19  # kernel values of a block
+_ENTRIES = 2**19  # kernel values of a block, where rows are not NumPy's
+_NEAR_VALUES, _NEAR_ROWS = 2**15, 2**17  # numbers of a block that are still near when read again
+
+
+def _rows_at_once(m: int, d: int) -> int:
+    """Return the rows of a block, so that neither they nor their kernel values leave the cache."""
+    return int(np.clip(min(_NEAR_VALUES // max(m, 1), _NEAR_ROWS // (d + 2)), 256, 4096))
 
 
 def evaluate_expansion(
@@ -233,7 +239,7 @@ def evaluate_expansion(
     if m == 0:  # no function, and no middle of the rows of Z
         return np.tile(np.asarray(intercept, dtype=coef.dtype), (n, 1))
     out = np.empty((n, coef.shape[1]), dtype=coef.dtype)
-    most = max(256, _ENTRIES // max(m, 1))  # few support vectors: more rows to a block
+    most = _rows_at_once(m, X.shape[1]) if is_numpy(X) else max(256, _ENTRIES // max(m, 1))
     rows = block_rows(3 * m * coef.itemsize * threads, budget, n_rows=max(n, 1), at_most=most)
     if threads > 1:
         rows = max(1, min(rows, -(-n // threads)))

@@ -231,7 +231,7 @@ class Matern(_Radial):
         if self.gamma is None:
             raise InvalidInputError(f"{self!r} has no gamma yet: give it, or use an estimator's.")
         root = np.sqrt(self._per_feature(X))
-        if is_numpy(X):  # by differences: the root of a rounded square would cost half the digits
+        if is_numpy(X) and is_numpy(Z):  # the root of a rounded square would cost half the digits
             distance = cdist(_scaled(X, root), _scaled(Z, root)).astype(X.dtype, copy=False)
         elif is_sparse(X) or is_sparse(Z):
             distance = np.sqrt(-_minus_scaled_squares(Z, self.gamma)(X, None))

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import FloatArray, IntArray, float_rows
 from lssvm._core.blocks import block_rows, require, run_blocks, run_stream, slices
 from lssvm._core.lapack import add_gram, mirror
 from lssvm._core.magnitudes import check_gram
@@ -84,7 +84,7 @@ def accumulate(
     array([[52., 62.],
            [62., 74.]])
     """
-    Z = np.asarray(Z, dtype=np.float64)
+    Z = float_rows(Z)
     m, k = Z.shape[0], source.n_targets
     cells = [slice(0, source.n_rows)] if cells is None else list(cells)
     require(
@@ -200,7 +200,7 @@ def add_rows(
     sums.corner.fill(0.0)
     for i, part in enumerate(_even(rows, buffer.shape[0])):
         block = source.read(part)
-        view = buffer[: len(block.X)]
+        view = buffer[: block.X.shape[0]]
         K = values(block.X, out=view)
         if shift is not None:
             K = np.subtract(K, shift, out=view)

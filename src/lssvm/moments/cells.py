@@ -225,6 +225,11 @@ class FoldMoments:
         """Return the moments of the test rows of a fold that belong to these problems."""
         return self._join([self.cells[i] for i in self.layout.test[v]], columns, v)
 
+    def is_tested(self, columns: IntArray) -> bool:
+        """Return whether any fold has test rows of these problems."""
+        used = [0] if self.task is None else np.flatnonzero(self.task.code.matrix[:, columns[0]])
+        return any(self.cells[members[c]].weight > 0 for members in self.layout.test for c in used)
+
     def test_weight(self) -> FloatArray:
         """Return the weights of the folds' test rows, class weights included, shape (v,)."""
         factors = np.ones(1) if self.task is None else self.task.table(self._counts(None)).factors

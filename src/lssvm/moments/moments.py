@@ -224,7 +224,7 @@ class Moments:
         arrays: dict[str, Any] = {name: to_numpy(getattr(self, name)) for name in _ARRAYS}
         return replace(self, shift=None if self.shift is None else to_numpy(self.shift), **arrays)
 
-    def squared_error(self, coef: FloatArray, intercept: FloatArray) -> FloatArray:
+    def squared_error(self, coef: Array, intercept: Array) -> Array:
         r"""Return the weighted sum of squared errors of candidates, without a pass over the data.
 
         .. math:: \sum_i s_i (y_i - \alpha^T k(x_i) - b)^2
@@ -242,16 +242,15 @@ class Moments:
         -----
         2 m^2 c k operations.
         """
-        c, m, k = coef.shape
-        flat = np.ascontiguousarray(np.moveaxis(coef, 1, 0)).reshape(m, c * k)
-        fitted = (self.gram @ flat).reshape(m, c, k)
-        columns = flat.reshape(m, c, k)
+        xp, (c, m, k) = get_namespace(coef), coef.shape
+        columns = xp.permute_dims(coef, (1, 0, 2))
+        flat = xp.reshape(columns, (m, c * k))
         if self.shift is not None:
-            intercept = intercept + np.einsum("mck,m->ck", columns, self.shift)
-        quadratic = np.einsum("mck,mck->ck", columns, fitted - 2.0 * self.cross[:, None, :])
-        shift = np.einsum("mck,m->ck", columns, self.border)
-        linear = 2.0 * intercept * (shift - self.target)
-        return np.asarray(self.squares + quadratic + linear + self.weight * intercept**2)
+            intercept = intercept + xp.reshape(self.shift @ flat, (c, k))
+        fitted = xp.reshape(self.gram @ flat, (m, c, k)) - 2.0 * self.cross[:, None, :]
+        quadratic = xp.sum(columns * fitted, axis=0)
+        linear = 2.0 * intercept * (xp.reshape(self.border @ flat, (c, k)) - self.target)
+        return self.squares + quadratic + linear + self.weight * intercept**2
 
 
 def total(parts: Iterable[Moments]) -> Moments:

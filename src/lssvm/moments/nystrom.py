@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh
 
-from lssvm._core.arrays import Array, FloatArray, IntArray, get_namespace, is_numpy, to_numpy
+from lssvm._core.arrays import (
+    Array,
+    FloatArray,
+    IntArray,
+    float_rows,
+    get_namespace,
+    is_numpy,
+    to_numpy,
+)
 from lssvm._core.blocks import small_problem
 from lssvm._core.device import is_foreign
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError, NumericalWarning
@@ -141,7 +149,7 @@ def nystrom_map(
         tol = float(np.sqrt(_NOISE * np.finfo(np.float64).eps / m))
     if is_foreign(Z):
         return _device_map(kernel(Z, Z) if gram is None else gram, tol)
-    Z = np.asarray(Z, dtype=np.float64)
+    Z = float_rows(Z)
     K = np.array(kernel(Z, Z), dtype=np.float64) if gram is None else np.array(gram)
     if not np.all(np.isfinite(K)):
         raise InvalidInputError(_NOT_FINITE)

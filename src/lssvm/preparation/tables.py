@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lssvm._core.arrays import AnyArray, BoolArray, FloatArray, is_sparse
+from lssvm._core.blocks import as_bytes, require
 from lssvm._core.errors import InvalidInputError
 from lssvm.preparation.text_dates import parse_dates
 
@@ -213,10 +214,7 @@ def column_names(X: Any) -> tuple[str, ...] | None:
 
 def _named_columns(X: Any) -> dict[str, Any] | None:
     if is_sparse(X):
-        raise InvalidInputError(
-            "X is sparse, and sparse input is not supported: the preparation works on the columns "
-            "of dense tables. Give X.toarray(), or leave the preparation out."
-        )
+        return None
     if isinstance(X, Mapping):
         return _unique({str(name): values for name, values in X.items()}, len(X))
     try:
@@ -251,10 +249,11 @@ def _unique(columns: dict[str, Any], count: int) -> dict[str, Any]:
 
 def _length(X: Any) -> int:
     values = next(iter(X.values())) if isinstance(X, Mapping) else X
-    return len(values)
+    return int(values.shape[0]) if is_sparse(values) else len(values)
 
 
 def _read_array(X: Any) -> RawTable:
+    X = _dense(X) if is_sparse(X) else X
     array = X if isinstance(X, np.ndarray) else np.asarray(X)
     if not isinstance(X, np.ndarray) and array.dtype.kind in "US" and not hasattr(X, "__array__"):
         array = np.array(X, dtype=object)  # rows of numbers beside text stay numbers beside text
@@ -272,6 +271,19 @@ def _read_array(X: Any) -> RawTable:
             f"X has 0 feature(s) (shape=({n}, 0)) while a minimum of 1 is required."
         )
     return RawTable(tuple(_from_array(f"x{j}", array[:, j]) for j in range(p)), False, n)
+
+
+def _dense(X: Any) -> NDArray[Any]:
+    """Return a sparse matrix as columns of numbers: every column is prepared, zeros and all."""
+    n, p = X.shape
+    require(
+        3 * 8 * n * p,
+        as_bytes(None),
+        what=f"A sparse matrix of {n:,} rows and {p:,} columns, whose columns are prepared dense,",
+        advice="Use FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC or GreedyLSSVR, which keep it "
+        "sparse, or fewer columns (sklearn.feature_selection, TruncatedSVD).",
+    )
+    return np.asarray(X.toarray())
 
 
 def _read_column(name: str, values: Any, zone: str | None) -> RawColumn:

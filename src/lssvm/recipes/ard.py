@@ -9,11 +9,12 @@ from typing import Any, ClassVar, Protocol, TypeVar
 import numpy as np
 
 from lssvm._core.arrays import FloatArray, is_sparse
+from lssvm._core.blocks import require
 from lssvm.criteria.ard import DualRelevance, FixedRelevance, find_relevance, sample_rows
 from lssvm.engines.host import HostRows
 from lssvm.recipes.record import Tuning
 
-DUAL_ROWS, FIXED_ROWS, FIXED_PROTOTYPES = 1000, 5000, 300
+DUAL_ROWS, FIXED_ROWS, FIXED_PROTOTYPES = 500, 2000, 150
 """The search for relevance sees so many distinct rows, and so many prototypes, at most."""
 
 POWERS = (1.0, 0.5)
@@ -89,14 +90,26 @@ def relevance_sample(
     Of classes it sees one output each, whatever the code; ``weight`` has those of classes in it.
     """
     some = sample_rows(rows.X, size, seed)
-    X: Any = rows.X[some]
-    X = X.toarray() if is_sparse(X) else X
+    X = dense_rows(rows.X[some], rows.budget)
     if rows.labels is None:
         Y = np.asarray(rows.Y[some], dtype=np.float64)
     else:
         Y = np.where(rows.labels[some][:, None] == np.arange(rows.labels.max() + 1), 1.0, -1.0)
         Y = Y[:, 1:] if Y.shape[1] == 2 else Y
     return np.asarray(X, np.float64), Y, None if weight is None else weight[some]
+
+
+def dense_rows(X: Any, budget: int) -> Any:
+    """Return some rows as an array, as derivatives by every feature need them."""
+    if not is_sparse(X):
+        return X
+    require(
+        4 * 8 * X.shape[0] * X.shape[1],
+        budget,
+        what=f"gamma='ard' with {X.shape[0]:,} rows of {X.shape[1]:,} sparse features made dense",
+        advice="Use one gamma, fewer features, or raise memory_budget.",
+    )
+    return X.toarray()
 
 
 def shares(gamma: Any, X: Any, weight: FloatArray | None) -> FloatArray:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lssvm._core.arrays import BoolArray, FloatArray, IntArray
+from lssvm._core.arrays import BoolArray, FloatArray, IntArray, join_rows
 from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm.criteria.fixed_size import FixedSizePoint
 from lssvm.criteria.threshold import best_threshold
@@ -167,7 +167,7 @@ class CalibrationSample:
         """Return the rows of both."""
 
         def join(mine: Any, its: Any) -> Any:
-            return None if mine is None or its is None else np.concatenate([mine, its])
+            return None if mine is None or its is None else join_rows([mine, its])
 
         both = [np.ones(len(s.keys)) if s.weight is None else s.weight for s in (self, other)]
         joined = CalibrationSample(

@@ -76,7 +76,7 @@ class PrototypeRows:
 def prototype_rows(sample: HostRows, chosen: Prototypes, what: str) -> PrototypeRows:
     """Find the training rows that are prototypes."""
     Z, support = chosen.Z, chosen.support
-    if len(support) != len(Z) or np.any(support < 0):
+    if len(support) != Z.shape[0] or np.any(support < 0):
         raise InvalidInputError(
             f"reduction={what!r} needs the targets of the prototypes, which must be rows of X: "
             "choose another selection (not 'kmeans' or given points, and not the linear kernel, "
@@ -84,7 +84,7 @@ def prototype_rows(sample: HostRows, chosen: Prototypes, what: str) -> Prototype
         )
     keys, names = hash_rows(sample.X), hash_rows(Z)
     order = np.argsort(names, kind="stable")
-    at = np.minimum(np.searchsorted(names[order], keys), len(Z) - 1)
+    at = np.minimum(np.searchsorted(names[order], keys), Z.shape[0] - 1)
     rows = np.flatnonzero(names[order][at] == keys)
     member = order[at[rows]]
     s = np.ones(len(keys)) if sample.weight is None else np.asarray(sample.weight, float)
@@ -152,7 +152,7 @@ def fit_on_prototypes(problem: FixedProblem, chosen: Prototypes) -> DualStart | 
         seed=ask.seed,
     )
     fit = fit_dual(inner, task, settings, problem.tell)
-    coef = np.zeros((len(chosen.Z), fit.coef.shape[1]))
+    coef = np.zeros((chosen.Z.shape[0], fit.coef.shape[1]))
     np.add.at(coef, part.member[fit.support], fit.coef)
     return DualStart(fit, coef)
 
@@ -220,7 +220,7 @@ def _prototype_systems(
 
 def worth_keeping(basis: PrototypeBasis, budget: int) -> PrototypeBasis | None:
     """Return the moments of the folds, on the host, where they are small beside the budget."""
-    size = 8 * len(basis.Z) ** 2 * len(basis.moments.cells)
+    size = 8 * basis.Z.shape[0] ** 2 * len(basis.moments.cells)
     if basis.n_folds < 2 or size > KEEP * budget:
         return None
     return replace(basis, moments=basis.moments.on_host())
@@ -230,7 +230,7 @@ def reduce_model(
     fit: Fit, rows: Rows, basis: PrototypeBasis, reduction: FixedSizeL0, C_grid: FloatArray | None
 ) -> Fit:
     """Drop prototypes [Mall2014, algorithms 3 and 4]."""
-    m, k = len(basis.Z), len(basis.C)
+    m, k = basis.Z.shape[0], len(basis.C)
     size = reduction.size if isinstance(reduction.size, (int, np.integer)) else None
     if size is not None and size > m:
         raise InvalidInputError(

@@ -62,7 +62,7 @@ def fit_separate(problem: FixedProblem, chosen: Prototypes) -> Fit:
     tuned = ask.choice.tunes_gamma
     gammas = [snap_gamma(r.gamma) if tuned else problem.gamma for r in results]
     parts = _alike(gammas)
-    coef, intercept = np.zeros((len(Z), len(C))), np.zeros(len(C))
+    coef, intercept = np.zeros((Z.shape[0], len(C))), np.zeros(len(C))
     held = _Held(problem, shared) if ask.calibrates else None
     machines = []
     for columns in parts:
@@ -92,7 +92,7 @@ def fit_separate(problem: FixedProblem, chosen: Prototypes) -> Fit:
         FixedMemory() if held is None else held.memory(),
         tuning=tuning,
         details=FixedDetails(
-            len(Z),
+            Z.shape[0],
             [],
             selection=chosen.selection,
             no_update=NO_ROWS,

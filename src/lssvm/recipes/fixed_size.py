@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from lssvm._core.arrays import FloatArray
+from lssvm._core.arrays import FloatArray, is_sparse
 from lssvm._core.blocks import peak_memory
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError
 from lssvm._core.progress import Listener
@@ -20,11 +20,19 @@ from lssvm.criteria.ard import FixedRelevance
 from lssvm.criteria.base import Losses
 from lssvm.criteria.fixed_size import FixedSizeObjective, FixedSizePoint
 from lssvm.criteria.spectral import FixedCriterionObjective, check_criterion
-from lssvm.engines.host import HostRows, Rows
+from lssvm.engines.host import AnyFolds, HostRows, Rows
+from lssvm.folds.content import Folds
 from lssvm.kernels import Kernel, Linear
 from lssvm.moments import Moments, NystromMap, total
 from lssvm.moments.cells import FoldMoments
-from lssvm.recipes.ard import FIXED_PROTOTYPES, FIXED_ROWS, relevance_sample, shares, spread_gamma
+from lssvm.recipes.ard import (
+    FIXED_PROTOTYPES,
+    FIXED_ROWS,
+    dense_rows,
+    relevance_sample,
+    shares,
+    spread_gamma,
+)
 from lssvm.recipes.fixed_memory import (
     SAMPLE,
     SCORES,
@@ -35,6 +43,7 @@ from lssvm.recipes.fixed_memory import (
     remember,
     with_thresholds,
 )
+from lssvm.recipes.fixed_pairs import enough_folds, searched_prototypes
 from lssvm.recipes.fixed_reduction import (
     SD_KEEPS_NO_ROWS,
     DualStart,
@@ -66,7 +75,7 @@ from lssvm.recipes.record import Fit, Machine, Resources, Tuning
 from lssvm.recipes.robust import ROUGH, absolute_C, lower_weights, reweights, rounds
 from lssvm.recipes.settings import KernelChoice, is_int
 from lssvm.reductions import PrototypeBasis, SparsityPath, cross_validate_sizes
-from lssvm.search.base import Search, Space, TuningResult
+from lssvm.search.base import Space, TuningResult
 from lssvm.search.path import ListedPathSearch, PathSearch, best_gammas
 from lssvm.tasks import Classes, Numbers, Task
 
@@ -128,7 +137,7 @@ class KeptPoints:
 
 def _size(point: Any) -> int:
     """Return the bytes of a point: the moments of its cells, and as much for their systems."""
-    m = len(point.Z)
+    m = int(point.Z.shape[0])
     return 2 * 8 * m * m * max(1, len(point.moments.cells))
 
 
@@ -190,7 +199,7 @@ def fit_fixed_size(rows: Rows, task: Task, ask: FixedSettings, tell: Listener) -
     kernel, moments = tuned.choice.at(tuned.gamma), None
     if pcg is not None:
         solution = solve_by_gradients(problem, pcg, kernel, chosen.Z, tuned.C_of)
-        details = FixedDetails(len(chosen.Z), [], no_update=NO_MOMENTS)
+        details = FixedDetails(chosen.Z.shape[0], [], no_update=NO_MOMENTS)
     else:
         chosen = chosen.first(tuned.size)
         moments = _moments_of_folds(problem, tuned, kernel, chosen.Z)
@@ -198,10 +207,11 @@ def fit_fixed_size(rows: Rows, task: Task, ask: FixedSettings, tell: Listener) -
         if start is not None:
             coef, intercept = start.coef, start.fit.intercept - problem.centre
         else:
-            whole, bias = moments.whole, {"penalised": ask.penalised}
-            coef, intercept = solve_moments(whole, map, problem.by_class, tuned.C_of, **bias)
+            how: dict[str, Any] = {"penalised": ask.penalised, "threads": rows.threads}
+            whole, by_class = moments.whole, problem.by_class
+            coef, intercept = solve_moments(whole, map, by_class, tuned.C_of, **how)
         solution = _refined(ask, tuned, kernel, chosen.Z, map, coef, intercept)
-        details = FixedDetails(len(chosen.Z), moments.whole, map, penalised=ask.penalised)
+        details = FixedDetails(chosen.Z.shape[0], moments.whole, map, penalised=ask.penalised)
     fit = Fit(
         task,
         (Machine(kernel, np.arange(task.n_outputs)),),
@@ -229,7 +239,7 @@ def fit_fixed_size(rows: Rows, task: Task, ask: FixedSettings, tell: Listener) -
 
 def _tuned(problem: FixedProblem, basis: Prototypes, start: DualStart | None) -> Tuned:
     """Return C and gamma: of the model on the prototypes, tuned, or as given."""
-    rows, ask, m = problem.rows, problem.ask, len(basis.Z)
+    rows, ask, m = problem.rows, problem.ask, basis.Z.shape[0]
     if start is not None:
         fit = start.fit
         return Tuned(fit.C.copy(), fit.gamma, ask.choice, m, rows, None, fit.tuning)
@@ -410,17 +420,25 @@ class _Tuner:
         separate = len(task.groups()) > 1 and self.problem.by_class is not None
         tunes_gamma = choice.tunes_gamma
         counts = rows.sample.labels is not None and ask.scoring is None
+        tested = self._tested_share(rows, separate) if counts else 1.0
         space = Space(
             C=1.0 if separate else ask.C,
             tune_gamma=tunes_gamma,
             gamma_start=rows.gamma_scale() if tunes_gamma else 1.0,
             n_features=rows.sample.X.shape[1],
-            counted_rows=rows.n_observations() if counts else None,
+            counted_rows=max(1, round(tested * rows.n_observations())) if counts else None,
             C_range=self.problem.C_range,
         )
         search, sample_results = ask.search, None
+        n_pairs = len(task.groups()) if separate else 1
+        few = searched_prototypes(Z.shape[0], n_pairs) if type(search) is PathSearch else Z.shape[0]
         if rows is not rows.sample and not rows.rereads and tunes_gamma:
-            search, sample_results = self._from_sample(rows.sample, Z, choice, space, separate)
+            first = (rows.sample, Z[:few], choice, space, separate, N_GAMMAS)
+            search, sample_results = self._from_sample(*first)
+        elif few < Z.shape[0] and tunes_gamma:
+            first = (rows, Z[:few], choice, space, separate, 1)
+            search, sample_results = self._from_sample(*first)
+            search = replace(search, climbs=not separate)
         memory = KeptPoints(self._objective(rows, Z, choice, separate), rows.budget // 4)
         more: dict[str, Any] = {"resume": not again}
         if search.checkpoint is not None:
@@ -433,7 +451,7 @@ class _Tuner:
             point.losses(np.ones(1))
         C_of = point.C_of if separate else np.full(rows.n_outputs, result.C)
         gamma = snap_gamma(result.gamma) if tunes_gamma else self.problem.gamma
-        tuned = Tuned(C_of, gamma, choice, len(Z), rows, point)
+        tuned = Tuned(C_of, gamma, choice, Z.shape[0], rows, point)
         score, size_results = -result.loss, None
         if ask.sizes_by_cv and sizes:
             grid = Space(C=ask.C, C_range=self.problem.C_range).C_grid(N_C)
@@ -442,6 +460,20 @@ class _Tuner:
         kept = replace(result, point=None, cv_results=table)
         tuning = Tuning((kept,), float(score), result.n_evaluations, size_results, sample_results)
         return replace(tuned, tuning=tuning)
+
+    def _folds(self, rows: Rows, separate: bool) -> AnyFolds:
+        ask, task = self.problem.ask, self.problem.task
+        folds = folds_of(rows, ask)
+        if separate and is_int(ask.cv) and ask.reduction is None:
+            return enough_folds(folds, len(task.groups()))
+        return folds
+
+    def _tested_share(self, rows: Rows, separate: bool) -> float:
+        """Return the share of the rows that are left out, where pairs leave out some."""
+        folds = self._folds(rows, separate) if separate else None
+        if not isinstance(folds, Folds) or not is_int(self.problem.ask.cv):
+            return 1.0
+        return sum(len(test) for test in folds.test) / rows.n_rows
 
     def _objective(
         self, rows: Rows, Z: FloatArray, choice: KernelChoice, separate: bool
@@ -457,7 +489,7 @@ class _Tuner:
             loss = task.loss(scoring, ask.loss, rows.sample.centre)
         elif scoring is not None:
             loss = task.loss(scoring, ask.loss)
-        data = (rows, Z, folds_of(rows, ask), loss, self.problem.by_class)
+        data = (rows, Z, self._folds(rows, separate), loss, self.problem.by_class)
         objective = FixedSizeObjective(kernel, *data, grid, ask.path_method, ask.penalised)
         if ask.penalised and objective.leave_out:
             raise InvalidInputError(
@@ -470,18 +502,28 @@ class _Tuner:
         return FixedCriterionObjective(ask.criterion, objective)
 
     def _from_sample(
-        self, sample: HostRows, Z: FloatArray, choice: KernelChoice, space: Space, separate: bool
-    ) -> tuple[Search, dict[str, Any]]:
-        """Search on the sample; all rows then choose among its best kernel parameters."""
+        self,
+        rows: Rows,
+        Z: FloatArray,
+        choice: KernelChoice,
+        space: Space,
+        separate: bool,
+        n_gammas: int,
+    ) -> tuple[ListedPathSearch, dict[str, Any]]:
+        """Search on a sample, or with few prototypes; all then choose among its best gammas."""
         search, on_event = self.problem.ask.search, self.problem.tell.on_event
-        objective = self._objective(sample, Z, choice, separate)
-        space = replace(space, counted_rows=space.counted_rows and sample.n_rows)
+        objective = self._objective(rows, Z, choice, separate)
+        if rows is not self.problem.rows:
+            counted = round(self._tested_share(rows, separate) * rows.n_rows)
+            space = replace(space, counted_rows=space.counted_rows and max(1, counted))
+        else:
+            search = replace(search, checkpoint=None)
         seed = self.problem.ask.seed
         result = search.run(objective, space, random_state=seed, on_event=on_event, resume=False)
         listed = ListedPathSearch(
             n_C=search.n_C if isinstance(search, PathSearch) else N_C,
-            gammas=best_gammas(result, N_GAMMAS),
-            checkpoint=search.checkpoint,
+            gammas=best_gammas(result, n_gammas),
+            checkpoint=self.problem.ask.search.checkpoint,
             on_interrupt=search.on_interrupt,
         )
         return listed, result.cv_results
@@ -505,7 +547,7 @@ def _tune_size(
     tuned: Tuned, point: FixedSizePoint, grid: FloatArray, score: float
 ) -> tuple[Tuned, float, dict[str, Any]]:
     """Choose among nested sets of m, m/2, ... prototypes [DeBrabanter2010, section 5]."""
-    m = len(point.Z)
+    m = point.Z.shape[0]
     sizes = np.unique(np.maximum(1, m // 2 ** np.arange(N_SIZES)))
     best: tuple[float, float] = (np.inf, np.inf)
     table: dict[str, list[float]] = {"mean_test_score": [], "std_test_score": [], "C": []}
@@ -558,7 +600,8 @@ def _widths_of_features(
     """Look for one gamma per feature, and keep it where cross-validation is not against it."""
     sample: HostRows = tuned.rows.sample
     X, Y, weight = relevance_sample(sample, sample.truth.weight, FIXED_ROWS, ask.seed)
-    evidence = FixedRelevance(ask.choice.at, X, Y, Z[:FIXED_PROTOTYPES], weight)
+    some = dense_rows(Z[:FIXED_PROTOTYPES], sample.budget)
+    evidence = FixedRelevance(ask.choice.at, X, Y, some, weight)
     return spread_gamma(
         evidence,
         tuned.gamma,
@@ -657,7 +700,7 @@ def _sample_with(
 
 def _spread(basis: PrototypeBasis) -> float:
     """Return the sum of the variances of the features, where they are the basis; else 1."""
-    if not np.array_equal(basis.Z, np.eye(*basis.Z.shape)):
+    if is_sparse(basis.Z) or not np.array_equal(basis.Z, np.eye(*basis.Z.shape)):
         return 1.0
     moments = total(basis.moments.whole)
     spread = float(np.trace(moments.gram) - moments.border @ moments.border / moments.weight)

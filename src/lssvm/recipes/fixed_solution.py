@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lssvm._core.arrays import FloatArray, IntArray, to_numpy
-from lssvm._core.blocks import require, slices
+from lssvm._core.arrays import FloatArray, IntArray, is_numpy, is_sparse, to_numpy
+from lssvm._core.blocks import require, run_blocks, run_stream, slices
 from lssvm._core.random import as_generator
 from lssvm.engines.host import HostRows
 from lssvm.kernels import Kernel
@@ -38,6 +38,7 @@ def solve_moments(
     C_of: FloatArray,
     *,
     penalised: bool = False,
+    threads: int = 1,
 ) -> tuple[FloatArray, FloatArray]:
     """Solve for the coefficients on the prototypes [DeBrabanter2010, eq. (7)].
 
@@ -51,6 +52,8 @@ def solve_moments(
     C_of : array of shape (k,)
     penalised : bool, default=False
         Whether the bias is penalised like a weight, as printed there.
+    threads : int, default=1
+        That share the problems, where they are many.
 
     Returns
     -------
@@ -58,9 +61,36 @@ def solve_moments(
     intercept : array of shape (k,)
     """
     coef, intercept = np.zeros((map.T.shape[0], len(C_of))), np.zeros(len(C_of))
+    if len(groups_of(task, len(C_of))) > 2 * len(whole) and is_numpy(map.T):
+        return _solve_pairs(whole, map, task, C_of, penalised, threads)
     for columns, C, moments in problems(whole, task, C_of):
         solved = solve_primal(moments, map, C, penalised=penalised)
         coef[:, columns], intercept[columns] = solved
+    return coef, intercept
+
+
+def _solve_pairs(
+    whole: list[Moments],
+    map: NystromMap,
+    task: Classes | None,
+    C_of: FloatArray,
+    penalised: bool,
+    threads: int,
+) -> tuple[FloatArray, FloatArray]:
+    """Solve many problems of few classes: the moments of the classes are mapped once."""
+
+    def mapped(part: Moments) -> Moments:
+        return part.mapped(map.whiten(part.gram), map.T)
+
+    def solve(problem: tuple[IntArray, float, Moments]) -> tuple[IntArray, FloatArray, FloatArray]:
+        columns, C, moments = problem
+        weights, intercept = solve_primal(moments, None, C, penalised=penalised)
+        return columns, map.T @ weights, intercept
+
+    features = run_blocks(mapped, whole, threads)
+    coef, intercept = np.zeros((map.T.shape[0], len(C_of))), np.zeros(len(C_of))
+    for columns, own, b in run_stream(solve, problems(features, task, C_of), threads):
+        coef[:, columns], intercept[columns] = own, b
     return coef, intercept
 
 
@@ -100,7 +130,7 @@ def choose_pcg(problem: FixedProblem, Z: FloatArray) -> PCG | None:
         return ask.solver
     if ask.solver == "pcg":
         return PCG()
-    if ask.solver != "auto" or ask.needs_moments is not None or rows.on_device:
+    if ask.solver != "auto" or ask.needs_moments is not None or rows.on_device or is_sparse(Z):
         return None  # products are what a device is good at
     chosen = choose_primal(
         rows.n_rows,
@@ -120,7 +150,7 @@ def solve_by_gradients(
 ) -> Solution:
     """Solve by preconditioned conjugate gradients, in passes over the rows."""
     rows, task, on_event = problem.rows, problem.by_class, problem.tell.on_event
-    n, m, k = rows.n_rows, len(Z), len(C_of)
+    n, m, k = rows.n_rows, Z.shape[0], len(C_of)
     budget, threads = rows.budget, rows.threads
     factor, block = 8 * m * (m + 1), 8 * (512 * m + threads * (2**19 + 128 * m))
     require(

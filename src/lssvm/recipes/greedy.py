@@ -155,7 +155,6 @@ def fit_greedy(rows: HostRows, task: Task, ask: GreedySettings, tell: Listener) 
     if ask.choice.tunes_gamma:
         tuning, point = _tune(rows, task, ask, tell)
         gamma, asked_C = tuning.result.gamma, tuning.result.C
-        point = point if rows.groups is not None or ask.splits else None
     elif rows.groups is not None and (ask.C is None or ask.calibrates):
         folds = make_folds(ask, rows, positions=ask.choice.precomputed)
         point = GreedyObjective(rows, task, ask, folds).at(gamma)
@@ -232,8 +231,11 @@ def fit_greedy(rows: HostRows, task: Task, ask: GreedySettings, tell: Listener) 
 
 def _tune(
     rows: HostRows, task: Task, ask: GreedySettings, tell: Listener
-) -> tuple[Tuning, GreedyPoint]:
-    """Choose gamma, and C where it is open, by cross-validation [Jiao2007, section VII-C]."""
+) -> tuple[Tuning, GreedyPoint | None]:
+    """Choose gamma, and C where it is open, by cross-validation [Jiao2007, section VII-C].
+
+    Also return the models of folds that keep groups together, for probabilities.
+    """
     objective = GreedyObjective(rows, task, ask, make_folds(ask, rows))
     space = Space(
         C=ask.C,
@@ -247,8 +249,10 @@ def _tune(
     result = search.run(objective, space, random_state=ask.seed, on_event=tell.on_event)
     kept = replace(result, point=None)
     tuning = Tuning((kept,), -float(result.loss), result.n_evaluations)
-    assert isinstance(result.point, GreedyPoint)
-    return tuning, result.point
+    if not ask.calibrates or (rows.groups is None and not ask.splits):
+        return tuning, None
+    point = result.point  # which is not kept where others are as good
+    return tuning, point if isinstance(point, GreedyPoint) else objective.at(result.gamma)
 
 
 @dataclass(frozen=True, eq=False)

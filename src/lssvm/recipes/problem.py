@@ -115,7 +115,10 @@ def sample_rows(problem: Problem, size: int, random: np.random.Generator) -> Int
 
 
 def deal(problem: Problem, n_folds: int, random: np.random.Generator) -> IntArray:
-    """Return the fold of every row: classes in proportion, rows that belong together share one."""
+    """Return the fold of every row: classes in proportion, rows that belong together share one.
+
+    Where few groups are all there is, they are dealt in turn, so that no fold has all of them.
+    """
     first = next(iter(problem.inputs))
     repeats = problem.rows(first).repeats()
     folds = np.empty(problem.n, dtype=np.intp)
@@ -123,6 +126,10 @@ def deal(problem: Problem, n_folds: int, random: np.random.Generator) -> IntArra
     if problem.classes is not None:
         order = order[np.argsort(problem.classes[order], kind="stable")]
     folds[order] = np.arange(problem.n) % n_folds
+    first_of = np.arange(problem.n)
     for group in repeats.members:
-        folds[group] = folds[group[0]]
-    return folds
+        first_of[group] = group[0]
+    heads = order[first_of[order] == order]
+    if len(heads) < 2 * n_folds:
+        folds[heads] = np.arange(len(heads)) % n_folds
+    return np.asarray(folds[first_of])

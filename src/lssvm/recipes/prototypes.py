@@ -7,20 +7,25 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
-from lssvm._core.arrays import FloatArray, IntArray, to_numpy
+from lssvm._core.arrays import FloatArray, IntArray, float_rows, is_sparse, to_numpy
 from lssvm._core.blocks import slices
 from lssvm._core.device import is_foreign
 from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm._core.random import hash_positions
 from lssvm.engines.host import HostRows, Rows
-from lssvm.prototypes import Selection, select_prototypes
+from lssvm.prototypes import RenyiEntropy, Selection, Uniform, select_prototypes
 from lssvm.recipes.fixed_settings import FixedSettings, number_of_prototypes
 from lssvm.recipes.settings import is_int
 from lssvm.tasks.weights import pick
 
 SELECTED_FROM = 100_000
 """About so many rows, drawn by their positions, are what prototypes are selected from."""
+SPARSE_FEATURES = 1000
+"""Sparse features up to which a linear kernel needs no prototypes."""
+HASHED = 64
+"""Columns that sparse features are hashed to for the choice of prototypes."""
 _CHUNK = 65_536  # rows looked at at a time
 RARE = 1000  # a class of fewer rows takes part with all of them
 
@@ -64,9 +69,12 @@ def choose_prototypes(rows: Rows, ask: FixedSettings, gamma: Any) -> Prototypes:
     sample: HostRows = rows.sample
     X, n = sample.X, rows.n_rows
     size, d = number_of_prototypes(ask.n_prototypes, n), int(X.shape[1])
-    if ask.choice.name == "linear" and d <= n:  # the features are the inputs
+    most = SPARSE_FEATURES if is_sparse(X) else n
+    if ask.choice.name == "linear" and d <= min(n, most):  # the features are the inputs
         return Prototypes(np.eye(d), np.empty(0, dtype=np.intp), None)
     rule = to_numpy(ask.selection) if is_foreign(ask.selection) else ask.selection
+    if is_sparse(X):
+        return _of_sparse(rows, rule, size, ask)
     if n <= size and isinstance(rule, str) and rule in ("renyi", "random", "uniform"):
         selection = _all_rows(X, size, asked=is_int(ask.n_prototypes))
     else:
@@ -96,6 +104,61 @@ def choose_prototypes(rows: Rows, ask: FixedSettings, gamma: Any) -> Prototypes:
     if sample.positions is not None and len(X) == len(sample.positions):
         support = np.where(support >= 0, sample.positions[support], -1)
     return Prototypes(Z, support, selection)
+
+
+def _of_sparse(rows: Rows, rule: Any, size: int, ask: FixedSettings) -> Prototypes:
+    """Choose among sparse rows: by their hashed features, or as given.
+
+    A feature is added to one of `HASHED` columns, with a random sign: distances between rows stay
+    about what they are, and few columns are dense.
+    """
+    sample: HostRows = rows.sample
+    X: Any = sample.X
+    if isinstance(rule, (list, tuple, np.ndarray)):
+        X = X if sample.given is None else sample.given[0]
+        chosen = select_prototypes(
+            _hashed(X, ask.seed) if np.ndim(rule) == 1 else np.zeros((1, X.shape[1])),
+            None if isinstance(ask.n_prototypes, str) else size,
+            rule,
+        )
+        if np.ndim(rule) == 2:
+            points = np.array(chosen.prototypes(np.zeros((1, X.shape[1]))), dtype=np.float64)
+            return Prototypes(points, chosen.indices, chosen)
+        return Prototypes(float_rows(X[chosen.indices]), chosen.indices, chosen)
+    named = isinstance(rule, str) and rule in ("renyi", "random", "uniform")
+    if not (named or isinstance(rule, (RenyiEntropy, Uniform))):
+        raise InvalidInputError(
+            f"selection={rule!r} cannot choose among sparse rows: use 'renyi' or 'random', give "
+            "the numbers of rows, or X.toarray()."
+        )
+    some = _some_rows(sample, size, ask.seed)
+    with warnings.catch_warnings():
+        if not is_int(ask.n_prototypes):
+            warnings.simplefilter("ignore", NumericalWarning)  # the size was ours
+        selection = select_prototypes(
+            _hashed(X[some], ask.seed),
+            size,
+            rule,
+            y=pick(sample.labels, some),
+            sample_weight=pick(sample.weight, some),
+            random_state=ask.seed,
+        )
+    if not isinstance(some, slice):
+        selection = replace(selection, indices=some[selection.indices])
+    Z, support = float_rows(X[selection.indices]), selection.indices
+    return Prototypes(
+        Z, support if sample.positions is None else sample.positions[support], selection
+    )
+
+
+def _hashed(X: Any, seed: int) -> FloatArray:
+    """Return sparse rows with their features hashed to few columns, dense, shape (n, q)."""
+    d, rng = X.shape[1], np.random.default_rng(seed)
+    if d <= HASHED:
+        return np.asarray(X.toarray(), dtype=np.float64)
+    places, signs = rng.integers(HASHED, size=d), rng.choice([-1.0, 1.0], size=d)
+    table = csr_array((signs, places, np.arange(d + 1)), shape=(d, HASHED))
+    return np.asarray((float_rows(X) @ table).toarray())
 
 
 def _all_rows(X: Any, size: int, *, asked: bool) -> Selection:

@@ -26,7 +26,7 @@ from lssvm.kernels import Kernel
 from lssvm.moments import Moments, NystromMap, nystrom_map
 from lssvm.moments.cells import FoldMoments
 from lssvm.reductions.l0 import L0, L0System, Reduced, l0_order, reduce_printed, reduce_systems
-from lssvm.solvers.primal import fold_paths, solve_primal, squared_errors
+from lssvm.solvers.primal import fold_paths, output_errors, solve_primal
 
 METHODS = ("spfs", "ssd", "sv-l0", "sd")
 """The reductions of a fixed-size model."""
@@ -35,7 +35,6 @@ PRINTED = ("spfs-printed", "ssd-printed")
 
 _SINGULAR = 1e-8  # pivots of K(Z, Z) below which its eigenvalues have to be looked at
 _FEW, _LARGE = 5, 10  # so many folds are judged where each has so many rows per prototype
-_FLOOR = 1e-10  # squared errors, relative to those of the bias alone, that count as zero
 
 
 @dataclass(frozen=True)
@@ -295,20 +294,15 @@ class PrototypeBasis:
         out = []
         for support, map, grid in zip(supports, maps, grids, strict=True):
             own, left = training, test
-            if len(support) < len(self.Z):
+            if len(support) < self.Z.shape[0]:
                 own, left = training.subset(support), test.subset(support)
             model = fold_paths([own], map).solve(grid)[0]
-            if is_numpy(test.gram):
-                floor = _FLOOR * (test.squares - test.target**2 / test.weight)
-                errors = np.maximum(left.squared_error(*model), floor)
-            else:
-                errors = test.weight * to_numpy(squared_errors(left, *model))
-            out.append(np.where(np.isfinite(errors), errors, np.inf))
+            out.append(test.weight * output_errors(left, *model))
         return out
 
     def quick_map(self, support: IntArray) -> NystromMap:
         """Return a map of the same inner products by Cholesky where K is far from singular."""
-        if len(support) == len(self.Z):
+        if len(support) == self.Z.shape[0]:
             return self.map
         if not is_numpy(self.gram):
             return self._part(support)
@@ -367,7 +361,7 @@ def cross_validate_sizes(
     >>> path.sizes[:3], bool(path.mean[0] > 100 * path.mean[-1])
     (array([1, 2, 3]), True)
     """
-    m = len(basis.Z)
+    m = basis.Z.shape[0]
     groups = basis.groups(columns)
     n_folds = _judged_folds(basis, groups)
     sizes = path_sizes(m)
@@ -430,7 +424,7 @@ def reduce_as_printed(basis: PrototypeBasis, columns: IntArray, settings: L0) ->
     >>> len(reduce_as_printed(basis, np.array([0]), L0()).support) < 20
     True
     """
-    with small_problem(len(basis.Z)):
+    with small_problem(basis.Z.shape[0]):
         if settings.printed:
             (system,), start = basis.systems(None, columns), basis.printed_start(columns)
             return reduce_printed(system, start[:, 0], float(basis.C[columns[0]]), settings)
@@ -465,7 +459,7 @@ def _best_C(
 def _judged_folds(basis: PrototypeBasis, groups: list[IntArray]) -> int:
     """Return how many folds are judged: all, or a few where they are large."""
     rows = [basis.testing(v, group).n for v in range(basis.n_folds) for group in groups]
-    return min(_FEW, basis.n_folds) if min(rows) >= _LARGE * len(basis.Z) else basis.n_folds
+    return min(_FEW, basis.n_folds) if min(rows) >= _LARGE * basis.Z.shape[0] else basis.n_folds
 
 
 def _without_support(

@@ -24,6 +24,7 @@ Key = tuple[float, float]  # mean loss and tie loss of the best C
 
 DECADE = float(np.log(10.0))
 GOLDEN = (3.0 - 5.0**0.5) / 2.0
+_CLIMBS = 4  # doublings of gamma
 FINE = 4  # finer values of C on either side of the best one
 
 
@@ -284,6 +285,9 @@ class ListedPathSearch(PathSearch):
     ----------
     gammas : tuple of float
     n_C : int, default=60
+    climbs : bool, default=False
+        Whether to go on to twice the last value, and so on, for as long as that is better: a search
+        with fewer basis functions ends at wider kernels than more of them can use.
 
     Examples
     --------
@@ -303,11 +307,19 @@ class ListedPathSearch(PathSearch):
     """
 
     gammas: tuple[float, ...] = ()
+    climbs: bool = False
 
     def _search(self, record: Recorder, space: Space, rng: np.random.Generator) -> None:
         record.planned = len(self.gammas) * (self.n_C if space.tune_C else 1)
-        for gamma in self.gammas:
-            self._path(record, space, "listed", gamma)
+        keys = [self._path(record, space, "listed", gamma) for gamma in self.gammas]
+        gamma = self.gammas[-1] if self.gammas else np.inf
+        for _ in range(_CLIMBS if self.climbs else 0):
+            gamma *= 2.0
+            if gamma > space.gamma_bounds[1]:
+                return
+            keys.append(self._path(record, space, "climb", gamma))
+            if keys[-1] > min(keys):
+                return
 
 
 def best_gammas(result: TuningResult, n: int) -> tuple[float, ...]:

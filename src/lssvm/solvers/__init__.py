@@ -2,7 +2,7 @@
 
 from lssvm.solvers.base import DualSystem, Solution, Solver, Status
 from lssvm.solvers.cg import ConjugateGradient
-from lssvm.solvers.choice import SOLVER_NAMES, choose_solver, make_solver
+from lssvm.solvers.choice import SOLVER_NAMES, choose_primal, choose_solver, make_solver
 from lssvm.solvers.circulant import (
     Circulant,
     CirculantSolver,
@@ -23,7 +23,6 @@ from lssvm.solvers.pcg import (
     RowBlock,
     Sums,
     array_rows,
-    choose_primal,
     make_space,
     preconditioner_rows,
     solve_pcg,

@@ -646,10 +646,7 @@ def _sum(lists: Iterable[list[Array]]) -> list[Array]:
 _RESTARTS = 5
 _TINY = np.finfo(np.float64).tiny
 _SAMPLES = ((4, 60), (12, 20))  # rows per prototype, and iterations that they may cost at most
-_FUNCTION = 20  # operations that an evaluation of the kernel's scalar function counts for
-_ITERATIONS = 25  # that "auto" reckons with
-_MANY = 2000  # prototypes up to which it does not reckon: moments are a matter of seconds
-_GAIN = 2.0  # how many times fewer operations "auto" asks for: moments can be used again
+FUNCTION = 20  # operations that an evaluation of the kernel's scalar function counts for
 
 
 @dataclass(frozen=True)
@@ -962,59 +959,5 @@ def preconditioner_rows(n: int, m: int, d: int, k: int = 1) -> int:
     >>> preconditioner_rows(500_000, 2_000, 54), preconditioner_rows(30_000, 20_000, 54)
     (24000, 6750)
     """
-    iteration = n * (d + k + _FUNCTION) / max(m, 1)
+    iteration = n * (d + k + FUNCTION) / max(m, 1)
     return int(min(n, max(min(each * m, most * iteration) for each, most in _SAMPLES)))
-
-
-def choose_primal(
-    n: int,
-    m: int,
-    d: int,
-    k: int,
-    *,
-    n_cells: int = 1,
-    n_groups: int = 1,
-    budget: int,
-    threads: int = 1,
-) -> str:
-    """Return what ``solver="auto"`` of the fixed-size model means: "direct" or "pcg".
-
-    Conjugate gradients where the moments of all cells do not fit into the memory budget, or where,
-    for more than 2,000 prototypes, they and the direct solution take more than twice as many
-    operations as 25 iterations and the preconditioner. (Moments are worth something: rows can be
-    added, error bars computed.)
-
-    Parameters
-    ----------
-    n, m, d, k : int
-        Rows, prototypes, features and outputs.
-    n_cells : int, default=1
-        Moments that are held at once: folds times classes.
-    n_groups : int, default=1
-        Systems: the pairs of one-vs-one, else 1.
-    budget : int
-        Memory budget in bytes.
-    threads : int, default=1
-        How many threads compute.
-
-    Returns
-    -------
-    {"direct", "pcg"}
-
-    Examples
-    --------
-    >>> from lssvm.solvers import choose_primal
-    >>> choose_primal(10**5, 1000, 30, 1, budget=10**10)
-    'direct'
-    >>> choose_primal(10**6, 10_000, 30, 1, budget=10**10)
-    'pcg'
-    >>> choose_primal(10**4, 2000, 30, 1, n_cells=10, budget=10**8)
-    'pcg'
-    """
-    moments = 8 * m * (m + k + 1) * (n_cells + max(2 * threads, 4))
-    if moments > budget or m <= _MANY:
-        return "pcg" if moments > budget else "direct"
-    direct = 2 * n * m**2 + 2 * n * m * d + (13 + 4 * (n_groups - 1)) * m**3
-    iterate = _ITERATIONS * n * m * (2 * d + 4 * k + _FUNCTION)
-    group = 2 * preconditioner_rows(n, m, d, k) * m**2 + m**3
-    return "pcg" if direct > _GAIN * (iterate + n_groups * group) else "direct"

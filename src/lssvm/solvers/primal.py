@@ -20,6 +20,7 @@ from lssvm._core.arrays import (
     FloatArray,
     IntArray,
     device,
+    float_rows,
     get_namespace,
     is_numpy,
     to_numpy,
@@ -282,54 +283,15 @@ def centred(
     return A, B, mean, target_mean
 
 
-def squared_errors(test: Moments, coef: Array, intercept: Array) -> Array:
-    """Return the mean squared errors of candidates on a fold from its moments, shape (c, k).
-
-    Parameters
-    ----------
-    test : Moments
-        On the device.
-    coef : array of shape (c, m, k)
-    intercept : array of shape (c, k)
-
-    Notes
-    -----
-    2 m^2 c k operations. Below 1e-10 of the variance of the targets an error is rounding, and 1e-10
-    of it is returned.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.moments import Moments
-    >>> from lssvm.solvers.primal import squared_errors
-    >>> test = Moments.of(np.array([[1.0], [2.0]]), np.array([[1.0], [4.0]]))
-    >>> squared_errors(test, np.ones((1, 1, 1)), np.zeros((1, 1)))
-    array([[2.]])
-    """
-    xp = get_namespace(coef)
-    c, m, k = coef.shape
-    flat = xp.reshape(xp.permute_dims(coef, (1, 0, 2)), (m, c * k))
-    if test.shift is not None:
-        intercept = intercept + xp.reshape(xp.matmul(test.shift[None, :], flat), (c, k))
-    fitted = xp.reshape(xp.matmul(test.gram, flat), (m, c, k)) - 2.0 * test.cross[:, None, :]
-    quadratic = xp.sum(xp.reshape(flat, (m, c, k)) * fitted, axis=0)
-    shift = xp.reshape(xp.matmul(test.border[None, :], flat), (c, k))
-    linear = 2.0 * intercept * (shift - test.target[None, :])
-    total = test.squares[None, :] + quadratic + linear + test.weight * intercept**2
-    variance = test.squares / test.weight - (test.target / test.weight) ** 2
-    zero = xp.zeros((), dtype=variance.dtype, device=device(variance))
-    return xp.maximum(total / test.weight, _FLOOR * xp.maximum(variance, zero)[None, :])
-
-
 def solve_on_device(
-    moments: Moments, map: NystromMap, *, penalised: bool = False
+    moments: Moments, map: NystromMap | None, *, penalised: bool = False
 ) -> tuple[Callable[[float], tuple[FloatArray, FloatArray]], float]:
     """Return how one training set on a device is solved for a C, and its largest diagonal entry.
 
     Parameters
     ----------
     moments : Moments
-    map : NystromMap
+    map : NystromMap or None
     penalised : bool, default=False
 
     Examples
@@ -536,7 +498,7 @@ def primal_system(
 
 
 def solve_primal(
-    moments: Moments, map: NystromMap, C: float, *, penalised: bool = False
+    moments: Moments, map: NystromMap | None, C: float, *, penalised: bool = False
 ) -> tuple[FloatArray, FloatArray]:
     """Return the coefficients (m, k) and intercepts (k,) of one model.
 
@@ -547,8 +509,8 @@ def solve_primal(
     ----------
     moments : Moments
         Where they are on a device, so is the work; what comes back is NumPy's.
-    map : NystromMap
-        From kernel values to features.
+    map : NystromMap or None
+        From kernel values to features; None where the moments are those of the features already.
     C : float
         Regularisation.
     penalised : bool, default=False
@@ -679,12 +641,9 @@ def output_errors(test: Moments, coef: Array, intercept: Array) -> FloatArray:
     """
     if not test.weight > 0:
         return np.zeros(intercept.shape)
-    if is_numpy(test.gram):
-        errors = test.squared_error(coef, intercept) / test.weight
-        variance = test.squares / test.weight - (test.target / test.weight) ** 2
-        errors = np.maximum(errors, _FLOOR * np.maximum(variance, 0.0))
-    else:
-        errors = to_numpy(squared_errors(test, coef, intercept))
+    errors = to_numpy(test.squared_error(coef, intercept)) / test.weight
+    variance = to_numpy(test.squares) / test.weight - (to_numpy(test.target) / test.weight) ** 2
+    errors = np.maximum(errors, _FLOOR * np.maximum(variance, 0.0))
     return np.asarray(np.where(np.isnan(errors), np.inf, errors))
 
 
@@ -762,11 +721,11 @@ def leave_out_predictions(
     d = 1.0 / (lam[:, None] + 1.0 / np.asarray(C, dtype=np.float64)[None, :])  # (r, c)
     W = (d[:, :, None] * QB[:, None]).reshape(len(lam), -1)  # (r, c k)
     rotation = map.T @ Q  # (m, r): centred kernel values to rotated features
-    Z = np.asarray(Z, dtype=np.float64)
+    Z = float_rows(Z)
     fitted, hat = np.empty((len(C), n, k)), np.empty((len(C), n))
 
     def fill(part: slice) -> None:
-        K = np.asarray(kernel(np.asarray(X[part], dtype=np.float64), Z)) - system.mean
+        K = np.asarray(kernel(float_rows(X[part]), Z)) - system.mean
         P = K @ rotation
         values = (P @ W).reshape(-1, len(C), k) + system.target_mean
         fitted[:, part] = np.moveaxis(values, 1, 0)

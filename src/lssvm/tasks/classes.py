@@ -186,7 +186,13 @@ class Classes:
                 f"class_weight names {unknown!r}, which are not among the classes {labels!r}: use "
                 "the labels found in y."
             )
-        factors = np.array([float(self.class_weight.get(label, 1.0)) for label in labels])
+        try:
+            factors = np.array([float(self.class_weight.get(label, 1.0)) for label in labels])
+        except (TypeError, ValueError) as error:
+            raise InvalidInputError(
+                f"class_weight={self.class_weight!r} has values that are no numbers: give a dict "
+                "from label to weight."
+            ) from error
         if not np.all(np.isfinite(factors) & (factors >= 0)):
             raise InvalidInputError("class_weight values must be finite and >= 0.")
         if not np.all(factors > 0):

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from scipy.linalg.lapack import dpotri
 
-from lssvm._core.arrays import AnyArray, Array, FloatArray, IntArray
+from lssvm._core.arrays import AnyArray, Array, FloatArray, IntArray, float_rows
 from lssvm._core.blocks import block_rows, require, run_blocks, slices, small_problem
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError
 from lssvm.kernels import RBF, Kernel, Laplacian, Matern, Polynomial
@@ -352,8 +352,8 @@ class FixedPosterior:
 
         In units of `prior_variance`. Cost: 4 m^2 t + 4 m t^2 operations, (2 m + t) t numbers.
         """
-        X = np.asarray(X, dtype=np.float64)
-        t, m = len(X), len(self.Z)
+        X = float_rows(X)
+        t, m = X.shape[0], self.Z.shape[0]
         require(
             8 * (3 * m + 3 * t) * t,
             self.budget,
@@ -401,15 +401,15 @@ class FixedPosterior:
     def _pass(self, X: AnyArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return h (t,), K(x, x) - phi^T phi (t,) and the fitted values (t, k)."""
         P, mean, _, coef = self.solved
-        Z = np.asarray(self.Z, dtype=np.float64)
-        t, m = len(X), len(Z)
+        Z = float_rows(self.Z)
+        t, m = X.shape[0], Z.shape[0]
         learned, missing = np.empty(t), np.empty(t)
         fitted = np.empty((t, coef.shape[1]))
         target = self.moments.target / self.moments.weight
         rows = block_rows(40 * m * self.threads, self.budget, n_rows=max(t, 1), at_most=1024)
 
         def fill(part: slice) -> None:
-            block = np.asarray(X[part], dtype=np.float64)
+            block = float_rows(X[part])
             K = np.asarray(self.kernel(block, Z))
             features = K @ self.map.T
             missing[part] = self.kernel.diag(block) - np.einsum("tr,tr->t", features, features)

@@ -379,6 +379,13 @@ def fit_sharpness(
 def sharpened(probabilities: FloatArray, sharpness: float) -> FloatArray:
     """Return powers of probabilities, normalised, shape (n, K).
 
+    Parameters
+    ----------
+    probabilities : array of shape (n, K)
+        Rows sum to one.
+    sharpness : float
+        The power; 1 leaves them as they are.
+
     Examples
     --------
     >>> import numpy as np
