@@ -19,7 +19,7 @@ from lssvm.solvers import (
     preconditioner_rows,
     solve_pcg,
 )
-from lssvm.solvers.pcg import ArraySpace, PackedSpace
+from lssvm.solvers.pcg_space import ArraySpace, PackedSpace
 
 N, M, GAMMA = 1500, 120, 0.3
 rng = np.random.default_rng(0)

@@ -15,18 +15,16 @@ from lssvm.solvers.direct import Cholesky, EigenState, eigen_state
 from lssvm.solvers.leave_one_out import ALONE, ExactFit, ExactPath, Repeats, solve_exact
 from lssvm.solvers.pcg import (
     PCG,
-    FeatureSpace,
     KernelProducts,
     NormalProducts,
     PCGSolution,
-    PreconditionerRows,
     RowBlock,
     Sums,
     array_rows,
-    make_space,
     preconditioner_rows,
     solve_pcg,
 )
+from lssvm.solvers.pcg_space import FeatureSpace, PreconditionerRows, make_space
 from lssvm.solvers.primal import PrimalSystem, primal_system, solve_primal
 from lssvm.solvers.reweighting import robust_weights, solve_reweighted
 from lssvm.solvers.smo import SMO
