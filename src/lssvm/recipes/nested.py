@@ -10,7 +10,6 @@ from lssvm._core.arrays import BoolArray, FloatArray, IntArray
 from lssvm.kernels import fill_distances
 from lssvm.parts import fit_leaf
 from lssvm.parts.leaf import weighted_error
-from lssvm.recipes.metric_rounds import N_FOLDS
 from lssvm.recipes.problem import deal
 from lssvm.recipes.screening import along_paths, distinct, median_of
 from lssvm.recipes.table_run import TableRun
@@ -21,6 +20,9 @@ NESTED = 250
 A choice among hundreds of settings, configurations and weights by so few rows looks better than it
 is, even where every output is a leave-one-out output.
 """
+
+
+_FOLDS = 10  # of few rows, a model of four fifths of them is clearly worse than one of all
 
 
 def nested_outputs(run: TableRun, learned: list[FloatArray], at_most: int) -> FloatArray:
@@ -45,7 +47,7 @@ def nested_outputs(run: TableRun, learned: list[FloatArray], at_most: int) -> Fl
     problem = run.problem
     # Not stratified: the shares of the classes outside would tell which class a fold has most of.
     random = np.random.default_rng(run.ask.seed)
-    folds = deal(replace(problem, classes=None), N_FOLDS, random)
+    folds = deal(replace(problem, classes=None), _FOLDS, random)
     sets = distinct(problem, run.ask.configurations)
     plain = np.array([True] * len(sets) + [False] * len(learned)) if learned else None
     out = np.full(problem.Y.shape, np.nan)
