@@ -15,6 +15,7 @@ import numpy as np
 
 from lssvm._core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from lssvm._core.atomic import replacing
+from lssvm._core.blocks import slices
 from lssvm._core.errors import InvalidInputError, library
 from lssvm.data.csv_files import CsvFile, CsvOptions
 from lssvm.data.number_text import Judged, word_remedy
@@ -37,6 +38,8 @@ FORMATS = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
 }
+
+_TURNED = 2048  # rows that are turned from columns at a time: they stay in the cache
 
 
 def need_pyarrow() -> Any:
@@ -295,8 +298,9 @@ def _doubtful(name: str, doubt: Judged, file: str) -> InvalidInputError:
 
 def _features(batch: Any, schema: Schema) -> tuple[FloatArray, tuple[TextColumn, ...]]:
     numbers = np.empty((batch.num_rows, len(schema.numbers)))
-    for j, name in enumerate(schema.numbers):
-        numbers[:, j] = column_numbers(batch.column(name))
+    columns = [column_numbers(batch.column(name)) for name in schema.numbers]
+    for part in slices(batch.num_rows if columns else 0, _TURNED):
+        numbers[part] = np.array([column[part] for column in columns]).T
     return numbers, tuple(column_text(batch.column(name)) for name in schema.texts)
 
 

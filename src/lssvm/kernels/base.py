@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from lssvm._core.arrays import Array, FloatArray, is_numpy
-from lssvm._core.blocks import block_rows, run_blocks, slices
+from lssvm._core.blocks import block_rows, one_blas_thread, run_blocks, slices
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.magnitudes import check_gram
 
@@ -253,6 +254,7 @@ def evaluate_expansion(
         room = None if kind is None else local.room[: part.stop - part.start]
         np.matmul(np.asarray(values(X[part], room)), coef, out=out[part])
 
-    run_blocks(fill, slices(n, rows), threads)
+    with one_blas_thread() if threads == 1 and n > rows else nullcontext():  # blocks are small
+        run_blocks(fill, slices(n, rows), threads)
     out += intercept
     return out
