@@ -95,15 +95,17 @@ def test_same_parameters_and_predictions(case, library):
     there = fit_elsewhere(model, library, *arrays)
     np.testing.assert_allclose(np.asarray(there.C_), host.C_, rtol=1e-12)
     if host.gamma_ is not None:
-        close(there.gamma_, host.gamma_)
+        close(there.gamma_, host.gamma_, 1e-6 if case == "relevance" else 1e-8)
     assert there.n_prototypes_ == host.n_prototypes_
     np.testing.assert_array_equal(np.asarray(there.support_), host.support_)
     outputs = "decision_function" if isinstance(model, FixedSizeLSSVC) else "predict"
-    new = rng.normal(size=(50, 3))
+    new = np.random.default_rng(1).normal(size=(50, 3))
     found = getattr(there, outputs)(xp.asarray(new))
     assert type(found) is type(there.dual_coef_) is type(xp.asarray(new))
-    close(found, getattr(host, outputs)(new))
-    close(there.predict(xp.asarray(new)), host.predict(new))
+    # ascents of the evidence and choices of a size carry rounding along
+    rtol = 1e-6 if case in ("relevance", "size") else 1e-8
+    close(found, getattr(host, outputs)(new), rtol)
+    close(there.predict(xp.asarray(new)), host.predict(new), rtol)
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
