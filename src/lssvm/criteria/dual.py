@@ -203,8 +203,8 @@ class DualPoint:
     ) -> tuple[FloatArray, FloatArray, float] | None:
         """Return (alpha, b, relative residual) of one group trained on all its rows.
 
-        ``Y`` (n, k) are the targets of those rows. None where folds were factorised one by one, or
-        one value of C was not worth a spectrum. Cost: O(n^2 k), nothing is factorised.
+        None where folds were factorised one by one, or one value of C was not worth a spectrum.
+        Cost: O(n^2 k), nothing is factorised.
 
         Parameters
         ----------

@@ -521,7 +521,7 @@ class HostRows(Rows):
         folds : Folds or None
             None: all rows are one cell, or one per class.
         task : Classes or None
-            Keeps moments per class; None: it does not.
+            Moments are kept for each of its classes; None: for all rows together.
         """
         assert folds is None or isinstance(folds, Folds)
         if task is None:

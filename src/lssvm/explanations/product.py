@@ -140,8 +140,6 @@ class Contrast:
     ) -> Contrast:
         """Return the rows with features on their own, or with those of an owner together.
 
-        ``n_columns`` counts columns without features too; None: up to the last one that has some.
-
         Parameters
         ----------
         X : array of shape (n, d)

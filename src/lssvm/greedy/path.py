@@ -125,8 +125,8 @@ class GreedyPath:
     def at(self, size: int, factor: FloatArray) -> tuple[FloatArray, float]:
         """Return coefficients (size,) and bias of the model of the first ``size`` functions.
 
-        ``factor`` is the lower Cholesky factor of the system of all of them; its leading part is
-        that of the smaller system, so that a size costs size^2 operations.
+        The leading part of the factor is that of the smaller system, so that a size costs size^2
+        operations.
 
         Parameters
         ----------

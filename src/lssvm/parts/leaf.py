@@ -202,8 +202,6 @@ class Leaf:
     def light(self, errors: bool = False) -> Leaf:
         """Return what prediction needs: without targets, weights and leave-one-out outputs.
 
-        ``errors`` keeps the squares of the leave-one-out errors.
-
         Parameters
         ----------
         errors : bool, default=False

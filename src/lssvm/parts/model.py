@@ -187,8 +187,6 @@ class PartsModel:
     def light(self, errors: bool = False) -> PartsModel:
         """Return what prediction needs: without targets, weights and leave-one-out outputs.
 
-        ``errors`` keeps the squares of the leave-one-out errors.
-
         Parameters
         ----------
         errors : bool, default=False

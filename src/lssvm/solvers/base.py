@@ -129,8 +129,7 @@ class DualSystem:
     ) -> FloatArray:
         """Return R K R (n, n) in C order, refusing before allocation what the budget cannot hold.
 
-        ``copies`` counts the matrices of that size that the caller will hold. Cost: n^2 d / 2
-        operations and n^2 / 2 kernel evaluations, n^2 numbers of memory.
+        Cost: n^2 d / 2 operations and n^2 / 2 kernel evaluations, n^2 numbers of memory.
 
         Parameters
         ----------

@@ -92,7 +92,7 @@ class Lattice:
 
         Parameters
         ----------
-        V : array of shape (N, k) or (*shape, k)
+        V : array of shape (N, k), or with p + 1 axes
             Values at the places.
         """
         flat = V.reshape(len(self.places), -1)
@@ -408,8 +408,8 @@ class Circulant:
 
         Parameters
         ----------
-        V : array of shape (*shape, k)
-            Values at the places of the lattice.
+        V : array with p + 1 axes
+            Values at the places: the axes of the p levels, then k columns.
         """
         axes = self.lattice.axes
         transformed = fft.fftn(V, axes=axes) * self.eigenvalues[..., None]
@@ -418,13 +418,13 @@ class Circulant:
     def solve(self, V: FloatArray, shift: FloatArray) -> FloatArray:
         """Return (U + mu I)^-1 V for all shifts mu (c,).
 
-        ``V`` has the lattice's axes first and then k columns; the result has c and k last. One
-        forward transform serves all shifts: O((c + 1) k N log N) operations.
+        The result has the lattice's axes first, c and k last. One forward transform serves all
+        shifts: O((c + 1) k N log N) operations.
 
         Parameters
         ----------
-        V : array of shape (*shape, k)
-            Values at the places of the lattice.
+        V : array with p + 1 axes
+            Values at the places: the axes of the p levels, then k columns.
         shift : array of shape (c,)
             Values of mu.
         """
