@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Iterable
 from enum import Enum
 from pathlib import Path
 from types import ModuleType
@@ -119,11 +120,16 @@ def _made_by_people(value: Any) -> bool:
     return not getattr(value, "_is_protocol", False)
 
 
-def parameter_violations(name: str, value: Any) -> list[str]:
-    """Return the parameters of a function or class that its docstring does not describe."""
+def parameter_violations(name: str, value: Any, elsewhere: Iterable[str] = ()) -> list[str]:
+    """Return the parameters of a function or class that its docstring does not describe.
+
+    Nor the texts ``elsewhere``, which may describe them in its place.
+    """
     if not _made_by_people(value):
         return []
     words = described(value.__doc__ or "")
+    for text in elsewhere:
+        words = {**described(text), **{key: True for key, found in words.items() if found}}
     asked = [p for p in inspect.signature(value).parameters if p[0] != "_"]
     return [
         f"{name}: {parameter} {'has no words' if parameter in words else 'is left out'}"
@@ -134,12 +140,43 @@ def parameter_violations(name: str, value: Any) -> list[str]:
 
 def public_methods(name: str, value: Any) -> dict[str, Any]:
     """Return the methods that a class has from its own library, by their full name."""
-    if not inspect.isclass(value) or not _made_by_people(value):
+    if not inspect.isclass(value):
         return {}
+    bound = {key: getattr(value, key) for base in _own_bases(value) for key in vars(base)}
+    return {
+        f"{name}.{key}": method
+        for key, method in bound.items()
+        if key[0] != "_" and hasattr(method, "__code__")
+    }
+
+
+def _own_bases(value: type) -> list[type]:
+    """Return the class and those of its bases that are of the same library."""
     own = value.__module__.partition(".")[0]
-    bases = [base for base in value.__mro__ if base.__module__.partition(".")[0] == own]
-    bound = {key: getattr(value, key) for base in bases for key in vars(base) if key[0] != "_"}
-    return {f"{name}.{key}": method for key, method in bound.items() if hasattr(method, "__code__")}
+    return [base for base in value.__mro__ if base.__module__.partition(".")[0] == own]
+
+
+def _follows(value: type, protocol: Any) -> bool:
+    """Say whether a class has all methods of what is a protocol."""
+    if not getattr(protocol, "_is_protocol", False):
+        return False
+    asked = [key for key, method in vars(protocol).items() if inspect.isfunction(method)]
+    return all(hasattr(value, key) for key in asked)
+
+
+def method_violations(name: str, value: Any, others: Iterable[Any] = ()) -> list[str]:
+    """Return the parameters of the methods of a class that nothing describes.
+
+    What a method says nothing of may be described by the method of the same name of a base class,
+    or of a protocol among ``others`` all methods of which the class has.
+    """
+    found = []
+    for full, method in public_methods(name, value).items():
+        key = full.rpartition(".")[2]
+        bases = [*_own_bases(value), *(other for other in others if _follows(value, other))]
+        texts = [vars(base)[key].__doc__ or "" for base in bases if key in vars(base)]
+        found += parameter_violations(full, method, texts)
+    return found
 
 
 def undocumented(packages: list[ModuleType], page: str) -> list[str]:

@@ -96,7 +96,15 @@ class Losses:
 
     @classmethod
     def single(cls, loss: FloatArray, tie: FloatArray | None = None) -> Losses:
-        """Return losses (c,) of one fold; what has no finite tie loss has no finite loss."""
+        """Return losses (c,) of one fold; what has no finite tie loss has no finite loss.
+
+        Parameters
+        ----------
+        loss : array of shape (c,)
+            Loss of every candidate.
+        tie : array of shape (c,), optional
+            What decides between equal losses; by default the loss itself.
+        """
         tie = loss if tie is None else tie
         finite = np.isfinite(tie)
         loss = np.where(finite, loss, np.inf)
@@ -104,7 +112,13 @@ class Losses:
 
     @classmethod
     def joined(cls, pieces: Sequence[Losses]) -> Losses:
-        """Return the losses of several stretches of a path of C."""
+        """Return the losses of several stretches of a path of C.
+
+        Parameters
+        ----------
+        pieces : sequence of Losses
+            Stretch after stretch, of the same folds.
+        """
         fold, tie = (np.concatenate([getattr(p, name) for p in pieces]) for name in ("fold", "tie"))
         return cls(fold, pieces[0].weight, tie)
 
@@ -147,7 +161,13 @@ class Point(Protocol):
     """
 
     def losses(self, C: FloatArray) -> Losses:
-        """Return the losses of the values ``C``, shape (c,), without another data pass."""
+        """Return the losses of the values ``C``, shape (c,), without another data pass.
+
+        Parameters
+        ----------
+        C : array of shape (c,)
+            Regularisation, one value for each candidate.
+        """
         ...
 
 
@@ -172,7 +192,13 @@ class Objective(Protocol):
     """
 
     def at(self, gamma: float | None) -> Point:
-        """Do the expensive part at one kernel parameter; None where the kernel has none."""
+        """Do the expensive part at one kernel parameter; None where the kernel has none.
+
+        Parameters
+        ----------
+        gamma : float or None
+            Parameter of the kernel; None where it has none.
+        """
         ...
 
 

@@ -141,7 +141,13 @@ class CirculantPoint:
     matrices: list[Circulant]
 
     def definite(self, C: FloatArray) -> BoolArray:
-        """Say for each C (c,) whether all circulant matrices plus I/C are positive definite."""
+        """Say for each C (c,) whether all circulant matrices plus I/C are positive definite.
+
+        Parameters
+        ----------
+        C : array of shape (c,)
+            Regularisation, one value for each candidate.
+        """
         shift = 1.0 / np.asarray(C, dtype=float)
         return np.asarray(np.all([matrix.definite(shift) for matrix in self.matrices], axis=0))
 
@@ -151,7 +157,13 @@ class CirculantPoint:
         return exact.judge.losses_in_passes(self.predictions, C, exact.system.budget)
 
     def predictions(self, C: FloatArray) -> Predictions:
-        """Return the out-of-fold predictions of all candidates C (c,)."""
+        """Return the out-of-fold predictions of all candidates C (c,).
+
+        Parameters
+        ----------
+        C : array of shape (c,)
+            Regularisation, one value for each candidate.
+        """
         exact = self.objective.exact
         out = Predictions.zeros(exact.folds, len(C), exact.solved_for[0].shape[1])
         for part, matrix in zip(self.objective.parts, self.matrices, strict=True):

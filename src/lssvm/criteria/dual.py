@@ -96,7 +96,13 @@ class DualObjective:
         return self.per_fold.indicators(self.groups)
 
     def combine(self, out: Predictions) -> Predictions:
-        """Return predictions of the targets from those of what was solved for."""
+        """Return predictions of the targets from those of what was solved for.
+
+        Parameters
+        ----------
+        out : Predictions
+            Of what was solved for.
+        """
         if self.per_fold is None or not self.per_fold.fisher:
             return out
         return self.per_fold.combine(out, self.groups, self.solved_for[1])
@@ -176,7 +182,13 @@ class DualPoint:
     parts: list[_Complementary | _Separate]
 
     def predictions(self, C: FloatArray) -> list[FloatArray]:
-        """Return the out-of-fold predictions of each fold, each of shape (c, t, k)."""
+        """Return the out-of-fold predictions of each fold, each of shape (c, t, k).
+
+        Parameters
+        ----------
+        C : array of shape (c,)
+            Regularisation, one value for each candidate.
+        """
         out = self._predict(C)
         return [out.fold(v) for v in range(len(self.objective.folds))]
 
@@ -191,8 +203,17 @@ class DualPoint:
     ) -> tuple[FloatArray, FloatArray, float] | None:
         """Return (alpha, b, relative residual) of one group trained on all its rows.
 
-        ``Y`` (n, k) are the targets of those rows. None where folds were factorised one by one, or
-        one value of C was not worth a spectrum. Cost: O(n^2 k), nothing is factorised.
+        None where folds were factorised one by one, or one value of C was not worth a spectrum.
+        Cost: O(n^2 k), nothing is factorised.
+
+        Parameters
+        ----------
+        group : int
+            Number of the group.
+        C : float
+            Regularisation.
+        Y : array of shape (n, k)
+            Targets of the rows of the group.
         """
         part, per_fold = self.parts[group], self.objective.per_fold
         if not isinstance(part, _Complementary) or not part.decomposed:

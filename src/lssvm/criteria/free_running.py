@@ -360,7 +360,13 @@ class FreeRunPoint:
     state: EigenState
 
     def models(self, C: FloatArray) -> Expansions:
-        """Return the model of each stretch and C, stretch by stretch."""
+        """Return the model of each stretch and C, stretch by stretch.
+
+        Parameters
+        ----------
+        C : array of shape (c,)
+            Regularisation, one value for each candidate.
+        """
         objective = self.objective
         path = self.state.bordered(np.asarray(C, dtype=float), objective.targets[:, None])
         solved = [left_out_solution(self.state, path, s.left_out) for s in objective.stretches]
@@ -370,7 +376,13 @@ class FreeRunPoint:
         return Expansions(self.kernel, objective.rows, alpha, b)
 
     def runs(self, C: FloatArray) -> FloatArray:
-        """Return the free runs of all stretches and C, shape (o, c, steps)."""
+        """Return the free runs of all stretches and C, shape (o, c, steps).
+
+        Parameters
+        ----------
+        C : array of shape (c,)
+            Regularisation, one value for each candidate.
+        """
         stretches, c = self.objective.stretches, len(C)
         history = np.repeat(np.stack([s.history for s in stretches]), c, axis=0)
         exog, steps = stack_exog(stretches), len(stretches[0].truth)

@@ -90,7 +90,15 @@ class Spectrum:
 
     @classmethod
     def of_state(cls, state: EigenState, RY: FloatArray) -> Spectrum:
-        """Take an eigendecomposition and the scaled targets (n, k)."""
+        """Take an eigendecomposition and the scaled targets (n, k).
+
+        Parameters
+        ----------
+        state : EigenState
+            Eigendecomposition of the kernel matrix R K R.
+        RY : array of shape (n, k)
+            Targets times the roots of the weights.
+        """
         return cls(state.lam, state.Qu, state.Q.T @ RY, float(state.u @ state.u), state.bias)
 
     @classmethod
@@ -98,6 +106,15 @@ class Spectrum:
         """Take a circulant matrix and the targets (n, k) of its rows.
 
         Its real eigenvectors are cosines plus sines (those of the Hartley transform): O(k N log N).
+
+        Parameters
+        ----------
+        matrix : Circulant
+            What stands for the kernel matrix.
+        Y : array of shape (n, k)
+            Targets of the rows.
+        bias : bool
+            Whether the model has a bias.
         """
         lattice = matrix.lattice
         places = lattice.spread(np.column_stack([np.ones(len(Y)), Y]).astype(np.float64))
@@ -107,7 +124,13 @@ class Spectrum:
         return cls(matrix.eigenvalues.ravel(), values[:, 0], values[:, 1:], mass, bias)
 
     def definite(self, C: FloatArray) -> BoolArray:
-        """Say for each C (c,) whether the regularised matrix is positive definite."""
+        """Say for each C (c,) whether the regularised matrix is positive definite.
+
+        Parameters
+        ----------
+        C : array of shape (c,)
+            Regularisation, one value for each candidate.
+        """
         return np.asarray(np.min(self.lam) + 1.0 / np.asarray(C, dtype=float) > 0)
 
     def loss(self, name: str, C: FloatArray, noise: FloatArray | None = None) -> FloatArray:
@@ -118,6 +141,7 @@ class Spectrum:
         name : {"gcv", "rk", "evidence"}
             "evidence" is minus the log evidence per row.
         C : array of shape (c,)
+            Regularisation, one value for each candidate.
         noise : array of shape (k,) or None, default=None
             Variance of the noise of each output; needed for "rk".
 

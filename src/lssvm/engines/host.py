@@ -89,15 +89,35 @@ class Rows(Protocol):
         return False
 
     def check(self, loss: str, criterion: str | None) -> None:
-        """Refuse a loss, or a criterion without folds, that is not available for these rows."""
+        """Refuse a loss, or a criterion without folds, that is not available for these rows.
+
+        Parameters
+        ----------
+        loss : str
+            Loss that the model is to minimise.
+        criterion : str or None
+            Criterion without folds that tuning is to minimise; None: there are folds.
+        """
         return None
 
     def selector(self, size: int) -> Device | None:
-        """Return the device that so many prototypes are worth selecting on; None: the host."""
+        """Return the device that so many prototypes are worth selecting on; None: the host.
+
+        Parameters
+        ----------
+        size : int
+            Prototypes to be selected.
+        """
         return None
 
     def usable_folds(self, folds: PositionFolds | PositionHoldout) -> AnyFolds:
-        """Return folds by position as the other verbs take them."""
+        """Return folds by position as the other verbs take them.
+
+        Parameters
+        ----------
+        folds : PositionFolds or PositionHoldout
+            Folds by the positions of the rows.
+        """
         return self.sample.usable_folds(folds)  # type: ignore[no-any-return]
 
     def gamma_scale(self) -> float:
@@ -115,10 +135,28 @@ class Rows(Protocol):
     def moments(
         self, kernel: Kernel, Z: FloatArray, folds: AnyFolds | None, task: Classes | None
     ) -> FoldMoments:
-        """Return the moments of every fold, per class where a task puts them together."""
+        """Return the moments of every fold, per class where a task puts them together.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            The kernel.
+        Z : array of shape (m, d)
+            Prototypes.
+        folds : folds or None
+            As `usable_folds` returns them; None: the moments of all rows only.
+        task : Classes or None
+            Puts moments of classes together; None: the targets are those of the rows.
+        """
 
     def leaves_out(self, folds: AnyFolds) -> bool:
-        """Return whether folds are left out in closed form rather than by moments."""
+        """Return whether folds are left out in closed form rather than by moments.
+
+        Parameters
+        ----------
+        folds : folds
+            As `usable_folds` returns them.
+        """
         return False
 
     def leave_out(
@@ -132,37 +170,121 @@ class Rows(Protocol):
         targets: FloatArray | None,
         weight: FloatArray | None,
     ) -> FloatArray:
-        """Return predictions (c, n, k) for rows by models without their fold."""
+        """Return predictions (c, n, k) for rows by models without their fold.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            The kernel.
+        Z : array of shape (m, d)
+            Prototypes.
+        folds : folds
+            Of which `leaves_out` is true.
+        moments : Moments
+            Of all rows.
+        map : NystromMap
+            From kernel values to features.
+        C : array of shape (c,)
+            Regularisation, one value for each candidate.
+        targets : array of shape (n, k) or None
+            In place of those of the rows; None: those of the rows.
+        weight : array of shape (n,) or None
+            Factors of the weights of the rows; None: all are one.
+        """
         raise AssertionError("asked of rows whose folds are not left out in closed form")
 
     def sums(
         self, kernel: Kernel, Z: FloatArray, models: list[Expansion], folds: AnyFolds, loss: RowLoss
     ) -> FloatArray:
-        """Return sums (c, v) of a loss over the test rows of each fold by that fold's models."""
+        """Return sums (c, v) of a loss over the test rows of each fold by that fold's models.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            The kernel.
+        Z : array of shape (m, d)
+            Prototypes.
+        models : list of v Expansion
+            The c models of every fold.
+        folds : folds
+            As `usable_folds` returns them.
+        loss : RowLoss
+            What is summed.
+        """
 
     def outputs(
         self, kernel: Kernel, Z: FloatArray, models: list[Expansion], folds: AnyFolds
     ) -> Iterator[tuple[FloatArray, Truth]]:
-        """Yield, fold by fold, the outputs (c, t, k) of its models for its test rows."""
+        """Yield, fold by fold, the outputs (c, t, k) of its models for its test rows.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            The kernel.
+        Z : array of shape (m, d)
+            Prototypes.
+        models : list of v Expansion
+            The c models of every fold.
+        folds : folds
+            As `usable_folds` returns them.
+        """
 
     def outputs_at_once(self, n_models: int) -> int:
-        """Return of how many models the outputs of all rows can be held at a time."""
+        """Return of how many models the outputs of all rows can be held at a time.
+
+        Parameters
+        ----------
+        n_models : int
+            Models there are.
+        """
         return int(self.sample.outputs_at_once(n_models))
 
     def evaluate(
         self, kernel: Kernel, X: FloatArray, Z: FloatArray, coef: FloatArray, intercept: FloatArray
     ) -> FloatArray:
-        """Return the outputs (t, k) of one model for some rows in main memory."""
+        """Return the outputs (t, k) of one model for some rows in main memory.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            The kernel.
+        X : array of shape (t, d)
+            Rows.
+        Z : array of shape (m, d)
+            Prototypes.
+        coef : array of shape (m, k)
+            Coefficients on the prototypes.
+        intercept : array of shape (k,)
+            Bias of every output.
+        """
         limits = {"budget": self.budget, "threads": self.threads}
         return evaluate_expansion(kernel, X, Z, coef, intercept, **limits)
 
     def row_blocks(self, task: Classes | None) -> Iterator[RowBlock]:
-        """Yield the rows as conjugate gradients take them, with the targets of classes."""
+        """Yield the rows as conjugate gradients take them, with the targets of classes.
+
+        Parameters
+        ----------
+        task : Classes or None
+            Gives the targets of the classes; None: the targets are those of the rows.
+        """
 
     def products(
         self, kernel: Kernel, Z: FloatArray, task: Classes | None, *, keep: bool
     ) -> KernelProducts:
-        """Return what conjugate gradients need of the rows."""
+        """Return what conjugate gradients need of the rows.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            The kernel.
+        Z : array of shape (m, d)
+            Prototypes.
+        task : Classes or None
+            Gives the targets of the classes; None: the targets are those of the rows.
+        keep : bool
+            Whether the kernel matrix is kept from the first pass on.
+        """
         return KernelProducts(
             kernel,
             lambda: self.row_blocks(task),
@@ -183,26 +305,78 @@ class Rows(Protocol):
         start: tuple[FloatArray, FloatArray],
         output: int,
     ) -> tuple[FloatArray, FloatArray, int]:
-        """Minimise another loss than the squares for one output; also return the steps."""
+        """Minimise another loss than the squares for one output; also return the steps.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            The kernel.
+        Z : array of shape (m, d)
+            Prototypes.
+        map : NystromMap
+            From kernel values to features.
+        C : float
+            Regularisation.
+        loss : {"huber", "absolute", "weighted"}
+            What is minimised.
+        start : (array of shape (m, 1), array of shape (1,))
+            Coefficients and intercept of the least squares model.
+        output : int
+            Number of the output.
+        """
 
     def map(self, kernel: Kernel, Z: FloatArray) -> NystromMap:
-        """Return the Nystrom map of prototypes, computed where the rows are."""
+        """Return the Nystrom map of prototypes, computed where the rows are.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            The kernel.
+        Z : array of shape (m, d)
+            Prototypes.
+        """
         return nystrom_map(kernel, self.put(Z))
 
     def put(self, array: Any) -> Array:
-        """Return an array where the computations are."""
+        """Return an array where the computations are.
+
+        Parameters
+        ----------
+        array : array
+            Of NumPy.
+        """
         return array
 
     def has_room(self, n_bytes: int) -> bool:
-        """Return whether so much may be kept where the computations are."""
+        """Return whether so much may be kept where the computations are.
+
+        Parameters
+        ----------
+        n_bytes : int
+            How much.
+        """
         return True
 
     def tested(self, folds: AnyFolds) -> Folds:
-        """Return the folds of the rows of the sample."""
+        """Return the folds of the rows of the sample.
+
+        Parameters
+        ----------
+        folds : folds
+            As `usable_folds` returns them.
+        """
         return self.sample.tested(folds)  # type: ignore[no-any-return]
 
     def holds(self, keys: Any, seed: int) -> BoolArray:
-        """Return which of some hashes of rows are among the rows."""
+        """Return which of some hashes of rows are among the rows.
+
+        Parameters
+        ----------
+        keys : int array of shape (t,)
+            Hashes of rows.
+        seed : int
+            That they were hashed with.
+        """
         return np.isin(keys, hash_rows(self.content, seed))
 
 
@@ -340,7 +514,15 @@ class HostRows(Rows):
         return FoldMoments(replace(layout, order=None), cells, task)  # 4 bytes a row
 
     def layout(self, folds: AnyFolds | None, task: Classes | None) -> Cells:
-        """Return the cells of a pass: folds, and classes where moments are kept per class."""
+        """Return the cells of a pass: folds, and classes where moments are kept per class.
+
+        Parameters
+        ----------
+        folds : Folds or None
+            None: all rows are one cell, or one per class.
+        task : Classes or None
+            Moments are kept for each of its classes; None: for all rows together.
+        """
         assert folds is None or isinstance(folds, Folds)
         if task is None:
             return make_cells(folds, self.n_rows)
@@ -422,7 +604,13 @@ class HostRows(Rows):
             yield row_block(self.X[part], self.Y[part], weight, labels, task, table)
 
     def table(self, task: Classes | None) -> Any:
-        """Return targets and weights of the classes, where moments would be kept per class."""
+        """Return targets and weights of the classes, where moments would be kept per class.
+
+        Parameters
+        ----------
+        task : Classes or None
+            None: there are no classes, and no table.
+        """
         if task is None:
             return None
         assert self.labels is not None
@@ -445,7 +633,13 @@ class HostRows(Rows):
         output: int,
         **options: Any,
     ) -> tuple[FloatArray, FloatArray, int]:
-        """Minimise another loss than the squares for one output; also return the steps."""
+        """Minimise another loss than the squares for one output; also return the steps.
+
+        Parameters
+        ----------
+        **options : Any
+            Further arguments of `lssvm.solvers.solve_reweighted`.
+        """
         options |= {"budget": self.budget, "threads": self.threads}
         y = self.Y[:, [output]]
         return solve_reweighted(kernel, self.X, y, Z, map, C, loss, start, self.weight, **options)

@@ -201,7 +201,17 @@ class Expansion:
         return self.linear or (straight and factor_exponents(self.kernel) is not None)
 
     def evaluate(self, X: FloatArray, *, budget: int, threads: int) -> FloatArray:
-        """Return the outputs (n, k) of rows (n, d)."""
+        """Return the outputs (n, k) of rows (n, d).
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Rows, before the metric.
+        budget : int
+            Memory budget in bytes.
+        threads : int
+            How many threads compute.
+        """
         return evaluate_expansion(
             self.kernel,
             self.metric.apply(X),
@@ -213,7 +223,13 @@ class Expansion:
         )
 
     def slopes(self, d: int) -> FloatArray:
-        """Return the slopes (d, k) of a linear expansion."""
+        """Return the slopes (d, k) of a linear expansion.
+
+        Parameters
+        ----------
+        d : int
+            Number of features.
+        """
         if isinstance(self.kernel, Precomputed):
             out = np.zeros((d, self.coef.shape[1]))
             np.add.at(out, np.asarray(self.basis, dtype=np.intp), self.coef)

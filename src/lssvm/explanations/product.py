@@ -140,7 +140,16 @@ class Contrast:
     ) -> Contrast:
         """Return the rows with features on their own, or with those of an owner together.
 
-        ``n_columns`` counts columns without features too; None: up to the last one that has some.
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Rows to explain.
+        background : array of shape (B, d)
+            What absent features are taken from.
+        owner : int array of shape (d,), optional
+            The column of every feature; None: each is a column of its own.
+        n_columns : int, optional
+            Number of columns, those without features too; None: up to the last one that has some.
         """
         if X.ndim != 2 or background.ndim != 2 or X.shape[1] != background.shape[1]:
             raise InvalidInputError(
@@ -164,6 +173,7 @@ class Contrast:
         Parameters
         ----------
         rows, backgrounds : int arrays of shape (N,)
+            Which row and which background row are mixed.
         present : bool array of shape (N, p)
             Which columns are those of the row itself.
 
@@ -174,12 +184,24 @@ class Contrast:
         return np.where(present[:, self.owner], self.X[rows], self.background[backgrounds])
 
     def among(self, columns: IntArray) -> Contrast:
-        """Return the same rows with columns numbered by their place among ``columns`` (sorted)."""
+        """Return the same rows with columns numbered by their place among ``columns`` (sorted).
+
+        Parameters
+        ----------
+        columns : int array of shape (q,)
+            Sorted numbers of columns, those of all features among them.
+        """
         owner = np.searchsorted(columns, self.owner)
         return Contrast(self.X, self.background, owner, len(columns))
 
     def summed(self, values: FloatArray) -> FloatArray:
-        """Return values of features (..., d) summed over the features of every column, (..., p)."""
+        """Return values of features (..., d) summed over the features of every column, (..., p).
+
+        Parameters
+        ----------
+        values : array of shape (..., d)
+            A value for each feature.
+        """
         out = np.zeros((*values.shape[:-1], self.n_columns))
         for feature, column in enumerate(self.owner):
             out[..., column] += values[..., feature]

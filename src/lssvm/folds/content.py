@@ -737,17 +737,37 @@ class PositionFolds:
         return self.n_folds
 
     def assign(self, positions: IntArray) -> IntArray:
-        """Return the fold of each position."""
+        """Return the fold of each position.
+
+        Parameters
+        ----------
+        positions : int array of shape (n,)
+            Row numbers.
+        """
         return (hash_positions(positions, self.seed) % np.uint64(self.n_folds)).astype(np.intp)
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """Return the number of folds."""
+        """Return the number of folds.
+
+        Parameters
+        ----------
+        X, y, groups : any, default=None
+            Not looked at; splitters take them.
+        """
         return self.n_folds
 
     def split(
         self, X: Any, y: Any = None, groups: Any = None
     ) -> Iterator[tuple[IntArray, IntArray]]:
-        """Yield training and test rows, as scikit-learn's splitters do."""
+        """Yield training and test rows, as scikit-learn's splitters do.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Rows; only their number counts.
+        y, groups : any, default=None
+            Not looked at; splitters take them.
+        """
         fold = self.assign(np.arange(len(X)))
         for v in range(self.n_folds):
             yield np.flatnonzero(fold != v), np.flatnonzero(fold == v)
@@ -790,17 +810,37 @@ class PositionHoldout:
             )
 
     def assign(self, positions: IntArray) -> IntArray:
-        """Return 0 for the positions held out, 1 for the others."""
+        """Return 0 for the positions held out, 1 for the others.
+
+        Parameters
+        ----------
+        positions : int array of shape (n,)
+            Row numbers.
+        """
         limit = np.uint64(int(self.share * 2.0**53) << 11)
         return (hash_positions(positions, self.seed) >= limit).astype(np.intp)
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """Return 1."""
+        """Return 1.
+
+        Parameters
+        ----------
+        X, y, groups : any, default=None
+            Not looked at; splitters take them.
+        """
         return 1
 
     def split(
         self, X: Any, y: Any = None, groups: Any = None
     ) -> Iterator[tuple[IntArray, IntArray]]:
-        """Yield training and test rows, as scikit-learn's splitters do."""
+        """Yield training and test rows, as scikit-learn's splitters do.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Rows; only their number counts.
+        y, groups : any, default=None
+            Not looked at; splitters take them.
+        """
         rest = self.assign(np.arange(len(X)))
         yield np.flatnonzero(rest == 1), np.flatnonzero(rest == 0)

@@ -39,7 +39,15 @@ class Observations:
     share: FloatArray
 
     def left_out(self, fitted: FloatArray, leverage: FloatArray) -> FloatArray:
-        """Return the outputs (c, t) without each observation, from those of the rows (c, n)."""
+        """Return the outputs (c, t) without each observation, from those of the rows (c, n).
+
+        Parameters
+        ----------
+        fitted : array of shape (c, n)
+            Outputs of c models for the merged rows.
+        leverage : array of shape (c, n)
+            Change of the output of each row with its own target.
+        """
         fitted, leverage = fitted[:, self.member], leverage[:, self.member]
         left = np.maximum(1.0 - self.share * leverage, np.finfo(float).eps)
         return np.asarray(self.y - (self.y - fitted) / left)

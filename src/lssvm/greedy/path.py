@@ -125,8 +125,15 @@ class GreedyPath:
     def at(self, size: int, factor: FloatArray) -> tuple[FloatArray, float]:
         """Return coefficients (size,) and bias of the model of the first ``size`` functions.
 
-        ``factor`` is the lower Cholesky factor of the system of all of them; its leading part is
-        that of the smaller system, so that a size costs size^2 operations.
+        The leading part of the factor is that of the smaller system, so that a size costs size^2
+        operations.
+
+        Parameters
+        ----------
+        size : int
+            How many functions.
+        factor : array of shape (m, m)
+            Lower Cholesky factor of the system of all functions.
         """
         return solve_size(
             factor[:size, :size],
@@ -137,7 +144,17 @@ class GreedyPath:
         )
 
     def cut(self, size: int, coef: FloatArray, intercept: float) -> GreedyPath:
-        """Return the path of the first ``size`` functions, with the solution of `at`."""
+        """Return the path of the first ``size`` functions, with the solution of `at`.
+
+        Parameters
+        ----------
+        size : int
+            How many functions stay.
+        coef : array of shape (size,)
+            Their coefficients.
+        intercept : float
+            The bias.
+        """
         names = ("support", "objective", "error", "held_out", "targets")
         changed: dict[str, Any] = {name: getattr(self, name)[:size] for name in names}
         if self.offsets is not None:

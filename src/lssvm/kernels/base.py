@@ -65,7 +65,13 @@ class Kernel(ABC):
         """
 
     def with_gamma(self, gamma: Any) -> Kernel:
-        """Return the same kernel with another gamma; only where it has one."""
+        """Return the same kernel with another gamma; only where it has one.
+
+        Parameters
+        ----------
+        gamma : float or array of shape (d,)
+            The new value.
+        """
         return replace(self, gamma=gamma)  # type: ignore[type-var]
 
     def against(self, Z: Array) -> Evaluate:
@@ -74,6 +80,7 @@ class Kernel(ABC):
         Parameters
         ----------
         Z : array of shape (m, d)
+            Rows that stay, such as prototypes.
 
         Returns
         -------
@@ -84,7 +91,13 @@ class Kernel(ABC):
 
     @abstractmethod
     def diag(self, X: Array) -> Array:
-        """Return K(x, x) for every row of ``X`` (n, d), as an array of shape (n,)."""
+        """Return K(x, x) for every row of ``X`` (n, d), as an array of shape (n,).
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Rows.
+        """
 
     def gradient(self, X: FloatArray, Z: FloatArray, coef: FloatArray) -> FloatArray:
         """Return the gradients of the expansions sum_j coef_j K(x, z_j) with respect to x.
@@ -92,8 +105,11 @@ class Kernel(ABC):
         Parameters
         ----------
         X : array of shape (n, d)
+            Where gradients are taken.
         Z : array of shape (m, d)
+            Points of the expansions.
         coef : array of shape (m, k)
+            Coefficients of k expansions.
 
         Returns
         -------

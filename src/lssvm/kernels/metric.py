@@ -56,6 +56,11 @@ class Metric:
         """Return the map of a matrix M (d, d) or of its diagonal (d,), scaled to mean diagonal 1.
 
         A matrix of zeros (nothing changes the output) leaves the inputs as they are.
+
+        Parameters
+        ----------
+        M : array of shape (d, d) or (d,)
+            Symmetric and positive semi-definite, or its diagonal.
         """
         diagonal = M if M.ndim == 1 else M.diagonal()
         mean = float(diagonal.mean()) if len(diagonal) else 0.0
@@ -68,13 +73,25 @@ class Metric:
         return cls(np.asarray((vectors * root) @ vectors.T))
 
     def apply(self, X: FloatArray) -> FloatArray:
-        """Return x A for every row of X (n, d)."""
+        """Return x A for every row of X (n, d).
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Rows.
+        """
         if self.map is None:
             return X
         return np.asarray(X * self.map if self.map.ndim == 1 else X @ self.map)
 
     def map_rows(self, X: Any) -> Any:
-        """Return x A for rows of any array library, in its own type, or sparse rows."""
+        """Return x A for rows of any array library, in its own type, or sparse rows.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, d)
+            Rows.
+        """
         if self.map is None:
             return X
         if is_sparse(X):
@@ -94,6 +111,11 @@ class Metric:
 
         Features that a diagonal map leaves out are 0; a full one is inverted in the sense of least
         squares.
+
+        Parameters
+        ----------
+        Z : array of shape (n, d)
+            Mapped rows.
         """
         if self.map is None:
             return Z
@@ -106,19 +128,39 @@ class Metric:
         return np.asarray(Z * inverse)
 
     def back(self, gradients: FloatArray) -> FloatArray:
-        """Return gradients with respect to x from those with respect to x A, shape (..., d)."""
+        """Return gradients with respect to x from those with respect to x A, shape (..., d).
+
+        Parameters
+        ----------
+        gradients : array of shape (..., d)
+            With respect to the mapped inputs.
+        """
         if self.map is None:
             return gradients
         return np.asarray(gradients * self.map if self.map.ndim == 1 else gradients @ self.map.T)
 
     def published(self, d: int, *, full: bool = False) -> FloatArray:
-        """Return M = A A^T (d, d), or its diagonal (d,) where A is diagonal and not asked full."""
+        """Return M = A A^T (d, d), or its diagonal (d,) where A is diagonal and not asked full.
+
+        Parameters
+        ----------
+        d : int
+            Number of features.
+        full : bool, default=False
+            Whether a matrix is returned where there is no map.
+        """
         if self.map is None:
             return np.eye(d) if full else np.ones(d)
         return np.asarray(self.map**2) if self.map.ndim == 1 else self.matrix(d)
 
     def matrix(self, d: int) -> FloatArray:
-        """Return M = A A^T, shape (d, d)."""
+        """Return M = A A^T, shape (d, d).
+
+        Parameters
+        ----------
+        d : int
+            Number of features.
+        """
         if self.map is None:
             return np.eye(d)
         return np.diag(self.map**2) if self.map.ndim == 1 else np.asarray(self.map @ self.map.T)

@@ -105,7 +105,13 @@ class Trend(Kernel):
         return replace(self, kernel=self.kernel.with_gamma(gamma))
 
     def values(self, X: Array) -> Array:
-        """Return the trend functions of the rows, shape (n, q)."""
+        """Return the trend functions of the rows, shape (n, q).
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Rows.
+        """
         xp = get_namespace(X)
         if self.functions == "constant":
             return xp.ones((X.shape[0], 1), dtype=X.dtype, device=device(X))
@@ -126,6 +132,13 @@ class Trend(Kernel):
         """Return the expectation (n,) of the rows for given expectations (q,) of the coefficients.
 
         Eq. (3.68) of [Suykens2002]_.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Rows.
+        expectation : array of shape (q,)
+            Expectation of each coefficient.
         """
         values = self.values(X)
         xp = get_namespace(values)
@@ -137,6 +150,13 @@ class Trend(Kernel):
 
         :math:`\mathrm{Cov}(a, Z_{1:N}) \alpha = S f(Z)^T \alpha` for support vectors ``Z`` (m, d)
         and coefficients ``dual_coef`` (m, k).
+
+        Parameters
+        ----------
+        Z : array of shape (m, d)
+            Support vectors.
+        dual_coef : array of shape (m, k)
+            Coefficients of the model.
         """
         return np.asarray(self._spread(self.values(Z).T @ dual_coef))
 

@@ -266,7 +266,13 @@ class Piece(NamedTuple):
     label: IntArray
 
     def take(self, rows: slice) -> Piece:
-        """Return some of the rows."""
+        """Return some of the rows.
+
+        Parameters
+        ----------
+        rows : slice
+            Which rows.
+        """
         return Piece(*(None if a is None else a[rows] for a in self))  # type: ignore[arg-type]
 
 

@@ -76,20 +76,54 @@ class Moments:
 
     @classmethod
     def of(cls, K: FloatArray, Y: FloatArray, weight: FloatArray | None = None) -> Moments:
-        """Return the moments of kernel rows ``K`` (n, m) and targets ``Y`` (n, k)."""
+        """Return the moments of kernel rows ``K`` (n, m) and targets ``Y`` (n, k).
+
+        Parameters
+        ----------
+        K : array of shape (n, m)
+            Kernel values of the rows and the prototypes.
+        Y : array of shape (n, k)
+            Targets.
+        weight : array of shape (n,), optional
+            Weights of the rows; by default all are one.
+        """
         s = np.ones(len(K)) if weight is None else weight
         SK = K * s[:, None]
         return cls(SK.T @ K, SK.sum(0), SK.T @ Y, s @ Y, s @ Y**2, float(s.sum()), len(K))
 
     @classmethod
     def zero(cls, m: int, k: int, shift: FloatArray | None = None) -> Moments:
-        """Return the moments of no rows."""
+        """Return the moments of no rows.
+
+        Parameters
+        ----------
+        m : int
+            Number of prototypes.
+        k : int
+            Number of targets.
+        shift : array of shape (m,), optional
+            What is subtracted from kernel values; by default nothing.
+        """
         z = np.zeros
         return cls(z((m, m)), z(m), z((m, k)), z(k), z(k), 0.0, 0, shift)
 
     @classmethod
     def of_sums(cls, gram: Array, side: Array, corner: Array, n: int, shift: Array) -> Moments:
-        """Return the moments from sums of K^T K, K^T [Y, 1] and [Y, 1]^T [Y, 1] over n rows."""
+        """Return the moments from sums of K^T K, K^T [Y, 1] and [Y, 1]^T [Y, 1] over n rows.
+
+        Parameters
+        ----------
+        gram : array of shape (m, m)
+            Sum of K^T K.
+        side : array of shape (m, k + 1)
+            Sum of K^T [Y, 1].
+        corner : array of shape (k + 1, k + 1)
+            Sum of [Y, 1]^T [Y, 1].
+        n : int
+            Rows counted.
+        shift : array of shape (m,)
+            What was subtracted from kernel values.
+        """
         xp = get_namespace(gram)
         views = (side[:, -1], side[:, :-1], corner[-1, :-1], xp.linalg.diagonal(corner)[:-1])
         border, cross, target, squares = (xp.asarray(view, copy=True) for view in views)
@@ -131,7 +165,13 @@ class Moments:
         return replace(self, **{x: combine(getattr(self, x), getattr(other, x)) for x in names})
 
     def prefix(self, size: int) -> Moments:
-        """Return the moments for the first ``size`` prototypes only."""
+        """Return the moments for the first ``size`` prototypes only.
+
+        Parameters
+        ----------
+        size : int
+            How many prototypes stay.
+        """
         return replace(
             self,
             gram=self.gram[:size, :size],
@@ -141,7 +181,13 @@ class Moments:
         )
 
     def subset(self, index: IntArray) -> Moments:
-        """Return the moments for some prototypes only, in the order given."""
+        """Return the moments for some prototypes only, in the order given.
+
+        Parameters
+        ----------
+        index : int array of shape (m',)
+            Numbers of the prototypes that stay.
+        """
         return replace(
             self,
             gram=take_square(self.gram, index),
@@ -151,7 +197,13 @@ class Moments:
         )
 
     def outputs(self, columns: IntArray) -> Moments:
-        """Return the moments for some targets only."""
+        """Return the moments for some targets only.
+
+        Parameters
+        ----------
+        columns : int array of shape (q,)
+            Numbers of the targets that stay.
+        """
         cross = self.cross
         return replace(
             self,
@@ -162,6 +214,11 @@ class Moments:
 
     def shifted(self, shift: FloatArray | None) -> Moments:
         """Return the moments of K(x, Z) - ``shift`` (m,); None: of K(x, Z) itself.
+
+        Parameters
+        ----------
+        shift : array of shape (m,) or None
+            What is to be subtracted from kernel values.
 
         Notes
         -----
@@ -188,6 +245,7 @@ class Moments:
         gram : array of shape (r, r)
             T^T gram T; its lower triangle is read.
         T : array of shape (m, r)
+            From kernel values to features.
         """
         if is_numpy(gram):
             gram = np.tril(gram) + np.tril(gram, -1).T
@@ -201,6 +259,7 @@ class Moments:
         Parameters
         ----------
         factor : float
+            Of the weights.
         targets : array of shape (k,), optional
             New targets, the same for every row, as those of the rows of one class are.
         """
@@ -232,7 +291,9 @@ class Moments:
         Parameters
         ----------
         coef : array of shape (c, m, k)
+            Coefficients of every candidate.
         intercept : array of shape (c, k)
+            Bias of every candidate.
 
         Returns
         -------

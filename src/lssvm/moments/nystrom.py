@@ -71,7 +71,13 @@ class NystromMap:
         return int(self.T.shape[1])
 
     def transform(self, K: FloatArray) -> FloatArray:
-        """Return the features (n, r) of rows given by their kernel values ``K`` (n, m)."""
+        """Return the features (n, r) of rows given by their kernel values ``K`` (n, m).
+
+        Parameters
+        ----------
+        K : array of shape (n, m)
+            Kernel values of the rows and the prototypes.
+        """
         return np.asarray(K @ self.T)  # [DeBrabanter2010, eq. (5)]
 
     def on_host(self) -> NystromMap:
@@ -80,6 +86,11 @@ class NystromMap:
 
     def whiten(self, gram: FloatArray) -> FloatArray:
         r"""Return :math:`T^T G T` for a symmetric ``gram`` G (m, m), shape (r, r).
+
+        Parameters
+        ----------
+        gram : array of shape (m, m)
+            Symmetric.
 
         Notes
         -----

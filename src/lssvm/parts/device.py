@@ -253,6 +253,7 @@ class DeviceParts:
         Parameters
         ----------
         tasks : list of LeafTask
+            What is fitted, a part each.
         tries : int
             Settings that a part may try.
         stop : callable

@@ -72,7 +72,13 @@ class PartsEngine(Protocol):
         """Return how many times as fast as two cores the engine solves systems."""
 
     def largest_part(self, budget: int) -> int:
-        """Return the rows of the largest part that fits into a budget of bytes."""
+        """Return the rows of the largest part that fits into a budget of bytes.
+
+        Parameters
+        ----------
+        budget : int
+            Memory budget in bytes.
+        """
 
     def alone(self) -> PartsEngine:
         """Return the engine of one of several configurations that are computed side by side."""
@@ -90,20 +96,63 @@ class PartsEngine(Protocol):
 
         ``finished`` is told of every model as soon as it is there; ``on_error`` is called at the
         first error, Ctrl-C among them, before work that has begun is waited for.
+
+        Parameters
+        ----------
+        tasks : sequence of LeafTask
+            What is fitted, a part each.
+        tries : int, default=1
+            Settings that a part may try.
+        stop : callable, optional
+            Asked before further settings are tried; true ends the walks.
+        finished : callable, optional
+            Called with the number of a task and its model.
+        on_error : callable, optional
+            Called without arguments at the first error.
         """
 
     def outputs(
         self, jobs: Sequence[tuple[Leaf, FloatArray]], distance: Distance
     ) -> list[FloatArray]:
-        """Return the outputs (n, k) of every part for its own rows (n, d)."""
+        """Return the outputs (n, k) of every part for its own rows (n, d).
+
+        Parameters
+        ----------
+        jobs : sequence of (Leaf, array of shape (n, d))
+            A part and its mapped rows.
+        distance : {"sqeuclidean", "euclidean", "cityblock"}
+            What the kernel is a function of.
+        """
 
     def route(self, tree: Tree, X: FloatArray) -> IntArray:
-        """Return the number of the part of every row."""
+        """Return the number of the part of every row.
+
+        Parameters
+        ----------
+        tree : Tree
+            What cuts the space into parts.
+        X : array of shape (n, d)
+            Mapped rows.
+        """
 
     def outer_product(
         self, leaves: Sequence[Leaf], distance: Distance, metric: Metric, shape: Shape, step: int
     ) -> FloatArray:
-        """Return the sum over parts of weighted outer products of gradients."""
+        """Return the sum over parts of weighted outer products of gradients.
+
+        Parameters
+        ----------
+        leaves : sequence of Leaf
+            The parts.
+        distance : {"sqeuclidean", "euclidean", "cityblock"}
+            What the kernel is a function of.
+        metric : Metric
+            That the rows were mapped by: gradients are with respect to the inputs.
+        shape : {"diagonal", "full"}
+            Whether the whole matrix is wanted, or its diagonal.
+        step : int
+            Gradients are taken at every step-th row of a part.
+        """
 
 
 KERNEL_OF: dict[Distance, type[RBF] | type[Exponential] | type[Laplacian]] = {

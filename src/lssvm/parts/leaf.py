@@ -37,7 +37,13 @@ class Setting:
     gamma: float
 
     def times(self, C: float, gamma: float) -> Setting:
-        """Return the setting with both multiplied."""
+        """Return the setting with both multiplied.
+
+        Parameters
+        ----------
+        C, gamma : float
+            Factors.
+        """
         return Setting(self.C * C, self.gamma * gamma)
 
 
@@ -71,12 +77,24 @@ class Rows:
     labels: IntArray | None = None
 
     def take(self, rows: IntArray) -> Rows:
-        """Return some of the rows."""
+        """Return some of the rows.
+
+        Parameters
+        ----------
+        rows : int array of shape (m,)
+            Which rows.
+        """
         labels = None if self.labels is None else self.labels[rows]
         return Rows(self.X[rows], self.Y[rows], self.weight[rows], labels)
 
     def joined(self, other: Rows) -> Rows:
-        """Return these rows and then the others; labels of both are kept where both have them."""
+        """Return these rows and then the others; labels of both are kept where both have them.
+
+        Parameters
+        ----------
+        other : Rows
+            With the same features and outputs.
+        """
         labels = None
         if self.labels is not None and other.labels is not None:
             labels = np.concatenate([self.labels, other.labels])
@@ -140,6 +158,7 @@ class Leaf:
         X : array of shape (n, d) or None
             Mapped rows; None for the rows of the part, each without itself.
         distance : {"sqeuclidean", "euclidean", "cityblock"}
+            What the kernel is a function of.
         count : int
             Rows that are averaged, with one more of the part's mean error.
         """
@@ -161,7 +180,15 @@ class Leaf:
         return np.asarray((out + mean) / (count + 1.0))
 
     def outputs(self, X: FloatArray, distance: Distance) -> FloatArray:
-        """Return the outputs (n, k) for mapped rows X (n, d), in blocks."""
+        """Return the outputs (n, k) for mapped rows X (n, d), in blocks.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Mapped rows.
+        distance : {"sqeuclidean", "euclidean", "cityblock"}
+            What the kernel is a function of.
+        """
         out = np.empty((len(X), self.fit.coef.shape[1]))
         Z = np.asarray(self.rows.X, dtype=np.float64)
         for block in slices(len(X), max(1, _ENTRIES // len(self.rows.X))):
@@ -175,7 +202,10 @@ class Leaf:
     def light(self, errors: bool = False) -> Leaf:
         """Return what prediction needs: without targets, weights and leave-one-out outputs.
 
-        ``errors`` keeps the squares of the leave-one-out errors.
+        Parameters
+        ----------
+        errors : bool, default=False
+            Whether the squares of the leave-one-out errors are kept.
         """
         rows = Rows(self.rows.X, self.rows.Y[:0], self.rows.weight[:0])
         fit = replace(self.fit, left_out=self.fit.left_out[:0])

@@ -45,7 +45,13 @@ class Cut:
     members: tuple[IntArray, ...] = ()
 
     def left_out(self, n: int) -> FloatArray:
-        """Return the leave-one-out outputs of the training rows, (n, k); NaN where unknown."""
+        """Return the leave-one-out outputs of the training rows, (n, k); NaN where unknown.
+
+        Parameters
+        ----------
+        n : int
+            Number of training rows.
+        """
         out = np.full((n, self.leaves[0].fit.coef.shape[1]), np.nan)
         for leaf, rows in zip(self.leaves, self.members, strict=True):
             out[rows] = leaf.fit.left_out
@@ -81,7 +87,15 @@ class PartsModel:
     part_size: int
 
     def outputs(self, X: FloatArray, *, engine: PartsEngine = ONE_THREAD) -> FloatArray:
-        """Return the outputs (n, k) for mapped rows X (n, d)."""
+        """Return the outputs (n, k) for mapped rows X (n, d).
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Mapped rows.
+        engine : PartsEngine, optional
+            Where it is computed; by default on one thread.
+        """
         k = self.cuts[0].leaves[0].fit.coef.shape[1]
         out = np.zeros((len(X), k))
         for cut in self.cuts:
@@ -92,11 +106,23 @@ class PartsModel:
         return out
 
     def left_out(self, n: int) -> FloatArray:
-        """Return the leave-one-out outputs of the training rows, shape (n, k), trees averaged."""
+        """Return the leave-one-out outputs of the training rows, shape (n, k), trees averaged.
+
+        Parameters
+        ----------
+        n : int
+            Number of training rows.
+        """
         return np.asarray(np.mean([cut.left_out(n) for cut in self.cuts], axis=0))
 
     def local_error(self, X: FloatArray) -> FloatArray:
-        """Return the root mean squared leave-one-out error of the part of every row, shape (n,)."""
+        """Return the root mean squared leave-one-out error of the part of every row, shape (n,).
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Mapped rows.
+        """
         total = np.zeros(len(X))
         for cut in self.cuts:
             errors = np.array([leaf.error for leaf in cut.leaves])
@@ -104,7 +130,15 @@ class PartsModel:
         return np.sqrt(total)
 
     def nearby_error(self, X: FloatArray, count: int) -> FloatArray:
-        """Return the mean squared leave-one-out error near every row of X (n, d), shape (n, k)."""
+        """Return the mean squared leave-one-out error near every row of X (n, d), shape (n, k).
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Mapped rows.
+        count : int
+            Training rows that are averaged, with one more of the part's mean error.
+        """
         k = self.cuts[0].leaves[0].fit.coef.shape[1]
         total = np.zeros((len(X), k))
         for cut in self.cuts:
@@ -114,7 +148,15 @@ class PartsModel:
         return total / len(self.cuts)
 
     def own_nearby_error(self, n: int, count: int) -> FloatArray:
-        """Return the same for the n training rows, each without itself; NaN where unknown."""
+        """Return the same for the n training rows, each without itself; NaN where unknown.
+
+        Parameters
+        ----------
+        n : int
+            Number of training rows.
+        count : int
+            Other training rows that are averaged.
+        """
         k = self.cuts[0].leaves[0].fit.coef.shape[1]
         total = np.zeros((n, k))
         for cut in self.cuts:
@@ -125,7 +167,13 @@ class PartsModel:
         return total / len(self.cuts)
 
     def own_error(self, n: int) -> FloatArray:
-        """Return the root mean squared leave-one-out error of the part of n training rows, (n,)."""
+        """Return the root mean squared leave-one-out error of the part of n training rows, (n,).
+
+        Parameters
+        ----------
+        n : int
+            Number of training rows.
+        """
         total = np.zeros(n)
         for cut in self.cuts:
             if not cut.members:
@@ -139,7 +187,10 @@ class PartsModel:
     def light(self, errors: bool = False) -> PartsModel:
         """Return what prediction needs: without targets, weights and leave-one-out outputs.
 
-        ``errors`` keeps the squares of the leave-one-out errors.
+        Parameters
+        ----------
+        errors : bool, default=False
+            Whether the squares of the leave-one-out errors are kept.
         """
         cuts = tuple(
             Cut(cut.tree, tuple(leaf.light(errors) for leaf in cut.leaves)) for cut in self.cuts
@@ -150,12 +201,27 @@ class PartsModel:
         """Return the model with more rows: parts that got some are solved again.
 
         C, gamma and the tree stay; a part that grew past one and a half times its size is split.
+
+        Parameters
+        ----------
+        new : Rows
+            Mapped, as the model's own are.
+        engine : PartsEngine, optional
+            Where it is computed; by default on one thread.
         """
         cuts = tuple(self._with(cut, new, engine) for cut in self.cuts)
         return replace(self, cuts=cuts)
 
     def forget(self, gone: Rows, *, engine: PartsEngine = ONE_THREAD) -> PartsModel:
-        """Return the model without some of its rows (found by inputs and targets)."""
+        """Return the model without some of its rows (found by inputs and targets).
+
+        Parameters
+        ----------
+        gone : Rows
+            Mapped, as the model's own are.
+        engine : PartsEngine, optional
+            Where it is computed; by default on one thread.
+        """
         cuts = tuple(self._without(cut, gone, engine) for cut in self.cuts)
         return replace(self, cuts=cuts)
 

@@ -107,8 +107,11 @@ class PartStore:
         Parameters
         ----------
         part : array of shape (n,)
+            Number of the part of every row.
         X : array of shape (n, d)
+            Inputs.
         Y : array of shape (n, k)
+            Targets.
         weight : array of shape (n,)
             Rows of weight 0 are left out.
         start : int

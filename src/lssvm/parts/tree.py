@@ -42,7 +42,13 @@ class Tree:
     n_parts: int
 
     def route(self, X: FloatArray) -> IntArray:
-        """Return the number of the part of every row of X (n, d), shape (n,)."""
+        """Return the number of the part of every row of X (n, d), shape (n,).
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Mapped rows.
+        """
         out = np.zeros(len(X), dtype=np.intp)
         if not len(self.thresholds):
             return out
@@ -59,11 +65,23 @@ class Tree:
         return out
 
     def members(self, X: FloatArray) -> list[IntArray]:
-        """Return the row numbers of every part."""
+        """Return the row numbers of every part.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Mapped rows.
+        """
         return self.split(self.route(X))
 
     def split(self, part: IntArray) -> list[IntArray]:
-        """Return the row numbers of every part, from the part of every row."""
+        """Return the row numbers of every part, from the part of every row.
+
+        Parameters
+        ----------
+        part : int array of shape (n,)
+            Number of the part of every row.
+        """
         order = np.argsort(part, kind="stable").astype(np.intp)
         counts = np.bincount(part, minlength=self.n_parts)
         return np.split(order, np.cumsum(counts)[:-1])

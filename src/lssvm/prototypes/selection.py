@@ -55,7 +55,15 @@ class Selection:
     rows: FloatArray | None = None
 
     def prototypes(self, X: npt.ArrayLike, size: int | None = None) -> FloatArray:
-        """Return the prototypes, or the first ``size`` of them, as rows: shape (m, d)."""
+        """Return the prototypes, or the first ``size`` of them, as rows: shape (m, d).
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            The rows that were selected from.
+        size : int, optional
+            How many prototypes; by default all.
+        """
         if self.rows is not None:
             return self.rows[:size]
         return np.asarray(np.asarray(X)[self.indices[:size]])
@@ -172,7 +180,13 @@ class Rule(Protocol):
     """
 
     def select(self, task: Task) -> Selection:
-        """Select ``task.size`` rows of ``task.X``, or fewer with a warning."""
+        """Select ``task.size`` rows of ``task.X``, or fewer with a warning.
+
+        Parameters
+        ----------
+        task : Task
+            The rows, and what is asked of them.
+        """
 
 
 def warn_if_short(asked: int, found: int, of_what: str) -> None:

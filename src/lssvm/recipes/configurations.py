@@ -63,7 +63,13 @@ class Configuration:
         return SHAPE[self.kernel]
 
     def make_kernel(self, gamma: float) -> Kernel:
-        """Return the kernel of a width."""
+        """Return the kernel of a width.
+
+        Parameters
+        ----------
+        gamma : float
+            Parameter of the kernel.
+        """
         return KERNEL_OF[self.distance](gamma)
 
     def learn_metric(
@@ -82,7 +88,9 @@ class Configuration:
         model : PartsModel
             Of this configuration, fitted to inputs mapped by ``metric``.
         metric : Metric
+            That the inputs of the model were mapped by.
         engine : PartsEngine
+            Where it is computed.
         at_most : int
             Rows at which gradients are taken, spread over all parts.
         shape : {"diagonal", "full"}, optional

@@ -33,7 +33,15 @@ class Judge(Protocol):
         """Whether the loss chooses."""
 
     def loss(self, outputs: FloatArray, rows: IntArray) -> float:
-        """Return the loss of outputs (m, k) for some rows (m,) of a problem."""
+        """Return the loss of outputs (m, k) for some rows (m,) of a problem.
+
+        Parameters
+        ----------
+        outputs : array of shape (m, k)
+            Outputs for the rows.
+        rows : int array of shape (m,)
+            Numbers of the rows.
+        """
 
 
 @dataclass(frozen=True, eq=False)

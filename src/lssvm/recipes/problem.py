@@ -53,7 +53,17 @@ class Problem:
     def rows(
         self, inputs: Inputs, metric: Metric = IDENTITY, chosen: IntArray | None = None
     ) -> Rows:
-        """Return (some of) the rows mapped by a metric."""
+        """Return (some of) the rows mapped by a metric.
+
+        Parameters
+        ----------
+        inputs : {"standardised", "quantiles"}
+            Which inputs.
+        metric : Metric, default=IDENTITY
+            That they are mapped by.
+        chosen : int array of shape (m,), optional
+            Numbers of the rows; by default all.
+        """
         at: Any = slice(None) if chosen is None else chosen
         labels = None if self.labels is None else self.labels[at]
         X = metric.apply(self.inputs[inputs][at])

@@ -144,8 +144,11 @@ class StackRule:
         Parameters
         ----------
         outputs : sequence of q arrays of shape (n, k)
+            Of every model for the same rows.
         Y : array of shape (n, k)
+            Targets of the rows.
         weight : array of shape (n,), optional
+            Weights of the rows; by default all are one.
         rows : int array of shape (n,), optional
             Row numbers, for ``loss``; 0 to n - 1 where not given.
         """

@@ -114,7 +114,15 @@ class TableFit:
     note: str = ""
 
     def need(self, form: str, what: str) -> None:
-        """Raise where the file that the model was loaded from left out what is asked for."""
+        """Raise where the file that the model was loaded from left out what is asked for.
+
+        Parameters
+        ----------
+        form : {"all", "prediction", "support"}
+            What a file has to keep for it.
+        what : str
+            What is asked for, the first words of the error.
+        """
         if self.note and form == "all":
             raise InvalidInputError(
                 f"{what} cannot be had from a model of support vectors, which keeps no training "
@@ -124,7 +132,13 @@ class TableFit:
         check_form(self.stored, form, what)
 
     def in_form(self, form: str) -> TableFit:
-        """Return what a file of this form keeps."""
+        """Return what a file of this form keeps.
+
+        Parameters
+        ----------
+        form : {"all", "prediction", "support"}
+            All, what prediction and intervals need, or what prediction needs.
+        """
         if form == "all":
             return self
         # Intervals by nearby errors need those of the member that they are taken from.
@@ -142,7 +156,15 @@ class TableFit:
     def outputs(
         self, inputs: Mapping[Inputs, FloatArray], *, engine: PartsEngine = ONE_THREAD
     ) -> FloatArray:
-        """Return the stacked outputs (n, k) for prepared inputs."""
+        """Return the stacked outputs (n, k) for prepared inputs.
+
+        Parameters
+        ----------
+        inputs : mapping from inputs to arrays of shape (n, d)
+            Prepared rows, for every kind of inputs that a member takes.
+        engine : PartsEngine, optional
+            Where it is computed; by default on one thread.
+        """
         total: FloatArray | None = None
         for member in self.members:
             X = member.metric.apply(inputs[member.configuration.inputs])
@@ -162,6 +184,7 @@ class TableFit:
         Parameters
         ----------
         inputs : mapping from inputs to arrays of shape (n, d)
+            Prepared rows, for every kind of inputs that a member takes.
         nearby : int, default=0
             Nearest training rows whose leave-one-out errors are averaged, for every output; 0 is
             the error of the part of a row, all outputs together.
@@ -178,7 +201,15 @@ class TableFit:
         return np.asarray(np.average(errors, axis=0, weights=weights)[:, None])
 
     def own_error(self, n: int, nearby: int = 0) -> FloatArray:
-        """Return the same around the n training rows, with errors of other rows only."""
+        """Return the same around the n training rows, with errors of other rows only.
+
+        Parameters
+        ----------
+        n : int
+            Number of training rows.
+        nearby : int, default=0
+            As in `local_error`.
+        """
         if nearby:
             return np.sqrt(self.largest.model.own_nearby_error(n, nearby))
         errors = [member.model.own_error(n) for member in self.members]

@@ -73,7 +73,13 @@ class TableContext:
         return next(iter(self.prepared.values()))
 
     def in_form(self, form: str) -> TableContext:
-        """Return what a file of this form keeps: "support" has no sets and no intervals."""
+        """Return what a file of this form keeps: "support" has no sets and no intervals.
+
+        Parameters
+        ----------
+        form : {"all", "prediction", "support"}
+            All, what prediction and intervals need, or what prediction needs.
+        """
         if form != "support":
             return self
         known, none = self.calibration, np.empty(0)

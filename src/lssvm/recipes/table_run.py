@@ -97,7 +97,15 @@ class TableSettings:
 
     @classmethod
     def preset(cls, name: str, **others: Any) -> TableSettings:
-        """Return the values of "fast", "balanced" or "best"."""
+        """Return the values of "fast", "balanced" or "best".
+
+        Parameters
+        ----------
+        name : {"fast", "balanced", "best"}
+            How much time may be spent.
+        **others : Any
+            Values of single settings in place of those of the preset.
+        """
         return cls(**(PRESETS[name] | others))
 
 

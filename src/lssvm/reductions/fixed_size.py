@@ -108,6 +108,11 @@ class FixedSizeL0:
         the support values (ssd), the loop ends by the absolute tolerances of section IV, at most 50
         steps, and the last system's coefficients above 1e-6 are the model: no size is
         cross-validated, nothing is fitted again, and every output is reduced by itself.
+
+        Parameters
+        ----------
+        method : {"spfs", "ssd"}, default="spfs"
+            Which of the two algorithms.
         """
         return cls(method, "l0", refit=False, joint=False, settings=L0(printed=True))
 
@@ -186,23 +191,53 @@ class PrototypeBasis:
         return len(self.moments.layout.test)
 
     def groups(self, columns: IntArray) -> list[IntArray]:
-        """Return the outputs among ``columns`` that share their rows, group by group."""
+        """Return the outputs among ``columns`` that share their rows, group by group.
+
+        Parameters
+        ----------
+        columns : int array of shape (q,)
+            Outputs, ascending.
+        """
         shared = [np.intersect1d(g, columns) for g in self.moments.groups(len(self.C))]
         return [group for group in shared if len(group)]
 
     def training(self, v: int | None, group: IntArray) -> Moments:
-        """Return the moments of the training rows of a fold (None: all rows)."""
+        """Return the moments of the training rows of a fold (None: all rows).
+
+        Parameters
+        ----------
+        v : int or None
+            Fold whose rows are left out; None: no rows are.
+        group : int array of shape (q,)
+            Outputs that share their rows, ascending.
+        """
         return self._outputs(self.moments.training(v, group), group)
 
     def testing(self, v: int, group: IntArray) -> Moments:
-        """Return the moments of the test rows of a fold."""
+        """Return the moments of the test rows of a fold.
+
+        Parameters
+        ----------
+        v : int
+            The fold.
+        group : int array of shape (q,)
+            Outputs that share their rows, ascending.
+        """
         return self._outputs(self.moments.testing(v, group), group)
 
     def _outputs(self, moments: Moments, group: IntArray) -> Moments:
         return moments if self.moments.task is not None else moments.outputs(group)
 
     def systems(self, v: int | None, columns: IntArray) -> list[L0System]:
-        """Return the systems of some outputs, their columns numbered within ``columns``."""
+        """Return the systems of some outputs, their columns numbered within ``columns``.
+
+        Parameters
+        ----------
+        v : int or None
+            Fold whose rows are left out; None: no rows are.
+        columns : int array of shape (q,)
+            Outputs, ascending.
+        """
         if self.given is not None:
             systems = [system.outputs(columns) for system in self.given]
             return [system for system in systems if len(system.columns)]
@@ -215,7 +250,15 @@ class PrototypeBasis:
         ]
 
     def first(self, v: int | None, columns: IntArray) -> FloatArray:
-        """Return the coefficients (m, q) to start from."""
+        """Return the coefficients (m, q) to start from.
+
+        Parameters
+        ----------
+        v : int or None
+            Fold whose rows are left out; None: no rows are.
+        columns : int array of shape (q,)
+            Outputs, ascending.
+        """
         if self.start is not None:
             return self.start[:, columns]
         return self.solve(v, columns, None, self.C[columns])[0]
@@ -226,6 +269,11 @@ class PrototypeBasis:
         The support values of the dual model on the prototypes, or the weights of the features,
         w = T^T K(Z, Z) beta: an eigenvector has no sign of its own, so each is turned to have a
         positive largest entry.
+
+        Parameters
+        ----------
+        columns : int array of shape (q,)
+            Outputs, ascending.
         """
         first = self.first(None, columns)
         if self.start is not None:
@@ -249,6 +297,7 @@ class PrototypeBasis:
         support : int array of shape (m',) or None
             None: all prototypes.
         C : array of shape (q,)
+            Regularisation of every output.
 
         Returns
         -------
@@ -285,7 +334,21 @@ class PrototypeBasis:
         maps: list[NystromMap],
         grids: list[FloatArray],
     ) -> list[FloatArray]:
-        """Return the squared errors (c, q) of a group on a fold, for supports and paths of C."""
+        """Return the squared errors (c, q) of a group on a fold, for supports and paths of C.
+
+        Parameters
+        ----------
+        v : int
+            The fold.
+        group : int array of shape (q,)
+            Outputs that share their rows, ascending.
+        supports : list of int arrays of shape (m',)
+            Numbers of prototypes.
+        maps : list of NystromMap
+            Of every support, as `quick_map` returns it.
+        grids : list of arrays of shape (c,)
+            Values of C for every support.
+        """
         training, test = self.training(v, group), self.testing(v, group)
         if not test.weight > 0:
             return [np.zeros((len(grid), len(group))) for grid in grids]
@@ -301,7 +364,13 @@ class PrototypeBasis:
         return out
 
     def quick_map(self, support: IntArray) -> NystromMap:
-        """Return a map of the same inner products by Cholesky where K is far from singular."""
+        """Return a map of the same inner products by Cholesky where K is far from singular.
+
+        Parameters
+        ----------
+        support : int array of shape (m',)
+            Numbers of prototypes.
+        """
         if len(support) == self.Z.shape[0]:
             return self.map
         if not is_numpy(self.gram):
@@ -542,11 +611,23 @@ class SparsityPath:
         return [self.support(int(size)) for size in self.sizes]
 
     def support(self, size: int) -> IntArray:
-        """Return the numbers of the ``size`` prototypes that leave last, ascending."""
+        """Return the numbers of the ``size`` prototypes that leave last, ascending.
+
+        Parameters
+        ----------
+        size : int
+            How many prototypes.
+        """
         return np.sort(self.order[:size])
 
     def C_at(self, size: int) -> FloatArray:
-        """Return the C (k,) of a size: that of the nearest size of the path."""
+        """Return the C (k,) of a size: that of the nearest size of the path.
+
+        Parameters
+        ----------
+        size : int
+            How many prototypes; need not be one of the path.
+        """
         distance = np.abs(np.log(self.sizes) - np.log(size))
         return np.asarray(self.C[np.argmin(distance)])
 

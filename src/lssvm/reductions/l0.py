@@ -468,7 +468,17 @@ class L0System:
 
     @classmethod
     def of(cls, moments: Moments, columns: IntArray, scale: FloatArray | None = None) -> L0System:
-        """Return the system of a training set from its moments: O(m^2)."""
+        """Return the system of a training set from its moments: O(m^2).
+
+        Parameters
+        ----------
+        moments : Moments
+            Of the training rows.
+        columns : int array of shape (q,)
+            Which outputs of the model the targets of the moments are.
+        scale : array of shape (q,), optional
+            Units of the targets; by default 1.
+        """
         scale = np.ones(len(columns)) if scale is None else scale
         border, target = to_numpy(moments.border), to_numpy(moments.target)
         mean, target_mean = border / moments.weight, target / moments.weight
@@ -483,19 +493,37 @@ class L0System:
         return cls(columns, A, c / scale, mean, target_mean, scale)
 
     def subset(self, index: IntArray) -> L0System:
-        """Return the system of some of its basis functions."""
+        """Return the system of some of its basis functions.
+
+        Parameters
+        ----------
+        index : int array of shape (m',)
+            Numbers of the basis functions that stay.
+        """
         A, c, mean = take_square(self.A, index), self.c[index], self.mean[index]
         return replace(self, A=A, c=c, mean=mean)
 
     def outputs(self, columns: IntArray) -> L0System:
-        """Return the same system for those of its outputs that are among ``columns``."""
+        """Return the same system for those of its outputs that are among ``columns``.
+
+        Parameters
+        ----------
+        columns : int array
+            Outputs, ascending; the system numbers its own by their place among these.
+        """
         inside = np.isin(self.columns, columns)
         place = np.searchsorted(columns, self.columns[inside])
         c, target_mean, scale = self.c[:, inside], self.target_mean[inside], self.scale[inside]
         return replace(self, columns=place, c=c, target_mean=target_mean, scale=scale)
 
     def intercept(self, beta: FloatArray) -> FloatArray:
-        """Return the bias (q,) that belongs to coefficients (m, q), both in the caller's units."""
+        """Return the bias (q,) that belongs to coefficients (m, q), both in the caller's units.
+
+        Parameters
+        ----------
+        beta : array of shape (m, q)
+            Coefficients.
+        """
         return np.asarray(self.target_mean - self.mean @ beta)
 
 

@@ -105,7 +105,13 @@ class Space:
         return self.gamma_start * self.gamma_range[0], self.gamma_start * self.gamma_range[1]
 
     def C_grid(self, n: int) -> FloatArray:
-        """Return ``n`` values of C, evenly spaced in log C, or the one that is fixed."""
+        """Return ``n`` values of C, evenly spaced in log C, or the one that is fixed.
+
+        Parameters
+        ----------
+        n : int
+            How many values.
+        """
         if self.C is not None:
             return np.array([self.C])
         return np.geomspace(self.C_range[0], self.C_range[1], n)

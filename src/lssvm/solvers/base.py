@@ -109,7 +109,13 @@ class DualSystem:
         return np.ones(self.n, self.dtype) if self.root_weight is None else self.root_weight
 
     def subset(self, rows: IntArray) -> DualSystem:
-        """Return the system of some of the rows, in the order of ``rows`` (m,)."""
+        """Return the system of some of the rows, in the order of ``rows`` (m,).
+
+        Parameters
+        ----------
+        rows : int array of shape (m,)
+            Row numbers.
+        """
         root = None if self.root_weight is None else self.root_weight[rows]
         return replace(self, rows=self.rows[rows], basis=self.basis[rows], root_weight=root)
 
@@ -123,8 +129,16 @@ class DualSystem:
     ) -> FloatArray:
         """Return R K R (n, n) in C order, refusing before allocation what the budget cannot hold.
 
-        ``copies`` counts the matrices of that size that the caller will hold. Cost: n^2 d / 2
-        operations and n^2 / 2 kernel evaluations, n^2 numbers of memory.
+        Cost: n^2 d / 2 operations and n^2 / 2 kernel evaluations, n^2 numbers of memory.
+
+        Parameters
+        ----------
+        copies : int, default=1
+            Matrices of that size that the caller will hold.
+        what : str, default="The kernel matrix"
+            What is refused, the first words of the error.
+        advice : str, optional
+            What to do instead, the last words of the error.
         """
         require(
             copies * self.n**2 * self.dtype.itemsize,
@@ -140,14 +154,26 @@ class DualSystem:
         return K
 
     def block(self, part: slice) -> FloatArray:
-        """Return the rows ``part`` of R K R, shape (len, n)."""
+        """Return the rows ``part`` of R K R, shape (len, n).
+
+        Parameters
+        ----------
+        part : slice
+            Which rows.
+        """
         values = np.asarray(self.kernel(self.rows[part], self.basis))
         if self.root_weight is not None:
             values = values * self.root_weight[part, None] * self.root_weight[None, :]
         return values
 
     def columns(self, index: IntArray) -> FloatArray:
-        """Return the columns ``index`` (m,) of R K R, shape (n, m), in row blocks."""
+        """Return the columns ``index`` (m,) of R K R, shape (n, m), in row blocks.
+
+        Parameters
+        ----------
+        index : int array of shape (m,)
+            Which columns.
+        """
         out = np.empty((self.n, len(index)), self.dtype)
         basis = self.basis[index]
 
@@ -177,6 +203,11 @@ class DualSystem:
         """Return H V for V (n, k); the kernel is recomputed in blocks and never stored.
 
         Cost: n^2 (d + k) operations; memory of one block per thread, within the budget.
+
+        Parameters
+        ----------
+        V : array of shape (n, k)
+            What H is multiplied by.
         """
         out = np.empty_like(V)
         rows = block_rows(
@@ -239,10 +270,26 @@ class Solver(Protocol):
     """
 
     def factorise(self, system: DualSystem) -> Any:
-        """Do all that needs the matrix only and return it as a state."""
+        """Do all that needs the matrix only and return it as a state.
+
+        Parameters
+        ----------
+        system : DualSystem
+            Rows, kernel and C.
+        """
 
     def solve(self, state: Any, Y: FloatArray, *, on_iteration: OnIteration = None) -> Solution:
-        """Solve the bordered system for the targets ``Y`` (n, k)."""
+        """Solve the bordered system for the targets ``Y`` (n, k).
+
+        Parameters
+        ----------
+        state : object
+            What `factorise` returned.
+        Y : array of shape (n, k)
+            Targets.
+        on_iteration : callable, optional
+            Called with the number of iterations so far and the relative residual.
+        """
 
 
 def eliminate_bias(

@@ -297,6 +297,7 @@ class ConjugateGradient:
         Parameters
         ----------
         system : DualSystem
+            Rows, kernel and C.
 
         Returns
         -------
@@ -316,7 +317,9 @@ class ConjugateGradient:
         Parameters
         ----------
         state : CGState
+            What `factorise` returned.
         Y : array of shape (n, k)
+            Targets.
         on_iteration : callable, optional
             Called after every pass with its number, from 1, and the largest relative residual of
             the k + 1 columns.

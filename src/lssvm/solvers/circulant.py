@@ -78,11 +78,23 @@ class Lattice:
         return tuple(range(len(self.shape)))
 
     def spread(self, V: FloatArray) -> FloatArray:
-        """Put the values of the rows (n, k) at their places, one array per column."""
+        """Put the values of the rows (n, k) at their places, one array per column.
+
+        Parameters
+        ----------
+        V : array of shape (n, k)
+            Values of the rows.
+        """
         return V[self.places].reshape(*self.shape, V.shape[1])
 
     def gather(self, V: FloatArray) -> FloatArray:
-        """Add the values (N, k) at all places of each row, shape (n, k)."""
+        """Add the values (N, k) at all places of each row, shape (n, k).
+
+        Parameters
+        ----------
+        V : array of shape (N, k), or with p + 1 axes
+            Values at the places.
+        """
         flat = V.reshape(len(self.places), -1)
         first = self.first()
         out = flat[first]
@@ -366,17 +378,39 @@ class Circulant:
 
     @classmethod
     def of(cls, kernel: Kernel, lattice: Lattice, wrap: str = "mean") -> Circulant:
-        """Approximate the kernel matrix of the rows on a lattice; O(N log N) operations."""
+        """Approximate the kernel matrix of the rows on a lattice; O(N log N) operations.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            A function of the Euclidean distance.
+        lattice : Lattice
+            Where the rows stand.
+        wrap : {"mean", "sum", "set"}, default="mean"
+            How the two ways round the circle are put together, see `first_row`.
+        """
         v = fft.fftn(first_row(kernel, lattice, wrap)).real  # [Ding2011, eq. (16)]
         rounding = 10.0 * np.finfo(np.float64).eps * np.log2(2 * v.size) * np.abs(v).max()
         return cls(lattice, np.where(np.abs(v) <= rounding, 0.0, v))
 
     def definite(self, shift: FloatArray) -> BoolArray:
-        """Say for each of the shifts mu (c,) whether U + mu I is positive definite."""
+        """Say for each of the shifts mu (c,) whether U + mu I is positive definite.
+
+        Parameters
+        ----------
+        shift : array of shape (c,)
+            Values of mu.
+        """
         return np.asarray(self.eigenvalues.min() + np.asarray(shift) > 0)
 
     def product(self, V: FloatArray) -> FloatArray:
-        """Return U V for values at the places, the lattice's axes first, then k columns."""
+        """Return U V for values at the places, the lattice's axes first, then k columns.
+
+        Parameters
+        ----------
+        V : array with p + 1 axes
+            Values at the places: the axes of the p levels, then k columns.
+        """
         axes = self.lattice.axes
         transformed = fft.fftn(V, axes=axes) * self.eigenvalues[..., None]
         return np.asarray(fft.ifftn(transformed, axes=axes).real)
@@ -384,8 +418,15 @@ class Circulant:
     def solve(self, V: FloatArray, shift: FloatArray) -> FloatArray:
         """Return (U + mu I)^-1 V for all shifts mu (c,).
 
-        ``V`` has the lattice's axes first and then k columns; the result has c and k last. One
-        forward transform serves all shifts: O((c + 1) k N log N) operations.
+        The result has the lattice's axes first, c and k last. One forward transform serves all
+        shifts: O((c + 1) k N log N) operations.
+
+        Parameters
+        ----------
+        V : array with p + 1 axes
+            Values at the places: the axes of the p levels, then k columns.
+        shift : array of shape (c,)
+            Values of mu.
         """
         axes = self.lattice.axes
         transformed = fft.rfftn(V, axes=axes)

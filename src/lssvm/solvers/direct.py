@@ -162,7 +162,13 @@ class EigenState:
     bias: bool = True
 
     def inverse_spectrum(self, C: FloatArray) -> FloatArray:
-        """Return d = 1/(lam + 1/C), shape (n, c); zero where the system is not definite."""
+        """Return d = 1/(lam + 1/C), shape (n, c); zero where the system is not definite.
+
+        Parameters
+        ----------
+        C : array of shape (c,)
+            Regularisation, one value for each candidate.
+        """
         shifted = self.lam[:, None] + 1.0 / np.asarray(C, dtype=float)[None, :]
         return np.where(shifted > 0, 1.0 / np.where(shifted > 0, shifted, 1.0), 0.0)
 
@@ -170,6 +176,13 @@ class EigenState:
         """Solve the bordered system for all ``C`` (c,) and all scaled targets ``RY`` (n, k).
 
         Cost: 2 n^2 c (k + 1) operations.
+
+        Parameters
+        ----------
+        C : array of shape (c,)
+            Regularisation, one value for each candidate.
+        RY : array of shape (n, k)
+            Targets times the roots of the weights.
         """
         d = self.inverse_spectrum(C)  # (n, c)
         definite = np.all(d > 0, axis=0)

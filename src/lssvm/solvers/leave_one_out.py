@@ -84,7 +84,13 @@ class Repeats:
     members: tuple[IntArray, ...] = ()
 
     def stacked(self, most: int) -> Iterator[IntArray]:
-        """Yield the groups of one size as arrays (g, size), with at most about ``most`` rows."""
+        """Yield the groups of one size as arrays (g, size), with at most about ``most`` rows.
+
+        Parameters
+        ----------
+        most : int
+            Rows of an array, at most, unless one group has more.
+        """
         by_size: dict[int, list[IntArray]] = {}
         for group in self.members:
             by_size.setdefault(len(group), []).append(group)
@@ -95,7 +101,13 @@ class Repeats:
 
     @classmethod
     def of(cls, labels: NDArray[np.generic]) -> Self:
-        """Return the groups of rows (n,) with the same label."""
+        """Return the groups of rows (n,) with the same label.
+
+        Parameters
+        ----------
+        labels : array of shape (n,)
+            Of anything that can be sorted.
+        """
         if not len(labels):
             return cls()
         order = np.argsort(labels, kind="stable").astype(np.intp)
@@ -110,6 +122,11 @@ class Repeats:
 
         Where most rows have a twin (a few categories) a repeat is an observation of its own, not a
         copy, and is left out alone.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Rows.
         """
         if not len(X):
             return cls()
@@ -286,13 +303,31 @@ class ExactPath:
     def of(
         cls, K: FloatArray, Y: FloatArray, weight: FloatArray, repeats: Repeats = ALONE
     ) -> ExactPath:
-        """Decompose the kernel matrix K (n, n) of rows with targets Y (n, k), weights (n,)."""
+        """Decompose the kernel matrix K (n, n) of rows with targets Y (n, k), weights (n,).
+
+        Parameters
+        ----------
+        K : array of shape (n, n)
+            Kernel matrix.
+        Y : array of shape (n, k)
+            Targets.
+        weight : array of shape (n,)
+            Weights of the rows.
+        repeats : Repeats, optional
+            Rows that are left out together; by default each is left out alone.
+        """
         root = np.sqrt(weight)
         values, vectors = np.linalg.eigh(root[:, None] * K * root)
         return cls(np.maximum(values, 0.0), vectors, root, Y, repeats)
 
     def at(self, C: float) -> ExactFit:
-        """Return the model of one C."""
+        """Return the model of one C.
+
+        Parameters
+        ----------
+        C : float
+            Regularisation.
+        """
         shrunk = 1.0 / (self.values + 1.0 / C)
         V, root = self.vectors, self.root
         right = np.column_stack([root, root[:, None] * self.Y])
@@ -310,7 +345,13 @@ class ExactPath:
         return ExactFit(coef, intercept, _left_out(self.Y, coef, nu, whole, block, self.repeats))
 
     def left_out(self, Cs: FloatArray) -> list[FloatArray]:
-        """Return the leave-one-out outputs (n, k) of many C (q,) in n^2 q (k + 2) operations."""
+        """Return the leave-one-out outputs (n, k) of many C (q,) in n^2 q (k + 2) operations.
+
+        Parameters
+        ----------
+        Cs : array of shape (q,)
+            Values of C.
+        """
         if self.repeats.members:
             return [self.at(float(C)).left_out for C in Cs]
         V, root = self.vectors, self.root

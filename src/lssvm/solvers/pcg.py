@@ -108,7 +108,17 @@ class NormalProducts(Protocol):
         """The sums that do not depend on the coefficients."""
 
     def product(self, V: Array, b: Array, columns: IntArray) -> Array:
-        """Return K^T S_j (K v_j + b_j) for the outputs ``columns`` (a,), V (m, a) and b (a,)."""
+        """Return K^T S_j (K v_j + b_j) for the outputs ``columns`` (a,), V (m, a) and b (a,).
+
+        Parameters
+        ----------
+        V : array of shape (m, a)
+            Coefficients on the prototypes.
+        b : array of shape (a,)
+            Bias of each.
+        columns : int array of shape (a,)
+            Which outputs they belong to.
+        """
 
 
 def array_rows(

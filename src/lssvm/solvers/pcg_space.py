@@ -76,19 +76,45 @@ class FeatureSpace(Protocol):
     """
 
     def lift(self, V: Array) -> Array:
-        """Return the coefficients U^-1 V on the prototypes, shape (m, k)."""
+        """Return the coefficients U^-1 V on the prototypes, shape (m, k).
+
+        Parameters
+        ----------
+        V : array of shape (m, k)
+            Coordinates.
+        """
 
     def lower(self, G: Array) -> Array:
-        """Return U^-T G for gradients G (m, k) with respect to the coefficients."""
+        """Return U^-T G for gradients G (m, k) with respect to the coefficients.
+
+        Parameters
+        ----------
+        G : array of shape (m, k)
+            Gradients with respect to the coefficients.
+        """
 
     def add(self, group: PreconditionerRows) -> None:
-        """Factorise the preconditioner of a group."""
+        """Factorise the preconditioner of a group.
+
+        Parameters
+        ----------
+        group : PreconditionerRows
+            What the outputs of the group are preconditioned by.
+        """
 
     def clear(self) -> None:
         """Forget the preconditioners."""
 
     def precondition(self, R: Array, columns: IntArray) -> Array:
-        """Solve with the preconditioners of the outputs ``columns`` (k,), for R (m, k)."""
+        """Solve with the preconditioners of the outputs ``columns`` (k,), for R (m, k).
+
+        Parameters
+        ----------
+        R : array of shape (m, k)
+            Residuals.
+        columns : int array of shape (k,)
+            Which outputs they belong to.
+        """
 
 
 def make_space(kernel: Kernel, Z: Array, *, threads: int = 1) -> FeatureSpace:

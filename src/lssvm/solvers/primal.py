@@ -379,6 +379,7 @@ class PrimalSystem:
         Parameters
         ----------
         C : array of shape (c,)
+            Regularisation, one value for each candidate.
         method : {"auto", "cholesky", "eigen", "tridiagonal"}, default="auto"
             "cholesky" factorises once per value (m^3/3 each); "tridiagonal" reduces A once to
             tridiagonal form (4 m^3/3, half of it at the speed of memory), then every value takes

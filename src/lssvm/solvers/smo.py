@@ -149,6 +149,7 @@ class SMO:
         Parameters
         ----------
         system : DualSystem
+            Rows, kernel and C.
 
         Returns
         -------
@@ -175,7 +176,9 @@ class SMO:
         Parameters
         ----------
         state : SMOState
+            What `factorise` returned.
         Y : array of shape (n, k)
+            Targets.
         on_iteration : callable, optional
             Called after every n pair updates, and at the last one of a column, with the number of
             updates so far, over all columns, and the bound on the column's relative residual.

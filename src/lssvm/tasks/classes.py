@@ -44,11 +44,23 @@ class ClassTable:
     factors: FloatArray
 
     def looked_up(self, labels: IntArray) -> LookedUp:
-        """Return the targets (n, k) of rows of these classes, without storing them."""
+        """Return the targets (n, k) of rows of these classes, without storing them.
+
+        Parameters
+        ----------
+        labels : int array of shape (n,)
+            Class numbers.
+        """
         return LookedUp(self.targets, labels)
 
     def row_factors(self, labels: IntArray) -> FloatArray | None:
-        """Return the factors of the weights of rows of these classes; None where all are 1."""
+        """Return the factors of the weights of rows of these classes; None where all are 1.
+
+        Parameters
+        ----------
+        labels : int array of shape (n,)
+            Class numbers.
+        """
         return self.factors[labels] if np.any(self.factors != 1.0) else None
 
 
@@ -163,7 +175,13 @@ class Classes:
         return [np.array(columns, dtype=np.intp) for columns in columns_of.values()]
 
     def table(self, counts: FloatArray) -> ClassTable:
-        """Return targets and weights of the classes for rows with these (weighted) counts."""
+        """Return targets and weights of the classes for rows with these (weighted) counts.
+
+        Parameters
+        ----------
+        counts : array of shape (n_classes,)
+            Weight of the rows of each class.
+        """
         factors = self._factors(np.asarray(counts, dtype=np.float64))
         return ClassTable(self._scaled(counts * factors), factors)
 
@@ -215,7 +233,15 @@ class Classes:
         return np.where(codes > 0, t1, np.where(codes < 0, -t2, 0.0))  # [Suykens2002, eq. (3.23)]
 
     def numbers(self, y: Any, where: str = "") -> AnyArray:
-        """Return the class numbers of labels, all of which have to be known."""
+        """Return the class numbers of labels, all of which have to be known.
+
+        Parameters
+        ----------
+        y : array of shape (n,)
+            Labels.
+        where : str, default=""
+            Where they come from, put into the error.
+        """
         unseen = np.setdiff1d(distinct_labels(y), self.classes)
         if len(unseen):
             raise InvalidInputError(
@@ -229,25 +255,51 @@ class Classes:
         return numbers
 
     def counts(self, labels: IntArray, weight: FloatArray | None) -> FloatArray:
-        """Return the weight of the rows of each class, shape (n_classes,)."""
+        """Return the weight of the rows of each class, shape (n_classes,).
+
+        Parameters
+        ----------
+        labels : int array of shape (n,)
+            Class numbers.
+        weight : array of shape (n,) or None
+            Weights of the rows; None: all are one.
+        """
         total = np.zeros(self.n_classes)
         for part in slices(len(labels), _CHUNK):
             total += np.bincount(labels[part], pick(weight, part), minlength=self.n_classes)
         return total
 
     def decide(self, raw: Array) -> Array:
-        """Return class numbers (t,) from outputs (t, k), on whatever device they are."""
+        """Return class numbers (t,) from outputs (t, k), on whatever device they are.
+
+        Parameters
+        ----------
+        raw : array of shape (t, k)
+            Outputs.
+        """
         xp = get_namespace(raw)
         if self.n_classes == 2:
             return xp.astype(raw[:, 0] * float(self.code.matrix[1, 0]) > 0, xp.int64)
         return xp.argmax(decode(self.code, raw, self.decoding), axis=1)
 
     def predict(self, raw: FloatArray) -> AnyArray:
-        """Return labels (t,)."""
+        """Return labels (t,).
+
+        Parameters
+        ----------
+        raw : array of shape (t, k)
+            Outputs.
+        """
         return np.asarray(self.classes[self.decide(raw)])
 
     def scores(self, raw: FloatArray) -> FloatArray:
-        """Return decision values: (t,) for two classes, else (t, n_classes)."""
+        """Return decision values: (t,) for two classes, else (t, n_classes).
+
+        Parameters
+        ----------
+        raw : array of shape (t, k)
+            Outputs.
+        """
         if self.n_classes == 2:
             return np.asarray(raw[:, 0] * self.code.matrix[1, 0])
         return np.asarray(decode(self.code, raw, self.decoding))
@@ -261,11 +313,25 @@ class Classes:
         return None if counts and self.code.n_problems > 1 else words
 
     def truth_of(self, truth: Truth) -> AnyArray:
-        """Return the labels of rows as scorers take them."""
+        """Return the labels of rows as scorers take them.
+
+        Parameters
+        ----------
+        truth : Truth
+            What is known of the rows.
+        """
         return np.asarray(self.classes[truth.labels])
 
     def loss(self, scoring: Any, loss: str = "squared") -> Loss:
-        """Return what tuning minimises."""
+        """Return what tuning minimises.
+
+        Parameters
+        ----------
+        scoring : str, callable or None
+            A scorer of scikit-learn; None: the share of rows that are misclassified.
+        loss : str, default="squared"
+            What the model minimises; decisions are judged alike whatever it is.
+        """
         return Misclassification(self.decide) if scoring is None else ScorerLoss(scoring, self)
 
 

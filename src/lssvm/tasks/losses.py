@@ -100,7 +100,13 @@ class Truth:
     X: Any = None
 
     def take(self, rows: IntArray) -> Truth:
-        """Return what is known of some of the rows."""
+        """Return what is known of some of the rows.
+
+        Parameters
+        ----------
+        rows : int array of shape (m,)
+            Which rows.
+        """
         columns = (self.Y, self.labels, self.weight, self.sample_weight, self.X)
         return Truth(*(pick(column, rows) for column in columns))
 
@@ -140,10 +146,24 @@ class RowLoss(Protocol):
         return self.finish(np.asarray(mean))
 
     def rows(self, outputs: Array, truth: Truth) -> Array:
-        """Return a number for each row, shape (c, t)."""
+        """Return a number for each row, shape (c, t).
+
+        Parameters
+        ----------
+        outputs : array of shape (c, t, k)
+            Outputs of c candidates.
+        truth : Truth
+            What is known of the t rows.
+        """
 
     def finish(self, mean: FloatArray) -> FloatArray:
-        """Turn weighted means of those numbers into losses."""
+        """Turn weighted means of those numbers into losses.
+
+        Parameters
+        ----------
+        mean : array of shape (c,) or (c, v)
+            Weighted means over rows.
+        """
         return mean
 
 

@@ -49,25 +49,59 @@ class Numbers:
         return [np.arange(self.n_outputs)]
 
     def loss(self, scoring: Any, loss: str = "squared", centre: FloatArray | None = None) -> Loss:
-        """Return what tuning minimises; ``centre`` (k,) was taken off targets and outputs."""
+        """Return what tuning minimises; ``centre`` (k,) was taken off targets and outputs.
+
+        Parameters
+        ----------
+        scoring : str, callable or None
+            A scorer of scikit-learn; None: the mean error that ``loss`` names.
+        loss : str, default="squared"
+            What the model minimises: "squared" is judged by squares, all others by absolute errors.
+        centre : array of shape (k,), optional
+            What was taken off targets and outputs; by default nothing.
+        """
         if scoring is None:
             return SquaredError() if loss == "squared" else AbsoluteError()
         return ScorerLoss(scoring, self if centre is None else _Centred(self, centre))
 
     def predict(self, raw: FloatArray) -> FloatArray:
-        """Return predictions of shape (t,) or (t, k)."""
+        """Return predictions of shape (t,) or (t, k).
+
+        Parameters
+        ----------
+        raw : array of shape (t, k)
+            Outputs.
+        """
         return raw[:, 0] if self.single else raw
 
     def scores(self, raw: FloatArray) -> FloatArray:
-        """Return what a scorer may ask for beside predictions: the outputs."""
+        """Return what a scorer may ask for beside predictions: the outputs.
+
+        Parameters
+        ----------
+        raw : array of shape (t, k)
+            Outputs.
+        """
         return raw
 
     def truth_of(self, truth: Truth) -> FloatArray:
-        """Return targets as scorers take them."""
+        """Return targets as scorers take them.
+
+        Parameters
+        ----------
+        truth : Truth
+            What is known of the rows.
+        """
         return np.asarray(truth.Y[:, 0] if self.n_outputs == 1 else truth.Y)
 
     def check_outputs(self, Y: FloatArray) -> FloatArray:
-        """Return targets of further rows, of shape (n, k)."""
+        """Return targets of further rows, of shape (n, k).
+
+        Parameters
+        ----------
+        Y : array of shape (n, k)
+            Targets of the further rows.
+        """
         if Y.shape[1] != self.n_outputs:
             raise InvalidInputError(
                 f"y has {Y.shape[1]} outputs but the model was fitted with {self.n_outputs}: give "

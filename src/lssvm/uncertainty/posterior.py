@@ -118,6 +118,11 @@ class DualPosterior:
         """Return the variance of the function at the rows ``X`` (t, d), shape (t,).
 
         In units of `prior_variance`. Cost: n^2 + n d operations a row, in blocks.
+
+        Parameters
+        ----------
+        X : array of shape (t, d)
+            Rows.
         """
         system = self.system
         eta, s, _, _ = self.solved
@@ -139,6 +144,11 @@ class DualPosterior:
         """Return the covariance of the function between the rows ``X`` (t, d), shape (t, t).
 
         In units of `prior_variance`. Cost: n^2 t + n t^2 operations, (n + t) t numbers.
+
+        Parameters
+        ----------
+        X : array of shape (t, d)
+            Rows.
         """
         eta, s, _, _ = self.solved
         X = _as_double(X)
@@ -343,6 +353,11 @@ class FixedPosterior:
         """Return the variance of the function at the rows ``X`` (t, d), shape (t,).
 
         In units of `prior_variance`. Cost: 4 m^2 + 2 m d operations a row, in blocks.
+
+        Parameters
+        ----------
+        X : array of shape (t, d)
+            Rows.
         """
         learned, missing, _ = self._pass(X)
         return learned / self.C + missing
@@ -351,6 +366,11 @@ class FixedPosterior:
         """Return the covariance of the function between the rows ``X`` (t, d), shape (t, t).
 
         In units of `prior_variance`. Cost: 4 m^2 t + 4 m t^2 operations, (2 m + t) t numbers.
+
+        Parameters
+        ----------
+        X : array of shape (t, d)
+            Rows.
         """
         X = float_rows(X)
         t, m = X.shape[0], self.Z.shape[0]
@@ -378,6 +398,7 @@ class FixedPosterior:
         folds : sequence of int arrays
             They partition those rows; the rows of a fold have equal features.
         weight : array of shape (t,) or None
+            Weights of the rows; None: all are one.
 
         Returns
         -------

@@ -102,7 +102,15 @@ class Residuals:
     weight: list[FloatArray]
 
     def factor(self, coverage: float, output: int) -> tuple[float, float]:
-        """Return the ends of the interval of one output in units of the local deviation."""
+        """Return the ends of the interval of one output in units of the local deviation.
+
+        Parameters
+        ----------
+        coverage : float
+            Share of the values that intervals are to contain.
+        output : int
+            Number of the output.
+        """
         values, weight = self.values[output], self.weight[output]
         size = np.abs(values)
         order = np.argsort(size, kind="stable")
@@ -258,7 +266,17 @@ class Probabilities:
         return agree_with(free, decided)
 
     def sets(self, raw: FloatArray, decided: IntArray, coverage: float) -> BoolArray:
-        """Return which classes belong to the prediction set of each row, shape (n, K)."""
+        """Return which classes belong to the prediction set of each row, shape (n, K).
+
+        Parameters
+        ----------
+        raw : array of shape (n, k)
+            Outputs of all problems.
+        decided : int array of shape (n,)
+            What the classifier predicts; always in the set.
+        coverage : float
+            Share of the rows whose class the sets are to contain.
+        """
         p = self.of(raw, decided)
         limit = conformal_quantile(self.threshold, self.weight, coverage)
         chosen = 1.0 - p <= limit
