@@ -10,8 +10,8 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize_scalar
-from scipy.special import logsumexp
+from scipy.optimize import brentq
+from scipy.special import softmax
 
 from lssvm._core.arrays import BoolArray, FloatArray, IntArray
 from lssvm._core.blocks import slices
@@ -384,14 +384,17 @@ def fit_sharpness(
     w = np.ones(len(labels)) if weight is None else weight
     logs = np.log(np.maximum(probabilities, _TINY))
 
-    def loss(log_t: float) -> float:
-        z = np.exp(log_t) * logs
-        said = z[np.arange(len(z)), labels] - logsumexp(z, axis=1)
-        return 0.5 * log_t**2 - float(w @ said)
+    said = logs[np.arange(len(logs)), labels]
 
-    limit = np.log(8.0)
-    found = minimize_scalar(loss, bounds=(-limit, limit), method="bounded")
-    return float(np.exp(found.x))
+    def slope(log_t: float) -> float:
+        t = float(np.exp(log_t))
+        mean = np.sum(softmax(t * logs, axis=1) * logs, axis=1)
+        return log_t + t * float(w @ (mean - said))
+
+    limit = float(np.log(8.0))
+    if slope(-limit) >= 0.0 or slope(limit) <= 0.0:
+        return float(np.exp(-limit if slope(-limit) >= 0.0 else limit))
+    return float(np.exp(brentq(slope, -limit, limit, xtol=1e-13, rtol=1e-13)))
 
 
 def sharpened(probabilities: FloatArray, sharpness: float) -> FloatArray:
