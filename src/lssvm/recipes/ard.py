@@ -88,6 +88,8 @@ def relevance_sample(
     """Return features, targets and weights of the rows that the search sees.
 
     Of classes it sees one output each, whatever the code; ``weight`` has those of classes in it.
+    Copies are one row of their weight, and rows stand in the order of their values, so that neither
+    repeating nor shuffling rows changes a digit.
     """
     some = sample_rows(rows.X, size, seed)
     X = dense_rows(rows.X[some], rows.budget)
@@ -96,7 +98,12 @@ def relevance_sample(
     else:
         Y = np.where(rows.labels[some][:, None] == np.arange(rows.labels.max() + 1), 1.0, -1.0)
         Y = Y[:, 1:] if Y.shape[1] == 2 else Y
-    return np.asarray(X, np.float64), Y, None if weight is None else weight[some]
+    given = np.ones(len(Y)) if weight is None else weight[some]
+    table, place = np.unique(np.column_stack([X, Y]), axis=0, return_inverse=True)
+    total = np.bincount(place.ravel(), given)
+    d = X.shape[1]
+    even = weight is None and len(table) == len(given)
+    return table[:, :d], table[:, d:], None if even else total
 
 
 def dense_rows(X: Any, budget: int) -> Any:
