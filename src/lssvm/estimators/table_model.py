@@ -429,7 +429,8 @@ class TableModel(BaseEstimator):
         Notes
         -----
         A fixed-size model with the inputs, the kernel and the metric of one configuration, fitted
-        to the out-of-sample outputs of this model, its prototypes reduced by SPFS
+        to the out-of-sample outputs of this model (below 5,000 rows: to the targets), its
+        prototypes reduced by SPFS
         ([Mall2014]_); see `lssvm.recipes.compression.compress_table`.
         """
         check_is_fitted(self, "record_")

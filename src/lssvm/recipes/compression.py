@@ -25,7 +25,7 @@ _GRID = 10.0 ** np.arange(-2.0, 6.1, 0.5)
 _WIDTHS = (0.25, 1.0)  # factors of gamma: few points want wide kernels
 _LOOKED_AT = 2000  # rows that choose configuration and width
 _MOST, _LEAST = 1000, 300  # prototypes that the reduction starts from
-_MANY = 5000  # from as many rows one fold is judged, below it five
+_MANY = 5000  # rows from which one fold is judged, not five, and outputs are learned, not targets
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +53,11 @@ class Teacher:
     said: FloatArray
     weight: FloatArray
     inputs: list[FloatArray]
+
+    @property
+    def aim(self) -> FloatArray:
+        """What a small model learns, shape (n, k): outputs of many rows, targets of few."""
+        return self.Y if len(self.Y) < _MANY else self.said
 
     @classmethod
     def of(cls, fit: TableFit) -> Teacher:
@@ -106,7 +111,7 @@ class Compressed:
 def compress_table(
     fit: TableFit, teacher: Teacher, sizes: Sequence[int], *, seed: int = 0, threads: int = 1
 ) -> list[Compressed]:
-    """Fit sparse fixed-size models to the out-of-sample outputs of a model for tables.
+    """Fit sparse fixed-size models in place of a model for tables.
 
     Parameters
     ----------
@@ -130,7 +135,9 @@ def compress_table(
     the large model best. Prototypes are pivots of a randomly pivoted Cholesky factorisation; they
     leave one after the other by the reweighting of SPFS ([Mall2014]_, algorithm 3, continued by
     `l0_order`), and the fixed-size model of what is left is solved again, with a C of its own by
-    rows that were not fitted (by models that learned from targets, to be honest). O(n m^2) time and
+    rows that were not fitted (by models that learned from targets, to be honest). They learn the
+    out-of-sample outputs of the large model, below 5,000 rows the targets: what is said about a row
+    of few is no better than its target. O(n m^2) time and
     O(m^2) memory for m prototypes, at most 1,000.
 
     Examples
@@ -155,15 +162,15 @@ def compress_table(
     kernel = member.configuration.make_kernel(gamma)
     m = min(n, max(_LEAST, min(4 * most, max(_MOST, most))))
     Z = prototypes_of(X, m, kernel, random)
-    said, true = (
+    aimed, true = (
         [fold_moments(kernel, X, Z, T, teacher.weight, folds == v, threads) for v in range(5)]
-        for T in (teacher.said, teacher.Y)
+        for T in (teacher.aim, teacher.Y)
     )
     judged = range(1 if n >= _MANY else 5)
     # What the large model says about other rows has met the targets of a fold: models that are
     # judged on it learn from targets.
     solved = run_blocks(
-        lambda v: Sparse.of(kernel, Z, said if v is None else true, v), [*judged, None], threads
+        lambda v: Sparse.of(kernel, Z, aimed if v is None else true, v), [*judged, None], threads
     )
     out = []
     for size in [min(size, len(Z)) for size in sizes]:
@@ -237,7 +244,7 @@ def choose_width(
             kernel = member.configuration.make_kernel(gamma)
             Z = prototypes_of(X[train], min(size, len(train)), kernel, random)
             K = np.asarray(kernel(X[train], Z))
-            moments = Moments.of(K, teacher.said[train], teacher.weight[train])
+            moments = Moments.of(K, teacher.aim[train], teacher.weight[train])
             coef, intercept = primal_system(moments, nystrom_map(kernel, Z)).solve(_GRID, "eigen")
             K = np.asarray(kernel(X[test], Z))
             errors = [
