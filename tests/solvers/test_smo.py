@@ -175,6 +175,12 @@ def test_a_matrix_that_is_not_positive_definite_is_refused():
         run(SMO(), system, np.array([[1.0], [-1.0]]))
 
 
+def test_curvatures_of_next_to_nothing_are_refused():
+    system = DualSystem(Precomputed(), np.zeros((4, 4)), np.arange(4), C=1e308)
+    with pytest.raises(NotPositiveDefiniteError, match="Lower C"):
+        run(SMO(), system, np.array([[8.0], [-8.0], [8.0], [-8.0]]))
+
+
 @pytest.mark.parametrize("options", [{"tol": -1.0}, {"max_iter": 0}])
 def test_unusable_options_are_refused(options):
     X, _, _ = problem(n=5)

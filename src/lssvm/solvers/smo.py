@@ -242,6 +242,7 @@ class SMO:
         """
         eta, gain = np.empty_like(F), np.empty_like(F)
         unreported = 0
+        largest = np.finfo(gain.dtype).max
         for _ in range(max_updates):
             i = int(F.argmax())
             gap = float(F[i] - F.min())
@@ -255,13 +256,13 @@ class SMO:
             eta += state.diagonal
             eta += state.diagonal[i]
             np.subtract(F[i], F, out=gain)
-            if eta.min() <= 0:
+            gain *= gain
+            if eta.min() <= gain.max() / largest:  # nothing, or next to it
                 raise NotPositiveDefiniteError(
                     f"A pair with H_ii + H_jj - 2 H_ij = {eta.min():.1e} was met, so the kernel "
                     "matrix is not positive definite. Lower C, use a positive definite kernel, or "
                     "use solver='cholesky'."
                 )
-            gain *= gain
             gain /= eta
             j = int(gain.argmax())
             step = float((F[i] - F[j]) / eta[j])
