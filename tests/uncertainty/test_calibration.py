@@ -142,15 +142,16 @@ def test_pairs_of_classes_are_calibrated_on_their_own_rows():
 
 def test_sets_cover_and_are_never_empty():
     random = np.random.default_rng(2)
-    labels = random.integers(4, size=4000)
-    raw = np.eye(4)[labels] * 2 - 1 + random.normal(scale=1.5, size=(4000, 4))
-    half = slice(0, 2000)
+    n = 20_000
+    labels = random.integers(4, size=2 * n)
+    raw = np.eye(4)[labels] * 2 - 1 + random.normal(scale=1.5, size=(2 * n, 4))
+    half = slice(0, n)
     model = calibrate(OutOfFold(raw[half], labels[half]), make_code("ova", 4, 0))
-    new, truth = raw[2000:], labels[2000:]
+    new, truth = raw[n:], labels[n:]
     for coverage in (0.8, 0.9, 0.97):
         sets = model.sets(new, new.argmax(axis=1), coverage)
         assert np.all(sets.any(axis=1))
-        assert sets[np.arange(2000), truth].mean() == pytest.approx(coverage, abs=0.02)
+        assert sets[np.arange(n), truth].mean() == pytest.approx(coverage, abs=0.02)
     assert model.sets(new, new.argmax(axis=1), 0.97).sum() > sets.shape[0]
 
 

@@ -270,7 +270,7 @@ class ScanRows(Rows):
         def passes(work: Any, combine: Any) -> Any:
             return self.blocks.reduce(partial(_one_target, work=work, output=output), combine)
 
-        def scale_of(model: Any) -> float:
+        def scale_of(model: tuple[FloatArray, FloatArray]) -> float:
             fitted = self.evaluate(kernel, self.sample.X, Z, *model)
             return residual_scale(self.sample.Y[:, [output]] - fitted, self.sample.weight)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 
 import numpy as np
 
@@ -12,16 +14,21 @@ from lssvm._core.blocks import run_blocks
 from lssvm._core.errors import InvalidInputError
 from lssvm.kernels import Kernel
 from lssvm.moments import Moments, nystrom_map
-from lssvm.parts import Setting
+from lssvm.parts import Rows, Setting
 from lssvm.parts.leaf import weighted_error
 from lssvm.recipes.configurations import Member
 from lssvm.recipes.metric_rounds import middle_setting
 from lssvm.recipes.table import TableFit
-from lssvm.recipes.table_prototypes import expansion, fold_moments, prototypes_of
+from lssvm.recipes.table_prototypes import (
+    C_GRID,
+    expansion,
+    fold_moments,
+    held_out_error,
+    prototypes_of,
+)
 from lssvm.reductions import L0System, l0_order
 from lssvm.solvers import primal_system
 
-_GRID = 10.0 ** np.arange(-2.0, 6.1, 0.5)
 _WIDTHS = (0.25, 1.0)  # factors of gamma: few points want wide kernels
 _LOOKED_AT = 2000  # rows that choose configuration and width
 _MOST, _LEAST = 1000, 300  # prototypes that the reduction starts from
@@ -174,10 +181,10 @@ def compress_table(
     )
     out = []
     for size in [min(size, len(Z)) for size in sizes]:
-        errors = np.zeros(len(_GRID))
+        errors = np.zeros(len(C_GRID))
         shown: list[list[FloatArray]] = []
         for v, part in zip(judged, solved, strict=False):
-            support, coef, intercept = part.along(size, _GRID)
+            support, coef, intercept = part.along(size, C_GRID)
             test = np.flatnonzero(folds == v)
             K = np.asarray(kernel(X[test], Z[support]))
             values = [K @ a + b for a, b in zip(coef, intercept, strict=True)]
@@ -187,9 +194,9 @@ def compress_table(
         best = int(np.argmin(errors))
         rows = np.concatenate([np.flatnonzero(folds == v) for v in judged])
         outputs = np.concatenate([values[best] for values in shown])
-        support, coef, intercept = solved[-1].along(size, _GRID[[best]])
+        support, coef, intercept = solved[-1].along(size, C_GRID[[best]])
         error = float(errors[best] / teacher.weight[rows].sum())
-        setting = Setting(float(_GRID[best]), gamma)
+        setting = Setting(float(C_GRID[best]), gamma)
         distance = member.model.distance
         model = expansion(distance, Z[support], coef[0], intercept[0], setting, error)
         kept = replace(member, model=model, weight=1.0)
@@ -209,10 +216,7 @@ class Sparse:
     @classmethod
     def of(cls, kernel: Kernel, Z: FloatArray, parts: list[Moments], v: int | None) -> Sparse:
         """Return the models of the rows outside of fold v (None: of all rows)."""
-        moments = parts[0] if v != 0 else parts[1]
-        for u, part in enumerate(parts):
-            if u != v and part is not moments:
-                moments = moments + part
+        moments = reduce(add, [part for u, part in enumerate(parts) if u != v])
         k = moments.cross.shape[1]
         C = np.full(k, 1e3)
         start = primal_system(moments, nystrom_map(kernel, Z)).solve(C[:1], "eigen")[0][0]
@@ -243,14 +247,8 @@ def choose_width(
             gamma = factor * middle_setting(member.model).gamma
             kernel = member.configuration.make_kernel(gamma)
             Z = prototypes_of(X[train], min(size, len(train)), kernel, random)
-            K = np.asarray(kernel(X[train], Z))
-            moments = Moments.of(K, teacher.aim[train], teacher.weight[train])
-            coef, intercept = primal_system(moments, nystrom_map(kernel, Z)).solve(_GRID, "eigen")
-            K = np.asarray(kernel(X[test], Z))
-            errors = [
-                weighted_error(teacher.Y[test], K @ a + b, teacher.weight[test])
-                for a, b in zip(coef, intercept, strict=True)
-            ]
-            found.append((min(errors), number, gamma))
+            learned = Rows(X[train], teacher.aim[train], teacher.weight[train])
+            tested = Rows(X[test], teacher.Y[test], teacher.weight[test])
+            found.append((held_out_error(kernel, Z, learned, tested), number, gamma))
     _, number, gamma = min(found)
     return number, gamma

@@ -5,6 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import reduce
+from operator import add
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +26,9 @@ from lssvm.recipes.table_rows import AllRows
 from lssvm.recipes.table_run import Candidate, TableRun
 from lssvm.solvers import ExactFit, primal_system
 
-_GRID = 10.0 ** np.arange(-2.0, 6.1, 0.5)
+C_GRID = 10.0 ** np.arange(-2.0, 6.1, 0.5)
+"""Values of C that prototypes choose among."""
+
 _WIDTHS = (0.125, 0.25, 0.5, 1.0)  # factors of gamma: prototypes want wider kernels than parts
 _LOOKED_AT = 10_000  # rows of the sample that choose the width
 _BLOCK = 4096
@@ -58,7 +62,8 @@ def fit_prototypes(
     The fixed-size model of [DeBrabanter2010]_ under the candidate's metric: prototypes are pivots
     of a randomly pivoted Cholesky factorisation of rows of the sample, the width is what some of
     its rows say, and C what all of it says: its rows are dealt into five folds, whose moments are
-    kept apart in the one pass over all rows. O(n m (m + d)) time, O(m^2) memory for m prototypes.
+    kept apart in the one pass over all rows. On the cores of this machine, whatever the engine;
+    O(n m (m + d)) time, O(m^2) memory for m prototypes.
     """
     problem, random = run.problem, run.random
     configuration, threads = candidate.configuration, max(1, run.ask.engine.side_by_side)
@@ -81,14 +86,11 @@ def fit_prototypes(
 
     def along(left_out: int | None) -> tuple[FloatArray, FloatArray]:
         kept = [m for v, m in enumerate(sums) if v != left_out and m is not None]
-        total = kept[0]
-        for more in kept[1:]:
-            total = total + more
-        coef, intercept = primal_system(total, root).solve(_GRID, "eigen")
+        coef, intercept = primal_system(reduce(add, kept), root).solve(C_GRID, "eigen")
         return np.asarray(coef), np.asarray(intercept)
 
     without = [along(v) for v in range(N_FOLDS)]
-    losses, outputs = np.zeros(len(_GRID)), np.empty(problem.Y.shape)
+    losses, outputs = np.zeros(len(C_GRID)), np.empty(problem.Y.shape)
     for v, rows, K in _sample_blocks(kernel, X, Z, folds):
         weight, Y = problem.weight[rows], problem.Y[rows]
         losses += [
@@ -99,7 +101,7 @@ def fit_prototypes(
     for v, rows, K in _sample_blocks(kernel, X, Z, folds):
         outputs[rows] = K @ without[v][0][best] + without[v][1][best]
     coef, intercept = along(None)
-    setting, error = Setting(float(_GRID[best]), gamma), float(losses[best] / problem.weight.sum())
+    setting, error = Setting(float(C_GRID[best]), gamma), float(losses[best] / problem.weight.sum())
     model = expansion(configuration.distance, Z, coef[best], intercept[best], setting, error)
     return replace(candidate, setting=setting, error=error, stage="all rows"), model, outputs
 
@@ -126,17 +128,23 @@ def _best_width(
         gamma = factor * candidate.setting.gamma
         kernel = candidate.configuration.make_kernel(gamma)
         Z = prototypes_of(X[train], size, kernel, random)
-        K = np.asarray(kernel(X[train], Z))
-        moments = Moments.of(K, problem.Y[train], problem.weight[train])
-        coef, intercept = primal_system(moments, nystrom_map(kernel, Z)).solve(_GRID, "eigen")
-        K = np.asarray(kernel(X[test], Z))
-        error = min(
-            weighted_error(problem.Y[test], K @ a + b, problem.weight[test])
-            for a, b in zip(np.asarray(coef), np.asarray(intercept), strict=True)
-        )
+        learned = Rows(X[train], problem.Y[train], problem.weight[train])
+        tested = Rows(X[test], problem.Y[test], problem.weight[test])
+        error = held_out_error(kernel, Z, learned, tested)
         if error < best[0]:
             best = error, gamma, Z
     return best[1], best[2]
+
+
+def held_out_error(kernel: Kernel, Z: FloatArray, learned: Rows, tested: Rows) -> float:
+    """Return the smallest error over C of prototypes Z on rows that were not learned."""
+    moments = Moments.of(np.asarray(kernel(learned.X, Z)), learned.Y, learned.weight)
+    coef, intercept = primal_system(moments, nystrom_map(kernel, Z)).solve(C_GRID, "eigen")
+    K = np.asarray(kernel(tested.X, Z))
+    return min(
+        weighted_error(tested.Y, K @ a + b, tested.weight)
+        for a, b in zip(coef, intercept, strict=True)
+    )
 
 
 def prototypes_of(
@@ -167,11 +175,7 @@ def fold_moments(
         K = np.asarray(kernel(X[at], Z))
         return Moments.of(K, T[at], weight[at])
 
-    found = run_blocks(block, slices(len(rows), _BLOCK), threads)
-    total = found[0]
-    for part in found[1:]:
-        total = total + part
-    return total
+    return reduce(add, run_blocks(block, slices(len(rows), _BLOCK), threads))
 
 
 def expansion(
