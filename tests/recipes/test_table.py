@@ -266,6 +266,12 @@ def test_fast_fits_at_most_two_configurations():
         assert sum(t.stage == "all rows" for t in fit.trials) <= 2 and len(fit.trials) == 6
 
 
+class Fast(HostParts):
+    """Threads that say they are eight times as fast."""
+
+    speed = 8.0
+
+
 def test_part_size_follows_costs_and_limits():
     train = problem(2600)
     sizes = [
@@ -275,6 +281,8 @@ def test_part_size_follows_costs_and_limits():
         for o in (1e9, 1e11, 1e12, 1e15)
     ]
     assert sizes == sorted(sizes) and sizes[0] == 500 and sizes[-1] == 4000
+    fast = TableSettings(operations=1.0, engine=Fast())  # larger parts than on one thread, at least
+    assert choose_part_size(train.n, train.Y.shape[1], 3, fast, Clock()) == 1000
     given = TableSettings(part_size=77)
     assert choose_part_size(train.n, train.Y.shape[1], 3, given, Clock()) == 77
 

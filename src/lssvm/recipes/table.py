@@ -514,7 +514,9 @@ def choose_part_size(
     wanted = ask.operations * ask.engine.speed * min(np.sqrt(n_outputs), 4.0)
     operations = clock.affordable(float(wanted), 0.7)
     each = n_rows * (2.0 / 3.0) * ask.tries * ask.n_trees * max(n_configurations, 1)
-    least = _SMALLEST if clock.limit is None else _SMALLEST // 4
+    # What is fast can afford larger parts of very many rows; not in proportion, for the time of
+    # small parts is not only that of their operations.
+    least = _SMALLEST * np.cbrt(ask.engine.speed) / (1 if clock.limit is None else 4)
     return int(min(max(np.sqrt(operations / each), least), ask.largest))
 
 
