@@ -67,4 +67,4 @@ def test_killed_processes_leave_nothing_half_written(monkeypatch):
     root = str(configurations.__file__).rsplit("/tests/", 1)[0]
     monkeypatch.setenv("PYTHONPATH", f"{root}/src:{root}")
     monkeypatch.chdir(root)
-    assert kills.run(seed=1, kills=2, tasks=["save", "checkpoint"]).kills == 2
+    assert kills.run(seed=1, kills=3, tasks=["save", "checkpoint", "fit"]).kills == 3

@@ -1,9 +1,9 @@
 """Processes killed while they write: what was there stays whole, and leftovers go at the next run.
 
 ``python -m tests.fuzz.kills --seed 0 --kills 50 --seconds 600`` starts a process that saves models,
-keeps a search in a checkpoint or writes predictions over and over, kills it (SIGKILL) at a random
+keeps a search in a checkpoint, fits with one or writes predictions, kills it (SIGKILL) at a random
 moment, and looks at what lies in the folder: a file that is not whole is a failure, and so is one
-that an unharmed run leaves behind after it.
+that an unharmed run leaves behind after it, or a continued fit that differs from one in one go.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from lssvm import LSSVC, FixedSizeLSSVR, load, save, scan
+from lssvm.search.path import PathSearch
 from lssvm.search.base import Batch, Checkpoint
 from lssvm.tuning import Losses
 
@@ -80,6 +82,25 @@ def write_predictions(folder: str, once: bool) -> None:
             return
 
 
+def searched(checkpoint: str | None) -> FixedSizeLSSVR:
+    """Return a model whose search takes about a second."""
+    search = PathSearch(checkpoint=checkpoint)
+    return FixedSizeLSSVR(150, search=search, random_state=0, n_jobs=1).fit(*rows())
+
+
+def fit_from_checkpoint(folder: str, once: bool) -> None:
+    """Fit with a checkpoint: a new one, or what is there once the process was killed."""
+    kept, answer = (os.path.join(folder, name) for name in ("fit.jsonl", "answer.lssvm"))
+    if not once:
+        for path in (kept, answer):
+            if os.path.exists(path):
+                os.remove(path)
+    ready(once)
+    save(searched(kept), answer)
+    if not once:
+        time.sleep(60.0)
+
+
 def ready(once: bool) -> None:
     """Tell the parent that writing begins."""
     if not once:
@@ -123,9 +144,24 @@ def whole_predictions(folder: str) -> None:
             assert count(path) == ROWS, path
 
 
+@cache
+def in_one_go() -> FixedSizeLSSVR:
+    """Return the model that was never interrupted."""
+    return searched(None)
+
+
+def whole_answer(folder: str) -> None:
+    path = os.path.join(folder, "answer.lssvm")
+    if os.path.exists(path):
+        found, wanted = load(path), in_one_go()
+        assert (found.C_, found.gamma_) == (wanted.C_, wanted.gamma_)
+        np.testing.assert_array_equal(found.predict(rows()[0]), wanted.predict(rows()[0]))
+
+
 TASKS: dict[str, tuple[Callable[[str, bool], None], Callable[[str], None]]] = {
     "save": (save_models, whole_model),
     "checkpoint": (keep_search, whole_search),
+    "fit": (fit_from_checkpoint, whole_answer),
     "predictions": (write_predictions, whole_predictions),
 }
 
