@@ -27,7 +27,7 @@ from lssvm._core.errors import LSSVMError
 from lssvm.data.raw import TextColumn
 from lssvm.estimators import LSSVMClassifier, LSSVMRegressor
 from lssvm.report.formats import MINUS, count, number, percent, short
-from lssvm.report.markup import Section, table, tag, why
+from lssvm.report.markup import Section, bullets, table, tag, why
 from lssvm.report.measures import Z95, as_columns
 from lssvm.report.model_facts import is_table
 from lssvm.report.sample import SampledRows
@@ -210,13 +210,9 @@ def comparison(subject: Subject) -> Section | None:
     if not subject.has_features:
         return None
     found = compare(subject)
+    keys = ("value", "gain", "std_error", "rows")
     subject.facts["comparison"] = {
-        one.name: {
-            "value": one.quality,
-            "gain": one.gain,
-            "std_error": one.spread,
-            "rows": one.n_rows,
-        }
+        one.name: dict(zip(keys, (one.quality, one.gain, one.spread, one.n_rows), strict=True))
         for one in found
     }
     what = "Right" if subject.classification else "Explained variance"
@@ -287,11 +283,14 @@ def suggestions(subject: Subject, advice: str | None) -> list[str]:
 
 def helping(subject: Subject, advice: str | None) -> Section:
     """Return the section of suggestions."""
-    lines = suggestions(subject, advice)
-    subject.facts["suggestions"] = lines
-    items = tag("ul", [tag("li", line) for line in lines], class_="notes")
+    return help_section(subject.facts, suggestions(subject, advice))
+
+
+def help_section(facts: dict[str, Any], lines: list[str]) -> Section:
+    """Return the section of suggestions, which join the facts."""
+    facts["suggestions"] = lines
     words = "What the figures above point to, the most telling first."
-    return Section("help", "What would help", "What helps", [why(words), items])
+    return Section("help", "What would help", "What helps", [why(words), bullets(lines)])
 
 
 def _data(subject: Subject) -> Iterator[str]:

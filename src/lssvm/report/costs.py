@@ -112,17 +112,9 @@ def costs(subject: Subject) -> Section | None:
             "cost_of_the_model": own,
         }
         trivial = min(1.0 - made.positive, ratio * made.positive)
-        rows.append(
-            [
-                _ratio(ratio),
-                number(float(made.thresholds[best])),
-                number(100.0 * float(cost[best])),
-                number(100.0 * own),
-                number(100.0 * trivial),
-                percent(recall),
-                percent(precision),
-            ]
-        )
+        costs_of_100 = [number(100.0 * float(each)) for each in (cost[best], own, trivial)]
+        cut, shares_said = number(float(made.thresholds[best])), map(percent, (recall, precision))
+        rows.append([_ratio(ratio), cut, *costs_of_100, *shares_said])
     subject.facts["costs"] = facts
     head = ["A miss costs", "Threshold", "Cost", "By default", "One answer", "Recall", "Precision"]
     caption = [

@@ -239,6 +239,20 @@ def more(title: str, *inner: Any) -> Markup:
     return tag("details", tag("summary", title), *inner)
 
 
+def bullets(lines: Iterable[Any]) -> Markup:
+    """Return lines below each other, each with a mark."""
+    return tag("ul", [tag("li", line) for line in lines], class_="notes")
+
+
+def tiles(lines: Iterable[tuple[str, str, str]]) -> Markup:
+    """Return figures that stand out: what each is called, its value, and what stands below."""
+    each = []
+    for name, value, below in lines:
+        inner = tag("div", value, class_="value"), tag("div", below, class_="range")
+        each.append(tag("div", tag("dt", name), tag("dd", *inner), class_="tile"))
+    return tag("dl", each, class_="tiles")
+
+
 def plain(value: Any) -> str:
     """Return text without tags, for a label.
 
@@ -290,6 +304,11 @@ class Section:
             class_="attention" if self.key == "notes" else None,
             aria_labelledby=f"{self.key}-title",
         )
+
+
+def notes_section(notes: Iterable[str]) -> Section:
+    """Return the section of what to keep in mind."""
+    return Section("notes", "What to keep in mind", "Notes", [bullets(notes)])
 
 
 def style() -> Markup:
