@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ from lssvm.uncertainty import Probabilities, check_coverage
 
 
 @share_documentation("the accuracy")
+@dataclass(eq=False, repr=False)
 class LSSVMClassifier(ClassifierMixin, TableModel):
     """The model for tables: classes from a data frame as it is.
 
@@ -66,44 +67,12 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
     (True, ['same'])
     """
 
-    classes_: AnyArray
-    code_: Code
-    probabilities_: Probabilities
+    _: KW_ONLY
+    class_weight: Any = None
 
-    def __init__(
-        self,
-        preset: str = "balanced",
-        *,
-        time_limit: float | None = None,
-        scoring: Any = None,
-        class_weight: Any = None,
-        inputs: Any = "auto",
-        kernel: Any = "auto",
-        metric: Any = "auto",
-        part_size: Any = "auto",
-        n_trees: Any = "auto",
-        device: Any = None,
-        memory_budget: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = 0,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            preset,
-            time_limit=time_limit,
-            scoring=scoring,
-            inputs=inputs,
-            kernel=kernel,
-            metric=metric,
-            part_size=part_size,
-            n_trees=n_trees,
-            device=device,
-            memory_budget=memory_budget,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.class_weight = class_weight
+    classes_: AnyArray = field(init=False)
+    code_: Code = field(init=False)
+    probabilities_: Probabilities = field(init=False)
 
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
@@ -136,9 +105,7 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
             raise InvalidInputError(
                 "requires y to be passed, but the target y is None: give one class per row."
             )
-        y = column_or_1d(y, warn=True)
-        if y.dtype.kind == "f":
-            assert_all_finite(y, input_name="y")
+        y = _labels(y)
         check_classification_targets(y)
         if len(y) != len(weight):
             raise InvalidInputError(

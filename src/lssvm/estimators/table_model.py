@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -22,7 +22,13 @@ from lssvm.data.scanning import Scan, as_scan
 from lssvm.estimators.explaining import Groups, Wish, explain_table, joined
 from lssvm.estimators.opening import check_groups
 from lssvm.estimators.table_judging import ClassJudge, NumberJudge, decide, read_scorer
-from lssvm.estimators.table_source import LargeTable, PreparedRows, ScanSource, as_mapping
+from lssvm.estimators.table_source import (
+    LargeTable,
+    PreparedRows,
+    ScanSource,
+    as_mapping,
+    check_weights,
+)
 from lssvm.explanations import Explanation
 from lssvm.kernels import Metric, mean_outer_product
 from lssvm.parts import ClusterParts, DeviceParts, HostParts, PartsEngine, Rows
@@ -45,8 +51,8 @@ from lssvm.recipes.configurations import Inputs, Member
 from lssvm.recipes.input_metric import check_length, read_metric
 from lssvm.recipes.record import Resources
 from lssvm.tasks import Classes, Numbers
-from lssvm.tasks.weights import check_weight as check_row_weight
 
+_OF_TRIALS = ("rounds", "error", "weight", "seconds", "stage")
 _LOOKED_INTO = 100  # parts whose gradients the importances are made of
 _LOOKED_AT = 600  # rows whose gradients the importances are made of
 
@@ -135,50 +141,35 @@ def share_documentation(score: str) -> Callable[[Kind], Kind]:
     return fill
 
 
+@dataclass(eq=False, repr=False)
 class TableModel(BaseEstimator):
     """Parameters and fitted attributes of the models for tables."""
 
-    record_: TableFit
-    preparations_: dict[Inputs, TablePreparation]
-    n_features_in_: int
-    feature_names_in_: AnyArray
-    weight_scale_: float
-    configurations_: dict[str, list[Any]]
-    part_size_: int
-    feature_importances_: FloatArray
-    best_score_: float
-    summary_: str
+    preset: str = "balanced"
+    _: KW_ONLY
+    time_limit: float | None = None
+    scoring: Any = None
+    inputs: Any = "auto"
+    kernel: Any = "auto"
+    metric: Any = "auto"
+    part_size: Any = "auto"
+    n_trees: Any = "auto"
+    device: Any = None
+    memory_budget: Any = None
+    n_jobs: int | None = None
+    random_state: Any = 0
+    verbose: int = 0
 
-    def __init__(
-        self,
-        preset: str = "balanced",
-        *,
-        time_limit: float | None = None,
-        scoring: Any = None,
-        inputs: Any = "auto",
-        kernel: Any = "auto",
-        metric: Any = "auto",
-        part_size: Any = "auto",
-        n_trees: Any = "auto",
-        device: Any = None,
-        memory_budget: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = 0,
-        verbose: int = 0,
-    ) -> None:
-        self.preset = preset
-        self.time_limit = time_limit
-        self.scoring = scoring
-        self.inputs = inputs
-        self.kernel = kernel
-        self.metric = metric
-        self.part_size = part_size
-        self.n_trees = n_trees
-        self.device = device
-        self.memory_budget = memory_budget
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    record_: TableFit = field(init=False)
+    preparations_: dict[Inputs, TablePreparation] = field(init=False)
+    n_features_in_: int = field(init=False)
+    feature_names_in_: AnyArray = field(init=False)
+    weight_scale_: float = field(init=False)
+    configurations_: dict[str, list[Any]] = field(init=False)
+    part_size_: int = field(init=False)
+    feature_importances_: FloatArray = field(init=False)
+    best_score_: float = field(init=False)
+    summary_: str = field(init=False)
 
     # --- fitting ---------------------------------------------------------------------------------
 
@@ -360,11 +351,7 @@ class TableModel(BaseEstimator):
             "configurations_": {
                 "inputs": [t.configuration.inputs for t in fit.trials],
                 "kernel": [t.configuration.kernel for t in fit.trials],
-                "rounds": [t.rounds for t in fit.trials],
-                "error": [t.error for t in fit.trials],
-                "weight": [t.weight for t in fit.trials],
-                "seconds": [t.seconds for t in fit.trials],
-                "stage": [t.stage for t in fit.trials],
+                **{name: [getattr(t, name) for t in fit.trials] for name in _OF_TRIALS},
             },
             "part_size_": fit.part_size,
             "feature_importances_": context.importances,
@@ -600,9 +587,7 @@ def check_weight(X: Any, sample_weight: Any) -> FloatArray:
     >>> check_weight(np.ones((3, 1)), None)
     array([1., 1., 1.])
     """
-    n = n_rows_of(X)
-    weight = check_row_weight(sample_weight, n)
-    return np.ones(n) if weight is None else weight
+    return check_weights(sample_weight, n_rows_of(X))
 
 
 def n_rows_of(X: Any) -> int:

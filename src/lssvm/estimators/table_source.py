@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -44,17 +44,6 @@ class SourceBlock:
     y: AnyArray | None
     weight: FloatArray
     start: int
-
-
-class TableSource(Protocol):
-    """Rows of a table that are passed over in blocks."""
-
-    @property
-    def n_rows(self) -> int:
-        """How many rows there are."""
-
-    def blocks(self) -> Iterator[SourceBlock]:
-        """Yield all rows in order."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +101,10 @@ class ScanSource:
             weight = np.ones(len(raw)) if raw.weight is None else raw.weight
             table = _as_table(raw, schema.names, schema.texts, named)
             yield SourceBlock(table, raw.target, weight, raw.start)
+
+
+TableSource: TypeAlias = MemorySource | ScanSource
+"""Rows of a table that are passed over in blocks."""
 
 
 def _as_table(

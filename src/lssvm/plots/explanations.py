@@ -886,9 +886,8 @@ class WaterfallDisplay(Display):
             error.append(float(np.sqrt((errors[rest] ** 2).sum())))
             labels.append(f"{len(rest)} others")
         base = float(one.base_values[0])
-        ends = (
-            base + np.cumsum(steps[::-1])[::-1]
-        )  # the smallest is at the bottom, next to the base
+        # The smallest is at the bottom, next to the base.
+        ends = base + np.cumsum(steps[::-1])[::-1]
         starts = ends - steps
         ax = self.open(ax, (6.4, 1.3 + 0.34 * len(steps)))
         places = np.arange(len(steps))

@@ -246,9 +246,7 @@ def remember(
         return FixedMemory(sample)
     held = np.full(sample.Y.shape, np.nan)
     for test, (coef, b) in zip(folds.test, models, strict=True):
-        tested = np.zeros(rows.sample.n_rows, dtype=bool)
-        tested[test] = True
-        own = np.flatnonzero(tested[numbers])
+        own = np.flatnonzero(np.isin(numbers, test))
         held[own] = rows.evaluate(kernel, rows.sample.X[numbers[own]], Z, coef, b)
     return FixedMemory(replace(sample, X=None if classes else sample.X, held=held))
 

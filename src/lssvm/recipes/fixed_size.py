@@ -62,6 +62,7 @@ from lssvm.recipes.fixed_settings import (
     fold_task,
     folds_of,
     snap_gamma,
+    snap_results,
 )
 from lssvm.recipes.fixed_solution import (
     TUNED_PROTOTYPES,
@@ -489,13 +490,8 @@ class _Tuner:
             loss = task.loss(scoring, ask.loss, rows.sample.centre)
         elif scoring is not None:
             loss = task.loss(scoring, ask.loss)
-        data = (rows, Z, self._folds(rows, separate), loss, self.problem.by_class)
-        objective = FixedSizeObjective(kernel, *data, grid, ask.path_method, ask.penalised)
-        if ask.penalised and objective.leave_out:
-            raise InvalidInputError(
-                "fit_intercept='penalised' is tuned by folds of several rows: give a number of "
-                "folds, or fit_intercept=True to leave rows out one by one."
-            )
+        folds = self._folds(rows, separate)
+        objective = self.problem.objective(kernel, rows, Z, folds, loss, grid)
         if ask.criterion is None:
             return objective
         check_criterion(ask.criterion, ask.C)
@@ -530,16 +526,10 @@ class _Tuner:
 
 
 def _table(result: TuningResult, *, snapped: bool, separate: bool) -> dict[str, Any]:
-    table = dict(result.cv_results)
-    table["params"] = [dict(params) for params in table["params"]]
-    if snapped:
-        table["param_gamma"] = np.array([snap_gamma(g) for g in table["param_gamma"]])
-        for params in table["params"]:
-            params["gamma"] = snap_gamma(params["gamma"])
+    table = snap_results(result.cv_results) if snapped else dict(result.cv_results)
     if separate:  # each problem has its own C, see C_
         table["param_C"] = np.full(len(table["param_C"]), np.nan)
-        for params in table["params"]:
-            del params["C"]
+        table["params"] = [{k: v for k, v in p.items() if k != "C"} for p in table["params"]]
     return table
 
 

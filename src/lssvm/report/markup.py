@@ -117,11 +117,7 @@ def join(children: Iterable[Any]) -> Markup:
 
 
 def table(
-    caption: Any,
-    head: list[Any],
-    rows: Iterable[Iterable[Any]],
-    *,
-    class_: str | None = "numbers",
+    caption: Any, head: list[Any], rows: Iterable[Iterable[Any]], *, class_: str | None = "numbers"
 ) -> Markup:
     """Return a table in a box that scrolls by itself where it is wider than the page.
 
