@@ -16,15 +16,15 @@ from lssvm._core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.codes import Code
 from lssvm.estimators.table_judging import ClassJudge, NumberJudge, decide
-from lssvm.estimators.table_model import TableModel, check_weight, n_rows_of, share_documentation
+from lssvm.estimators.table_model import TableModel, share_documentation
 from lssvm.estimators.table_source import (
-    MANY,
     LargeTable,
     TableSource,
     as_mapping,
     chosen_rows,
     draw_sample,
-    open_source,
+    open_table,
+    weight_of,
 )
 from lssvm.recipes import Problem, TableContext, TableFit
 from lssvm.tasks import Classes, Numbers
@@ -94,13 +94,10 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
         -------
         LSSVMClassifier
         """
-        source = open_source(X, y, sample_weight, groups, n_rows_of)
-        if source is not None:
-            if source.n_rows > MANY:
-                return self._fit_many(source)
-            block = chosen_rows(source, None)
-            X, y, sample_weight = as_mapping(block.table), block.y, block.weight
-        weight = check_weight(X, sample_weight)
+        opened = open_table(X, y, sample_weight, groups)
+        if not isinstance(opened, tuple):
+            return self._fit_many(opened)
+        X, y, weight = opened
         if y is None:
             raise InvalidInputError(
                 "requires y to be passed, but the target y is None: give one class per row."
@@ -156,7 +153,7 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
 
         sample = draw_sample(source, self._seed())
         rows = chosen_rows(source, sample)
-        large = LargeTable(source, sample, rows, encode)
+        large = LargeTable(source, sample, encode)
         y, k = _labels(rows.y), codes.shape[1]
         Y, weight = encode(y, rows.weight)
         labels = _numbers(classes, y)
@@ -296,7 +293,7 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
         return self
 
     def _change(self, X: Any, y: Any, sample_weight: Any, *, forget: bool) -> None:
-        weight = check_weight(X, sample_weight)
+        weight = weight_of(X, sample_weight)
         y = column_or_1d(y)
         strange = np.setdiff1d(y, self.classes_)
         if len(strange):

@@ -22,13 +22,7 @@ from lssvm.data.scanning import Scan, as_scan
 from lssvm.estimators.explaining import Groups, Wish, explain_table, joined
 from lssvm.estimators.opening import check_groups
 from lssvm.estimators.table_judging import ClassJudge, NumberJudge, decide, read_scorer
-from lssvm.estimators.table_source import (
-    LargeTable,
-    PreparedRows,
-    ScanSource,
-    as_mapping,
-    check_weights,
-)
+from lssvm.estimators.table_source import LargeTable, PreparedRows, ScanSource, as_mapping
 from lssvm.explanations import Explanation
 from lssvm.kernels import Metric, mean_outer_product
 from lssvm.parts import ClusterParts, DeviceParts, HostParts, PartsEngine, Rows
@@ -575,36 +569,6 @@ class TableModel(BaseEstimator):
         tags.input_tags.categorical = True
         tags.input_tags.sparse = True
         return tags
-
-
-def check_weight(X: Any, sample_weight: Any) -> FloatArray:
-    """Return one weight per row of a table.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.estimators.table_model import check_weight
-    >>> check_weight(np.ones((3, 1)), None)
-    array([1., 1., 1.])
-    """
-    return check_weights(sample_weight, n_rows_of(X))
-
-
-def n_rows_of(X: Any) -> int:
-    """Return the number of rows of a table, whatever it is."""
-    shape = getattr(X, "shape", None)
-    if shape is not None and len(shape):
-        return int(shape[0])
-    if isinstance(X, Mapping):
-        return max((len(column) for column in X.values()), default=0)
-    if hasattr(X, "__len__"):
-        return len(X)
-    if hasattr(X, "__array__"):
-        return len(np.asarray(X))
-    raise InvalidInputError(
-        f"X is a {type(X).__name__}: give a data frame, an Arrow table, a mapping of columns or an "
-        "array of shape (n, d)."
-    )
 
 
 def _one_of(name: str, given: Any, known: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -99,10 +99,7 @@ def fit_separate(problem: FixedProblem, chosen: Prototypes) -> Fit:
             peak_memory=peak_memory() if sample.by_position else None,
         ),
     )
-    if not isinstance(task, Classes):
-        return fit
-    fit = replace(fit, threshold=np.zeros(task.n_outputs))
-    return fit if ask.threshold == "zero" else with_thresholds(fit, task)
+    return with_thresholds(fit, ask.threshold)
 
 
 def _shared(problem: FixedProblem, rows: Rows, Z: FloatArray) -> SeparateObjective:

@@ -78,7 +78,7 @@ from lssvm.recipes.settings import KernelChoice, is_int
 from lssvm.reductions import PrototypeBasis, SparsityPath, cross_validate_sizes
 from lssvm.search.base import Space, TuningResult
 from lssvm.search.path import ListedPathSearch, PathSearch, best_gammas
-from lssvm.tasks import Classes, Numbers, Task
+from lssvm.tasks import Numbers, Task
 
 
 @dataclass(eq=False)
@@ -321,7 +321,7 @@ def _finished(
     """Bring the record to the host, and add what is remembered of the rows."""
     details: FixedDetails = fit.details
     rows, ask, by_class = problem.rows, problem.ask, problem.by_class
-    task, sample, memory = fit.task, rows.sample, FixedMemory()
+    sample, memory = rows.sample, FixedMemory()
     details = replace(
         details,
         moments=[part.on_host() for part in details.moments],
@@ -339,10 +339,7 @@ def _finished(
     relevance = shares(fit.gamma, sample.X, sample.weight) if ask.choice.asks_ard else None
     intercept = fit.intercept + problem.centre
     fit = replace(fit, details=details, memory=memory, relevance=relevance, intercept=intercept)
-    if not isinstance(task, Classes):
-        return fit
-    fit = replace(fit, threshold=np.zeros(task.n_outputs))
-    return fit if ask.threshold == "zero" else with_thresholds(fit, task)
+    return with_thresholds(fit, ask.threshold)
 
 
 def _groups_left_out(problem: FixedProblem, fit: Fit, Z: FloatArray) -> FixedSizePoint:

@@ -19,7 +19,7 @@ from lssvm.report.data import data
 from lssvm.report.forecast import NextValues, forecast_sections
 from lssvm.report.formats import count, percent, short
 from lssvm.report.importance import columns
-from lssvm.report.markup import Markup, Section, clean, notes_section, page, plain, tag, write_file
+from lssvm.report.markup import Markup, Section, clean, noted, page, plain, tag, write_file
 from lssvm.report.measures import Intervals, predict_intervals
 from lssvm.report.model_facts import preparation_of, search_facts, support_size
 from lssvm.report.prototypes import prototypes, sizes
@@ -216,7 +216,7 @@ def _sections(
         _category_notes(subject, subject.test)
     if subject.notes:
         subject.notes = list(dict.fromkeys(subject.notes))
-        sections.insert(1, notes_section(subject.notes))
+        sections.insert(1, noted(subject.notes))
     return lead, sections
 
 

@@ -21,28 +21,12 @@ from lssvm._core.errors import InvalidInputError
 from lssvm.estimators import NARX
 from lssvm.plots import TuningSurfaceDisplay
 from lssvm.plots.tuning import KEYS
-from lssvm.recipes.series_data import (
-    Series,
-    drift,
-    is_list_of_series,
-    open_series,
-    repeat_last,
-    seasonal_naive,
-)
+from lssvm.recipes import series_data
+from lssvm.recipes.series_data import Series, is_list_of_series, open_series
 from lssvm.report.charts import Chart, alone, figure, pictures
 from lssvm.report.comparison import help_section
 from lssvm.report.formats import UNKNOWN, count, listing, number, percent, short
-from lssvm.report.markup import (
-    Markup,
-    Section,
-    bar_table,
-    clean,
-    notes_section,
-    table,
-    tag,
-    tiles,
-    why,
-)
+from lssvm.report.markup import Markup, Section, bar_table, clean, noted, table, tag, tiles, why
 from lssvm.report.measures import finite, proportion_interval
 from lssvm.report.model_facts import chosen_parameters, search_facts
 from lssvm.report.regression import error_histogram
@@ -178,9 +162,11 @@ def find_season(values: FloatArray, most: int) -> int:
 def simple_rules(season: int) -> dict[str, Callable[[FloatArray, int], FloatArray]]:
     """Return rules that continue a series: from its values and the steps to the forecast."""
     rules: dict[str, Callable[[FloatArray, int], FloatArray]]
-    rules = {"repeating the last value": repeat_last, "going on in a straight line": drift}
+    rules = {"repeating the last value": series_data.repeat_last}
+    rules["going on in a straight line"] = series_data.drift
     if season > 1:
-        rules[f"repeating the last {season} values"] = partial(seasonal_naive, season=season)
+        again = partial(series_data.seasonal_naive, season=season)
+        rules[f"repeating the last {season} values"] = again
     return rules
 
 
@@ -396,7 +382,7 @@ def forecast_sections(
             "four fifths of the series, and the figures are about the last fifth.",
         )
     if subject.notes:
-        sections.insert(sections.index(figures) + 1, notes_section(subject.notes))
+        sections.insert(sections.index(figures) + 1, noted(subject.notes))
     return subject, lead, sections
 
 

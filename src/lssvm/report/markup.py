@@ -302,7 +302,7 @@ class Section:
         )
 
 
-def notes_section(notes: Iterable[str]) -> Section:
+def noted(notes: Iterable[str]) -> Section:
     """Return the section of what to keep in mind."""
     return Section("notes", "What to keep in mind", "Notes", [bullets(notes)])
 
