@@ -22,13 +22,13 @@ UP, DOWN = "#D55E00", "#0072B2"
 """Colours of what raises and of what lowers an output."""
 
 
-def explanation_of(caller: str, model: Estimator, X: Any, **wishes: Any) -> Explanation:
+def explanation_of(display: type[Display], model: Estimator, X: Any, **wishes: Any) -> Explanation:
     """Return the explanation of rows by a model, or by the last step of a pipeline.
 
     Parameters
     ----------
-    caller : str
-        Who asks, for the messages.
+    display : class
+        Which picture is drawn, for the messages.
     model : Estimator
         A fitted model of lssvm, or a pipeline that ends in one.
     X : table of n rows
@@ -44,11 +44,12 @@ def explanation_of(caller: str, model: Estimator, X: Any, **wishes: Any) -> Expl
     --------
     >>> import numpy as np
     >>> from lssvm import LSSVR
-    >>> from lssvm.plots.explanations import explanation_of
+    >>> from lssvm.plots.explanations import BeeswarmDisplay, explanation_of
     >>> X = np.arange(6.0)[:, None]
-    >>> explanation_of("this example", LSSVR().fit(X, X[:, 0]), X).values.shape
+    >>> explanation_of(BeeswarmDisplay, LSSVR().fit(X, X[:, 0]), X).values.shape
     (6, 1)
     """
+    caller = f"{display.__name__}.from_estimator"
     pyplot(caller)
     if X is None:
         raise InvalidInputError(f"{caller} needs X, the rows to explain: X did not come.")
@@ -322,8 +323,7 @@ class BeeswarmDisplay(Display):
         -------
         BeeswarmDisplay
         """
-        caller = f"{cls.__name__}.from_estimator"
-        found = explanation_of(caller, model, X, background=background)
+        found = explanation_of(cls, model, X, background=background)
         return cls(found, output=output, limit=limit).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
@@ -496,8 +496,7 @@ class DependenceDisplay(Display):
         -------
         DependenceDisplay
         """
-        caller = f"{cls.__name__}.from_estimator"
-        found = explanation_of(caller, model, X, background=background)
+        found = explanation_of(cls, model, X, background=background)
         return cls(found, column, colour=colour, output=output).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
@@ -719,8 +718,7 @@ class InteractionDisplay(Display):
         -------
         InteractionDisplay
         """
-        caller = f"{cls.__name__}.from_estimator"
-        found = explanation_of(caller, model, X, background=background, interactions=True)
+        found = explanation_of(cls, model, X, background=background, interactions=True)
         return cls(found, output=output, limit=limit).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
@@ -858,8 +856,7 @@ class WaterfallDisplay(Display):
         -------
         WaterfallDisplay
         """
-        caller = f"{cls.__name__}.from_estimator"
-        found = explanation_of(caller, model, X, background=background)
+        found = explanation_of(cls, model, X, background=background)
         return cls(found, row, output=output, limit=limit).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:

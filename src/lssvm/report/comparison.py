@@ -98,19 +98,16 @@ def others(rows: SampledRows, classes: bool) -> dict[str, Any]:
         OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=100),
     )
     prepared = ColumnTransformer([("numbers", scaled, numbers), ("texts", spread, words)])
+    boosting = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
+    trees = boosting(max_iter=TREES, categorical_features=few, random_state=0)
     if classes:
         found: dict[str, Any] = {
             "the most frequent class": DummyClassifier(strategy="most_frequent"),
             "logistic regression": LogisticRegression(max_iter=300),
         }
         if len(np.unique(rows.y)) <= CLASSES:
-            found["gradient boosted trees"] = HistGradientBoostingClassifier(
-                max_iter=TREES, categorical_features=few, random_state=0
-            )
+            found["gradient boosted trees"] = trees
     else:
-        trees = HistGradientBoostingRegressor(
-            max_iter=TREES, categorical_features=few, random_state=0
-        )
         several = as_columns(rows.y).shape[1] > 1
         found = {
             "the mean": DummyRegressor(),
@@ -336,14 +333,8 @@ def _models(subject: Subject) -> Iterator[str]:
 def _settings(subject: Subject) -> Iterator[str]:
     params = subject.model.get_params(deep=False)
     gains = np.array([max(v, 0.0) for v in subject.facts.get("importance", {}).values()])
-    gamma = params.get("gamma")
-    ard = isinstance(gamma, str) and gamma == "ard"
-    if (
-        "gamma" in params
-        and params.get("kernel") == "rbf"
-        and not ard
-        and not isinstance(gamma, np.ndarray)
-    ):
+    gamma = params.get("gamma", "ard")
+    if params.get("kernel") == "rbf" and np.ndim(gamma) == 0 and gamma != "ard":
         few = max(1, len(gains) // 4)
         lead = float(np.sort(gains)[::-1][:few].sum() / gains.sum()) if gains.sum() > 0 else 0.0
         if len(gains) >= COLUMNS and lead > LEADING:

@@ -55,14 +55,9 @@ def explained_rows(subject: Subject) -> Section | None:
 
 def explanation(subject: Subject, rows: list[int]) -> Explanation | None:
     """Return the explanation of some of the rows that figures come from."""
-    model, some = subject.model, subject.checked.take(rows)
-    background = subject.train.some(BACKGROUND, seed=4)
-    plain = model is subject.estimator
-    if not plain:
-        given: Any = some.inner(subject.estimator)
-        against: Any = background.inner(subject.estimator)
-    else:
-        given, against = some.given(model), background.given(model)
+    model, background = subject.model, subject.train.some(BACKGROUND, seed=4)
+    both = subject.checked.take(rows), background
+    given, against = (some.seen(subject.estimator) for some in both)
     with suppress(InvalidInputError), nameless_rows():
         found: Explanation = model.explain(  # type: ignore[attr-defined]
             given, against, n_background=BACKGROUND, n_permutations=ORDERS

@@ -16,7 +16,7 @@ from lssvm.data import Scan, scan
 from lssvm.data.frames import FrameReader, is_frame, raw_block
 from lssvm.data.raw import RawBlock, Schema, TextColumn, check_rows, plain_features
 from lssvm.folds.content import hash_rows
-from lssvm.plots.fitted import Estimator
+from lssvm.plots.fitted import Estimator, fitted_model
 from lssvm.preparation import read_table
 from lssvm.report.model_facts import column_kinds, columns_of, preparation_of
 
@@ -229,6 +229,11 @@ class SampledRows:
         if isinstance(estimator, Pipeline) and len(estimator.steps) > 1:
             X = estimator[:-1].transform(X)
         return np.asarray(X, dtype=np.float64)
+
+    def seen(self, estimator: Estimator) -> Any:
+        """Return the rows as the model at the end of an estimator takes them."""
+        plain = fitted_model(estimator) is estimator
+        return self.given(estimator) if plain else self.inner(estimator)
 
 
 def as_numbers(values: FloatArray | TextColumn) -> FloatArray:
