@@ -156,7 +156,16 @@ def explain_fit(
     """
     random = wish.random()
     columns = columns.grouped(wish.groups)
-    rows = _contrast(fit, X, background, columns, wish, random, resources)
+    if background is None:
+        if fit.kernel.name == "precomputed":
+            raise InvalidInputError(
+                "A model with kernel='precomputed' keeps no rows: give background, rows of the "
+                "kernel matrix as in predict. Columns that are explained are training rows."
+            )
+        background = fit.metric.unmap(fit.basis)
+    given = dense_rows(X, resources.budget)
+    against = dense_rows(wish.some(background, random), resources.budget)
+    rows = Contrast.of(given, against, columns.owner, len(columns.names))
     found = shapley_values(
         terms_of_fit(fit, rows, resources),
         interactions=wish.interactions,
@@ -170,31 +179,6 @@ def _of_task(found: ShapleyValues, columns: Columns, task: Any) -> Explanation:
     outputs = output_names(task)
     single = len(outputs) == 1 and getattr(task, "single", True)  # one number a row
     return explanation(found, columns, outputs, single)
-
-
-def _contrast(
-    fit: Fit,
-    X: Any,
-    background: Any,
-    columns: Columns,
-    wish: Wish,
-    random: np.random.Generator,
-    resources: Resources,
-) -> Contrast:
-    if background is None:
-        if fit.kernel.name == "precomputed":
-            raise InvalidInputError(
-                "A model with kernel='precomputed' keeps no rows: give background, rows of the "
-                "kernel matrix as in predict. Columns that are explained are training rows."
-            )
-        background = fit.metric.unmap(fit.basis)
-    background = wish.some(background, random)
-    return Contrast.of(
-        dense_rows(X, resources.budget),
-        dense_rows(background, resources.budget),
-        columns.owner,
-        len(columns.names),
-    )
 
 
 def _effort(wish: Wish, random: np.random.Generator, resources: Resources) -> Effort:

@@ -43,6 +43,7 @@ from lssvm.engines.device import DeviceRows
 from lssvm.engines.host import HostRows, Rows
 from lssvm.engines.scan import Blocks, ScanRows, blocks_of
 from lssvm.estimators.new_rows import (
+    ClusterNewRows,
     DaskNewRows,
     DeviceNewRows,
     Fitted,
@@ -52,7 +53,6 @@ from lssvm.estimators.new_rows import (
     check_new_device_rows,
     check_new_host_rows,
     light_copy,
-    scan_new_rows,
 )
 from lssvm.estimators.opening import (
     Classifier,
@@ -409,7 +409,8 @@ class GivenBlocks:
         preparation = getattr(self.estimator, "preparation_", None)
         resources = resources_of(self.estimator)
         data = self._columns_of_model()
-        return scan_new_rows(data, preparation, resources, self.place)
+        kind = ClusterNewRows if data.distributed else ScanNewRows
+        return kind(data, preparation, resources, self.place)
 
     def _columns_of_model(self) -> Scan:
         """Return a scan of the columns that the model was fitted with."""
