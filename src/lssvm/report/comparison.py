@@ -207,9 +207,13 @@ def comparison(subject: Subject) -> Section | None:
     if not subject.has_features:
         return None
     found = compare(subject)
-    keys = ("value", "gain", "std_error", "rows")
     subject.facts["comparison"] = {
-        one.name: dict(zip(keys, (one.quality, one.gain, one.spread, one.n_rows), strict=True))
+        one.name: {
+            "value": one.quality,
+            "gain": one.gain,
+            "std_error": one.spread,
+            "rows": one.n_rows,
+        }
         for one in found
     }
     what = "Right" if subject.classification else "Explained variance"

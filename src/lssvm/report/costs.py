@@ -85,9 +85,9 @@ def costs(subject: Subject) -> Section | None:
     label, other = (short(subject.classes.classes[c], 24) for c in (1, 0))
     what = "probability" if subject.classes.probability is not None else "score"
     axis = f"threshold on the {what} of “{label}”"
-    title, heights = f"False alarms and misses against the {axis}", (made.false_alarms, made.misses)
-    every = [0, *np.concatenate(heights)]
-    shares = Chart(title, made.thresholds, every, axis, "share of all rows", y_zero=True)
+    title = f"False alarms and misses against the {axis}"
+    heights = [0, *made.false_alarms, *made.misses]
+    shares = Chart(title, made.thresholds, heights, axis, "share of all rows", y_zero=True)
     shares.line(made.thresholds, made.false_alarms, "s0")
     shares.line(made.thresholds, made.misses, "s1")
     keys = [
