@@ -172,7 +172,7 @@ def open_given(
 
     Returns
     -------
-    Given
+    GivenArrays or GivenBlocks
     """
     for value in (X, y, weight):
         _check_readable(value)
