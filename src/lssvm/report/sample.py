@@ -151,22 +151,17 @@ class SampledRows:
         places : int array of shape (n,)
             Which row each of its values comes from.
         """
-        numbers, texts = self.block.numbers, list(self.block.texts)
-        if name in self.schema.texts:
-            own = self.schema.texts.index(name)
-            texts[own] = texts[own].take(places)
-        else:
-            own = self.schema.numbers.index(name)
-            numbers = numbers.copy()
-            numbers[:, own] = numbers[places, own]
-        return replace(self, block=replace(self.block, numbers=numbers, texts=tuple(texts)))
+        column = self.columns()[name]
+        moved = column.take(places) if isinstance(column, TextColumn) else column[places]
+        return self.replaced({name: moved})
 
     def replaced(self, values: dict[str, Any]) -> SampledRows:
-        """Return rows with other values in some columns: numbers (n,), or texts (n,)."""
+        """Return rows with other values in some columns: numbers (n,), texts (n,), or a column."""
         numbers, texts = self.block.numbers.copy(), list(self.block.texts)
         for name, column in values.items():
             if name in self.schema.texts:
-                texts[self.schema.texts.index(name)] = TextColumn.of(list(column))
+                coded = column if isinstance(column, TextColumn) else TextColumn.of(list(column))
+                texts[self.schema.texts.index(name)] = coded
             else:
                 numbers[:, self.schema.numbers.index(name)] = column
         return replace(self, block=replace(self.block, numbers=numbers, texts=tuple(texts)))
