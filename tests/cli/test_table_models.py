@@ -116,8 +116,7 @@ def test_very_many_rows_have_the_fixed_size_model(folder, tmp_path, monkeypatch)
 @pytest.fixture
 def few_are_many(monkeypatch):
     """Let 1,100 rows be more than the table model takes at once."""
-    for name in ("table_source", "table_classifier", "table_regressor"):
-        monkeypatch.setattr(f"lssvm.estimators.{name}.MANY", 1100)
+    monkeypatch.setattr("lssvm.estimators.table_source.MANY", 1100)
     monkeypatch.setattr("lssvm.estimators.table_source.SAMPLE", 1000)
 
 

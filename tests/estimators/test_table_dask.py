@@ -60,7 +60,6 @@ def test_a_killed_worker_changes_nothing(client):
 
 def test_dask_rows_give_the_model_of_the_array(client, monkeypatch):
     monkeypatch.setattr(table_source, "MANY", 3500)
-    monkeypatch.setattr("lssvm.estimators.table_regressor.MANY", 3500)
     monkeypatch.setattr(table_source, "SAMPLE", 3000)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4000, 3))

@@ -30,8 +30,6 @@ def table(n, seed=0):
 def small_limits(monkeypatch):
     """Let 4,000 rows be very many."""
     monkeypatch.setattr(table_source, "MANY", 3500)
-    monkeypatch.setattr("lssvm.estimators.table_classifier.MANY", 3500)
-    monkeypatch.setattr("lssvm.estimators.table_regressor.MANY", 3500)
     monkeypatch.setattr(table_source, "SAMPLE", 3000)
     monkeypatch.setattr(table_source, "_BLOCK", 700)
 

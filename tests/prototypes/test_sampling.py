@@ -3,27 +3,27 @@
 import numpy as np
 import pytest
 
+from lssvm.folds.content import hash_rows
 from lssvm.prototypes.sampling import (
     class_quotas,
     draw_distinct,
     interleave,
     random_order,
-    row_keys,
 )
 
 
 def test_keys_depend_on_content_only():
     X = np.array([[1.0, 2.0], [2.0, 1.0], [1.0, 2.0], [0.0, 3.0], [-0.0, 3.0]])
-    keys = row_keys(X)
+    keys = hash_rows(X)
     assert keys[0] == keys[2]
     assert keys[3] == keys[4]
     assert np.unique(keys).size == 3
-    np.testing.assert_array_equal(keys, row_keys(X.astype(np.float32)))
+    np.testing.assert_array_equal(keys, hash_rows(X.astype(np.float32)))
 
 
 def test_keys_of_a_grid_of_small_integers_do_not_collide():
     X = np.stack(np.meshgrid(*[np.arange(12.0)] * 4), axis=-1).reshape(-1, 4)
-    assert np.unique(row_keys(X)).size == 12**4
+    assert np.unique(hash_rows(X)).size == 12**4
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -42,7 +42,7 @@ def test_draw_respects_rows_taken_and_weights():
     weight = np.ones(20)
     weight[5] = 0.0
     rows = np.arange(4, 9)
-    drawn = draw_distinct(X, 9, rng, weight=weight, rows=rows, taken=row_keys(X[[7]]))
+    drawn = draw_distinct(X, 9, rng, weight=weight, rows=rows, taken=hash_rows(X[[7]]))
     assert sorted(drawn) == [4, 6, 8]
 
 

@@ -87,8 +87,7 @@ def _version(value: bool) -> None:
 def _options(
     context: typer.Context,
     version: Annotated[
-        bool,
-        Option("--version", callback=_version, is_eager=True, help="Say which version."),
+        bool, Option("--version", callback=_version, is_eager=True, help="Say which version.")
     ] = False,
 ) -> None:
     if context.invoked_subcommand is None:

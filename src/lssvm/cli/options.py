@@ -118,9 +118,7 @@ class Reading:
 
     delimiter: str | None = option(None, "Between the fields of CSV.", "CHAR")
     missing: list[str] = option(  # noqa: RUF009
-        ("?",),
-        "A text that means 'missing', beside the empty one and NA; may be repeated.",
-        "TEXT",
+        ("?",), "A text that means 'missing', beside the empty one and NA; may be repeated.", "TEXT"
     )
     decimal: str | None = option(None, "The decimal sign.", ".|,")
     thousands: str | None = option(None, "Between thousands.", "CHAR")

@@ -90,10 +90,7 @@ class Fitted:
 
 
 def fit_rows(
-    inspected: Inspection,
-    model: Model,
-    general: Seeded,
-    rule: HoldOut | None = None,
+    inspected: Inspection, model: Model, general: Seeded, rule: HoldOut | None = None
 ) -> Fitted:
     """Fit a model to a data set, with a part of the rows held out where a rule says which.
 
@@ -175,12 +172,8 @@ def train(
     from lssvm.cli.parameters import make_estimator, model_kind
     from lssvm.cli.tables import check_writable, open_table
 
-    output, report, test, test_data = (
-        general.output,
-        testing.report,
-        testing.test,
-        testing.test_data,
-    )
+    output, report = general.output, testing.report
+    test, test_data = testing.test, testing.test_data
     check_writable(model, inputs=(data,))
     check_writable(report, inputs=(data,))
     if report is not None and os.path.realpath(report) == os.path.realpath(model):

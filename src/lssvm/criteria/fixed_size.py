@@ -192,15 +192,10 @@ class FixedSizePoint:
         weight : array of shape (v,)
             Weights of these rows.
         """
-        features, T, C = self.features, self.map.T, np.asarray(C, dtype=np.float64)
-        folds, xp = range(features.n_folds), get_namespace(T)
-        training = [features.training(v, columns) for v in folds]
-        tests = [features.testing(v, columns) for v in folds]
-        trained = [v for v in folds if training[v].n > 0]
-        objective = self.objective
-        paths = fold_paths([training[v] for v in trained], None, penalised=objective.penalised)
-        solved = dict(zip(trained, paths.solve(C, objective.method), strict=True))
-        squares = np.empty((len(C), len(folds), len(columns)))
+        T, C = self.map.T, np.asarray(C, dtype=np.float64)
+        xp = get_namespace(T)
+        tests, solved = self._solved(self.features, C, columns)
+        squares = np.empty((len(C), len(tests), len(columns)))
         nothing = Expansion(
             self.rows.put(np.zeros((len(C), T.shape[0], len(columns)))),
             self.rows.put(np.zeros((len(C), len(columns)))),
@@ -215,6 +210,17 @@ class FixedSizePoint:
                 models.append(nothing)
                 squares[:, v] = _constant_error(test, len(C))[:, None]
         return models, squares, np.array([test.weight for test in tests])
+
+    def _solved(
+        self, features: FoldMoments, C: FloatArray, columns: IntArray
+    ) -> tuple[list[Moments], dict[int, tuple[Array, Array]]]:
+        """Return the moments of the test rows, and the models of folds that have rows to learn."""
+        folds, ask = range(features.n_folds), self.objective
+        training = {v: features.training(v, columns) for v in folds}
+        known = {v: part for v, part in training.items() if part.n > 0}
+        paths = fold_paths(list(known.values()), None, penalised=ask.penalised)
+        solved = dict(zip(known, paths.solve(C, ask.method), strict=True))
+        return [features.testing(v, columns) for v in folds], solved
 
     def left_out_outputs(self, C: FloatArray, columns: IntArray) -> FloatArray:
         """Return outputs (c, n, q) of rows by models without them, where that is in closed form."""
@@ -246,9 +252,7 @@ class FixedSizePoint:
         """All problems at the same C."""
         paths, n_folds = self._folds(columns), self.moments.n_folds
         tests = [self.moments.testing(v, columns) for v in range(n_folds)]
-        each = (
-            4 * 8 * n_folds * self.Z.shape[0] * len(columns)
-        )  # bytes of the models of a value of C
+        each = 4 * 8 * n_folds * self.Z.shape[0] * len(columns)  # bytes of the models of a C
         step = int(max(1, min(len(C), 0.25 * self.rows.budget // each)))
         errors, losses = [], []
         for part in slices(len(C), step):
@@ -388,23 +392,17 @@ class FixedSizePoint:
 
         The place with the smallest squared error, unless it is given.
         """
-        folds = range(features.n_folds)
-        training = [features.training(v, columns) for v in folds]
-        tests = [features.testing(v, columns) for v in folds]
-        trained = [v for v in folds if training[v].n > 0]  # else all rows of the classes are in it
+        tests, solved = self._solved(features, grid, columns)
         errors = np.stack([_constant_error(test, len(grid)) for test in tests], 1)
-        coef = np.zeros((len(folds), self.map.T.shape[0], len(columns)))
-        b = np.zeros((len(folds), len(columns)))
-        objective = self.objective
-        paths = fold_paths([training[v] for v in trained], None, penalised=objective.penalised)
-        solved = paths.solve(grid, objective.method)
-        for v, model in zip(trained, solved, strict=True):
+        coef = np.zeros((len(tests), self.map.T.shape[0], len(columns)))
+        b = np.zeros((len(tests), len(columns)))
+        for v, model in solved.items():
             errors[:, v] = mean_squared_error(tests[v], *model)
         if best is None:
             mass = np.array([test.weight for test in tests])
             best = int(np.argmin(errors @ (mass / mass.sum())))
         xp = get_namespace(self.map.T)
-        for v, (weights, intercepts) in zip(trained, solved, strict=True):
+        for v, (weights, intercepts) in solved.items():
             coef[v] = to_numpy(xp.matmul(self.map.T, weights[best, ...]))
             b[v] = to_numpy(intercepts[best, ...])
         return best, coef, b, errors[best]

@@ -156,29 +156,6 @@ def explain_fit(
     """
     random = wish.random()
     columns = columns.grouped(wish.groups)
-    rows = _contrast(fit, X, background, columns, wish, random, resources)
-    found = shapley_values(
-        terms_of_fit(fit, rows, resources),
-        interactions=wish.interactions,
-        effort=_effort(wish, random, resources),
-    )
-    return explanation(found, columns, output_names(fit.task), _single(fit))
-
-
-def _single(fit: Fit) -> bool:
-    """Say whether predictions or decision values have one number a row."""
-    return len(output_names(fit.task)) == 1 and getattr(fit.task, "single", True)
-
-
-def _contrast(
-    fit: Fit,
-    X: Any,
-    background: Any,
-    columns: Columns,
-    wish: Wish,
-    random: np.random.Generator,
-    resources: Resources,
-) -> Contrast:
     if background is None:
         if fit.kernel.name == "precomputed":
             raise InvalidInputError(
@@ -186,13 +163,22 @@ def _contrast(
                 "kernel matrix as in predict. Columns that are explained are training rows."
             )
         background = fit.metric.unmap(fit.basis)
-    background = wish.some(background, random)
-    return Contrast.of(
-        dense_rows(X, resources.budget),
-        dense_rows(background, resources.budget),
-        columns.owner,
-        len(columns.names),
+    given = dense_rows(X, resources.budget)
+    against = dense_rows(wish.some(background, random), resources.budget)
+    rows = Contrast.of(given, against, columns.owner, len(columns.names))
+    found = shapley_values(
+        terms_of_fit(fit, rows, resources),
+        interactions=wish.interactions,
+        effort=_effort(wish, random, resources),
     )
+    return _of_task(found, columns, fit.task)
+
+
+def _of_task(found: ShapleyValues, columns: Columns, task: Any) -> Explanation:
+    """Return the explanation of what a task calls its outputs."""
+    outputs = output_names(task)
+    single = len(outputs) == 1 and getattr(task, "single", True)  # one number a row
+    return explanation(found, columns, outputs, single)
 
 
 def _effort(wish: Wish, random: np.random.Generator, resources: Resources) -> Effort:
@@ -204,21 +190,12 @@ def explanation(
     found: ShapleyValues, columns: Columns, outputs: tuple[str, ...], single: bool
 ) -> Explanation:
     """Return values with names, without the axis of outputs where there is one."""
-    base = np.tile(found.base, (len(found.values), 1))
-    pairs = found.interactions
+    values, errors, pairs = found.values, found.errors, found.interactions
+    base = np.tile(found.base, (len(values), 1))
     if single:
-        return Explanation(
-            found.values[..., 0],
-            base[:, 0],
-            columns.data,
-            columns.names,
-            outputs,
-            found.errors[..., 0],
-            None if pairs is None else pairs[..., 0],
-        )
-    return Explanation(
-        found.values, base, columns.data, columns.names, outputs, found.errors, pairs
-    )
+        values, errors, base = values[..., 0], errors[..., 0], base[:, 0]
+        pairs = None if pairs is None else pairs[..., 0]
+    return Explanation(values, base, columns.data, columns.names, outputs, errors, pairs)
 
 
 def joined(parts: Sequence[Explanation]) -> Explanation:
@@ -328,9 +305,7 @@ def explain_table(
     terms = terms_of_table(fit, X, against, columns.owner, engine=engine)
     effort = _effort(wish, random, resources)
     found = shapley_values(terms, interactions=wish.interactions, effort=effort)
-    outputs = output_names(context.task)
-    single = len(outputs) == 1 and getattr(context.task, "single", True)
-    return explanation(found, columns, outputs, single)
+    return _of_task(found, columns, context.task)
 
 
 def explain_series(
@@ -375,13 +350,7 @@ def explain_series(
     effort = _effort(wish, random, resources)
     found = shapley_values(terms, interactions=wish.interactions, effort=effort)
     one = explanation(found, columns, ("prediction",), True)
-    zero = [np.zeros(len(later)) for _, later in pairs]
-    level = np.concatenate(
-        [
-            layout.one_step_levels(z, later.after(past))
-            for z, (past, later) in zip(zero, pairs, strict=True)
-        ]
-    )
+    level = np.concatenate([layout.one_step_levels(np.zeros(len(b)), b.after(a)) for a, b in pairs])
     pairs_ = None if one.interactions is None else one.interactions * layout.scale
     return replace(
         one,

@@ -200,14 +200,6 @@ class ClusterNewRows(ScanNewRows):
         )
 
 
-def scan_new_rows(
-    data: Scan, preparation: Any, resources: Resources, place: Device | None
-) -> ScanNewRows:
-    """Return rows of a scan: of a file, or of the workers of a cluster."""
-    kind = ClusterNewRows if data.distributed else ScanNewRows
-    return kind(data, preparation, resources, place)
-
-
 def _outputs_of_part(rows: ScanNewRows, fit: Fit, part: Scan) -> list[FloatArray]:
     return [outputs for _, outputs in replace(rows, data=part).blocks(fit)]
 

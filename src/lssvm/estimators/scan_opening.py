@@ -43,6 +43,7 @@ from lssvm.engines.device import DeviceRows
 from lssvm.engines.host import HostRows, Rows
 from lssvm.engines.scan import Blocks, ScanRows, blocks_of
 from lssvm.estimators.new_rows import (
+    ClusterNewRows,
     DaskNewRows,
     DeviceNewRows,
     Fitted,
@@ -52,7 +53,6 @@ from lssvm.estimators.new_rows import (
     check_new_device_rows,
     check_new_host_rows,
     light_copy,
-    scan_new_rows,
 )
 from lssvm.estimators.opening import (
     Classifier,
@@ -157,32 +157,9 @@ def _is_centred(estimator: FixedEstimator) -> bool:
     return estimator.fit_intercept is True
 
 
-class Given(Protocol):
-    """What a caller gave to an estimator; published arrays are like ``like``, None: of NumPy."""
-
-    @property
-    def like(self) -> Array | None:
-        """Array of another library, where a fit publishes arrays of it."""
-
-    def rows(self, tell: Listener) -> tuple[Rows, Task, Metric]:
-        """Return the rows of a new fit after their metric, what y means, and the metric."""
-
-    def further_rows(self, task: Task, tell: Listener, centre: FloatArray | None) -> Rows:
-        """Return rows that are added to a model, or taken from it.
-
-        ``centre`` (k,) is what the model has taken off its targets.
-        """
-
-    def new_rows(self, method: str) -> NewRows:
-        """Return rows that something is asked for."""
-
-    def score(self) -> float:
-        """Return the accuracy of a classifier, R^2 of a regressor."""
-
-
 def open_given(
     estimator: FixedEstimator, X: Any, y: Any = None, weight: Any = None, groups: Any = None
-) -> Given:
+) -> GivenArrays | GivenBlocks:
     """Open what a caller gave, whatever it is: the only place that asks.
 
     Parameters
@@ -195,7 +172,7 @@ def open_given(
 
     Returns
     -------
-    Given
+    GivenArrays or GivenBlocks
     """
     for value in (X, y, weight):
         _check_readable(value)
@@ -267,12 +244,7 @@ class GivenArrays:
         if _classifies(self.estimator):
             assert not isinstance(task, Numbers)
             rows, task = open_classes(
-                self.estimator,
-                *values,
-                groups=self.groups,
-                task=task,
-                by_class=True,
-                sparse=sparse,
+                self.estimator, *values, groups=self.groups, task=task, by_class=True, sparse=sparse
             )
         else:
             assert not isinstance(task, Classes)
@@ -437,7 +409,8 @@ class GivenBlocks:
         preparation = getattr(self.estimator, "preparation_", None)
         resources = resources_of(self.estimator)
         data = self._columns_of_model()
-        return scan_new_rows(data, preparation, resources, self.place)
+        kind = ClusterNewRows if data.distributed else ScanNewRows
+        return kind(data, preparation, resources, self.place)
 
     def _columns_of_model(self) -> Scan:
         """Return a scan of the columns that the model was fitted with."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,15 +16,15 @@ from lssvm._core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.codes import Code
 from lssvm.estimators.table_judging import ClassJudge, NumberJudge, decide
-from lssvm.estimators.table_model import TableModel, check_weight, n_rows_of, share_documentation
+from lssvm.estimators.table_model import TableModel, share_documentation
 from lssvm.estimators.table_source import (
-    MANY,
     LargeTable,
     TableSource,
     as_mapping,
     chosen_rows,
     draw_sample,
-    open_source,
+    open_table,
+    weight_of,
 )
 from lssvm.recipes import Problem, TableContext, TableFit
 from lssvm.tasks import Classes, Numbers
@@ -32,6 +32,7 @@ from lssvm.uncertainty import Probabilities, check_coverage
 
 
 @share_documentation("the accuracy")
+@dataclass(eq=False, repr=False)
 class LSSVMClassifier(ClassifierMixin, TableModel):
     """The model for tables: classes from a data frame as it is.
 
@@ -66,44 +67,12 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
     (True, ['same'])
     """
 
-    classes_: AnyArray
-    code_: Code
-    probabilities_: Probabilities
+    _: KW_ONLY
+    class_weight: Any = None
 
-    def __init__(
-        self,
-        preset: str = "balanced",
-        *,
-        time_limit: float | None = None,
-        scoring: Any = None,
-        class_weight: Any = None,
-        inputs: Any = "auto",
-        kernel: Any = "auto",
-        metric: Any = "auto",
-        part_size: Any = "auto",
-        n_trees: Any = "auto",
-        device: Any = None,
-        memory_budget: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = 0,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            preset,
-            time_limit=time_limit,
-            scoring=scoring,
-            inputs=inputs,
-            kernel=kernel,
-            metric=metric,
-            part_size=part_size,
-            n_trees=n_trees,
-            device=device,
-            memory_budget=memory_budget,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.class_weight = class_weight
+    classes_: AnyArray = field(init=False)
+    code_: Code = field(init=False)
+    probabilities_: Probabilities = field(init=False)
 
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
@@ -125,20 +94,15 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
         -------
         LSSVMClassifier
         """
-        source = open_source(X, y, sample_weight, groups, n_rows_of)
-        if source is not None:
-            if source.n_rows > MANY:
-                return self._fit_many(source)
-            block = chosen_rows(source, None)
-            X, y, sample_weight = as_mapping(block.table), block.y, block.weight
-        weight = check_weight(X, sample_weight)
+        opened = open_table(X, y, sample_weight, groups)
+        if not isinstance(opened, tuple):
+            return self._fit_many(opened)
+        X, y, weight = opened
         if y is None:
             raise InvalidInputError(
                 "requires y to be passed, but the target y is None: give one class per row."
             )
-        y = column_or_1d(y, warn=True)
-        if y.dtype.kind == "f":
-            assert_all_finite(y, input_name="y")
+        y = _labels(y)
         check_classification_targets(y)
         if len(y) != len(weight):
             raise InvalidInputError(
@@ -189,7 +153,7 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
 
         sample = draw_sample(source, self._seed())
         rows = chosen_rows(source, sample)
-        large = LargeTable(source, sample, rows, encode)
+        large = LargeTable(source, sample, encode)
         y, k = _labels(rows.y), codes.shape[1]
         Y, weight = encode(y, rows.weight)
         labels = _numbers(classes, y)
@@ -329,7 +293,7 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
         return self
 
     def _change(self, X: Any, y: Any, sample_weight: Any, *, forget: bool) -> None:
-        weight = check_weight(X, sample_weight)
+        weight = weight_of(X, sample_weight)
         y = column_or_1d(y)
         strange = np.setdiff1d(y, self.classes_)
         if len(strange):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -45,8 +45,8 @@ from lssvm.recipes.configurations import Inputs, Member
 from lssvm.recipes.input_metric import check_length, read_metric
 from lssvm.recipes.record import Resources
 from lssvm.tasks import Classes, Numbers
-from lssvm.tasks.weights import check_weight as check_row_weight
 
+_OF_TRIALS = ("rounds", "error", "weight", "seconds", "stage")
 _LOOKED_INTO = 100  # parts whose gradients the importances are made of
 _LOOKED_AT = 600  # rows whose gradients the importances are made of
 
@@ -135,50 +135,35 @@ def share_documentation(score: str) -> Callable[[Kind], Kind]:
     return fill
 
 
+@dataclass(eq=False, repr=False)
 class TableModel(BaseEstimator):
     """Parameters and fitted attributes of the models for tables."""
 
-    record_: TableFit
-    preparations_: dict[Inputs, TablePreparation]
-    n_features_in_: int
-    feature_names_in_: AnyArray
-    weight_scale_: float
-    configurations_: dict[str, list[Any]]
-    part_size_: int
-    feature_importances_: FloatArray
-    best_score_: float
-    summary_: str
+    preset: str = "balanced"
+    _: KW_ONLY
+    time_limit: float | None = None
+    scoring: Any = None
+    inputs: Any = "auto"
+    kernel: Any = "auto"
+    metric: Any = "auto"
+    part_size: Any = "auto"
+    n_trees: Any = "auto"
+    device: Any = None
+    memory_budget: Any = None
+    n_jobs: int | None = None
+    random_state: Any = 0
+    verbose: int = 0
 
-    def __init__(
-        self,
-        preset: str = "balanced",
-        *,
-        time_limit: float | None = None,
-        scoring: Any = None,
-        inputs: Any = "auto",
-        kernel: Any = "auto",
-        metric: Any = "auto",
-        part_size: Any = "auto",
-        n_trees: Any = "auto",
-        device: Any = None,
-        memory_budget: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = 0,
-        verbose: int = 0,
-    ) -> None:
-        self.preset = preset
-        self.time_limit = time_limit
-        self.scoring = scoring
-        self.inputs = inputs
-        self.kernel = kernel
-        self.metric = metric
-        self.part_size = part_size
-        self.n_trees = n_trees
-        self.device = device
-        self.memory_budget = memory_budget
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    record_: TableFit = field(init=False)
+    preparations_: dict[Inputs, TablePreparation] = field(init=False)
+    n_features_in_: int = field(init=False)
+    feature_names_in_: AnyArray = field(init=False)
+    weight_scale_: float = field(init=False)
+    configurations_: dict[str, list[Any]] = field(init=False)
+    part_size_: int = field(init=False)
+    feature_importances_: FloatArray = field(init=False)
+    best_score_: float = field(init=False)
+    summary_: str = field(init=False)
 
     # --- fitting ---------------------------------------------------------------------------------
 
@@ -360,11 +345,7 @@ class TableModel(BaseEstimator):
             "configurations_": {
                 "inputs": [t.configuration.inputs for t in fit.trials],
                 "kernel": [t.configuration.kernel for t in fit.trials],
-                "rounds": [t.rounds for t in fit.trials],
-                "error": [t.error for t in fit.trials],
-                "weight": [t.weight for t in fit.trials],
-                "seconds": [t.seconds for t in fit.trials],
-                "stage": [t.stage for t in fit.trials],
+                **{name: [getattr(t, name) for t in fit.trials] for name in _OF_TRIALS},
             },
             "part_size_": fit.part_size,
             "feature_importances_": context.importances,
@@ -588,38 +569,6 @@ class TableModel(BaseEstimator):
         tags.input_tags.categorical = True
         tags.input_tags.sparse = True
         return tags
-
-
-def check_weight(X: Any, sample_weight: Any) -> FloatArray:
-    """Return one weight per row of a table.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.estimators.table_model import check_weight
-    >>> check_weight(np.ones((3, 1)), None)
-    array([1., 1., 1.])
-    """
-    n = n_rows_of(X)
-    weight = check_row_weight(sample_weight, n)
-    return np.ones(n) if weight is None else weight
-
-
-def n_rows_of(X: Any) -> int:
-    """Return the number of rows of a table, whatever it is."""
-    shape = getattr(X, "shape", None)
-    if shape is not None and len(shape):
-        return int(shape[0])
-    if isinstance(X, Mapping):
-        return max((len(column) for column in X.values()), default=0)
-    if hasattr(X, "__len__"):
-        return len(X)
-    if hasattr(X, "__array__"):
-        return len(np.asarray(X))
-    raise InvalidInputError(
-        f"X is a {type(X).__name__}: give a data frame, an Arrow table, a mapping of columns or an "
-        "array of shape (n, d)."
-    )
 
 
 def _one_of(name: str, given: Any, known: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -12,15 +12,15 @@ from lssvm._core.arrays import AnyArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.magnitudes import check_magnitude
 from lssvm.estimators.table_judging import ClassJudge, NumberJudge
-from lssvm.estimators.table_model import TableModel, check_weight, n_rows_of, share_documentation
+from lssvm.estimators.table_model import TableModel, share_documentation
 from lssvm.estimators.table_source import (
-    MANY,
     LargeTable,
     TableSource,
     as_mapping,
     chosen_rows,
     draw_sample,
-    open_source,
+    open_table,
+    weight_of,
 )
 from lssvm.recipes import Problem, TableContext, TableFit
 from lssvm.tasks import Classes, Numbers
@@ -86,13 +86,10 @@ class LSSVMRegressor(RegressorMixin, TableModel):
         -------
         LSSVMRegressor
         """
-        source = open_source(X, y, sample_weight, groups, n_rows_of)
-        if source is not None:
-            if source.n_rows > MANY:
-                return self._fit_many(source)
-            block = chosen_rows(source, None)
-            X, y, sample_weight = as_mapping(block.table), block.y, block.weight
-        weight = check_weight(X, sample_weight)
+        opened = open_table(X, y, sample_weight, groups)
+        if not isinstance(opened, tuple):
+            return self._fit_many(opened)
+        X, y, weight = opened
         targets = self._targets(y, len(weight))
         shift, scale = _units(targets, weight)
         task = Numbers(targets.shape[1], np.asarray(y).ndim == 1)
@@ -110,7 +107,7 @@ class LSSVMRegressor(RegressorMixin, TableModel):
         def encode(y: AnyArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
             return (self._targets(y, len(weight)) - shift) / scale, weight
 
-        large = LargeTable(source, sample, rows, encode)
+        large = LargeTable(source, sample, encode)
         task = Numbers(targets.shape[1], np.asarray(rows.y).ndim == 1)
         Y, weight = encode(targets, rows.weight)
         table = as_mapping(rows.table)
@@ -262,7 +259,7 @@ class LSSVMRegressor(RegressorMixin, TableModel):
         return self
 
     def _change(self, X: Any, y: Any, sample_weight: Any, *, forget: bool) -> None:
-        weight = check_weight(X, sample_weight)
+        weight = weight_of(X, sample_weight)
         Y = (self._targets(y, len(weight)) - self.shift_) / self.scale_
         self._update(X, Y, weight, forget=forget)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -44,17 +44,6 @@ class SourceBlock:
     y: AnyArray | None
     weight: FloatArray
     start: int
-
-
-class TableSource(Protocol):
-    """Rows of a table that are passed over in blocks."""
-
-    @property
-    def n_rows(self) -> int:
-        """How many rows there are."""
-
-    def blocks(self) -> Iterator[SourceBlock]:
-        """Yield all rows in order."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +101,10 @@ class ScanSource:
             weight = np.ones(len(raw)) if raw.weight is None else raw.weight
             table = _as_table(raw, schema.names, schema.texts, named)
             yield SourceBlock(table, raw.target, weight, raw.start)
+
+
+TableSource: TypeAlias = MemorySource | ScanSource
+"""Rows of a table that are passed over in blocks."""
 
 
 def _as_table(
@@ -220,15 +213,12 @@ class LargeTable:
     source : TableSource
     sample : int array of shape (m,)
         Positions of the rows of the sample, ascending.
-    rows : SourceBlock
-        These rows.
     encode : callable
         From targets and weights to (Y, weight).
     """
 
     source: TableSource
     sample: IntArray
-    rows: SourceBlock
     encode: Encode
 
     def scaled_by(self, scale: float) -> Encode:
@@ -241,13 +231,10 @@ class LargeTable:
         return encode
 
 
-def open_source(
-    X: Any, y: Any, sample_weight: Any, groups: Any, n_rows: Callable[[Any], int]
-) -> TableSource | None:
-    """Return what is passed over in blocks: a scan, a Dask collection, a table of very many rows.
-
-    None is a table that is fitted in memory as it is.
-    """
+def open_table(
+    X: Any, y: Any, sample_weight: Any, groups: Any
+) -> TableSource | tuple[Any, Any, FloatArray]:
+    """Return very many rows as what is passed over in blocks, others as X, y and their weights."""
     data = as_scan(X, y, sample_weight)
     if data is not None:
         if groups is not None:
@@ -255,16 +242,46 @@ def open_source(
                 "groups= cannot be given with a scan: read the table into memory and give it as a "
                 "data frame."
             )
-        return ScanSource(data.watched())
-    if y is None or groups is not None or n_rows(X) <= MANY:
-        return None
-    return MemorySource.of(X, y, check_weights(sample_weight, n_rows(X)))
+        source = ScanSource(data.watched())
+        if source.n_rows > MANY:
+            return source
+        block = chosen_rows(source, None)
+        X, y, sample_weight = as_mapping(block.table), block.y, block.weight
+    weight = weight_of(X, sample_weight)
+    few = data is not None or y is None or groups is not None or len(weight) <= MANY
+    return (X, y, weight) if few else MemorySource.of(X, y, weight)
 
 
-def check_weights(sample_weight: Any, n: int) -> FloatArray:
-    """Return one weight per row."""
+def weight_of(X: Any, sample_weight: Any) -> FloatArray:
+    """Return one weight per row of a table.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.estimators.table_source import weight_of
+    >>> weight_of(np.ones((3, 1)), None)
+    array([1., 1., 1.])
+    """
+    n = n_rows_of(X)
     weight = check_weight(sample_weight, n)
     return np.ones(n) if weight is None else weight
+
+
+def n_rows_of(X: Any) -> int:
+    """Return the number of rows of a table, whatever it is."""
+    shape = getattr(X, "shape", None)
+    if shape is not None and len(shape):
+        return int(shape[0])
+    if isinstance(X, Mapping):
+        return max((len(column) for column in X.values()), default=0)
+    if hasattr(X, "__len__"):
+        return len(X)
+    if hasattr(X, "__array__"):
+        return len(np.asarray(X))
+    raise InvalidInputError(
+        f"X is a {type(X).__name__}: give a data frame, an Arrow table, a mapping of columns or an "
+        "array of shape (n, d)."
+    )
 
 
 def draw_sample(source: TableSource, seed: int) -> IntArray:

@@ -25,27 +25,6 @@ Mixed: TypeAlias = Callable[[IntArray, IntArray, BoolArray], FloatArray]
 _BATCH = 16_384  # rows that are evaluated at a time
 
 
-@dataclass(frozen=True, eq=False)
-class SampledValues:
-    """Means over background rows, with their standard errors.
-
-    Attributes
-    ----------
-    values : array of shape (n, p, k)
-    errors : array of shape (n, p, k)
-        Standard errors of the values; zeros where all coalitions were evaluated.
-
-    Examples
-    --------
-    >>> from lssvm.explanations.expansion import SampledValues
-    >>> list(SampledValues.__dataclass_fields__)
-    ['values', 'errors']
-    """
-
-    values: FloatArray
-    errors: FloatArray
-
-
 def sampled_values(
     evaluate: Mixed,
     n: int,
@@ -54,7 +33,7 @@ def sampled_values(
     *,
     n_permutations: int,
     random: np.random.Generator,
-) -> SampledValues:
+) -> tuple[FloatArray, FloatArray]:
     """Return Shapley values of a function, averaged over background rows.
 
     Parameters
@@ -70,7 +49,9 @@ def sampled_values(
 
     Returns
     -------
-    SampledValues
+    values, errors : array of shape (n, p, k)
+        Means over background rows, and their standard errors: zeros where all coalitions were
+        evaluated.
 
     Notes
     -----
@@ -89,8 +70,9 @@ def sampled_values(
     >>> from lssvm.explanations.expansion import sampled_values
     >>> def product(rows, backgrounds, present):  # of three ones, against zeros
     ...     return present.all(axis=1, keepdims=True).astype(float)
-    >>> found = sampled_values(product, 1, 1, 3, n_permutations=2, random=np.random.default_rng(0))
-    >>> found.values[0, :, 0].round(4), found.errors.max()
+    >>> use = {"n_permutations": 2, "random": np.random.default_rng(0)}
+    >>> values, errors = sampled_values(product, 1, 1, 3, **use)
+    >>> values[0, :, 0].round(4), errors.max()
     (array([0.3333, 0.3333, 0.3333]), np.float64(0.0))
     """
     if n_permutations < 2:
@@ -118,7 +100,7 @@ def sampled_values(
         np.add.at(squares, i, variance)
     if total is None or squares is None:
         raise InvalidInputError("There is no row to explain: give at least one.")
-    return SampledValues(total / n_background, np.sqrt(squares) / n_background)
+    return total / n_background, np.sqrt(squares) / n_background
 
 
 def _all_coalitions(evaluate: Mixed, i: IntArray, b: IntArray, p: int) -> FloatArray:
@@ -399,7 +381,7 @@ def shapley_values(
             parts = [_outputs(t, t.rows.mixed(rows, backgrounds, present), effort) for t in narrow]
             return np.asarray(np.sum(parts, axis=0))
 
-        sampled = sampled_values(
+        sampled, deviation = sampled_values(
             evaluate,
             n,
             len(first.background),
@@ -407,8 +389,8 @@ def shapley_values(
             n_permutations=effort.n_permutations,
             random=np.random.default_rng(effort.seed),
         )
-        values[:, used] += sampled.values
-        errors[:, used] = sampled.errors
+        values[:, used] += sampled
+        errors[:, used] = deviation
     return ShapleyValues(values, base, errors, None if pairs is None else _halved(pairs, values))
 
 

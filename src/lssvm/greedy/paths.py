@@ -134,10 +134,8 @@ def check_settings(settings: Greedy) -> None:
     if not number or not 0 <= epsilon < np.inf:
         raise not_usable("epsilon", epsilon, "give a finite number >= 0.")
     for name in ("candidates", "max_support", "patience"):
-        value, limit = (
-            getattr(settings, name),
-            "" if name == "patience" else ", or None for no limit",
-        )
+        value, limit = getattr(settings, name), ", or None for no limit"
+        limit = "" if name == "patience" else limit
         if value is None and limit:
             continue
         if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:

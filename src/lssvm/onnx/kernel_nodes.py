@@ -16,6 +16,7 @@ from lssvm.kernels import (
     Laplacian,
     Linear,
     Matern,
+    Metric,
     NonStationary,
     Polynomial,
 )
@@ -55,7 +56,7 @@ def power(base: Tensor, degree: int) -> Tensor:
 
 def add_expansion(X: Tensor, fit: Fit) -> Tensor:
     """Add sum_j coef_j K(x A, z_j) + b for rows ``X`` (n, d) and return its value (n, k)."""
-    X = add_map(X, fit)
+    X = add_map(X, fit.metric)
     basis = dense(fit.basis)
     outputs: list[Tensor] = []
     order: list[int] = []
@@ -70,9 +71,9 @@ def add_expansion(X: Tensor, fit: Fit) -> Tensor:
     return X.graph.in_order(outputs, order) + fit.intercept[None, :]
 
 
-def add_map(X: Tensor, fit: Fit) -> Tensor:
+def add_map(X: Tensor, metric: Metric) -> Tensor:
     """Add the metric of the inputs."""
-    A = fit.metric.map
+    A = metric.map
     if A is None:
         return X
     return X * A[None, :] if A.ndim == 1 else X @ A

@@ -216,7 +216,7 @@ def add_interval(
     The variance of the function needs m^2 more numbers in the file and m^2 operations a row.
     """
     coverage = check_coverage(coverage)
-    X = add_map(X, model.record_)
+    X = add_map(X, model.record_.metric)
     variances: list[Tensor] = []
     order: list[int] = []
     for columns, posterior in model._posteriors():
@@ -332,7 +332,8 @@ class Decision:
         return cls(scores, index, add_probabilities(calibrated, raw, by_class, index))
 
 
-def _no_interval(model: KernelEstimator) -> InvalidInputError:
+def no_interval(model: object) -> InvalidInputError:
+    """Return the error of a model that is asked for intervals it has not got."""
     return InvalidInputError(
         f"interval= is for LSSVR and FixedSizeLSSVR; {type(model).__name__} has no prediction "
         "intervals in ONNX: leave it out."
@@ -364,11 +365,11 @@ def add_outputs(
         values = {"prediction": prediction}
         if interval is not None:
             if not isinstance(model, KernelRegressor) or not hasattr(model, "predict_interval"):
-                raise _no_interval(model)
+                raise no_interval(model)
             values["lower"], values["upper"] = add_interval(model, X, prediction, interval)
         return {name: Value(value.name, kind, tail) for name, value in values.items()}
     if interval is not None:
-        raise _no_interval(model)
+        raise no_interval(model)
     labels = class_labels(model.classes_)
     decision = Decision.add(model, X, wanted)
     K = len(labels)

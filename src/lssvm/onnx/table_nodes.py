@@ -12,8 +12,8 @@ from lssvm._core.errors import InvalidInputError
 from lssvm.data import Preparation
 from lssvm.estimators import LSSVMClassifier, LSSVMRegressor
 from lssvm.onnx.graph import ML, Graph, ModelGraph, Tensor, Value, element_type
-from lssvm.onnx.kernel_nodes import add_kernel
-from lssvm.onnx.model_nodes import add_class_scores, add_probabilities, class_labels
+from lssvm.onnx.kernel_nodes import add_kernel, add_map
+from lssvm.onnx.model_nodes import add_class_scores, add_probabilities, class_labels, no_interval
 from lssvm.parts import Cut, Tree
 from lssvm.preparation import DateEncoding, LevelEncoding, NumberEncoding, PreparedTable
 from lssvm.recipes import Member, TableFit
@@ -279,10 +279,7 @@ def table_graph(
         The string that stands for a missing one.
     """
     if interval is not None:
-        raise InvalidInputError(
-            f"interval= is for LSSVR and FixedSizeLSSVR; {type(model).__name__} has no prediction "
-            "intervals in ONNX: leave it out."
-        )
+        raise no_interval(model)
     fit = model.record_
     context = fit.context
     assert context is not None
@@ -327,10 +324,7 @@ def add_stack(fit: TableFit, features: Mapping[Inputs, Tensor]) -> Tensor:
     """Add the weighted sum of the outputs of all members: (n, k)."""
     total: Tensor | None = None
     for member in fit.members:
-        X = features[member.configuration.inputs]
-        A = member.metric.map
-        if A is not None:
-            X = X * A[None, :] if A.ndim == 1 else X @ A
+        X = add_map(features[member.configuration.inputs], member.metric)
         cuts = member.model.cuts
         for cut in cuts:
             values = add_cut(member, cut, X) * (member.weight / len(cuts))

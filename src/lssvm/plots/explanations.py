@@ -6,7 +6,7 @@ First what they share: an explanation of a model, and columns in words.
 from __future__ import annotations
 
 import datetime
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,20 +22,13 @@ UP, DOWN = "#D55E00", "#0072B2"
 """Colours of what raises and of what lowers an output."""
 
 
-class Explains(Protocol):
-    """A fitted model that explains its outputs."""
-
-    def explain(self, X: Any, background: Any = None, **wishes: Any) -> Explanation:
-        """Return the explanation of rows."""
-
-
-def explanation_of(caller: str, model: Estimator, X: Any, **wishes: Any) -> Explanation:
+def explanation_of(display: type[Display], model: Estimator, X: Any, **wishes: Any) -> Explanation:
     """Return the explanation of rows by a model, or by the last step of a pipeline.
 
     Parameters
     ----------
-    caller : str
-        Who asks, for the messages.
+    display : class
+        Which picture is drawn, for the messages.
     model : Estimator
         A fitted model of lssvm, or a pipeline that ends in one.
     X : table of n rows
@@ -51,11 +44,12 @@ def explanation_of(caller: str, model: Estimator, X: Any, **wishes: Any) -> Expl
     --------
     >>> import numpy as np
     >>> from lssvm import LSSVR
-    >>> from lssvm.plots.explanations import explanation_of
+    >>> from lssvm.plots.explanations import BeeswarmDisplay, explanation_of
     >>> X = np.arange(6.0)[:, None]
-    >>> explanation_of("this example", LSSVR().fit(X, X[:, 0]), X).values.shape
+    >>> explanation_of(BeeswarmDisplay, LSSVR().fit(X, X[:, 0]), X).values.shape
     (6, 1)
     """
+    caller = f"{display.__name__}.from_estimator"
     pyplot(caller)
     if X is None:
         raise InvalidInputError(f"{caller} needs X, the rows to explain: X did not come.")
@@ -216,6 +210,31 @@ MAP = "cividis"
 """Colours of low and high values, which readers with any kind of colour vision tell apart."""
 
 
+def at_least_one(limit: int) -> int:
+    """Return how many columns are drawn, if that is at least one."""
+    if limit < 1:
+        raise InvalidInputError(f"limit={limit!r} is not usable: draw at least 1 column.")
+    return limit
+
+
+def by_rank(order: FloatArray) -> dict[str, Any]:
+    """Return the look of dots whose colours follow ranks from 0 to 1."""
+    return {"c": order, "cmap": MAP, "vmin": 0.0, "vmax": 1.0, "linewidths": 0}
+
+
+def low_to_high(display: Any, label: str) -> Any:
+    """Draw the bar of colours that ranks have, for the first dots of a display."""
+    beside = {"ax": display.ax_, "ticks": [0.0, 1.0], "aspect": 30, "pad": 0.02}
+    bar = display.figure_.colorbar(display.points_[0], **beside)
+    bar.set_ticklabels(["low", "high"])
+    bar.set_label(label, labelpad=-12)
+    bar.outline.set_visible(False)
+    return bar
+
+
+"""Colours of low and high values, which readers with any kind of colour vision tell apart."""
+
+
 class BeeswarmDisplay(Display):
     """Values of the columns for many rows: a point is a row, its colour the column's own value.
 
@@ -266,10 +285,7 @@ class BeeswarmDisplay(Display):
     """
 
     def __init__(self, explanation: Explanation, *, output: int | str = 0, limit: int = 12) -> None:
-        if limit < 1:
-            raise InvalidInputError(f"limit={limit!r} is not usable: draw at least 1 column.")
-        self.explanation = single_output(explanation, output)
-        self.limit = limit
+        self.limit, self.explanation = at_least_one(limit), single_output(explanation, output)
         self.order = np.argsort(-self.explanation.importances, kind="stable")
 
     @classmethod
@@ -307,8 +323,7 @@ class BeeswarmDisplay(Display):
         -------
         BeeswarmDisplay
         """
-        caller = f"{cls.__name__}.from_estimator"
-        found = explanation_of(caller, model, X, background=background)
+        found = explanation_of(cls, model, X, background=background)
         return cls(found, output=output, limit=limit).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
@@ -336,27 +351,13 @@ class BeeswarmDisplay(Display):
             heights = place + swarm(values, span)
             if not known.all():
                 ax.scatter(values[~known], heights[~known], s=size, color="0.6", linewidths=0)
-            points = ax.scatter(
-                values[known],
-                heights[known],
-                s=size,
-                c=order[known],
-                cmap=MAP,
-                vmin=0.0,
-                vmax=1.0,
-                linewidths=0,
-            )
-            self.points_.append(points)
+            places, look = (values[known], heights[known]), by_rank(order[known])
+            self.points_.append(ax.scatter(*places, s=size, **look))
         ax.set_yticks(range(len(drawn)), [one.feature_names[i] for i in drawn])
         ax.set_ylim(len(drawn) - 0.4, -0.6)
         ax.tick_params(axis="y", length=0)
         ax.set_xlabel(f"what the column adds to {spoken(one)}")
-        self.colorbar_ = self.figure_.colorbar(
-            self.points_[0], ax=ax, ticks=[0.0, 1.0], aspect=30, pad=0.02
-        )
-        self.colorbar_.set_ticklabels(["low", "high"])
-        self.colorbar_.set_label("value of the column", labelpad=-12)
-        self.colorbar_.outline.set_visible(False)
+        self.colorbar_ = low_to_high(self, "value of the column")
         return self
 
 
@@ -495,8 +496,7 @@ class DependenceDisplay(Display):
         -------
         DependenceDisplay
         """
-        caller = f"{cls.__name__}.from_estimator"
-        found = explanation_of(caller, model, X, background=background)
+        found = explanation_of(cls, model, X, background=background)
         return cls(found, column, colour=colour, output=output).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
@@ -530,14 +530,8 @@ class DependenceDisplay(Display):
             self.points_.append(ax.scatter(x, values, s=size, color=COLOURS[0], linewidths=0))
         else:
             order = np.nan_to_num(ranks(one.data[:, self.colour]), nan=0.5)
-            look = {"c": order, "cmap": MAP, "vmin": 0.0, "vmax": 1.0, "linewidths": 0, "zorder": 2}
-            self.points_.append(ax.scatter(x, values, s=size, **look))
-            self.colorbar_ = self.figure_.colorbar(
-                self.points_[0], ax=ax, ticks=[0.0, 1.0], aspect=30, pad=0.02
-            )
-            self.colorbar_.set_ticklabels(["low", "high"])
-            self.colorbar_.set_label(one.feature_names[self.colour], labelpad=-12)
-            self.colorbar_.outline.set_visible(False)
+            self.points_.append(ax.scatter(x, values, s=size, zorder=2, **by_rank(order)))
+            self.colorbar_ = low_to_high(self, one.feature_names[self.colour])
         if ticks is not None:
             turned = {"rotation": 30, "ha": "right"} if sum(map(len, ticks)) > 60 else {}
             ax.set_xticks(range(len(ticks)), ticks, **turned)
@@ -677,16 +671,13 @@ class InteractionDisplay(Display):
     """
 
     def __init__(self, explanation: Explanation, *, output: int | str = 0, limit: int = 12) -> None:
-        if limit < 1:
-            raise InvalidInputError(f"limit={limit!r} is not usable: draw at least 1 column.")
-        one = single_output(explanation, output)
+        self.limit, one = at_least_one(limit), single_output(explanation, output)
         if one.interactions is None:
             raise InvalidInputError(
                 "The explanation has no interactions: ask for them with "
                 "model.explain(X, interactions=True)."
             )
         self.explanation = one
-        self.limit = limit
         self.strength = 2.0 * np.abs(one.interactions).mean(axis=0)
         own = np.arange(len(self.strength))
         self.strength[own, own] /= 2.0
@@ -727,8 +718,7 @@ class InteractionDisplay(Display):
         -------
         InteractionDisplay
         """
-        caller = f"{cls.__name__}.from_estimator"
-        found = explanation_of(caller, model, X, background=background, interactions=True)
+        found = explanation_of(cls, model, X, background=background, interactions=True)
         return cls(found, output=output, limit=limit).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
@@ -820,15 +810,12 @@ class WaterfallDisplay(Display):
     def __init__(
         self, explanation: Explanation, row: int = 0, *, output: int | str = 0, limit: int = 10
     ) -> None:
-        if limit < 1:
-            raise InvalidInputError(f"limit={limit!r} is not usable: draw at least 1 column.")
-        one = single_output(explanation, output)
+        self.limit, one = at_least_one(limit), single_output(explanation, output)
         if not -len(one) <= row < len(one):
             raise InvalidInputError(
                 f"row={row!r} is not there: the explanation has {len(one)} rows."
             )
         self.explanation = one[row]
-        self.limit = limit
         self.order = np.argsort(-np.abs(self.explanation.values[0]), kind="stable")
 
     @classmethod
@@ -869,8 +856,7 @@ class WaterfallDisplay(Display):
         -------
         WaterfallDisplay
         """
-        caller = f"{cls.__name__}.from_estimator"
-        found = explanation_of(caller, model, X, background=background)
+        found = explanation_of(cls, model, X, background=background)
         return cls(found, row, output=output, limit=limit).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
@@ -897,9 +883,8 @@ class WaterfallDisplay(Display):
             error.append(float(np.sqrt((errors[rest] ** 2).sum())))
             labels.append(f"{len(rest)} others")
         base = float(one.base_values[0])
-        ends = (
-            base + np.cumsum(steps[::-1])[::-1]
-        )  # the smallest is at the bottom, next to the base
+        # The smallest is at the bottom, next to the base.
+        ends = base + np.cumsum(steps[::-1])[::-1]
         starts = ends - steps
         ax = self.open(ax, (6.4, 1.3 + 0.34 * len(steps)))
         places = np.arange(len(steps))

@@ -7,10 +7,9 @@ import numpy.typing as npt
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
+from lssvm.folds.content import hash_rows
 
 Keys = npt.NDArray[np.uint64]
-
-_BLOCK = 65_536
 
 
 def as_rows(X: npt.ArrayLike) -> FloatArray:
@@ -24,24 +23,6 @@ def as_rows(X: npt.ArrayLike) -> FloatArray:
     if rows.dtype not in (np.float32, np.float64):
         rows = rows.astype(np.float64)
     return rows
-
-
-def row_keys(X: FloatArray) -> Keys:
-    """Return a 64-bit key per row that depends on its content only (+0 and -0 are equal).
-
-    Time O(n d), memory O(n) besides blocks.
-    """
-    factors = np.random.default_rng(0).integers(2**63, size=X.shape[1], dtype=np.uint64)
-    factors = 2 * factors + np.uint64(1)
-    keys = np.empty(X.shape[0], dtype=np.uint64)
-    for start in range(0, X.shape[0], _BLOCK):
-        block = np.ascontiguousarray(X[start : start + _BLOCK], dtype=np.float64) + 0.0
-        bits = block.view(np.uint64)
-        bits ^= bits >> np.uint64(32)
-        bits *= factors
-        bits ^= bits >> np.uint64(29)
-        keys[start : start + _BLOCK] = bits.sum(axis=1, dtype=np.uint64)
-    return keys
 
 
 def random_order(
@@ -96,7 +77,7 @@ def draw_distinct(
     for tried in (min(2 * size, n), n):
         order = random_order(n, tried, rng, own)
         drawn = order if rows is None else rows[order]
-        keys = row_keys(X[drawn])
+        keys = hash_rows(X[drawn])
         first = np.sort(np.unique(keys, return_index=True)[1])
         if taken is not None:
             first = first[~np.isin(keys[first], taken)]

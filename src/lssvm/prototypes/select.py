@@ -22,6 +22,7 @@ from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.device import Device
 from lssvm._core.errors import InvalidInputError, NumericalWarning, not_known, not_usable
 from lssvm._core.random import RandomState, as_generator
+from lssvm.folds.content import hash_rows
 from lssvm.prototypes.renyi import RenyiEntropy
 from lssvm.prototypes.sampling import (
     Keys,
@@ -30,7 +31,6 @@ from lssvm.prototypes.sampling import (
     draw_distinct,
     interleaved,
     random_order,
-    row_keys,
 )
 from lssvm.prototypes.selection import (
     Kernel,
@@ -91,7 +91,7 @@ class KMeans:
         parts = []
         for rows, own in zip(groups, starts, strict=True):
             parts.append(self._cluster(task, rows, own.size, taken) if own.size else own)
-            taken = np.append(taken, row_keys(task.X[parts[-1]]))
+            taken = np.append(taken, hash_rows(task.X[parts[-1]]))
         return Selection(interleaved(parts), n_trials=sum(rows.size for rows in groups))
 
     def _cluster(self, task: Task, rows: IntArray, size: int, taken: Keys) -> IntArray:
@@ -120,7 +120,7 @@ def _nearest_distinct(task: Task, rows: IntArray, centres: FloatArray, taken: Ke
     open_ = np.arange(centres.shape[0])
     for _ in range(_PASSES):
         nearest = rows[_nearest(task.X, rows, centres[open_])]
-        keys = row_keys(task.X[nearest])
+        keys = hash_rows(task.X[nearest])
         first = np.sort(np.unique(keys, return_index=True)[1])
         first = first[~np.isin(keys[first], taken)]
         chosen[open_[first]] = nearest[first]
@@ -128,7 +128,7 @@ def _nearest_distinct(task: Task, rows: IntArray, centres: FloatArray, taken: Ke
         open_ = np.delete(open_, first)
         if open_.size == 0:
             return chosen
-        rows = rows[~np.isin(row_keys(task.X[rows]), taken)]
+        rows = rows[~np.isin(hash_rows(task.X[rows]), taken)]
         if rows.size == 0:
             return chosen[chosen >= 0]
     rest = draw_distinct(task.X, open_.size, task.rng, task.weight, rows, taken)

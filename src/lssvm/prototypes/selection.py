@@ -12,8 +12,9 @@ import numpy.typing as npt
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.device import Device
 from lssvm._core.errors import InvalidInputError, NumericalWarning
+from lssvm.folds.content import hash_rows
 from lssvm.prototypes.bandwidth import Bandwidth
-from lssvm.prototypes.sampling import class_quotas, draw_distinct, interleaved, row_keys
+from lssvm.prototypes.sampling import class_quotas, draw_distinct, interleaved
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +162,7 @@ class Task:
             for rows, quota in zip(members, quotas, strict=True):
                 drawn = draw_distinct(self.X, int(quota), self.rng, self.weight, rows, taken)
                 parts.append(drawn)
-                taken = np.append(taken, row_keys(self.X[drawn]))
+                taken = np.append(taken, hash_rows(self.X[drawn]))
             sizes = np.array([part.size for part in parts], dtype=np.intp)
             if (sizes == quotas).all():
                 return interleaved(parts)

@@ -23,7 +23,7 @@ from lssvm.recipes.table_prototypes import (
     C_GRID,
     expansion,
     fold_moments,
-    held_out_error,
+    judge_widths,
     prototypes_of,
 )
 from lssvm.reductions import L0System, l0_order
@@ -243,12 +243,10 @@ def choose_width(
     found: list[tuple[float, int, float]] = []
     for number, member in enumerate(fit.members):
         X = teacher.inputs[number]
-        for factor in _WIDTHS:
-            gamma = factor * middle_setting(member.model).gamma
-            kernel = member.configuration.make_kernel(gamma)
-            Z = prototypes_of(X[train], min(size, len(train)), kernel, random)
-            learned = Rows(X[train], teacher.aim[train], teacher.weight[train])
-            tested = Rows(X[test], teacher.Y[test], teacher.weight[test])
-            found.append((held_out_error(kernel, Z, learned, tested), number, gamma))
+        learned = Rows(X[train], teacher.aim[train], teacher.weight[train])
+        tested = Rows(X[test], teacher.Y[test], teacher.weight[test])
+        gammas = [factor * middle_setting(member.model).gamma for factor in _WIDTHS]
+        judged = judge_widths(member.configuration, gammas, learned, tested, size, random)
+        found += [(error, number, gamma) for error, gamma, _ in judged]
     _, number, gamma = min(found)
     return number, gamma

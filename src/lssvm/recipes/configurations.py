@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from lssvm._core.arrays import FloatArray
 from lssvm.kernels import IDENTITY, Kernel, Metric
 from lssvm.kernels.distances import Distance
 from lssvm.kernels.metric import Shape
@@ -138,3 +140,13 @@ class Member:
     metric: Metric = IDENTITY
     rounds: int = 0
     weight: float = 1.0
+
+    def mapped(self, inputs: Mapping[Inputs, FloatArray]) -> FloatArray:
+        """Return rows as the kernel sees them.
+
+        Parameters
+        ----------
+        inputs : mapping from inputs to array of shape (n, d)
+            Prepared rows.
+        """
+        return self.metric.apply(inputs[self.configuration.inputs])

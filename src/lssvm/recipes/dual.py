@@ -34,7 +34,7 @@ from lssvm.kernels import Kernel, Precomputed, resolve_gamma
 from lssvm.kernels.factory import check_kernel_matrix
 from lssvm.recipes.ard import DUAL_ROWS, relevance_sample, shares, spread_gamma
 from lssvm.recipes.dual_memory import DualDetails, DualMemory, DualPart
-from lssvm.recipes.record import Fit, Machine, Resources, Tuning, check_finite
+from lssvm.recipes.record import Fit, Machine, Resources, Tuning, alike, check_finite
 from lssvm.recipes.robust import ROUGH, absolute_C, check_loss, lower_weights, reweights, rounds
 from lssvm.recipes.settings import (
     SQUARES,
@@ -229,7 +229,7 @@ def _record(
     system, choice = problem.system, chosen.choice
     same = all(np.array_equal(gamma[0], value) for value in gamma)
     published = choice.by_feature(gamma[0]) if same else np.array(gamma)
-    machines = _alike(np.arange(k), np.ones(k), gamma)
+    machines = alike(gamma)
     basis = system.basis[used]
     return Fit(
         task=problem.task,
@@ -583,20 +583,13 @@ def _parts_of(problem: DualProblem, chosen: Chosen) -> list[Part]:
     """Gather outputs of the same rows, C and gamma: they share one factorisation."""
     parts = []
     for number, group in enumerate(problem.groups):
-        for columns in _alike(group.columns, chosen.C, chosen.gamma):
+        for same in alike((float(chosen.C[j]), chosen.gamma[j]) for j in group.columns):
+            columns = group.columns[same]
             C, gamma = chosen.C[columns], chosen.gamma[columns[0]]
             system = replace(problem.system, kernel=chosen.choice.at(gamma), C=float(C[0]))
             own = system if group.rows is None else system.subset(group.rows)
             parts.append(Part(number, group.rows, columns, own, gamma, chosen.choice, C))
     return parts
-
-
-def _alike(columns: IntArray, C: FloatArray, gamma: list[Any]) -> list[IntArray]:
-    """Gather columns that have the same C and gamma."""
-    gathered: dict[Any, list[int]] = {}
-    for j in columns:
-        gathered.setdefault((float(C[j]), repr(gamma[j])), []).append(int(j))
-    return [np.array(members) for members in gathered.values()]
 
 
 def _solve(part: Part, problem: DualProblem, ask: DualSettings, chosen: Chosen) -> Part:

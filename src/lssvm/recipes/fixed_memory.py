@@ -246,16 +246,18 @@ def remember(
         return FixedMemory(sample)
     held = np.full(sample.Y.shape, np.nan)
     for test, (coef, b) in zip(folds.test, models, strict=True):
-        tested = np.zeros(rows.sample.n_rows, dtype=bool)
-        tested[test] = True
-        own = np.flatnonzero(tested[numbers])
+        own = np.flatnonzero(np.isin(numbers, test))
         held[own] = rows.evaluate(kernel, rows.sample.X[numbers[own]], Z, coef, b)
     return FixedMemory(replace(sample, X=None if classes else sample.X, held=held))
 
 
-def with_thresholds(fit: Fit, task: Classes) -> Fit:
-    """Move the thresholds to where the out-of-fold outputs make the fewest errors."""
-    memory, details = fit.memory, fit.details
+def with_thresholds(fit: Fit, how: str) -> Fit:
+    """Add thresholds of classes: zero, or where out-of-fold outputs make the fewest errors."""
+    memory, details, task = fit.memory, fit.details, fit.task
+    if not isinstance(task, Classes):
+        return fit
+    if how == "zero":
+        return replace(fit, threshold=np.zeros(task.n_outputs))
     sample = memory.sample if isinstance(memory, FixedMemory) else None
     if sample is None or sample.held is None or sample.labels is None:
         raise InvalidInputError(NO_OUTPUTS)

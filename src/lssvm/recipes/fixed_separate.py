@@ -9,8 +9,7 @@ import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.blocks import peak_memory
-from lssvm._core.errors import InvalidInputError
-from lssvm.criteria.fixed_size import FixedSizeObjective, SeparateObjective, fold_models
+from lssvm.criteria.fixed_size import SeparateObjective, fold_models
 from lssvm.engines.host import Rows
 from lssvm.kernels import Kernel
 from lssvm.recipes.fixed_memory import (
@@ -21,10 +20,10 @@ from lssvm.recipes.fixed_memory import (
     draw_sample,
     with_thresholds,
 )
-from lssvm.recipes.fixed_settings import N_C, FixedProblem, folds_of, snap_gamma
+from lssvm.recipes.fixed_settings import N_C, FixedProblem, folds_of, snap_gamma, snap_results
 from lssvm.recipes.fixed_solution import problems
 from lssvm.recipes.prototypes import Prototypes
-from lssvm.recipes.record import Fit, Machine, Tuning
+from lssvm.recipes.record import Fit, Machine, Tuning, alike
 from lssvm.search.base import Search, Space, TuningResult
 from lssvm.search.path import ListedPathSearch, PathSearch, best_gammas
 from lssvm.solvers import solve_primal
@@ -61,7 +60,7 @@ def fit_separate(problem: FixedProblem, chosen: Prototypes) -> Fit:
     C = np.array([result.C for result in results])
     tuned = ask.choice.tunes_gamma
     gammas = [snap_gamma(r.gamma) if tuned else problem.gamma for r in results]
-    parts = _alike(gammas)
+    parts = alike(gammas)
     coef, intercept = np.zeros((Z.shape[0], len(C))), np.zeros(len(C))
     held = _Held(problem, shared) if ask.calibrates else None
     machines = []
@@ -100,10 +99,7 @@ def fit_separate(problem: FixedProblem, chosen: Prototypes) -> Fit:
             peak_memory=peak_memory() if sample.by_position else None,
         ),
     )
-    if not isinstance(task, Classes):
-        return fit
-    fit = replace(fit, threshold=np.zeros(task.n_outputs))
-    return fit if ask.threshold == "zero" else with_thresholds(fit, task)
+    return with_thresholds(fit, ask.threshold)
 
 
 def _shared(problem: FixedProblem, rows: Rows, Z: FloatArray) -> SeparateObjective:
@@ -113,13 +109,7 @@ def _shared(problem: FixedProblem, rows: Rows, Z: FloatArray) -> SeparateObjecti
     def kernel(value: float | None) -> Kernel:
         return ask.choice.at(snap_gamma(value) if ask.choice.tunes_gamma else given)
 
-    data = (rows, Z, folds_of(rows, ask), SquaredError(), problem.by_class)
-    objective = FixedSizeObjective(kernel, *data, None, ask.path_method, ask.penalised)
-    if ask.penalised and objective.leave_out:
-        raise InvalidInputError(
-            "fit_intercept='penalised' is tuned by folds of several rows: give a number of folds, "
-            "or fit_intercept=True to leave rows out one by one."
-        )
+    objective = problem.objective(kernel, rows, Z, folds_of(rows, ask), SquaredError())
     by_error = ask.scoring is None and isinstance(problem.task, Classes)
     return SeparateObjective(objective, by_error, rows.budget // 4)
 
@@ -161,18 +151,8 @@ def _share(problem: FixedProblem, output: int) -> float:
 
 def _snapped(result: TuningResult) -> TuningResult:
     """Return the result with the values of gamma that models were made with."""
-    table = dict(result.cv_results)
-    table["param_gamma"] = np.array([snap_gamma(g) for g in table["param_gamma"]])
-    table["params"] = [p | {"gamma": snap_gamma(p["gamma"])} for p in table["params"]]
+    table = snap_results(result.cv_results)
     return replace(result, gamma=snap_gamma(result.gamma), cv_results=table)
-
-
-def _alike(gammas: list[Any]) -> list[IntArray]:
-    """Gather outputs that have the same gamma."""
-    gathered: dict[str, list[int]] = {}
-    for j, gamma in enumerate(gammas):
-        gathered.setdefault(repr(gamma), []).append(j)
-    return [np.array(members, dtype=np.intp) for members in gathered.values()]
 
 
 def _solve(
@@ -225,9 +205,7 @@ class _Held:
         if not known:
             return
         for v, test in enumerate(self.folds.test):
-            tested = np.zeros(sample.n_rows, dtype=bool)
-            tested[test] = True
-            at = np.flatnonzero(tested[self.numbers])
+            at = np.flatnonzero(np.isin(self.numbers, test))
             coef = np.concatenate([own[v][0] for own in known], axis=1)
             b = np.concatenate([own[v][1] for own in known])
             X = sample.X[self.numbers[at]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -14,10 +15,11 @@ from lssvm._core.arrays import FloatArray, IntArray, to_numpy
 from lssvm._core.device import is_foreign
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.progress import Listener
+from lssvm.criteria.fixed_size import FixedSizeObjective
 from lssvm.criteria.spectral import is_criterion
 from lssvm.engines.host import AnyFolds, HostRows, Rows
 from lssvm.folds.content import Folds, PositionFolds, PositionHoldout, content_folds
-from lssvm.kernels import Metric
+from lssvm.kernels import Kernel, Metric
 from lssvm.recipes.robust import check_loss
 from lssvm.recipes.settings import (
     SQUARES,
@@ -26,13 +28,14 @@ from lssvm.recipes.settings import (
     check_option,
     is_int,
     make_folds,
+    usual_C_range,
 )
 from lssvm.reductions.fixed_size import METHODS as REDUCTIONS
 from lssvm.reductions.fixed_size import PRINTED, FixedSizeL0
 from lssvm.search.base import Space
 from lssvm.solvers import PCG
 from lssvm.solvers.primal import METHODS as PATH_METHODS
-from lssvm.tasks import Classes, Task
+from lssvm.tasks import Classes, Loss, Task
 
 N_C = 60
 """Values of C that each problem of a code chooses among."""
@@ -246,6 +249,14 @@ def snap_gamma(gamma: float | None) -> float:
     return float(f"{gamma:.3g}")
 
 
+def snap_results(cv_results: dict[str, Any]) -> dict[str, Any]:
+    """Return a table of tuning with the gammas that models are fitted with."""
+    return cv_results | {
+        "param_gamma": np.array([snap_gamma(g) for g in cv_results["param_gamma"]]),
+        "params": [p | {"gamma": snap_gamma(p["gamma"])} for p in cv_results["params"]],
+    }
+
+
 def number_of_prototypes(asked: Any, n: int) -> int:
     """Return how many prototypes are to be chosen of n rows."""
     if isinstance(asked, str) and asked in ("auto", "cv"):
@@ -331,16 +342,32 @@ class FixedProblem:
         Those of a linear kernel are the mean diagonal of its centred matrix, so that multiplying X
         by a constant changes nothing; radial kernels are at most one.
         """
-        unit = self.rows.spread() if self.ask.choice.name == "linear" else 1.0
-        unit = unit if np.isfinite(unit) and unit > 0 else 1.0
-        low, high = Space().C_range
-        return low / unit, high / unit
+        return usual_C_range(self.rows, self.ask.choice)
 
     @property
     def centre(self) -> FloatArray:
         """What the targets of the rows are without, (k,)."""
         taken: FloatArray | None = self.rows.sample.centre
         return np.zeros(self.rows.n_outputs) if taken is None else taken
+
+    def objective(
+        self,
+        kernel: Callable[[float | None], Kernel],
+        rows: Rows,
+        Z: FloatArray,
+        folds: AnyFolds,
+        loss: Loss,
+        C_grid: FloatArray | None = None,
+    ) -> FixedSizeObjective:
+        """Return the cross-validated loss as a function of C and gamma."""
+        ask, data = self.ask, (rows, Z, folds, loss, self.by_class)
+        made = FixedSizeObjective(kernel, *data, C_grid, ask.path_method, ask.penalised)
+        if ask.penalised and made.leave_out:
+            raise InvalidInputError(
+                "fit_intercept='penalised' is tuned by folds of several rows: give a number of "
+                "folds, or fit_intercept=True to leave rows out one by one."
+            )
+        return made
 
     @property
     def by_class(self) -> Classes | None:

@@ -62,6 +62,7 @@ from lssvm.recipes.fixed_settings import (
     fold_task,
     folds_of,
     snap_gamma,
+    snap_results,
 )
 from lssvm.recipes.fixed_solution import (
     TUNED_PROTOTYPES,
@@ -77,7 +78,7 @@ from lssvm.recipes.settings import KernelChoice, is_int
 from lssvm.reductions import PrototypeBasis, SparsityPath, cross_validate_sizes
 from lssvm.search.base import Space, TuningResult
 from lssvm.search.path import ListedPathSearch, PathSearch, best_gammas
-from lssvm.tasks import Classes, Numbers, Task
+from lssvm.tasks import Numbers, Task
 
 
 @dataclass(eq=False)
@@ -320,7 +321,7 @@ def _finished(
     """Bring the record to the host, and add what is remembered of the rows."""
     details: FixedDetails = fit.details
     rows, ask, by_class = problem.rows, problem.ask, problem.by_class
-    task, sample, memory = fit.task, rows.sample, FixedMemory()
+    sample, memory = rows.sample, FixedMemory()
     details = replace(
         details,
         moments=[part.on_host() for part in details.moments],
@@ -338,10 +339,7 @@ def _finished(
     relevance = shares(fit.gamma, sample.X, sample.weight) if ask.choice.asks_ard else None
     intercept = fit.intercept + problem.centre
     fit = replace(fit, details=details, memory=memory, relevance=relevance, intercept=intercept)
-    if not isinstance(task, Classes):
-        return fit
-    fit = replace(fit, threshold=np.zeros(task.n_outputs))
-    return fit if ask.threshold == "zero" else with_thresholds(fit, task)
+    return with_thresholds(fit, ask.threshold)
 
 
 def _groups_left_out(problem: FixedProblem, fit: Fit, Z: FloatArray) -> FixedSizePoint:
@@ -489,13 +487,8 @@ class _Tuner:
             loss = task.loss(scoring, ask.loss, rows.sample.centre)
         elif scoring is not None:
             loss = task.loss(scoring, ask.loss)
-        data = (rows, Z, self._folds(rows, separate), loss, self.problem.by_class)
-        objective = FixedSizeObjective(kernel, *data, grid, ask.path_method, ask.penalised)
-        if ask.penalised and objective.leave_out:
-            raise InvalidInputError(
-                "fit_intercept='penalised' is tuned by folds of several rows: give a number of "
-                "folds, or fit_intercept=True to leave rows out one by one."
-            )
+        folds = self._folds(rows, separate)
+        objective = self.problem.objective(kernel, rows, Z, folds, loss, grid)
         if ask.criterion is None:
             return objective
         check_criterion(ask.criterion, ask.C)
@@ -530,16 +523,10 @@ class _Tuner:
 
 
 def _table(result: TuningResult, *, snapped: bool, separate: bool) -> dict[str, Any]:
-    table = dict(result.cv_results)
-    table["params"] = [dict(params) for params in table["params"]]
-    if snapped:
-        table["param_gamma"] = np.array([snap_gamma(g) for g in table["param_gamma"]])
-        for params in table["params"]:
-            params["gamma"] = snap_gamma(params["gamma"])
+    table = snap_results(result.cv_results) if snapped else dict(result.cv_results)
     if separate:  # each problem has its own C, see C_
         table["param_C"] = np.full(len(table["param_C"]), np.nan)
-        for params in table["params"]:
-            del params["C"]
+        table["params"] = [{k: v for k, v in p.items() if k != "C"} for p in table["params"]]
     return table
 
 

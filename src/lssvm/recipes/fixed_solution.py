@@ -60,36 +60,21 @@ def solve_moments(
     coef : array of shape (m, k)
     intercept : array of shape (k,)
     """
-    coef, intercept = np.zeros((map.T.shape[0], len(C_of))), np.zeros(len(C_of))
-    if len(groups_of(task, len(C_of))) > 2 * len(whole) and is_numpy(map.T):
-        return _solve_pairs(whole, map, task, C_of, penalised, threads)
-    for columns, C, moments in problems(whole, task, C_of):
-        solved = solve_primal(moments, map, C, penalised=penalised)
-        coef[:, columns], intercept[columns] = solved
-    return coef, intercept
-
-
-def _solve_pairs(
-    whole: list[Moments],
-    map: NystromMap,
-    task: Classes | None,
-    C_of: FloatArray,
-    penalised: bool,
-    threads: int,
-) -> tuple[FloatArray, FloatArray]:
-    """Solve many problems of few classes: the moments of the classes are mapped once."""
+    many = len(groups_of(task, len(C_of))) > 2 * len(whole) and is_numpy(map.T)
 
     def mapped(part: Moments) -> Moments:
         return part.mapped(map.whiten(part.gram), map.T)
 
     def solve(problem: tuple[IntArray, float, Moments]) -> tuple[IntArray, FloatArray, FloatArray]:
         columns, C, moments = problem
-        weights, intercept = solve_primal(moments, None, C, penalised=penalised)
-        return columns, map.T @ weights, intercept
+        own, b = solve_primal(moments, None if many else map, C, penalised=penalised)
+        return columns, map.T @ own if many else own, b
 
-    features = run_blocks(mapped, whole, threads)
+    if many:  # problems of few classes, whose moments are mapped once
+        whole = run_blocks(mapped, whole, threads)
     coef, intercept = np.zeros((map.T.shape[0], len(C_of))), np.zeros(len(C_of))
-    for columns, own, b in run_stream(solve, problems(features, task, C_of), threads):
+    todo = problems(whole, task, C_of)
+    for columns, own, b in run_stream(solve, todo, threads) if many else (solve(p) for p in todo):
         coef[:, columns], intercept[columns] = own, b
     return coef, intercept
 

@@ -330,8 +330,17 @@ class GreedyPoint:
 
     def losses(self, C: FloatArray) -> Losses:
         """Return the losses of the values ``C`` on the bases that were selected."""
-        with small_problem(self.objective.rows.n_rows):
-            return self._losses(C)
+        made, truth = self.objective, self.objective.rows.truth
+        loss, squares, found = made.task.loss(None), SquaredError(), []
+        with small_problem(made.rows.n_rows):
+            for v, test in enumerate(made.folds.test):
+                own, values = truth.take(test), self._fold(v, C)
+                mass = len(test) if own.weight is None else float(own.weight.sum())
+                found.append((loss(values, own), squares(values, own), mass))
+        fold, tie = (np.stack([entry[i] for entry in found], 1) for i in (0, 1))
+        weight = np.array([entry[2] for entry in found], dtype=np.float64)
+        share = weight / weight.sum()
+        return Losses(fold, share, tie @ share)
 
     def out_of_fold(self, C: float) -> tuple[FloatArray, IntArray]:
         """Return the outputs (t, k) of the rows of all folds at ``C``, and these rows."""
@@ -339,18 +348,6 @@ class GreedyPoint:
         with small_problem(self.objective.rows.n_rows):
             values = [self._fold(v, np.array([C]))[0] for v in range(len(tests))]
         return np.concatenate(values), np.concatenate(tests)
-
-    def _losses(self, C: FloatArray) -> Losses:
-        made, truth = self.objective, self.objective.rows.truth
-        loss, squares, found = made.task.loss(None), SquaredError(), []
-        for v, test in enumerate(made.folds.test):
-            own, values = truth.take(test), self._fold(v, C)
-            mass = len(test) if own.weight is None else float(own.weight.sum())
-            found.append((loss(values, own), squares(values, own), mass))
-        fold, tie = (np.stack([entry[i] for entry in found], 1) for i in (0, 1))
-        weight = np.array([entry[2] for entry in found], dtype=np.float64)
-        share = weight / weight.sum()
-        return Losses(fold, share, tie @ share)
 
     def _fold(self, v: int, C: FloatArray) -> FloatArray:
         """Return the outputs (c, t, k) of all problems for the rows of a fold."""
@@ -476,11 +473,7 @@ def _first_group(rows: HostRows, used: IntArray, member: IntArray) -> IntArray |
 
 
 def _grow(
-    merged: _Merged,
-    ask: GreedySettings,
-    rng: np.random.Generator,
-    tell: Listener,
-    left_out: bool,
+    merged: _Merged, ask: GreedySettings, rng: np.random.Generator, tell: Listener, left_out: bool
 ) -> list[_Run]:
     """Let the bases grow [Jiao2007, eqs. (15)-(18) and (30)] until eq. (31) holds."""
     n = merged.system.n

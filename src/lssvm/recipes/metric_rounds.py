@@ -49,8 +49,7 @@ def learn_in_folds(run: TableRun, candidate: Candidate) -> Candidate | None:
             new = problem.rows(candidate.configuration.inputs, metric, inside)
             held[inside] = model.outputs(new.X, engine=engine)
             if done < ask.rounds:
-                learned = next_metric(run, candidate, model, metric, engine)
-                state[v] = learned, rescaled(problem, candidate, model, metric, learned, outside)
+                state[v] = next_round(run, candidate, model, metric, outside, engine)
         outputs.append(held)
         losses.append(((problem.Y - held) ** 2).sum(axis=1) * problem.weight)
         if done and losses[-1].mean() > 0.99 * losses[-2].mean():
@@ -70,9 +69,7 @@ def learn_in_folds(run: TableRun, candidate: Candidate) -> Candidate | None:
             return None
         tries = 1 if not done else 3
         model = one_round(problem, candidate, metric, setting, every, tries, engine)
-        learned = next_metric(run, candidate, model, metric, engine)
-        setting = rescaled(problem, candidate, model, metric, learned, every)
-        metric = learned
+        metric, setting = next_round(run, candidate, model, metric, every, engine)
     return run.judged(
         replace(
             candidate,
@@ -152,19 +149,30 @@ def learn_on_rows(
         error = min(now, error)
         if last or clock.over(0.5):
             break
-        learned = next_metric(run, candidate, model, metric, engine)
-        setting = rescaled(problem, candidate, model, metric, learned, learn)
-        metric = learned
+        metric, setting = next_round(run, candidate, model, metric, learn, engine)
     return run.judged(replace(best, seconds=candidate.seconds + clock.now() - begin))
 
 
-def next_metric(
-    run: TableRun, candidate: Candidate, model: PartsModel, metric: Metric, engine: PartsEngine
-) -> Metric:
-    """Return the metric of the gradients of a model, which was fitted under ``metric``."""
-    return candidate.configuration.learn_metric(
-        model, metric, engine, at_most=_GRADIENTS, shape=run.ask.shape
-    )
+def next_round(
+    run: TableRun,
+    candidate: Candidate,
+    model: PartsModel,
+    metric: Metric,
+    chosen: IntArray,
+    engine: PartsEngine,
+) -> tuple[Metric, Setting]:
+    """Return the metric of the gradients of a model, fitted under ``metric``, and its setting.
+
+    The setting is the mean one of the model's parts, of the same width relative to the distances
+    of the chosen rows.
+    """
+    kind = candidate.configuration
+    learned = kind.learn_metric(model, metric, engine, at_most=_GRADIENTS, shape=run.ask.shape)
+    some = chosen[:: max(1, len(chosen) // 300)]
+    rows = [run.problem.rows(kind.inputs, each, some).X for each in (metric, learned)]
+    before, after = (median_of(distances(X, X, kind.distance)) for X in rows)
+    middle = middle_setting(model)
+    return learned, Setting(middle.C, middle.gamma * before / after)
 
 
 def one_round(
@@ -183,25 +191,6 @@ def one_round(
     size = len(chosen) if part_size is None else part_size
     distance = candidate.configuration.distance
     return fit_parts(rows, distance, setting, part_size=size, tries=tries, stop=stop, engine=engine)
-
-
-def rescaled(
-    problem: Problem,
-    candidate: Candidate,
-    model: PartsModel,
-    metric: Metric,
-    learned: Metric,
-    chosen: IntArray,
-) -> Setting:
-    """Return the mean setting of a model's parts for a new metric: the same relative width."""
-    some = chosen[:: max(1, len(chosen) // 300)]
-    kind = candidate.configuration.distance
-    medians = []
-    for m in (metric, learned):
-        X = problem.rows(candidate.configuration.inputs, m, some).X
-        medians.append(median_of(distances(X, X, kind)))
-    middle = middle_setting(model)
-    return Setting(middle.C, middle.gamma * medians[0] / medians[1])
 
 
 def middle_setting(model: PartsModel) -> Setting:

@@ -14,7 +14,7 @@ from lssvm.criteria.fixed_size import FixedSizeObjective
 from lssvm.engines.host import HostRows
 from lssvm.folds.content import Folds, content_folds, hash_rows
 from lssvm.recipes.record import Resources
-from lssvm.recipes.settings import KernelChoice
+from lssvm.recipes.settings import KernelChoice, usual_C_range
 from lssvm.search.base import Space
 from lssvm.tasks import Classes
 from lssvm.tasks.weights import pick, times
@@ -117,10 +117,7 @@ def better_code(rows: HostRows, task: Classes, choice: KernelChoice, C: float | 
     gammas = [gamma]
     if choice.tunes_gamma:
         gammas = [width * rows.gamma_scale() for width in WIDTHS]
-    unit = rows.spread() if choice.name == "linear" else 1.0
-    low, high = Space().C_range
-    unit = unit if np.isfinite(unit) and unit > 0 else 1.0
-    grid = Space(C=C, C_range=(low / unit, high / unit)).C_grid(N_C)
+    grid = Space(C=C, C_range=usual_C_range(rows, choice)).C_grid(N_C)
     resources = Resources(rows.budget, rows.threads)
 
     def error(code: Classes) -> float:

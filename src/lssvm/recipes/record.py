@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias
 
@@ -46,6 +46,21 @@ class Machine:
 
     kernel: Kernel
     columns: IntArray
+
+
+def alike(values: Iterable[Any]) -> list[IntArray]:
+    """Return the positions of values that are written the same, for each of them.
+
+    Examples
+    --------
+    >>> from lssvm.recipes.record import alike
+    >>> [where.tolist() for where in alike([0.5, 2.0, 0.5])]
+    [[0, 2], [1]]
+    """
+    gathered: dict[str, list[int]] = {}
+    for position, value in enumerate(values):
+        gathered.setdefault(repr(value), []).append(position)
+    return [np.array(positions, dtype=np.intp) for positions in gathered.values()]
 
 
 @dataclass(frozen=True, eq=False)

@@ -296,6 +296,14 @@ def _exact(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray) else value
 
 
+def usual_C_range(rows: Any, choice: KernelChoice) -> tuple[float, float]:
+    """Return between which C is searched: a linear kernel is as large as the rows are spread."""
+    unit = rows.spread() if choice.name == "linear" else 1.0
+    unit = unit if np.isfinite(unit) and unit > 0 else 1.0
+    low, high = Space().C_range
+    return low / unit, high / unit
+
+
 class AsksForFolds(Protocol):
     """Settings that say what folds are."""
 

@@ -165,13 +165,9 @@ class TableFit:
         engine : PartsEngine, optional
             Where it is computed; by default on one thread.
         """
-        total: FloatArray | None = None
-        for member in self.members:
-            X = member.metric.apply(inputs[member.configuration.inputs])
-            values = member.weight * member.model.outputs(X, engine=engine)
-            total = values if total is None else total + values
-        assert total is not None
-        return total
+        return np.asarray(
+            sum(m.weight * m.model.outputs(m.mapped(inputs), engine=engine) for m in self.members)
+        )
 
     @property
     def largest(self) -> Member:
@@ -191,14 +187,8 @@ class TableFit:
         """
         if nearby:
             member = self.largest
-            X = member.metric.apply(inputs[member.configuration.inputs])
-            return np.sqrt(member.model.nearby_error(X, nearby))
-        errors, weights = [], []
-        for member in self.members:
-            X = member.metric.apply(inputs[member.configuration.inputs])
-            errors.append(member.model.local_error(X))
-            weights.append(max(member.weight, 1e-12))
-        return np.asarray(np.average(errors, axis=0, weights=weights)[:, None])
+            return np.sqrt(member.model.nearby_error(member.mapped(inputs), nearby))
+        return self._averaged([m.model.local_error(m.mapped(inputs)) for m in self.members])
 
     def own_error(self, n: int, nearby: int = 0) -> FloatArray:
         """Return the same around the n training rows, with errors of other rows only.
@@ -212,7 +202,9 @@ class TableFit:
         """
         if nearby:
             return np.sqrt(self.largest.model.own_nearby_error(n, nearby))
-        errors = [member.model.own_error(n) for member in self.members]
+        return self._averaged([member.model.own_error(n) for member in self.members])
+
+    def _averaged(self, errors: list[FloatArray]) -> FloatArray:
         weights = [max(member.weight, 1e-12) for member in self.members]
         return np.asarray(np.average(errors, axis=0, weights=weights)[:, None])
 

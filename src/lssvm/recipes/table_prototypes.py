@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from operator import add
@@ -21,6 +21,7 @@ from lssvm.parts import Cut, Leaf, PartsModel, Rows, Setting
 from lssvm.parts.leaf import weighted_error
 from lssvm.parts.tree import Tree
 from lssvm.prototypes import RPCholesky, select_prototypes
+from lssvm.recipes.configurations import Configuration
 from lssvm.recipes.metric_rounds import N_FOLDS
 from lssvm.recipes.table_rows import AllRows
 from lssvm.recipes.table_run import Candidate, TableRun
@@ -123,17 +124,26 @@ def _best_width(
     problem, random = run.problem, run.random
     some = np.sort(random.choice(problem.n, min(problem.n, _LOOKED_AT), replace=False))
     train, test = some[folds[some] != 0], some[folds[some] == 0]
-    best = np.inf, 0.0, X[:0]
-    for factor in _WIDTHS:
-        gamma = factor * candidate.setting.gamma
-        kernel = candidate.configuration.make_kernel(gamma)
-        Z = prototypes_of(X[train], size, kernel, random)
-        learned = Rows(X[train], problem.Y[train], problem.weight[train])
-        tested = Rows(X[test], problem.Y[test], problem.weight[test])
-        error = held_out_error(kernel, Z, learned, tested)
-        if error < best[0]:
-            best = error, gamma, Z
-    return best[1], best[2]
+    learned, tested = (Rows(X[at], problem.Y[at], problem.weight[at]) for at in (train, test))
+    gammas = [factor * candidate.setting.gamma for factor in _WIDTHS]
+    judged = judge_widths(candidate.configuration, gammas, learned, tested, size, random)
+    _, gamma, Z = min(judged, key=lambda one: one[0])
+    return gamma, Z
+
+
+def judge_widths(
+    configuration: Configuration,
+    gammas: Sequence[float],
+    learned: Rows,
+    tested: Rows,
+    size: int,
+    random: np.random.Generator,
+) -> Iterator[tuple[float, float, FloatArray]]:
+    """Yield the held-out error of prototypes, the gamma that they have, and the prototypes."""
+    for gamma in gammas:
+        kernel = configuration.make_kernel(gamma)
+        Z = prototypes_of(learned.X, size, kernel, random)
+        yield held_out_error(kernel, Z, learned, tested), gamma, Z
 
 
 def held_out_error(kernel: Kernel, Z: FloatArray, learned: Rows, tested: Rows) -> float:

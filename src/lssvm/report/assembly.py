@@ -19,7 +19,7 @@ from lssvm.report.data import data
 from lssvm.report.forecast import NextValues, forecast_sections
 from lssvm.report.formats import count, percent, short
 from lssvm.report.importance import columns
-from lssvm.report.markup import Markup, Section, clean, page, plain, tag, write_file
+from lssvm.report.markup import Markup, Section, clean, noted, page, plain, tag, write_file
 from lssvm.report.measures import Intervals, predict_intervals
 from lssvm.report.model_facts import preparation_of, search_facts, support_size
 from lssvm.report.prototypes import prototypes, sizes
@@ -133,10 +133,7 @@ def write_report(
     words += f"{count(len(subject.train.schema.names))} columns"
     if subject.test is not None:
         words += f" · tested on {count(subject.test.n_rows)} others"
-    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    footer = f"Written on {now} by lssvm {__version__}. This page loads nothing."
-    facts = tag("p", words, class_="facts")
-    write_file(path, page(clean(heading), facts, lead, parts, footer))
+    _write(path, heading, words, lead, parts)
     subject.facts["notes"] = list(subject.notes)
     return subject.facts
 
@@ -164,14 +161,19 @@ def write_forecast(
     subject, lead, parts = forecast_sections(*given)
     words = f"NARX · fitted to {count(len(subject.past))} values · tested on "
     words += f"{count(len(subject.test))} others"
-    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    footer = f"Written on {now} by lssvm {__version__}. This page loads nothing."
-    heading = clean(title or "Forecasting a series")
-    write_file(path, page(heading, tag("p", words, class_="facts"), lead, parts, footer))
+    _write(path, title or "Forecasting a series", words, lead, parts)
     known = {"task": "forecast", "model": "NARX", "horizon": subject.horizon}
     known["values"] = {"train": len(subject.past), "test": len(subject.test)}
     held = "the last fifth, held out" if subject.held_out else "test values"
     return known | {"evaluated_on": held} | subject.facts | {"notes": list(subject.notes)}
+
+
+def _write(
+    path: str | os.PathLike[str], heading: str, words: str, lead: Markup, parts: list[Section]
+) -> None:
+    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    footer = f"Written on {now} by lssvm {__version__}. This page loads nothing."
+    write_file(path, page(clean(heading), tag("p", words, class_="facts"), lead, parts, footer))
 
 
 def _sections(
@@ -214,8 +216,7 @@ def _sections(
         _category_notes(subject, subject.test)
     if subject.notes:
         subject.notes = list(dict.fromkeys(subject.notes))
-        items = tag("ul", [tag("li", note) for note in subject.notes], class_="notes")
-        sections.insert(1, Section("notes", "What to keep in mind", "Notes", [items]))
+        sections.insert(1, noted(subject.notes))
     return lead, sections
 
 

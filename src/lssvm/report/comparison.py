@@ -27,7 +27,7 @@ from lssvm._core.errors import LSSVMError
 from lssvm.data.raw import TextColumn
 from lssvm.estimators import LSSVMClassifier, LSSVMRegressor
 from lssvm.report.formats import MINUS, count, number, percent, short
-from lssvm.report.markup import Section, table, tag, why
+from lssvm.report.markup import Section, bullets, table, tag, why
 from lssvm.report.measures import Z95, as_columns
 from lssvm.report.model_facts import is_table
 from lssvm.report.sample import SampledRows
@@ -98,19 +98,16 @@ def others(rows: SampledRows, classes: bool) -> dict[str, Any]:
         OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=100),
     )
     prepared = ColumnTransformer([("numbers", scaled, numbers), ("texts", spread, words)])
+    boosting = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
+    trees = boosting(max_iter=TREES, categorical_features=few, random_state=0)
     if classes:
         found: dict[str, Any] = {
             "the most frequent class": DummyClassifier(strategy="most_frequent"),
             "logistic regression": LogisticRegression(max_iter=300),
         }
         if len(np.unique(rows.y)) <= CLASSES:
-            found["gradient boosted trees"] = HistGradientBoostingClassifier(
-                max_iter=TREES, categorical_features=few, random_state=0
-            )
+            found["gradient boosted trees"] = trees
     else:
-        trees = HistGradientBoostingRegressor(
-            max_iter=TREES, categorical_features=few, random_state=0
-        )
         several = as_columns(rows.y).shape[1] > 1
         found = {
             "the mean": DummyRegressor(),
@@ -287,11 +284,14 @@ def suggestions(subject: Subject, advice: str | None) -> list[str]:
 
 def helping(subject: Subject, advice: str | None) -> Section:
     """Return the section of suggestions."""
-    lines = suggestions(subject, advice)
-    subject.facts["suggestions"] = lines
-    items = tag("ul", [tag("li", line) for line in lines], class_="notes")
+    return help_section(subject.facts, suggestions(subject, advice))
+
+
+def help_section(facts: dict[str, Any], lines: list[str]) -> Section:
+    """Return the section of suggestions, which join the facts."""
+    facts["suggestions"] = lines
     words = "What the figures above point to, the most telling first."
-    return Section("help", "What would help", "What helps", [why(words), items])
+    return Section("help", "What would help", "What helps", [why(words), bullets(lines)])
 
 
 def _data(subject: Subject) -> Iterator[str]:
@@ -337,14 +337,8 @@ def _models(subject: Subject) -> Iterator[str]:
 def _settings(subject: Subject) -> Iterator[str]:
     params = subject.model.get_params(deep=False)
     gains = np.array([max(v, 0.0) for v in subject.facts.get("importance", {}).values()])
-    gamma = params.get("gamma")
-    ard = isinstance(gamma, str) and gamma == "ard"
-    if (
-        "gamma" in params
-        and params.get("kernel") == "rbf"
-        and not ard
-        and not isinstance(gamma, np.ndarray)
-    ):
+    gamma = params.get("gamma", "ard")
+    if params.get("kernel") == "rbf" and np.ndim(gamma) == 0 and gamma != "ard":
         few = max(1, len(gains) // 4)
         lead = float(np.sort(gains)[::-1][:few].sum() / gains.sum()) if gains.sum() > 0 else 0.0
         if len(gains) >= COLUMNS and lead > LEADING:

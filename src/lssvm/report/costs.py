@@ -85,14 +85,9 @@ def costs(subject: Subject) -> Section | None:
     label, other = (short(subject.classes.classes[c], 24) for c in (1, 0))
     what = "probability" if subject.classes.probability is not None else "score"
     axis = f"threshold on the {what} of “{label}”"
-    shares = Chart(
-        f"False alarms and misses against the {axis}",
-        made.thresholds,
-        [0, *made.false_alarms, *made.misses],
-        axis,
-        "share of all rows",
-        y_zero=True,
-    )
+    title = f"False alarms and misses against the {axis}"
+    heights = [0, *made.false_alarms, *made.misses]
+    shares = Chart(title, made.thresholds, heights, axis, "share of all rows", y_zero=True)
     shares.line(made.thresholds, made.false_alarms, "s0")
     shares.line(made.thresholds, made.misses, "s1")
     keys = [
@@ -112,17 +107,9 @@ def costs(subject: Subject) -> Section | None:
             "cost_of_the_model": own,
         }
         trivial = min(1.0 - made.positive, ratio * made.positive)
-        rows.append(
-            [
-                _ratio(ratio),
-                number(float(made.thresholds[best])),
-                number(100.0 * float(cost[best])),
-                number(100.0 * own),
-                number(100.0 * trivial),
-                percent(recall),
-                percent(precision),
-            ]
-        )
+        costs_of_100 = [number(100.0 * float(each)) for each in (cost[best], own, trivial)]
+        cut, shares_said = number(float(made.thresholds[best])), map(percent, (recall, precision))
+        rows.append([_ratio(ratio), cut, *costs_of_100, *shares_said])
     subject.facts["costs"] = facts
     head = ["A miss costs", "Threshold", "Cost", "By default", "One answer", "Recall", "Precision"]
     caption = [

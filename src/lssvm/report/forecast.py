@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -20,14 +21,16 @@ from lssvm._core.errors import InvalidInputError
 from lssvm.estimators import NARX
 from lssvm.plots import TuningSurfaceDisplay
 from lssvm.plots.tuning import KEYS
+from lssvm.recipes import series_data
 from lssvm.recipes.series_data import Series, is_list_of_series, open_series
 from lssvm.report.charts import Chart, alone, figure, pictures
-from lssvm.report.formats import UNKNOWN, count, number, percent, short
-from lssvm.report.markup import Markup, Section, bar_table, clean, table, tag, why
-from lssvm.report.measures import proportion_interval
-from lssvm.report.model_facts import search_facts
+from lssvm.report.comparison import help_section
+from lssvm.report.formats import UNKNOWN, count, listing, number, percent, short
+from lssvm.report.markup import Markup, Section, bar_table, clean, noted, table, tag, tiles, why
+from lssvm.report.measures import finite, proportion_interval
+from lssvm.report.model_facts import chosen_parameters, search_facts
 from lssvm.report.regression import error_histogram
-from lssvm.report.reproduce import code_block, listed, time_spent, versions
+from lssvm.report.reproduce import SPECIAL, code_block, listed, time_spent, versions
 from lssvm.report.tuning import surface
 
 RUNS = 20  # free runs that errors come from
@@ -74,15 +77,15 @@ def read_series(data: Any) -> Series:
 
 def same_model(model: NARX) -> NARX:
     """Return an unfitted copy with the parameters that tuning has found."""
-    copy = clone(model)
     inner: Any = model.estimator_
     params = inner.get_params(deep=False)
-    fixed = clone(inner)
-    chosen = {key: getattr(inner, f"{key}_", None) for key in ("C", "gamma")}
-    known = {k: v for k, v in chosen.items() if k in params and v is not None}
-    known = {k: float(v) if np.size(v) == 1 else v for k, v in known.items()}
-    copy.set_params(estimator=fixed.set_params(**known), search=None)
-    return copy
+    known = {
+        key: float(value) if np.size(value) == 1 else value
+        for key, value in chosen_parameters(inner).items()
+        if key in ("C", "gamma") and key in params
+    }
+    same: NARX = clone(model).set_params(estimator=clone(inner).set_params(**known), search=None)
+    return same
 
 
 def fit_same(model: NARX, past: Series) -> NARX:
@@ -158,19 +161,13 @@ def find_season(values: FloatArray, most: int) -> int:
 
 def simple_rules(season: int) -> dict[str, Callable[[FloatArray, int], FloatArray]]:
     """Return rules that continue a series: from its values and the steps to the forecast."""
-
-    def last(y: FloatArray, h: int) -> FloatArray:
-        return np.full(h, y[-1])
-
-    def drift(y: FloatArray, h: int) -> FloatArray:
-        return np.asarray(y[-1] + (y[-1] - y[0]) / max(len(y) - 1, 1) * np.arange(1, h + 1))
-
-    def seasonal(y: FloatArray, h: int) -> FloatArray:
-        return np.resize(y[-season:], h)
-
     rules: dict[str, Callable[[FloatArray, int], FloatArray]]
-    rules = {"repeating the last value": last, "going on in a straight line": drift}
-    return rules | ({f"repeating the last {season} values": seasonal} if season > 1 else {})
+    rules = {"repeating the last value": series_data.repeat_last}
+    rules["going on in a straight line"] = series_data.drift
+    if season > 1:
+        again = partial(series_data.seasonal_naive, season=season)
+        rules[f"repeating the last {season} values"] = again
+    return rules
 
 
 def compared_runs(model: NARX, past: Series, test: Series, horizon: int) -> dict[str, Runs]:
@@ -277,6 +274,17 @@ class Forecast:
         return int(self.runs.truth.shape[1])
 
     @property
+    def history(self) -> dict[str, Any]:
+        """What came before the tested part, as methods of the model take it."""
+        return {"history": self.past.values, "X_history": self.past.inputs}
+
+    @cached_property
+    def one_step_errors(self) -> FloatArray:
+        """True minus predicted from the true values before, shape (n,)."""
+        said = self.judged.predict(self.test.values, self.test.inputs, **self.history)
+        return np.asarray(self.test.values - said)
+
+    @property
     def tested(self) -> str:
         """Say what the figures come from."""
         n, runs = count(len(self.test)), len(self.runs.origins)
@@ -374,10 +382,7 @@ def forecast_sections(
             "four fifths of the series, and the figures are about the last fifth.",
         )
     if subject.notes:
-        items = tag("ul", [tag("li", note) for note in subject.notes], class_="notes")
-        sections.insert(
-            sections.index(figures) + 1, Section("notes", "What to keep in mind", "Notes", [items])
-        )
+        sections.insert(sections.index(figures) + 1, noted(subject.notes))
     return subject, lead, sections
 
 
@@ -400,7 +405,6 @@ def _lead(subject: Forecast, others: dict[str, Runs], advice: str | None) -> Mar
     name, other = _best(others)
     interval = f" (95 % interval {_span(low, high)})" if np.isfinite(low) else ""
     lags = [f"“{lag}”" for lag in list(subject.facts.get("importance", {}))[:3]]
-    listed_lags = " and ".join(filter(None, [", ".join(lags[:-1]), *lags[-1:]]))
     return tag(
         "p",
         "This model forecasts ",
@@ -408,7 +412,7 @@ def _lead(subject: Forecast, others: dict[str, Runs], advice: str | None) -> Mar
         " ahead and is off by ",
         tag("strong", number(mean)),
         f" on average{interval} over {subject.tested}, where the best simple rule, {name}, is off "
-        f"by {number(other)}. It leans most on {listed_lags}. ",
+        f"by {number(other)}. It leans most on {listing(lags)}. ",
         advice or "The series is too short to see whether more of it would help.",
         class_="lead",
     )
@@ -426,44 +430,22 @@ def _figures(subject: Forecast, others: dict[str, Runs]) -> Section:
     keys = ("mae", "rmse", "last_step_mae", "bias")
     found = [mean_with_interval(values) for _, _, values in rows]
     facts = {
-        key: {"value": v, "low": _finite(a), "high": _finite(b), "interval": "runs"}
+        key: {"value": v, "low": finite(a), "high": finite(b), "interval": "runs"}
         for key, (v, a, b) in zip(keys, found, strict=True)
     }
     r2 = 1.0 - float((runs.errors**2).mean()) / variance
-    facts["r2"] = {"value": r2, "low": None, "high": None, "interval": "none"}
-    predicted = subject.judged.predict(
-        subject.test.values,
-        subject.test.inputs,
-        history=subject.past.values,
-        X_history=subject.past.inputs,
-    )
-    step = subject.test.values - np.asarray(predicted)
-    facts["one_step_mae"] = {
-        "value": float(np.abs(step).mean()),
-        "low": None,
-        "high": None,
-        "interval": "none",
-    }
+    step = float(np.abs(subject.one_step_errors).mean())
+    for key, value in (("r2", r2), ("one_step_mae", step)):
+        facts[key] = {"value": value, "low": None, "high": None, "interval": "none"}
     subject.facts["metrics"] = facts
-    tiles = [
-        (name, number(v), _span(a, b)) for (name, _, _), (v, a, b) in zip(rows, found, strict=True)
-    ]
-    tiles = tiles[:3]
-    tiles.append(("Explained variance", percent(max(r2, 0.0)), "of the free runs"))
-    tiles.append(("One step ahead", number(float(np.abs(step).mean())), "mean absolute error"))
-    made = [
-        tag(
-            "div",
-            tag("dt", name),
-            tag("dd", tag("div", value, class_="value"), tag("div", below, class_="range")),
-            class_="tile",
-        )
-        for name, value, below in tiles
-    ]
-    lines = [
-        [[name, tag("small", meaning)], number(v), _span(a, b)]
+    said = [
+        (name, meaning, number(v), _span(a, b))
         for (name, meaning, _), (v, a, b) in zip(rows, found, strict=True)
     ]
+    leading = [(name, value, span) for name, _, value, span in said[:3]]
+    leading.append(("Explained variance", percent(max(r2, 0.0)), "of the free runs"))
+    leading.append(("One step ahead", number(step), "mean absolute error"))
+    lines = [[[name, tag("small", meaning)], value, span] for name, meaning, value, span in said]
     words = (
         f"All figures come from {subject.tested}, each from the true values before it, on the "
         "model's own forecasts from then on. Intervals are over the runs, which overlap, so that "
@@ -476,12 +458,8 @@ def _figures(subject: Forecast, others: dict[str, Runs]) -> Section:
         )
     head = ["Figure", "Value", "95 % interval"]
     caption = "Figures of the free runs; 95 % intervals by Student's t over the runs."
-    body = [tag("dl", made, class_="tiles"), why(words), table(caption, head, lines)]
+    body = [tiles(leading), why(words), table(caption, head, lines)]
     return Section("figures", "How good it is", "Figures", body)
-
-
-def _finite(value: float) -> float | None:
-    return value if np.isfinite(value) else None
 
 
 def _picture(subject: Forecast) -> Section:
@@ -490,8 +468,7 @@ def _picture(subject: Forecast) -> Section:
     time = np.arange(n - before, n + h)
     truth = np.concatenate([subject.past.values[n - before :], runs.truth[0]])
     future = None if subject.test.inputs is None else subject.test.inputs[:h]
-    history = {"history": subject.past.values, "X_history": subject.past.inputs}
-    _, ends = subject.judged.forecast(h, future, True, 0.95, **history)
+    _, ends = subject.judged.forecast(h, future, True, 0.95, **subject.history)
     title = "The first free run beside what came, with its 95 % interval"
     chart = Chart(title, time, [*truth, *ends.ravel()], "time", "value", height=270)
     chart.band(time[before:], ends[:, 0], ends[:, 1]).rule(x=n - 0.5)
@@ -530,10 +507,7 @@ def _errors(subject: Forecast, others: dict[str, Runs]) -> Section:
 
 def _echo(subject: Forecast) -> Markup:
     """Return the autocorrelation of one-step errors: what is left to learn from the past."""
-    history = {"history": subject.past.values, "X_history": subject.past.inputs}
-    said = subject.judged.predict(subject.test.values, subject.test.inputs, **history)
-    e = subject.test.values - np.asarray(said)
-    e = e - e.mean()
+    e = subject.one_step_errors - subject.one_step_errors.mean()
     n, most = len(e), min(40, len(e) // 3)
     lags = np.arange(1, most + 1)
     r = np.array([float(e[k:] @ e[:-k]) for k in lags]) / (float(e @ e) or 1.0)
@@ -561,15 +535,8 @@ def _intervals(subject: Forecast) -> Section:
         share = float(inside.mean())
         facts[f"{coverage:g}"] = {"coverage": share, "width": width}
         early, late = np.array_split(inside, 2, axis=1) if inside.shape[1] > 1 else (inside, inside)
-        rows.append(
-            [
-                percent(coverage, 0),
-                percent(share),
-                percent(float(early.mean())),
-                percent(float(late.mean())),
-                number(width),
-            ]
-        )
+        held = [percent(float(part.mean())) for part in (inside, early, late)]
+        rows.append([percent(coverage, 0), *held, number(width)])
     subject.facts["intervals"] = facts
     inside, _ = found[0.95]
     *_, high = proportion_interval(inside.all(axis=1) if len(inside) == 1 else inside.ravel())
@@ -584,12 +551,8 @@ def _intervals(subject: Forecast) -> Section:
         "Intervals come from simulated runs whose noise is that of similar rows, scaled so that "
         "they hold on stretches the model has not seen."
     )
-    return Section(
-        "intervals",
-        "Can its intervals be trusted?",
-        "Intervals",
-        [why(words), table(caption, head, rows)],
-    )
+    body = [why(words), table(caption, head, rows)]
+    return Section("intervals", "Can its intervals be trusted?", "Intervals", body)
 
 
 def _comparison(subject: Forecast, others: dict[str, Runs]) -> Section:
@@ -604,7 +567,7 @@ def _comparison(subject: Forecast, others: dict[str, Runs]) -> Section:
         rows.append(
             [name, number(float(theirs.mean())), f"{number(abs(gain))} {word} ({_span(*ends)})"]
         )
-        facts[name] = {"mae": float(theirs.mean()), "gain": gain, "low": _finite(low)}
+        facts[name] = {"mae": float(theirs.mean()), "gain": gain, "low": finite(low)}
     subject.facts["comparison"] = facts
     better = [name for name, fact in facts.items() if fact["gain"] < 0]
     words = (
@@ -614,12 +577,8 @@ def _comparison(subject: Forecast, others: dict[str, Runs]) -> Section:
     )
     head = ["Forecast", "Mean absolute error", "Beside this model"]
     caption = "Simple rules and a linear model of the same lags, from the same origins."
-    return Section(
-        "comparison",
-        "Beside other forecasts",
-        "Comparison",
-        [why(words), table(caption, head, rows)],
-    )
+    body = [why(words), table(caption, head, rows)]
+    return Section("comparison", "Beside other forecasts", "Comparison", body)
 
 
 def _data(subject: Forecast) -> Section:
@@ -628,8 +587,9 @@ def _data(subject: Forecast) -> Section:
     season = find_season(y, max(2 * subject.model.lags, 60))
     slope = float(np.polyfit(np.arange(n), y, 1)[0])
     echo = float(np.corrcoef(y[1:], y[:-1])[0, 1]) if np.std(y) > 0 else 0.0
-    repeats = int((np.diff(y) == 0).sum())
     jumps = np.abs(np.diff(y))
+    repeats = int((jumps == 0).sum())
+    equal = percent(repeats / max(n - 1, 1))
     largest = int(np.argmax(jumps)) + 1
     subject.facts["data"] = {"values": n, "season": season, "slope": slope, "repeats": repeats}
     rows = [
@@ -638,10 +598,7 @@ def _data(subject: Forecast) -> Section:
         ["Trend", f"{number(slope)} a step, {number(slope * n)} over the series"],
         ["Season", f"repeats every {season} steps" if season > 1 else "none was found"],
         ["Correlation with the value before", number(echo)],
-        [
-            "Values equal to the one before",
-            f"{count(repeats)} ({percent(repeats / max(n - 1, 1))})",
-        ],
+        ["Values equal to the one before", f"{count(repeats)} ({equal})"],
         ["Largest jump", f"{number(float(jumps.max()))}, at value {count(largest + 1)}"],
         ["Inputs", "none" if subject.past.inputs is None else count(subject.past.inputs.shape[1])],
     ]
@@ -650,25 +607,14 @@ def _data(subject: Forecast) -> Section:
             f"The series repeats every {season} steps, but the model sees {subject.model.lags} "
             f"past values: try lags={season} or more."
         )
-    head = ["What", "Value"]
-    return Section(
-        "data",
-        "What it learned from",
-        "Data",
-        [table("The training series.", head, rows, class_=None)],
-    )
+    body = [table("The training series.", ["What", "Value"], rows, class_=None)]
+    return Section("data", "What it learned from", "Data", body)
 
 
 def _lags(subject: Forecast) -> Section:
     some = subject.test.at(slice(0, 60))
-    found = subject.judged.explain(
-        some.values,
-        some.inputs,
-        history=subject.past.values,
-        X_history=subject.past.inputs,
-        n_background=20,
-        n_permutations=4,
-    )
+    sampled = {"n_background": 20, "n_permutations": 4, **subject.history}
+    found = subject.judged.explain(some.values, some.inputs, **sampled)
     sizes = np.abs(found.values).mean(axis=0)
     order = np.argsort(-sizes, kind="stable")
     names = found.feature_names
@@ -687,12 +633,11 @@ def _lags(subject: Forecast) -> Section:
 
 def _tuning(subject: Forecast) -> Section | None:
     results = getattr(subject.model, "cv_results_", None)
-    inner = subject.model.estimator_
-    chosen = {key: getattr(inner, f"{key}_", None) for key in ("C", "gamma")}
+    inner: Any = subject.model.estimator_
     subject.facts["parameters"] = {
         key: float(value)
-        for key, value in chosen.items()
-        if value is not None and np.size(value) == 1
+        for key, value in chosen_parameters(inner).items()
+        if key in ("C", "gamma") and np.size(value) == 1
     }
     if results is None:
         return None
@@ -730,17 +675,10 @@ def _learning(subject: Forecast) -> tuple[str | None, Section | None]:
     else:
         said = f"The error no longer fell clearly {step}: a longer past would hardly help."
     what = "mean absolute error"
-    ends = [*np.maximum(low, 0.0), *high]
-    chart = Chart(
-        f"{what} against values of the past",
-        sizes,
-        ends,
-        "values of the past",
-        what,
-        x_log=True,
-        height=270,
-    )
-    chart.band(sizes, np.maximum(low, 0.0), high).line(sizes, mean).dots(sizes, mean, size=6.0)
+    low, across = np.maximum(low, 0.0), "values of the past"
+    axes = (f"{what} against {across}", sizes, [*low, *high], across, what)
+    chart = Chart(*axes, x_log=True, height=270)
+    chart.band(sizes, low, high).line(sizes, mean).dots(sizes, mean, size=6.0)
     caption = (
         "Copies of the model, with the same parameters, fitted to the last values of the past and "
         "run through the tested part; the band is a 95 % interval over the runs."
@@ -772,10 +710,7 @@ def _help(subject: Forecast, others: dict[str, Runs], advice: str | None) -> Sec
         )
     if advice is not None:
         lines.append(advice)
-    subject.facts["suggestions"] = lines
-    items = tag("ul", [tag("li", line) for line in lines], class_="notes")
-    words = "What the figures above point to, the most telling first."
-    return Section("help", "What would help", "What helps", [why(words), items])
+    return help_section(subject.facts, lines)
 
 
 def _reproduce(subject: Forecast, settings: Mapping[str, Any]) -> Section:
@@ -784,9 +719,7 @@ def _reproduce(subject: Forecast, settings: Mapping[str, Any]) -> Section:
     given = [f"{k}={v!r}" for k, v in params.items() if repr(v) != repr(defaults[k])]
     inputs = "" if subject.past.inputs is None else ", X"
     lines = f"from lssvm import LSSVR, NARX\n\nmodel = NARX({', '.join(given)}).fit(y{inputs})"
-    shown = {
-        k: short(v, 200) for k, v in settings.items() if k not in ("command", "warnings", "notes")
-    }
+    shown = {k: short(v, 200) for k, v in settings.items() if k not in SPECIAL}
     subject.facts |= {"versions": versions(), "settings": shown}
     body: list[Any] = [tag("h3", "In Python"), code_block(clean(lines))]
     if settings.get("command") is not None:

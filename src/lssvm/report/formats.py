@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -118,6 +119,18 @@ def short(text: Any, length: int = 18) -> str:
         return words
     head = (length - 1) // 2
     return f"{words[:head]}…{words[len(words) - (length - 1 - head) :]}"
+
+
+def listing(names: Sequence[str]) -> str:
+    """Return names in a sentence.
+
+    Examples
+    --------
+    >>> from lssvm.report.formats import listing
+    >>> listing(["a", "b", "c"]), listing(["a"]), listing([])
+    ('a, b and c', 'a', '')
+    """
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
 def shown(measure: Measure) -> str:

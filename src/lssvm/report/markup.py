@@ -117,11 +117,7 @@ def join(children: Iterable[Any]) -> Markup:
 
 
 def table(
-    caption: Any,
-    head: list[Any],
-    rows: Iterable[Iterable[Any]],
-    *,
-    class_: str | None = "numbers",
+    caption: Any, head: list[Any], rows: Iterable[Iterable[Any]], *, class_: str | None = "numbers"
 ) -> Markup:
     """Return a table in a box that scrolls by itself where it is wider than the page.
 
@@ -239,6 +235,20 @@ def more(title: str, *inner: Any) -> Markup:
     return tag("details", tag("summary", title), *inner)
 
 
+def bullets(lines: Iterable[Any]) -> Markup:
+    """Return lines below each other, each with a mark."""
+    return tag("ul", [tag("li", line) for line in lines], class_="notes")
+
+
+def tiles(lines: Iterable[tuple[str, str, str]]) -> Markup:
+    """Return figures that stand out: what each is called, its value, and what stands below."""
+    each = []
+    for name, value, below in lines:
+        inner = tag("div", value, class_="value"), tag("div", below, class_="range")
+        each.append(tag("div", tag("dt", name), tag("dd", *inner), class_="tile"))
+    return tag("dl", each, class_="tiles")
+
+
 def plain(value: Any) -> str:
     """Return text without tags, for a label.
 
@@ -290,6 +300,11 @@ class Section:
             class_="attention" if self.key == "notes" else None,
             aria_labelledby=f"{self.key}-title",
         )
+
+
+def noted(notes: Iterable[str]) -> Section:
+    """Return the section of what to keep in mind."""
+    return Section("notes", "What to keep in mind", "Notes", [bullets(notes)])
 
 
 def style() -> Markup:

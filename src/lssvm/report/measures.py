@@ -263,8 +263,7 @@ def predict_intervals(estimator: Predictor, rows: SampledRows) -> list[Intervals
     """
     model = fitted_model(estimator)
     some = rows.some(int(np.clip(INTERVAL_WORK / support_size(model) ** 2, 200, 2000)))
-    given = some.given(estimator) if model is estimator else some.inner(estimator)
-    return model_intervals(model, given, as_columns(some.y), some.weight)
+    return model_intervals(model, some.seen(estimator), as_columns(some.y), some.weight)
 
 
 def model_intervals(

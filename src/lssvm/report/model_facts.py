@@ -47,9 +47,7 @@ def preparation_of(estimator: Estimator) -> Preparation | None:
     return getattr(estimator, "preparation_", None)
 
 
-def columns_of(
-    estimator: Estimator,
-) -> tuple[tuple[str, ...] | None, int, tuple[str, ...] | None]:
+def columns_of(estimator: Estimator) -> tuple[tuple[str, ...] | None, int, tuple[str, ...] | None]:
     """Return names (None: they have none), number and kinds (None: unknown) of its columns."""
     names = tuple(str(name) for name in getattr(estimator, "feature_names_in_", ())) or None
     ready = preparation_of(estimator)

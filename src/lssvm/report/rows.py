@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.explanations import Explanation
 from lssvm.report.charts import N_COLOURS, pictures
@@ -56,14 +55,9 @@ def explained_rows(subject: Subject) -> Section | None:
 
 def explanation(subject: Subject, rows: list[int]) -> Explanation | None:
     """Return the explanation of some of the rows that figures come from."""
-    model, some = subject.model, subject.checked.take(rows)
-    background = subject.train.some(BACKGROUND, seed=4)
-    plain = model is subject.estimator
-    if not plain:
-        given: Any = some.inner(subject.estimator)
-        against: Any = background.inner(subject.estimator)
-    else:
-        given, against = some.given(model), background.given(model)
+    model, background = subject.model, subject.train.some(BACKGROUND, seed=4)
+    both = subject.checked.take(rows), background
+    given, against = (some.seen(subject.estimator) for some in both)
     with suppress(InvalidInputError), nameless_rows():
         found: Explanation = model.explain(  # type: ignore[attr-defined]
             given, against, n_background=BACKGROUND, n_permutations=ORDERS
@@ -105,22 +99,13 @@ def _table(subject: Subject, found: Explanation, i: int, row: int, name: str) ->
     names = list(part.feature_names)
     if subject.model is not subject.estimator:
         names = list(inner_names(subject.estimator, len(names)))
-    lines = [
-        (
-            f"{short(names[k], 28)} = {_value(part.data[0, k])}",
-            float(values[k]),
-            plus_minus(float(values[k]), float(errors[k]), sign=True),
-        )
+    added = [
+        (f"{short(names[k], 28)} = {_value(part.data[0, k])}", float(values[k]), float(errors[k]))
         for k in shown
     ]
     if len(rest):
-        lines.append(
-            (
-                f"{len(rest)} other columns",
-                float(values[rest].sum()),
-                plus_minus(float(values[rest].sum()), 0.0, sign=True),
-            )
-        )
+        added.append((f"{len(rest)} other columns", float(values[rest].sum()), 0.0))
+    lines = [(what, value, plus_minus(value, error, sign=True)) for what, value, error in added]
     base, total = float(part.base_values[0]), float(part.prediction[0])
     where = int(subject.checked.positions[row]) + 1
     kind = "training" if subject.test is None else "test"
@@ -160,9 +145,3 @@ def _value(value: Any) -> str:
     if isinstance(value, (float, int, np.number)) and not isinstance(value, bool):
         return number(float(value))
     return short(value, 20)
-
-
-def column_effects(found: Explanation) -> FloatArray:
-    """Return the mean size of what every column adds, over rows and outputs."""
-    sizes = np.abs(found.values)
-    return np.asarray(sizes.mean(axis=0) if sizes.ndim == 2 else sizes.mean(axis=(0, 2)))

@@ -16,7 +16,7 @@ from lssvm.data import Scan, scan
 from lssvm.data.frames import FrameReader, is_frame, raw_block
 from lssvm.data.raw import RawBlock, Schema, TextColumn, check_rows, plain_features
 from lssvm.folds.content import hash_rows
-from lssvm.plots.fitted import Estimator
+from lssvm.plots.fitted import Estimator, fitted_model
 from lssvm.preparation import read_table
 from lssvm.report.model_facts import column_kinds, columns_of, preparation_of
 
@@ -151,22 +151,17 @@ class SampledRows:
         places : int array of shape (n,)
             Which row each of its values comes from.
         """
-        numbers, texts = self.block.numbers, list(self.block.texts)
-        if name in self.schema.texts:
-            own = self.schema.texts.index(name)
-            texts[own] = texts[own].take(places)
-        else:
-            own = self.schema.numbers.index(name)
-            numbers = numbers.copy()
-            numbers[:, own] = numbers[places, own]
-        return replace(self, block=replace(self.block, numbers=numbers, texts=tuple(texts)))
+        column = self.columns()[name]
+        moved = column.take(places) if isinstance(column, TextColumn) else column[places]
+        return self.replaced({name: moved})
 
     def replaced(self, values: dict[str, Any]) -> SampledRows:
-        """Return rows with other values in some columns: numbers (n,), or texts (n,)."""
+        """Return rows with other values in some columns: numbers (n,), texts (n,), or a column."""
         numbers, texts = self.block.numbers.copy(), list(self.block.texts)
         for name, column in values.items():
             if name in self.schema.texts:
-                texts[self.schema.texts.index(name)] = TextColumn.of(list(column))
+                coded = column if isinstance(column, TextColumn) else TextColumn.of(list(column))
+                texts[self.schema.texts.index(name)] = coded
             else:
                 numbers[:, self.schema.numbers.index(name)] = column
         return replace(self, block=replace(self.block, numbers=numbers, texts=tuple(texts)))
@@ -229,6 +224,11 @@ class SampledRows:
         if isinstance(estimator, Pipeline) and len(estimator.steps) > 1:
             X = estimator[:-1].transform(X)
         return np.asarray(X, dtype=np.float64)
+
+    def seen(self, estimator: Estimator) -> Any:
+        """Return the rows as the model at the end of an estimator takes them."""
+        plain = fitted_model(estimator) is estimator
+        return self.given(estimator) if plain else self.inner(estimator)
 
 
 def as_numbers(values: FloatArray | TextColumn) -> FloatArray:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from lssvm.report.formats import count, number, percent, short, shown, span
-from lssvm.report.markup import Markup, Section, table, tag, why
+from lssvm.report.formats import count, listing, number, percent, short, shown, span
+from lssvm.report.markup import Markup, Section, table, tag, tiles, why
 from lssvm.report.measures import (
     Intervals,
     Measure,
@@ -58,8 +58,7 @@ def answer(subject: Subject, first: list[Any], advice: str | None) -> Markup:
     """
     gains = subject.facts.get("importance", {}).items()
     names = [f"“{short(name, 30)}”" for name, gain in gains if gain > 0][:3]
-    listed = " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
-    second = f" It leans most on {listed}."
+    second = f" It leans most on {listing(names)}."
     if not names:
         kept = count(support_size(subject.model))
         second = f" It compares new rows with {kept} rows that it has kept."
@@ -100,8 +99,8 @@ def _classes(subject: Subject) -> tuple[list[Any], list[Any]]:
         )
     subject.facts["metrics"] = {m.key: as_fact(m) for m in measures}
     subject.facts["baseline_accuracy"] = baseline
-    tiles = [m for m in measures if m.key in TILES]
-    return first, [_tiles(subject, tiles), _explained(subject), _table(measures)]
+    leading = [m for m in measures if m.key in TILES]
+    return first, [_tiles(subject, leading), _explained(subject), _table(measures)]
 
 
 def _numbers(subject: Subject, intervals: list[Intervals]) -> tuple[list[Any], list[Any]]:
@@ -141,8 +140,8 @@ def _numbers(subject: Subject, intervals: list[Intervals]) -> tuple[list[Any], l
             "The model is not clearly better than always answering the mean: the interval of the "
             "explained variance reaches zero. Other columns, or more rows, may help."
         )
-    tiles = [m for m in (*each[0][:3], *covered[0]) if np.isfinite(m.value)]
-    return first, [_tiles(subject, tiles), _explained(subject), _table(each[0])]
+    leading = [m for m in (*each[0][:3], *covered[0]) if np.isfinite(m.value)]
+    return first, [_tiles(subject, leading), _explained(subject), _table(each[0])]
 
 
 def _tiles(subject: Subject, measures: list[Measure]) -> Markup:
@@ -152,12 +151,7 @@ def _tiles(subject: Subject, measures: list[Measure]) -> Markup:
     if record is not None:
         what, size = "Configurations", count(len(record.members))
         rows = f"of {count(len(record.trials))} that were tried"
-    lines = [(m.name, shown(m), span(m)) for m in measures] + [(what, size, rows)]
-    tiles = []
-    for name, value, below in lines:
-        inner = tag("div", value, class_="value"), tag("div", below, class_="range")
-        tiles.append(tag("div", tag("dt", name), tag("dd", *inner), class_="tile"))
-    return tag("dl", tiles, class_="tiles")
+    return tiles([*((m.name, shown(m), span(m)) for m in measures), (what, size, rows)])
 
 
 def _explained(subject: Subject) -> Markup:
