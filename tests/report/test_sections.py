@@ -16,7 +16,6 @@ from lssvm.report import write_report
 from lssvm.report.comparison import TABLE, as_matrix, compare, suggestions
 from lssvm.report.costs import thresholds
 from lssvm.report.forecast import (
-    find_season,
     free_runs,
     mean_with_interval,
     read_series,
@@ -237,7 +236,6 @@ def test_simple_rules_are_what_they_say():
     assert rules["repeating the last value"](y, 2).tolist() == [7.0, 7.0]
     assert rules["going on in a straight line"](y, 2).tolist() == [9.0, 11.0]
     assert rules["repeating the last 3 values"](y, 4).tolist() == [2.0, 4.0, 7.0, 2.0]
-    assert find_season(np.random.default_rng(0).normal(size=200), 40) == 1
 
 
 def test_inputs_and_lists_of_series():

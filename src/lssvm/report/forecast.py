@@ -38,7 +38,6 @@ INTERVAL_RUNS = 6
 COVERAGES = (0.5, 0.8, 0.9, 0.95)
 SIZES = 6  # points of the learning curve
 SHORTEST = 5  # steps of a run, at least
-SEASON = 0.3  # autocorrelation from which on a season is believed
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,30 +134,6 @@ def interval_runs(model: NARX, past: Series, test: Series, horizon: int) -> dict
     return found
 
 
-def find_season(values: FloatArray, most: int) -> int:
-    """Return the lag at which a series repeats itself, 1 where it does not.
-
-    The first peak of the autocorrelation of the series without its straight line.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.report.forecast import find_season
-    >>> find_season(np.sin(2 * np.pi * np.arange(120) / 12), 50)
-    12
-    """
-    n = len(values)
-    x = values - np.polyval(np.polyfit(np.arange(n), values, 1), np.arange(n))
-    if not x @ x > 0:
-        return 1
-    shift = range(1, min(most, n // 2) + 1)
-    r = np.array([1.0, *[float(x[k:] @ x[:-k] / (x @ x)) for k in shift]])
-    peaks = [
-        k for k in range(2, len(r) - 1) if r[k] > SEASON and r[k] >= r[k - 1] and r[k] >= r[k + 1]
-    ]
-    return max(peaks, key=lambda k: r[k]) if peaks else 1
-
-
 def simple_rules(season: int) -> dict[str, Callable[[FloatArray, int], FloatArray]]:
     """Return rules that continue a series: from its values and the steps to the forecast."""
     rules: dict[str, Callable[[FloatArray, int], FloatArray]]
@@ -175,7 +150,7 @@ def compared_runs(model: NARX, past: Series, test: Series, horizon: int) -> dict
     origins, h = origins_of(len(test), horizon)
     truth = np.stack([test.values[o : o + h] for o in origins])
     known = [np.concatenate([past.values, test.values[:o]]) for o in origins]
-    season = find_season(past.values, max(2 * model.lags, 60))
+    season = series_data.find_season(past.values) or 1
     found = {
         name: Runs(origins, truth, np.stack([rule(y, h) for y in known]))
         for name, rule in simple_rules(season).items()
@@ -584,7 +559,7 @@ def _comparison(subject: Forecast, others: dict[str, Runs]) -> Section:
 def _data(subject: Forecast) -> Section:
     y = subject.past.values
     n = len(y)
-    season = find_season(y, max(2 * subject.model.lags, 60))
+    season = series_data.find_season(y) or 1
     slope = float(np.polyfit(np.arange(n), y, 1)[0])
     echo = float(np.corrcoef(y[1:], y[:-1])[0, 1]) if np.std(y) > 0 else 0.0
     jumps = np.abs(np.diff(y))
