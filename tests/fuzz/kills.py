@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 
 from lssvm import LSSVC, FixedSizeLSSVR, load, save, scan
-from lssvm.search.path import PathSearch
 from lssvm.search.base import Batch, Checkpoint
+from lssvm.search.path import PathSearch
 from lssvm.tuning import Losses
 
 ROWS = 3000
