@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from lssvm._core.lapack import add_gram, congruence, mirror, reflect, tridiagonalise
+from lssvm._core.lapack import (
+    add_gram,
+    congruence,
+    factorise_triangle,
+    mirror,
+    reflect,
+    tridiagonalise,
+)
 
 
 @pytest.mark.parametrize("r", [1, 2, 5, 130])
@@ -44,3 +51,27 @@ def test_sums_of_grams_in_place(m):
     add_gram(gram, K[:0], new=False)
     assert np.allclose(mirror(gram), K.T @ K + L.T @ L, rtol=1e-13, atol=1e-13)
     assert np.array_equal(gram, gram.T)
+
+
+@pytest.mark.parametrize("lower", [False, True])
+@pytest.mark.parametrize("r", [1, 130, 512, 700])
+def test_a_factor_takes_one_triangle_and_leaves_the_other(r, lower):
+    rng = np.random.default_rng(r)
+    A = rng.standard_normal((r, r + 5))
+    A = np.asfortranarray(A @ A.T + np.eye(r))
+    room = np.asfortranarray(np.zeros((r + 3, r)))  # a part of a larger array
+    part = room[:r]
+    part[:] = A
+    assert factorise_triangle(part, lower=lower)
+    factor = np.linalg.cholesky(A)
+    mine, other = (np.tril, np.triu) if lower else (np.triu, np.tril)
+    np.testing.assert_allclose(mine(part), factor if lower else factor.T, rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(other(part, 1 if lower else -1), other(A, 1 if lower else -1))
+    assert not room[r:].any()
+
+
+@pytest.mark.parametrize("at", [0, 300, 699])
+def test_a_matrix_that_is_not_positive_definite_has_no_factor(at):
+    A = np.asfortranarray(np.eye(700))
+    A[at, at] = -1.0
+    assert not factorise_triangle(A, lower=True)

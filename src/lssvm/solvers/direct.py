@@ -13,6 +13,7 @@ from scipy.linalg import blas, eigh, lapack
 
 from lssvm._core.arrays import BoolArray, FloatArray
 from lssvm._core.errors import NotPositiveDefiniteError, NumericalWarning
+from lssvm._core.lapack import factorise_triangle
 from lssvm.solvers.base import (
     DualSystem,
     OnIteration,
@@ -23,11 +24,12 @@ from lssvm.solvers.base import (
 )
 
 _POOR = 1e-2  # relative residual
+_FEW = 4  # columns up to which products with vectors are faster: a symmetric one copies the matrix
 
 
 @dataclass(frozen=True)
 class CholeskyState:
-    """One square array: the factor below its diagonal, H above it, both diagonals."""
+    """One array, Fortran order: the factor below the diagonal, H above it, both diagonals."""
 
     system: DualSystem
     array: FloatArray
@@ -37,15 +39,22 @@ class CholeskyState:
     def solve(self, B: FloatArray) -> FloatArray:
         """Return H^-1 B for B (n, k)."""
         potrs = lapack.spotrs if self.array.dtype == np.float32 else lapack.dpotrs
-        result, _ = potrs(self.array.T, B, lower=0)
+        result, _ = potrs(self.array, B, lower=1)
         return np.asarray(result)
 
     def product(self, B: FloatArray) -> FloatArray:
         """Return H B from the triangle the factorisation left alone, B (n, k)."""
-        symm = blas.ssymm if self.array.dtype == np.float32 else blas.dsymm
+        single = self.array.dtype == np.float32
         factor_diagonal = np.diagonal(self.array).copy()
         np.fill_diagonal(self.array, self.diagonal)
-        result = np.asarray(symm(1.0, self.array.T, B, lower=1))
+        if B.shape[1] <= _FEW:
+            symv = blas.ssymv if single else blas.dsymv
+            result = np.empty_like(B, order="F")
+            for j in range(B.shape[1]):
+                result[:, j] = symv(1.0, self.array, B[:, j], lower=0)
+        else:
+            symm = blas.ssymm if single else blas.dsymm
+            result = np.asarray(symm(1.0, self.array, B, lower=0))
         np.fill_diagonal(self.array, factor_diagonal)
         return result
 
@@ -81,16 +90,14 @@ class Cholesky:
     def factorise(self, system: DualSystem) -> CholeskyState:
         """Factorise; see the class."""
         jitter, eps = 0.0, float(np.finfo(system.dtype).eps)
-        potrf = lapack.spotrf if system.dtype == np.float32 else lapack.dpotrf
         for attempt in range(4):
-            array = system.gram()
+            array = system.gram().T  # symmetric: the same in the order that LAPACK works in
             scale = float(np.max(np.abs(np.diagonal(array))))
             if attempt or 1.0 / system.C < 10.0 * eps * scale:  # lost when added to the diagonal
                 jitter = max(100.0 * jitter, 10.0 * system.n * eps * scale)
             diagonal = np.diagonal(array) + (1.0 / system.C + jitter)
             np.fill_diagonal(array, diagonal)
-            _, info = potrf(array.T, lower=0, overwrite_a=1, clean=0)
-            if info == 0:
+            if _factorise(array):
                 if not jitter:
                     return CholeskyState(system, array, diagonal, Status.SOLVED)
                 text = f"{Status.JITTERED.value} (Added: {jitter:.1e}.)"
@@ -121,6 +128,13 @@ class Cholesky:
                 stacklevel=3,
             )
         return Solution(u[:, None] * beta, b, state.status, residual)
+
+
+def _factorise(array: FloatArray) -> bool:
+    """Put the Cholesky factor into the lower triangle; say whether there is one."""
+    if array.dtype == np.float64:
+        return factorise_triangle(array, lower=True)
+    return int(lapack.spotrf(array, lower=1, overwrite_a=1, clean=0)[1]) == 0
 
 
 @dataclass(frozen=True)
