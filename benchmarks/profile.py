@@ -137,7 +137,8 @@ def dual(scale: float) -> Case:
             Part("exp", "n^2 / 2 exponentials", _exponentials(n, n // 2)),
             Part("LAPACK", "Cholesky factor", factor, restore),
         ],
-        "checks of the inputs, the mirrored triangle, two solves, the residual",
+        "fresh memory, the mirrored triangle that keeps the system for the residual, two solves of "
+        "two columns, three products; the factor itself is found faster than by LAPACK's routine",
     )
 
 
@@ -274,8 +275,9 @@ def gradients(scale: float) -> list[Case]:
                 exponentials,
                 Part("memory", "a pass over K for every column", sums),
             ],
-            "the sign of every difference multiplies K before the pass: a comparison, a product "
-            "and a stored block for every column, which SciPy has no single call for",
+            "the sign of every difference multiplies K before the pass: ranks of two bytes are "
+            "compared, made numbers and multiplied with a tile of K in the cache, three calls for "
+            "every column, which SciPy has no single one for",
         ),
     ]
 

@@ -77,6 +77,27 @@ def test_laplacian_with_columns_of_two_values():
     np.testing.assert_allclose(kernel.gradient(A, A, weights), expected, atol=1e-6)
 
 
+def test_laplacian_of_many_points_in_tiles():
+    """Values that meet never, now and then and often, against the signs of all differences."""
+    draw = np.random.default_rng(1)
+    A, B = draw.normal(size=(40, 3)), draw.normal(size=(9000, 3))
+    for column, digits in ((1, 2), (2, 0)):
+        A[:, column], B[:, column] = A[:, column].round(digits), B[:, column].round(digits)
+    B[:40, 0] = A[:, 0]
+    weights = draw.normal(size=(9000, 2))
+    gamma = np.array([0.2, 0.5, 0.1])
+    K = Laplacian(gamma)(A, B)
+    expected = np.stack(
+        [
+            -g * (K * np.sign(a[:, None] - b)) @ weights
+            for g, a, b in zip(gamma, A.T, B.T, strict=True)
+        ],
+        axis=2,
+    )
+    found = Laplacian(gamma).gradient(A, B, weights)
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-11)
+
+
 @pytest.mark.parametrize(
     "kernel", [Precomputed(), FunctionKernel(lambda A, B: A @ B.T), NonStationary(1.0, np.abs)]
 )

@@ -11,7 +11,16 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from lssvm._core.arrays import Array, FloatArray, device, get_namespace, is_numpy, is_sparse
+from lssvm._core.arrays import (
+    Array,
+    FloatArray,
+    IntArray,
+    device,
+    get_namespace,
+    is_numpy,
+    is_sparse,
+)
+from lssvm._core.blocks import slices
 from lssvm._core.errors import InvalidInputError, not_usable
 from lssvm.kernels.base import Evaluate, Kernel, pull
 from lssvm.kernels.distances import distances, two_valued
@@ -348,31 +357,62 @@ class Laplacian(_Radial):
         products, since there the sign is the difference over the gap.
         """
         factors = self._per_feature(X)
-        K = np.exp(-distances(X * factors, Z * factors, "cityblock"))
+        K = distances(X * factors, Z * factors, "cityblock")
+        np.exp(np.negative(K, out=K), out=K)
         out = np.empty((len(X), coef.shape[1], X.shape[1]))
         few, gap = two_valued(X, Z)
         if few.any():
             out[:, :, few] = pull(K, X[:, few], Z[:, few], coef) / gap[few]
-        total, signed = K @ coef, np.empty_like(K)
-        for i in np.flatnonzero(~few):
-            # sign = 2 [x >= z] - 1 - [x = z]
-            x, z = X[:, i], Z[:, i]
-            np.multiply(K, np.greater_equal(x[:, None], z), out=signed)
-            out[:, :, i] = 2.0 * (signed @ coef) - total - _where_equal(K, x, z, coef)
+        if not few.all():
+            out[:, :, ~few] = _signed_sums(K, X[:, ~few], Z[:, ~few], coef)
         return -factors * out
 
 
-def _where_equal(K: FloatArray, x: FloatArray, z: FloatArray, coef: FloatArray) -> FloatArray:
-    """Return sum_j K_ij [x_i = z_j] coef_j, shape (n, k); few such pairs are looked up."""
-    order = np.argsort(z, kind="stable")
-    first = np.searchsorted(z[order], x, "left")
-    counts = np.searchsorted(z[order], x, "right") - first
-    pairs = int(counts.sum())
-    if pairs > K.size // 16:
-        return np.asarray((K * np.equal(x[:, None], z)) @ coef)
-    i = np.repeat(np.arange(len(x)), counts)
-    within = np.arange(pairs) - np.repeat(np.cumsum(counts) - counts, counts)
-    j = order[np.repeat(first, counts) + within]
-    out = np.zeros((len(x), coef.shape[1]))
+_TILE = 2**16  # kernel values that stay near while all features pass over them
+_RANKS = 4096  # columns of a tile at most; two bytes hold a rank
+
+
+def _signed_sums(K: FloatArray, X: FloatArray, Z: FloatArray, coef: FloatArray) -> FloatArray:
+    """Return sum_j K_ij sign(x_if - z_jf) coef_jk for every feature f, shape (n, k, f).
+
+    The rows of Z with z <= x are the first ones in the order of a feature: ranks of two bytes are
+    compared, which takes a fifth of the time of values. Tiles of K stay in the cache meanwhile.
+    """
+    n, k, d = len(X), coef.shape[1], X.shape[1]
+    twice = np.zeros((d, n, k))  # sum over z <= x and sum over z < x, together
+    room, chosen = np.empty(max(_TILE, _RANKS)), np.empty(max(_TILE, _RANKS), dtype=bool)
+    for columns in slices(len(Z), _RANKS):
+        m = columns.stop - columns.start
+        ranks, ends = np.empty((d, m), np.int16), np.empty((2, d, n, 1), np.int16)
+        tied = np.zeros(d, dtype=bool)
+        for f in range(d):
+            order = np.argsort(Z[columns, f])
+            ranks[f, order] = np.arange(m, dtype=np.int16)
+            z = Z[columns, f][order]
+            start, stop = (np.searchsorted(z, X[:, f], side) for side in ("left", "right"))
+            ends[0, f, :, 0], ends[1, f, :, 0] = stop, start
+            tied[f] = (stop - start).sum() > n * m // 16
+            if not tied[f]:  # the few pairs of equal values are looked up
+                twice[f] -= _equal_sums(K[:, columns], coef[columns], order, start, stop)
+        for rows in slices(n, max(1, _TILE // m)):
+            tile = K[rows, columns]
+            S, less = (a[: tile.size].reshape(tile.shape) for a in (room, chosen))
+            for f in range(d):
+                for end in ends[: 2 if tied[f] else 1]:
+                    np.copyto(S, np.less(ranks[f], end[f, rows], out=less))
+                    sums = np.multiply(S, tile, out=S) @ coef[columns]
+                    twice[f, rows] += sums if tied[f] else 2.0 * sums
+    return np.asarray(np.moveaxis(twice - K @ coef, 0, 2))
+
+
+def _equal_sums(
+    K: FloatArray, coef: FloatArray, order: IntArray, start: IntArray, stop: IntArray
+) -> FloatArray:
+    """Return sum_j K_ij coef_j over j = order[start_i], ..., order[stop_i - 1], shape (n, k)."""
+    counts = stop - start
+    i = np.repeat(np.arange(len(K)), counts)
+    within = np.arange(len(i)) - np.repeat(np.cumsum(counts) - counts, counts)
+    j = order[np.repeat(start, counts) + within]
+    out = np.zeros((len(K), coef.shape[1]))
     np.add.at(out, i, K[i, j][:, None] * coef[j])
     return out
