@@ -18,6 +18,7 @@ from scipy.linalg import cython_blas, cython_lapack
 from lssvm._core.arrays import FloatArray
 
 _BLOCK = 64  # columns per block of LAPACK's blocked algorithms
+_BELOW = np.tri(_BLOCK, k=-1, dtype=bool)
 _PANEL = 128  # columns that a large Cholesky factorisation finishes at a time
 
 
@@ -113,7 +114,7 @@ def mirror(A: FloatArray) -> FloatArray:
     for start in range(0, len(A), _BLOCK):
         stop = start + _BLOCK
         corner = A[start:stop, start:stop]
-        corner[:] = np.triu(corner) + np.triu(corner, 1).T
+        np.copyto(corner, corner.T, where=_BELOW[: len(corner), : len(corner)])
         A[stop:, start:stop] = A[start:stop, stop:].T
     return A
 

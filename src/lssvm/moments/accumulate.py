@@ -204,25 +204,17 @@ def add_rows(
         K = values(block.X, out=view)
         if shift is not None:
             K = np.subtract(K, shift, out=view)
-        Y = np.column_stack([block.Y, np.ones(len(K))])
+        Y = np.ones((len(K), block.Y.shape[1] + 1))
+        Y[:, :-1] = block.Y
         if block.weight is not None:
             root = np.sqrt(block.weight)[:, None]
             K = np.multiply(K, root, out=view)
             Y *= root
         elif not K.flags.c_contiguous or K.dtype != np.float64:
             K = np.ascontiguousarray(K, dtype=np.float64)
+        np.add(sums.side, (Y.T @ K).T, out=sums.side)  # [DeBrabanter2010, eq. (23)]
         add_gram(sums.gram, K, new=i == 0)
-        _add_skinny(sums.side, K, Y)  # [DeBrabanter2010, eq. (23)]
         np.add(sums.corner, Y.T @ Y, out=sums.corner)
-
-
-def _add_skinny(side: FloatArray, K: FloatArray, Y: FloatArray) -> None:
-    """Add K^T Y (m, k); few columns go faster as products with vectors."""
-    if Y.shape[1] > 4:
-        np.add(side, (Y.T @ K).T, out=side)
-        return
-    for j in range(Y.shape[1]):
-        side[:, j] += K.T @ np.ascontiguousarray(Y[:, j])
 
 
 Result = TypeVar("Result")
