@@ -306,8 +306,8 @@ def route(pieces: Iterable[Piece], n_cells: int) -> Iterator[Packet]:
                 taken = min(size - filled[c], int(cuts[c + 1]) - begin)
                 rows = order[begin : begin + taken]
                 for target, values in zip(into, piece, strict=True):
-                    if target is not None:
-                        target[filled[c] : filled[c] + taken] = values[rows]  # type: ignore[index]
+                    if target is not None and values is not None:
+                        _gather(values, rows, target[filled[c] : filled[c] + taken])
                 filled[c], begin = filled[c] + taken, begin + taken
                 if filled[c] == size:
                     yield Packet(c, into)
@@ -315,6 +315,14 @@ def route(pieces: Iterable[Piece], n_cells: int) -> Iterator[Packet]:
     for c, rest in enumerate(held):
         if rest is not None:
             yield Packet(c, rest.take(slice(filled[c])))
+
+
+def _gather(values: Any, rows: IntArray, out: Any) -> None:
+    """Copy some rows; without a mode NumPy would fill a copy of ``out`` first."""
+    if values.dtype == out.dtype:
+        np.take(values, rows, axis=0, out=out, mode="clip")
+    else:
+        out[...] = values[rows]
 
 
 def _room(array: Any, size: int) -> Any:
