@@ -136,7 +136,7 @@ class Ticking:
 
 TWO = (Configuration("standardised", "rbf"), Configuration("standardised", "laplacian"))
 QUICK = {
-    "small": (problem(60), TableSettings.preset("fast", configurations=TWO, screened=40, rounds=1)),
+    "small": (problem(90), TableSettings.preset("fast", configurations=TWO, screened=60, rounds=1)),
     "large": (
         problem(2500),
         TableSettings.preset(
