@@ -27,7 +27,9 @@ TWO = {"inputs": "standardised", "kernel": ["rbf", "laplacian"], "n_jobs": 1}  #
 
 
 @pytest.mark.parametrize("kind", [LSSVMClassifier, LSSVMRegressor])
-def test_scikit_learn(kind):
+def test_scikit_learn(kind, monkeypatch):
+    if kind is LSSVMRegressor:  # what it predicts does not follow from how it is judged
+        monkeypatch.setattr("lssvm.recipes.table.NESTED", 0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         results = check_estimator(kind("fast", **ONE), on_fail=None, on_skip=None)
