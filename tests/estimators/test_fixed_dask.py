@@ -43,7 +43,7 @@ def small_sample(monkeypatch):
 def client():
     options = {"threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
     with (
-        distributed.LocalCluster(n_workers=2, silence_logs=50, **options) as cluster,
+        distributed.LocalCluster(n_workers=3, silence_logs=50, **options) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
     ):
         yield client
@@ -81,7 +81,7 @@ def sent(client):
     return [name for found in client.run(names).values() for name in found]
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, 3])
 def test_tuned_gamma_and_prototypes_are_those_of_the_stream(workers, client):
     addresses = list(client.scheduler_info(n_workers=-1)["workers"])[:workers]
     rows = client.persist(da.from_array(X, chunks=(400, 3)), workers=addresses)
