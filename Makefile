@@ -14,6 +14,8 @@ RUN := $(VENV)/bin/python
 STAMPS := $(VENV)/stamps
 # Small products run faster, and timings vary less, with one BLAS thread per process in the tests.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
+# Compiled files are kept: else every process that a test starts compiles the sources again.
+KEPT := PYTHONDONTWRITEBYTECODE=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo demo-cluster test fuzz mutations lint format docs bench bench-full bench-papers release-check clean
@@ -78,7 +80,7 @@ demo-cluster: $(STAMPS)/extra-dask
 	$(ONE_THREAD) $(RUN) examples/demo_cluster.py
 
 test: $(STAMPS)/group-test
-	$(ONE_THREAD) $(RUN) -m pytest -n $(WORKERS) --dist worksteal --doctest-modules tests src/lssvm
+	$(ONE_THREAD) $(KEPT) $(RUN) -m pytest -n $(WORKERS) --dist worksteal --doctest-modules tests src/lssvm
 
 # Random configurations, changed model files and killed processes, for SECONDS in all.
 fuzz: $(STAMPS)/group-test

@@ -14,6 +14,7 @@ from lssvm.cli.training import too_large
 from lssvm.data import Scan
 
 FAST = ("--preset", "fast")
+ONE = ("--model", "table", *FAST, "--kernel", "rbf")  # where which kernel does not matter
 
 
 def rows_with_dates(n=120, seed=0):
@@ -63,7 +64,7 @@ def test_a_model_for_tables_is_used_like_the_others(folder, tmp_path):
 
 
 def test_a_report_is_written(folder, tmp_path):
-    words = ("train", folder / "data.csv", "-t", "income", "--drop", "value", *FAST)
+    words = ("train", folder / "data.csv", "-t", "income", "--drop", "value", *ONE)
     good(*words, "-o", tmp_path / "m", "--report", tmp_path / "r.html")
     page = (tmp_path / "r.html").read_text()
     assert "LSSVMClassifier" in page and "it numbers the rows" in page
@@ -171,7 +172,7 @@ def test_groups_stay_together_within_the_table_model(tmp_path, monkeypatch):
     rows = [{**row, "who": f"p{i // 4}"} for i, row in enumerate(mixed_rows(120))]
     (tmp_path / "g.csv").write_text(as_csv(rows))
     words = ("train", tmp_path / "g.csv", "-t", "income", "--drop", "value", "--group", "who")
-    said = good(*words, *FAST, "-o", tmp_path / "m")
+    said = good(*words, *ONE, "-o", tmp_path / "m")
     assert "24 rows are held out: whole groups of 'who'" in said.err
     assert len(seen["groups"]) == 96 and len(np.unique(seen["groups"])) == 24
     assert "who" not in load(tmp_path / "m").feature_names_in_
@@ -191,7 +192,7 @@ def test_groups_stay_together_behind_a_preparation(tmp_path, monkeypatch, kind, 
     assert len(seen[0]["groups"]) == 96 and len(np.unique(seen[0]["groups"])) == 24
 
 
-@pytest.mark.parametrize("words", [FAST, ("--prototypes", "25", "--cv", "4"), ("--model", "dual")])
+@pytest.mark.parametrize("words", [ONE, ("--prototypes", "25", "--cv", "4"), ("--model", "dual")])
 def test_new_rows_are_compared_with_those_of_training(tmp_path, words):
     (tmp_path / "a.csv").write_text(as_csv(mixed_rows(120)))
     train = ("train", tmp_path / "a.csv", "-t", "income", "--drop", "value", "--drop", "id")
@@ -216,7 +217,7 @@ def test_a_class_too_rare_to_be_tested_is_named(tmp_path):
     rows = mixed_rows(120)
     rows[7]["income"] = rows[8]["income"] = "none"
     (tmp_path / "r.csv").write_text(as_csv(rows))
-    words = ("train", tmp_path / "r.csv", "-t", "income", "--drop", "value", *FAST)
+    words = ("train", tmp_path / "r.csv", "-t", "income", "--drop", "value", *ONE)
     said = good(*words, "-o", tmp_path / "m", "--report", tmp_path / "r.html")
     assert "class 'none' is too rare to be tested (2 rows)" in said.err
     assert "nan" not in (tmp_path / "r.html").read_text().lower().replace("nano", "")

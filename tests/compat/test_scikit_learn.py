@@ -18,17 +18,17 @@ from sklearn.utils.estimator_checks import check_estimator, estimator_checks_gen
 from lssvm import LSSVC, LSSVR, FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, GreedyLSSVR
 from lssvm.tuning import GridSearch
 
+FEW = GridSearch(C=[0.3, 3.0, 30.0], gamma=[0.05, 0.5])
 ESTIMATORS = [
     LSSVC(),
     LSSVR(),
-    FixedSizeLSSVC(20, cv=3),
-    FixedSizeLSSVR(20, cv=3),
+    FixedSizeLSSVC(20, cv=3, search=FEW),
+    FixedSizeLSSVR(20, cv=3, search=FEW),
     GreedyLSSVC(),
     GreedyLSSVR(),
 ]
 """One of each class, for all checks; models of tables and of series have theirs elsewhere."""
 
-FEW = GridSearch(C=[0.3, 3.0, 30.0], gamma=[0.05, 0.5])
 WAYS = [
     LSSVC(multiclass="ova", solver="cg"),
     LSSVR(solver="smo", tol=1e-8),
@@ -48,8 +48,8 @@ WAYS = [
     LSSVC(C="cv", gamma="cv", scoring="press", search=FEW),
     LSSVR(C="cv", gamma="cv", scoring="evidence", search=FEW),
     FixedSizeLSSVR(20, scoring="evidence"),
-    LSSVR(C="cv", gamma="ard", cv=2),
-    FixedSizeLSSVC(20, gamma="ard", cv=2),
+    LSSVR(C="cv", gamma="ard", cv=2, search=FEW),
+    FixedSizeLSSVC(20, gamma="ard", cv=2, search=FEW),
     LSSVR(loss="huber"),
     FixedSizeLSSVR(20, gamma="scale", cv=2, loss="huber"),
     LSSVC(kernel="nonstationary"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -60,13 +62,20 @@ def splits_of(tuner: str, n: int, count: int = 4) -> Splits:
     return folds(n, count)
 
 
+_REFITS: dict[bytes, Any] = {}  # engines of a family have refits in common
+
+
 def refit(model: Any, data: Rows, gamma: float, rows: NDArray[np.intp]) -> Any:
     """Return a plain model of the host at given parameters, fitted to some rows."""
     plain = clone(model).set_params(gamma=gamma, cv=10, search="path", scoring=None)
     if "device" in plain.get_params():
         plain.set_params(device=None)
     weight = given_weight(data)
-    return plain.fit(data.X[rows], data.y[rows], None if weight is None else weight[rows])
+    given = data.X[rows], data.y[rows], None if weight is None else weight[rows]
+    key = hashlib.sha256(pickle.dumps((type(plain), plain.get_params(), given))).digest()
+    if key not in _REFITS:
+        _REFITS[key] = plain.fit(*given)
+    return _REFITS[key]
 
 
 def fold_scores(

@@ -11,6 +11,7 @@ import pytest
 from tests.cli.running import lssvm
 from tests.docs.console import blocks, commands, pages
 from tests.meta.tree import SOURCE
+from tests.report.rough import make_rough
 
 PAGES = pages()
 
@@ -35,15 +36,14 @@ def digest(files):
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    """Return a function that runs a line in an empty folder: its exit code and its errors.
+    """Return a function that runs a line in a folder: its exit code and its errors.
 
     Lines of `lssvm` alone run in this process, which saves imports; a shell runs the others. What a
     line has made of the same files on another page is taken as it is.
     """
-    programs, folder = tmp_path / "bin", tmp_path / "work"
+    make_rough(monkeypatch)
+    programs = tmp_path / "bin"
     programs.mkdir()
-    folder.mkdir()
-    monkeypatch.chdir(folder)
     script = programs / "lssvm"
     script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m lssvm "$@"\n')
     script.chmod(0o755)
@@ -54,7 +54,8 @@ def run(tmp_path, monkeypatch):
         "OMP_NUM_THREADS": "1",
     }
 
-    def run(line):
+    def run(line, folder):
+        monkeypatch.chdir(folder)
         if line.startswith("lssvm ") and not SHELL & set(line):
             key = line, digest(contents(folder))
             for name, data in MADE.get(key, {}).items():
@@ -74,11 +75,14 @@ def run(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("bash") is None, reason="the blocks are lines of a shell")
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_the_commands_of_a_page_run_as_printed(page, run):
-    for line in page.commands:
-        code, errors = run(line)
-        assert code == 0, f"{page.name}: {line}\n{errors}"
+def test_the_commands_of_all_pages_run_as_printed(run, tmp_path):
+    """In one test: what a line takes long for on one page is there for the next."""
+    for page in PAGES:
+        folder = tmp_path / page.name.replace(os.sep, "-")
+        folder.mkdir()
+        for line in page.commands:
+            code, errors = run(line, folder)
+            assert code == 0, f"{page.name}: {line}\n{errors}"
 
 
 def test_the_pages_are_found():

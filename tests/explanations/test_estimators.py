@@ -45,8 +45,10 @@ REGRESSORS = {
     "without bias": lambda: LSSVR(10.0, gamma=0.3, fit_intercept=False).fit(X, Y),
     "fixed size": lambda: FixedSizeLSSVR(20, C=10.0, gamma=0.3).fit(X, Y),
     "greedy": lambda: GreedyLSSVR(gamma=0.3).fit(X, Y),
-    "table": lambda: LSSVMRegressor("fast").fit(X, Y),
-    "table with two targets": lambda: LSSVMRegressor("fast").fit(X, np.column_stack([Y, -Y])),
+    "table": lambda: LSSVMRegressor("fast", kernel="rbf").fit(X, Y),
+    "table with two targets": lambda: LSSVMRegressor("fast", kernel="rbf").fit(
+        X, np.column_stack([Y, -Y])
+    ),
     "table with a metric": lambda: LSSVMRegressor(kernel="laplacian").fit(X, X[:, 0] ** 2),
 }
 CLASSIFIERS = {
@@ -60,8 +62,8 @@ CLASSIFIERS = {
     ).fit(X, THREE),
     "fixed size": lambda: FixedSizeLSSVC(20, C=10.0, gamma=0.3).fit(X, THREE),
     "greedy": lambda: GreedyLSSVC(gamma=0.3).fit(X, TWO),
-    "table": lambda: LSSVMClassifier("fast").fit(X, THREE),
-    "table with two classes": lambda: LSSVMClassifier("fast").fit(X, TWO),
+    "table": lambda: LSSVMClassifier("fast", kernel="rbf").fit(X, THREE),
+    "table with two classes": lambda: LSSVMClassifier("fast", kernel="rbf").fit(X, TWO),
 }
 
 
@@ -152,7 +154,7 @@ def test_frames_lend_their_names():
     np.testing.assert_array_equal(found.data, X[:3])
     with pytest.raises(ValueError, match="feature names"):
         model.explain(frame[["age", "weight", "height"]])
-    table = LSSVMRegressor("fast").fit(frame, Y)
+    table = LSSVMRegressor("fast", kernel="rbf").fit(frame, Y)
     with pytest.raises(InvalidInputError, match=r"no columns .*pulse"):
         table.explain(frame[["age", "weight", "height"]])
 

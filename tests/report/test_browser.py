@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.report import cases
 from tests.report.browser import CHROMIUM, DRIVER, Browser
+from tests.report.rough import make_rough
 
 from lssvm.report import write_report
 
@@ -34,12 +35,14 @@ def browser():
 def pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("reports")
     long = "a_name_without_any_place_to_break_it_" * 4
-    for name in PAGES:
-        case = getattr(cases, name)()
-        settings = {long: long, "command": f"lssvm train {long}", "notes": [long]}
-        path = folder / f"{name}.html"
-        options = {"title": long, "seconds": {long: 1.0}, "settings": settings}
-        write_report(case.model, path, train=case.train, test=case.test, **options)
+    with pytest.MonkeyPatch.context() as patch:
+        make_rough(patch)
+        for name in PAGES:
+            case = getattr(cases, name)()
+            settings = {long: long, "command": f"lssvm train {long}", "notes": [long]}
+            path = folder / f"{name}.html"
+            options = {"title": long, "seconds": {long: 1.0}, "settings": settings}
+            write_report(case.model, path, train=case.train, test=case.test, **options)
     return folder
 
 

@@ -14,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 from tests.report import cases
 from tests.report.cases import CASES
 from tests.report.pages import Page
+from tests.report.rough import make_rough
 
 from lssvm import LSSVC, LSSVR, NARX, FixedSizeLSSVC, scan
 from lssvm._core.errors import InvalidInputError
@@ -44,10 +45,7 @@ EXPECTED = {
 
 @pytest.fixture(autouse=True)
 def few_repetitions(monkeypatch):
-    """Let intervals, shuffled columns and trees be rough: their functions have their tests."""
-    monkeypatch.setattr("lssvm.report.comparison.TREES", 5)
-    monkeypatch.setattr("lssvm.report.measures.GROUPS", (3, 4))
-    monkeypatch.setattr("lssvm.report.importance.REPEATS", (2, 4))
+    make_rough(monkeypatch)
 
 
 def made(tmp_path, case, **options):

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from tests.report import cases
 from tests.report.pages import Page
+from tests.report.rough import make_rough
 
 from lssvm import LSSVC, LSSVR, NARX, FixedSizeLSSVC, LSSVMClassifier
 from lssvm._core.errors import InvalidInputError
@@ -179,7 +180,8 @@ def test_dates_booleans_and_categories_come_back_as_the_model_took_them():
     )
 
 
-def test_an_array_of_text_and_numbers_has_a_report(tmp_path):
+def test_an_array_of_text_and_numbers_has_a_report(tmp_path, monkeypatch):
+    make_rough(monkeypatch)
     frame, t = cases.mixed(90)
     X = frame[["age", "job"]].astype(object).to_numpy()
     y = np.where(t > 0.7, "yes", "no")
@@ -204,7 +206,8 @@ def narx():
 
 
 @pytest.mark.parametrize("held_out", [False, True])
-def test_a_forecast_has_a_report_as_full_as_a_classifiers(narx, tmp_path, held_out):
+def test_a_forecast_has_a_report_as_full_as_a_classifiers(narx, tmp_path, held_out, monkeypatch):
+    make_rough(monkeypatch)
     y = wave()
     test = None if held_out else y[200:]
     options = {"title": "<b>waves</b>", "seconds": {"fit": 1.5}}
