@@ -12,8 +12,8 @@ SEED ?= 0
 
 RUN := $(VENV)/bin/python
 STAMPS := $(VENV)/stamps
-# Small products run faster, and timings vary less, with one BLAS thread per process in the tests.
-ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
+# The workers of the tests have a core each: one thread of BLAS and of ours, unless a test asks for more.
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 LOKY_MAX_CPU_COUNT=1
 # Compiled files are kept: else every process that a test starts compiles the sources again.
 KEPT := PYTHONDONTWRITEBYTECODE=
 

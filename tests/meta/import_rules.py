@@ -39,7 +39,15 @@ LAYERS = (
 )
 SKLEARN_FROM = "tasks"
 
-REQUIRED = {"array_api_compat", "narwhals", "numpy", "safetensors", "scipy", "threadpoolctl"}
+REQUIRED = {
+    "array_api_compat",
+    "joblib",
+    "narwhals",
+    "numpy",
+    "safetensors",
+    "scipy",
+    "threadpoolctl",
+}
 OPTIONAL = {
     "charset_normalizer",
     "cupy",

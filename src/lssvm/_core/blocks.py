@@ -5,6 +5,7 @@ The budget is a number of bytes; each thread of ours has one BLAS thread.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import sys
@@ -147,6 +148,8 @@ def _readable(n_bytes: int) -> str:
     return f"{n_bytes / 1e9:.2f} GB" if n_bytes >= 1e8 else f"{n_bytes:,} bytes"
 
 
+_SHORT = 1e7  # operations: about a millisecond, what threads take to start and to meet again
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -160,14 +163,18 @@ def _controller() -> Any:
 def n_threads(n_jobs: int | None) -> int:
     """Turn scikit-learn's ``n_jobs`` into a number of threads (None: all that may be used).
 
+    What may be used is joblib's to say: it knows affinities, the limits of containers and the
+    environment's ``LOKY_MAX_CPU_COUNT``.
+
     Examples
     --------
     >>> from lssvm._core.blocks import n_threads
     >>> n_threads(3), n_threads(None) >= 1
     (3, True)
     """
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    usable = usable or 1
+    from joblib import cpu_count  # scikit-learn's; not needed by what only reads files
+
+    usable = int(cpu_count())
     if n_jobs is None:
         return usable
     if isinstance(n_jobs, bool) or not hasattr(n_jobs, "__index__") or int(n_jobs) == 0:
@@ -181,18 +188,23 @@ def run_blocks(
     items: Iterable[Item],
     threads: int,
     *,
+    operations: float = math.inf,
     on_error: Callable[[], None] | None = None,
 ) -> list[Result]:
     """Apply ``work`` to every item, in order, on ``threads`` threads with one BLAS thread each.
 
     Several threads of Python share the work because NumPy and BLAS release the lock. With one
-    thread, or one item, nothing is started and BLAS keeps its own threads. ``on_error`` is called
-    at the first error, Ctrl-C among them, before the work that has begun is waited for: it may ask
-    that work to end.
+    thread, or one item, nothing is started and BLAS keeps its own threads; nor is anything where
+    all the work takes so few ``operations`` that it is over before threads have begun. ``on_error``
+    is called at the first error, Ctrl-C among them, before the work that has begun is waited for:
+    it may ask that work to end.
     """
     todo = list(items)
     if threads <= 1 or len(todo) <= 1:
         return [work(item) for item in todo]
+    if operations < _SHORT:
+        with one_blas_thread():
+            return [work(item) for item in todo]
     with one_blas_thread(), ThreadPoolExecutor(threads) as pool:
         try:
             return list(pool.map(work, todo))

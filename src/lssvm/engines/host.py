@@ -573,7 +573,9 @@ class HostRows(Rows):
                 total += loss.rows(outputs(rows[part]), some) @ weight
             return total
 
-        return np.stack(run_blocks(add, range(len(folds)), self.threads), 1)
+        operations = len(self.X) * len(Z) * (self.X.shape[1] + models[0].coef[:, 0].size)
+        found = run_blocks(add, range(len(folds)), self.threads, operations=operations)
+        return np.stack(found, 1)
 
     def outputs(
         self, kernel: Kernel, Z: FloatArray, models: list[Expansion], folds: AnyFolds

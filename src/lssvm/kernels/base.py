@@ -271,6 +271,7 @@ def evaluate_expansion(
         np.matmul(np.asarray(values(X[part], room)), coef, out=out[part])
 
     with one_blas_thread() if threads == 1 and n > rows else nullcontext():  # blocks are small
-        run_blocks(fill, slices(n, rows), threads)
+        operations = n * m * (X.shape[1] + coef.shape[1])
+        run_blocks(fill, slices(n, rows), threads, operations=operations)
     out += intercept
     return out

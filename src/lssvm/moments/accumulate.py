@@ -107,7 +107,7 @@ def accumulate(
         store.put(cell, number, sums)
 
     chunks = [(i, j, rows) for i, c in enumerate(cells) for j, rows in enumerate(_even(c, _CHUNK))]
-    run_blocks(work, chunks, threads)
+    run_blocks(work, chunks, threads, operations=source.n_rows * m * (m + Z.shape[1]))
     return [
         Moments.zero(m, k, shift) if sums is None else sums.moments(cell.stop - cell.start, shift)
         for sums, cell in zip(store.cells, cells, strict=True)

@@ -578,7 +578,13 @@ class FoldPaths:
     def solve(self, C: FloatArray, method: str = "auto") -> list[tuple[Array, Array]]:
         """Return coefficients (c, m, k) and intercepts (c, k) of each training set."""
         if isinstance(self.systems, list):
-            return run_blocks(lambda system: system.solve(C, method), self.systems, self.threads)
+            m = max(len(system.B) for system in self.systems)
+            return run_blocks(
+                lambda system: system.solve(C, method),
+                self.systems,
+                self.threads,
+                operations=len(self.systems) * m**2 * (m + len(C)),
+            )
         coef, intercept = self.systems.solve(C, method)
         return [(coef[v, ...], intercept[v, ...]) for v in range(int(coef.shape[0]))]
 
@@ -621,7 +627,8 @@ def fold_paths(
         def prepare(moments: Moments) -> PrimalSystem:
             return primal_system(moments, map, penalised=penalised)
 
-        return FoldPaths(run_blocks(prepare, training, threads), threads)
+        operations = len(training) * len(training[0].gram) ** 3
+        return FoldPaths(run_blocks(prepare, training, threads, operations=operations), threads)
     return FoldPaths(primal_batch(training, map, penalised=penalised))
 
 
