@@ -1,4 +1,4 @@
-"""Make docs/papers.rst from docs/papers.toml: one row per algorithm, equation and table.
+"""Make docs/papers.rst from docs/papers.toml: switches, then a row per algorithm, equation, table.
 
 python docs/papers.py
 """
@@ -30,6 +30,12 @@ those of `benchmarks/RESULTS.md`, which says how they came about; a row without 
 theory, or one that a test decides. A test checks that every name and every test on this page
 exists.
 
+Options that are the print
+--------------------------
+
+Where the default is another way, or the print leaves a choice open, these options are the printed
+model. C is the papers' gamma, and gamma is 1/sigma^2.
+
 """
 
 
@@ -38,14 +44,31 @@ def rows() -> list[dict[str, Any]]:
     return tomllib.loads(TABLE.read_text(encoding="utf-8"))["row"]
 
 
+def switches() -> list[dict[str, Any]]:
+    """Read the options that are the print."""
+    return tomllib.loads(TABLE.read_text(encoding="utf-8"))["switch"]
+
+
 def markup(text: str) -> str:
     """Turn `code` into reStructuredText."""
     return re.sub(r"`([^`]+)`", r"``\1``", text)
 
 
+def _options() -> str:
+    text = [".. list-table::\n   :header-rows: 1\n   :widths: 28 44 28\n\n"]
+    text += ["   * - option\n     - printed\n     - by default\n"]
+    for switch in switches():
+        names = ", ".join(f"``{name}``" for name in switch["option"])
+        printed = markup(switch["printed"])
+        if "equation" in switch:
+            printed += f": :math:`{switch['equation']}`"
+        text.append(f"   * - {names}\n     - {printed}\n     - {markup(switch['default'])}\n")
+    return "".join(text) + "\n"
+
+
 def page() -> str:
     """Return the page."""
-    text = [HEAD]
+    text = [HEAD, _options()]
     for year, (key, title) in PAPERS.items():
         heading = f"{year}: {title}"
         text += [f"{heading}\n{'-' * len(heading)}\n\n:cite:`{key}`\n\n"]
