@@ -37,7 +37,7 @@ models and LS-SVMs are one-vs-all.
   float32 and solve in float64; SVC works in float64 with a float32 cache.
 - Widths: see `benchmarks/study/printed_2007.py`. Nothing was chosen on test rows.
 - CG and SMO stop at a relative residual of 1e-3, which is the mean squared residual of 1e-6 of
-  eq. (39). Our CG is preconditioned and solves all classes together.
+  eq. (39). CG is the printed one, without a preconditioner, but solves all classes together.
 - SVS is the pruning of the support value spectrum, 5 % per step, to the number of support vectors
   of FSALS in each binary problem, trained with Cholesky factorisations.
 - The slow competitors were run at some values of C only on the larger sets, for want of time, and

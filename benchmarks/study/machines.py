@@ -5,7 +5,7 @@ cross-validation, a path of C at each kernel parameter of a line search, shorten
 on the shrinking grid Sigma_i x Gamma_i; the polynomial degree (2 to 10) is the best by
 cross-validated accuracy; on large sets the parameters are tuned on a random subset
 (`Task.tuning_rows`) and the machine is then trained on all `Task.fit_rows` rows, or, in the methods
-called "all rows", on all there are, by conjugate gradients.
+called "all rows", on all there are, by preconditioned conjugate gradients.
 One pair of parameters serves all binary problems of a code; the print tunes each by itself, which
 the methods called "separate" do. Those called "counting" have minimum output codes by counting.
 """
@@ -83,7 +83,7 @@ def _train_on_all(task: Task, **parameters: Any) -> Trained:
 
     chosen, model = _tuned(task, **parameters)
     record = chosen | {"cv_score": float(model.best_score_), "fit_rows": len(task.y)}
-    solver = ConjugateGradient(tol=TOLERANCE)
+    solver = ConjugateGradient(tol=TOLERANCE, preconditioner="nystrom")
     model = _fit(task, len(task.y), solver=solver, n_jobs=1, **parameters, **chosen)
     return Trained(model, record)
 
