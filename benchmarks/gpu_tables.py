@@ -5,7 +5,8 @@ Needs a CUDA device and torch; the package need not be installed::
     PYTHONPATH=src python3 -m benchmarks.gpu_tables covertype --data folder --out gpu_tables.jsonl
     PYTHONPATH=src python3 -m benchmarks.gpu_tables smooth --rows 50000 10000000
 
-``--device none`` computes the same with NumPy; ``--profile`` prints where the time goes.
+``--device none`` computes the same with NumPy; ``--profile`` prints where the time goes. The case
+"peers" fits CatBoost and LightGBM with their defaults to the same rows of Covertype.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import json
 import pstats
 import resource
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,16 +29,42 @@ from lssvm import FixedSizeLSSVR, LSSVMClassifier, LSSVMRegressor
 TEST_ROWS = 50_000
 
 
-def covertype(args: argparse.Namespace) -> dict[str, Any]:
-    """Fit all seven classes of Covertype with default settings; 50,000 random rows are held out."""
+def covertype_rows(folder: Path) -> tuple[Any, Any, Any, Any]:
+    """Return inputs, classes, and the numbers of training and test rows."""
     import pyarrow.parquet as parquet
 
-    table = parquet.read_table(args.data / "ftc.parquet")
+    table = parquet.read_table(folder / "ftc.parquet")
     columns = [name for name in table.column_names if name != "target"]
     X = np.column_stack([table[name].to_numpy() for name in columns]).astype(float)
-    y = table["target"].to_numpy()
     order = np.random.default_rng(0).permutation(len(X))
-    test, train = order[:TEST_ROWS], order[TEST_ROWS:]
+    return X, table["target"].to_numpy(), order[TEST_ROWS:], order[:TEST_ROWS]
+
+
+def peers(args: argparse.Namespace, name: str) -> dict[str, Any]:
+    """Fit a peer with its defaults to the same rows."""
+    X, y, train, test = covertype_rows(args.data)
+    model: Any
+    if name == "catboost":
+        from catboost import CatBoostClassifier
+
+        model = CatBoostClassifier(verbose=0, allow_writing_files=False)
+    else:
+        from lightgbm import LGBMClassifier
+
+        model = LGBMClassifier(verbose=-1)
+    began = time.perf_counter()
+    model.fit(X[train], y[train])
+    fitted = time.perf_counter()
+    error = 100.0 * float(np.mean(np.ravel(model.predict(X[test])) != y[test]))
+    return {"case": f"covertype, {name}", "rows": len(train), "error": error} | {
+        "fit_s": fitted - began,
+        "predict_s": time.perf_counter() - fitted,
+    }
+
+
+def covertype(args: argparse.Namespace) -> dict[str, Any]:
+    """Fit all seven classes of Covertype with default settings; 50,000 random rows are held out."""
+    X, y, train, test = covertype_rows(args.data)
     model = LSSVMClassifier(args.preset, device=args.device, verbose=1)
     began = time.perf_counter()
     model.fit(X[train], y[train])
@@ -92,7 +121,7 @@ def of_size(n: int, args: argparse.Namespace) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("cases", nargs="+", choices=["covertype", "smooth"])
+    parser.add_argument("cases", nargs="+", choices=["covertype", "smooth", "peers"])
     parser.add_argument("--data", type=Path)
     parser.add_argument("--rows", type=int, nargs="+", default=[50_000])
     parser.add_argument("--preset", default="balanced")
@@ -107,15 +136,15 @@ def main() -> None:
         torch.zeros(1, device=args.device)  # the start of the device is not measured
     profile = cProfile.Profile()
     for case in args.cases:
-        runs = (
-            [covertype]
-            if case == "covertype"
-            else [lambda a, n=n: of_size(n, a) for n in args.rows]
-        )
-        for run in runs:
+        runs: dict[str, list[Callable[[], dict[str, Any]]]] = {
+            "covertype": [partial(covertype, args)],
+            "smooth": [partial(of_size, n, args) for n in args.rows],
+            "peers": [partial(peers, args, name) for name in ("catboost", "lightgbm")],
+        }
+        for run in runs[case]:
             if args.profile:
                 profile.enable()
-            record = run(args) | {"preset": args.preset, "device": args.device}
+            record = run() | {"preset": args.preset, "device": args.device}
             profile.disable()
             record["peak_GB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
             print(json.dumps(record, indent=1), flush=True)

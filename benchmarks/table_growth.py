@@ -51,7 +51,8 @@ def write_file(path: Path, n: int) -> None:
 
 def measure(path: Path, threads: int, budget: str) -> dict[str, Any]:
     """Fit the rows of a file in this process; return seconds, bytes and errors."""
-    new, truth = smooth(NEW_ROWS, 1)
+    rows, truth = smooth(NEW_ROWS, 1)
+    new = {f"x{j}": column for j, column in enumerate(rows.T)}
     model = LSSVMRegressor(n_jobs=threads, memory_budget=budget, random_state=0)
     clocks = time.perf_counter(), time.process_time()
     model.fit(scan(path, "y"))
@@ -73,7 +74,7 @@ def measure(path: Path, threads: int, budget: str) -> dict[str, Any]:
         "predict_seconds": predicted,
         "part_size": model.part_size_,
         "summary": model.summary_,
-        "prototypes_error": 100.0 * float(np.mean((peer.predict(new) - truth) ** 2)) / spread,
+        "prototypes_error": 100.0 * float(np.mean((peer.predict(rows) - truth) ** 2)) / spread,
         "prototypes_seconds": peer_seconds,
     }
 
