@@ -183,7 +183,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--sizes", type=lambda text: [int(n) for n in text.split(",")])
     parser.add_argument("--work", type=Path, help="folder for the files and for scratch space")
     parser.add_argument("--threads", type=int, default=n_threads(None))
-    parser.add_argument("--budget", default="2.5GB", help="memory_budget of the model")
+    parser.add_argument("--budget", default="2.3GB", help="memory_budget of the model")
     parser.add_argument("--out", type=Path, default=OUTPUT)
     parser.add_argument("--table", type=Path, default=TABLE)
     parser.add_argument("--case", type=Path, help="measure the rows of this file, print JSON")

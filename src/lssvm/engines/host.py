@@ -573,7 +573,7 @@ class HostRows(Rows):
                 total += loss.rows(outputs(rows[part]), some) @ weight
             return total
 
-        operations = len(self.X) * len(Z) * (self.X.shape[1] + models[0].coef[:, 0].size)
+        operations = self.X.shape[0] * Z.shape[0] * (self.X.shape[1] + models[0].coef[:, 0].size)
         found = run_blocks(add, range(len(folds)), self.threads, operations=operations)
         return np.stack(found, 1)
 
