@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from benchmarks.evidence.records import OK, Records
 Array = NDArray[np.float64]
 
 ENOUGH = 0.9
-"""A method is compared that was tried on so large a share of the sets."""
+"""A method is compared that was tried on so large a share of the sets and their splits."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Comparison:
     seeds : list of int
         How many seeds the means are over.
     left_out : dict
-        Share of the sets on which a method was tried that is not compared.
+        Share of the splits on which a method was tried that is not compared.
     """
 
     sets: list[str]
@@ -54,7 +54,7 @@ def compare(
     always: Sequence[str] = (),
     field: str = "error",
 ) -> Comparison:
-    """Return the comparison of the methods that were tried on most of the sets.
+    """Return the comparison of the methods that were tried on most of the sets and splits.
 
     Parameters
     ----------
@@ -71,7 +71,13 @@ def compare(
     tried = [s for s in sets if any((s, m) in known for m in methods)]
     if always:
         tried = [s for s in tried if all((s, m) in known for m in always)]
-    share = {m: np.mean([(s, m) in known for s in tried]) if tried else 0.0 for m in methods}
+    asked = {s: _splits(known, s, always or methods) for s in tried}
+    share = {
+        m: np.mean([len(asked[s] & set(known.get((s, m), ()))) / len(asked[s]) for s in tried])
+        if tried
+        else 0.0
+        for m in methods
+    }
     kept = [m for m in methods if share[m] >= ENOUGH]
     names, rows, half, seeds = [], [], [], []
     for s in tried:
@@ -88,6 +94,12 @@ def compare(
     errors = np.array(rows, dtype=float).reshape(len(names), len(kept))
     left = {m: float(share[m]) for m in methods if m not in kept and share[m] > 0}
     return Comparison(names, kept, errors, np.array(half, dtype=float), seeds, left)
+
+
+def _splits(known: Mapping[tuple[str, str], Any], name: str, methods: Sequence[str]) -> set[int]:
+    """Return the seeds of a set that all of the methods have, or else any of them."""
+    found = [set(known[name, m]) for m in methods if (name, m) in known]
+    return set.intersection(*found) or set.union(*found)
 
 
 TIMES = ("fit_s", "fit_cpu", "predict_s", "predict_cpu", "one_row_s", "rows_per_s")

@@ -167,9 +167,23 @@ def ranks(records: Records) -> str | None:
         "both; a method without a result on a set (time limit, error) ranks last there."
     )
     if found.left_out:
-        names = ", ".join(f"{label(m)} ({s:.0%})" for m, s in found.left_out.items())
-        text += f" Not ranked, because tried on too few of the sets: {names}."
+        table += f"\n\n{_fewer_splits(records, list(found.left_out))}"
     return f"{text}\n\n{table}"
+
+
+def _fewer_splits(records: Records, methods: list[str]) -> str:
+    """Methods that are not ranked, each beside ours on the splits that both have."""
+    rows = []
+    for method in methods:
+        found = compare(records, sets.STUDY, (OURS, method), always=(OURS, method))
+        if not found.sets:
+            continue
+        d = duel(found.column(OURS), found.column(method), found.half_rows)
+        splits = f"{min(found.seeds)} to {max(found.seeds)}"
+        counts = f"{d.wins} / {d.ties} / {d.losses}"
+        rows.append((label(method), str(len(found.sets)), splits, counts, figure(d.ratio)))
+    head = ("method", "sets", "splits", "ours smaller / same / larger", "error ratio")
+    return f"Tried on too few of the splits to be ranked, each beside ours:\n\n{grid(head, rows)}"
 
 
 def must_hold(records: Records) -> str | None:
