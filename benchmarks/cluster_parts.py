@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from distributed import Client, LocalCluster
 
+from benchmarks.cluster import sent
 from benchmarks.gpu_tables import smooth
 from lssvm._core.blocks import one_blas_thread
 from lssvm.parts import ClusterParts, HostParts, LeafTask, Rows, Setting
@@ -46,12 +47,6 @@ def bytes_of(task: LeafTask) -> int:
     return n * (2 * (4 * d + 8 * k + 8) + 16 * k)
 
 
-def workers_moved(client: Client) -> int:
-    """Return the bytes that workers have sent to each other."""
-    found = client.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total)
-    return sum(found.values())
-
-
 def echo(array: Any) -> Any:
     return array + 1.0
 
@@ -72,11 +67,11 @@ def case(tasks: list[LeafTask], workers: int, alone: float, expected: Any) -> di
         engine = ClusterParts(1, client)
         engine.fit(tasks[:workers], tries=1)  # the workers import the library
         speed = bandwidth(client)
-        before = workers_moved(client)
+        before = sent(client)
         begin = time.perf_counter()
         leaves = engine.fit(tasks, tries=TRIES)
         seconds = time.perf_counter() - begin
-        between = workers_moved(client) - before
+        between = sent(client) - before
     moved = sum(bytes_of(task) for task in tasks)
     at_a_time = min(workers, os.cpu_count() or 1)
     differences = [

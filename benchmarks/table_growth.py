@@ -121,7 +121,7 @@ def run(options: argparse.Namespace) -> None:
     records.append(options.out, {"run": describe_run(max(options.sizes))})
     options.work.mkdir(parents=True, exist_ok=True)
     for n in options.sizes:
-        key = ("smooth", n, "table model")
+        key = ("smooth", n, f"table model, {options.budget}")
         if key in done:
             continue
         path = options.work / f"smooth-{n}.parquet"
@@ -154,13 +154,22 @@ def table(path: Path) -> str:
             f"| {r['scratch_bytes'] / 1e9:.2f} GB | {r['error']:.1f} "
             f"| {r['prototypes_error']:.1f} |"
         )
-    if len(sizes) > 1:
+    different = sorted(set(sizes))
+    if len(different) > 1:
         slopes = [
-            exponent(sizes, [r[name] for r in found]) for name in ("seconds", "processor_seconds")
+            exponent(
+                different,
+                [
+                    min(r[name] for n, r in zip(sizes, found, strict=True) if n == d)
+                    for d in different
+                ],
+            )
+            for name in ("seconds", "processor_seconds")
         ]
         lines += [
             "",
-            f"Exponent of the time: {slopes[0]:.2f}; of the processor time: {slopes[1]:.2f}.",
+            f"Exponent of the time: {slopes[0]:.2f}; of the processor time: {slopes[1]:.2f} (of a "
+            "size the shortest run).",
         ]
     return "\n".join(lines) + "\n"
 
