@@ -27,6 +27,8 @@ OURS, PEER = "table", "catboost"
 COMPARED = [m for m in MAIN if m not in ("table-fast", "table-best", "dual-tuned")]
 """Methods of the ranking: ours by default, the models with one kernel, and the peers."""
 
+FAST = "table-fast"
+
 
 def label(method: str) -> str:
     """Return the name of a method in tables."""
@@ -219,6 +221,65 @@ def must_hold(records: Records) -> str | None:
         )
     )
     return grid(("what", "wanted", "measured"), rows, left=3)
+
+
+REASONS = {
+    "iri": "50 test rows: one row a split",
+    "rae_breast_cancer": "93 test rows",
+    "bld": "115 test rows",
+    "adu": "categories of many levels beside few numbers: a distance adds indicators up, a tree "
+    "asks for one at a time",
+    "spa": "counts that are zero in most rows: whether a word is there at all is a step along one "
+    "axis",
+    "ttt": "three cells of a board together: rules along axes",
+    "thy": "thresholds of two or three hormones, hardly anything else",
+}
+"""Why a set is lost, as far as we know."""
+
+
+def losses(records: Records) -> str | None:
+    """Say where the peer's mean error is smaller, by how much, and why."""
+    names, rows, clear = main_comparison(records).sets, [], 0
+    for name in names:
+        ours, peer = (records.tried[name, method] for method in (OURS, PEER))
+        both = [(ours[s], peer[s]) for s in sorted(set(ours) & set(peer))]
+        gaps = np.array(
+            [a["error"] - b["error"] for a, b in both if has(a, "error") and has(b, "error")]
+        )
+        if len(gaps) < 2 or gaps.mean() <= 1e-9:
+            continue
+        error = float(gaps.std(ddof=1) / np.sqrt(len(gaps)))
+        clear += gaps.mean() > error
+        rows.append(
+            (f"`{name}`", str(len(gaps)), figure(gaps.mean()), figure(error),
+             REASONS.get(name, "not known"))
+        )  # fmt: skip
+    if not rows:
+        return None
+    head = ("set", "splits", "points", "standard error", "why, as far as we know")
+    text = (
+        f"Where {label(PEER)} is ahead, by the mean difference of the splits that both have. Ours "
+        f"is no worse within one standard error on {len(names) - clear} of {len(names)} sets."
+    )
+    return f"{text}\n\n{grid(head, rows, words=1)}"
+
+
+def fast_ranks(records: Records) -> str | None:
+    """Ranks of the preset "fast" among boosting."""
+    others = ("lightgbm", PEER, "histgb")
+    found = compare(records, sets.STUDY, (FAST, *others), always=(FAST, *others))
+    if len(found.sets) < 2:
+        return None
+    d = duel(found.column(FAST), found.column("lightgbm"), found.half_rows)
+    ranks = ", ".join(
+        f"{label(m)} {figure(r)}"
+        for m, r in zip(found.methods, average_ranks(found.errors), strict=True)
+    )
+    return (
+        f"{label(FAST)} has a smaller error than {label('lightgbm')} on {d.wins} of "
+        f"{len(found.sets)} sets, the same on {d.ties}, a larger one on {d.losses}. Mean ranks of "
+        f"these four: {ranks}."
+    )
 
 
 def errors_by_set(records: Records) -> str | None:

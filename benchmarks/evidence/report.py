@@ -213,7 +213,12 @@ def results(records: Records, pictures: dict[str, str]) -> str:
         ]
     if missing:
         lines += ["", f"Not measured yet: {', '.join(missing)}."]
-    for question in (questions.ranks, questions.errors_by_set):
+    for question in (
+        questions.ranks,
+        questions.errors_by_set,
+        questions.losses,
+        questions.fast_ranks,
+    ):
         text = question(records)
         if text is not None:
             lines += ["", text]

@@ -582,6 +582,33 @@ def test_every_question_has_an_answer_from_records():
     assert f"| without a metric | {n} | {n} / 0 / 0 |" in questions.ablations(better)
 
 
+def test_methods_with_few_splits_are_told_apart_from_the_ranking():
+    found = invented(["table", "catboost", "svm", "mlp"], ["iri", "win", "snr"], seeds=range(4))
+    for name in ("iri", "win", "snr"):
+        for seed in (1, 2, 3):
+            del found.by_key[name, "mlp", seed]
+    assert questions.main_comparison(found).seeds == [4, 4, 4]
+    assert "| MLP | 3 | 1 to 1 | 3 / 0 / 0 |" in questions.ranks(found)
+
+
+def test_losses_are_mean_differences_with_their_standard_error():
+    found = invented(["table", "catboost"], ["iri", "mgt"], seeds=range(3))
+    assert questions.losses(found) is None
+    for seed, more in enumerate((1.0, 2.0, 6.0)):
+        found.by_key["mgt", "table", seed]["error"] = (
+            found.by_key["mgt", "catboost", seed]["error"] + more
+        )
+    text = questions.losses(found)
+    assert "| `mgt` | 3 | 3.00 | 1.53 | not known |" in text and "`iri`" not in text
+    assert "within one standard error on 1 of 2 sets" in text
+
+
+def test_fast_is_ranked_among_boosting():
+    found = invented(["table-fast", "lightgbm", "catboost", "histgb"], ["iri", "win", "snr"])
+    text = questions.fast_ranks(found)
+    assert "on 3 of 3 sets, the same on 0, a larger one on 0" in text and "fast 1.00" in text
+
+
 def with_errors(found, method, factor):
     by_key = {
         key: record | ({"error": record["error"] * factor} if key[1] == method else {})

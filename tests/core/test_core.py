@@ -1,6 +1,7 @@
 """Memory, randomness, threads, progress."""
 
 import io
+import threading
 
 import numpy as np
 import pytest
@@ -79,6 +80,20 @@ def test_bad_random_state(bad):
 @pytest.mark.parametrize("threads", [1, 4])
 def test_run_blocks_keeps_order(threads):
     assert run_blocks(lambda s: s.start, slices(10, 3), threads) == [0, 3, 6, 9]
+
+
+def test_short_work_starts_no_threads():
+    def who(item):
+        return threading.get_ident()
+
+    here = {threading.get_ident()}
+    assert set(run_blocks(who, range(8), 2, operations=1e3)) == here
+    assert not set(run_blocks(who, range(8), 2, operations=1e12)) & here
+
+
+def test_cores_are_as_joblib_counts_them(monkeypatch):
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
+    assert n_threads(None) == 1 and n_threads(-1) == 1 and n_threads(3) == 3
 
 
 def test_threads():
