@@ -41,7 +41,9 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--methods", nargs="+", help=f"names, or {', '.join(methods.GROUPS)}, all")
     run.add_argument("--seeds", nargs="+", type=int, help="default: 10, 5 or 3 by the set's size")
     run.add_argument("--limit", type=float, help="seconds of one record (quick: 120, else 900)")
-    run.add_argument("--budget", type=float, help="seconds of a search (quick: 10, else 60)")
+    run.add_argument(
+        "--budget", type=float, help="seconds of a search (quick: 10, else 10, 30 or 100 by size)"
+    )
     run.add_argument("--threads", type=int, help="of a process; default: cores / jobs")
     run.add_argument("--jobs", type=int, default=1, help="processes at a time")
     run.add_argument("--again", action="store_true", help="also what has a record")
@@ -78,7 +80,7 @@ def _run(asked: argparse.Namespace) -> None:
     settings = running.Settings(
         asked.data.resolve(),
         asked.limit or (120.0 if asked.quick else 900.0),
-        asked.budget or (10.0 if asked.quick else 60.0),
+        asked.budget or (10.0 if asked.quick else None),
         threads,
         asked.jobs,
     )

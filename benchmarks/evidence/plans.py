@@ -11,6 +11,9 @@ from benchmarks.evidence.generated import FAMILIES
 SEEDS = {"small": 10, "middle": 5, "large": 3}
 """Seeds of the full study by the size of a set."""
 
+BUDGETS = {"small": 10.0, "middle": 30.0, "large": 100.0}
+"""Seconds of a search for settings by the size of a set: about what our default takes there."""
+
 QUICK_SETS = (
     "iri",
     "snr",
@@ -64,6 +67,11 @@ class Job:
     set: str
     method: str
     seed: int
+
+    @property
+    def budget(self) -> float:
+        """Seconds of a search for settings."""
+        return BUDGETS[sets.size_of(self.set)]
 
     @property
     def key(self) -> tuple[str, str, int]:

@@ -82,10 +82,12 @@ def runs(records: Records) -> str:
         about = records.runs[run]
         machine = about["machine"]
         packages = ", ".join(f"{k} {v}" for k, v in about["versions"].items())
+        seconds = about["budget_s"]
+        budget = "10, 30 or 100 s by the set's size" if seconds is None else f"{seconds:g} s"
         lines.append(
             f"- `{run}`, {n:,} records: {machine['cores']} cores ({machine['cpu']}), "
             f"{machine['memory_gb']} GB, {about['threads']} threads, {about['jobs']} at a time, "
-            f"searches of {about['budget_s']:g} s, code `{about['code']}`; {packages}."
+            f"searches of {budget}, code `{about['code']}`; {packages}."
         )
     return "\n".join(lines).rstrip()
 

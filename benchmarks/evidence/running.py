@@ -35,8 +35,9 @@ class Settings:
         Folder of the data sets.
     limit : float
         Seconds after which the process of one record is ended (start, fit and prediction).
-    budget : float
-        Seconds of a search for settings, for methods that take a budget.
+    budget : float or None
+        Seconds of a search for settings, for methods that take a budget; None: by the size of the
+        set.
     threads : int
         Of every process.
     jobs : int
@@ -45,7 +46,7 @@ class Settings:
 
     data: Path
     limit: float = 900.0
-    budget: float = 60.0
+    budget: float | None = None
     threads: int = 2
     jobs: int = 1
 
@@ -143,7 +144,7 @@ def in_process(job: Job, settings: Settings) -> dict[str, Any]:
             "seed": job.seed,
             "data": str(settings.data),
             "threads": settings.threads,
-            "budget": settings.budget,
+            "budget": job.budget if settings.budget is None else settings.budget,
         }
     )
     threads = str(settings.threads)
