@@ -119,7 +119,10 @@ def main(arguments: list[str] | None = None) -> None:
             models: dict[str, tuple[int, FixedSizeLSSVC | LSSVC]] = {}
             for factor in map(float, options.factors.split(",")):
                 m = round(factor * data.sizes.n_prototypes)
-                models[f"MOC, m={m}{mark}"] = m, FixedSizeLSSVC(m, random_state=number, **given)
+                models[f"MOC, m={m}{mark}"] = (
+                    m,
+                    FixedSizeLSSVC(m, selection="renyi", random_state=number, **given),
+                )
             if options.all_rows:
                 models[ALL_ROWS + mark] = len(part.y_train), LSSVC(**given)
             for method, (m, model) in models.items():

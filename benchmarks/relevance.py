@@ -49,7 +49,7 @@ def relevance_methods(regression: bool) -> dict[str, Callable[[], Any]]:
         use = {"gamma": "ard" if word == "ard" else "cv", "n_jobs": 1}
         use |= {} if word in ("cv", "ard") else {"metric": word}
         methods[f"dual {word}"] = lambda use=use: dual("cv", **use)
-        methods[f"fixed {word}"] = lambda use=use: fixed(PROTOTYPES, **use)
+        methods[f"fixed {word}"] = lambda use=use: fixed(PROTOTYPES, selection="renyi", **use)
     return methods
 
 
@@ -57,7 +57,7 @@ def robust_methods() -> dict[str, tuple[Callable[[], Any], bool]]:
     """Return the estimators that are compared, and whether they see outliers, by name."""
     makers: dict[str, Callable[[str], Any]] = {
         "dual": lambda loss: LSSVR("cv", gamma="cv", loss=loss, n_jobs=1),
-        "fixed": lambda loss: FixedSizeLSSVR(PROTOTYPES, loss=loss, n_jobs=1),
+        "fixed": lambda loss: FixedSizeLSSVR(PROTOTYPES, selection="renyi", loss=loss, n_jobs=1),
     }
     methods: dict[str, tuple[Callable[[], Any], bool]] = {}
     for name, make in makers.items():

@@ -119,9 +119,9 @@ class Study:
         self.borrowed = 0.0  # the same, where a method found it done
 
     def fixed(self, **options: Any) -> Any:
-        """Return a fixed-size estimator with the printed number of prototypes."""
+        """Return a fixed-size estimator with the printed number of prototypes and their rule."""
         kind = FixedSizeLSSVR if self.spec.regression else FixedSizeLSSVC
-        return kind(self.spec.n_prototypes, random_state=self.seed, **options)
+        return kind(self.spec.n_prototypes, selection="renyi", random_state=self.seed, **options)
 
     def gamma(self) -> float:
         """Tune gamma once, on at most `TUNING_ROWS` rows (they are in random order)."""

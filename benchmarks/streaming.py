@@ -51,7 +51,7 @@ from lssvm._core.blocks import peak_memory
 folder, prototypes, threads = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 data = scan(folder, target="y")
 start = time.perf_counter()
-model = FixedSizeLSSVC(prototypes, n_jobs=threads, random_state=0).fit(data)
+model = FixedSizeLSSVC(prototypes, selection="renyi", n_jobs=threads, random_state=0).fit(data)
 fitted = time.perf_counter() - start
 model.predict(data, out=folder + "/../predictions.parquet")
 print(json.dumps({
@@ -168,7 +168,7 @@ def sets_case(folder: Path, prototypes: int, threads: int) -> list[dict[str, Any
         n = int(0.7 * len(frame))
         train, test = frame.iloc[:n].reset_index(drop=True), frame.iloc[n:]
         scan_opening.SAMPLE_ROWS = n // 8
-        model = FixedSizeLSSVC(prototypes, n_jobs=threads, random_state=0)
+        model = FixedSizeLSSVC(prototypes, selection="renyi", n_jobs=threads, random_state=0)
         start = time.perf_counter()
         model.fit(scan(train, target="target", missing="impute"))
         middle = time.perf_counter()

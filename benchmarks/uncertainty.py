@@ -116,10 +116,10 @@ def neo(X: Any, y: Any, new: Any) -> Any:
 
 INTERVALS: dict[str, tuple[int, Callable[..., Any]]] = {
     "LSSVR": (SMALL, conformal(lambda: LSSVR("cv", gamma="cv"))),
-    "FixedSizeLSSVR": (SMALL, conformal(FixedSizeLSSVR)),
+    "FixedSizeLSSVR": (SMALL, conformal(lambda: FixedSizeLSSVR(selection="renyi"))),
     "GaussianProcessRegressor": (SMALL, gaussian_process),
     "neo-ls-svm": (SMALL, neo),
-    "FixedSizeLSSVR, 4000 rows": (LARGE, conformal(FixedSizeLSSVR)),
+    "FixedSizeLSSVR, 4000 rows": (LARGE, conformal(lambda: FixedSizeLSSVR(selection="renyi"))),
 }
 
 
@@ -160,7 +160,7 @@ def calibration_error(p: Any, y: Any, bins: int = 15) -> float:
 
 def model(calibration: str | None = "auto") -> FixedSizeLSSVC:
     """Return the classifier of the comparison."""
-    return FixedSizeLSSVC(PROTOTYPES, calibration=calibration)
+    return FixedSizeLSSVC(PROTOTYPES, selection="renyi", calibration=calibration)
 
 
 PROBABILITIES: dict[str, Callable[[], Any]] = {

@@ -1,4 +1,4 @@
-"""The command of the study: run, report, read, convert, list.
+"""The command of the study: run, report, read, list.
 
 python -m benchmarks.evidence run --data DIR --out FILE [--quick | --full]
 [--sets ...] [--methods ...] [--seeds ...]
@@ -56,10 +56,6 @@ def _parser() -> argparse.ArgumentParser:
     reading = commands.add_parser("read", help="print what a file of records says, as Markdown")
     reading.add_argument("records", type=Path)
     reading.set_defaults(work=_read)
-    convert = commands.add_parser("convert", help="take over records of table_accuracy.py")
-    convert.add_argument("--old", type=Path, required=True)
-    convert.add_argument("--out", type=Path, default=RECORDS)
-    convert.set_defaults(work=_convert)
     listing = commands.add_parser("list", help="print sets and methods")
     listing.set_defaults(work=_list)
     one = commands.add_parser("one", help="measure one record, asked for in JSON on stdin")
@@ -138,12 +134,6 @@ def _read(asked: argparse.Namespace) -> None:
     from benchmarks.evidence import records, report
 
     print(report.everything(records.read(asked.records), {}))
-
-
-def _convert(asked: argparse.Namespace) -> None:
-    from benchmarks.evidence.converting import convert
-
-    print(f"{convert(asked.old, asked.out)} records taken over")
 
 
 def _list(asked: argparse.Namespace) -> None:

@@ -145,9 +145,7 @@ def values(records: Records, name: str, method: str, field: str) -> list[float]:
 
 def has(record: dict[str, Any], field: str) -> bool:
     """Return whether a record may be asked for a field."""
-    if record["status"] != OK or record.get(field) is None:
-        return False
-    return field == "error" or not record.get("converted")
+    return record["status"] == OK and record.get(field) is not None
 
 
 def _mean(some: list[dict[str, Any]], field: str) -> float:

@@ -133,7 +133,7 @@ ABLATIONS = (
 
 VARIANTS = (
     "table-numbers table-parts-500 table-parts-1000 table-parts-2000 table-parts-4000 "
-    "table-two-trees fixed-random fixed-kmeans fixed-rpcholesky fixed-float32 dual-float32"
+    "table-two-trees fixed-renyi fixed-kmeans fixed-rpcholesky fixed-float32 dual-float32"
 ).split()
 """Other settings of ours."""
 

@@ -109,7 +109,7 @@ METHODS = [
     _tables("table-best", "lssvm tables, best", "preset=\"best\"", "ours",
             partial(_table, preset="best")),
     _kernels("fixed", "lssvm fixed size", "defaults: C and gamma by cross-validation, 5 sqrt(n) "
-             "prototypes by Renyi entropy", "ours", _fixed),
+             "random prototypes", "ours", _fixed),
     _kernels("dual", "lssvm dual", "defaults: C=1, gamma=\"scale\"", "ours", _dual),
     _kernels("dual-tuned", "lssvm dual, tuned", "C=\"cv\", gamma=\"cv\"; at most 2,000 rows",
              "ours", partial(_dual, C="cv", gamma="cv")),
@@ -138,7 +138,7 @@ METHODS = [
     *(
         _kernels(f"fixed-{rule}", f"prototypes: {rule}", f"selection=\"{rule}\"", "variant",
                  partial(_fixed, selection=rule))
-        for rule in ("random", "kmeans", "rpcholesky")
+        for rule in ("renyi", "kmeans", "rpcholesky")
     ),
     _kernels("fixed-float32", "fixed size, float32", "float32 rows", "variant",
              partial(_single_precision, fixed=True)),

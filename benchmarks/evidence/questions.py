@@ -69,8 +69,7 @@ def runs(records: Records) -> str:
     """Say how many records there are, of what state, and what they were measured with."""
     counts: dict[str, int] = {}
     for record in records.all:
-        word = "taken over from table_accuracy.py" if record.get("converted") else record["status"]
-        counts[word] = counts.get(word, 0) + 1
+        counts[record["status"]] = counts.get(record["status"], 0) + 1
     text = ", ".join(f"{n:,} {word}" for word, n in sorted(counts.items()))
     lines = [f"{len(records.all):,} records: {text}.", ""]
     by_run: dict[str, int] = {}
@@ -505,7 +504,7 @@ def part_sizes(records: Records) -> str | None:
 
 def prototype_rules(records: Records) -> str | None:
     """Rules for prototypes against the default, at the same number of prototypes."""
-    return variants(records, "fixed", ["fixed-random", "fixed-kmeans", "fixed-rpcholesky"])
+    return variants(records, "fixed", ["fixed-renyi", "fixed-kmeans", "fixed-rpcholesky"])
 
 
 def precision(records: Records) -> str | None:

@@ -45,12 +45,9 @@ class Records:
         return found
 
     def done(self, key: Key) -> str | None:
-        """Return the status of what has been measured here, None where it has not.
-
-        Records that came from another script (``converted``) are not counted.
-        """
+        """Return the status of what has been measured, None where it has not."""
         found = self.by_key.get(key)
-        return None if found is None or found.get("converted") else str(found["status"])
+        return None if found is None else str(found["status"])
 
 
 def read(path: Path) -> Records:

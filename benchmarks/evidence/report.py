@@ -188,11 +188,6 @@ def results(records: Records, pictures: dict[str, str]) -> str:
     found = main_comparison(records)
     wins, ties, losses = _beside(found)
     numbers = [f"`{n}`" for n in found.sets if sets.task_of(n) == "numbers"]
-    taken = sum(
-        any(r.get("converted") for r in records.tried.get((s, m), {}).values())
-        for s in found.sets
-        for m in (OURS, PEER)
-    )
     missing = [f"`{n}`" for n in sets.STUDY if n not in found.sets]
     lines = [
         f"`{RUN}`: test error in per cent (100 (1 - R2) for {', '.join(numbers)}), parts of 2/3 "
@@ -203,14 +198,6 @@ def results(records: Records, pictures: dict[str, str]) -> str:
         f"Of {len(found.sets)} sets ours has a smaller error than CatBoost on {wins}, the same on "
         f"{ties}, and a larger one on {losses}.",
     ]
-    if taken:
-        lines += [
-            "",
-            f"{taken} of these errors were taken over from "
-            "[`results/table_accuracy.jsonl`](results/table_accuracy.jsonl) "
-            "(`python benchmarks/table_accuracy.py`): measured at several states of the code and "
-            "on a busy machine, so without times.",
-        ]
     if missing:
         lines += ["", f"Not measured yet: {', '.join(missing)}."]
     for question in (

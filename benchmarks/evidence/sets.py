@@ -10,7 +10,7 @@ A name is that of a file, ``spa``, or of a generated family, ``gen_smooth_n1000_
 ``spa+rotated``
     the (standardised) numbers times a random rotation.
 
-The split is that of `benchmarks.table_accuracy`: 2/3 and 1/3 by the seed, stratified by class, rows
+The split: 2/3 and 1/3 by the seed, stratified by class, rows
 in the order of the file; the columns ``split`` and ``instant`` and constant ones are left out. Of
 large sets the first `MOST_ROWS` training rows are taken, fewer where there are many columns
 (`MOST_CELLS`), and the first `MOST_ROWS` test rows; a record says so.
@@ -58,7 +58,7 @@ THIRTY = tuple(
     "iri win snr hea bld ion bho bal acr wbc pid veh ttt gcr ccs cmc rae_image ims spa wav "
     "rae_banana opt lan kin8nm pen bike_hour mgt let protein adu".split()
 )
-"""The sets that `benchmarks.table_accuracy` has records of."""
+"""Sets with five seeds, whatever their size."""
 
 TITLES = {
     "acr": "Australian credit", "adu": "Adult", "bal": "balance scale", "bho": "Boston housing",

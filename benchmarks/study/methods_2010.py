@@ -72,7 +72,12 @@ def fixed_size(job: Job, **parameters: Any) -> Trained:
     from lssvm.estimators.fixed_size import FixedSizeLSSVC, FixedSizeLSSVR
 
     kind = FixedSizeLSSVR if job.is_regression else FixedSizeLSSVC
-    model = kind(job.n_prototypes, random_state=job.seed, n_jobs=1, **parameters)
+    model = kind(
+        job.n_prototypes,
+        random_state=job.seed,
+        n_jobs=1,
+        **{"selection": "renyi"} | parameters,
+    )
     model.fit(job.X, job.y)
     record = {"C": np.asarray(model.C_).tolist() if np.ndim(model.C_) == 0 else "per pair"}
     if model.gamma_ is not None:
@@ -109,7 +114,7 @@ def own_prototypes(job: Job) -> Trained:
     """Fit every pair of classes by itself: as many prototypes as printed, C and gamma for each."""
     from lssvm.estimators.fixed_size import FixedSizeLSSVC
 
-    pair = FixedSizeLSSVC(job.n_prototypes, random_state=job.seed, n_jobs=1)
+    pair = FixedSizeLSSVC(job.n_prototypes, selection="renyi", random_state=job.seed, n_jobs=1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NumericalWarning)  # a pair with fewer rows than that
         model = OneVsOneClassifier(pair).fit(job.X, job.y)

@@ -13,8 +13,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from benchmarks.evidence import (
-    comparing,
-    converting,
     machine,
     measures,
     measuring,
@@ -34,10 +32,9 @@ from benchmarks.evidence.plans import Job
 from scipy import stats
 from sklearn.linear_model import Ridge
 from sklearn.metrics import log_loss as sklearn_log_loss
+from sklearn.model_selection import train_test_split
 from sklearn.svm import SVC
 from tests.meta.tree import ROOT
-
-from benchmarks import table_accuracy
 
 STATE = {
     "versions": {"python": "3"},
@@ -108,19 +105,33 @@ def folder(tmp_path):
 
 
 @pytest.mark.parametrize("seed", [0, 3])
-def test_the_split_and_the_preparation_are_those_of_the_first_script(folder, seed):
-    table, y = table_accuracy.load(folder, "made")
-    codes = pd.factorize(y)[0]
-    a, b, ya, yb = table_accuracy.train_test_split(
-        table, y, test_size=1 / 3, random_state=seed, stratify=codes
+def test_the_split_is_stratified_and_the_columns_are_prepared_by_training_rows(folder, seed):
+    table = pd.read_parquet(folder / "made.parquet")
+    y = table["target"].to_numpy()
+    a, b = train_test_split(
+        np.arange(90), test_size=1 / 3, random_state=seed, stratify=pd.factorize(y)[0]
     )
     found = sets.split(folder, "made", seed)
-    pd.testing.assert_frame_equal(found.X_train, a)
-    pd.testing.assert_frame_equal(found.X_test, b)
-    assert (found.y_train == ya).all() and (found.y_test == yb).all()
-    assert list(found.X_train) == ["a", "b", "c"] and found.capped is None
-    for new, old in zip(sets.numeric(a, b), table_accuracy.numeric(a, b), strict=True):
-        np.testing.assert_array_equal(new, old)
+    pd.testing.assert_frame_equal(found.X_train, table[["a", "b", "c"]].iloc[a])
+    pd.testing.assert_frame_equal(found.X_test, table[["a", "b", "c"]].iloc[b])
+    assert (found.y_train == y[a]).all() and (found.y_test == y[b]).all()
+    assert found.capped is None
+    train, test = sets.numeric(found.X_train, found.X_test)
+    at = 0
+    for name in found.X_train:
+        for rows, part in ((train, found.X_train), (test, found.X_test)):
+            column = part[name]
+            if sets.is_number(column):
+                filled = column.fillna(found.X_train[name].median())
+                np.testing.assert_array_equal(rows[:, at], filled)
+                width = 1
+            else:
+                levels = sorted(found.X_train[name].astype(str).unique())
+                width = len(levels)
+                for k, level in enumerate(levels):
+                    np.testing.assert_array_equal(rows[:, at + k], column.astype(str) == level)
+        at += width
+    assert train.shape[1] == test.shape[1] == at
 
 
 def test_a_set_is_cut_changed_and_named(folder, monkeypatch):
@@ -426,10 +437,9 @@ def test_what_is_not_ok_is_measured_again_when_asked(tmp_path):
     known = records.Records()
     for name, status in (("a", "ok"), ("b", "time limit"), ("c", "error"), ("d", "not installed")):
         known.by_key[name, "m", 0] = {"status": status}
-    known.by_key["e", "m", 0] = {"status": "ok", "converted": True}
-    jobs = [Job(name, "m", 0) for name in "abcdef"]
-    assert [job.set for job in running.pending(jobs, known)] == ["e", "f"]
-    assert [job.set for job in running.pending(jobs, known, retry=True)] == list("bcdef")
+    jobs = [Job(name, "m", 0) for name in "abcde"]
+    assert [job.set for job in running.pending(jobs, known)] == ["e"]
+    assert [job.set for job in running.pending(jobs, known, retry=True)] == list("bcde")
 
 
 def test_a_time_limit_and_a_crash_are_records():
@@ -456,18 +466,6 @@ def test_a_run_says_versions_and_machine_and_no_more():
     assert state["versions"]["lssvm"] and state["machine"]["cores"] >= 1
     assert set(state["machine"]) == {"cores", "cpu", "memory_gb", "system"}
     assert records.run_line(state)["run"] == records.run_line(state)["run"]
-
-
-def test_records_of_the_first_script_are_taken_over_once(tmp_path):
-    old, out = tmp_path / "old.jsonl", tmp_path / "new.jsonl"
-    line = dict(set="ccs", method="table", seed=0, n=686, d=8, error=6.1, fit_s=1.0, fit_cpu=1.0,
-                predict_s=0.1, predict_cpu=0.1, best_score=0.9)  # fmt: skip
-    old.write_text(json.dumps(line) + "\n")
-    assert converting.convert(old, out) == 1 and converting.convert(old, out) == 0
-    found = records.read(out)
-    record = found.by_key["ccs", "table", 0]
-    assert record["n_test"] == 343 and found.done(("ccs", "table", 0)) is None
-    assert comparing.has(record, "error") and not comparing.has(record, "fit_s")
 
 
 # --- ranks -------------------------------------------------------------------------------------

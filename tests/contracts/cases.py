@@ -285,7 +285,7 @@ def _dual_numbers() -> list[Case]:
 
 
 def _fixed_classes() -> list[Case]:
-    case = partial(_case, make=FixedSizeLSSVC)
+    case = partial(_case, make=partial(FixedSizeLSSVC, selection="renyi"))
     fixed: dict[str, Any] = {"n_prototypes": 20, "C": 2.0, "gamma": 0.4}
     tuned: dict[str, Any] = {"n_prototypes": 20, "gamma": 0.4, "cv": 4}
     streamed: dict[str, Any] = {
@@ -413,7 +413,7 @@ def _fixed_classes() -> list[Case]:
 
 
 def _fixed_numbers() -> list[Case]:
-    case = partial(_case, make=FixedSizeLSSVR)
+    case = partial(_case, make=partial(FixedSizeLSSVR, selection="renyi"))
     fixed: dict[str, Any] = {"n_prototypes": 20, "C": 5.0, "gamma": 0.4}
     tuned: dict[str, Any] = {"n_prototypes": 20, "gamma": 0.4, "cv": 4}
     streamed: dict[str, Any] = {
@@ -574,7 +574,8 @@ def _series() -> list[Case]:
              validation="rolling-origin"),
         case("narx one step", data="series", estimator=tuned, validation="one-step"),
         case("narx fixed size", data="series", **BASIS,
-             estimator=FixedSizeLSSVR(20, C=20.0, gamma=0.1), read=("interval",), n_paths=10),
+             estimator=FixedSizeLSSVR(20, C=20.0, gamma=0.1, selection="renyi"),
+             read=("interval",), n_paths=10),
     ]  # fmt: skip
 
 

@@ -180,7 +180,7 @@ class Fitting:
     C: str | None = option(None, "Regularisation; cv: tuned.", "cv|NUMBER", ("--C",))
     gamma: str | None = option(None, "Width of the kernel; cv: tuned.", "cv|ard|scale|NUMBER")
     selection: str | None = option(
-        None, "Rule for prototypes; renyi.", "renyi|random|kmeans|rpcholesky"
+        None, "Rule for prototypes; random.", "random|renyi|kmeans|rpcholesky"
     )
     cv: str | None = option(None, "Folds (10), or a share that is held out once.", "FOLDS|SHARE")
     search: str | None = option(

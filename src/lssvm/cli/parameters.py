@@ -30,7 +30,7 @@ REDUCTIONS = ("spfs", "ssd", "sv-l0", "sd", "spfs-printed", "ssd-printed")
 _INTERCEPTS: dict[str, bool | str] = {"free": True, "penalised": "penalised", "none": False}
 _WORDS = {
     "kernel": ("rbf", "linear", "poly", "laplacian", "matern", "nonstationary"),
-    "selection": ("renyi", "random", "kmeans", "rpcholesky"),
+    "selection": ("random", "renyi", "kmeans", "rpcholesky"),
     "search": ("path", "grid", "shrinking", "csa"),
     "tuning": ("joint", "separate"),
     "multiclass": ("auto", "ovo", "ova", "moc", "moc-counting", "ecoc"),

@@ -49,7 +49,7 @@ class FixedSizeModel(KernelEstimator):
     C: Any = "cv"
     gamma: Any = "cv"
     fit_intercept: bool | str = True
-    selection: Any = "renyi"
+    selection: Any = "random"
     reduction: Any = None
     cv: Any = 10
     search: Any = "path"
@@ -201,8 +201,9 @@ class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
         all rows as prototypes the model is the dual one. "penalised": the bias has the ridge of a
         weight, :math:`(w; b) = (\Phi_e^T \Phi_e + I_{m+1}/C)^{-1} \Phi_e^T Y` as printed in eq. (7)
         of [DeBrabanter2010]_ (with squares, moments and no reduction).
-    selection : str, rule, callable or array, default="renyi"
-        Which rows become prototypes: "renyi", "random", "kmeans", "rpcholesky", or what else
+    selection : str, rule, callable or array, default="random"
+        Which rows become prototypes: "random", "renyi" (high quadratic entropy, as in
+        [DeBrabanter2010]_), "kmeans", "rpcholesky", or what else
         `lssvm.prototypes.select_prototypes` takes; an array gives their indices, or the prototypes
         themselves. For rpcholesky with ``gamma="cv"`` the kernel has ``gamma="scale"``.
     reduction : str, FixedSizeL0 or None, default=None
@@ -467,8 +468,9 @@ class FixedSizeLSSVR(FixedSizeModel, KernelRegressor):
         all rows as prototypes the model is the dual one. "penalised": the bias has the ridge of a
         weight, :math:`(w; b) = (\Phi_e^T \Phi_e + I_{m+1}/C)^{-1} \Phi_e^T Y` as printed in eq. (7)
         of [DeBrabanter2010]_ (with squares, moments and no reduction).
-    selection : str, rule, callable or array, default="renyi"
-        Which rows become prototypes: "renyi", "random", "kmeans", "rpcholesky", or what else
+    selection : str, rule, callable or array, default="random"
+        Which rows become prototypes: "random", "renyi" (high quadratic entropy, as in
+        [DeBrabanter2010]_), "kmeans", "rpcholesky", or what else
         `lssvm.prototypes.select_prototypes` takes; an array gives
         their indices, or the prototypes themselves. For rpcholesky with ``gamma="cv"`` the kernel
         has ``gamma="scale"``.

@@ -300,7 +300,7 @@ RULES: dict[str, type[RenyiEntropy] | type[Uniform] | type[KMeans] | type[RPChol
 def select_prototypes(
     X: npt.ArrayLike,
     n_prototypes: int | None,
-    rule: RuleLike = "renyi",
+    rule: RuleLike = "random",
     *,
     y: npt.ArrayLike | None = None,
     sample_weight: npt.ArrayLike | None = None,
@@ -317,7 +317,7 @@ def select_prototypes(
     n_prototypes : int or None
         How many. More than there are distinct rows of positive weight are reduced, with a warning.
         None only where ``rule`` is an array: all of it.
-    rule : str, rule object, callable or array, default="renyi"
+    rule : str, rule object, callable or array, default="random"
         ``"renyi"`` (`RenyiEntropy`), ``"random"`` or ``"uniform"`` (`Uniform`), ``"kmeans"``
         (`KMeans`), ``"rpcholesky"`` (`RPCholesky`), an object of one of these classes, or of any
         class with the method ``select(task)``;
