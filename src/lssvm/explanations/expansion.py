@@ -366,13 +366,12 @@ def shapley_values(
     first = terms[0].rows
     n, p, k = len(first.X), first.n_columns, len(base)
     values, errors = np.zeros((n, p, k)), np.zeros((n, p, k))
-    pairs = np.zeros((n, p, p, k)) if interactions else None
+    pairs = np.zeros((n, p, p, k if interactions else 0))
     for term in exact:
         assert isinstance(term.function, Expansion)
         one, two = _exact_values(term.rows, term.function, interactions, effort.threads)
         values += one
-        if pairs is not None and two is not None:
-            pairs += two
+        pairs += two
     if others:
         used = np.unique(np.concatenate([term.rows.owner for term in others]))
         narrow = [Term(term.rows.among(used), term.function) for term in others]
@@ -391,7 +390,7 @@ def shapley_values(
         )
         values[:, used] += sampled
         errors[:, used] = deviation
-    return ShapleyValues(values, base, errors, None if pairs is None else _halved(pairs, values))
+    return ShapleyValues(values, base, errors, _halved(pairs, values) if interactions else None)
 
 
 def _outputs(term: Term, X: FloatArray, effort: Effort) -> FloatArray:
@@ -402,20 +401,19 @@ def _outputs(term: Term, X: FloatArray, effort: Effort) -> FloatArray:
 
 def _exact_values(
     rows: Contrast, f: Expansion, interactions: bool, threads: int
-) -> tuple[FloatArray, FloatArray | None]:
+) -> tuple[FloatArray, FloatArray | float]:
     """Return values (n, p, k) and interactions (n, p, p, k) of one expansion."""
     if f.linear:
         steps = rows.X - rows.background.mean(axis=0)
         each = steps[:, None, :] * f.slopes(rows.X.shape[1]).T  # (n, k, d)
-        return rows.summed(each).transpose(0, 2, 1), None
+        return rows.summed(each).transpose(0, 2, 1), 0.0
     exponents = factor_exponents(f.kernel)
     assert exponents is not None
     mapped = Contrast(
         f.metric.apply(rows.X), f.metric.apply(rows.background), rows.owner, rows.n_columns
     )
     Z = np.asarray(f.basis, dtype=np.float64)
-    found = product_values(exponents, mapped, Z, f.coef, interactions=interactions, threads=threads)
-    return found.values, found.interactions
+    return product_values(exponents, mapped, Z, f.coef, interactions=interactions, threads=threads)
 
 
 def _halved(pairs: FloatArray, values: FloatArray) -> FloatArray:
