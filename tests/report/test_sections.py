@@ -21,7 +21,6 @@ from lssvm.report.forecast import (
     mean_with_interval,
     read_series,
     same_model,
-    simple_rules,
 )
 from lssvm.report.formats import duration, plus_minus
 from lssvm.report.measures import ClassPredictions
@@ -231,14 +230,6 @@ def test_runs_begin_at_true_values_and_go_on_by_themselves(narx):
     by_hand = narx.forecast(24, history=y[: 200 + origin])
     np.testing.assert_allclose(runs.forecast[2], by_hand)
     np.testing.assert_array_equal(runs.truth[2], y[200 + origin : 224 + origin])
-
-
-def test_simple_rules_are_what_they_say():
-    y = np.array([1.0, 2.0, 4.0, 7.0])
-    rules = simple_rules(3)
-    assert rules["repeating the last value"](y, 2).tolist() == [7.0, 7.0]
-    assert rules["going on in a straight line"](y, 2).tolist() == [9.0, 11.0]
-    assert rules["repeating the last 3 values"](y, 4).tolist() == [2.0, 4.0, 7.0, 2.0]
 
 
 def test_inputs_and_lists_of_series():

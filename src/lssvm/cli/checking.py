@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lssvm._core.arrays import FloatArray
-from lssvm.cli.model_rows import as_columns, last_step, prepared_table
+from lssvm.cli.model_rows import as_columns, as_given, last_step, prepared_table
 from lssvm.kernels import RBF, Exponential, Kernel, Laplacian, Matern
 from lssvm.preparation import NumberEncoding, PreparedTable
 
@@ -44,7 +44,7 @@ class RowCheck:
         self.unseen: dict[str, Counter[str]] = {}
         self._sums: dict[str, float] = {}
         self._counts: dict[str, int] = {}
-        self._prepared = _standardised(self.model)
+        self._prepared = prepared_table(self.model)
         self._nearest = nearest_of(self.model)
 
     def add(self, block: Any) -> None:
@@ -55,16 +55,11 @@ class RowCheck:
         elif self._prepared is not None:
             self._add_table(self._prepared, as_columns(block, self.schema))
         if self._nearest is not None:
-            given = block if ready is not None else self._given(block)
-            far = self._nearest(given)
+            far = self._nearest(as_given(self.model, block, self.schema))
             if self.first_far is None and far.any():
                 self.first_far = self.rows + int(np.flatnonzero(far)[0])
             self.far += int(far.sum())
         self.rows += len(block)
-
-    def _given(self, block: Any) -> Any:
-        steps = hasattr(self.model, "steps") or hasattr(self.model, "preparations_")
-        return as_columns(block, self.schema) if steps else block.numbers
 
     def _add_scanned(self, ready: Any, block: Any) -> None:
         names = ready.schema.numbers
@@ -139,15 +134,6 @@ class RowCheck:
                 f"row {(self.first_far or 0) + 1}): their predictions are guesses"
             )
         return said or ["the rows are like those of training"]
-
-
-def _standardised(model: Model) -> PreparedTable | None:
-    """Return the preparation whose features show a shift, where a model has one."""
-    if hasattr(model, "preparations_"):
-        ready: Any = model.preparations_
-        found: PreparedTable = ready.get("standardised", next(iter(ready.values()))).prepared_
-        return found
-    return prepared_table(model)
 
 
 def _spread(kernel: Kernel, X: Any, Z: Any, itself: bool = False) -> FloatArray:

@@ -51,8 +51,9 @@ def reads_scans(model: Model) -> bool:
 def prepared_table(model: Model) -> PreparedTable | None:
     """Return how a model prepares tables; None where it takes numbers, or prepares scans."""
     if hasattr(model, "preparations_"):
-        found: Any = next(iter(model.preparations_.values())).prepared_
-        return found  # type: ignore[no-any-return]
+        ready: Any = model.preparations_  # all of the same columns; this one shows a shift
+        found: PreparedTable = ready.get("standardised", next(iter(ready.values()))).prepared_
+        return found
     steps: Any = getattr(model, "steps", None)
     return None if steps is None else getattr(steps[0][1], "prepared_", None)
 

@@ -115,7 +115,7 @@ def fit_rows(
         train, test = rule.split(inspected.table, train, inspected.target)
         if test is not None:
             output.note(f"lssvm: {test.n_rows:,} rows are held out: {rule.told()}")
-            groups = _groups(model, inspected, rule, train)
+            groups = _groups(model, inspected, rule)
         rule = rule if test is not None else None
     started = time.monotonic()
     with FitProgress(output, inspected.classes, last_step(model).get_params().get("scoring")) as on:
@@ -128,22 +128,14 @@ def fit_rows(
     return fitted
 
 
-def _groups(model: Model, inspected: Inspection, rule: HoldOut, train: Scan) -> Any:
+def _groups(model: Model, inspected: Inspection, rule: HoldOut) -> Any:
     """Return the groups of the training rows; None for a model that deals rows one by one."""
-    import numpy as np
-    import pyarrow as pa
-
     from lssvm.estimators import FixedSizeLSSVC, FixedSizeLSSVR
 
-    if rule.by != "group" or rule.column is None:
-        return None
-    if isinstance(model, FixedSizeLSSVC | FixedSizeLSSVR):
+    if rule.by != "group" or isinstance(model, FixedSizeLSSVC | FixedSizeLSSVR):
         return None
     table, target = inspected.table, inspected.target
-    held = rule.rows(table, inspected.scan(), target)
-    values = table.column(rule.column).filter(pa.array(table.known(target)))
-    codes = values.combine_chunks().dictionary_encode().indices.fill_null(-1)
-    return np.asarray(codes)[~held]
+    return rule.codes(table, target)[~rule.rows(table, inspected.scan(), target)]
 
 
 def train(

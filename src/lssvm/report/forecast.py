@@ -6,9 +6,9 @@ First free runs of a forecasting model through values it has not seen, beside si
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,12 +25,13 @@ from lssvm.recipes import series_data
 from lssvm.recipes.series_data import Series, is_list_of_series, open_series
 from lssvm.report.charts import Chart, alone, figure, pictures
 from lssvm.report.comparison import help_section
-from lssvm.report.formats import UNKNOWN, count, listing, number, percent, short
+from lssvm.report.formats import UNKNOWN, count, listing, number, percent, short, shown, span
 from lssvm.report.markup import Markup, Section, bar_table, clean, noted, table, tag, tiles, why
-from lssvm.report.measures import finite, proportion_interval
+from lssvm.report.measures import Measure, finite, proportion_interval
 from lssvm.report.model_facts import chosen_parameters, search_facts
 from lssvm.report.regression import error_histogram
 from lssvm.report.reproduce import SPECIAL, code_block, listed, time_spent, versions
+from lssvm.report.summary import as_fact, figure_table
 from lssvm.report.tuning import surface
 
 RUNS = 20  # free runs that errors come from
@@ -38,6 +39,7 @@ INTERVAL_RUNS = 6
 COVERAGES = (0.5, 0.8, 0.9, 0.95)
 SIZES = 6  # points of the learning curve
 SHORTEST = 5  # steps of a run, at least
+DRIFT = "going on in a straight line"
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,26 +136,16 @@ def interval_runs(model: NARX, past: Series, test: Series, horizon: int) -> dict
     return found
 
 
-def simple_rules(season: int) -> dict[str, Callable[[FloatArray, int], FloatArray]]:
-    """Return rules that continue a series: from its values and the steps to the forecast."""
-    rules: dict[str, Callable[[FloatArray, int], FloatArray]]
-    rules = {"repeating the last value": series_data.repeat_last}
-    rules["going on in a straight line"] = series_data.drift
-    if season > 1:
-        again = partial(series_data.seasonal_naive, season=season)
-        rules[f"repeating the last {season} values"] = again
-    return rules
-
-
 def compared_runs(model: NARX, past: Series, test: Series, horizon: int) -> dict[str, Runs]:
     """Return the runs of simple rules and of a linear model of the same lags."""
     origins, h = origins_of(len(test), horizon)
     truth = np.stack([test.values[o : o + h] for o in origins])
     known = [np.concatenate([past.values, test.values[:o]]) for o in origins]
-    season = series_data.find_season(past.values) or 1
+    season = series_data.find_season(past.values)
+    made = [series_data.baselines(y, h, season) for y in known]
     found = {
-        name: Runs(origins, truth, np.stack([rule(y, h) for y in known]))
-        for name, rule in simple_rules(season).items()
+        DRIFT if name == "drift" else name: Runs(origins, truth, np.stack([m[name] for m in made]))
+        for name in made[0]
     }
     linear = NARX(
         RidgeCV(np.logspace(-6, 3, 10)),
@@ -395,45 +387,39 @@ def _lead(subject: Forecast, others: dict[str, Runs], advice: str | None) -> Mar
 
 def _figures(subject: Forecast, others: dict[str, Runs]) -> Section:
     runs = subject.runs
-    variance = float(np.var(subject.test.values)) or 1.0
-    rows: list[tuple[str, str, FloatArray]] = [
-        ("Mean absolute error", "of all steps of the free runs", _mae(runs)),
-        ("Root mean squared error", "large errors count more", np.sqrt((runs.errors**2).mean(1))),
-        ("Error of the last step", f"{subject.horizon} steps ahead", np.abs(runs.errors[:, -1])),
-        ("Bias", "mean of true minus forecast; 0 is best", runs.errors.mean(axis=1)),
+    variance, ahead = float(np.var(subject.test.values)) or 1.0, f"{subject.horizon} steps ahead"
+    rmse = np.sqrt((runs.errors**2).mean(axis=1))
+    figures = [
+        Measure(key, name, *mean_with_interval(values), "runs", meaning=meaning)
+        for key, name, meaning, values in (
+            ("mae", "Mean absolute error", "of all steps of the free runs", _mae(runs)),
+            ("rmse", "Root mean squared error", "large errors count more", rmse),
+            ("last_step_mae", "Error of the last step", ahead, np.abs(runs.errors[:, -1])),
+            ("bias", "Bias", "mean of true minus forecast; 0 is best", runs.errors.mean(axis=1)),
+        )
     ]
-    keys = ("mae", "rmse", "last_step_mae", "bias")
-    found = [mean_with_interval(values) for _, _, values in rows]
-    facts = {
-        key: {"value": v, "low": finite(a), "high": finite(b), "interval": "runs"}
-        for key, (v, a, b) in zip(keys, found, strict=True)
-    }
     r2 = 1.0 - float((runs.errors**2).mean()) / variance
     step = float(np.abs(subject.one_step_errors).mean())
-    for key, value in (("r2", r2), ("one_step_mae", step)):
-        facts[key] = {"value": value, "low": None, "high": None, "interval": "none"}
-    subject.facts["metrics"] = facts
-    said = [
-        (name, meaning, number(v), _span(a, b))
-        for (name, meaning, _), (v, a, b) in zip(rows, found, strict=True)
+    single = [
+        Measure(key, "", value, np.nan, np.nan, "none")
+        for key, value in (("r2", r2), ("one_step_mae", step))
     ]
-    leading = [(name, value, span) for name, _, value, span in said[:3]]
+    subject.facts["metrics"] = {measure.key: as_fact(measure) for measure in (*figures, *single)}
+    leading = [(measure.name, shown(measure), span(measure)) for measure in figures[:3]]
     leading.append(("Explained variance", percent(max(r2, 0.0)), "of the free runs"))
     leading.append(("One step ahead", number(step), "mean absolute error"))
-    lines = [[[name, tag("small", meaning)], value, span] for name, meaning, value, span in said]
     words = (
         f"All figures come from {subject.tested}, each from the true values before it, on the "
         "model's own forecasts from then on. Intervals are over the runs, which overlap, so that "
         "they are a little too narrow."
     )
     name, other = _best(others)
-    if found[0][0] >= other:
+    if figures[0].value >= other:
         subject.notes.append(
             f"The model is no better than {name}, which is off by {number(other)} on average."
         )
-    head = ["Figure", "Value", "95 % interval"]
     caption = "Figures of the free runs; 95 % intervals by Student's t over the runs."
-    body = [tiles(leading), why(words), table(caption, head, lines)]
+    body = [tiles(leading), why(words), figure_table(caption, figures)]
     return Section("figures", "How good it is", "Figures", body)
 
 
