@@ -48,7 +48,9 @@ _KNOWN = {
     "dual": (*_SHARED, *_DUAL, "kernel"),
     "greedy": ("class_weight", "memory", "jobs", "kernel", *_GREEDY),
 }
-_OF_KIND = {  # words that one kind of model has and others have not
+_OF_KIND: dict[
+    str, dict[str, tuple[str, ...]]
+] = {  # words that one kind of model has and others have not
     "fixed-size": {"reduction": REDUCTIONS},
     "table": {"kernel": ("rbf", "exponential", "laplacian")},
     "dual": {"reduction": ("prune", "l0")},
@@ -114,10 +116,9 @@ def _words(given: Fitting, classes: bool, kind: str) -> dict[str, Any]:
         for name, choices in {**_WORDS, **_OF_KIND.get(kind, {})}.items()
         if (value := getattr(given, name)) is not None
     }
-    others, task = ("class_weight", "multiclass"), "a classification"
-    if classes:
-        others, task = ("loss",), "a regression"
-    for other in set(others) & set(words):
+    others = {"loss"} if classes else {"class_weight", "multiclass"}
+    task = "a regression" if classes else "a classification"
+    for other in others & set(words):
         name = other.replace("_", "-")
         raise InvalidInputError(f"--{name} is for {task}, which this is not: leave it out.")
     if given.intercept is not None:

@@ -31,7 +31,7 @@ from lssvm.onnx.graph import (
 )
 from lssvm.onnx.model_nodes import add_outputs, add_step, series_inputs
 from lssvm.onnx.registration import convert_imputer, register
-from lssvm.onnx.table_nodes import add_preparation, column_inputs, open_table, table_graph
+from lssvm.onnx.table_nodes import add_preparation, column_inputs, open_tables, table_graph
 from lssvm.preparation import TablePreparation
 
 
@@ -386,7 +386,8 @@ def _open_pipeline(
     if X is not None:
         raise InvalidInputError("TablePreparation knows its columns: leave X= out.")
     check_is_fitted(steps[0])
-    return open_table(steps[0].prepared_, np.dtype(dtype), missing)
+    graph, inputs, (features,) = open_tables([steps[0].prepared_], np.dtype(dtype), missing)
+    return graph, inputs, features
 
 
 def _check_contains_ours(model: Any) -> None:

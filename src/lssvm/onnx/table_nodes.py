@@ -86,17 +86,19 @@ def _add_text(name: str, value: Tensor, levels: tuple[str | None, ...], missing:
     return hot.reshape(-1, len(texts)).cast(graph.dtype)
 
 
-def open_table(
-    prepared: PreparedTable, dtype: Any, missing: str
-) -> tuple[ModelGraph, list[Value], Tensor]:
-    """Begin a graph with a prepared table.
+def open_tables(
+    tables: Sequence[PreparedTable], dtype: Any, missing: str, *, together: bool = False
+) -> tuple[ModelGraph, list[Value], list[Tensor]]:
+    """Begin a graph with several ways to prepare the same columns.
 
     Parameters
     ----------
-    prepared : PreparedTable
+    tables : sequence of PreparedTable
     dtype : float64 or float32
     missing : str
         The string that stands for a missing one.
+    together : bool, default=False
+        Whether columns that all are numbers are one input ``X`` of shape (n, n_columns).
 
     Returns
     -------
@@ -105,30 +107,6 @@ def open_table(
         One of shape (n, 1) for each used column under its own name: strings for categories; numbers
         in ``dtype`` (NaN is missing), booleans as 0 and 1, durations in days; dates in float64, as
         days since 1970 by the clock of their time zone.
-    features : Tensor
-        The value (n, d).
-    """
-    graph, inputs, (features,) = open_tables([prepared], dtype, missing)
-    return graph, inputs, features
-
-
-def open_tables(
-    tables: Sequence[PreparedTable], dtype: Any, missing: str, *, together: bool = False
-) -> tuple[ModelGraph, list[Value], list[Tensor]]:
-    """Begin a graph with several ways to prepare the same columns; see `open_table`.
-
-    Parameters
-    ----------
-    tables : sequence of PreparedTable
-    dtype : float64 or float32
-    missing : str
-    together : bool, default=False
-        Whether columns that all are numbers are one input ``X`` of shape (n, n_columns).
-
-    Returns
-    -------
-    graph : ModelGraph
-    inputs : list of Value
     features : list of Tensor
         The value (n, d) of every table.
     """

@@ -10,13 +10,12 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.pipeline import Pipeline
 
 from lssvm._core.arrays import AnyArray, BoolArray, FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.explanations import Explanation
 from lssvm.plots.base import COLOURS, MARKERS, Display, pyplot
-from lssvm.plots.fitted import Estimator, fitted_model
+from lssvm.plots.fitted import Estimator, behind_steps, fitted_model
 
 UP, DOWN = "#D55E00", "#0072B2"
 """Colours of what raises and of what lowers an output."""
@@ -59,12 +58,9 @@ def explanation_of(display: type[Display], model: Estimator, X: Any, **wishes: A
             f"{type(last).__name__} has no explain: give a model of lssvm, or a pipeline that "
             "ends in one."
         )
-    if isinstance(model, Pipeline) and len(model) > 1:
-        before = model[:-1]
-        X = before.transform(X)
-        if wishes.get("background") is not None:
-            wishes["background"] = before.transform(wishes["background"])
-    found: Explanation = last.explain(X, **wishes)
+    if wishes.get("background") is not None:
+        wishes["background"] = behind_steps(model, wishes["background"])
+    found: Explanation = last.explain(behind_steps(model, X), **wishes)
     return found
 
 

@@ -57,6 +57,13 @@ def fitted_model(estimator: Estimator) -> Any:
     return model
 
 
+def behind_steps(estimator: Estimator, X: Any) -> Any:
+    """Return rows as the model at the end of an estimator takes them, behind its other steps."""
+    if isinstance(estimator, Pipeline) and len(estimator) > 1:
+        return estimator[:-1].transform(X)
+    return X
+
+
 def require(model: object, names: tuple[str, ...], purpose: str) -> None:
     """Raise an error that names the attributes a model lacks for a purpose.
 

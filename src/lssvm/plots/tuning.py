@@ -104,14 +104,13 @@ class TuningSurfaceDisplay(Display):
                 f"None of the {scores.size} scores in cv_results is finite, so there is no surface "
                 "to draw: check the data and the scoring, and fit again."
             )
-        self.C: FloatArray = C[keep]
-        self.gamma: FloatArray = gamma[keep]
-        self.scores: FloatArray = scores[keep]
-        self.spread: FloatArray = spread[keep]
+        self.C, self.gamma, self.scores, self.spread, rank = (
+            values[keep] for values in (C, gamma, scores, spread, rank)
+        )
         self.stages = np.asarray(cv_results["stage"])[keep]
-        self.best_index = int(np.argmin(rank[keep]))
-        self.path = _best_so_far(self.gamma, rank[keep])
-        self.profile = _best_of_each(self.gamma, rank[keep])
+        self.best_index = int(np.argmin(rank))
+        self.path = _best_so_far(self.gamma, rank)
+        self.profile = _best_of_each(self.gamma, rank)
 
     @classmethod
     def from_estimator(

@@ -11,7 +11,7 @@ from lssvm._core.arrays import FloatArray
 from lssvm.report.charts import Chart, figure, pictures
 from lssvm.report.formats import number, percent, short
 from lssvm.report.markup import Section, table, tag, why
-from lssvm.report.measures import ClassPredictions
+from lssvm.report.measures import ClassPredictions, row_shares
 from lssvm.report.subject import Subject
 
 RATIOS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)  # cost of a miss over that of a false alarm
@@ -64,8 +64,7 @@ def thresholds(found: ClassPredictions) -> Thresholds | None:
     if len(found.classes) != 2 or p is None or len(np.unique(found.labels)) < 2:
         return None
     score, truth = p[:, 1], found.labels == 1
-    weight = np.ones(len(truth)) if found.weight is None else found.weight
-    weight = weight / weight.sum()
+    weight = row_shares(len(truth), found.weight)
     grid = np.linspace(0.0, 1.0, POINTS)
     if found.probability is None:
         grid = np.linspace(float(score.min()), float(score.max()), POINTS)

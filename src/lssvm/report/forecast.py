@@ -26,7 +26,17 @@ from lssvm.recipes.series_data import Series, is_list_of_series, open_series
 from lssvm.report.charts import Chart, alone, figure, pictures
 from lssvm.report.comparison import help_section
 from lssvm.report.formats import UNKNOWN, count, listing, number, percent, short, shown, span
-from lssvm.report.markup import Markup, Section, bar_table, clean, noted, table, tag, tiles, why
+from lssvm.report.markup import (
+    Markup,
+    Section,
+    bar_table,
+    clean,
+    table,
+    tag,
+    tiles,
+    why,
+    with_notes,
+)
 from lssvm.report.measures import Measure, finite, proportion_interval
 from lssvm.report.model_facts import chosen_parameters, search_facts
 from lssvm.report.regression import error_histogram
@@ -40,6 +50,10 @@ COVERAGES = (0.5, 0.8, 0.9, 0.95)
 SIZES = 6  # points of the learning curve
 SHORTEST = 5  # steps of a run, at least
 DRIFT = "going on in a straight line"
+HELD_OUT = (
+    "There were no test values: a copy with the same parameters was fitted to the first four "
+    "fifths of the series, and the figures are about the last fifth."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,8 +105,8 @@ def same_model(model: NARX) -> NARX:
 
 def fit_same(model: NARX, past: Series) -> NARX:
     """Return a copy with the same parameters, fitted to another series."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what there is to say was said when the model was fitted
+    # what there is to say was said when the model was fitted
+    with warnings.catch_warnings(action="ignore"):
         return same_model(model).fit(past.values, past.inputs)
 
 
@@ -114,8 +128,8 @@ def free_runs(model: NARX, past: Series, test: Series, horizon: int) -> Runs:
 def _forecast(model: NARX, past: Series, test: Series, origin: int, h: int, **more: Any) -> Any:
     before = test.at(slice(0, origin)).after(past) if origin else past
     future = None if test.inputs is None else test.inputs[origin : origin + h]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a run that diverges shows in its errors
+    # a run that diverges shows in its errors
+    with warnings.catch_warnings(action="ignore"):
         return model.forecast(h, future, history=before.values, X_history=before.inputs, **more)
 
 
@@ -154,8 +168,7 @@ def compared_runs(model: NARX, past: Series, test: Series, horizon: int) -> dict
         differencing=model.differencing,
         horizon=model.horizon_,
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         linear.fit(past.values, past.inputs)
     found["linear autoregression (ridge)"] = free_runs(linear, past, test, horizon)
     return found
@@ -233,7 +246,7 @@ class Forecast:
         else:
             later = read_series(test)
         runs = free_runs(judged, past, later, int(model.horizon_))
-        return cls(model, judged, past, later, test is None, runs)
+        return cls(model, judged, past, later, test is None, runs, [HELD_OUT] * (test is None))
 
     @property
     def horizon(self) -> int:
@@ -338,19 +351,8 @@ def forecast_sections(
         time_spent(subject.facts, seconds, search_facts(model)),
         _reproduce(subject, settings),
     ]
-    sections = [section for section in made if section is not None]
     lead = _lead(subject, others, learned[0])
-    for key in ("warnings", "notes"):
-        subject.notes += [clean(note) for note in settings.get(key) or ()]
-    if subject.held_out:
-        subject.notes.insert(
-            0,
-            "There were no test values: a copy with the same parameters was fitted to the first "
-            "four fifths of the series, and the figures are about the last fifth.",
-        )
-    if subject.notes:
-        sections.insert(sections.index(figures) + 1, noted(subject.notes))
-    return subject, lead, sections
+    return subject, lead, with_notes(made, figures, subject.notes, settings)
 
 
 def _mae(runs: Runs) -> FloatArray:

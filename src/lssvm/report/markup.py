@@ -6,7 +6,7 @@ import html
 import os
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from itertools import chain, repeat
@@ -302,9 +302,24 @@ class Section:
         )
 
 
-def noted(notes: Iterable[str]) -> Section:
-    """Return the section of what to keep in mind."""
-    return Section("notes", "What to keep in mind", "Notes", [bullets(notes)])
+def with_notes(
+    made: Iterable[Section | None],
+    figures: Section,
+    notes: list[str],
+    settings: Mapping[str, Any],
+    more: Iterable[str] = (),
+) -> list[Section]:
+    """Return the sections that there are, and what to keep in mind behind the figures.
+
+    Warnings and notes of the settings, and ``more``, join the notes, each of which is said once.
+    """
+    sections = [section for section in made if section is not None]
+    said = [clean(note) for key in ("warnings", "notes") for note in settings.get(key) or ()]
+    notes[:] = dict.fromkeys([*notes, *said, *more])
+    if notes:
+        noted = Section("notes", "What to keep in mind", "Notes", [bullets(notes)])
+        sections.insert(sections.index(figures) + 1, noted)
+    return sections
 
 
 def style() -> Markup:

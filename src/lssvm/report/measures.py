@@ -180,16 +180,32 @@ def nameless_rows() -> Iterator[None]:
         yield
 
 
-def row_losses(estimator: Predictor, given: Any, y: Any) -> FloatArray:
-    """Return 0 or 1 for a class, squared errors in deviations of the targets for numbers, (n,)."""
-    with nameless_rows():
-        predicted = np.asarray(estimator.predict(given))
-    if predicts_classes(estimator):
-        return np.asarray(predicted != y, dtype=np.float64)
+def losses(predicted: Any, y: Any, classes: bool, weight: FloatArray | None = None) -> FloatArray:
+    """Return 0 or 1 for a class, squared errors over the variance of numbers, shape (n,)."""
+    if classes:
+        return np.asarray(np.asarray(predicted) != y, dtype=np.float64)
     Y = as_columns(y)
-    deviation = Y.std(axis=0)
-    scaled = (predicted.reshape(Y.shape) - Y) / np.where(deviation > 0, deviation, 1.0)
-    return np.asarray((scaled**2).mean(axis=1))
+    variance = np.average((Y - np.average(Y, 0, weight)) ** 2, 0, weight)
+    error = (np.asarray(predicted, dtype=np.float64).reshape(Y.shape) - Y) ** 2
+    return np.asarray((error / np.where(variance > 0, variance, 1.0)).mean(axis=1))
+
+
+def row_losses(estimator: Predictor, given: Any, y: Any) -> FloatArray:
+    """Return the `losses` of an estimator on rows."""
+    with nameless_rows():
+        return losses(estimator.predict(given), y, predicts_classes(estimator))
+
+
+def row_shares(n: int, weight: FloatArray | None) -> FloatArray:
+    """Return the part that each of n rows has in a weighted mean, shape (n,)."""
+    return np.full(n, 1.0 / n) if weight is None else weight / weight.sum()
+
+
+def mean_and_error(values: FloatArray, weight: FloatArray | None) -> tuple[float, float]:
+    """Return a weighted mean and its standard error."""
+    share = row_shares(len(values), weight)
+    mean = float(share @ values)
+    return mean, float(np.sqrt(share**2 @ (values - mean) ** 2))
 
 
 def predict_numbers(
@@ -275,8 +291,8 @@ def model_intervals(
     intervals = []
     for coverage in COVERAGES:
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # too few rows: the interval is infinite
+            # too few rows: the interval is infinite
+            with warnings.catch_warnings(action="ignore"):
                 ends = np.asarray(model.predict_interval(given, coverage), dtype=np.float64)
         except InvalidInputError:  # a loss or a reduction without intervals
             return []
@@ -375,8 +391,8 @@ def proportion_interval(hits: Any, weight: FloatArray | None = None) -> tuple[fl
 
 def figures(table: Mapping[str, Figure], found: Predictions) -> dict[str, float]:
     """Return the values of figures by their keys."""
-    with warnings.catch_warnings(), config_context(skip_parameter_validation=True):
-        warnings.simplefilter("ignore")  # a class without rows, in a sample or at all
+    # a class without rows, in a sample or at all
+    with warnings.catch_warnings(action="ignore"), config_context(skip_parameter_validation=True):
         return {key: float(figure.compute(found)) for key, figure in table.items()}
 
 

@@ -13,13 +13,14 @@ from sklearn.pipeline import Pipeline
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.folds.content import content_folds
-from lssvm.plots.fitted import Estimator, Predictor, class_positions, fitted_model
+from lssvm.plots.fitted import Estimator, Predictor, behind_steps, class_positions, fitted_model
 from lssvm.report.measures import (
     ClassPredictions,
     Intervals,
     NumberPredictions,
     as_columns,
     join_predictions,
+    mean_and_error,
     model_intervals,
     predict_classes,
     predict_numbers,
@@ -128,8 +129,8 @@ def fit_copy(estimator: Estimator, rows: SampledRows, *, calibrate: bool = True)
     copy = tuned_copy(estimator, len(rows), calibrate=calibrate)
     prefix = f"{copy.steps[-1][0]}__" if isinstance(copy, Pipeline) else ""
     options = {} if rows.weight is None else {f"{prefix}sample_weight": rows.weight}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what there is to say was said when the model was fitted
+    # what there is to say was said when the model was fitted
+    with warnings.catch_warnings(action="ignore"):
         return copy.fit(rows.features(estimator), rows.y, **options)
 
 
@@ -203,9 +204,7 @@ def held_out_intervals(estimator: Predictor, rows: SampledRows) -> list[Interval
     order, cut = np.random.default_rng(0).permutation(len(some)), len(some) // 5
     copy = fit_copy(estimator, some.take(np.sort(order[cut:])))
     left = some.take(np.sort(order[:cut]))
-    X = left.features(estimator)
-    if isinstance(copy, Pipeline) and len(copy.steps) > 1:
-        X = copy[:-1].transform(X)
+    X = behind_steps(copy, left.features(estimator))
     return model_intervals(fitted_model(copy), X, as_columns(left.y), left.weight)
 
 
@@ -289,18 +288,10 @@ def learning_curve(
         counts.append(train.n_rows)
     if len(counts) < SIZES - 1 or len(checked) < SMALLEST:
         return None
-    weight = np.ones(len(checked)) if checked.weight is None else checked.weight
-    weight = weight / weight.sum()
-    mean, spread = np.array([_mean(loss, weight) for loss in losses]).T
+    mean, spread = np.array([mean_and_error(loss, checked.weight) for loss in losses]).T
     if not predicts_classes(estimator):
         mean = np.sqrt(mean)
         spread = np.divide(spread, 2.0 * mean, out=np.zeros_like(spread), where=mean > 0)
-    gain = _mean(losses[-3] - losses[-1], weight)
+    gain = mean_and_error(losses[-3] - losses[-1], checked.weight)
     held = test is None
     return LearningCurve(np.array(counts), mean, spread, *gain, len(checked), held, whole)
-
-
-def _mean(values: FloatArray, weight: FloatArray) -> tuple[float, float]:
-    """Return a mean with weights of sum one, and its standard error."""
-    mean = float(weight @ values)
-    return mean, float(np.sqrt(weight**2 @ (values - mean) ** 2))
