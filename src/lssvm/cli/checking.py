@@ -42,8 +42,7 @@ class RowCheck:
         self.rows = self.far = 0
         self.first_far: int | None = None
         self.unseen: dict[str, Counter[str]] = {}
-        self._sums: dict[str, float] = {}
-        self._counts: dict[str, int] = {}
+        self._sums, self._counts = Counter[str](), Counter[str]()
         self._prepared = prepared_table(self.model)
         self._nearest = nearest_of(self.model)
 
@@ -87,10 +86,8 @@ class RowCheck:
 
     def _count(self, names: tuple[str, ...], Z: FloatArray) -> None:
         there = np.isfinite(Z)
-        sums, counts = np.where(there, Z, 0.0).sum(axis=0), there.sum(axis=0)
-        for name, total, n in zip(names, sums.tolist(), counts.tolist(), strict=True):
-            self._sums[name] = self._sums.get(name, 0.0) + total
-            self._counts[name] = self._counts.get(name, 0) + n
+        for counter, values in ((self._sums, np.where(there, Z, 0.0)), (self._counts, there)):
+            counter.update(dict(zip(names, values.sum(axis=0).tolist(), strict=True)))
 
     def _new(self, name: str, levels: Mapping[str, int]) -> None:
         if levels:
@@ -100,7 +97,7 @@ class RowCheck:
     def shifted(self) -> dict[str, float]:
         """Columns of numbers whose mean differs from that of training, in deviations."""
         means = {n: self._sums[n] / c for n, c in self._counts.items() if c}
-        limits = {n: _SHIFT + 3.0 / np.sqrt(c) for n, c in self._counts.items() if c}
+        limits = {n: _SHIFT + 3.0 / np.sqrt(self._counts[n]) for n in means}
         return {name: mean for name, mean in means.items() if abs(mean) > limits[name]}
 
     def result(self) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from lssvm.data.number_text import (
     judge,
     judge_numbers,
     preferred_decimal,
+    said_styles,
     styles,
     trimmed,
     word_remedy,
@@ -439,21 +440,18 @@ class CsvFile:
         """Yield the columns ``names`` in batches of at most ``rows`` rows."""
         import pyarrow as pa
 
-        done = 0
-        try:
-            for batch in self._parsed(names, 0, careful=False):
-                done += batch.num_rows
-                for first in range(0, batch.num_rows, rows):
-                    yield batch.slice(first, rows)
-            return
-        except (pa.ArrowException, UnicodeError) as error:
-            fault = error
-        try:  # what pyarrow does not take for a number may be one as people write it
-            for batch in self._parsed(names, done, careful=True):
-                for first in range(0, batch.num_rows, rows):
-                    yield batch.slice(first, rows)
-        except (pa.ArrowException, UnicodeError):
-            raise self._explained(fault, names) from fault
+        done, fault = 0, None
+        for careful in (False, True):  # what pyarrow takes for no number may be one to people
+            try:
+                for batch in self._parsed(names, done, careful):
+                    done += batch.num_rows
+                    for first in range(0, batch.num_rows, rows):
+                        yield batch.slice(first, rows)
+                return
+            except (pa.ArrowException, UnicodeError) as error:
+                fault = fault or error
+        assert fault is not None
+        raise self._explained(fault, names) from fault
 
     def _parsed(self, names: list[str], skip: int, careful: bool) -> Iterator[Any]:
         """Yield batches without the first ``skip`` rows; careful: all numbers from their text."""
@@ -642,12 +640,7 @@ def told(seen: Seen, names: Sequence[str]) -> str:
     """
     words = seen.dialect.told
     used = [seen.judged[n] for n in names if n in seen.judged and seen.judged[n].style is not None]
-    found = [one.style for one in used if one.style is not None]
-    if any(style.decimal == "," for style in found):
-        words.append("decimal commas")
-    groups = sorted({style.thousands for style in found} - {""})
-    if groups:
-        words.append(f"thousands grouped by {' and '.join(map(repr, groups))}")
+    words += said_styles(one.style for one in used if one.style is not None)
     signs = sorted({sign for one in used for sign in one.signs})
     if signs:
         words.append(f"{' and '.join(signs)} signs")

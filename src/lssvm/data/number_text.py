@@ -165,6 +165,16 @@ def styles(decimal: str | None, thousands: str | None, prefer: str) -> list[Numb
     return [NumberStyle(d, t) for d in decimals for t in groups if d != t]
 
 
+def said_styles(found: Iterable[NumberStyle]) -> list[str]:
+    """Say what is not as programs write numbers."""
+    known = set(found)
+    words = ["decimal commas"] if any(style.decimal == "," for style in known) else []
+    groups = sorted({style.thousands for style in known} - {""})
+    if groups:
+        words.append(f"thousands grouped by {' and '.join(map(repr, groups))}")
+    return words
+
+
 def trimmed(texts: Any, nulls: Sequence[str]) -> Any:
     """Return texts of an Arrow array without spaces around them, null where they mean missing."""
     import pyarrow as pa

@@ -15,6 +15,7 @@ from lssvm.data.number_text import (
     NumberStyle,
     judge,
     preferred_decimal,
+    said_styles,
     styles,
     trimmed,
     word_remedy,
@@ -71,13 +72,7 @@ class TableFile:
         made = [self._judged(n, c) for n, c in zip(names, made, strict=True)]
         self.table = pa.table(dict(zip(names, made, strict=True)))
         self.schema = self.table.schema
-        words = [told] if told else []
-        if any(style.decimal == "," for style in self._styles):
-            words.append("decimal commas")
-        groups = sorted({style.thousands for style in self._styles} - {""})
-        if groups:
-            words.append(f"thousands grouped by {' and '.join(map(repr, groups))}")
-        self.told = ", ".join(words)
+        self.told = ", ".join(filter(None, [told, *said_styles(self._styles)]))
 
     def _column(self, name: str, values: list[Any]) -> Any:
         """Return a column as Arrow has it: numbers, booleans, dates, or trimmed text."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -68,10 +68,6 @@ class StoredTransformer:
     fitted: dict[str, Any]
     parts: list[StoredTransformer]
     columns: dict[str, Any] | None = None
-
-    def with_columns(self, columns: dict[str, Any]) -> StoredTransformer:
-        """Return it as a part of a `ColumnTransformer`."""
-        return replace(self, columns=columns)
 
 
 @dataclass(frozen=True)

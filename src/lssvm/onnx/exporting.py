@@ -13,6 +13,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from lssvm._core.arrays import AnyArray
 from lssvm._core.atomic import replacing
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.version import __version__
@@ -72,15 +73,14 @@ def input_types(model: Any, X: Any, dtype: Any) -> list[tuple[str, Any]]:
     from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType, StringTensorType
 
     real = DoubleTensorType if np.dtype(dtype) == np.float64 else FloatTensorType
+
+    def declared(values: AnyArray, width: int) -> Any:
+        return (real if values.dtype.kind in "biuf" else StringTensorType)([None, width])
+
     if hasattr(X, "columns") and hasattr(X, "dtypes"):
-        kinds = [np.asarray(X[name]).dtype.kind for name in X.columns]
-        return [
-            (str(name), (real if kind in "biuf" else StringTensorType)([None, 1]))
-            for name, kind in zip(X.columns, kinds, strict=True)
-        ]
+        return [(str(name), declared(np.asarray(X[name]), 1)) for name in X.columns]
     if X is not None:
-        width, kind = np.asarray(X).shape[1], np.asarray(X).dtype.kind
-        return [("X", (real if kind in "biuf" else StringTensorType)([None, width]))]
+        return [("X", declared(np.asarray(X), np.asarray(X).shape[1]))]
     width = getattr(model, "n_features_in_", None)
     if width is None:
         raise InvalidInputError(

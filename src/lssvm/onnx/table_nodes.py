@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -42,26 +43,18 @@ def add_preparation(graph: Graph, ready: Preparation, inputs: list[Value], missi
         The string that stands for a missing one.
     """
     parts: list[Tensor] = []
-    numbers: list[Tensor] = []  # columns of numbers that follow one another
-    seen = 0  # of the columns of numbers
-    categories = iter(ready.categories)
-
-    def finish() -> None:
-        nonlocal numbers, seen
-        if numbers:
-            which = slice(seen, seen + len(numbers))
-            parts.append(_add_standardised(ready, graph.concat(numbers), which))
-            numbers, seen = [], which.stop
-
-    for value, name, kind in zip(inputs, ready.schema.names, ready.schema.kinds, strict=True):
-        column = graph.tensor(value.name)
-        if kind == "number":
-            numbers.append(column)
+    seen, categories = 0, iter(ready.categories)
+    every = zip(inputs, ready.schema.names, ready.schema.kinds, strict=True)
+    for kind, some in groupby(every, key=lambda column: column[2]):
+        columns = {name: graph.tensor(value.name) for value, name, _ in some}
+        if kind == "number":  # those that follow one another together
+            which = slice(seen, seen + len(columns))
+            parts.append(_add_standardised(ready, graph.concat(list(columns.values())), which))
+            seen = which.stop
             continue
-        finish()
-        if levels := next(categories):
-            parts.append(_add_text(name, column, levels, missing))
-    finish()
+        for name, column in columns.items():
+            if levels := next(categories):
+                parts.append(_add_text(name, column, levels, missing))
     return graph.concat(parts)
 
 
