@@ -14,8 +14,8 @@ from tests.report.rough import make_rough
 from lssvm import LSSVC, LSSVR, NARX, FixedSizeLSSVC, LSSVMClassifier
 from lssvm._core.errors import InvalidInputError
 from lssvm.report import write_report
+from lssvm.report.classification import thresholds
 from lssvm.report.comparison import TABLE, as_matrix, compare, suggestions
-from lssvm.report.costs import thresholds
 from lssvm.report.forecast import (
     free_runs,
     mean_with_interval,

@@ -487,11 +487,8 @@ class CsvFile:
                 yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
     def _numbers(self, texts: Any, style: NumberStyle, name: str, start: int) -> Any:
-        import pyarrow.compute as pc
-
-        wrong = pc.invert(style.matches(texts))
-        if pc.any(wrong).as_py():
-            row = pc.index(wrong, True).as_py()
+        row = style.first_other(texts)
+        if row >= 0:
             text = texts[row].as_py()
             raise self.no_number(name, text, line_of(self.name, self.seen.dialect, start + row))
         return style.parse(texts)

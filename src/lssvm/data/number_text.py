@@ -90,6 +90,12 @@ class NumberStyle:
 
         return pc.match_substring_regex(texts, self.pattern)
 
+    def first_other(self, texts: Any) -> int:
+        """Return the first text that is no number of this style; -1: there is none."""
+        import pyarrow.compute as pc
+
+        return int(pc.index(pc.invert(self.matches(texts)), True).as_py())
+
     def parse(self, texts: Any) -> Any:
         """Return the numbers of an Arrow array of texts of this style."""
         import pyarrow as pa

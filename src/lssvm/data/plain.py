@@ -108,18 +108,6 @@ class Watch:
         """Begin to watch."""
         return cls(FileStamps.of(files))
 
-    def compare(self, seen: dict[str, tuple[int, int]]) -> None:
-        """Keep what the first pass has seen, or raise where another one saw something else."""
-        if self.first is None:
-            self.first = seen
-        for where, (rows, digest) in seen.items():
-            known = self.first.get(where, (0, 0))
-            name = where if where in self.stamps.files else ", ".join(self.stamps.files[:5])
-            if known[0] != rows:
-                raise changed_file(name, f"the first pass saw {known[0]:,} rows, this one {rows:,}")
-            if known[1] != digest:
-                raise changed_file(name, "its targets are not those of the first pass")
-
     def over_blocks(self, blocks: Iterable[RawBlock]) -> Iterator[RawBlock]:
         """Yield the blocks of one pass, and look after it whether it was like the first one."""
         self.stamps.check()
@@ -130,7 +118,14 @@ class Watch:
             seen[where] = rows + len(block), _checksum(block, digest)
             yield block
         self.stamps.check()
-        self.compare(seen)
+        self.first = seen if self.first is None else self.first
+        for where, (rows, digest) in seen.items():
+            known = self.first.get(where, (0, 0))
+            name = where if where in self.stamps.files else ", ".join(self.stamps.files[:5])
+            if known[0] != rows:
+                raise changed_file(name, f"the first pass saw {known[0]:,} rows, this one {rows:,}")
+            if known[1] != digest:
+                raise changed_file(name, "its targets are not those of the first pass")
 
 
 def _checksum(block: RawBlock, digest: int) -> int:

@@ -58,16 +58,11 @@ class Preparation:
     _places: Any = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        # For every raw column its features: where they begin, number columns first to be found.
-        numbers, texts, at, which = [], [], 0, iter(self.categories)
-        for kind in self.schema.kinds:
-            if kind == "number":
-                numbers.append(at)
-                at += 1
-            else:
-                texts.append(at)
-                at += len(next(which))
-        object.__setattr__(self, "_places", (np.array(numbers, dtype=np.intp), texts, at))
+        # Where the features of every raw column begin, those of numbers and those of texts.
+        sizes, number = map(len, self.categories), np.array(self.schema.kinds) == "number"
+        starts = np.cumsum([0, *(1 if one else next(sizes) for one in number)])
+        places = starts[:-1][number], starts[:-1][~number].tolist(), int(starts[-1])
+        object.__setattr__(self, "_places", places)
 
     @classmethod
     def learn(cls, data: Any) -> Preparation:

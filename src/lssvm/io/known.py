@@ -447,13 +447,13 @@ def known() -> Registry:
     """
     searches = "CirculantSearch/CoupledAnnealing/GridSearch/PathSearch/ShrinkingGridSearch"
     listed: list[tuple[Any, str]] = [
-        (kernels, f"{KERNELS}/Precomputed"),
+        (kernels, f"{KERNELS}/Precomputed/Metric"),
         (codes, "Code"),
         (tasks, "Classes/Numbers"),
         (prototypes, "KMeans/RenyiEntropy/RPCholesky/Uniform/Selection/Bandwidth"),
         (reductions, "L0/FixedSizeL0/Prune/SparsityPath/Reduced/Pruned/PruneStep"),
         (greedy, "GreedyPath"),
-        (solvers, "PCG/SMO/Cholesky/CirculantSolver/ConjugateGradient"),
+        (solvers, "PCG/SMO/Cholesky/CirculantSolver/ConjugateGradient/ExactFit"),
         (tuning, f"{searches}/PositionFolds/PositionHoldout/TuningResult"),
         (moments, "Moments/NystromMap"),
         (uncertainty, "Isotonic/Sigmoid/OutOfFold/Probabilities/Residuals"),
@@ -463,8 +463,6 @@ def known() -> Registry:
         (greedy_recipe, "GreedyDetails/GreedyMemory"),
         (series, "SeriesFit/SeriesResiduals/Calibration"),
         (series_data, "Calendar/Layout/Plan/Series"),
-        (kernels, "Metric"),
-        (solvers, "ExactFit"),
         (parts, "Cut/Leaf/PartsModel/Rows/Setting/Tree"),
         (preparation, "DateEncoding/LevelEncoding/NumberEncoding/PreparedColumn/PreparedTable"),
         (configurations, "Configuration/Member"),

@@ -6,7 +6,8 @@ First what they share: an explanation of a model, and columns in words.
 from __future__ import annotations
 
 import datetime
-from typing import Any, Self
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -228,10 +229,60 @@ def low_to_high(display: Any, label: str) -> Any:
     return bar
 
 
-"""Colours of low and high values, which readers with any kind of colour vision tell apart."""
+class ColumnsDisplay(Display, ABC):
+    """The columns of an explanation, the most important one first."""
+
+    wishes: ClassVar[dict[str, bool]] = {}  # what the explanation is asked for besides
+
+    def __init__(self, explanation: Explanation, *, output: int | str = 0, limit: int = 12) -> None:
+        self.limit, self.explanation = at_least_one(limit), single_output(explanation, output)
+        self.order = np.argsort(-self.explanation.importances, kind="stable")
+
+    @classmethod
+    def from_estimator(
+        cls,
+        model: Estimator,
+        X: Any = None,
+        y: Any = None,
+        *,
+        ax: Any = None,
+        background: Any = None,
+        output: int | str = 0,
+        limit: int = 12,
+    ) -> Self:
+        """Draw the explanations of rows, or the interactions in them.
+
+        Parameters
+        ----------
+        model : Estimator
+            A fitted model of lssvm, or a pipeline that ends in one. Interactions need one whose
+            explanations are exact.
+        X : table of n rows
+            Rows to explain.
+        y : array-like or None, default=None
+            Not needed; taken so that all displays are called alike.
+        ax : matplotlib.axes.Axes or None, default=None
+            Where to draw; None: a new figure.
+        background : table or None, default=None
+            As ``explain`` takes it.
+        output : int or str, default=0
+            Which of several outputs.
+        limit : int, default=12
+            How many columns are drawn at most.
+
+        Returns
+        -------
+        BeeswarmDisplay
+        """
+        found = explanation_of(cls, model, X, background=background, **cls.wishes)
+        return cls(found, output=output, limit=limit).plot(ax)
+
+    @abstractmethod
+    def plot(self, ax: Any = None) -> Self:
+        """Draw the columns."""
 
 
-class BeeswarmDisplay(Display):
+class BeeswarmDisplay(ColumnsDisplay):
     """Values of the columns for many rows: a point is a row, its colour the column's own value.
 
     Columns are ordered by the mean size of their values; points that would lie on each other are
@@ -279,48 +330,6 @@ class BeeswarmDisplay(Display):
     >>> BeeswarmDisplay.from_estimator(model, X).order
     array([2, 1, 0])
     """
-
-    def __init__(self, explanation: Explanation, *, output: int | str = 0, limit: int = 12) -> None:
-        self.limit, self.explanation = at_least_one(limit), single_output(explanation, output)
-        self.order = np.argsort(-self.explanation.importances, kind="stable")
-
-    @classmethod
-    def from_estimator(
-        cls,
-        model: Estimator,
-        X: Any = None,
-        y: Any = None,
-        *,
-        ax: Any = None,
-        background: Any = None,
-        output: int | str = 0,
-        limit: int = 12,
-    ) -> Self:
-        """Draw the explanations of rows.
-
-        Parameters
-        ----------
-        model : Estimator
-            A fitted model of lssvm, or a pipeline that ends in one.
-        X : table of n rows
-            Rows to explain.
-        y : array-like or None, default=None
-            Not needed; taken so that all displays are called alike.
-        ax : matplotlib.axes.Axes or None, default=None
-            Where to draw; None: a new figure.
-        background : table or None, default=None
-            As ``explain`` takes it.
-        output : int or str, default=0
-            Which of several outputs.
-        limit : int, default=12
-            How many columns are drawn at most.
-
-        Returns
-        -------
-        BeeswarmDisplay
-        """
-        found = explanation_of(cls, model, X, background=background)
-        return cls(found, output=output, limit=limit).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the points.
@@ -618,7 +627,7 @@ def _goes_with(steps: FloatArray, other: FloatArray) -> float:
     return float(np.abs(blocks).sum()) / size if size > 0 else 0.0
 
 
-class InteractionDisplay(Display):
+class InteractionDisplay(ColumnsDisplay):
     """Mean sizes of the interactions of all pairs of columns, as a table of colours.
 
     On the diagonal what a column adds by itself. An interaction is what two columns add together
@@ -666,56 +675,19 @@ class InteractionDisplay(Display):
     True
     """
 
+    wishes: ClassVar[dict[str, bool]] = {"interactions": True}
+
     def __init__(self, explanation: Explanation, *, output: int | str = 0, limit: int = 12) -> None:
-        self.limit, one = at_least_one(limit), single_output(explanation, output)
-        if one.interactions is None:
+        super().__init__(explanation, output=output, limit=limit)
+        pairs = self.explanation.interactions
+        if pairs is None:
             raise InvalidInputError(
                 "The explanation has no interactions: ask for them with "
                 "model.explain(X, interactions=True)."
             )
-        self.explanation = one
-        self.strength = 2.0 * np.abs(one.interactions).mean(axis=0)
+        self.strength = 2.0 * np.abs(pairs).mean(axis=0)
         own = np.arange(len(self.strength))
         self.strength[own, own] /= 2.0
-        self.order = np.argsort(-one.importances, kind="stable")
-
-    @classmethod
-    def from_estimator(
-        cls,
-        model: Estimator,
-        X: Any = None,
-        y: Any = None,
-        *,
-        ax: Any = None,
-        background: Any = None,
-        output: int | str = 0,
-        limit: int = 12,
-    ) -> Self:
-        """Draw the interactions in rows.
-
-        Parameters
-        ----------
-        model : Estimator
-            A fitted model of lssvm whose explanations are exact, or a pipeline that ends in one.
-        X : table of n rows
-            Rows to explain.
-        y : array-like or None, default=None
-            Not needed; taken so that all displays are called alike.
-        ax : matplotlib.axes.Axes or None, default=None
-            Where to draw; None: a new figure.
-        background : table or None, default=None
-            As ``explain`` takes it.
-        output : int or str, default=0
-            Which of several outputs.
-        limit : int, default=12
-            How many columns are drawn at most.
-
-        Returns
-        -------
-        InteractionDisplay
-        """
-        found = explanation_of(cls, model, X, background=background, interactions=True)
-        return cls(found, output=output, limit=limit).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the table.

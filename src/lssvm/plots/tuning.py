@@ -598,7 +598,8 @@ class PrototypeCurveDisplay(Display):
         if test is not None:
             values, spread = _test_scores(model, X, y, test, sizes, random_states)
             numbers: Any = sizes
-            chosen, rate, label = None, is_classifier(model), UNEXPLAINED
+            chosen, rate, name = None, is_classifier(model), name or "test rows"
+            offset, factor, label = 1.0, -1.0, UNEXPLAINED  # an error is offset + factor * score
         else:
             last = cls.fitted(model)
             results = getattr(last, "size_results_", None)
@@ -612,16 +613,13 @@ class PrototypeCurveDisplay(Display):
             values = np.asarray(results["mean_test_score"])
             folds = sum(key.startswith("split") for key in last.cv_results_)
             spread = np.asarray(results["std_test_score"]) / np.sqrt(folds)
-            rate = is_classifier(last) and last.scoring is None
-            label = f"cross-validated {as_shown(values)[1]}"
-        # an error is offset + factor * score
-        offset, factor = (1.0, -1.0) if label == UNEXPLAINED else (0.0, 1.0)
+            rate, name = is_classifier(last) and last.scoring is None, name or "cross-validation"
+            what = as_shown(values)[1]
+            offset, factor = 0.0, -1.0 if what == "loss" else 1.0
+            label = f"cross-validated {what}"
         if rate:
             offset, factor, label = 100.0, -100.0, RATE
-        elif label.endswith("loss"):
-            factor = -1.0
         bars = None if spread is None else abs(factor) * spread
-        name = name or ("cross-validation" if test is None else "test rows")
         errors = offset + factor * values
         display = cls(numbers, errors, spread=bars, label=label, chosen=chosen, name=name)
         return display.plot(ax, None if baseline is None else offset + factor * baseline)

@@ -14,7 +14,6 @@ from lssvm.estimators import NARX
 from lssvm.plots.fitted import Predictor
 from lssvm.report import classification, regression
 from lssvm.report.comparison import comparison, helping
-from lssvm.report.costs import costs
 from lssvm.report.data import data
 from lssvm.report.forecast import NextValues, forecast_sections
 from lssvm.report.formats import count, percent, short
@@ -187,7 +186,7 @@ def _sections(
     first, figures = summary(subject, intervals)
     if subject.classification:
         checks = [classification.mistakes(subject), classification.rankings(subject)]
-        checks.append(costs(subject))
+        checks.append(classification.costs(subject))
     else:
         checks = [regression.errors(subject), regression.coverage(subject, intervals)]
     made: list[Section | None] = [

@@ -133,7 +133,7 @@ def surface(display: TuningSurfaceDisplay) -> Markup:
     # Most of what is bad looks alike: steps by rank among the cells show the summit.
     levels = np.where(np.isfinite(quality), np.floor(LEVELS * _ranked(quality)), -1)
     chart.cells(edges[0], edges[1], np.clip(levels, -1, LEVELS - 1).astype(np.intp))
-    chart.dots(display.C, display.gamma, None, size=2.2, opacity=0.35)
+    chart.dots(display.C, display.gamma, "st", size=2.2, opacity=0.35)
     path, best = display.path, display.best_index
     legend = [("st dot", "tried"), ("sb star", "chosen")]
     if len(path) > 1:
