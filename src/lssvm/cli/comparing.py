@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from typer import Option
 
+from lssvm.cli.model_rows import as_columns
 from lssvm.cli.options import Columns, DataFile, Reading, Seeded
 
 if TYPE_CHECKING:
@@ -87,7 +88,6 @@ def gather(inspected: Inspection, test: float, seed: int, limit: int) -> tuple[P
     """Read rows into memory, at most ``limit``, prepared by what the training part shows."""
     import numpy as np
 
-    from lssvm.cli.model_rows import as_columns
     from lssvm.data.prepare import survey
 
     rule = inspected.rule(test, seed)

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lssvm._core.errors import InvalidInputError
+from lssvm.cli.console import Output
+from lssvm.cli.model_cards import load_model
+from lssvm.cli.model_rows import Model, as_given, is_classifier, model_blocks, model_scan
 from lssvm.cli.option_groups import option
 from lssvm.cli.options import TARGET, DataFile, General, ModelFile, Reading
 
 if TYPE_CHECKING:
-    from lssvm.cli.console import Output
-    from lssvm.cli.model_rows import Model
     from lssvm.data import Scan
     from lssvm.report.measures import ClassPredictions, NumberPredictions
 
@@ -36,8 +37,6 @@ def evaluate(
 
     Rows the model was trained on make it look better than it is; --held-out leaves them away.
     """
-    from lssvm.cli.model_cards import load_model
-    from lssvm.cli.model_rows import model_scan
     from lssvm.cli.tables import open_input
 
     loaded = load_model(model)
@@ -65,7 +64,6 @@ def measure(model: Model, data: Scan) -> dict[str, Any]:
     """
     import numpy as np
 
-    from lssvm.cli.model_rows import as_given, is_classifier, model_blocks
     from lssvm.report.measures import join_predictions, predict_classes, predict_numbers
 
     parts: list[Any] = []

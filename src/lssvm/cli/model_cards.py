@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lssvm._core.errors import ModelFileError
-from lssvm.cli.holding_out import HoldOut
+from lssvm.cli.console import plain
 
 if TYPE_CHECKING:
     from lssvm.cli.model_rows import Model
@@ -41,6 +41,8 @@ class Loaded:
 
         None where none were held out, or the data are others than those of the training.
         """
+        from lssvm.cli.holding_out import HoldOut
+
         rule = HoldOut.of_card(self.card)
         if rule is None or self.card.get("refit") or rows.n_rows != self.card.get("rows"):
             return rows, None
@@ -49,7 +51,6 @@ class Loaded:
 
 def save_model(model: Model, path: str, card: dict[str, Any]) -> None:
     """Save a model with its card."""
-    from lssvm.cli.console import plain
     from lssvm.io import save
 
     save(model, path, metrics=plain(card))

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 from dataclasses import MISSING, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
 from lssvm._core.errors import InvalidInputError
+from lssvm.cli.console import FitProgress
+from lssvm.cli.evaluating import measure
+from lssvm.cli.model_cards import load_model, save_model
+from lssvm.cli.model_rows import Model, is_classifier, model_scan
 from lssvm.cli.option_groups import INTERRUPTED, option
 from lssvm.cli.options import OUTPUT, TARGET, DataFile, General, ModelFile, Reading
-
-if TYPE_CHECKING:
-    from lssvm.cli.model_rows import Model
 
 
 @dataclass(frozen=True)
@@ -40,11 +41,7 @@ def reduce(
     """
     from sklearn.base import clone
 
-    from lssvm.cli.evaluating import measure
-    from lssvm.cli.model_cards import load_model, save_model
-    from lssvm.cli.model_rows import is_classifier, model_scan
     from lssvm.cli.parameters import REDUCTIONS, one_of, sized
-    from lssvm.cli.progress import FitProgress
     from lssvm.cli.tables import check_writable, open_table
 
     out, support, method = reducing.out, reducing.support, reducing.method

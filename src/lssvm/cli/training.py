@@ -12,8 +12,17 @@ import typer
 from typer import Option
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.cli.console import Output, shown
-from lssvm.cli.model_rows import Model, is_classifier, last_step
+from lssvm.cli.console import FitProgress, Output, shown
+from lssvm.cli.evaluating import headline, measure, metrics_of
+from lssvm.cli.model_cards import save_model
+from lssvm.cli.model_rows import (
+    Model,
+    fit_rows_of,
+    is_classifier,
+    last_step,
+    model_scan,
+    prepared_table,
+)
 from lssvm.cli.option_groups import INTERRUPTED, TESTING, option
 from lssvm.cli.options import OUTPUT, Columns, DataFile, Fitting, Modelling, Reading, Seeded
 
@@ -76,8 +85,6 @@ class Fitted:
     @property
     def left_out(self) -> dict[str, str]:
         """Columns that the model does not use, and why."""
-        from lssvm.cli.model_rows import prepared_table
-
         ready = prepared_table(self.model)
         unused = () if ready is None else ready.columns
         own = {column.name: column.why for column in unused if column.encoding is None}
@@ -99,9 +106,6 @@ def fit_rows(
     KeyboardInterrupt
         Where it was interrupted before there was a model.
     """
-    from lssvm.cli.model_rows import fit_rows_of
-    from lssvm.cli.progress import FitProgress
-
     output = general.output
     output.note(f"lssvm: {inspected.told()}")
     if inspected.without:
@@ -158,9 +162,7 @@ def train(
     share of every class) is held out for the accuracy that is printed; below 100 rows the figures
     are cross-validated. Ctrl-C saves the best model so far (exit code 130).
     """
-    from lssvm.cli.evaluating import measure
     from lssvm.cli.inspection import inspect_table
-    from lssvm.cli.model_rows import model_scan
     from lssvm.cli.parameters import make_estimator, model_kind
     from lssvm.cli.tables import check_writable, open_table
 
@@ -260,7 +262,6 @@ def too_large(inspected: Inspection, memory: str | None, grouped: bool = False) 
 
 def cross_validate(fitted: Fitted, output: Output) -> dict[str, Any] | None:
     """Return metrics of rows that are each predicted by a copy of the model without them."""
-    from lssvm.cli.evaluating import metrics_of
     from lssvm.report.refits import out_of_fold
     from lssvm.report.sample import SampledRows
 
@@ -420,9 +421,6 @@ def _refit(fitted: Fitted, output: Output) -> Fitted:
     """Fit to all rows, at the gamma that was found; C is tuned again."""
     from sklearn.base import clone
 
-    from lssvm.cli.model_rows import fit_rows_of
-    from lssvm.cli.progress import FitProgress
-
     model = clone(fitted.model)
     own, found = last_step(model), last_step(fitted.model)
     if isinstance(getattr(own, "gamma", None), str):
@@ -441,8 +439,6 @@ def _write(
     fitted: Fitted, metrics: dict[str, Any] | None, path: str, refit: bool = False
 ) -> dict[str, Any]:
     """Save the model with what was measured; return all of it."""
-    from lssvm.cli.model_cards import save_model
-
     model, inspected, rule = fitted.model, fitted.inspected, fitted.rule
     own = last_step(model)
     card = {
@@ -480,7 +476,6 @@ def _write(
 def _tell(
     output: Output, fitted: Fitted, metrics: dict[str, Any] | None, path: str, report: str | None
 ) -> None:
-    from lssvm.cli.evaluating import headline
 
     model = last_step(fitted.model)
     output.line(f"{_chosen_words(model)}, {fitted.seconds:.1f} s")

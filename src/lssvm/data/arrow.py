@@ -171,13 +171,9 @@ class ArrowReader(Reader):
         for name in columns:
             if name in doubts:
                 raise _doubtful(name, doubts[name], file)
-        kinds = {
-            name: "text"
-            if self.csv.types.get(name) == "text"
-            else kind_of_type(name, found[name], file)
-            for name in columns
-        }
-        return Schema(columns, tuple(kinds.values()))
+        texts = {name for name, kind in self.csv.types.items() if kind == "text"}
+        kinds = ["text" if n in texts else kind_of_type(n, found[n], file) for n in columns]
+        return Schema(columns, tuple(kinds))
 
     def _batches(self, data: Any, file: str, batch_rows: int) -> Iterator[Any]:
         import pyarrow as pa

@@ -504,8 +504,7 @@ class CsvFile:
         """Return the error that names the line; the file is read for it, slowly."""
         import pyarrow as pa
 
-        dialect, width = self.seen.dialect, len(self.own)
-        nulls = set(self.options.nulls)
+        dialect, nulls = self.seen.dialect, set(self.options.nulls)
         place = {name: j for j, name in enumerate(self.own)}
         tests = {
             name: _reads(self.schema.field(name).type)
@@ -513,12 +512,8 @@ class CsvFile:
             if not pa.types.is_string(self.schema.field(name).type)
         }
         for line, fields in records(self.name, dialect):
-            if len(fields) != width:
-                return InvalidInputError(
-                    f"Line {line} of {self.name} has {len(fields)} fields, but line "
-                    f"{dialect.skipped + 1} names {width} columns: repair or remove that line (a "
-                    f"field that holds {dialect.delimiter!r} has to stand in quotes)."
-                )
+            if len(fields) != len(self.own):
+                return _misfit(self.name, dialect, line, len(fields))
             for name, reads in tests.items():
                 text = fields[place[name]].strip()
                 if text not in nulls and not reads(text):
@@ -595,15 +590,19 @@ def _look(
     return Seen(dialect, tuple(found.names), tuple(found.types), judged, prefer)
 
 
+def _misfit(file: str, dialect: Dialect, line: int, fields: int) -> InvalidInputError:
+    return InvalidInputError(
+        f"Line {line} of {file} has {fields} fields, but line {dialect.skipped + 1} names "
+        f"{len(dialect.names)} columns: repair or remove that line (a field that holds "
+        f"{dialect.delimiter!r} has to stand in quotes)."
+    )
+
+
 def _first_lines(file: str, dialect: Dialect, error: Exception) -> InvalidInputError:
     """Return the error that names the line of a record that is too long or too short."""
     for line, fields in records(file, dialect):
         if len(fields) != len(dialect.names):
-            return InvalidInputError(
-                f"Line {line} of {file} has {len(fields)} fields, but line {dialect.skipped + 1} "
-                f"names {len(dialect.names)} columns: repair or remove that line (a field that "
-                f"holds {dialect.delimiter!r} has to stand in quotes)."
-            )
+            return _misfit(file, dialect, line, len(fields))
     if "Empty CSV file" in str(error):
         return InvalidInputError(f"{file} is empty: its first line has to name the columns.")
     reason = str(error).splitlines()[0].rstrip(".")
@@ -614,16 +613,10 @@ def _reader(file: str, dialect: Dialect, convert: Any) -> Any:
     from pyarrow import csv
 
     utf8 = dialect.encoding in ("utf-8", "utf-8-sig")  # pyarrow knows the mark
-    return csv.open_csv(
-        file,
-        read_options=csv.ReadOptions(
-            skip_rows=dialect.skipped, encoding="utf8" if utf8 else dialect.encoding
-        ),
-        parse_options=csv.ParseOptions(
-            delimiter=dialect.delimiter, newlines_in_values=dialect.quoted
-        ),
-        convert_options=convert,
-    )
+    encoding = "utf8" if utf8 else dialect.encoding
+    read = csv.ReadOptions(skip_rows=dialect.skipped, encoding=encoding)
+    parse = csv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=dialect.quoted)
+    return csv.open_csv(file, read_options=read, parse_options=parse, convert_options=convert)
 
 
 def told(seen: Seen, names: Sequence[str]) -> str:

@@ -156,7 +156,7 @@ def _sheet(file: str, stamp: tuple[int, int, int]) -> Columns:
         raise InvalidInputError(f"{file} is empty: the first row of its first sheet names columns.")
     used = [j for j in range(len(cells[head])) if any(row[j] is not None for row in cells[head:])]
     names = [str(_text(cells[head][j]) or f"column {j + 1}").strip() for j in used]
-    _check_names(file, names)
+    check_names(file, names)
     body = cells[head + 1 :]
     while body and all(value is None for value in body[-1]):
         body.pop()
@@ -172,7 +172,8 @@ def _cell(value: Any) -> Any:
     return value.total_seconds() / 86_400 if isinstance(value, timedelta) else value
 
 
-def _check_names(file: str, names: Sequence[str]) -> None:
+def check_names(file: str, names: Sequence[str]) -> None:
+    """Raise where two columns have the same name."""
     twice = [name for j, name in enumerate(names) if name in names[:j]]
     if twice:
         raise InvalidInputError(
@@ -210,7 +211,7 @@ def _json_lines(file: str, stamp: tuple[int, int, int]) -> Columns:
     if not names:
         raise InvalidInputError(f"{file} is empty: it has no objects with columns.")
     stripped = [name.strip() for name in names]
-    _check_names(file, stripped)
+    check_names(file, stripped)
     columns = tuple([_plain(record.get(name)) for record in records] for name in names)
     return tuple(stripped), columns, 1, ""
 

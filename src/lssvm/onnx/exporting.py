@@ -266,17 +266,10 @@ def to_onnx(
         names.add(name)
         declared.append(Value(graph.rename(value.name, name), value.kind, value.tail).info())
     helper = onnx.helper
-    proto = helper.make_model(
-        helper.make_graph(
-            graph.nodes,
-            type(last).__name__,
-            [value.info() for value in inputs],
-            declared,
-            graph.initializers,
-        ),
-        opset_imports=[helper.make_opsetid("", OPSET), helper.make_opsetid(ML, ML_OPSET)],
-        ir_version=_IR_VERSION,
-    )
+    title, given = type(last).__name__, [value.info() for value in inputs]
+    whole = helper.make_graph(graph.nodes, title, given, declared, graph.initializers)
+    versions = [helper.make_opsetid("", OPSET), helper.make_opsetid(ML, ML_OPSET)]
+    proto = helper.make_model(whole, opset_imports=versions, ir_version=_IR_VERSION)
     texts = any(value.kind == element_type(object) for value in inputs) and X is None
     _describe(proto, last, {"missing_string": missing} if texts else {})
     onnx.checker.check_model(proto)

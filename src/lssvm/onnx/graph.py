@@ -45,11 +45,8 @@ def element_type(dtype: Any) -> int:
 
 def tensor(array: AnyArray, name: str) -> Any:
     """Return an array as ONNX stores it; an array of objects holds strings."""
-    onnx = need_onnx()
-    if array.dtype.kind in "OUS":
-        texts = [str(text).encode("utf-8") for text in array.ravel()]
-        return onnx.helper.make_tensor(name, onnx.TensorProto.STRING, array.shape, texts)
-    return onnx.numpy_helper.from_array(array, name)
+    plain = array.astype(object) if array.dtype.kind in "US" else array
+    return need_onnx().numpy_helper.from_array(plain, name)
 
 
 class Graph(ABC):

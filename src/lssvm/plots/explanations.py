@@ -868,17 +868,9 @@ class WaterfallDisplay(Display):
         ax.plot([base] * 2, [-0.5, len(steps) - 0.4], color="0.6", linewidth=0.8, linestyle=":")
         low, high = min(starts.min(), ends.min(), base), max(starts.max(), ends.max(), base)
         room = 0.16 * max(high - low, 1e-12)
-        for place, step, start, end in zip(places, steps, starts, ends, strict=True):
-            right = step >= 0
-            ax.text(
-                max(start, end) + 0.15 * room if right else min(start, end) - 0.15 * room,
-                place,
-                f"{step:+.3g}",
-                va="center",
-                ha="left" if right else "right",
-                fontsize="small",
-                color=UP if right else DOWN,
-            )
+        said = ax.bar_label(self.bars_, [f"{step:+.3g}" for step in steps], padding=3, size="small")
+        for text, colour in zip(said, colours, strict=True):
+            text.set_color(colour)
         ax.set_xlim(low - room, high + room)
         ax.set_ylim(len(steps) - 0.4, -0.6)
         ax.set_yticks(places, labels)

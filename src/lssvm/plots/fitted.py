@@ -141,6 +141,20 @@ def finite_vector(what: str, values: ArrayLike, needed: str) -> FloatArray:
     return vector
 
 
+def class_columns(decision: ArrayLike) -> FloatArray:
+    """Return decision values with a column for every class: -f and f where there are two.
+
+    Examples
+    --------
+    >>> from lssvm.plots.fitted import class_columns
+    >>> class_columns([1.0, 2.0])
+    array([[-1.,  1.],
+           [-2.,  2.]])
+    """
+    f = np.asarray(decision, dtype=np.float64)
+    return np.column_stack([-f.ravel(), f.ravel()]) if f.ndim == 1 or f.shape[1] == 1 else f
+
+
 def class_positions(y: ArrayLike, classes: AnyArray, n: int) -> IntArray:
     """Return the classes of the rows as positions in ``classes``.
 

@@ -13,7 +13,13 @@ from sklearn.pipeline import Pipeline
 from lssvm._core.arrays import AnyArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.plots.base import COLOURS, Display, dot_style
-from lssvm.plots.fitted import Estimator, class_positions, require, support_magnitudes
+from lssvm.plots.fitted import (
+    Estimator,
+    class_columns,
+    class_positions,
+    require,
+    support_magnitudes,
+)
 
 PADDING = 0.06  # of the range of the rows, on every side
 
@@ -65,29 +71,6 @@ class Plane:
         # an estimator fitted on named columns wants to see them again
         table = type(X)(dict(zip(columns, rows.T, strict=True))) if columns else rows
         return cls(points, (x, y), (xx, yy), table)
-
-
-def class_scores(decision: ArrayLike, shape: tuple[int, int]) -> FloatArray:
-    """Return the scores of all classes on the grid, shape (r, r, n_classes).
-
-    Parameters
-    ----------
-    decision : array-like of shape (r^2,) or (r^2, n_classes)
-        What ``decision_function`` gave: one column means two classes with scores -f and f.
-    shape : (int, int)
-        Shape of the grid.
-
-    Examples
-    --------
-    >>> from lssvm.plots.plane import class_scores
-    >>> class_scores([1.0, 2.0], (1, 2))
-    array([[[-1.,  1.],
-            [-2.,  2.]]])
-    """
-    f = np.asarray(decision, dtype=np.float64)
-    if f.ndim == 1 or f.shape[1] == 1:
-        f = np.column_stack([-f.ravel(), f.ravel()])
-    return f.reshape(*shape, f.shape[1])
 
 
 def _numbers(X: Any) -> FloatArray:
@@ -283,7 +266,7 @@ class BoundaryDisplay(Display):
         classes, decide = np.asarray(last.classes_), model.decision_function  # type: ignore[attr-defined]
         display = cls(
             grid=plane.grid,
-            scores=class_scores(decide(plane.rows), plane.grid[0].shape),
+            scores=class_columns(decide(plane.rows)).reshape(*plane.grid[0].shape, -1),
             points=plane.points,
             labels=class_positions(np.asarray(y), classes, len(plane.points)),
             classes=classes,

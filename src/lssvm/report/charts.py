@@ -247,13 +247,9 @@ class Chart:
         if not places:
             return self
         d = f"M{places[0]}" + ("L" + " ".join(places[1:]) if len(places) > 1 else "h0")
-        return self._path(
-            f"ln {colour}",
-            d,
-            stroke_width=width,
-            stroke_dasharray="5 4" if dashed else None,
-            stroke_opacity=opacity,
-        )
+        dash = "5 4" if dashed else None
+        style = {"stroke_width": width, "stroke_dasharray": dash, "stroke_opacity": opacity}
+        return self._path(f"ln {colour}", d, **style)
 
     def band(self, x: Any, low: Any, high: Any, colour: str = "sa") -> Chart:
         """Fill what lies between two lines."""

@@ -19,7 +19,7 @@ from sklearn.calibration import calibration_curve
 
 from lssvm._core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.plots.fitted import Predictor, class_positions, fitted_model
+from lssvm.plots.fitted import Predictor, class_columns, class_positions, fitted_model
 from lssvm.report.formats import short
 from lssvm.report.model_facts import predicts_classes, slow_to_calibrate, support_size
 from lssvm.report.sample import SampledRows
@@ -164,9 +164,7 @@ def predict_classes(
                 probability = np.zeros((len(labels), len(classes)))
                 probability[:, own] = said
         if scores and hasattr(estimator, "decision_function"):
-            decision = np.asarray(estimator.decision_function(given), dtype=np.float64)
-            if decision.ndim == 1:
-                decision = np.column_stack([-decision, decision])
+            decision = class_columns(estimator.decision_function(given))
             raw = np.full((len(labels), len(classes)), decision.min() - 1.0)
             raw[:, own] = decision
     return ClassPredictions(classes, labels, decided, probability, raw, weight)

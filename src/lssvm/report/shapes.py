@@ -11,7 +11,7 @@ import numpy as np
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.data.raw import TextColumn
-from lssvm.plots.fitted import Predictor, fitted_model
+from lssvm.plots.fitted import Predictor, class_columns, fitted_model
 from lssvm.report.charts import Chart, figure, pictures
 from lssvm.report.formats import count, number, percent, short
 from lssvm.report.markup import Markup, Section, why
@@ -99,10 +99,7 @@ def answers(estimator: Predictor, given: Any) -> tuple[FloatArray, str]:
         if hasattr(estimator, "predict_proba") and not slow_to_calibrate(fitted_model(estimator)):
             with suppress(InvalidInputError):  # nothing to calibrate on
                 return np.asarray(estimator.predict_proba(given)), "probability"
-        decision = np.asarray(getattr(estimator, "decision_function")(given))  # noqa: B009
-        if decision.ndim == 1:
-            decision = np.column_stack([-decision, decision])
-        return decision.astype(np.float64), "score"
+        return class_columns(getattr(estimator, "decision_function")(given)), "score"  # noqa: B009
 
 
 def partial_dependence(
