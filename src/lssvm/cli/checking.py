@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lssvm._core.arrays import FloatArray
-from lssvm.cli.model_rows import as_columns, as_given, last_step, prepared_table
+from lssvm.cli.models import as_columns, as_given, last_step, prepared_table
 from lssvm.kernels import RBF, Exponential, Kernel, Laplacian, Matern
 from lssvm.preparation import NumberEncoding, PreparedTable
 
 if TYPE_CHECKING:
-    from lssvm.cli.model_rows import Model
+    from lssvm.cli.models import Model
     from lssvm.data.raw import Schema
 
 _SOME = 2000  # rows of a basis whose neighbours are looked for

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from typer import Option
 
-from lssvm.cli.model_rows import as_columns
+from lssvm.cli.models import as_columns
 from lssvm.cli.options import Columns, DataFile, Reading, Seeded
 
 if TYPE_CHECKING:
@@ -166,7 +166,6 @@ def contenders(classes: bool, n: int, d: int, seed: int) -> list[tuple[str, str,
 def _measured(
     name: str, note: str, model: Any, train: Prepared, test: Prepared, classes: bool
 ) -> dict[str, Any]:
-    import numpy as np
     from sklearn import metrics
 
     weights = {} if train.weight is None or "Nystroem" in name else {"sample_weight": train.weight}
@@ -174,7 +173,7 @@ def _measured(
     start = time.perf_counter()
     model.fit(own, train.y, **weights)
     fitted = time.perf_counter()
-    predicted = np.asarray(model.predict(new))
+    predicted = model.predict(new)
     done = time.perf_counter()
     metric = metrics.zero_one_loss if classes else metrics.root_mean_squared_error
     return {

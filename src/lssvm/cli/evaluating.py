@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from lssvm._core.errors import InvalidInputError
 from lssvm.cli.console import Output
-from lssvm.cli.model_cards import load_model
-from lssvm.cli.model_rows import Model, as_given, is_classifier, model_blocks, model_scan
+from lssvm.cli.models import Model, as_given, is_classifier, load_model, model_blocks, model_scan
 from lssvm.cli.option_groups import option
 from lssvm.cli.options import TARGET, DataFile, General, ModelFile, Reading
 
@@ -108,13 +107,12 @@ def metrics_of(found: ClassPredictions | NumberPredictions, unknown: Any = ()) -
     import numpy as np
 
     from lssvm.report import measures
-    from lssvm.report.measures import NumberPredictions
 
     total = float(len(found)) if found.weight is None else float(found.weight.sum())
     others = float(np.sum(unknown))
     if total + others == 0:
         raise InvalidInputError("The rows to measure on have a total weight of zero.")
-    if isinstance(found, NumberPredictions):
+    if isinstance(found, measures.NumberPredictions):
         y, off = found.Y[:, 0], found.predicted[:, 0] - found.Y[:, 0]
         mean = np.average(y, weights=found.weight)
         return {

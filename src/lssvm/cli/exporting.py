@@ -8,8 +8,7 @@ from typing import Annotated, Any
 from typer import Argument
 
 from lssvm.cli.evaluating import headline
-from lssvm.cli.model_cards import Loaded, load_model
-from lssvm.cli.model_rows import last_step, prepared_table
+from lssvm.cli.models import Loaded, last_step, load_model, prepared_table
 from lssvm.cli.options import General, ModelFile
 
 

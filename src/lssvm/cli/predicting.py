@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.cli.model_cards import load_model
-from lssvm.cli.model_rows import Model, is_classifier, last_step, model_blocks, model_scan
+from lssvm.cli.models import Model, is_classifier, last_step, load_model, model_blocks, model_scan
 from lssvm.cli.option_groups import option
 from lssvm.cli.options import OUTPUT, General, ModelFile, Reading
 from lssvm.cli.writing import ENDINGS, table_writer

@@ -9,10 +9,8 @@ from typing import Any
 import typer
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.cli.console import FitProgress
 from lssvm.cli.evaluating import measure
-from lssvm.cli.model_cards import load_model, save_model
-from lssvm.cli.model_rows import Model, is_classifier, model_scan
+from lssvm.cli.models import Model, fit_rows_of, is_classifier, load_model, model_scan, save_model
 from lssvm.cli.option_groups import INTERRUPTED, option
 from lssvm.cli.options import OUTPUT, TARGET, DataFile, General, ModelFile, Reading
 
@@ -67,8 +65,7 @@ def reduce(
         reduction=reduction,
     )
     output = general.output
-    with FitProgress(output, is_classifier(large), small.scoring) as progress:
-        small.fit(train)
+    stopped = fit_rows_of(small, train, output, is_classifier(large))
     before, after = (None if test is None else measure(each, test) for each in (large, small))
     card = {
         **loaded.card,
@@ -103,10 +100,10 @@ def reduce(
             "test": after,
             "test_before": before,
             "trade_off": paths,
-            "interrupted": progress.stopped,
+            "interrupted": stopped,
         }
     )
-    if progress.stopped:
+    if stopped:
         raise typer.Exit(INTERRUPTED)
 
 

@@ -12,16 +12,16 @@ import typer
 from typer import Option
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.cli.console import FitProgress, Output, shown
+from lssvm.cli.console import Output, shown
 from lssvm.cli.evaluating import headline, measure, metrics_of
-from lssvm.cli.model_cards import save_model
-from lssvm.cli.model_rows import (
+from lssvm.cli.models import (
     Model,
     fit_rows_of,
     is_classifier,
     last_step,
     model_scan,
     prepared_table,
+    save_model,
 )
 from lssvm.cli.option_groups import INTERRUPTED, TESTING, option
 from lssvm.cli.options import OUTPUT, Columns, DataFile, Fitting, Modelling, Reading, Seeded
@@ -122,10 +122,9 @@ def fit_rows(
             groups = _groups(model, inspected, rule)
         rule = rule if test is not None else None
     started = time.monotonic()
-    with FitProgress(output, inspected.classes, last_step(model).get_params().get("scoring")) as on:
-        fit_rows_of(model, train, groups)
+    stopped = fit_rows_of(model, train, output, inspected.classes, groups)
     seconds = time.monotonic() - started
-    fitted = Fitted(model, inspected, train, test, rule, general.seed, seconds, on.stopped)
+    fitted = Fitted(model, inspected, train, test, rule, general.seed, seconds, stopped)
     for name, reason in fitted.left_out.items():
         if name not in inspected.left_out:
             output.note(f"lssvm: column {name!r} is left out: {reason}")
@@ -426,13 +425,11 @@ def _refit(fitted: Fitted, output: Output) -> Fitted:
     if isinstance(getattr(own, "gamma", None), str):
         own.set_params(gamma=found.gamma_)
     everything = fitted.inspected.scan()
-    scoring = own.get_params().get("scoring")
     try:
-        with FitProgress(output, fitted.inspected.classes, scoring) as progress:
-            fit_rows_of(model, everything)
+        stopped = fit_rows_of(model, everything, output, fitted.inspected.classes)
     except KeyboardInterrupt:  # the tested model is the best so far
         return replace(fitted, interrupted=True)
-    return replace(fitted, model=model, train=everything, interrupted=progress.stopped)
+    return replace(fitted, model=model, train=everything, interrupted=stopped)
 
 
 def _write(

@@ -37,7 +37,7 @@ from lssvm.report.markup import (
     why,
     with_notes,
 )
-from lssvm.report.measures import Measure, finite, proportion_interval
+from lssvm.report.measures import Intervals, Measure, finite, proportion_interval
 from lssvm.report.model_facts import chosen_parameters, search_facts
 from lssvm.report.regression import error_histogram
 from lssvm.report.reproduce import SPECIAL, code_block, listed, time_spent, versions
@@ -46,7 +46,7 @@ from lssvm.report.tuning import surface
 
 RUNS = 20  # free runs that errors come from
 INTERVAL_RUNS = 6
-COVERAGES = (0.5, 0.8, 0.9, 0.95)
+COVERAGES = (0.5, 0.8, 0.9, 0.95)  # the last one is judged
 SIZES = 6  # points of the learning curve
 SHORTEST = 5  # steps of a run, at least
 DRIFT = "going on in a straight line"
@@ -110,16 +110,11 @@ def fit_same(model: NARX, past: Series) -> NARX:
         return same_model(model).fit(past.values, past.inputs)
 
 
-def origins_of(n: int, horizon: int) -> tuple[Any, int]:
-    """Return where runs through n values begin, and their length."""
-    h = max(1, min(horizon, n // 2 if n >= 2 * SHORTEST else n))
-    step = max(1, -(-(n - h) // (RUNS - 1)))
-    return np.arange(0, n - h + 1, step), h
-
-
 def free_runs(model: NARX, past: Series, test: Series, horizon: int) -> Runs:
     """Run a model freely from several origins of the tested part."""
-    origins, h = origins_of(len(test), horizon)
+    n = len(test)
+    h = max(1, min(horizon, n // 2 if n >= 2 * SHORTEST else n))
+    origins = np.arange(0, n - h + 1, max(1, -(-(n - h) // (RUNS - 1))))
     made = [_forecast(model, past, test, int(o), h) for o in origins]
     truth = np.stack([test.values[o : o + h] for o in origins])
     return Runs(origins, truth, np.stack(made))
@@ -133,30 +128,25 @@ def _forecast(model: NARX, past: Series, test: Series, origin: int, h: int, **mo
         return model.forecast(h, future, history=before.values, X_history=before.inputs, **more)
 
 
-def interval_runs(model: NARX, past: Series, test: Series, horizon: int) -> dict[float, Any]:
-    """Return for several coverages which values were inside, (r, h), and the mean width."""
-    origins, h = origins_of(len(test), horizon)
-    some = origins[np.unique(np.linspace(0, len(origins) - 1, INTERVAL_RUNS).round().astype(int))]
-    found = {}
+def interval_runs(model: NARX, past: Series, test: Series, runs: Runs) -> list[Intervals]:
+    """Return intervals of several coverages for some of the runs, ends of shape (r, h, 2)."""
+    count = len(runs.origins)
+    some = np.unique(np.linspace(0, count - 1, INTERVAL_RUNS).round().astype(int))
+    origins, truth = runs.origins[some], runs.truth[some]
+    found = []
     for coverage in COVERAGES:
-        inside, width = [], []
-        for origin in some:
-            asked = {"return_interval": True, "coverage": coverage}
-            _, ends = _forecast(model, past, test, int(origin), h, **asked)
-            truth = test.values[origin : origin + h]
-            inside.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
-            width.append(float((ends[:, 1] - ends[:, 0]).mean()))
-        found[coverage] = (np.array(inside), float(np.mean(width)))
+        asked = {"return_interval": True, "coverage": coverage}
+        made = [_forecast(model, past, test, int(o), truth.shape[1], **asked)[1] for o in origins]
+        found.append(Intervals(coverage, np.stack(made), truth))
     return found
 
 
-def compared_runs(model: NARX, past: Series, test: Series, horizon: int) -> dict[str, Runs]:
+def compared_runs(model: NARX, past: Series, test: Series, runs: Runs) -> dict[str, Runs]:
     """Return the runs of simple rules and of a linear model of the same lags."""
-    origins, h = origins_of(len(test), horizon)
-    truth = np.stack([test.values[o : o + h] for o in origins])
-    known = [np.concatenate([past.values, test.values[:o]]) for o in origins]
+    origins, truth = runs.origins, runs.truth
     season = series_data.find_season(past.values)
-    made = [series_data.baselines(y, h, season) for y in known]
+    known = [np.concatenate([past.values, test.values[:o]]) for o in origins]
+    made = [series_data.baselines(y, truth.shape[1], season) for y in known]
     found = {
         DRIFT if name == "drift" else name: Runs(origins, truth, np.stack([m[name] for m in made]))
         for name in made[0]
@@ -170,7 +160,7 @@ def compared_runs(model: NARX, past: Series, test: Series, horizon: int) -> dict
     )
     with warnings.catch_warnings(action="ignore"):
         linear.fit(past.values, past.inputs)
-    found["linear autoregression (ridge)"] = free_runs(linear, past, test, horizon)
+    found["linear autoregression (ridge)"] = free_runs(linear, past, test, truth.shape[1])
     return found
 
 
@@ -333,7 +323,7 @@ def forecast_sections(
 ) -> tuple[Forecast, Markup, list[Section]]:
     """Return what was read, the first sentences and the sections of a forecast's report."""
     subject = Forecast.read(model, train, test)
-    others = compared_runs(subject.judged, subject.past, subject.test, int(model.horizon_))
+    others = compared_runs(subject.judged, subject.past, subject.test, subject.runs)
     figures = _figures(subject, others)
     learned = _learning(subject)
     made = [
@@ -491,17 +481,14 @@ def _echo(subject: Forecast) -> Markup:
 
 
 def _intervals(subject: Forecast) -> Section:
-    found = interval_runs(subject.judged, subject.past, subject.test, int(subject.model.horizon_))
     rows, facts = [], {}
-    for coverage in COVERAGES:
-        inside, width = found[coverage]
-        share = float(inside.mean())
-        facts[f"{coverage:g}"] = {"coverage": share, "width": width}
+    for each in interval_runs(subject.judged, subject.past, subject.test, subject.runs):
+        inside, width = each.inside, float(each.width.mean())
+        facts[f"{each.coverage:g}"] = {"coverage": float(inside.mean()), "width": width}
         early, late = np.array_split(inside, 2, axis=1) if inside.shape[1] > 1 else (inside, inside)
         held = [percent(float(part.mean())) for part in (inside, early, late)]
-        rows.append([percent(coverage, 0), *held, number(width)])
+        rows.append([percent(each.coverage, 0), *held, number(width)])
     subject.facts["intervals"] = facts
-    inside, _ = found[0.95]
     *_, high = proportion_interval(inside.all(axis=1) if len(inside) == 1 else inside.ravel())
     if high < 0.95:
         subject.notes.append(
@@ -620,9 +607,7 @@ def _tuning(subject: Forecast) -> Section | None:
 
 
 def _learning(subject: Forecast) -> tuple[str | None, Section | None]:
-    sizes, errors = series_curve(
-        subject.judged, subject.past, subject.test, int(subject.model.horizon_)
-    )
+    sizes, errors = series_curve(subject.judged, subject.past, subject.test, subject.horizon)
     if len(sizes) < 5:
         return None, None
     made = np.array([mean_with_interval(line) for line in errors])
