@@ -121,16 +121,11 @@ def contenders(classes: bool, n: int, d: int, seed: int) -> list[tuple[str, str,
     from sklearn.preprocessing import StandardScaler
     from sklearn.svm import SVC, SVR
 
-    from lssvm.estimators import (
-        LSSVC,
-        LSSVR,
-        FixedSizeLSSVC,
-        FixedSizeLSSVR,
-        LSSVMClassifier,
-        LSSVMRegressor,
-    )
+    from lssvm.cli.parameters import ESTIMATORS
 
-    fixed, dual = (FixedSizeLSSVC, LSSVC) if classes else (FixedSizeLSSVR, LSSVR)
+    fixed, dual, table = (
+        ESTIMATORS[kind][0 if classes else 1] for kind in ("fixed-size", "dual", "table")
+    )
     svm = SVC if classes else SVR
     ridge = RidgeClassifierCV if classes else RidgeCV
     boosting = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
@@ -143,7 +138,6 @@ def contenders(classes: bool, n: int, d: int, seed: int) -> list[tuple[str, str,
         prefix = "regressor__"
     grid = {f"{prefix}C": [1.0, 10.0, 100.0], f"{prefix}gamma": widths}
     nystroem = make_pipeline(Nystroem(n_components=size, random_state=seed), ridge(alphas))
-    table = LSSVMClassifier if classes else LSSVMRegressor
     models: list[tuple[str, str, Any]] = [
         (table.__name__, "the model for tables", table(random_state=seed)),
         (fixed.__name__, "tuned", fixed(random_state=seed)),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lssvm._core.errors import InvalidInputError, ModelFileError
-from lssvm.cli.console import FitProgress, Output, plain
+from lssvm.cli.console import FitProgress, Output
 
 if TYPE_CHECKING:
     from lssvm.cli.tables import Table
@@ -144,9 +144,7 @@ def as_columns(block: Any, schema: Schema) -> Any:
     return pa.table({name: found[name] for name in schema.names})
 
 
-def fit_rows_of(
-    model: Model, data: Scan, output: Output, classes: bool, groups: Any = None
-) -> bool:
+def fit_scan(model: Model, data: Scan, output: Output, classes: bool, groups: Any = None) -> bool:
     """Fit a model to the rows of a scan while its progress is shown; say whether it was stopped.
 
     The models for large data take the scan; for the others, and for groups, all rows are read.
@@ -190,7 +188,7 @@ class Loaded:
     ----------
     model : estimator
     card : dict
-        What `save_model` was given; empty for models that were saved from Python.
+        What was saved beside it (``metrics=``); empty for models that were saved from Python.
     """
 
     model: Model
@@ -214,13 +212,6 @@ class Loaded:
         if rule is None or self.card.get("refit") or rows.n_rows != self.card.get("rows"):
             return rows, None
         return rule.split(table, rows, self.target(None))
-
-
-def save_model(model: Model, path: str, card: dict[str, Any]) -> None:
-    """Save a model with its card."""
-    from lssvm.io import save
-
-    save(model, path, metrics=plain(card))
 
 
 def load_model(path: str) -> Loaded:

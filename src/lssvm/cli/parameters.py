@@ -56,7 +56,7 @@ _OF_KIND: dict[
     "dual": {"reduction": ("prune", "l0")},
 }
 _PRESETS = ("fast", "balanced", "best")
-_ESTIMATORS: dict[str, tuple[Any, Any]] = {
+ESTIMATORS: dict[str, tuple[Any, Any]] = {
     "fixed-size": (FixedSizeLSSVC, FixedSizeLSSVR),
     "table": (LSSVMClassifier, LSSVMRegressor),
     "dual": (LSSVC, LSSVR),
@@ -170,7 +170,7 @@ def make_estimator(
         parameters = {"C": "cv", "gamma": "cv", **parameters}
     else:
         parameters = {"C": "cv", "max_support": given.support, **parameters}
-    model = _ESTIMATORS[kind][0 if classes else 1](**parameters)
+    model = ESTIMATORS[kind][0 if classes else 1](**parameters)
     if kind in ("dual", "greedy"):  # models of rows in memory, behind what makes numbers of a table
         target = "classes" if classes else "numbers"
         model = make_pipeline(TablePreparation(target=target, random_state=seed), model)

@@ -10,7 +10,7 @@ import typer
 
 from lssvm._core.errors import InvalidInputError
 from lssvm.cli.evaluating import measure
-from lssvm.cli.models import Model, fit_rows_of, is_classifier, load_model, model_scan, save_model
+from lssvm.cli.models import Model, fit_scan, is_classifier, load_model, model_scan
 from lssvm.cli.option_groups import INTERRUPTED, option
 from lssvm.cli.options import OUTPUT, TARGET, DataFile, General, ModelFile, Reading
 
@@ -41,6 +41,7 @@ def reduce(
 
     from lssvm.cli.parameters import REDUCTIONS, one_of, sized
     from lssvm.cli.tables import check_writable, open_table
+    from lssvm.io import save
 
     out, support, method = reducing.out, reducing.support, reducing.method
     check_writable(out, inputs=(data,))
@@ -65,7 +66,7 @@ def reduce(
         reduction=reduction,
     )
     output = general.output
-    stopped = fit_rows_of(small, train, output, is_classifier(large))
+    stopped = fit_scan(small, train, output, is_classifier(large))
     before, after = (None if test is None else measure(each, test) for each in (large, small))
     card = {
         **loaded.card,
@@ -73,7 +74,7 @@ def reduce(
         "cv_score": getattr(small, "best_score_", None),
         "test": after,
     }
-    save_model(small, out, card)
+    save(small, out, metrics=card)
     paths = trade_off(small)
     output.table(
         "Cross-validated squared error against the number of support vectors",

@@ -14,15 +14,7 @@ from typer import Option
 from lssvm._core.errors import InvalidInputError
 from lssvm.cli.console import Output, shown
 from lssvm.cli.evaluating import headline, measure, metrics_of
-from lssvm.cli.models import (
-    Model,
-    fit_rows_of,
-    is_classifier,
-    last_step,
-    model_scan,
-    prepared_table,
-    save_model,
-)
+from lssvm.cli.models import Model, fit_scan, is_classifier, last_step, model_scan, prepared_table
 from lssvm.cli.option_groups import INTERRUPTED, TESTING, option
 from lssvm.cli.options import OUTPUT, Columns, DataFile, Fitting, Modelling, Reading, Seeded
 
@@ -122,7 +114,7 @@ def fit_rows(
             groups = _groups(model, inspected, rule)
         rule = rule if test is not None else None
     started = time.monotonic()
-    stopped = fit_rows_of(model, train, output, inspected.classes, groups)
+    stopped = fit_scan(model, train, output, inspected.classes, groups)
     seconds = time.monotonic() - started
     fitted = Fitted(model, inspected, train, test, rule, general.seed, seconds, stopped)
     for name, reason in fitted.left_out.items():
@@ -426,7 +418,7 @@ def _refit(fitted: Fitted, output: Output) -> Fitted:
         own.set_params(gamma=found.gamma_)
     everything = fitted.inspected.scan()
     try:
-        stopped = fit_rows_of(model, everything, output, fitted.inspected.classes)
+        stopped = fit_scan(model, everything, output, fitted.inspected.classes)
     except KeyboardInterrupt:  # the tested model is the best so far
         return replace(fitted, interrupted=True)
     return replace(fitted, model=model, train=everything, interrupted=stopped)
@@ -436,6 +428,8 @@ def _write(
     fitted: Fitted, metrics: dict[str, Any] | None, path: str, refit: bool = False
 ) -> dict[str, Any]:
     """Save the model with what was measured; return all of it."""
+    from lssvm.io import save
+
     model, inspected, rule = fitted.model, fitted.inspected, fitted.rule
     own = last_step(model)
     card = {
@@ -456,7 +450,7 @@ def _write(
         "test": metrics,
         "tested": None if metrics is None else fitted.kind,
     }
-    save_model(model, path, card)
+    save(model, path, metrics=card)
     return {
         "model": path,
         "bytes": os.path.getsize(path),

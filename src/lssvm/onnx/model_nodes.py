@@ -21,15 +21,8 @@ from lssvm.onnx.graph import Graph, ModelGraph, Tensor, Value, element_type, loo
 from lssvm.onnx.kernel_nodes import add_expansion, add_kernel, add_map, check_kernel, dense, power
 from lssvm.recipes.series import SeriesFit
 from lssvm.tasks import Classes
-from lssvm.uncertainty import (
-    DualPosterior,
-    FixedPosterior,
-    Isotonic,
-    Probabilities,
-    Sigmoid,
-    check_coverage,
-)
-from lssvm.uncertainty.probabilities import PAIR_FLOOR, TILT, by_problem
+from lssvm.uncertainty import DualPosterior, FixedPosterior, Isotonic, Probabilities, Sigmoid
+from lssvm.uncertainty.probabilities import PAIR_FLOOR, TILT, by_problem, check_coverage
 
 
 def add_class_scores(code: Code, decoding: str | None, raw: Tensor) -> Tensor:

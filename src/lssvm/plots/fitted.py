@@ -141,13 +141,13 @@ def finite_vector(what: str, values: ArrayLike, needed: str) -> FloatArray:
     return vector
 
 
-def class_columns(decision: ArrayLike) -> FloatArray:
+def class_scores(decision: ArrayLike) -> FloatArray:
     """Return decision values with a column for every class: -f and f where there are two.
 
     Examples
     --------
-    >>> from lssvm.plots.fitted import class_columns
-    >>> class_columns([1.0, 2.0])
+    >>> from lssvm.plots.fitted import class_scores
+    >>> class_scores([1.0, 2.0])
     array([[-1.,  1.],
            [-2.,  2.]])
     """

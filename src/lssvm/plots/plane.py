@@ -13,13 +13,7 @@ from sklearn.pipeline import Pipeline
 from lssvm._core.arrays import AnyArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.plots.base import COLOURS, Display, dot_style
-from lssvm.plots.fitted import (
-    Estimator,
-    class_columns,
-    class_positions,
-    require,
-    support_magnitudes,
-)
+from lssvm.plots.fitted import Estimator, class_positions, class_scores, require, support_magnitudes
 
 PADDING = 0.06  # of the range of the rows, on every side
 
@@ -266,7 +260,7 @@ class BoundaryDisplay(Display):
         classes, decide = np.asarray(last.classes_), model.decision_function  # type: ignore[attr-defined]
         display = cls(
             grid=plane.grid,
-            scores=class_columns(decide(plane.rows)).reshape(*plane.grid[0].shape, -1),
+            scores=class_scores(decide(plane.rows)).reshape(*plane.grid[0].shape, -1),
             points=plane.points,
             labels=class_positions(np.asarray(y), classes, len(plane.points)),
             classes=classes,

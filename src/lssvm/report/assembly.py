@@ -18,7 +18,7 @@ from lssvm.report.data import data
 from lssvm.report.forecast import NextValues, forecast_sections
 from lssvm.report.formats import count, percent, short
 from lssvm.report.importance import columns
-from lssvm.report.markup import Markup, Section, clean, page, plain, tag, with_notes, write_file
+from lssvm.report.markup import Markup, Section, clean, noted, page, plain, tag, write_file
 from lssvm.report.measures import Intervals, predict_intervals
 from lssvm.report.model_facts import preparation_of, search_facts, support_size
 from lssvm.report.prototypes import prototypes, sizes
@@ -208,7 +208,7 @@ def _sections(
     ]
     lead = answer(subject, first, None if learned is None else plain(learned.body[0]))
     more = () if subject.test is None else _test_notes(subject, subject.test)
-    return lead, with_notes(made, figures, subject.notes, settings, more)
+    return lead, noted(made, figures, subject.notes, settings, more)
 
 
 def _test_notes(subject: Subject, test: SampledRows) -> Iterator[str]:

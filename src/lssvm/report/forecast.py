@@ -26,19 +26,9 @@ from lssvm.recipes.series_data import Series, is_list_of_series, open_series
 from lssvm.report.charts import Chart, alone, figure, pictures
 from lssvm.report.comparison import help_section
 from lssvm.report.formats import UNKNOWN, count, listing, number, percent, short, shown, span
-from lssvm.report.markup import (
-    Markup,
-    Section,
-    bar_table,
-    clean,
-    table,
-    tag,
-    tiles,
-    why,
-    with_notes,
-)
+from lssvm.report.markup import Markup, Section, bar_table, clean, noted, table, tag, tiles, why
 from lssvm.report.measures import Intervals, Measure, finite, proportion_interval
-from lssvm.report.model_facts import chosen_parameters, search_facts
+from lssvm.report.model_facts import parameters_of, search_facts
 from lssvm.report.regression import error_histogram
 from lssvm.report.reproduce import SPECIAL, code_block, listed, time_spent, versions
 from lssvm.report.summary import as_fact, figure_table
@@ -96,7 +86,7 @@ def same_model(model: NARX) -> NARX:
     params = inner.get_params(deep=False)
     known = {
         key: float(value) if np.size(value) == 1 else value
-        for key, value in chosen_parameters(inner).items()
+        for key, value in parameters_of(inner).items()
         if key in ("C", "gamma") and key in params
     }
     same: NARX = clone(model).set_params(estimator=clone(inner).set_params(**known), search=None)
@@ -342,7 +332,7 @@ def forecast_sections(
         _reproduce(subject, settings),
     ]
     lead = _lead(subject, others, learned[0])
-    return subject, lead, with_notes(made, figures, subject.notes, settings)
+    return subject, lead, noted(made, figures, subject.notes, settings)
 
 
 def _mae(runs: Runs) -> FloatArray:
@@ -586,7 +576,7 @@ def _tuning(subject: Forecast) -> Section | None:
     inner: Any = subject.model.estimator_
     subject.facts["parameters"] = {
         key: float(value)
-        for key, value in chosen_parameters(inner).items()
+        for key, value in parameters_of(inner).items()
         if key in ("C", "gamma") and np.size(value) == 1
     }
     if results is None:

@@ -302,7 +302,7 @@ class Section:
         )
 
 
-def with_notes(
+def noted(
     made: Iterable[Section | None],
     figures: Section,
     notes: list[str],
@@ -317,8 +317,8 @@ def with_notes(
     said = [clean(note) for key in ("warnings", "notes") for note in settings.get(key) or ()]
     notes[:] = dict.fromkeys([*notes, *said, *more])
     if notes:
-        noted = Section("notes", "What to keep in mind", "Notes", [bullets(notes)])
-        sections.insert(sections.index(figures) + 1, noted)
+        listed = Section("notes", "What to keep in mind", "Notes", [bullets(notes)])
+        sections.insert(sections.index(figures) + 1, listed)
     return sections
 
 

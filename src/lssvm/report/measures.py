@@ -19,9 +19,9 @@ from sklearn.calibration import calibration_curve
 
 from lssvm._core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.plots.fitted import Predictor, class_columns, class_positions, fitted_model
+from lssvm.plots.fitted import Predictor, class_positions, class_scores, fitted_model
 from lssvm.report.formats import short
-from lssvm.report.model_facts import predicts_classes, slow_to_calibrate, support_size
+from lssvm.report.model_facts import classifies, slow_to_calibrate, support_size
 from lssvm.report.sample import SampledRows
 
 COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
@@ -164,7 +164,7 @@ def predict_classes(
                 probability = np.zeros((len(labels), len(classes)))
                 probability[:, own] = said
         if scores and hasattr(estimator, "decision_function"):
-            decision = class_columns(estimator.decision_function(given))
+            decision = class_scores(estimator.decision_function(given))
             raw = np.full((len(labels), len(classes)), decision.min() - 1.0)
             raw[:, own] = decision
     return ClassPredictions(classes, labels, decided, probability, raw, weight)
@@ -191,7 +191,7 @@ def losses(predicted: Any, y: Any, classes: bool, weight: FloatArray | None = No
 def row_losses(estimator: Predictor, given: Any, y: Any) -> FloatArray:
     """Return the `losses` of an estimator on rows."""
     with nameless_rows():
-        return losses(estimator.predict(given), y, predicts_classes(estimator))
+        return losses(estimator.predict(given), y, classifies(estimator))
 
 
 def row_shares(n: int, weight: FloatArray | None) -> FloatArray:
@@ -261,7 +261,7 @@ def predict_rows(estimator: Predictor, rows: SampledRows) -> ClassPredictions | 
     [0, 0, 0, 1, 1, 1]
     """
     given = rows.given(estimator)
-    if predicts_classes(estimator):
+    if classifies(estimator):
         classes = np.asarray(getattr(estimator, "classes_", ()))
         return predict_classes(estimator, given, rows.y, classes, rows.weight)
     return predict_numbers(estimator, given, rows.y, rows.weight, rows.target)

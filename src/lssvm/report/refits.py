@@ -26,14 +26,7 @@ from lssvm.report.measures import (
     predict_numbers,
     row_losses,
 )
-from lssvm.report.model_facts import (
-    MANY,
-    basis,
-    is_table,
-    n_prototypes,
-    n_systems,
-    predicts_classes,
-)
+from lssvm.report.model_facts import MANY, basis, classifies, is_table, n_prototypes, n_systems
 from lssvm.report.sample import SampledRows
 from lssvm.search.base import Search
 
@@ -169,7 +162,7 @@ def out_of_fold(
     True
     """
     some = rows.some(FOLD_ROWS)
-    classes = np.asarray(estimator.classes_) if predicts_classes(estimator) else None  # type: ignore[attr-defined]
+    classes = np.asarray(estimator.classes_) if classifies(estimator) else None  # type: ignore[attr-defined]
     labels = None if classes is None else class_positions(some.y, classes, len(some))
     folds = content_folds(some.codes(), min(FOLDS, len(some)), labels=labels, seed=0)
     predictions: list[Any] = []
@@ -278,7 +271,7 @@ def learning_curve(
     losses, counts = [], []
     for size in np.unique(sizes.round().astype(np.intp)):
         some = train.take(np.sort(order[:size]))
-        if size < SMALLEST or (predicts_classes(estimator) and len(np.unique(some.y)) < 2):
+        if size < SMALLEST or (classifies(estimator) and len(np.unique(some.y)) < 2):
             continue
         copy = fit_copy(estimator, some, calibrate=False)
         losses.append(row_losses(copy, checked.features(estimator), checked.y))
@@ -289,7 +282,7 @@ def learning_curve(
     if len(counts) < SIZES - 1 or len(checked) < SMALLEST:
         return None
     mean, spread = np.array([mean_and_error(loss, checked.weight) for loss in losses]).T
-    if not predicts_classes(estimator):
+    if not classifies(estimator):
         mean = np.sqrt(mean)
         spread = np.divide(spread, 2.0 * mean, out=np.zeros_like(spread), where=mean > 0)
     gain = mean_and_error(losses[-3] - losses[-1], checked.weight)

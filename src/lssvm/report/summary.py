@@ -18,13 +18,7 @@ from lssvm.report.measures import (
     finite,
     number_measures,
 )
-from lssvm.report.model_facts import (
-    basis,
-    chosen_parameters,
-    n_prototypes,
-    support_size,
-    table_record,
-)
+from lssvm.report.model_facts import basis, n_prototypes, parameters_of, support_size, table_record
 from lssvm.report.refits import copy_size
 from lssvm.report.subject import Subject
 
@@ -176,7 +170,7 @@ def _explained(subject: Subject) -> Markup:
     subject.notes.append(
         "There were no test rows: all figures are cross-validated on training rows."
     )
-    if np.size(chosen_parameters(model).get("C", 1.0)) > 1:
+    if np.size(parameters_of(model).get("C", 1.0)) > 1:
         subject.notes.append(
             "Every binary problem of the model has its own C; the cross-validated copies have "
             "their median for all, so that the model itself may be better."
