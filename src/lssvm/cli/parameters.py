@@ -9,20 +9,11 @@ from typing import Any
 from sklearn.metrics import get_scorer_names
 from sklearn.pipeline import make_pipeline
 
+from lssvm import estimators
 from lssvm._core.blocks import as_bytes
 from lssvm._core.errors import InvalidInputError
 from lssvm.cli.options import Fitting, Modelling
 from lssvm.criteria.spectral import is_criterion
-from lssvm.estimators import (
-    LSSVC,
-    LSSVR,
-    FixedSizeLSSVC,
-    FixedSizeLSSVR,
-    GreedyLSSVC,
-    GreedyLSSVR,
-    LSSVMClassifier,
-    LSSVMRegressor,
-)
 from lssvm.preparation import TablePreparation
 from lssvm.reductions import FixedSizeL0
 
@@ -57,10 +48,10 @@ _OF_KIND: dict[
 }
 _PRESETS = ("fast", "balanced", "best")
 ESTIMATORS: dict[str, tuple[Any, Any]] = {
-    "fixed-size": (FixedSizeLSSVC, FixedSizeLSSVR),
-    "table": (LSSVMClassifier, LSSVMRegressor),
-    "dual": (LSSVC, LSSVR),
-    "greedy": (GreedyLSSVC, GreedyLSSVR),
+    "fixed-size": (estimators.FixedSizeLSSVC, estimators.FixedSizeLSSVR),
+    "table": (estimators.LSSVMClassifier, estimators.LSSVMRegressor),
+    "dual": (estimators.LSSVC, estimators.LSSVR),
+    "greedy": (estimators.GreedyLSSVC, estimators.GreedyLSSVR),
 }
 
 

@@ -29,17 +29,10 @@ from lssvm.io.records import Book, Known, Lengths, Registry, need, table
 from lssvm.preparation.encodings import CYCLES
 from lssvm.preparation.tables import KINDS
 from lssvm.preparation.text_dates import ORDERS
-from lssvm.recipes import (
-    configurations,
-    dual_memory,
-    fixed_memory,
-    record,
-    series,
-    series_data,
-    table_context,
-)
+from lssvm.recipes import configurations, dual_memory, fixed_memory, record, series, series_data
 from lssvm.recipes import greedy as greedy_recipe
 from lssvm.recipes import table as table_recipe
+from lssvm.recipes.table_context import TableContext
 
 
 @dataclass(frozen=True)
@@ -337,7 +330,7 @@ def _check_rows(rows: parts.Rows, lengths: Lengths) -> None:
     need(lengths["y"] in (0, lengths["n"]), "the targets do not fit their rows")
 
 
-def _check_context(context: table_context.TableContext, lengths: Lengths) -> None:
+def _check_context(context: TableContext, lengths: Lengths) -> None:
     tables = list(context.prepared.values())
     known = tables and set(context.prepared) <= set(configurations.INPUTS)
     need(known, "the inputs are not known")
@@ -467,13 +460,12 @@ def known() -> Registry:
         (preparation, "DateEncoding/LevelEncoding/NumberEncoding/PreparedColumn/PreparedTable"),
         (configurations, "Configuration/Member"),
         (table_recipe, "TableFit/Trial"),
-        (table_context, "TableContext"),
     ]
     left_out = {"TuningResult": {"point"}, "FixedDetails": {"kept"}}
     left_out |= {name: {"checkpoint"} for name in searches.split("/")}
     kinds = {name: getattr(module, name) for module, names in listed for name in names.split("/")}
-    kinds |= {"Model": Model, "StoredPipeline": StoredPipeline}
-    kinds["StoredTransformer"] = StoredTransformer
+    own = (Model, StoredPipeline, StoredTransformer, TableContext)
+    kinds |= {kind.__name__: kind for kind in own}
 
     def entry(name: str) -> Known:
         return Known(

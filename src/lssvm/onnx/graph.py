@@ -20,6 +20,7 @@ ML_OPSET = 3
 """Version of the operators ai.onnx.ml; `to_onnx` uses OneHotEncoder and LabelEncoder, for text."""
 
 ML = "ai.onnx.ml"
+OPSETS = {"": OPSET, ML: ML_OPSET}
 
 
 def need_onnx() -> Any:

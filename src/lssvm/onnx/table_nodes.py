@@ -22,6 +22,9 @@ from lssvm.recipes.configurations import Inputs
 from lssvm.tasks import Classes
 from lssvm.uncertainty import Probabilities
 
+Opened = tuple[ModelGraph, list[Value], Tensor]
+"""A graph, its inputs, and the features of rows in it."""
+
 
 def column_inputs(ready: Preparation, dtype: np.dtype[np.floating]) -> list[Value]:
     """Return one input for each raw column, under its own name."""
