@@ -368,19 +368,14 @@ class _Work:
     """Shapley values of blocks of rows against blocks of background rows."""
 
     def __init__(
-        self,
-        exponents: Exponents,
-        rows: Contrast,
-        Z: FloatArray,
-        coef: FloatArray,
-        interactions: bool,
+        self, exponents: Exponents, rows: Contrast, Z: FloatArray, coef: FloatArray, pairs: bool
     ) -> None:
         order = np.argsort(rows.owner, kind="stable")
         owner = rows.owner[order]
         self.X, self.R = rows.X[:, order], rows.background[:, order]
         self.Z = np.ascontiguousarray(Z[:, order].T)
         self.coef = np.asarray(coef, dtype=np.float64)
-        self.exponents, self.p, self.interactions = exponents, rows.n_columns, interactions
+        self.exponents, self.p, self.interactions = exponents, rows.n_columns, pairs
         self.starts = np.searchsorted(owner, np.arange(self.p))
         self.alone = len(owner) == self.p
         self.size = np.abs(coef).max(axis=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +14,9 @@ from lssvm._core.arrays import AnyArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.plots.base import COLOURS, Display, dot_style
 from lssvm.plots.fitted import Estimator, class_positions, class_scores, require, support_magnitudes
+
+Features: TypeAlias = tuple[int | str, int | str] | None
+"""Two features by their positions or names; None: there are no others."""
 
 PADDING = 0.06  # of the range of the rows, on every side
 
@@ -47,7 +50,7 @@ class Plane:
     rows: Any
 
     @classmethod
-    def of(cls, X: Any, features: tuple[int | str, int | str] | None, resolution: int) -> Plane:
+    def of(cls, X: Any, features: Features, resolution: int) -> Plane:
         """Lay a grid of ``resolution`` points in each direction over two features of X."""
         if resolution < 2:
             raise InvalidInputError(f"grid_resolution={resolution!r}: give a whole number >= 2.")
@@ -83,9 +86,7 @@ def _numbers(X: Any) -> FloatArray:
     return data
 
 
-def _two_features(
-    features: tuple[int | str, int | str] | None, columns: list[Any], d: int
-) -> tuple[int, int]:
+def _two_features(features: Features, columns: list[Any], d: int) -> tuple[int, int]:
     """Return the positions of the two features."""
     if d < 2:
         raise InvalidInputError(f"X has {d} feature and a plane needs two: add a feature.")
@@ -201,7 +202,7 @@ class BoundaryDisplay(Display):
         y: ArrayLike | None = None,
         *,
         ax: Any = None,
-        features: tuple[int | str, int | str] | None = None,
+        features: Features = None,
         grid_resolution: int = 200,
         max_size: float = 150.0,
         legend: bool = True,
@@ -441,7 +442,7 @@ class PrototypesDisplay(Display):
         y: Any = None,
         *,
         ax: Any = None,
-        features: tuple[int | str, int | str] | None = None,
+        features: Features = None,
         max_rows: int = 3000,
         legend: bool = True,
     ) -> Self:
@@ -551,11 +552,7 @@ class PrototypesDisplay(Display):
 
 
 def _plane(
-    estimator: Estimator,
-    Z: FloatArray,
-    X: Any,
-    support: IntArray,
-    features: tuple[int | str, int | str] | None,
+    estimator: Estimator, Z: FloatArray, X: Any, support: IntArray, features: Features
 ) -> tuple[FloatArray, FloatArray, tuple[str, str]]:
     """Return rows and prototypes in the plane, and the names of its axes."""
     before = None

@@ -156,12 +156,11 @@ def table(
     return tag("div", inner, class_="scroll", tabindex="0", **named)
 
 
-def bar_table(
-    caption: str,
-    head: list[str],
-    rows: Iterable[tuple[Any, float, str]],
-    colours: Iterable[str] = (),
-) -> Markup:
+Bars = Iterable[tuple[Any, float, str]]
+"""Names, sizes and what is written behind them."""
+
+
+def bar_table(caption: str, head: list[str], rows: Bars, colours: Iterable[str] = ()) -> Markup:
     """Return a table whose middle column is a bar.
 
     Parameters
@@ -191,10 +190,7 @@ def bar_table(
 
 
 def signed_table(
-    caption: str,
-    head: list[str],
-    rows: Iterable[tuple[Any, float, str]],
-    colours: tuple[str, str] = ("sa", "sb"),
+    caption: str, head: list[str], rows: Bars, colours: tuple[str, str] = ("sa", "sb")
 ) -> Markup:
     """Return a table whose middle column is a bar to the right (above zero) or to the left.
 

@@ -456,11 +456,7 @@ def _factor(A: FloatArray, C: float) -> FloatArray:
 
 
 def _without_fold(
-    fitted: FloatArray,
-    leverage: FloatArray,
-    Y: FloatArray,
-    fold_of: IntArray,
-    weight: FloatArray | None,
+    fitted: FloatArray, h: FloatArray, Y: FloatArray, fold_of: IntArray, weight: FloatArray | None
 ) -> tuple[FloatArray, FloatArray]:
     """Return predictions (t, k) by models without the fold of a row, and 1 - mu h (t,)."""
     t, k = Y.shape
@@ -468,7 +464,7 @@ def _without_fold(
     mass = np.bincount(fold_of, s)
     sums = np.stack([np.bincount(fold_of, s * Y[:, j]) for j in range(k)], 1)
     mean = (sums / np.where(mass > 0, mass, 1.0)[:, None])[fold_of]
-    left = 1.0 - mass[fold_of] * leverage
+    left = 1.0 - mass[fold_of] * h
     left = np.where(left > 1e-12, left, np.nan)  # nothing would be left to learn from
     return np.asarray(mean - (mean - fitted) / left[:, None]), left  # [Cawley2004]
 
