@@ -17,6 +17,7 @@ from lssvm.report import write_report
 from lssvm.report.classification import thresholds
 from lssvm.report.comparison import TABLE, as_matrix, compare, suggestions
 from lssvm.report.forecast import (
+    compared_runs,
     free_runs,
     mean_with_interval,
     read_series,
@@ -230,6 +231,25 @@ def test_runs_begin_at_true_values_and_go_on_by_themselves(narx):
     by_hand = narx.forecast(24, history=y[: 200 + origin])
     np.testing.assert_allclose(runs.forecast[2], by_hand)
     np.testing.assert_array_equal(runs.truth[2], y[200 + origin : 224 + origin])
+
+
+def test_simple_rules_are_what_they_say(narx):
+    y = wave()
+    past, test = read_series(y[:200]), read_series(y[200:])
+    runs = free_runs(narx, past, test, 24)
+    found = compared_runs(narx, past, test, runs)
+    origin = int(runs.origins[1])
+    known, steps = y[: 200 + origin], np.arange(1, 25)
+    slope = (known[-1] - known[0]) / (len(known) - 1)
+    expected = {
+        "repeating the last value": np.full(24, known[-1]),
+        "going on in a straight line": known[-1] + slope * steps,
+        "repeating the last 12 values": np.tile(known[-12:], 2),
+    }
+    assert set(found) == {*expected, "linear autoregression (ridge)"}
+    for name, values in expected.items():
+        np.testing.assert_allclose(found[name].forecast[1], values)
+        np.testing.assert_array_equal(found[name].truth, runs.truth)
 
 
 def test_inputs_and_lists_of_series():
