@@ -257,7 +257,8 @@ def table_graph(
     fit = model.record_
     context = fit.context
     assert context is not None
-    names = [name for name in context.prepared if _uses(fit, name)]
+    used = {member.configuration.inputs for member in fit.members}
+    names = [name for name in context.prepared if name in used]
     tables = [context.prepared[n] for n in names]
     together = not tables[0].named
     graph, inputs, features = open_tables(tables, dtype, missing, together=together)
@@ -288,10 +289,6 @@ def table_graph(
         p = add_probabilities(calibrated, raw, by_class, index)
         outputs["probabilities"] = Value(p.name, kind, (K,))
     return graph, inputs, outputs
-
-
-def _uses(fit: TableFit, name: Inputs) -> bool:
-    return any(member.configuration.inputs == name for member in fit.members)
 
 
 def add_stack(fit: TableFit, features: Mapping[Inputs, Tensor]) -> Tensor:

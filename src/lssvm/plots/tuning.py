@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -453,6 +453,9 @@ class TuningTraceDisplay(Display):
         return self
 
 
+Pair: TypeAlias = tuple[Any, Any]
+"""Rows and their targets."""
+
 RATE = "misclassified rows (%)"
 UNEXPLAINED = "$1 - R^2$"
 FULL = "full model"
@@ -547,7 +550,7 @@ class PrototypeCurveDisplay(Display):
         y: Any = None,
         *,
         ax: Any = None,
-        test: tuple[Any, Any] | None = None,
+        test: Pair | None = None,
         sizes: Sequence[int] = (),
         random_states: Sequence[int] = (0,),
         baseline: float | None = None,
@@ -667,12 +670,7 @@ class PrototypeCurveDisplay(Display):
 
 
 def _test_scores(
-    model: Estimator,
-    X: Any,
-    y: Any,
-    test: tuple[Any, Any],
-    sizes: Sequence[int],
-    seeds: Sequence[int],
+    model: Estimator, X: Any, y: Any, test: Pair, sizes: Sequence[int], seeds: Sequence[int]
 ) -> tuple[FloatArray, FloatArray | None]:
     """Return mean and deviation of the scores on test rows, fitted once per size and seed."""
     pyplot("PrototypeCurveDisplay.from_estimator")

@@ -277,16 +277,14 @@ def predict_intervals(estimator: Predictor, rows: SampledRows) -> list[Intervals
     """
     model = fitted_model(estimator)
     some = rows.some(int(np.clip(INTERVAL_WORK / support_size(model) ** 2, 200, 2000)))
-    return model_intervals(model, some.seen(estimator), as_columns(some.y), some.weight)
+    return model_intervals(model, some.seen(estimator), some)
 
 
-def model_intervals(
-    model: Predictor, given: Any, Y: FloatArray, weight: FloatArray | None
-) -> list[Intervals]:
-    """Return intervals of several coverages for rows with targets Y (n, k)."""
+def model_intervals(model: Predictor, given: Any, rows: SampledRows) -> list[Intervals]:
+    """Return intervals of several coverages for rows, which the model takes as ``given``."""
     if not hasattr(model, "predict_interval"):
         return []
-    intervals = []
+    intervals, Y = [], as_columns(rows.y)
     for coverage in COVERAGES:
         try:
             # too few rows: the interval is infinite
@@ -296,7 +294,7 @@ def model_intervals(
             return []
         ends = ends.reshape(*Y.shape, 2)
         if np.all(np.isfinite(ends)):
-            intervals.append(Intervals(coverage, ends, Y, weight))
+            intervals.append(Intervals(coverage, ends, Y, rows.weight))
     return intervals
 
 
@@ -351,11 +349,6 @@ class Figure(NamedTuple):
 # -- shares and intervals --------------------------------------------------------------------------
 
 
-def effective_rows(n: int, weight: FloatArray | None) -> float:
-    """Return the number of equally weighted rows that say as much: (sum w)^2 / sum w^2."""
-    return float(n) if weight is None else float(weight.sum() ** 2 / (weight @ weight))
-
-
 def proportion_interval(hits: Any, weight: FloatArray | None = None) -> tuple[float, float, float]:
     """Return the share of weighted rows that are hits, with Wilson's 95 % score interval.
 
@@ -380,7 +373,8 @@ def proportion_interval(hits: Any, weight: FloatArray | None = None) -> tuple[fl
     found = np.asarray(hits, dtype=np.float64)
     if found.size == 0 or (weight is not None and weight.sum() <= 0):
         return math.nan, 0.0, 1.0
-    p, n = float(np.average(found, weights=weight)), effective_rows(found.size, weight)
+    p = float(np.average(found, weights=weight))
+    n = found.size if weight is None else float(weight.sum() ** 2 / (weight @ weight))
     scale = 1.0 + Z95**2 / n
     centre = (p + Z95**2 / (2 * n)) / scale
     half = Z95 / scale * math.sqrt(max(p * (1 - p) / n + Z95**2 / (4 * n * n), 0.0))

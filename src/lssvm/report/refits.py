@@ -18,7 +18,6 @@ from lssvm.report.measures import (
     ClassPredictions,
     Intervals,
     NumberPredictions,
-    as_columns,
     join_predictions,
     mean_and_error,
     model_intervals,
@@ -198,7 +197,7 @@ def held_out_intervals(estimator: Predictor, rows: SampledRows) -> list[Interval
     copy = fit_copy(estimator, some.take(np.sort(order[cut:])))
     left = some.take(np.sort(order[:cut]))
     X = behind_steps(copy, left.features(estimator))
-    return model_intervals(fitted_model(copy), X, as_columns(left.y), left.weight)
+    return model_intervals(fitted_model(copy), X, left)
 
 
 @dataclass(frozen=True, eq=False)
