@@ -85,7 +85,7 @@ def test_the_handler_of_before_is_back_afterwards(here):
     assert signal.getsignal(signal.SIGINT) is before
 
 
-@pytest.mark.parametrize("where", ["lssvm.cli.evaluating.measure", "lssvm.report.write_report"])
+@pytest.mark.parametrize("where", ["lssvm.cli.training.measure", "lssvm.report.write_report"])
 def test_a_model_that_is_there_is_not_lost(here, monkeypatch, where):
     def stop(*_, **__):
         raise KeyboardInterrupt

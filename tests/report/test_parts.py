@@ -91,7 +91,7 @@ def test_words_for_numbers():
 @pytest.mark.parametrize("shape", SHAPES)
 def test_pictures_hold_what_was_drawn(shape):
     chart = Chart("p", [0, 1], [0, 1], "x", "y")
-    chart.dots([0.1, 0.5, np.nan], [0.2, 0.9, 0.3], 2, shape=shape, outlined=True)
+    chart.dots([0.1, 0.5, np.nan], [0.2, 0.9, 0.3], "s2", shape=shape, outlined=True)
     chart.band([0, 1], [0, 0], [1, 1]).rule(x=0.5).bars([0, 0.5, 1], [1, 0.5]).text(0.5, 0.5, "<w>")
     chart.cells(np.linspace(0, 1, 4), np.linspace(0, 1, 3), np.array([[0, 0, 1], [-1, 1, 1]]))
     page = Page(chart.svg())

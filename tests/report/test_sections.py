@@ -14,14 +14,14 @@ from tests.report.rough import make_rough
 from lssvm import LSSVC, LSSVR, NARX, FixedSizeLSSVC, LSSVMClassifier
 from lssvm._core.errors import InvalidInputError
 from lssvm.report import write_report
+from lssvm.report.classification import thresholds
 from lssvm.report.comparison import TABLE, as_matrix, compare, suggestions
-from lssvm.report.costs import thresholds
 from lssvm.report.forecast import (
+    compared_runs,
     free_runs,
     mean_with_interval,
     read_series,
     same_model,
-    simple_rules,
 )
 from lssvm.report.formats import duration, plus_minus
 from lssvm.report.measures import ClassPredictions
@@ -233,12 +233,23 @@ def test_runs_begin_at_true_values_and_go_on_by_themselves(narx):
     np.testing.assert_array_equal(runs.truth[2], y[200 + origin : 224 + origin])
 
 
-def test_simple_rules_are_what_they_say():
-    y = np.array([1.0, 2.0, 4.0, 7.0])
-    rules = simple_rules(3)
-    assert rules["repeating the last value"](y, 2).tolist() == [7.0, 7.0]
-    assert rules["going on in a straight line"](y, 2).tolist() == [9.0, 11.0]
-    assert rules["repeating the last 3 values"](y, 4).tolist() == [2.0, 4.0, 7.0, 2.0]
+def test_simple_rules_are_what_they_say(narx):
+    y = wave()
+    past, test = read_series(y[:200]), read_series(y[200:])
+    runs = free_runs(narx, past, test, 24)
+    found = compared_runs(narx, past, test, runs)
+    origin = int(runs.origins[1])
+    known, steps = y[: 200 + origin], np.arange(1, 25)
+    slope = (known[-1] - known[0]) / (len(known) - 1)
+    expected = {
+        "repeating the last value": np.full(24, known[-1]),
+        "going on in a straight line": known[-1] + slope * steps,
+        "repeating the last 12 values": np.tile(known[-12:], 2),
+    }
+    assert set(found) == {*expected, "linear autoregression (ridge)"}
+    for name, values in expected.items():
+        np.testing.assert_allclose(found[name].forecast[1], values)
+        np.testing.assert_array_equal(found[name].truth, runs.truth)
 
 
 def test_inputs_and_lists_of_series():

@@ -94,18 +94,6 @@ def _options(
         typer.echo(context.get_help())
 
 
-_COMMANDS = (
-    train,
-    predict,
-    evaluate,
-    tune,
-    reduce,
-    info,
-    export,
-    compare,
-    forecast,
-    demo,
-    datasets,
-)
-for _command in _COMMANDS:
+COMMANDS = (train, predict, evaluate, tune, reduce, info, export, compare, forecast, demo, datasets)
+for _command in COMMANDS:
     app.command(name=_command.__name__, cls=GroupedCommand)(expand(_command))

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lssvm._core.arrays import FloatArray
-from lssvm.cli.model_rows import as_columns, last_step, prepared_table
+from lssvm.cli.models import as_columns, as_given, last_step, prepared_table
 from lssvm.kernels import RBF, Exponential, Kernel, Laplacian, Matern
 from lssvm.preparation import NumberEncoding, PreparedTable
 
 if TYPE_CHECKING:
-    from lssvm.cli.model_rows import Model
+    from lssvm.cli.models import Model
     from lssvm.data.raw import Schema
 
 _SOME = 2000  # rows of a basis whose neighbours are looked for
@@ -42,9 +42,8 @@ class RowCheck:
         self.rows = self.far = 0
         self.first_far: int | None = None
         self.unseen: dict[str, Counter[str]] = {}
-        self._sums: dict[str, float] = {}
-        self._counts: dict[str, int] = {}
-        self._prepared = _standardised(self.model)
+        self._sums, self._counts = Counter[str](), Counter[str]()
+        self._prepared = prepared_table(self.model)
         self._nearest = nearest_of(self.model)
 
     def add(self, block: Any) -> None:
@@ -55,16 +54,11 @@ class RowCheck:
         elif self._prepared is not None:
             self._add_table(self._prepared, as_columns(block, self.schema))
         if self._nearest is not None:
-            given = block if ready is not None else self._given(block)
-            far = self._nearest(given)
+            far = self._nearest(as_given(self.model, block, self.schema))
             if self.first_far is None and far.any():
                 self.first_far = self.rows + int(np.flatnonzero(far)[0])
             self.far += int(far.sum())
         self.rows += len(block)
-
-    def _given(self, block: Any) -> Any:
-        steps = hasattr(self.model, "steps") or hasattr(self.model, "preparations_")
-        return as_columns(block, self.schema) if steps else block.numbers
 
     def _add_scanned(self, ready: Any, block: Any) -> None:
         names = ready.schema.numbers
@@ -92,10 +86,8 @@ class RowCheck:
 
     def _count(self, names: tuple[str, ...], Z: FloatArray) -> None:
         there = np.isfinite(Z)
-        sums, counts = np.where(there, Z, 0.0).sum(axis=0), there.sum(axis=0)
-        for name, total, n in zip(names, sums.tolist(), counts.tolist(), strict=True):
-            self._sums[name] = self._sums.get(name, 0.0) + total
-            self._counts[name] = self._counts.get(name, 0) + n
+        for counter, values in ((self._sums, np.where(there, Z, 0.0)), (self._counts, there)):
+            counter.update(dict(zip(names, values.sum(axis=0).tolist(), strict=True)))
 
     def _new(self, name: str, levels: Mapping[str, int]) -> None:
         if levels:
@@ -105,7 +97,7 @@ class RowCheck:
     def shifted(self) -> dict[str, float]:
         """Columns of numbers whose mean differs from that of training, in deviations."""
         means = {n: self._sums[n] / c for n, c in self._counts.items() if c}
-        limits = {n: _SHIFT + 3.0 / np.sqrt(c) for n, c in self._counts.items() if c}
+        limits = {n: _SHIFT + 3.0 / np.sqrt(self._counts[n]) for n in means}
         return {name: mean for name, mean in means.items() if abs(mean) > limits[name]}
 
     def result(self) -> dict[str, Any]:
@@ -139,15 +131,6 @@ class RowCheck:
                 f"row {(self.first_far or 0) + 1}): their predictions are guesses"
             )
         return said or ["the rows are like those of training"]
-
-
-def _standardised(model: Model) -> PreparedTable | None:
-    """Return the preparation whose features show a shift, where a model has one."""
-    if hasattr(model, "preparations_"):
-        ready: Any = model.preparations_
-        found: PreparedTable = ready.get("standardised", next(iter(ready.values()))).prepared_
-        return found
-    return prepared_table(model)
 
 
 def _spread(kernel: Kernel, X: Any, Z: Any, itself: bool = False) -> FloatArray:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from typer import Option
 
+from lssvm.cli.models import as_columns
 from lssvm.cli.options import Columns, DataFile, Reading, Seeded
 
 if TYPE_CHECKING:
@@ -87,7 +88,6 @@ def gather(inspected: Inspection, test: float, seed: int, limit: int) -> tuple[P
     """Read rows into memory, at most ``limit``, prepared by what the training part shows."""
     import numpy as np
 
-    from lssvm.cli.model_rows import as_columns
     from lssvm.data.prepare import survey
 
     rule = inspected.rule(test, seed)
@@ -121,16 +121,11 @@ def contenders(classes: bool, n: int, d: int, seed: int) -> list[tuple[str, str,
     from sklearn.preprocessing import StandardScaler
     from sklearn.svm import SVC, SVR
 
-    from lssvm.estimators import (
-        LSSVC,
-        LSSVR,
-        FixedSizeLSSVC,
-        FixedSizeLSSVR,
-        LSSVMClassifier,
-        LSSVMRegressor,
-    )
+    from lssvm.cli.parameters import ESTIMATORS
 
-    fixed, dual = (FixedSizeLSSVC, LSSVC) if classes else (FixedSizeLSSVR, LSSVR)
+    fixed, dual, table = (
+        ESTIMATORS[kind][0 if classes else 1] for kind in ("fixed-size", "dual", "table")
+    )
     svm = SVC if classes else SVR
     ridge = RidgeClassifierCV if classes else RidgeCV
     boosting = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
@@ -143,7 +138,6 @@ def contenders(classes: bool, n: int, d: int, seed: int) -> list[tuple[str, str,
         prefix = "regressor__"
     grid = {f"{prefix}C": [1.0, 10.0, 100.0], f"{prefix}gamma": widths}
     nystroem = make_pipeline(Nystroem(n_components=size, random_state=seed), ridge(alphas))
-    table = LSSVMClassifier if classes else LSSVMRegressor
     models: list[tuple[str, str, Any]] = [
         (table.__name__, "the model for tables", table(random_state=seed)),
         (fixed.__name__, "tuned", fixed(random_state=seed)),
@@ -166,7 +160,6 @@ def contenders(classes: bool, n: int, d: int, seed: int) -> list[tuple[str, str,
 def _measured(
     name: str, note: str, model: Any, train: Prepared, test: Prepared, classes: bool
 ) -> dict[str, Any]:
-    import numpy as np
     from sklearn import metrics
 
     weights = {} if train.weight is None or "Nystroem" in name else {"sample_weight": train.weight}
@@ -174,7 +167,7 @@ def _measured(
     start = time.perf_counter()
     model.fit(own, train.y, **weights)
     fitted = time.perf_counter()
-    predicted = np.asarray(model.predict(new))
+    predicted = model.predict(new)
     done = time.perf_counter()
     metric = metrics.zero_one_loss if classes else metrics.root_mean_squared_error
     return {

@@ -11,6 +11,7 @@ from lssvm._core.errors import InvalidInputError
 from lssvm.cli.options import Columns, Fitting, General, Modelling, Reading, Seeded
 from lssvm.cli.predicting import Written, predict
 from lssvm.cli.training import Testing, train
+from lssvm.cli.writing import table_writer
 
 DEMO = "german_credit"
 MODEL = Modelling()  # as it comes
@@ -42,15 +43,14 @@ def datasets(
     listed = []
     for known in bundled.list_datasets():
         loaded = getattr(bundled, f"load_{known}")()
+        classes = len(loaded.target_names)
         listed.append(
             {
                 "name": known,
                 "rows": len(loaded.target),
                 "columns": len(loaded.feature_names),
                 "target": "target",
-                "predicts": f"{len(loaded.target_names)} classes"
-                if loaded.target_names
-                else "numbers",
+                "predicts": f"{classes} classes" if classes else "numbers",
                 "description": loaded.description,
             }
         )
@@ -67,7 +67,6 @@ def datasets(
 def write_dataset(name: str, out: str) -> int:
     """Write a bundled data set as CSV, classes by their names; return the rows."""
     from lssvm import datasets as bundled
-    from lssvm.cli.writing import table_writer
 
     if name not in bundled.list_datasets():
         raise InvalidInputError(

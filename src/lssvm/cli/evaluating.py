@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lssvm._core.errors import InvalidInputError
+from lssvm.cli.console import Output
+from lssvm.cli.models import Model, as_given, is_classifier, load_model, model_blocks, model_scan
 from lssvm.cli.option_groups import option
 from lssvm.cli.options import TARGET, DataFile, General, ModelFile, Reading
 
 if TYPE_CHECKING:
-    from lssvm.cli.console import Output
-    from lssvm.cli.model_rows import Model
     from lssvm.data import Scan
     from lssvm.report.measures import ClassPredictions, NumberPredictions
 
@@ -36,8 +36,6 @@ def evaluate(
 
     Rows the model was trained on make it look better than it is; --held-out leaves them away.
     """
-    from lssvm.cli.model_cards import load_model
-    from lssvm.cli.model_rows import model_scan
     from lssvm.cli.tables import open_input
 
     loaded = load_model(model)
@@ -65,7 +63,6 @@ def measure(model: Model, data: Scan) -> dict[str, Any]:
     """
     import numpy as np
 
-    from lssvm.cli.model_rows import as_given, is_classifier, model_blocks
     from lssvm.report.measures import join_predictions, predict_classes, predict_numbers
 
     parts: list[Any] = []
@@ -110,13 +107,12 @@ def metrics_of(found: ClassPredictions | NumberPredictions, unknown: Any = ()) -
     import numpy as np
 
     from lssvm.report import measures
-    from lssvm.report.measures import NumberPredictions
 
     total = float(len(found)) if found.weight is None else float(found.weight.sum())
     others = float(np.sum(unknown))
     if total + others == 0:
         raise InvalidInputError("The rows to measure on have a total weight of zero.")
-    if isinstance(found, NumberPredictions):
+    if isinstance(found, measures.NumberPredictions):
         y, off = found.Y[:, 0], found.predicted[:, 0] - found.Y[:, 0]
         mean = np.average(y, weights=found.weight)
         return {

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from typer import Argument
 
+from lssvm.cli.evaluating import headline
+from lssvm.cli.models import Loaded, last_step, load_model, prepared_table
 from lssvm.cli.options import General, ModelFile
-
-if TYPE_CHECKING:
-    from lssvm.cli.model_cards import Loaded
 
 
 def info(model: ModelFile, general: General) -> None:
     """Say what a model file holds."""
-    from lssvm.cli.evaluating import headline
-    from lssvm.cli.model_cards import load_model
-
     loaded, output = load_model(model), general.output
     facts = describe(model, loaded)
     rows = [[name.replace("_", " "), _text(value)] for name, value in facts.items()]
@@ -30,7 +26,6 @@ def info(model: ModelFile, general: General) -> None:
 
 def describe(path: str, loaded: Loaded) -> dict[str, Any]:
     """Return what is known about a model."""
-    from lssvm.cli.model_rows import last_step, prepared_table
     from lssvm.io import read_header
 
     whole, card, header = loaded.model, loaded.card, read_header(path)
@@ -77,7 +72,6 @@ def export(
 
     The preparation of its columns is part of it: it has an input for every raw column.
     """
-    from lssvm.cli.model_cards import load_model
     from lssvm.cli.tables import check_writable
     from lssvm.onnx import export as write
 

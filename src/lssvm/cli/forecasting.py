@@ -101,8 +101,7 @@ def forecast(data: DataFile, reading: Reading, general: Seeded, asked: Forecasti
         told = [] if check is None else [f"As a check, {checked(check)}."]
         listed = None if times is None else [str(one) for one in columns["time"]]
         following = NextValues(column, values, lower, upper, coverage, listed)
-        spent = {"fit and forecast": seconds}
-        write_page(asked.report, model, y, following, told, spent)
+        write_page(asked.report, model, y, following, told, seconds)
     rows = list(zip(*(values.tolist() for values in columns.values()), strict=True))
     output.table(f"The next values of {column!r}", list(columns), rows[:24], left=())
     if len(rows) > 24:
@@ -236,12 +235,7 @@ def checked(check: dict[str, Any]) -> str:
 
 
 def write_page(
-    path: str,
-    model: NARX,
-    y: Any,
-    following: NextValues,
-    told: list[str],
-    seconds: dict[str, float],
+    path: str, model: NARX, y: Any, following: NextValues, told: list[str], seconds: float
 ) -> None:
     """Write the report of a forecast; of a short series the forecast alone.
 
@@ -255,24 +249,22 @@ def write_page(
     following : NextValues
     told : list of str
         What else there is to say.
-    seconds : dict of float
-        Time spent by stage.
+    seconds : float
+        Spent on fit and forecast.
     """
     from lssvm.report.assembly import write_forecast
     from lssvm.report.forecast import can_hold_out
-    from lssvm.report.formats import count
     from lssvm.report.markup import clean, page, tag, write_file
 
     title = f"Forecast of {following.name}"
     if len(y) >= _LONG and can_hold_out(model, len(y)):
         settings = {"command": ["lssvm", *sys.argv[1:]], "notes": told}
-        write_forecast(
-            model, path, y, title=title, settings=settings, seconds=seconds, following=following
-        )
+        spent = {"fit and forecast": seconds}
+        write_forecast(model, path, y, None, title, settings, spent, following)
         return
     lead = f"The next {len(following.values)} values by a model of the last {model.lags}. "
     lead += " ".join([*told, "The series is too short to be judged by its last fifth."])
-    facts = tag("p", f"{count(len(y))} values", class_="facts")
+    facts = tag("p", f"{len(y):,} values", class_="facts")
     section = following.section(y)
     leading = tag("p", lead, class_="lead")
     write_file(path, page(clean(title), facts, leading, [section], "This page loads nothing."))

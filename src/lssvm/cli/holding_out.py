@@ -70,18 +70,24 @@ class HoldOut:
 
     def rows(self, table: Table, whole: Scan, target: str) -> BoolArray:
         """Return which rows are held out, of those with a target, shape (n,)."""
-        import pyarrow as pa
-
         if self.by == "row" or self.column is None:
             return stratified(np.zeros(whole.n_rows, dtype=np.intp), self.share, self.seed)
-        values = table.column(self.column).filter(pa.array(table.known(target)))
         if self.by == "time":
-            return last_rows(as_times(values, self.column), self.share)
-        codes = values.combine_chunks().dictionary_encode().indices.fill_null(-1)
-        labels = np.unique(np.asarray(codes), return_inverse=True)[1]
+            return last_rows(as_times(self._values(table, target), self.column), self.share)
+        labels = np.unique(self.codes(table, target), return_inverse=True)[1]
         if self.by == "class":
             return stratified(labels, self.share, self.seed)
         return whole_groups(labels, self.share, self.seed, self.column)
+
+    def codes(self, table: Table, target: str) -> IntArray:
+        """Return the values of the column as numbers, of the rows with a target; -1: missing."""
+        values = self._values(table, target).combine_chunks().dictionary_encode()
+        return np.asarray(values.indices.fill_null(-1))
+
+    def _values(self, table: Table, target: str) -> Any:
+        import pyarrow as pa
+
+        return table.column(str(self.column)).filter(pa.array(table.known(target)))
 
 
 def stratified(labels: IntArray, share: float, seed: int) -> BoolArray:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import MISSING, dataclass
 from typing import Annotated, Any, ClassVar
 
@@ -96,11 +95,9 @@ class General:
         """Where to write."""
         return Output(self.json, self.quiet)
 
-    @contextmanager
-    def session(self) -> Iterator[None]:
+    def session(self) -> AbstractContextManager[None]:
         """Tell warnings in a line each, or not at all."""
-        with plain_warnings(self.output):
-            yield
+        return plain_warnings(self.output)
 
 
 @dataclass(frozen=True)

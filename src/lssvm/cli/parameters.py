@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 from sklearn.metrics import get_scorer_names
 from sklearn.pipeline import make_pipeline
 
+from lssvm import estimators
 from lssvm._core.blocks import as_bytes
 from lssvm._core.errors import InvalidInputError
 from lssvm.cli.options import Fitting, Modelling
 from lssvm.criteria.spectral import is_criterion
-from lssvm.estimators import (
-    LSSVC,
-    LSSVR,
-    FixedSizeLSSVC,
-    FixedSizeLSSVR,
-    GreedyLSSVC,
-    GreedyLSSVR,
-    LSSVMClassifier,
-    LSSVMRegressor,
-)
 from lssvm.preparation import TablePreparation
 from lssvm.reductions import FixedSizeL0
 
@@ -34,7 +26,6 @@ _WORDS = {
     "search": ("path", "grid", "shrinking", "csa"),
     "tuning": ("joint", "separate"),
     "multiclass": ("auto", "ovo", "ova", "moc", "moc-counting", "ecoc"),
-    "reduction": (*REDUCTIONS, "prune", "l0"),
     "class_weight": ("balanced",),
     "loss": ("squared", "huber", "absolute", "weighted"),
 }
@@ -48,8 +39,20 @@ _KNOWN = {
     "dual": (*_SHARED, *_DUAL, "kernel"),
     "greedy": ("class_weight", "memory", "jobs", "kernel", *_GREEDY),
 }
-_TABLE_KERNELS = ("rbf", "exponential", "laplacian")
+_OF_KIND: dict[
+    str, dict[str, tuple[str, ...]]
+] = {  # words that one kind of model has and others have not
+    "fixed-size": {"reduction": REDUCTIONS},
+    "table": {"kernel": ("rbf", "exponential", "laplacian")},
+    "dual": {"reduction": ("prune", "l0")},
+}
 _PRESETS = ("fast", "balanced", "best")
+ESTIMATORS: dict[str, tuple[Any, Any]] = {
+    "fixed-size": (estimators.FixedSizeLSSVC, estimators.FixedSizeLSSVR),
+    "table": (estimators.LSSVMClassifier, estimators.LSSVMRegressor),
+    "dual": (estimators.LSSVC, estimators.LSSVR),
+    "greedy": (estimators.GreedyLSSVC, estimators.GreedyLSSVR),
+}
 
 
 def model_kind(modelling: Modelling, fitting: Fitting) -> str:
@@ -80,31 +83,6 @@ def model_kind(modelling: Modelling, fitting: Fitting) -> str:
     return kind
 
 
-def estimator_parameters(given: Fitting, classes: bool, seed: int) -> dict[str, Any]:
-    """Return the parameters of `FixedSizeLSSVC` or `FixedSizeLSSVR`.
-
-    Parameters
-    ----------
-    given : Fitting
-    classes : bool
-        Whether it is a classifier.
-    seed : int
-    """
-    words = _words(given, classes)
-    if given.reduction is not None:
-        one_of("reduction", given.reduction, REDUCTIONS)
-    if given.support is not None:
-        words["reduction"] = sized("reduction", words.get("reduction", "spfs"), given.support)
-    if given.prototypes is not None:
-        roots = given.prototypes.rstrip().endswith("sqrt(n)")  # read by the estimator
-        words["n_prototypes"] = (
-            given.prototypes
-            if roots
-            else number_or("prototypes", given.prototypes, ("auto", "cv"), int)
-        )
-    return {**words, **_tuned(given), **_machine(given, seed)}
-
-
 def sized(option: str, reduction: str, support: int) -> FixedSizeL0:
     """Return a reduction that leaves a given number; the printed ones end where C puts them.
 
@@ -123,44 +101,32 @@ def sized(option: str, reduction: str, support: int) -> FixedSizeL0:
     return FixedSizeL0(reduction, size=support)
 
 
-def _words(given: Fitting, classes: bool) -> dict[str, Any]:
+def _words(given: Fitting, classes: bool, kind: str) -> dict[str, Any]:
     words: dict[str, Any] = {
         name: one_of(name.replace("_", "-"), value, choices)
-        for name, choices in _WORDS.items()
+        for name, choices in {**_WORDS, **_OF_KIND.get(kind, {})}.items()
         if (value := getattr(given, name)) is not None
     }
-    others, task = (
-        (("loss",), "a regression")
-        if classes
-        else (("class_weight", "multiclass"), "a classification")
-    )
-    for other in set(others) & set(words):
+    others = {"loss"} if classes else {"class_weight", "multiclass"}
+    task = "a regression" if classes else "a classification"
+    for other in others & set(words):
         name = other.replace("_", "-")
         raise InvalidInputError(f"--{name} is for {task}, which this is not: leave it out.")
     if given.intercept is not None:
-        words["fit_intercept"] = _INTERCEPTS[
-            one_of("intercept", given.intercept, tuple(_INTERCEPTS))
-        ]
+        bias = one_of("intercept", given.intercept, tuple(_INTERCEPTS))
+        words["fit_intercept"] = _INTERCEPTS[bias]
     return words
 
 
 def _tuned(given: Fitting) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    if given.C is not None:
-        found["C"] = number_or("C", given.C, ("cv",), float)
-    if given.gamma is not None:
-        found["gamma"] = number_or("gamma", given.gamma, ("cv", "ard", "scale", "auto"), float)
-    if given.cv is not None:
-        found["cv"] = _folds(given.cv)
-    if given.scoring is not None:
-        found["scoring"] = _scoring(given.scoring)
-    return found
-
-
-def _machine(given: Fitting, seed: int) -> dict[str, Any]:
-    if given.memory is not None:
-        as_bytes(given.memory)
-    return {"memory_budget": given.memory, "n_jobs": given.jobs, "random_state": seed}
+    readers: dict[str, Callable[[str], Any]] = {
+        "C": lambda value: number_or("C", value, ("cv",), float),
+        "gamma": lambda value: number_or("gamma", value, ("cv", "ard", "scale", "auto"), float),
+        "cv": _folds,
+        "scoring": _scoring,
+    }
+    given_texts = {name: getattr(given, name) for name in readers}
+    return {n: readers[n](text) for n, text in given_texts.items() if text is not None}
 
 
 def make_estimator(
@@ -178,14 +144,27 @@ def make_estimator(
     ask : Modelling, optional
         Preset and time limit of the table model.
     """
+    parameters = {**_words(given, classes, kind), **_tuned(given)}
+    if given.memory is not None:
+        as_bytes(given.memory)
+    parameters |= {"memory_budget": given.memory, "n_jobs": given.jobs, "random_state": seed}
     if kind == "fixed-size":
-        made: Any = FixedSizeLSSVC if classes else FixedSizeLSSVR
-        model = made(**estimator_parameters(given, classes, seed))
+        parameters |= _of_fixed_size(given)
     elif kind == "table":
-        made = LSSVMClassifier if classes else LSSVMRegressor
-        model = made(**_table_parameters(given, classes, seed, ask or Modelling()))
+        parameters |= _of_table(ask or Modelling())
+    elif given.intercept == "penalised":
+        raise InvalidInputError(
+            f"--intercept penalised is of the fixed-size model, not of the {kind} one: give "
+            "--model fixed-size, or --intercept free or none."
+        )
+    elif kind == "dual":
+        parameters = {"C": "cv", "gamma": "cv", **parameters}
     else:
-        model = _prepared(given, classes, seed, kind)
+        parameters = {"C": "cv", "max_support": given.support, **parameters}
+    model = ESTIMATORS[kind][0 if classes else 1](**parameters)
+    if kind in ("dual", "greedy"):  # models of rows in memory, behind what makes numbers of a table
+        target = "classes" if classes else "numbers"
+        model = make_pipeline(TablePreparation(target=target, random_state=seed), model)
     if given.device is not None:
         if "device" in model.get_params():
             model.set_params(device=given.device)
@@ -194,37 +173,26 @@ def make_estimator(
     return model
 
 
-def _table_parameters(given: Fitting, classes: bool, seed: int, ask: Modelling) -> dict[str, Any]:
-    words = _words(replace(given, kernel=None), classes)
-    if given.kernel is not None:
-        words["kernel"] = one_of("kernel", given.kernel, _TABLE_KERNELS)
+def _of_fixed_size(given: Fitting) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if given.support is not None:
+        found["reduction"] = sized("reduction", given.reduction or "spfs", given.support)
+    if given.prototypes is not None:
+        found["n_prototypes"] = given.prototypes
+        if not given.prototypes.rstrip().endswith("sqrt(n)"):  # which the estimator reads
+            found["n_prototypes"] = number_or("prototypes", given.prototypes, ("auto", "cv"), int)
+    return found
+
+
+def _of_table(ask: Modelling) -> dict[str, Any]:
+    found: dict[str, Any] = {}
     if ask.preset is not None:
-        words["preset"] = one_of("preset", ask.preset, _PRESETS)
+        found["preset"] = one_of("preset", ask.preset, _PRESETS)
     if ask.time_limit is not None:
         if ask.time_limit <= 0:
             raise InvalidInputError(f"--time-limit {ask.time_limit} is not usable: give seconds.")
-        words["time_limit"] = ask.time_limit
-    return {**words, **_tuned(given), **_machine(given, seed)}
-
-
-def _prepared(given: Fitting, classes: bool, seed: int, kind: str) -> Any:
-    """Return a model of the rows in memory, behind what makes numbers of a table."""
-    parameters = {**_words(given, classes), **_tuned(given), **_machine(given, seed)}
-    if given.intercept == "penalised":
-        raise InvalidInputError(
-            f"--intercept penalised is of the fixed-size model, not of the {kind} one: give "
-            "--model fixed-size, or --intercept free or none."
-        )
-    if kind == "dual":
-        if given.reduction is not None:
-            one_of("reduction", given.reduction, ("prune", "l0"))
-        made: Any = LSSVC if classes else LSSVR
-        model = made(**{"C": "cv", "gamma": "cv", **parameters})
-    else:
-        made = GreedyLSSVC if classes else GreedyLSSVR
-        model = made(**{"C": "cv", "max_support": given.support, **parameters})
-    target = "classes" if classes else "numbers"
-    return make_pipeline(TablePreparation(target=target, random_state=seed), model)
+        found["time_limit"] = ask.time_limit
+    return found
 
 
 def one_of(name: str, value: str, choices: tuple[str, ...]) -> str:
@@ -266,8 +234,8 @@ def _folds(value: str) -> Any:
     return folds if folds < 1 else int(folds)
 
 
-def _scoring(value: str | None) -> str | None:
-    if value is not None and not is_criterion(value) and value not in get_scorer_names():
+def _scoring(value: str) -> str:
+    if not is_criterion(value) and value not in get_scorer_names():
         raise InvalidInputError(
             f"--scoring {value} is not known: give the name of a scorer of scikit-learn, such as "
             "accuracy, roc_auc, f1, neg_mean_absolute_error."

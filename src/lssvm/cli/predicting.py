@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument
 
 from lssvm._core.errors import InvalidInputError
+from lssvm.cli.models import Model, is_classifier, last_step, load_model, model_blocks, model_scan
 from lssvm.cli.option_groups import option
 from lssvm.cli.options import OUTPUT, General, ModelFile, Reading
 from lssvm.cli.writing import ENDINGS, table_writer
 
 if TYPE_CHECKING:
-    from lssvm.cli.model_rows import Model
     from lssvm.cli.tables import Table
 
 
@@ -56,8 +56,6 @@ def predict(
     others are not looked at. A file appears when it is complete.
     """
     from lssvm.cli.checking import RowCheck
-    from lssvm.cli.model_cards import load_model
-    from lssvm.cli.model_rows import is_classifier, last_step, model_blocks, model_scan
     from lssvm.cli.tables import check_writable, open_input
 
     out, interval = written.out, written.interval
@@ -93,8 +91,6 @@ def predict(
 def predicted(model: Model, X: Any, proba: bool, interval: float | None) -> dict[str, Any]:
     """Return the columns of predictions for one block."""
     import numpy as np
-
-    from lssvm.cli.model_rows import is_classifier, last_step
 
     columns: dict[str, Any] = {"prediction": np.asarray(model.predict(X))}
     own = last_step(model)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 from dataclasses import MISSING, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
 from lssvm._core.errors import InvalidInputError
+from lssvm.cli.evaluating import measure
+from lssvm.cli.models import Model, fit_scan, is_classifier, load_model, model_scan
 from lssvm.cli.option_groups import INTERRUPTED, option
 from lssvm.cli.options import OUTPUT, TARGET, DataFile, General, ModelFile, Reading
-
-if TYPE_CHECKING:
-    from lssvm.cli.model_rows import Model
 
 
 @dataclass(frozen=True)
@@ -40,12 +39,9 @@ def reduce(
     """
     from sklearn.base import clone
 
-    from lssvm.cli.evaluating import measure
-    from lssvm.cli.model_cards import load_model, save_model
-    from lssvm.cli.model_rows import is_classifier, model_scan
     from lssvm.cli.parameters import REDUCTIONS, one_of, sized
-    from lssvm.cli.progress import FitProgress
     from lssvm.cli.tables import check_writable, open_table
+    from lssvm.io import save
 
     out, support, method = reducing.out, reducing.support, reducing.method
     check_writable(out, inputs=(data,))
@@ -70,8 +66,7 @@ def reduce(
         reduction=reduction,
     )
     output = general.output
-    with FitProgress(output, is_classifier(large), small.scoring) as progress:
-        small.fit(train)
+    stopped = fit_scan(small, train, output, is_classifier(large))
     before, after = (None if test is None else measure(each, test) for each in (large, small))
     card = {
         **loaded.card,
@@ -79,7 +74,7 @@ def reduce(
         "cv_score": getattr(small, "best_score_", None),
         "test": after,
     }
-    save_model(small, out, card)
+    save(small, out, metrics=card)
     paths = trade_off(small)
     output.table(
         "Cross-validated squared error against the number of support vectors",
@@ -106,10 +101,10 @@ def reduce(
             "test": after,
             "test_before": before,
             "trade_off": paths,
-            "interrupted": progress.stopped,
+            "interrupted": stopped,
         }
     )
-    if progress.stopped:
+    if stopped:
         raise typer.Exit(INTERRUPTED)
 
 

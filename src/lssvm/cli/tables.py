@@ -8,7 +8,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from lssvm.data import CsvOptions, Scan, scan
 from lssvm.data.arrow import FORMATS, ArrowReader, kind_of_type
 from lssvm.data.csv_files import DELIMITERS, CsvFile
 from lssvm.data.scanning import ending, find_files
+from lssvm.data.sheets import check_names
 
 _SHOWN = 12  # names of columns in a message
 
@@ -150,25 +151,19 @@ def open_table(path: str, reading: Reading, say: Callable[[str], None] | None = 
         encoding=reading.encoding,
     )
     first = ArrowReader(files, FORMATS[kind], (), None, None, csv).open_file(files[0])
+    check_names(files[0], first.schema.names)
     kinds: dict[str, str] = {}
-    dates = set()
     for column in first.schema:
-        if column.name in kinds:
-            raise InvalidInputError(
-                f"{files[0]} has two columns of the name {column.name!r}: rename one of them."
-            )
-        try:
+        kinds[column.name] = str(column.type)
+        with suppress(InvalidInputError):
             kinds[column.name] = kind_of_type(column.name, column.type, path)
-        except InvalidInputError:
-            kinds[column.name] = str(column.type)
-            if kinds[column.name].startswith(("date", "timestamp")):
-                dates.add(column.name)
+    dates = frozenset(n for n, kind in kinds.items() if kind.startswith(("date", "timestamp")))
     if isinstance(first, CsvFile):
         _check_delimiter(files[0], first.seen.dialect.delimiter, list(kinds))
     integers, told = getattr(first, "integers", ()), str(getattr(first, "told", ""))
     if say is not None and told:
         say(f"lssvm: {os.path.basename(files[0])} is read as {told}")
-    return Table(path, kinds, csv, frozenset(integers), told, frozenset(dates))
+    return Table(path, kinds, csv, frozenset(integers), told, dates)
 
 
 @contextmanager

@@ -13,7 +13,8 @@ from typer import Option
 
 from lssvm._core.errors import InvalidInputError
 from lssvm.cli.console import Output, shown
-from lssvm.cli.model_rows import Model, is_classifier, last_step
+from lssvm.cli.evaluating import headline, measure, metrics_of
+from lssvm.cli.models import Model, fit_scan, is_classifier, last_step, model_scan, prepared_table
 from lssvm.cli.option_groups import INTERRUPTED, TESTING, option
 from lssvm.cli.options import OUTPUT, Columns, DataFile, Fitting, Modelling, Reading, Seeded
 
@@ -76,8 +77,6 @@ class Fitted:
     @property
     def left_out(self) -> dict[str, str]:
         """Columns that the model does not use, and why."""
-        from lssvm.cli.model_rows import prepared_table
-
         ready = prepared_table(self.model)
         unused = () if ready is None else ready.columns
         own = {column.name: column.why for column in unused if column.encoding is None}
@@ -99,9 +98,6 @@ def fit_rows(
     KeyboardInterrupt
         Where it was interrupted before there was a model.
     """
-    from lssvm.cli.model_rows import fit_rows_of
-    from lssvm.cli.progress import FitProgress
-
     output = general.output
     output.note(f"lssvm: {inspected.told()}")
     if inspected.without:
@@ -115,35 +111,26 @@ def fit_rows(
         train, test = rule.split(inspected.table, train, inspected.target)
         if test is not None:
             output.note(f"lssvm: {test.n_rows:,} rows are held out: {rule.told()}")
-            groups = _groups(model, inspected, rule, train)
+            groups = _groups(model, inspected, rule)
         rule = rule if test is not None else None
     started = time.monotonic()
-    with FitProgress(output, inspected.classes, last_step(model).get_params().get("scoring")) as on:
-        fit_rows_of(model, train, groups)
+    stopped = fit_scan(model, train, output, inspected.classes, groups)
     seconds = time.monotonic() - started
-    fitted = Fitted(model, inspected, train, test, rule, general.seed, seconds, on.stopped)
+    fitted = Fitted(model, inspected, train, test, rule, general.seed, seconds, stopped)
     for name, reason in fitted.left_out.items():
         if name not in inspected.left_out:
             output.note(f"lssvm: column {name!r} is left out: {reason}")
     return fitted
 
 
-def _groups(model: Model, inspected: Inspection, rule: HoldOut, train: Scan) -> Any:
+def _groups(model: Model, inspected: Inspection, rule: HoldOut) -> Any:
     """Return the groups of the training rows; None for a model that deals rows one by one."""
-    import numpy as np
-    import pyarrow as pa
-
     from lssvm.estimators import FixedSizeLSSVC, FixedSizeLSSVR
 
-    if rule.by != "group" or rule.column is None:
-        return None
-    if isinstance(model, FixedSizeLSSVC | FixedSizeLSSVR):
+    if rule.by != "group" or isinstance(model, FixedSizeLSSVC | FixedSizeLSSVR):
         return None
     table, target = inspected.table, inspected.target
-    held = rule.rows(table, inspected.scan(), target)
-    values = table.column(rule.column).filter(pa.array(table.known(target)))
-    codes = values.combine_chunks().dictionary_encode().indices.fill_null(-1)
-    return np.asarray(codes)[~held]
+    return rule.codes(table, target)[~rule.rows(table, inspected.scan(), target)]
 
 
 def train(
@@ -166,9 +153,7 @@ def train(
     share of every class) is held out for the accuracy that is printed; below 100 rows the figures
     are cross-validated. Ctrl-C saves the best model so far (exit code 130).
     """
-    from lssvm.cli.evaluating import measure
     from lssvm.cli.inspection import inspect_table
-    from lssvm.cli.model_rows import model_scan
     from lssvm.cli.parameters import make_estimator, model_kind
     from lssvm.cli.tables import check_writable, open_table
 
@@ -268,7 +253,6 @@ def too_large(inspected: Inspection, memory: str | None, grouped: bool = False) 
 
 def cross_validate(fitted: Fitted, output: Output) -> dict[str, Any] | None:
     """Return metrics of rows that are each predicted by a copy of the model without them."""
-    from lssvm.cli.evaluating import metrics_of
     from lssvm.report.refits import out_of_fold
     from lssvm.report.sample import SampledRows
 
@@ -428,28 +412,23 @@ def _refit(fitted: Fitted, output: Output) -> Fitted:
     """Fit to all rows, at the gamma that was found; C is tuned again."""
     from sklearn.base import clone
 
-    from lssvm.cli.model_rows import fit_rows_of
-    from lssvm.cli.progress import FitProgress
-
     model = clone(fitted.model)
     own, found = last_step(model), last_step(fitted.model)
     if isinstance(getattr(own, "gamma", None), str):
         own.set_params(gamma=found.gamma_)
     everything = fitted.inspected.scan()
-    scoring = own.get_params().get("scoring")
     try:
-        with FitProgress(output, fitted.inspected.classes, scoring) as progress:
-            fit_rows_of(model, everything)
+        stopped = fit_scan(model, everything, output, fitted.inspected.classes)
     except KeyboardInterrupt:  # the tested model is the best so far
         return replace(fitted, interrupted=True)
-    return replace(fitted, model=model, train=everything, interrupted=progress.stopped)
+    return replace(fitted, model=model, train=everything, interrupted=stopped)
 
 
 def _write(
     fitted: Fitted, metrics: dict[str, Any] | None, path: str, refit: bool = False
 ) -> dict[str, Any]:
     """Save the model with what was measured; return all of it."""
-    from lssvm.cli.model_cards import save_model
+    from lssvm.io import save
 
     model, inspected, rule = fitted.model, fitted.inspected, fitted.rule
     own = last_step(model)
@@ -471,7 +450,7 @@ def _write(
         "test": metrics,
         "tested": None if metrics is None else fitted.kind,
     }
-    save_model(model, path, card)
+    save(model, path, metrics=card)
     return {
         "model": path,
         "bytes": os.path.getsize(path),
@@ -488,7 +467,6 @@ def _write(
 def _tell(
     output: Output, fitted: Fitted, metrics: dict[str, Any] | None, path: str, report: str | None
 ) -> None:
-    from lssvm.cli.evaluating import headline
 
     model = last_step(fitted.model)
     output.line(f"{_chosen_words(model)}, {fitted.seconds:.1f} s")

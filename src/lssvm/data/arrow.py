@@ -19,26 +19,17 @@ from lssvm._core.blocks import slices
 from lssvm._core.errors import InvalidInputError, library
 from lssvm.data.csv_files import CsvFile, CsvOptions
 from lssvm.data.number_text import Judged, word_remedy
-from lssvm.data.raw import RawBlock, Reader, Schema, TextColumn, file_place, stacked
+from lssvm.data.raw import SHEETS, RawBlock, Reader, Schema, TextColumn, file_place, stacked
 from lssvm.data.sheets import open_json_lines, open_sheet
 
-FORMATS = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".arrow": "ipc",
-    ".feather": "ipc",
-    ".ipc": "ipc",
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".xlsx": "excel",
-    ".xlsm": "excel",
-    ".xlsb": "excel",
-    ".xls": "excel",
-    ".ods": "excel",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
+_ENDINGS = {
+    "parquet": (".parquet", ".pq"),
+    "ipc": (".arrow", ".feather", ".ipc"),
+    "csv": (".csv", ".tsv"),
+    "excel": SHEETS,
+    "jsonl": (".jsonl", ".ndjson"),
 }
-
+FORMATS = {ending: kind for kind, endings in _ENDINGS.items() for ending in endings}
 _TURNED = 2048  # rows that are turned from columns at a time: they stay in the cache
 
 
@@ -144,9 +135,7 @@ class ArrowReader(Reader):
     def open_file(self, file: str) -> Any:
         """Return what reads one file in batches."""
         need_pyarrow()
-        if self.kind in _TYPED:
-            return self._guard(file, lambda: _TYPED[self.kind](file, self.csv))
-        return self._guard(file, lambda: _OPEN[self.kind](file))
+        return self._guard(file, lambda: _OPEN[self.kind](file, self.csv))
 
     @property
     def told(self) -> str:
@@ -182,13 +171,9 @@ class ArrowReader(Reader):
         for name in columns:
             if name in doubts:
                 raise _doubtful(name, doubts[name], file)
-        kinds = {
-            name: "text"
-            if self.csv.types.get(name) == "text"
-            else kind_of_type(name, found[name], file)
-            for name in columns
-        }
-        return Schema(columns, tuple(kinds.values()))
+        texts = {name for name, kind in self.csv.types.items() if kind == "text"}
+        kinds = ["text" if n in texts else kind_of_type(n, found[n], file) for n in columns]
+        return Schema(columns, tuple(kinds))
 
     def _batches(self, data: Any, file: str, batch_rows: int) -> Iterator[Any]:
         import pyarrow as pa
@@ -240,7 +225,7 @@ class _Parquet:
     pyarrow's dataset scanner decodes whole row groups, and reads some ahead.
     """
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, options: CsvOptions) -> None:
         from pyarrow import parquet
 
         self.file = parquet.ParquetFile(file, pre_buffer=False, buffer_size=2**16)
@@ -256,7 +241,7 @@ class _Parquet:
 class _Ipc:
     """An Arrow file, read record batch by record batch."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, options: CsvOptions) -> None:
         import pyarrow as pa
 
         self.name = file
@@ -281,8 +266,8 @@ class _Ipc:
                     yield batch.slice(start, rows)
 
 
-_OPEN: dict[str, Any] = {"parquet": _Parquet, "ipc": _Ipc}
-_TYPED: dict[str, Any] = {"csv": CsvFile, "excel": open_sheet, "jsonl": open_json_lines}
+_OPEN: dict[str, Any] = {"parquet": _Parquet, "ipc": _Ipc, "csv": CsvFile}
+_OPEN |= {"excel": open_sheet, "jsonl": open_json_lines}
 _TITLE = {"parquet": "Parquet", "ipc": "an Arrow file", "csv": "CSV"}
 _TITLE |= {"excel": "a workbook", "jsonl": "JSON lines"}
 

@@ -359,10 +359,8 @@ def _gathered(parts: Sequence[Part], job: Any, client: Any) -> Any:
             shares.append(_Share(address if bound else "", groups, client.compute(sums, **wish)))
         found, tree = [share.future for share in shares], list[Any]()
         while len(found) > 1:
-            found = [
-                client.submit(_merge, shared, found[i : i + SPLIT], pure=False)
-                for i in range(0, len(found), SPLIT)
-            ]
+            some = _cut(found, SPLIT)
+            found = [client.submit(_merge, shared, futures, pure=False) for futures in some]
             tree += found
         gone = _await(found[0], {share.address for share in shares if share.address}, client)
         if not gone:
@@ -439,7 +437,7 @@ def delayed_parts(parts: Sequence[Part], work: Work) -> list[Any]:
     return [apply(job, _bare(part), list(part.values)) for part in parts]
 
 
-def _cut(parts: list[Part], size: int) -> list[list[Part]]:
+def _cut(parts: list[Any], size: int) -> list[list[Any]]:
     return [parts[i : i + size] for i in range(0, len(parts), size)]
 
 
@@ -480,5 +478,5 @@ def _chain(job: Any, parts: list[Part]) -> Any:
 def _tree(job: Any, found: list[Any]) -> Any:
     merge = need_dask().delayed(_merge, pure=False)
     while len(found) > 1:
-        found = [merge(job, found[i : i + SPLIT]) for i in range(0, len(found), SPLIT)]
+        found = [merge(job, some) for some in _cut(found, SPLIT)]
     return found[0]

@@ -25,6 +25,7 @@ from lssvm.data.number_text import (
     judge,
     judge_numbers,
     preferred_decimal,
+    said_styles,
     styles,
     trimmed,
     word_remedy,
@@ -439,21 +440,18 @@ class CsvFile:
         """Yield the columns ``names`` in batches of at most ``rows`` rows."""
         import pyarrow as pa
 
-        done = 0
-        try:
-            for batch in self._parsed(names, 0, careful=False):
-                done += batch.num_rows
-                for first in range(0, batch.num_rows, rows):
-                    yield batch.slice(first, rows)
-            return
-        except (pa.ArrowException, UnicodeError) as error:
-            fault = error
-        try:  # what pyarrow does not take for a number may be one as people write it
-            for batch in self._parsed(names, done, careful=True):
-                for first in range(0, batch.num_rows, rows):
-                    yield batch.slice(first, rows)
-        except (pa.ArrowException, UnicodeError):
-            raise self._explained(fault, names) from fault
+        done, fault = 0, None
+        for careful in (False, True):  # what pyarrow takes for no number may be one to people
+            try:
+                for batch in self._parsed(names, done, careful):
+                    done += batch.num_rows
+                    for first in range(0, batch.num_rows, rows):
+                        yield batch.slice(first, rows)
+                return
+            except (pa.ArrowException, UnicodeError) as error:
+                fault = fault or error
+        assert fault is not None
+        raise self._explained(fault, names) from fault
 
     def _parsed(self, names: list[str], skip: int, careful: bool) -> Iterator[Any]:
         """Yield batches without the first ``skip`` rows; careful: all numbers from their text."""
@@ -489,11 +487,8 @@ class CsvFile:
                 yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
     def _numbers(self, texts: Any, style: NumberStyle, name: str, start: int) -> Any:
-        import pyarrow.compute as pc
-
-        wrong = pc.invert(style.matches(texts))
-        if pc.any(wrong).as_py():
-            row = pc.index(wrong, True).as_py()
+        row = style.first_other(texts)
+        if row >= 0:
             text = texts[row].as_py()
             raise self.no_number(name, text, line_of(self.name, self.seen.dialect, start + row))
         return style.parse(texts)
@@ -509,8 +504,7 @@ class CsvFile:
         """Return the error that names the line; the file is read for it, slowly."""
         import pyarrow as pa
 
-        dialect, width = self.seen.dialect, len(self.own)
-        nulls = set(self.options.nulls)
+        dialect, nulls = self.seen.dialect, set(self.options.nulls)
         place = {name: j for j, name in enumerate(self.own)}
         tests = {
             name: _reads(self.schema.field(name).type)
@@ -518,12 +512,8 @@ class CsvFile:
             if not pa.types.is_string(self.schema.field(name).type)
         }
         for line, fields in records(self.name, dialect):
-            if len(fields) != width:
-                return InvalidInputError(
-                    f"Line {line} of {self.name} has {len(fields)} fields, but line "
-                    f"{dialect.skipped + 1} names {width} columns: repair or remove that line (a "
-                    f"field that holds {dialect.delimiter!r} has to stand in quotes)."
-                )
+            if len(fields) != len(self.own):
+                return _misfit(self.name, dialect, line, len(fields))
             for name, reads in tests.items():
                 text = fields[place[name]].strip()
                 if text not in nulls and not reads(text):
@@ -600,15 +590,19 @@ def _look(
     return Seen(dialect, tuple(found.names), tuple(found.types), judged, prefer)
 
 
+def _misfit(file: str, dialect: Dialect, line: int, fields: int) -> InvalidInputError:
+    return InvalidInputError(
+        f"Line {line} of {file} has {fields} fields, but line {dialect.skipped + 1} names "
+        f"{len(dialect.names)} columns: repair or remove that line (a field that holds "
+        f"{dialect.delimiter!r} has to stand in quotes)."
+    )
+
+
 def _first_lines(file: str, dialect: Dialect, error: Exception) -> InvalidInputError:
     """Return the error that names the line of a record that is too long or too short."""
     for line, fields in records(file, dialect):
         if len(fields) != len(dialect.names):
-            return InvalidInputError(
-                f"Line {line} of {file} has {len(fields)} fields, but line {dialect.skipped + 1} "
-                f"names {len(dialect.names)} columns: repair or remove that line (a field that "
-                f"holds {dialect.delimiter!r} has to stand in quotes)."
-            )
+            return _misfit(file, dialect, line, len(fields))
     if "Empty CSV file" in str(error):
         return InvalidInputError(f"{file} is empty: its first line has to name the columns.")
     reason = str(error).splitlines()[0].rstrip(".")
@@ -619,16 +613,10 @@ def _reader(file: str, dialect: Dialect, convert: Any) -> Any:
     from pyarrow import csv
 
     utf8 = dialect.encoding in ("utf-8", "utf-8-sig")  # pyarrow knows the mark
-    return csv.open_csv(
-        file,
-        read_options=csv.ReadOptions(
-            skip_rows=dialect.skipped, encoding="utf8" if utf8 else dialect.encoding
-        ),
-        parse_options=csv.ParseOptions(
-            delimiter=dialect.delimiter, newlines_in_values=dialect.quoted
-        ),
-        convert_options=convert,
-    )
+    encoding = "utf8" if utf8 else dialect.encoding
+    read = csv.ReadOptions(skip_rows=dialect.skipped, encoding=encoding)
+    parse = csv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=dialect.quoted)
+    return csv.open_csv(file, read_options=read, parse_options=parse, convert_options=convert)
 
 
 def told(seen: Seen, names: Sequence[str]) -> str:
@@ -642,12 +630,7 @@ def told(seen: Seen, names: Sequence[str]) -> str:
     """
     words = seen.dialect.told
     used = [seen.judged[n] for n in names if n in seen.judged and seen.judged[n].style is not None]
-    found = [one.style for one in used if one.style is not None]
-    if any(style.decimal == "," for style in found):
-        words.append("decimal commas")
-    groups = sorted({style.thousands for style in found} - {""})
-    if groups:
-        words.append(f"thousands grouped by {' and '.join(map(repr, groups))}")
+    words += said_styles(one.style for one in used if one.style is not None)
     signs = sorted({sign for one in used for sign in one.signs})
     if signs:
         words.append(f"{' and '.join(signs)} signs")

@@ -90,6 +90,12 @@ class NumberStyle:
 
         return pc.match_substring_regex(texts, self.pattern)
 
+    def first_other(self, texts: Any) -> int:
+        """Return the first text that is no number of this style; -1: there is none."""
+        import pyarrow.compute as pc
+
+        return int(pc.index(pc.invert(self.matches(texts)), True).as_py())
+
     def parse(self, texts: Any) -> Any:
         """Return the numbers of an Arrow array of texts of this style."""
         import pyarrow as pa
@@ -163,6 +169,16 @@ def styles(decimal: str | None, thousands: str | None, prefer: str) -> list[Numb
     decimals = [decimal] if decimal else sorted(DECIMALS, key=lambda sign: sign != prefer)
     groups = ("", *([thousands] if thousands else THOUSANDS[1:]))
     return [NumberStyle(d, t) for d in decimals for t in groups if d != t]
+
+
+def said_styles(found: Iterable[NumberStyle]) -> list[str]:
+    """Say what is not as programs write numbers."""
+    known = set(found)
+    words = ["decimal commas"] if any(style.decimal == "," for style in known) else []
+    groups = sorted({style.thousands for style in known} - {""})
+    if groups:
+        words.append(f"thousands grouped by {' and '.join(map(repr, groups))}")
+    return words
 
 
 def trimmed(texts: Any, nulls: Sequence[str]) -> Any:

@@ -32,7 +32,7 @@ def _mark(file: str) -> tuple[int, int] | None:
     return found.st_size, found.st_mtime_ns
 
 
-def changed_file(files: str, what: str) -> InvalidInputError:
+def changed(files: str, what: str) -> InvalidInputError:
     """Return the error of a file that changed while it was read."""
     return InvalidInputError(
         f"{files} changed while it was read: {what}. A fit passes over its rows several times and "
@@ -83,10 +83,10 @@ class FileStamps:
             if now == before or before is None:
                 continue
             if now is None:
-                raise changed_file(name, "it is gone")
+                raise changed(name, "it is gone")
             if now[0] != before[0]:
-                raise changed_file(name, f"it had {before[0]:,} bytes and has {now[0]:,}")
-            raise changed_file(name, "it was written to")
+                raise changed(name, f"it had {before[0]:,} bytes and has {now[0]:,}")
+            raise changed(name, "it was written to")
 
 
 @dataclass
@@ -108,18 +108,6 @@ class Watch:
         """Begin to watch."""
         return cls(FileStamps.of(files))
 
-    def compare(self, seen: dict[str, tuple[int, int]]) -> None:
-        """Keep what the first pass has seen, or raise where another one saw something else."""
-        if self.first is None:
-            self.first = seen
-        for where, (rows, digest) in seen.items():
-            known = self.first.get(where, (0, 0))
-            name = where if where in self.stamps.files else ", ".join(self.stamps.files[:5])
-            if known[0] != rows:
-                raise changed_file(name, f"the first pass saw {known[0]:,} rows, this one {rows:,}")
-            if known[1] != digest:
-                raise changed_file(name, "its targets are not those of the first pass")
-
     def over_blocks(self, blocks: Iterable[RawBlock]) -> Iterator[RawBlock]:
         """Yield the blocks of one pass, and look after it whether it was like the first one."""
         self.stamps.check()
@@ -130,7 +118,14 @@ class Watch:
             seen[where] = rows + len(block), _checksum(block, digest)
             yield block
         self.stamps.check()
-        self.compare(seen)
+        self.first = seen if self.first is None else self.first
+        for where, (rows, digest) in seen.items():
+            known = self.first.get(where, (0, 0))
+            name = where if where in self.stamps.files else ", ".join(self.stamps.files[:5])
+            if known[0] != rows:
+                raise changed(name, f"the first pass saw {known[0]:,} rows, this one {rows:,}")
+            if known[1] != digest:
+                raise changed(name, "its targets are not those of the first pass")
 
 
 def _checksum(block: RawBlock, digest: int) -> int:

@@ -58,16 +58,11 @@ class Preparation:
     _places: Any = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        # For every raw column its features: where they begin, number columns first to be found.
-        numbers, texts, at, which = [], [], 0, iter(self.categories)
-        for kind in self.schema.kinds:
-            if kind == "number":
-                numbers.append(at)
-                at += 1
-            else:
-                texts.append(at)
-                at += len(next(which))
-        object.__setattr__(self, "_places", (np.array(numbers, dtype=np.intp), texts, at))
+        # Where the features of every raw column begin, those of numbers and those of texts.
+        sizes, number = map(len, self.categories), np.array(self.schema.kinds) == "number"
+        starts = np.cumsum([0, *(1 if one else next(sizes) for one in number)])
+        places = starts[:-1][number], starts[:-1][~number].tolist(), int(starts[-1])
+        object.__setattr__(self, "_places", places)
 
     @classmethod
     def learn(cls, data: Any) -> Preparation:
@@ -117,7 +112,7 @@ class Preparation:
         O(n d) time; no copy of the rows besides the result.
         """
         block = data if isinstance(data, RawBlock) else raw_block(data, self.schema)
-        numbers = self._filled(block)
+        numbers = _filled(block, self.schema, self.fill)
         places, texts, d = self._places
         if not texts and len(places) == d:
             return (numbers - self.mean) / self.scale
@@ -128,36 +123,12 @@ class Preparation:
             absent = known.get(None, -1)
             if self.fill is None and np.any(column.codes < 0):
                 row = int(np.flatnonzero(column.codes < 0)[0])
-                raise self._missing(self.schema.texts[j], block.place(row))
+                raise _missing(self.schema.texts[j], block.place(row))
             table = np.array([known.get(level, -1) for level in column.levels] + [absent])
             codes = table[column.codes]
             rows = np.flatnonzero(codes >= 0)
             X[rows, first + codes[rows]] = 1.0
         return X
-
-    def _filled(self, block: RawBlock) -> FloatArray:
-        numbers = block.numbers
-        finite = np.isfinite(numbers)
-        if finite.all():
-            return numbers
-        infinite = np.isinf(numbers)
-        if infinite.any():
-            row, column = (int(i[0]) for i in np.nonzero(infinite))
-            raise InvalidInputError(
-                f"Column {self.schema.numbers[column]!r} has an infinite value (inf) in "
-                f"{block.place(row)}: replace it by a number, or remove the row."
-            )
-        if self.fill is None:
-            row, column = (int(i[0]) for i in np.nonzero(~finite))
-            raise self._missing(self.schema.numbers[column], block.place(row))
-        return np.where(finite, numbers, self.fill)
-
-    @staticmethod
-    def _missing(column: str, place: str) -> InvalidInputError:
-        return InvalidInputError(
-            f"Column {column!r} has a missing value (NaN) in {place}: remove such rows, or scan "
-            "the training data with missing='impute'."
-        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in types that JSON knows, exactly."""
@@ -187,6 +158,32 @@ class Preparation:
             None if fill is None else np.array(fill, dtype=np.float64),
             tuple(tuple(levels) for levels in state["categories"]),
         )
+
+
+def _filled(block: RawBlock, schema: Schema, fill: FloatArray | None) -> FloatArray:
+    """Return the numbers of a block, those that are missing filled in, or raise."""
+    numbers = block.numbers
+    finite = np.isfinite(numbers)
+    if finite.all():
+        return numbers
+    infinite = np.isinf(numbers)
+    if infinite.any():
+        row, column = (int(i[0]) for i in np.nonzero(infinite))
+        raise InvalidInputError(
+            f"Column {schema.numbers[column]!r} has an infinite value (inf) in "
+            f"{block.place(row)}: replace it by a number, or remove the row."
+        )
+    if fill is None:
+        row, column = (int(i[0]) for i in np.nonzero(~finite))
+        raise _missing(schema.numbers[column], block.place(row))
+    return np.where(finite, numbers, fill)
+
+
+def _missing(column: str, place: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"Column {column!r} has a missing value (NaN) in {place}: remove such rows, or scan the "
+        "training data with missing='impute'."
+    )
 
 
 class Learner:
@@ -223,7 +220,7 @@ class Learner:
                     counts[level] = counts.get(level, 0.0) + weight
             if None in counts and self.missing == "refuse":
                 row = int(np.flatnonzero(column.codes < 0)[0])
-                raise Preparation._missing(name, block.place(row))
+                raise _missing(name, block.place(row))
             self._check_categories(name, counts, block)
 
     def _check_categories(
@@ -240,10 +237,8 @@ class Learner:
         x = block.numbers
         finite = np.isfinite(x)
         if not finite.all():
-            p = x.shape[1]
-            fill = None if self.missing == "refuse" else np.zeros(p)
-            plain = Preparation(self.schema, np.zeros(p), np.ones(p), fill, ((),) * len(self.seen))
-            x = plain._filled(block)
+            fill = None if self.missing == "refuse" else np.zeros(x.shape[1])
+            x = _filled(block, self.schema, fill)
             S = s[:, None] * finite
         else:
             S = s[:, None]

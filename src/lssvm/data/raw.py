@@ -50,6 +50,11 @@ class TextColumn:
         code = {level: i for i, level in enumerate(levels)} | {None: -1}
         return cls(np.array([code[text] for text in texts], dtype=np.intp), levels)
 
+    @property
+    def texts(self) -> AnyArray:
+        """The strings themselves, shape (n,); None where one is missing."""
+        return np.array([*self.levels, None], dtype=object)[self.codes]
+
     def take(self, rows: Any) -> TextColumn:
         """Return some rows."""
         return TextColumn(self.codes[rows], self.levels)

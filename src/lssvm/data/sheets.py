@@ -15,6 +15,7 @@ from lssvm.data.number_text import (
     NumberStyle,
     judge,
     preferred_decimal,
+    said_styles,
     styles,
     trimmed,
     word_remedy,
@@ -27,14 +28,12 @@ class TableFile:
     Parameters
     ----------
     file : str
-    names : sequence of str
-    columns : sequence of lists of values
-        Strings, numbers, booleans, dates or None.
     options : CsvOptions
     place : str
         What a row is called in messages, such as "row".
-    first : int
-        The number of the first row there.
+    found : Columns
+        Names and lists of values (strings, numbers, booleans, dates or None) of the columns, the
+        number of the first row there, and how it is read.
 
     Attributes
     ----------
@@ -47,19 +46,11 @@ class TableFile:
         How it is read, where that is not as one would expect.
     """
 
-    def __init__(
-        self,
-        file: str,
-        names: Sequence[str],
-        columns: Sequence[list[Any]],
-        options: CsvOptions,
-        place: str,
-        first: int,
-        told: str = "",
-    ) -> None:
+    def __init__(self, file: str, options: CsvOptions, place: str, found: Columns) -> None:
         import pyarrow as pa
 
-        self.name, self.options, self.place, self.first = file, options, place, first
+        names, columns, self.first, told = found
+        self.name, self.options, self.place = file, options, place
         self.integers: set[str] = set()
         self.doubts: dict[str, Judged] = {}
         self._styles: set[NumberStyle] = set()
@@ -71,13 +62,7 @@ class TableFile:
         made = [self._judged(n, c) for n, c in zip(names, made, strict=True)]
         self.table = pa.table(dict(zip(names, made, strict=True)))
         self.schema = self.table.schema
-        words = [told] if told else []
-        if any(style.decimal == "," for style in self._styles):
-            words.append("decimal commas")
-        groups = sorted({style.thousands for style in self._styles} - {""})
-        if groups:
-            words.append(f"thousands grouped by {' and '.join(map(repr, groups))}")
-        self.told = ", ".join(words)
+        self.told = ", ".join(filter(None, [told, *said_styles(self._styles)]))
 
     def _column(self, name: str, values: list[Any]) -> Any:
         """Return a column as Arrow has it: numbers, booleans, dates, or trimmed text."""
@@ -108,14 +93,15 @@ class TableFile:
             return column.cast(pa.int64()) if whole else column
         judged = judge(column, self._tried)
         if kind in ("number", "integer") and judged.style is None:
-            style = self._tried[0]
-            import pyarrow.compute as pc
-
-            wrong = pc.invert(style.matches(column))
-            if pc.any(wrong).as_py():
-                row = pc.index(wrong, True).as_py()
-                raise self._no_number(name, column[row].as_py(), row)
-            judged = Judged(style)
+            judged = Judged(self._tried[0])
+            row = self._tried[0].first_other(column)
+            if row >= 0:
+                text = column[row].as_py()
+                raise InvalidInputError(
+                    f"{self.place.capitalize()} {row + self.first} of {self.name} has {text!r} in "
+                    f"column {name!r}, where numbers are expected: repair it, or "
+                    f"{word_remedy(name, text)}."
+                )
         if judged.style is not None:
             self._styles.add(judged.style)
             column = judged.style.parse(column)
@@ -123,12 +109,6 @@ class TableFile:
         if judged.word is not None:
             self.doubts[name] = judged
         return column
-
-    def _no_number(self, name: str, text: str, row: int) -> InvalidInputError:
-        return InvalidInputError(
-            f"{self.place.capitalize()} {row + self.first} of {self.name} has {text!r} in column "
-            f"{name!r}, where numbers are expected: repair it, or {word_remedy(name, text)}."
-        )
 
     def count(self) -> int:
         """Return the number of rows."""
@@ -154,8 +134,7 @@ Columns = tuple[tuple[str, ...], tuple[list[Any], ...], int, str]  # names, valu
 
 def open_sheet(file: str, options: CsvOptions) -> TableFile:
     """Read the first sheet of a workbook: its first row with a value names the columns."""
-    names, columns, first, told = _sheet(file, file_stamp(file))
-    return TableFile(file, names, columns, options, "row", first, told)
+    return TableFile(file, options, "row", _sheet(file, file_stamp(file)))
 
 
 @lru_cache(maxsize=2)
@@ -177,7 +156,7 @@ def _sheet(file: str, stamp: tuple[int, int, int]) -> Columns:
         raise InvalidInputError(f"{file} is empty: the first row of its first sheet names columns.")
     used = [j for j in range(len(cells[head])) if any(row[j] is not None for row in cells[head:])]
     names = [str(_text(cells[head][j]) or f"column {j + 1}").strip() for j in used]
-    _check_names(file, names)
+    check_names(file, names)
     body = cells[head + 1 :]
     while body and all(value is None for value in body[-1]):
         body.pop()
@@ -193,7 +172,8 @@ def _cell(value: Any) -> Any:
     return value.total_seconds() / 86_400 if isinstance(value, timedelta) else value
 
 
-def _check_names(file: str, names: Sequence[str]) -> None:
+def check_names(file: str, names: Sequence[str]) -> None:
+    """Raise where two columns have the same name."""
     twice = [name for j, name in enumerate(names) if name in names[:j]]
     if twice:
         raise InvalidInputError(
@@ -203,8 +183,7 @@ def _check_names(file: str, names: Sequence[str]) -> None:
 
 def open_json_lines(file: str, options: CsvOptions) -> TableFile:
     """Read a file with one JSON object a line; what an object does not have is missing."""
-    names, columns, first, told = _json_lines(file, file_stamp(file))
-    return TableFile(file, names, columns, options, "line", first, told)
+    return TableFile(file, options, "line", _json_lines(file, file_stamp(file)))
 
 
 @lru_cache(maxsize=2)
@@ -232,7 +211,7 @@ def _json_lines(file: str, stamp: tuple[int, int, int]) -> Columns:
     if not names:
         raise InvalidInputError(f"{file} is empty: it has no objects with columns.")
     stripped = [name.strip() for name in names]
-    _check_names(file, stripped)
+    check_names(file, stripped)
     columns = tuple([_plain(record.get(name)) for record in records] for name in names)
     return tuple(stripped), columns, 1, ""
 

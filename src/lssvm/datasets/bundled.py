@@ -12,12 +12,11 @@ import csv
 import gzip
 from dataclasses import dataclass, replace
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lssvm._core.arrays import AnyArray
 from lssvm._core.errors import library
 
 
@@ -133,17 +132,14 @@ def to_frame(dataset: Dataset, numeric: tuple[str, ...]) -> Dataset:
 _UCI = "UCI Machine Learning Repository, which publishes its data sets under CC BY 4.0"
 
 
-@dataclass(frozen=True)
-class About:
-    """What the table knows of one bundled file."""
+class About(NamedTuple):
+    """What the table knows of one bundled file, by the names that `Dataset` has for it."""
 
     description: str
     source: str
     licence: str
-    target_type: type
     target_names: tuple[str, ...] = ()
-    categorical: tuple[str, ...] = ()
-    symbolic: bool = False  # categories are strings: the matrix is of dtype object
+    categorical_features: tuple[str, ...] = ()
 
 
 _GERMAN = (
@@ -157,7 +153,6 @@ CATALOGUE: dict[str, About] = {
         "the greater product of weight and distance wins.",
         "Siegler (1976), data set 'Balance Scale' (bal)",
         _UCI,
-        str,
         ("balanced", "left", "right"),
     ),
     "concrete": About(
@@ -165,23 +160,19 @@ CATALOGUE: dict[str, About] = {
         "and its age in days.",
         "Yeh (1998), data set 'Concrete Compressive Strength' (ccs)",
         _UCI,
-        float,
     ),
     "german_credit": About(
         "Good or bad credit risk of 1,000 bank customers from 20 attributes, 13 of them symbolic "
         "with the codes of the source (A11, A12, ...).",
         "Hofmann (1994), data set 'Statlog (German Credit Data)', symbolic version (gcr)",
         _UCI,
-        int,
         ("good", "bad"),
         tuple(_GERMAN.split()),
-        symbolic=True,
     ),
     "heart": About(
         "Absence or presence of heart disease in 270 patients from 13 clinical attributes.",
         "Data set 'Statlog (Heart)' (hea)",
         _UCI,
-        int,
         ("absence", "presence"),
         ("sex", "chest_pain", "fbs", "rest_ecg", "ex_angina", "thal"),
     ),
@@ -191,7 +182,6 @@ CATALOGUE: dict[str, About] = {
         "Santa Fe Time Series Competition 1991, series A (Weigend and Gershenfeld 1994; "
         "measured by Huebner)",
         "competition data, none stated; redistributed under MIT by the package reservoirpy",
-        float,
     ),
     "liver": About(
         "Five blood tests and the daily drinks of 345 men. The class is the donors' selector "
@@ -199,7 +189,6 @@ CATALOGUE: dict[str, About] = {
         "BUPA Medical Research Ltd, donated by R. S. Forsyth (1990), data set 'Liver Disorders' "
         "(bld)",
         _UCI,
-        int,
         ("selector 1", "selector 2"),
     ),
     "ripley": About(
@@ -207,7 +196,6 @@ CATALOGUE: dict[str, About] = {
         "error is about 8%.",
         "Ripley (1994, 1996), the original realisation synth.tr and synth.te",
         "none stated by the author; redistributed under GPL-2 | GPL-3 by the R package MASS",
-        int,
         ("class 0", "class 1"),
     ),
 }
@@ -230,40 +218,32 @@ def list_datasets() -> list[str]:
     return sorted(CATALOGUE)
 
 
-def _matrix(columns: list[list[str]], numeric: list[bool]) -> AnyArray:
-    """Return the attributes as float64, or as object where some columns are strings."""
-    if all(numeric):
-        return np.array(columns, dtype=np.float64).T.copy()
-    out = np.empty((len(columns[0]), len(columns)), dtype=object)
-    for j, (column, is_number) in enumerate(zip(columns, numeric, strict=True)):
-        out[:, j] = [float(value) for value in column] if is_number else column
-    return out
+def _numbers(texts: list[str], kind: type) -> list[Any]:
+    """Return texts as numbers of a kind, or as they are where they are none."""
+    try:
+        return [kind(text) for text in texts]
+    except ValueError:
+        return list(texts)
 
 
 def _load(name: str, as_frame: bool) -> Dataset:
     """Read one bundled file and join it with what the table says of it."""
-    about = CATALOGUE[name]
-    columns = read_columns(name)
-    split = columns.pop("split", None)
-    target = columns.pop("target")
-    names = tuple(columns)
-    numeric = [not (about.symbolic and key in about.categorical) for key in names]
+    about, columns = CATALOGUE[name], read_columns(name)
+    split, target = columns.pop("split", None), columns.pop("target")
+    values = [_numbers(column, float) for column in columns.values()]
+    symbolic = any(isinstance(column[0], str) for column in values)
     dataset = Dataset(
         name=name,
-        data=_matrix(list(columns.values()), numeric),
-        target=np.array(target).astype(about.target_type),
-        feature_names=names,
-        categorical_features=about.categorical,
-        target_names=about.target_names,
-        description=about.description,
-        source=about.source,
-        licence=about.licence,
+        data=np.array(values, dtype=object if symbolic else np.float64).T.copy(),
+        target=np.array(_numbers(target, int if about.target_names else float)),
+        feature_names=tuple(columns),
         train=split_rows(split, "train"),
         test=split_rows(split, "test"),
+        **about._asdict(),
     )
     if not as_frame:
         return dataset
-    return to_frame(dataset, tuple(c for c in names if c not in about.categorical))
+    return to_frame(dataset, tuple(c for c in columns if c not in about.categorical_features))
 
 
 def load_balance(*, as_frame: bool = False) -> Dataset:

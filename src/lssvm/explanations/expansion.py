@@ -26,13 +26,7 @@ _BATCH = 16_384  # rows that are evaluated at a time
 
 
 def sampled_values(
-    evaluate: Mixed,
-    n: int,
-    n_background: int,
-    n_columns: int,
-    *,
-    n_permutations: int,
-    random: np.random.Generator,
+    evaluate: Mixed, shape: tuple[int, int, int], n_permutations: int, random: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
     """Return Shapley values of a function, averaged over background rows.
 
@@ -40,7 +34,7 @@ def sampled_values(
     ----------
     evaluate : callable
         The function at rows of which some columns are a background row's.
-    n, n_background, n_columns : int
+    shape : tuple of three int
         Numbers n of rows, B of background rows and p of columns.
     n_permutations : int
         Orders of the columns for every pair of row and background row, each with its reverse; at
@@ -70,8 +64,7 @@ def sampled_values(
     >>> from lssvm.explanations.expansion import sampled_values
     >>> def product(rows, backgrounds, present):  # of three ones, against zeros
     ...     return present.all(axis=1, keepdims=True).astype(float)
-    >>> use = {"n_permutations": 2, "random": np.random.default_rng(0)}
-    >>> values, errors = sampled_values(product, 1, 1, 3, **use)
+    >>> values, errors = sampled_values(product, (1, 1, 3), 2, np.random.default_rng(0))
     >>> values[0, :, 0].round(4), errors.max()
     (array([0.3333, 0.3333, 0.3333]), np.float64(0.0))
     """
@@ -80,12 +73,15 @@ def sampled_values(
             f"n_permutations={n_permutations!r} is not usable: give at least 2, as the differences "
             "between orders make the standard errors."
         )
-    p = n_columns
+    n, n_background, p = shape
+    if n == 0:
+        raise InvalidInputError("There is no row to explain: give at least one.")
     every = p < 60 and 2**p - 2 <= 2 * n_permutations * max(p - 1, 1)
     per_pair = 2**p if every else 2 * n_permutations * (p + 1)
     size = max(1, _BATCH // per_pair)
-    total: FloatArray | None = None
-    squares: FloatArray | None = None
+    first = np.zeros(1, dtype=np.intp)
+    k = evaluate(first, first, np.ones((1, p), dtype=bool)).shape[1]
+    total, squares = np.zeros((n, p, k)), np.zeros((n, p, k))
     for some in slices(n * n_background, size):
         i, b = np.divmod(np.arange(some.start, some.stop, dtype=np.intp), n_background)
         if every:
@@ -93,13 +89,8 @@ def sampled_values(
             variance = np.zeros_like(value)
         else:
             value, variance = _orders(evaluate, i, b, p, n_permutations, random)
-        if total is None or squares is None:
-            total = np.zeros((n, p, value.shape[2]))
-            squares = np.zeros_like(total)
         np.add.at(total, i, value)
         np.add.at(squares, i, variance)
-    if total is None or squares is None:
-        raise InvalidInputError("There is no row to explain: give at least one.")
     return total / n_background, np.sqrt(squares) / n_background
 
 
@@ -194,15 +185,8 @@ class Expansion:
         threads : int
             How many threads compute.
         """
-        return evaluate_expansion(
-            self.kernel,
-            self.metric.apply(X),
-            self.basis,
-            self.coef,
-            self.intercept,
-            budget=budget,
-            threads=threads,
-        )
+        function, rows = (self.basis, self.coef, self.intercept), self.metric.apply(X)
+        return evaluate_expansion(self.kernel, rows, *function, budget=budget, threads=threads)
 
     def slopes(self, d: int) -> FloatArray:
         """Return the slopes (d, k) of a linear expansion.
@@ -366,13 +350,12 @@ def shapley_values(
     first = terms[0].rows
     n, p, k = len(first.X), first.n_columns, len(base)
     values, errors = np.zeros((n, p, k)), np.zeros((n, p, k))
-    pairs = np.zeros((n, p, p, k)) if interactions else None
+    pairs = np.zeros((n, p, p, k if interactions else 0))
     for term in exact:
         assert isinstance(term.function, Expansion)
         one, two = _exact_values(term.rows, term.function, interactions, effort.threads)
         values += one
-        if pairs is not None and two is not None:
-            pairs += two
+        pairs += two
     if others:
         used = np.unique(np.concatenate([term.rows.owner for term in others]))
         narrow = [Term(term.rows.among(used), term.function) for term in others]
@@ -381,17 +364,11 @@ def shapley_values(
             parts = [_outputs(t, t.rows.mixed(rows, backgrounds, present), effort) for t in narrow]
             return np.asarray(np.sum(parts, axis=0))
 
-        sampled, deviation = sampled_values(
-            evaluate,
-            n,
-            len(first.background),
-            len(used),
-            n_permutations=effort.n_permutations,
-            random=np.random.default_rng(effort.seed),
-        )
-        values[:, used] += sampled
-        errors[:, used] = deviation
-    return ShapleyValues(values, base, errors, None if pairs is None else _halved(pairs, values))
+        shape, random = (n, len(first.background), len(used)), np.random.default_rng(effort.seed)
+        sampled = sampled_values(evaluate, shape, effort.n_permutations, random)
+        values[:, used] += sampled[0]
+        errors[:, used] = sampled[1]
+    return ShapleyValues(values, base, errors, _halved(pairs, values) if interactions else None)
 
 
 def _outputs(term: Term, X: FloatArray, effort: Effort) -> FloatArray:
@@ -402,20 +379,19 @@ def _outputs(term: Term, X: FloatArray, effort: Effort) -> FloatArray:
 
 def _exact_values(
     rows: Contrast, f: Expansion, interactions: bool, threads: int
-) -> tuple[FloatArray, FloatArray | None]:
+) -> tuple[FloatArray, FloatArray | float]:
     """Return values (n, p, k) and interactions (n, p, p, k) of one expansion."""
     if f.linear:
         steps = rows.X - rows.background.mean(axis=0)
         each = steps[:, None, :] * f.slopes(rows.X.shape[1]).T  # (n, k, d)
-        return rows.summed(each).transpose(0, 2, 1), None
+        return rows.summed(each).transpose(0, 2, 1), 0.0
     exponents = factor_exponents(f.kernel)
     assert exponents is not None
     mapped = Contrast(
         f.metric.apply(rows.X), f.metric.apply(rows.background), rows.owner, rows.n_columns
     )
     Z = np.asarray(f.basis, dtype=np.float64)
-    found = product_values(exponents, mapped, Z, f.coef, interactions=interactions, threads=threads)
-    return found.values, found.interactions
+    return product_values(exponents, mapped, Z, f.coef, interactions=interactions, threads=threads)
 
 
 def _halved(pairs: FloatArray, values: FloatArray) -> FloatArray:

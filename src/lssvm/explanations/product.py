@@ -38,6 +38,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -260,25 +261,29 @@ def _nonstationary(x: FloatArray, Z: FloatArray, gamma: FloatArray) -> FloatArra
     return np.asarray(0.5 * np.log(2.0 * np.sqrt(a * b) / both) - 2.0 * gamma * (x - Z) ** 2 / both)
 
 
-@dataclass(frozen=True, eq=False)
-class ProductValues:
+class ProductValues(NamedTuple):
     """Sums over background rows.
 
     Attributes
     ----------
     values : array of shape (n, p, k)
-    interactions : array of shape (n, p, p, k) or None
+    interactions : array of shape (n, p, p, k), or (n, p, p, 0) where nobody asked for them
         The diagonal is of no meaning.
 
     Examples
     --------
     >>> from lssvm.explanations.product import ProductValues
-    >>> list(ProductValues.__dataclass_fields__)
-    ['values', 'interactions']
+    >>> ProductValues._fields
+    ('values', 'interactions')
     """
 
     values: FloatArray
-    interactions: FloatArray | None
+    interactions: FloatArray
+
+    @classmethod
+    def zeros(cls, n: int, p: int, k: int, interactions: bool) -> ProductValues:
+        """Return what sums begin with."""
+        return cls(np.zeros((n, p, k)), np.zeros((n, p, p, k if interactions else 0)))
 
 
 def product_values(
@@ -327,43 +332,24 @@ def product_values(
     array([0.2325, 0.    ])
     """
     used = np.unique(rows.owner)
-    n, p, k = len(rows.X), rows.n_columns, coef.shape[1]
-    if len(used) < p:  # columns without features
+    total = ProductValues.zeros(len(rows.X), rows.n_columns, coef.shape[1], interactions)
+    if len(used) < rows.n_columns:  # columns without features
         found = product_values(
             exponents, rows.among(used), Z, coef, interactions=interactions, threads=threads
         )
-        values, pairs = np.zeros((n, p, k)), None
-        values[:, used] = found.values
-        if found.interactions is not None:
-            pairs = np.zeros((n, p, p, k))
-            pairs[:, used[:, None], used] = found.interactions
-        return ProductValues(values, pairs)
-    order = np.argsort(rows.owner, kind="stable")
-    work = _Work(
-        exponents,
-        rows.X[:, order],
-        rows.background[:, order],
-        np.ascontiguousarray(Z[:, order].T),
-        np.asarray(coef, dtype=np.float64),
-        order,
-        rows,
-        interactions,
-    )
-    values = np.zeros((n, p, k))
-    pairs = np.zeros((n, p, p, k)) if interactions else None
+        total.values[:, used] = found.values
+        total.interactions[:, used[:, None], used] = found.interactions
+        return total
+    work = _Work(exponents, rows, Z, coef, interactions)
     jobs = [
         (some, against)
-        for some in slices(n, _ROWS)
+        for some in slices(len(rows.X), _ROWS)
         for against in slices(len(rows.background), _BACKGROUND)
     ]
     for (some, _), found in zip(jobs, run_blocks(work, jobs, threads), strict=True):
-        values[some] += found.values
-        if pairs is not None and found.interactions is not None:
-            pairs[some] += found.interactions
-    values /= len(rows.background)
-    if pairs is not None:
-        pairs /= len(rows.background)
-    return ProductValues(values, pairs)
+        for sums, own in zip(total, found, strict=True):
+            sums[some] += own
+    return ProductValues(*(sums / len(rows.background) for sums in total))
 
 
 @dataclass(frozen=True, eq=False)
@@ -382,19 +368,14 @@ class _Work:
     """Shapley values of blocks of rows against blocks of background rows."""
 
     def __init__(
-        self,
-        exponents: Exponents,
-        X: FloatArray,
-        R: FloatArray,
-        Z: FloatArray,
-        coef: FloatArray,
-        order: IntArray,
-        rows: Contrast,
-        interactions: bool,
+        self, exponents: Exponents, rows: Contrast, Z: FloatArray, coef: FloatArray, pairs: bool
     ) -> None:
-        self.exponents, self.X, self.R, self.Z, self.coef = exponents, X, R, Z, coef
-        self.p, self.interactions = rows.n_columns, interactions
+        order = np.argsort(rows.owner, kind="stable")
         owner = rows.owner[order]
+        self.X, self.R = rows.X[:, order], rows.background[:, order]
+        self.Z = np.ascontiguousarray(Z[:, order].T)
+        self.coef = np.asarray(coef, dtype=np.float64)
+        self.exponents, self.p, self.interactions = exponents, rows.n_columns, pairs
         self.starts = np.searchsorted(owner, np.arange(self.p))
         self.alone = len(owner) == self.p
         self.size = np.abs(coef).max(axis=1)
@@ -403,8 +384,7 @@ class _Work:
     def __call__(self, job: tuple[slice, slice]) -> ProductValues:
         X, R = self.X[job[0]], self.R[job[1]]
         m, k = self.coef.shape
-        values = np.zeros((len(X), self.p, k))
-        pairs = np.zeros((len(X), self.p, self.p, k)) if self.interactions else None
+        values, pairs = total = ProductValues.zeros(len(X), self.p, k, self.interactions)
         least = self._least(X, R)
         width = int(np.clip(_WIDTH // self.p, 128, 4096))
         together = [self._alike(x, R, max(1, width // m)) for x in X]
@@ -418,9 +398,8 @@ class _Work:
                         continue
                     one, two = self._integrate(pair)
                     values[i, pair.columns] += one
-                    if pairs is not None and two is not None:
-                        pairs[i][np.ix_(pair.columns, pair.columns)] += two
-        return ProductValues(values, pairs)
+                    pairs[i][np.ix_(pair.columns, pair.columns)] += two
+        return total
 
     def _alike(self, x: FloatArray, R: FloatArray, size: int) -> list[tuple[IntArray, IntArray]]:
         """Return background rows that differ from x in the same columns, at most ``size`` at once.
@@ -497,7 +476,7 @@ class _Work:
             room = self.local.room = np.empty(needed)
         return np.asarray(room[:needed].reshape(shape))
 
-    def _integrate(self, pair: _Pair) -> tuple[FloatArray, FloatArray | None]:
+    def _integrate(self, pair: _Pair) -> tuple[FloatArray, FloatArray]:
         """Return values (a, k) and interactions (a, a, k) of a row against background rows.
 
         A factor is t u + (1 - t) w = (u + w)/2 (1 + tau h) with tau = 2 t - 1 and
@@ -507,9 +486,8 @@ class _Work:
         a, m = pair.h.shape
         nodes, weights = rule(n_nodes(a, pair.spread))
         step = max(1, _ROOM // (a * m))
-        total, pairs = np.zeros((a, m)), None
-        if self.interactions:
-            pairs = np.zeros((a, a, pair.coef.shape[1]))
+        total = np.zeros((a, m))
+        pairs = np.zeros((a, a, pair.coef.shape[1] if self.interactions else 0))
         for part in slices(len(nodes), step):
             tau = nodes[part, None]
             F = np.add(pair.h, (1.0 / tau)[:, None], out=self._room((len(tau), a, m)))
@@ -518,7 +496,7 @@ class _Work:
                 P *= np.multiply.reduce(F[:, chunk], axis=1)
                 P *= tau ** (chunk.stop - chunk.start)
                 P *= np.multiply.reduce(pair.half[chunk], axis=0)
-            if pairs is not None:
+            if self.interactions:
                 pairs += _pairs_of(pair, F, P / tau)
             np.divide(P[:, None, :], F, out=F)
             total += np.add.reduce(F, axis=0)

@@ -59,17 +59,14 @@ class Explanation:
 
     def __getitem__(self, rows: Any) -> Explanation:
         """Return the explanation of some of the rows; one row stays a table."""
-        index = np.arange(len(self))[rows]
-        some = np.atleast_1d(index)
-        pairs = None if self.interactions is None else self.interactions[some]
-        return replace(
-            self,
-            values=self.values[some],
-            base_values=self.base_values[some],
-            data=self.data[some],
-            errors=self.errors[some],
-            interactions=pairs,
-        )
+        some = np.atleast_1d(np.arange(len(self))[rows])
+        return self._part(some, data=self.data[some])
+
+    def _part(self, index: Any, **others: Any) -> Explanation:
+        arrays = ("values", "base_values", "errors", "interactions")
+        found = {name: getattr(self, name) for name in arrays}
+        parts: dict[str, Any] = {n: None if a is None else a[index] for n, a in found.items()}
+        return replace(self, **parts, **others)
 
     @property
     def exact(self) -> bool:
@@ -111,15 +108,7 @@ class Explanation:
             )
         if self.values.ndim == 2:
             return self
-        pairs = None if self.interactions is None else self.interactions[..., which]
-        return replace(
-            self,
-            values=self.values[..., which],
-            base_values=self.base_values[..., which],
-            errors=self.errors[..., which],
-            interactions=pairs,
-            output_names=(names[which],),
-        )
+        return self._part((..., which), output_names=(names[which],))
 
     def to_shap(self) -> Any:
         """Return a ``shap.Explanation``, for the plots of `shap`.

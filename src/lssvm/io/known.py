@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -29,17 +29,10 @@ from lssvm.io.records import Book, Known, Lengths, Registry, need, table
 from lssvm.preparation.encodings import CYCLES
 from lssvm.preparation.tables import KINDS
 from lssvm.preparation.text_dates import ORDERS
-from lssvm.recipes import (
-    configurations,
-    dual_memory,
-    fixed_memory,
-    record,
-    series,
-    series_data,
-    table_context,
-)
+from lssvm.recipes import configurations, dual_memory, fixed_memory, record, series, series_data
 from lssvm.recipes import greedy as greedy_recipe
 from lssvm.recipes import table as table_recipe
+from lssvm.recipes.table_context import TableContext
 
 
 @dataclass(frozen=True)
@@ -68,10 +61,6 @@ class StoredTransformer:
     fitted: dict[str, Any]
     parts: list[StoredTransformer]
     columns: dict[str, Any] | None = None
-
-    def with_columns(self, columns: dict[str, Any]) -> StoredTransformer:
-        """Return it as a part of a `ColumnTransformer`."""
-        return replace(self, columns=columns)
 
 
 @dataclass(frozen=True)
@@ -341,7 +330,7 @@ def _check_rows(rows: parts.Rows, lengths: Lengths) -> None:
     need(lengths["y"] in (0, lengths["n"]), "the targets do not fit their rows")
 
 
-def _check_context(context: table_context.TableContext, lengths: Lengths) -> None:
+def _check_context(context: TableContext, lengths: Lengths) -> None:
     tables = list(context.prepared.values())
     known = tables and set(context.prepared) <= set(configurations.INPUTS)
     need(known, "the inputs are not known")
@@ -451,13 +440,13 @@ def known() -> Registry:
     """
     searches = "CirculantSearch/CoupledAnnealing/GridSearch/PathSearch/ShrinkingGridSearch"
     listed: list[tuple[Any, str]] = [
-        (kernels, f"{KERNELS}/Precomputed"),
+        (kernels, f"{KERNELS}/Precomputed/Metric"),
         (codes, "Code"),
         (tasks, "Classes/Numbers"),
         (prototypes, "KMeans/RenyiEntropy/RPCholesky/Uniform/Selection/Bandwidth"),
         (reductions, "L0/FixedSizeL0/Prune/SparsityPath/Reduced/Pruned/PruneStep"),
         (greedy, "GreedyPath"),
-        (solvers, "PCG/SMO/Cholesky/CirculantSolver/ConjugateGradient"),
+        (solvers, "PCG/SMO/Cholesky/CirculantSolver/ConjugateGradient/ExactFit"),
         (tuning, f"{searches}/PositionFolds/PositionHoldout/TuningResult"),
         (moments, "Moments/NystromMap"),
         (uncertainty, "Isotonic/Sigmoid/OutOfFold/Probabilities/Residuals"),
@@ -467,19 +456,16 @@ def known() -> Registry:
         (greedy_recipe, "GreedyDetails/GreedyMemory"),
         (series, "SeriesFit/SeriesResiduals/Calibration"),
         (series_data, "Calendar/Layout/Plan/Series"),
-        (kernels, "Metric"),
-        (solvers, "ExactFit"),
         (parts, "Cut/Leaf/PartsModel/Rows/Setting/Tree"),
         (preparation, "DateEncoding/LevelEncoding/NumberEncoding/PreparedColumn/PreparedTable"),
         (configurations, "Configuration/Member"),
         (table_recipe, "TableFit/Trial"),
-        (table_context, "TableContext"),
     ]
     left_out = {"TuningResult": {"point"}, "FixedDetails": {"kept"}}
     left_out |= {name: {"checkpoint"} for name in searches.split("/")}
     kinds = {name: getattr(module, name) for module, names in listed for name in names.split("/")}
-    kinds |= {"Model": Model, "StoredPipeline": StoredPipeline}
-    kinds["StoredTransformer"] = StoredTransformer
+    own = (Model, StoredPipeline, StoredTransformer, TableContext)
+    kinds |= {kind.__name__: kind for kind in own}
 
     def entry(name: str) -> Known:
         return Known(

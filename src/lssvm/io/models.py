@@ -24,14 +24,7 @@ from lssvm._core.errors import InvalidInputError, MemoryBudgetError, ModelFileEr
 from lssvm._core.text import printable
 from lssvm.codes import make_code
 from lssvm.data import Preparation
-from lssvm.estimators import (
-    LSSVR,
-    NARX,
-    FixedSizeLSSVR,
-    GreedyLSSVR,
-    LSSVMClassifier,
-    LSSVMRegressor,
-)
+from lssvm.estimators import LSSVR, NARX, FixedSizeLSSVR, GreedyLSSVR
 from lssvm.estimators.base import KernelClassifier, KernelEstimator, KernelRegressor
 from lssvm.estimators.table_model import TableModel
 from lssvm.io.known import BOOK, MAX_CLASSES, MOST, Model, is_zone, known
@@ -155,7 +148,7 @@ def check_table(model: TableModel, fit: TableFit, stored: Model) -> None:
     assert context is not None  # by its rule
     lengths = BOOK.check_record(fit, "TableFit")
     task, calibration, columns = context.task, context.calibration, context.any_prepared.columns
-    wanted = LSSVMClassifier if isinstance(task, Classes) else LSSVMRegressor
+    wanted = estimators.LSSVMClassifier if isinstance(task, Classes) else estimators.LSSVMRegressor
     need(type(model) is wanted, "the record is one of another estimator")
     need(fit.stored in FORMS, "how much is stored is not known")
     _check_resources(model)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,22 +35,18 @@ from lssvm.io.models import check_storable, is_storable, read_model, write_model
 from lssvm.io.records import NotStorable, check_parameters, encode, need
 from lssvm.preparation import PreparedTable, TablePreparation
 
-_PLAIN: dict[str, tuple[type[Any], tuple[str, ...]]] = {
-    "StandardScaler": (StandardScaler, ("mean_", "var_", "scale_", "n_samples_seen_")),
-    "MinMaxScaler": (
-        MinMaxScaler,
-        ("min_", "scale_", "data_min_", "data_max_", "data_range_", "n_samples_seen_"),
-    ),
-    "QuantileTransformer": (QuantileTransformer, ("quantiles_", "references_", "n_quantiles_")),
-}
-_REFITTED: dict[str, type[Any]] = {
-    "SimpleImputer": SimpleImputer,
-    "OneHotEncoder": OneHotEncoder,
-    "OrdinalEncoder": OrdinalEncoder,
-}
-KNOWN = sorted([*_PLAIN, *_REFITTED, "ColumnTransformer", "Pipeline", "TablePreparation"])
+_SCALERS = (MinMaxScaler, QuantileTransformer, StandardScaler)
+_ENCODERS = (OneHotEncoder, OrdinalEncoder)
+_OTHERS = (ColumnTransformer, Pipeline, SimpleImputer, TablePreparation)
+_CLASSES: dict[str, Any] = {kind.__name__: kind for kind in (*_SCALERS, *_ENCODERS, *_OTHERS)}
+KNOWN = sorted(_CLASSES)
 """The transformers that a file may hold."""
 
+_LEARNED = {
+    "StandardScaler": ("mean_", "var_", "scale_", "n_samples_seen_"),
+    "MinMaxScaler": ("min_", "scale_", "data_min_", "data_max_", "data_range_", "n_samples_seen_"),
+    "QuantileTransformer": ("quantiles_", "references_", "n_quantiles_"),
+}
 _OF_THE_MACHINE = frozenset({"memory", "n_jobs", "verbose", "copy", "transform_input"})
 _MOST_COLUMNS = 10**6
 
@@ -77,18 +74,15 @@ def write_pipeline(pipeline: Pipeline, keep: str) -> StoredPipeline:
 
 
 def _write_step(name: str, part: Any) -> StoredTransformer:
-    if part is None or part == "passthrough":
-        return StoredTransformer(str(name), "passthrough", {}, {}, [])
+    if part is None or isinstance(part, str):
+        return StoredTransformer(str(name), part or "passthrough", {}, {}, [])
     return write_transformer(str(name), part)
 
 
 def write_transformer(name: str, part: Any) -> StoredTransformer:
     """Return what a file holds of a fitted transformer."""
     kind = type(part).__name__
-    classes: dict[str, Any] = {n: c for n, (c, _) in _PLAIN.items()} | _REFITTED
-    classes |= {"ColumnTransformer": ColumnTransformer, "Pipeline": Pipeline}
-    classes |= {"TablePreparation": TablePreparation}
-    if classes.get(kind) is not type(part):
+    if _CLASSES.get(kind) is not type(part):
         raise InvalidInputError(
             f"The step {name!r} of the pipeline is a {kind}, which a model file cannot hold: it "
             f"holds {', '.join(KNOWN)}, and our models. Save what the step makes of the data, or "
@@ -104,9 +98,9 @@ def write_transformer(name: str, part: Any) -> StoredTransformer:
     else:
         names = getattr(part, "feature_names_in_", None)
         fitted = {"n_features_in_": int(part.n_features_in_), "feature_names_in_": names}
-    if kind in _PLAIN:
-        fitted |= {key: getattr(part, key) for key in _PLAIN[kind][1]}
-    elif kind in _REFITTED:
+    if kind in _LEARNED:
+        fitted |= {key: getattr(part, key) for key in _LEARNED[kind]}
+    elif isinstance(part, (SimpleImputer, *_ENCODERS)):
         fitted |= _seen(name, part)
     elif isinstance(part, ColumnTransformer):
         fitted["sparse"] = bool(part.sparse_output_)
@@ -119,30 +113,21 @@ def write_transformer(name: str, part: Any) -> StoredTransformer:
 def _write_columns(name: str, part: Any, columns: Any) -> StoredTransformer:
     """Return one part of a `ColumnTransformer`, with its columns."""
     passed = isinstance(part, FunctionTransformer) and part.func is None
-    if passed or isinstance(part, str):
-        kind = "passthrough" if passed else str(part)
-        stored = StoredTransformer(str(name), kind, {}, {}, [])
+    stored = _write_step(name, "passthrough" if passed else part)
+    one = isinstance(columns, str | int)
+    if isinstance(columns, slice):
+        values = [columns.start, columns.stop, columns.step]
+        given: dict[str, Any] = {"slice": values}
     else:
-        stored = write_transformer(str(name), part)
-    listed = [columns] if isinstance(columns, (str, int)) else columns
-    if isinstance(listed, slice):
-        given = [listed.start, listed.stop, listed.step]
-        whole = all(v is None or isinstance(v, (int, str)) for v in given)
-        return stored.with_columns({"slice": given} if whole else _no_columns(name))
-    array = np.asarray(listed)
-    if array.dtype.kind == "b":
-        array = np.flatnonzero(array)
-    values = array.tolist()
-    if not all(isinstance(value, (str, int)) for value in values):
-        _no_columns(name)
-    return stored.with_columns({"one": values[0]} if listed is not columns else {"list": values})
-
-
-def _no_columns(name: str) -> Any:
-    raise InvalidInputError(
-        f"The columns of the step {name!r} cannot be stored in a model file: give names or "
-        "positions."
-    )
+        array = np.asarray([columns] if one else columns)
+        values = (np.flatnonzero(array) if array.dtype.kind == "b" else array).tolist()
+        given = {"one": values[0]} if one else {"list": values}
+    if not all(isinstance(v, str | int) or (v is None and "slice" in given) for v in values):
+        raise InvalidInputError(
+            f"The columns of the step {name!r} cannot be stored in a model file: give names or "
+            "positions."
+        )
+    return replace(stored, columns=given)
 
 
 def _seen(name: str, part: Any) -> dict[str, Any]:
@@ -201,7 +186,7 @@ def read_transformer(stored: StoredTransformer) -> Any:
         return stored.kind
     need(stored.kind in KNOWN, "a transformer is not known")
     try:
-        return _READ.get(stored.kind, _read_plain)(stored)
+        return _read(stored)
     except (InvalidInputError, MissingDependencyError, ModelFileError):
         raise
     except Exception as error:  # what scikit-learn says of values that nobody has fitted
@@ -211,9 +196,29 @@ def read_transformer(stored: StoredTransformer) -> Any:
         ) from error
 
 
+def _read(stored: StoredTransformer) -> Any:
+    if stored.kind == "Pipeline":
+        need(stored.parts, "a pipeline has no steps")
+        return Pipeline([(part.name, read_transformer(part)) for part in stored.parts])
+    kind = _CLASSES[stored.kind]
+    given = _given(stored, kind)
+    if kind is TablePreparation:
+        return _read_preparation(stored.fitted, given)
+    n, names = _columns_of(stored)
+    if kind is ColumnTransformer:
+        return _read_column_transformer(stored, given, n, names)
+    part = kind(**given)
+    fill = _fill_encoder if kind in _ENCODERS else _fill_scaler
+    (_fill_imputer if kind is SimpleImputer else fill)(part, stored.fitted, n)
+    part.n_features_in_ = n
+    if names is not None:
+        part.feature_names_in_ = names
+    return part
+
+
 def _given(stored: StoredTransformer, kind: Callable[..., Any]) -> dict[str, Any]:
-    known_names = set(inspect.signature(kind).parameters)
     given = dict(stored.parameters)
+    known_names = set(inspect.signature(kind).parameters)
     need(set(given) <= known_names, f"{stored.kind} has other parameters")
     check_parameters(given)
     for key, value in given.items():
@@ -234,40 +239,26 @@ def _columns_of(stored: StoredTransformer) -> tuple[int, Any]:
     return n, names
 
 
-def _named(part: Any, n: int, names: Any) -> Any:
-    part.n_features_in_ = n
-    if names is not None:
-        part.feature_names_in_ = names
-    elif hasattr(part, "feature_names_in_"):
-        del part.feature_names_in_
-    return part
-
-
-def _read_plain(stored: StoredTransformer) -> Any:
-    kind, learned = _PLAIN[stored.kind]
-    n, names = _columns_of(stored)
-    part = kind(**_given(stored, kind))
-    for key in learned:
-        value = stored.fitted.get(key)
+def _fill_scaler(part: Any, fitted: dict[str, Any], n: int) -> None:
+    kind = type(part).__name__
+    for key in _LEARNED[kind]:
+        value = fitted.get(key)
         if isinstance(value, np.ndarray):
             good = value.dtype.kind in "fi" and np.all(np.isfinite(value))
             wide = key == "references_" or value.shape[-1:] == (n,)
-            need(good and wide, f"{key} of {stored.kind} does not fit")
+            need(good and wide, f"{key} of {kind} does not fit")
         else:
             free = key in ("mean_", "var_", "scale_") and value is None
-            need(free or isinstance(value, (int, float)), f"{key} of {stored.kind} is missing")
+            need(free or isinstance(value, (int, float)), f"{key} of {kind} is missing")
         setattr(part, key, value)
-    return _named(part, n, names)
 
 
-def _read_imputer(stored: StoredTransformer) -> Any:
-    n, names = _columns_of(stored)
-    part = SimpleImputer(**_given(stored, SimpleImputer))
-    row = stored.fitted.get("statistics_")
+def _fill_imputer(part: Any, fitted: dict[str, Any], n: int) -> None:
+    """Fit an imputer to rows of its statistics, which it then has."""
+    row, holes = fitted.get("statistics_"), fitted.get("holes")
     need(isinstance(row, np.ndarray) and row.shape == (n,), "the statistics do not fit")
     assert isinstance(row, np.ndarray)
     rows = row[None, :]
-    holes = stored.fitted.get("holes")
     if holes is not None:
         good = isinstance(holes, np.ndarray) and holes.dtype.kind in "iu"
         need(good and np.all((holes >= 0) & (holes < n)), "the indicator does not fit")
@@ -275,18 +266,15 @@ def _read_imputer(stored: StoredTransformer) -> Any:
         rows[1, holes] = part.missing_values
     part.fit(rows)
     part.statistics_ = row
-    return _named(part, n, names)
 
 
-def _read_encoder(stored: StoredTransformer) -> Any:
-    n, names = _columns_of(stored)
-    kind = _REFITTED[stored.kind]
-    levels = stored.fitted.get("categories_")
+def _fill_encoder(part: Any, fitted: dict[str, Any], n: int) -> None:
+    """Fit an encoder to rows of its categories."""
+    levels = fitted.get("categories_")
     good = isinstance(levels, list) and len(levels) == n
     lists = [isinstance(c, np.ndarray) and c.ndim == 1 and len(c) for c in levels or ()]
     need(good and all(lists), "the categories do not fit")
     assert levels is not None
-    part = kind(**_given(stored, kind))
     kinds = {c.dtype.kind for c in levels}
     rows = np.empty((max(map(len, levels)), n), dtype=object)
     for j, column in enumerate(levels):
@@ -301,26 +289,20 @@ def _read_encoder(stored: StoredTransformer) -> Any:
     )
     need(same, "the categories are not in order")
     part.categories_ = levels
-    return _named(part, n, names)
 
 
-def _read_preparation(stored: StoredTransformer) -> Any:
-    prepared, texts = stored.fitted.get("prepared"), stored.fitted.get("texts")
+def _read_preparation(fitted: dict[str, Any], given: dict[str, Any]) -> TablePreparation:
+    prepared, texts = fitted.get("prepared"), fitted.get("texts")
     need(isinstance(prepared, PreparedTable) and isinstance(texts, bool), "no preparation")
     assert isinstance(prepared, PreparedTable)
     need(prepared.named or not texts, "columns without names have names")
-    return TablePreparation.of(prepared, texts=bool(texts), **_given(stored, TablePreparation))
+    return TablePreparation.of(prepared, texts=bool(texts), **given)
 
 
-def _read_steps(stored: StoredTransformer) -> Any:
-    need(stored.parts, "a pipeline has no steps")
-    return Pipeline([(part.name, read_transformer(part)) for part in stored.parts])
-
-
-def _read_column_transformer(stored: StoredTransformer) -> Any:
+def _read_column_transformer(
+    stored: StoredTransformer, given: dict[str, Any], n: int, names: Any
+) -> ColumnTransformer:
     """Return the transformer, fitted to zeros with nothing in it, then with its fitted parts."""
-    n, names = _columns_of(stored)
-    given = _given(stored, ColumnTransformer)
     inner = [(part.name, read_transformer(part), _read_columns(part)) for part in stored.parts]
     rest = given.get("remainder", "drop")
     own = [one for one in inner if one[0] != "remainder"]
@@ -367,13 +349,3 @@ def _read_columns(part: StoredTransformer) -> Any:
     good = all(isinstance(value, (str, int)) for value in values)
     need(good and len(given) == 1, "the columns of a part are missing")
     return given["one"] if "one" in given else list(values)
-
-
-_READ: dict[str, Callable[[StoredTransformer], Any]] = {
-    "SimpleImputer": _read_imputer,
-    "OneHotEncoder": _read_encoder,
-    "OrdinalEncoder": _read_encoder,
-    "TablePreparation": _read_preparation,
-    "Pipeline": _read_steps,
-    "ColumnTransformer": _read_column_transformer,
-}

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -13,34 +11,17 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from lssvm._core.arrays import AnyArray
 from lssvm._core.atomic import replacing
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.version import __version__
 from lssvm.estimators import NARX, LSSVMClassifier, LSSVMRegressor
 from lssvm.estimators.base import KernelEstimator
-from lssvm.onnx.graph import (
-    ML,
-    ML_OPSET,
-    OPSET,
-    ModelGraph,
-    Tensor,
-    Value,
-    element_type,
-    need_onnx,
-    need_skl2onnx,
-)
+from lssvm.onnx.graph import OPSETS, ModelGraph, Value, element_type, need_onnx, need_skl2onnx
 from lssvm.onnx.model_nodes import add_outputs, add_step, series_inputs
 from lssvm.onnx.registration import convert_imputer, register
-from lssvm.onnx.table_nodes import add_preparation, column_inputs, open_table, table_graph
+from lssvm.onnx.table_nodes import Opened, add_preparation, column_inputs, open_tables, table_graph
 from lssvm.preparation import TablePreparation
-
-
-def _settings() -> dict[str, Any]:
-    """Return what every conversion by skl2onnx is asked for."""
-    return {
-        "target_opset": {"": OPSET, ML: ML_OPSET},
-        "custom_conversion_functions": {SimpleImputer: convert_imputer},
-    }
 
 
 def final_model(model: Any) -> Any:
@@ -68,19 +49,17 @@ def input_types(model: Any, X: Any, dtype: Any) -> list[tuple[str, Any]]:
     A data frame ``X`` gives one input for each column, strings as strings and everything else as
     numbers; without it there is one input ``X`` of all columns.
     """
-    need_skl2onnx()
     from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType, StringTensorType
 
     real = DoubleTensorType if np.dtype(dtype) == np.float64 else FloatTensorType
+
+    def declared(values: AnyArray, width: int) -> Any:
+        return (real if values.dtype.kind in "biuf" else StringTensorType)([None, width])
+
     if hasattr(X, "columns") and hasattr(X, "dtypes"):
-        kinds = [np.asarray(X[name]).dtype.kind for name in X.columns]
-        return [
-            (str(name), (real if kind in "biuf" else StringTensorType)([None, 1]))
-            for name, kind in zip(X.columns, kinds, strict=True)
-        ]
+        return [(str(name), declared(np.asarray(X[name]), 1)) for name in X.columns]
     if X is not None:
-        width, kind = np.asarray(X).shape[1], np.asarray(X).dtype.kind
-        return [("X", (real if kind in "biuf" else StringTensorType)([None, width]))]
+        return [("X", declared(np.asarray(X), np.asarray(X).shape[1]))]
     width = getattr(model, "n_features_in_", None)
     if width is None:
         raise InvalidInputError(
@@ -90,11 +69,13 @@ def input_types(model: Any, X: Any, dtype: Any) -> list[tuple[str, Any]]:
     return [("X", real([None, int(width)]))]
 
 
-@contextmanager
-def _explained(model: Any, X: Any) -> Iterator[None]:
-    """Say what to do where skl2onnx gives up."""
+def convert(part: Any, whole: Any, X: Any, dtype: Any, **options: Any) -> Any:
+    """Convert a part of a model by skl2onnx, and say what to do where that gives up."""
+    skl2onnx, own = need_skl2onnx(), {SimpleImputer: convert_imputer}
+    options |= {"target_opset": dict(OPSETS), "custom_conversion_functions": own}
     try:
-        yield
+        types = input_types(whole, X, dtype)
+        return skl2onnx.convert_sklearn(part, initial_types=types, **options)
     except InvalidInputError:
         raise
     except Exception as error:
@@ -103,14 +84,12 @@ def _explained(model: Any, X: Any) -> Iterator[None]:
             advice += " Where columns have names or hold strings, give some training rows with X=."
         reason = str(error).strip().splitlines()
         raise InvalidInputError(
-            f"skl2onnx could not convert {type(model).__name__}: "
+            f"skl2onnx could not convert {type(whole).__name__}: "
             f"{reason[0].rstrip('.') if reason else type(error).__name__}. {advice}"
         ) from error
 
 
-def open_transformers(
-    transformers: Any, whole: Any, X: Any, dtype: Any
-) -> tuple[ModelGraph, list[Value], Tensor]:
+def open_transformers(transformers: Any, whole: Any, X: Any, dtype: Any) -> Opened:
     """Convert the transformers of a pipeline into a graph that the model can be added to.
 
     Returns
@@ -120,11 +99,7 @@ def open_transformers(
     features : str
         The value (n, d) in the type of the graph.
     """
-    skl2onnx = need_skl2onnx()
-    with _explained(whole, X):
-        types = input_types(whole, X, dtype)
-        converted = skl2onnx.convert_sklearn(transformers, initial_types=types, **_settings())
-    part = converted.graph
+    part = convert(transformers, whole, X, dtype).graph
     taken = {name for node in part.node for name in (*node.input, *node.output)}
     taken |= {t.name for t in part.initializer} | {v.name for v in part.input}
     graph = ModelGraph(dtype, taken=taken)
@@ -138,16 +113,6 @@ def open_transformers(
 def _value(info: Any) -> Value:
     kind = info.type.tensor_type
     return Value(info.name, kind.elem_type, tuple(d.dim_value for d in kind.shape.dim[1:]))
-
-
-def convert_whole(model: Any, X: Any, dtype: Any) -> Any:
-    """Convert a model of scikit-learn that contains estimators of this package somewhere."""
-    register()
-    skl2onnx = need_skl2onnx()
-    options = {id(model): {"zipmap": False}} if hasattr(model, "classes_") else None
-    with _explained(model, X):
-        types = input_types(model, X, dtype)
-        return skl2onnx.convert_sklearn(model, initial_types=types, options=options, **_settings())
 
 
 _IR_VERSION = 8
@@ -238,7 +203,9 @@ def to_onnx(
                 "probabilities= and interval= are for models of this package, not for "
                 f"{type(model).__name__}: leave them out."
             )
-        proto = convert_whole(model, X, dtype)
+        register()
+        options = {id(model): {"zipmap": False}} if hasattr(model, "classes_") else None
+        proto = convert(model, model, X, dtype, options=options)
         _describe(proto, model, {})
         return proto
     check_is_fitted(last)
@@ -266,17 +233,10 @@ def to_onnx(
         names.add(name)
         declared.append(Value(graph.rename(value.name, name), value.kind, value.tail).info())
     helper = onnx.helper
-    proto = helper.make_model(
-        helper.make_graph(
-            graph.nodes,
-            type(last).__name__,
-            [value.info() for value in inputs],
-            declared,
-            graph.initializers,
-        ),
-        opset_imports=[helper.make_opsetid("", OPSET), helper.make_opsetid(ML, ML_OPSET)],
-        ir_version=_IR_VERSION,
-    )
+    title, given = type(last).__name__, [value.info() for value in inputs]
+    whole = helper.make_graph(graph.nodes, title, given, declared, graph.initializers)
+    versions = [helper.make_opsetid(*opset) for opset in OPSETS.items()]
+    proto = helper.make_model(whole, opset_imports=versions, ir_version=_IR_VERSION)
     texts = any(value.kind == element_type(object) for value in inputs) and X is None
     _describe(proto, last, {"missing_string": missing} if texts else {})
     onnx.checker.check_model(proto)
@@ -371,9 +331,7 @@ def _own_graph(
     return graph, inputs, add_outputs(model, features, probabilities, interval)
 
 
-def _open_pipeline(
-    transformers: Any, model: Any, X: Any, dtype: str, missing: str
-) -> tuple[ModelGraph, list[Value], Tensor]:
+def _open_pipeline(transformers: Any, model: Any, X: Any, dtype: str, missing: str) -> Opened:
     """Return graph, inputs and features of what stands before the model."""
     steps = [step for _, step in transformers.steps]
     if not any(isinstance(step, TablePreparation) for step in steps):
@@ -386,7 +344,8 @@ def _open_pipeline(
     if X is not None:
         raise InvalidInputError("TablePreparation knows its columns: leave X= out.")
     check_is_fitted(steps[0])
-    return open_table(steps[0].prepared_, np.dtype(dtype), missing)
+    graph, inputs, (features,) = open_tables([steps[0].prepared_], np.dtype(dtype), missing)
+    return graph, inputs, features
 
 
 def _check_contains_ours(model: Any) -> None:

@@ -20,6 +20,7 @@ ML_OPSET = 3
 """Version of the operators ai.onnx.ml; `to_onnx` uses OneHotEncoder and LabelEncoder, for text."""
 
 ML = "ai.onnx.ml"
+OPSETS = {"": OPSET, ML: ML_OPSET}
 
 
 def need_onnx() -> Any:
@@ -45,11 +46,8 @@ def element_type(dtype: Any) -> int:
 
 def tensor(array: AnyArray, name: str) -> Any:
     """Return an array as ONNX stores it; an array of objects holds strings."""
-    onnx = need_onnx()
-    if array.dtype.kind in "OUS":
-        texts = [str(text).encode("utf-8") for text in array.ravel()]
-        return onnx.helper.make_tensor(name, onnx.TensorProto.STRING, array.shape, texts)
-    return onnx.numpy_helper.from_array(array, name)
+    plain = array.astype(object) if array.dtype.kind in "US" else array
+    return need_onnx().numpy_helper.from_array(plain, name)
 
 
 class Graph(ABC):
@@ -70,9 +68,7 @@ class Graph(ABC):
         """Return a name that no other value has."""
 
     @abstractmethod
-    def _add(
-        self, op: str, inputs: list[str], outputs: list[str], domain: str, attributes: Any
-    ) -> None:
+    def _add(self, op: str, inputs: list[str], outputs: list[str], domain: str, extra: Any) -> None:
         """Add a node."""
 
     @abstractmethod
@@ -256,11 +252,9 @@ class ModelGraph(Graph):
         self.taken.add(name)
         return name
 
-    def _add(
-        self, op: str, inputs: list[str], outputs: list[str], domain: str, attributes: Any
-    ) -> None:
+    def _add(self, op: str, inputs: list[str], outputs: list[str], domain: str, extra: Any) -> None:
         helper = need_onnx().helper
-        node = helper.make_node(op, inputs, outputs, outputs[0], domain=domain, **attributes)
+        node = helper.make_node(op, inputs, outputs, outputs[0], domain=domain, **extra)
         self.nodes.append(node)
 
     def _store(self, array: AnyArray, name: str) -> None:

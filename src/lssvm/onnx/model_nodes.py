@@ -6,7 +6,6 @@ calibrated probabilities, to prediction intervals; then the estimator, and one s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,15 +21,8 @@ from lssvm.onnx.graph import Graph, ModelGraph, Tensor, Value, element_type, loo
 from lssvm.onnx.kernel_nodes import add_expansion, add_kernel, add_map, check_kernel, dense, power
 from lssvm.recipes.series import SeriesFit
 from lssvm.tasks import Classes
-from lssvm.uncertainty import (
-    DualPosterior,
-    FixedPosterior,
-    Isotonic,
-    Probabilities,
-    Sigmoid,
-    check_coverage,
-)
-from lssvm.uncertainty.probabilities import PAIR_FLOOR, TILT, by_problem
+from lssvm.uncertainty import DualPosterior, FixedPosterior, Isotonic, Probabilities, Sigmoid
+from lssvm.uncertainty.probabilities import PAIR_FLOOR, TILT, by_problem, check_coverage
 
 
 def add_class_scores(code: Code, decoding: str | None, raw: Tensor) -> Tensor:
@@ -309,27 +301,20 @@ def probabilities_of(model: KernelClassifier, wanted: bool | None) -> Probabilit
         return None
 
 
-@dataclass(frozen=True)
-class Decision:
-    """Values of a classifier in a graph: outputs, scores, class numbers, probabilities."""
-
-    scores: Tensor
-    index: Tensor
-    probabilities: Tensor | None
-
-    @classmethod
-    def add(cls, model: KernelClassifier, X: Tensor, wanted: bool | None) -> Decision:
-        """Add a classifier for rows ``X`` (n, d)."""
-        calibrated = probabilities_of(model, wanted)
-        raw, task = add_expansion(X, model.record_), model.record_.task
-        assert isinstance(task, Classes)
-        scores, index = add_decision(task.code, task.decoding, raw)
-        if calibrated is None:
-            return cls(scores, index, None)
-        by_class = scores
-        if task.n_classes == 2:
-            by_class = add_class_scores(task.code, task.decoding, raw)
-        return cls(scores, index, add_probabilities(calibrated, raw, by_class, index))
+def add_classifier(
+    model: KernelClassifier, X: Tensor, wanted: bool | None
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Add a classifier for rows ``X`` (n, d); return scores, class numbers and probabilities."""
+    calibrated = probabilities_of(model, wanted)
+    raw, task = add_expansion(X, model.record_), model.record_.task
+    assert isinstance(task, Classes)
+    scores, index = add_decision(task.code, task.decoding, raw)
+    if calibrated is None:
+        return scores, index, None
+    by_class = scores
+    if task.n_classes == 2:
+        by_class = add_class_scores(task.code, task.decoding, raw)
+    return scores, index, add_probabilities(calibrated, raw, by_class, index)
 
 
 def no_interval(model: object) -> InvalidInputError:
@@ -371,14 +356,14 @@ def add_outputs(
     if interval is not None:
         raise no_interval(model)
     labels = class_labels(model.classes_)
-    decision = Decision.add(model, X, wanted)
+    scores, index, p = add_classifier(model, X, wanted)
     K = len(labels)
-    label = graph.node("Gather", graph.constant(labels), decision.index)
+    label = graph.node("Gather", graph.constant(labels), index)
     # Tools look for probabilities in the second output, as skl2onnx writes them.
     outputs = {"label": Value(label.name, element_type(labels.dtype), ())}
-    if decision.probabilities is not None:
-        outputs["probabilities"] = Value(decision.probabilities.name, kind, (K,))
-    return outputs | {"scores": Value(decision.scores.name, kind, (1 if K == 2 else K,))}
+    if p is not None:
+        outputs["probabilities"] = Value(p.name, kind, (K,))
+    return outputs | {"scores": Value(scores.name, kind, (1 if K == 2 else K,))}
 
 
 def series_inputs(record: SeriesFit, dtype: np.dtype[np.floating]) -> list[Value]:

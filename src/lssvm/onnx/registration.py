@@ -11,7 +11,7 @@ from lssvm._core.arrays import AnyArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.onnx.graph import Graph, Tensor, need_skl2onnx, tensor
 from lssvm.onnx.kernel_nodes import add_expansion
-from lssvm.onnx.model_nodes import CLASSIFIERS, REGRESSORS, Decision, class_labels
+from lssvm.onnx.model_nodes import CLASSIFIERS, REGRESSORS, add_classifier, class_labels
 
 _OLDEST = 13  # version of the operators from which ReduceSum takes its axes as an input
 _OPTIONS = {
@@ -75,20 +75,14 @@ class ContainerGraph(Graph):
         """Return a name that no other value has."""
         return str(self.scope.get_unique_variable_name(f"lssvm_{hint}"))
 
-    def _add(
-        self, op: str, inputs: list[str], outputs: list[str], domain: str, attributes: Any
-    ) -> None:
+    def _add(self, op: str, inputs: list[str], outputs: list[str], domain: str, extra: Any) -> None:
         name = self.scope.get_unique_operator_name(f"lssvm_{op}")
-        self.container.add_node(op, inputs, outputs, op_domain=domain, name=name, **attributes)
+        self.container.add_node(op, inputs, outputs, op_domain=domain, name=name, **extra)
 
     def _store(self, array: AnyArray, name: str) -> None:
         content = tensor(array, name)
-        if array.dtype.kind in "OUS":
-            self.container.add_initializer(
-                name, content.data_type, list(array.shape), list(content.string_data)
-            )
-        else:
-            self.container.add_initializer(name, content.data_type, list(array.shape), content)
+        values = list(content.string_data) if array.dtype.kind in "OUS" else content
+        self.container.add_initializer(name, content.data_type, list(array.shape), values)
 
 
 def convert_imputer(scope: Any, operator: Any, container: Any) -> None:
@@ -187,15 +181,12 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
         _finish(operator, value, outputs[0])
         return
     raw_scores = container.get_options(model, {"raw_scores": False})["raw_scores"]
-    decision = Decision.add(model, X, False if raw_scores else None)
-    label = graph.node("Gather", graph.constant(_labels(operator)), decision.index)
+    scores, index, p = add_classifier(model, X, False if raw_scores else None)
+    label = graph.node("Gather", graph.constant(_labels(operator)), index)
     graph.rename(label.name, outputs[0].full_name)
-    value = decision.scores
-    if decision.probabilities is not None:
-        value = decision.probabilities
-    elif len(model.classes_) == 2:
-        value = graph.concat([-value, value])
-    _finish(operator, value, outputs[1])
+    if p is None:
+        p = graph.concat([-scores, scores]) if len(model.classes_) == 2 else scores
+    _finish(operator, p, outputs[1])
 
 
 def _finish(operator: Any, value: Tensor, output: Any) -> None:

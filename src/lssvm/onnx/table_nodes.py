@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,9 @@ from lssvm.recipes import Member, TableFit
 from lssvm.recipes.configurations import Inputs
 from lssvm.tasks import Classes
 from lssvm.uncertainty import Probabilities
+
+Opened = tuple[ModelGraph, list[Value], Tensor]
+"""A graph, its inputs, and the features of rows in it."""
 
 
 def column_inputs(ready: Preparation, dtype: np.dtype[np.floating]) -> list[Value]:
@@ -42,26 +46,18 @@ def add_preparation(graph: Graph, ready: Preparation, inputs: list[Value], missi
         The string that stands for a missing one.
     """
     parts: list[Tensor] = []
-    numbers: list[Tensor] = []  # columns of numbers that follow one another
-    seen = 0  # of the columns of numbers
-    categories = iter(ready.categories)
-
-    def finish() -> None:
-        nonlocal numbers, seen
-        if numbers:
-            which = slice(seen, seen + len(numbers))
-            parts.append(_add_standardised(ready, graph.concat(numbers), which))
-            numbers, seen = [], which.stop
-
-    for value, name, kind in zip(inputs, ready.schema.names, ready.schema.kinds, strict=True):
-        column = graph.tensor(value.name)
-        if kind == "number":
-            numbers.append(column)
+    seen, categories = 0, iter(ready.categories)
+    every = zip(inputs, ready.schema.names, ready.schema.kinds, strict=True)
+    for kind, some in groupby(every, key=lambda column: column[2]):
+        columns = {name: graph.tensor(value.name) for value, name, _ in some}
+        if kind == "number":  # those that follow one another together
+            which = slice(seen, seen + len(columns))
+            parts.append(_add_standardised(ready, graph.concat(list(columns.values())), which))
+            seen = which.stop
             continue
-        finish()
-        if levels := next(categories):
-            parts.append(_add_text(name, column, levels, missing))
-    finish()
+        for name, column in columns.items():
+            if levels := next(categories):
+                parts.append(_add_text(name, column, levels, missing))
     return graph.concat(parts)
 
 
@@ -86,17 +82,19 @@ def _add_text(name: str, value: Tensor, levels: tuple[str | None, ...], missing:
     return hot.reshape(-1, len(texts)).cast(graph.dtype)
 
 
-def open_table(
-    prepared: PreparedTable, dtype: Any, missing: str
-) -> tuple[ModelGraph, list[Value], Tensor]:
-    """Begin a graph with a prepared table.
+def open_tables(
+    tables: Sequence[PreparedTable], dtype: Any, missing: str, *, together: bool = False
+) -> tuple[ModelGraph, list[Value], list[Tensor]]:
+    """Begin a graph with several ways to prepare the same columns.
 
     Parameters
     ----------
-    prepared : PreparedTable
+    tables : sequence of PreparedTable
     dtype : float64 or float32
     missing : str
         The string that stands for a missing one.
+    together : bool, default=False
+        Whether columns that all are numbers are one input ``X`` of shape (n, n_columns).
 
     Returns
     -------
@@ -105,30 +103,6 @@ def open_table(
         One of shape (n, 1) for each used column under its own name: strings for categories; numbers
         in ``dtype`` (NaN is missing), booleans as 0 and 1, durations in days; dates in float64, as
         days since 1970 by the clock of their time zone.
-    features : Tensor
-        The value (n, d).
-    """
-    graph, inputs, (features,) = open_tables([prepared], dtype, missing)
-    return graph, inputs, features
-
-
-def open_tables(
-    tables: Sequence[PreparedTable], dtype: Any, missing: str, *, together: bool = False
-) -> tuple[ModelGraph, list[Value], list[Tensor]]:
-    """Begin a graph with several ways to prepare the same columns; see `open_table`.
-
-    Parameters
-    ----------
-    tables : sequence of PreparedTable
-    dtype : float64 or float32
-    missing : str
-    together : bool, default=False
-        Whether columns that all are numbers are one input ``X`` of shape (n, n_columns).
-
-    Returns
-    -------
-    graph : ModelGraph
-    inputs : list of Value
     features : list of Tensor
         The value (n, d) of every table.
     """
@@ -283,7 +257,8 @@ def table_graph(
     fit = model.record_
     context = fit.context
     assert context is not None
-    names = [name for name in context.prepared if _uses(fit, name)]
+    used = {member.configuration.inputs for member in fit.members}
+    names = [name for name in context.prepared if name in used]
     tables = [context.prepared[n] for n in names]
     together = not tables[0].named
     graph, inputs, features = open_tables(tables, dtype, missing, together=together)
@@ -314,10 +289,6 @@ def table_graph(
         p = add_probabilities(calibrated, raw, by_class, index)
         outputs["probabilities"] = Value(p.name, kind, (K,))
     return graph, inputs, outputs
-
-
-def _uses(fit: TableFit, name: Inputs) -> bool:
-    return any(member.configuration.inputs == name for member in fit.members)
 
 
 def add_stack(fit: TableFit, features: Mapping[Inputs, Tensor]) -> Tensor:

@@ -109,6 +109,19 @@ class Display:
         style = {"linestyle": "none", "marker": "*", "markersize": 17, "markeredgecolor": "white"}
         return self.ax_.plot(x, y, color=colour, label=label, zorder=5, **style)[0]
 
+    def one_more_line(self, x: Any, y: Any, label: str) -> Any:
+        """Draw a line in a style that the lines on the axes have not.
+
+        Parameters
+        ----------
+        x, y : arrays of shape (n,)
+            Places; a single one gets a marker.
+        label : str
+            Its name in the legend.
+        """
+        style = {"marker": "o" if len(x) == 1 else "", **line_style(len(self.ax_.lines))}
+        return self.ax_.plot(x, y, linewidth=1.8, label=label, **style)[0]
+
     def legend_beside(self, **options: Any) -> Any:
         """Return a legend to the right of the axes.
 

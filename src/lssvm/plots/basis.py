@@ -129,17 +129,10 @@ class EntropyTraceDisplay(Display):
         EntropyTraceDisplay
         """
         ax = self.open(ax, (6.0, 4.0))
-        drawn = len(ax.lines)  # traces that are there already
         swaps = self.trace.size - 1
         trials = "" if self.n_trials is None else f" in {self.n_trials:,} trials"
-        (self.line_,) = ax.plot(
-            np.arange(self.trace.size),
-            self.trace,
-            linewidth=1.8,
-            marker="o" if swaps == 0 else "",
-            label=f"{self.name}: {swaps:,} exchanges{trials}",
-            **line_style(drawn),
-        )
+        label = f"{self.name}: {swaps:,} exchanges{trials}"
+        self.line_ = self.one_more_line(np.arange(self.trace.size), self.trace, label)
         self.name_axes("exchanges of a prototype", "quadratic Renyi entropy (nats)")
         ax.set_xlim(left=0, auto=True)  # auto: the next trace may need more room
         self.legend_ = ax.legend(loc="lower right", frameon=False)
@@ -251,15 +244,9 @@ class SupportSpectrumDisplay(Display):
         """
         ax = self.open(ax, (6.0, 4.0))
         scale = float(self.values[0]) if relative and self.values[0] > 0 else 1.0
-        drawn = len(ax.lines)  # spectra that are there already
-        (self.line_,) = ax.plot(
-            np.arange(1, self.values.size + 1),
-            self.values / scale,
-            linewidth=1.8,
-            marker="o" if self.values.size == 1 else "",
-            label=f"{self.name}: {np.count_nonzero(self.values)} support vectors",
-            **line_style(drawn),
-        )
+        ranks, label = np.arange(1, self.values.size + 1), f"{self.name}: "
+        label += f"{np.count_nonzero(self.values)} support vectors"
+        self.line_ = self.one_more_line(ranks, self.values / scale, label)
         shown = r"$|\alpha|$ / largest $|\alpha|$" if relative else r"support value $|\alpha|$"
         self.name_axes("rank of the support vector", shown)
         ax.set_xlim(left=0, auto=True)  # auto: the next spectrum may need more room

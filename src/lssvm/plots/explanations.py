@@ -6,17 +6,17 @@ First what they share: an explanation of a model, and columns in words.
 from __future__ import annotations
 
 import datetime
-from typing import Any, Self
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.pipeline import Pipeline
 
 from lssvm._core.arrays import AnyArray, BoolArray, FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.explanations import Explanation
 from lssvm.plots.base import COLOURS, MARKERS, Display, pyplot
-from lssvm.plots.fitted import Estimator, fitted_model
+from lssvm.plots.fitted import Estimator, behind_steps, fitted_model
 
 UP, DOWN = "#D55E00", "#0072B2"
 """Colours of what raises and of what lowers an output."""
@@ -59,12 +59,9 @@ def explanation_of(display: type[Display], model: Estimator, X: Any, **wishes: A
             f"{type(last).__name__} has no explain: give a model of lssvm, or a pipeline that "
             "ends in one."
         )
-    if isinstance(model, Pipeline) and len(model) > 1:
-        before = model[:-1]
-        X = before.transform(X)
-        if wishes.get("background") is not None:
-            wishes["background"] = before.transform(wishes["background"])
-    found: Explanation = last.explain(X, **wishes)
+    if wishes.get("background") is not None:
+        wishes["background"] = behind_steps(model, wishes["background"])
+    found: Explanation = last.explain(behind_steps(model, X), **wishes)
     return found
 
 
@@ -232,10 +229,60 @@ def low_to_high(display: Any, label: str) -> Any:
     return bar
 
 
-"""Colours of low and high values, which readers with any kind of colour vision tell apart."""
+class ColumnsDisplay(Display, ABC):
+    """The columns of an explanation, the most important one first."""
+
+    wishes: ClassVar[dict[str, bool]] = {}  # what the explanation is asked for besides
+
+    def __init__(self, explanation: Explanation, *, output: int | str = 0, limit: int = 12) -> None:
+        self.limit, self.explanation = at_least_one(limit), single_output(explanation, output)
+        self.order = np.argsort(-self.explanation.importances, kind="stable")
+
+    @classmethod
+    def from_estimator(
+        cls,
+        model: Estimator,
+        X: Any = None,
+        y: Any = None,
+        *,
+        ax: Any = None,
+        background: Any = None,
+        output: int | str = 0,
+        limit: int = 12,
+    ) -> Self:
+        """Draw the explanations of rows, or the interactions in them.
+
+        Parameters
+        ----------
+        model : Estimator
+            A fitted model of lssvm, or a pipeline that ends in one. Interactions need one whose
+            explanations are exact.
+        X : table of n rows
+            Rows to explain.
+        y : array-like or None, default=None
+            Not needed; taken so that all displays are called alike.
+        ax : matplotlib.axes.Axes or None, default=None
+            Where to draw; None: a new figure.
+        background : table or None, default=None
+            As ``explain`` takes it.
+        output : int or str, default=0
+            Which of several outputs.
+        limit : int, default=12
+            How many columns are drawn at most.
+
+        Returns
+        -------
+        BeeswarmDisplay
+        """
+        found = explanation_of(cls, model, X, background=background, **cls.wishes)
+        return cls(found, output=output, limit=limit).plot(ax)
+
+    @abstractmethod
+    def plot(self, ax: Any = None) -> Self:
+        """Draw the columns."""
 
 
-class BeeswarmDisplay(Display):
+class BeeswarmDisplay(ColumnsDisplay):
     """Values of the columns for many rows: a point is a row, its colour the column's own value.
 
     Columns are ordered by the mean size of their values; points that would lie on each other are
@@ -283,48 +330,6 @@ class BeeswarmDisplay(Display):
     >>> BeeswarmDisplay.from_estimator(model, X).order
     array([2, 1, 0])
     """
-
-    def __init__(self, explanation: Explanation, *, output: int | str = 0, limit: int = 12) -> None:
-        self.limit, self.explanation = at_least_one(limit), single_output(explanation, output)
-        self.order = np.argsort(-self.explanation.importances, kind="stable")
-
-    @classmethod
-    def from_estimator(
-        cls,
-        model: Estimator,
-        X: Any = None,
-        y: Any = None,
-        *,
-        ax: Any = None,
-        background: Any = None,
-        output: int | str = 0,
-        limit: int = 12,
-    ) -> Self:
-        """Draw the explanations of rows.
-
-        Parameters
-        ----------
-        model : Estimator
-            A fitted model of lssvm, or a pipeline that ends in one.
-        X : table of n rows
-            Rows to explain.
-        y : array-like or None, default=None
-            Not needed; taken so that all displays are called alike.
-        ax : matplotlib.axes.Axes or None, default=None
-            Where to draw; None: a new figure.
-        background : table or None, default=None
-            As ``explain`` takes it.
-        output : int or str, default=0
-            Which of several outputs.
-        limit : int, default=12
-            How many columns are drawn at most.
-
-        Returns
-        -------
-        BeeswarmDisplay
-        """
-        found = explanation_of(cls, model, X, background=background)
-        return cls(found, output=output, limit=limit).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the points.
@@ -622,7 +627,7 @@ def _goes_with(steps: FloatArray, other: FloatArray) -> float:
     return float(np.abs(blocks).sum()) / size if size > 0 else 0.0
 
 
-class InteractionDisplay(Display):
+class InteractionDisplay(ColumnsDisplay):
     """Mean sizes of the interactions of all pairs of columns, as a table of colours.
 
     On the diagonal what a column adds by itself. An interaction is what two columns add together
@@ -670,56 +675,19 @@ class InteractionDisplay(Display):
     True
     """
 
+    wishes: ClassVar[dict[str, bool]] = {"interactions": True}
+
     def __init__(self, explanation: Explanation, *, output: int | str = 0, limit: int = 12) -> None:
-        self.limit, one = at_least_one(limit), single_output(explanation, output)
-        if one.interactions is None:
+        super().__init__(explanation, output=output, limit=limit)
+        pairs = self.explanation.interactions
+        if pairs is None:
             raise InvalidInputError(
                 "The explanation has no interactions: ask for them with "
                 "model.explain(X, interactions=True)."
             )
-        self.explanation = one
-        self.strength = 2.0 * np.abs(one.interactions).mean(axis=0)
+        self.strength = 2.0 * np.abs(pairs).mean(axis=0)
         own = np.arange(len(self.strength))
         self.strength[own, own] /= 2.0
-        self.order = np.argsort(-one.importances, kind="stable")
-
-    @classmethod
-    def from_estimator(
-        cls,
-        model: Estimator,
-        X: Any = None,
-        y: Any = None,
-        *,
-        ax: Any = None,
-        background: Any = None,
-        output: int | str = 0,
-        limit: int = 12,
-    ) -> Self:
-        """Draw the interactions in rows.
-
-        Parameters
-        ----------
-        model : Estimator
-            A fitted model of lssvm whose explanations are exact, or a pipeline that ends in one.
-        X : table of n rows
-            Rows to explain.
-        y : array-like or None, default=None
-            Not needed; taken so that all displays are called alike.
-        ax : matplotlib.axes.Axes or None, default=None
-            Where to draw; None: a new figure.
-        background : table or None, default=None
-            As ``explain`` takes it.
-        output : int or str, default=0
-            Which of several outputs.
-        limit : int, default=12
-            How many columns are drawn at most.
-
-        Returns
-        -------
-        InteractionDisplay
-        """
-        found = explanation_of(cls, model, X, background=background, interactions=True)
-        return cls(found, output=output, limit=limit).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the table.
@@ -900,17 +868,9 @@ class WaterfallDisplay(Display):
         ax.plot([base] * 2, [-0.5, len(steps) - 0.4], color="0.6", linewidth=0.8, linestyle=":")
         low, high = min(starts.min(), ends.min(), base), max(starts.max(), ends.max(), base)
         room = 0.16 * max(high - low, 1e-12)
-        for place, step, start, end in zip(places, steps, starts, ends, strict=True):
-            right = step >= 0
-            ax.text(
-                max(start, end) + 0.15 * room if right else min(start, end) - 0.15 * room,
-                place,
-                f"{step:+.3g}",
-                va="center",
-                ha="left" if right else "right",
-                fontsize="small",
-                color=UP if right else DOWN,
-            )
+        said = ax.bar_label(self.bars_, [f"{step:+.3g}" for step in steps], padding=3, size="small")
+        for text, colour in zip(said, colours, strict=True):
+            text.set_color(colour)
         ax.set_xlim(low - room, high + room)
         ax.set_ylim(len(steps) - 0.4, -0.6)
         ax.set_yticks(places, labels)

@@ -57,6 +57,13 @@ def fitted_model(estimator: Estimator) -> Any:
     return model
 
 
+def behind_steps(estimator: Estimator, X: Any) -> Any:
+    """Return rows as the model at the end of an estimator takes them, behind its other steps."""
+    if isinstance(estimator, Pipeline) and len(estimator) > 1:
+        return estimator[:-1].transform(X)
+    return X
+
+
 def require(model: object, names: tuple[str, ...], purpose: str) -> None:
     """Raise an error that names the attributes a model lacks for a purpose.
 
@@ -132,6 +139,20 @@ def finite_vector(what: str, values: ArrayLike, needed: str) -> FloatArray:
             f"that are not finite: give {needed}."
         )
     return vector
+
+
+def class_scores(decision: ArrayLike) -> FloatArray:
+    """Return decision values with a column for every class: -f and f where there are two.
+
+    Examples
+    --------
+    >>> from lssvm.plots.fitted import class_scores
+    >>> class_scores([1.0, 2.0])
+    array([[-1.,  1.],
+           [-2.,  2.]])
+    """
+    f = np.asarray(decision, dtype=np.float64)
+    return np.column_stack([-f.ravel(), f.ravel()]) if f.ndim == 1 or f.shape[1] == 1 else f
 
 
 def class_positions(y: ArrayLike, classes: AnyArray, n: int) -> IntArray:

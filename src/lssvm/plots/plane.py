@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +13,10 @@ from sklearn.pipeline import Pipeline
 from lssvm._core.arrays import AnyArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.plots.base import COLOURS, Display, dot_style
-from lssvm.plots.fitted import Estimator, class_positions, require, support_magnitudes
+from lssvm.plots.fitted import Estimator, class_positions, class_scores, require, support_magnitudes
+
+Features: TypeAlias = tuple[int | str, int | str] | None
+"""Two features by their positions or names; None: there are no others."""
 
 PADDING = 0.06  # of the range of the rows, on every side
 
@@ -47,7 +50,7 @@ class Plane:
     rows: Any
 
     @classmethod
-    def of(cls, X: Any, features: tuple[int | str, int | str] | None, resolution: int) -> Plane:
+    def of(cls, X: Any, features: Features, resolution: int) -> Plane:
         """Lay a grid of ``resolution`` points in each direction over two features of X."""
         if resolution < 2:
             raise InvalidInputError(f"grid_resolution={resolution!r}: give a whole number >= 2.")
@@ -67,29 +70,6 @@ class Plane:
         return cls(points, (x, y), (xx, yy), table)
 
 
-def class_scores(decision: ArrayLike, shape: tuple[int, int]) -> FloatArray:
-    """Return the scores of all classes on the grid, shape (r, r, n_classes).
-
-    Parameters
-    ----------
-    decision : array-like of shape (r^2,) or (r^2, n_classes)
-        What ``decision_function`` gave: one column means two classes with scores -f and f.
-    shape : (int, int)
-        Shape of the grid.
-
-    Examples
-    --------
-    >>> from lssvm.plots.plane import class_scores
-    >>> class_scores([1.0, 2.0], (1, 2))
-    array([[[-1.,  1.],
-            [-2.,  2.]]])
-    """
-    f = np.asarray(decision, dtype=np.float64)
-    if f.ndim == 1 or f.shape[1] == 1:
-        f = np.column_stack([-f.ravel(), f.ravel()])
-    return f.reshape(*shape, f.shape[1])
-
-
 def _numbers(X: Any) -> FloatArray:
     try:
         data = np.asarray(X, dtype=np.float64)
@@ -106,9 +86,7 @@ def _numbers(X: Any) -> FloatArray:
     return data
 
 
-def _two_features(
-    features: tuple[int | str, int | str] | None, columns: list[Any], d: int
-) -> tuple[int, int]:
+def _two_features(features: Features, columns: list[Any], d: int) -> tuple[int, int]:
     """Return the positions of the two features."""
     if d < 2:
         raise InvalidInputError(f"X has {d} feature and a plane needs two: add a feature.")
@@ -224,7 +202,7 @@ class BoundaryDisplay(Display):
         y: ArrayLike | None = None,
         *,
         ax: Any = None,
-        features: tuple[int | str, int | str] | None = None,
+        features: Features = None,
         grid_resolution: int = 200,
         max_size: float = 150.0,
         legend: bool = True,
@@ -283,7 +261,7 @@ class BoundaryDisplay(Display):
         classes, decide = np.asarray(last.classes_), model.decision_function  # type: ignore[attr-defined]
         display = cls(
             grid=plane.grid,
-            scores=class_scores(decide(plane.rows), plane.grid[0].shape),
+            scores=class_scores(decide(plane.rows)).reshape(*plane.grid[0].shape, -1),
             points=plane.points,
             labels=class_positions(np.asarray(y), classes, len(plane.points)),
             classes=classes,
@@ -464,7 +442,7 @@ class PrototypesDisplay(Display):
         y: Any = None,
         *,
         ax: Any = None,
-        features: tuple[int | str, int | str] | None = None,
+        features: Features = None,
         max_rows: int = 3000,
         legend: bool = True,
     ) -> Self:
@@ -574,11 +552,7 @@ class PrototypesDisplay(Display):
 
 
 def _plane(
-    estimator: Estimator,
-    Z: FloatArray,
-    X: Any,
-    support: IntArray,
-    features: tuple[int | str, int | str] | None,
+    estimator: Estimator, Z: FloatArray, X: Any, support: IntArray, features: Features
 ) -> tuple[FloatArray, FloatArray, tuple[str, str]]:
     """Return rows and prototypes in the plane, and the names of its axes."""
     before = None

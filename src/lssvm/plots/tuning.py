@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -104,14 +104,13 @@ class TuningSurfaceDisplay(Display):
                 f"None of the {scores.size} scores in cv_results is finite, so there is no surface "
                 "to draw: check the data and the scoring, and fit again."
             )
-        self.C: FloatArray = C[keep]
-        self.gamma: FloatArray = gamma[keep]
-        self.scores: FloatArray = scores[keep]
-        self.spread: FloatArray = spread[keep]
+        self.C, self.gamma, self.scores, self.spread, rank = (
+            values[keep] for values in (C, gamma, scores, spread, rank)
+        )
         self.stages = np.asarray(cv_results["stage"])[keep]
-        self.best_index = int(np.argmin(rank[keep]))
-        self.path = _best_so_far(self.gamma, rank[keep])
-        self.profile = _best_of_each(self.gamma, rank[keep])
+        self.best_index = int(np.argmin(rank))
+        self.path = _best_so_far(self.gamma, rank)
+        self.profile = _best_of_each(self.gamma, rank)
 
     @classmethod
     def from_estimator(
@@ -454,6 +453,9 @@ class TuningTraceDisplay(Display):
         return self
 
 
+Pair: TypeAlias = tuple[Any, Any]
+"""Rows and their targets."""
+
 RATE = "misclassified rows (%)"
 UNEXPLAINED = "$1 - R^2$"
 FULL = "full model"
@@ -548,7 +550,7 @@ class PrototypeCurveDisplay(Display):
         y: Any = None,
         *,
         ax: Any = None,
-        test: tuple[Any, Any] | None = None,
+        test: Pair | None = None,
         sizes: Sequence[int] = (),
         random_states: Sequence[int] = (0,),
         baseline: float | None = None,
@@ -599,7 +601,8 @@ class PrototypeCurveDisplay(Display):
         if test is not None:
             values, spread = _test_scores(model, X, y, test, sizes, random_states)
             numbers: Any = sizes
-            chosen, rate, label = None, is_classifier(model), UNEXPLAINED
+            chosen, rate, name = None, is_classifier(model), name or "test rows"
+            offset, factor, label = 1.0, -1.0, UNEXPLAINED  # an error is offset + factor * score
         else:
             last = cls.fitted(model)
             results = getattr(last, "size_results_", None)
@@ -613,16 +616,13 @@ class PrototypeCurveDisplay(Display):
             values = np.asarray(results["mean_test_score"])
             folds = sum(key.startswith("split") for key in last.cv_results_)
             spread = np.asarray(results["std_test_score"]) / np.sqrt(folds)
-            rate = is_classifier(last) and last.scoring is None
-            label = f"cross-validated {as_shown(values)[1]}"
-        # an error is offset + factor * score
-        offset, factor = (1.0, -1.0) if label == UNEXPLAINED else (0.0, 1.0)
+            rate, name = is_classifier(last) and last.scoring is None, name or "cross-validation"
+            what = as_shown(values)[1]
+            offset, factor = 0.0, -1.0 if what == "loss" else 1.0
+            label = f"cross-validated {what}"
         if rate:
             offset, factor, label = 100.0, -100.0, RATE
-        elif label.endswith("loss"):
-            factor = -1.0
         bars = None if spread is None else abs(factor) * spread
-        name = name or ("cross-validation" if test is None else "test rows")
         errors = offset + factor * values
         display = cls(numbers, errors, spread=bars, label=label, chosen=chosen, name=name)
         return display.plot(ax, None if baseline is None else offset + factor * baseline)
@@ -670,12 +670,7 @@ class PrototypeCurveDisplay(Display):
 
 
 def _test_scores(
-    model: Estimator,
-    X: Any,
-    y: Any,
-    test: tuple[Any, Any],
-    sizes: Sequence[int],
-    seeds: Sequence[int],
+    model: Estimator, X: Any, y: Any, test: Pair, sizes: Sequence[int], seeds: Sequence[int]
 ) -> tuple[FloatArray, FloatArray | None]:
     """Return mean and deviation of the scores on test rows, fitted once per size and seed."""
     pyplot("PrototypeCurveDisplay.from_estimator")

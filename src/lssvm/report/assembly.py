@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,7 +14,6 @@ from lssvm.estimators import NARX
 from lssvm.plots.fitted import Predictor
 from lssvm.report import classification, regression
 from lssvm.report.comparison import comparison, helping
-from lssvm.report.costs import costs
 from lssvm.report.data import data
 from lssvm.report.forecast import NextValues, forecast_sections
 from lssvm.report.formats import count, percent, short
@@ -187,7 +186,7 @@ def _sections(
     first, figures = summary(subject, intervals)
     if subject.classification:
         checks = [classification.mistakes(subject), classification.rankings(subject)]
-        checks.append(costs(subject))
+        checks.append(classification.costs(subject))
     else:
         checks = [regression.errors(subject), regression.coverage(subject, intervals)]
     made: list[Section | None] = [
@@ -207,32 +206,20 @@ def _sections(
         time_spent(subject.facts, seconds, search_facts(subject.model)),
         reproduce(subject, train, dict(settings)),
     ]
-    sections = [section for section in made if section is not None]
     lead = answer(subject, first, None if learned is None else plain(learned.body[0]))
-    for key in ("warnings", "notes"):
-        subject.notes += [clean(note) for note in settings.get(key) or ()]
-    if subject.test is not None:
-        _overlap_notes(subject, subject.test)
-        _category_notes(subject, subject.test)
-    if subject.notes:
-        subject.notes = list(dict.fromkeys(subject.notes))
-        sections.insert(1, noted(subject.notes))
-    return lead, sections
+    more = () if subject.test is None else _test_notes(subject, subject.test)
+    return lead, noted(made, figures, subject.notes, settings, more)
 
 
-def _overlap_notes(subject: Subject, test: SampledRows) -> None:
-    """Tell of test rows that are training rows too."""
+def _test_notes(subject: Subject, test: SampledRows) -> Iterator[str]:
+    """Tell of test rows that are training rows too, and of strings that the model has not seen."""
     same = np.isin(test.keys(), subject.train.keys())
     share = float(same.mean())
     if share > OVERLAP:
-        subject.notes.append(
+        yield (
             f"{count(int(same.sum()))} of the {count(len(same))} test rows ({percent(share)}) are "
             "also among the training rows, target and all: the figures may be much too good."
         )
-
-
-def _category_notes(subject: Subject, test: SampledRows) -> None:
-    """Tell of strings in the test rows that the model has never seen."""
     ready = preparation_of(subject.estimator)
     texts = zip(test.schema.texts, test.block.texts, strict=True)
     for j, (name, column) in enumerate(texts if ready is not None else ()):
@@ -241,7 +228,7 @@ def _category_notes(subject: Subject, test: SampledRows) -> None:
         rows = int(strange[column.codes].sum())
         if rows:
             have = "1 test row has" if rows == 1 else f"{count(rows)} test rows have"
-            subject.notes.append(
+            yield (
                 f"{have} a category in “{short(name, 40)}” that the training "
                 "rows did not have; it counts as none of the known ones."
             )

@@ -227,7 +227,7 @@ class Chart:
         name = f"{label}: {y_label} against {x_label}"
         chart = cls(name, [0, 1], [0, 1], x_label, y_label, x_limits=ends, y_limits=ends)
         if diagonal:
-            chart.line([0, 1], [0, 1], None, dashed=True, width=1.2, opacity=0.5)
+            chart.line([0, 1], [0, 1], "st", dashed=True, width=1.2, opacity=0.5)
         return chart
 
     # -- what can be drawn -----------------------------------------------------------------------
@@ -236,36 +236,32 @@ class Chart:
         self,
         x: Any,
         y: Any,
-        colour: int | str | None = "sa",
+        colour: str = "sa",
         *,
         dashed: bool = False,
         width: float = 2.2,
         opacity: float | None = None,
     ) -> Chart:
-        """Join points by a line; ``colour=None`` is that of the text."""
+        """Join points by a line; ``colour="st"`` is that of the text."""
         places = _decimals(*self._places(x, y))
         if not places:
             return self
         d = f"M{places[0]}" + ("L" + " ".join(places[1:]) if len(places) > 1 else "h0")
-        return self._path(
-            f"ln {_series(colour)}",
-            d,
-            stroke_width=width,
-            stroke_dasharray="5 4" if dashed else None,
-            stroke_opacity=opacity,
-        )
+        dash = "5 4" if dashed else None
+        style = {"stroke_width": width, "stroke_dasharray": dash, "stroke_opacity": opacity}
+        return self._path(f"ln {colour}", d, **style)
 
-    def band(self, x: Any, low: Any, high: Any, colour: int | str = "sa") -> Chart:
+    def band(self, x: Any, low: Any, high: Any, colour: str = "sa") -> Chart:
         """Fill what lies between two lines."""
         there, back = (_decimals(*self._places(x, ends)) for ends in (high, low))
         d = f"M{' L'.join([*there, *back[::-1]])}Z"
-        return self._path(f"fl {_series(colour)}", d, fill_opacity=0.18)
+        return self._path(f"fl {colour}", d, fill_opacity=0.18)
 
     def dots(
         self,
         x: Any,
         y: Any,
-        colour: int | str | None = "sa",
+        colour: str = "sa",
         *,
         size: float = 4.0,
         shape: str = "dot",
@@ -285,7 +281,7 @@ class Chart:
             if d and outlined:
                 self._path("dt ring", d, stroke_width=(width or 0.0) + 2.2)
             if d:
-                self._path(f"{kind} {_series(colour)}", d, **style)
+                self._path(f"{kind} {colour}", d, **style)
         return self
 
     def star(self, x: float, y: float, title: str = "") -> Chart:
@@ -298,9 +294,7 @@ class Chart:
         self.parts.append(tag("g", inner, class_="fl star sb"))
         return self
 
-    def bars(
-        self, edges: Any, heights: Any, colour: int | str = "sa", opacity: float = 0.75
-    ) -> Chart:
+    def bars(self, edges: Any, heights: Any, colour: str = "sa", opacity: float = 0.75) -> Chart:
         """Draw a histogram."""
         left, base = self.x(np.asarray(edges)), self.y(0.0)
         top = self.y(np.asarray(heights))
@@ -309,7 +303,7 @@ class Chart:
             for a, b, t in zip(left[:-1], left[1:], top, strict=True)
             if base - t > 0.05
         )
-        return self._path(f"fl bar {_series(colour)}", d, opacity=opacity)
+        return self._path(f"fl bar {colour}", d, opacity=opacity)
 
     def rule(self, *, x: float | None = None, y: float | None = None, title: str = "") -> Chart:
         """Draw a dashed line across the picture."""
@@ -328,7 +322,7 @@ class Chart:
         return self
 
     def cells(
-        self, x_edges: FloatArray, y_edges: FloatArray, levels: IntArray, colour: int | str = "sa"
+        self, x_edges: FloatArray, y_edges: FloatArray, levels: IntArray, colour: str = "sa"
     ) -> Chart:
         """Fill a grid of cells by levels from 0; below zero is left empty.
 
@@ -338,7 +332,7 @@ class Chart:
             In the units of the axis (logarithms where it is logarithmic).
         y_edges : array of shape (r + 1,)
         levels : int array of shape (r, c)
-        colour : int or str, default="sa"
+        colour : str, default="sa"
         """
         px, py = (
             replace(scale, log=False)(edges)
@@ -353,7 +347,7 @@ class Chart:
                 for a, b in changes.reshape(-1, 2):
                     d.append(f"M{px[a]:.1f} {py[i]:.1f}H{px[b]:.1f}V{py[i + 1]:.1f}H{px[a]:.1f}Z")
             opacity = 0.04 + 0.86 * (level / max(n - 1, 1))
-            style = {"class_": f"fl {_series(colour)} cell", "fill_opacity": opacity}
+            style = {"class_": f"fl {colour} cell", "fill_opacity": opacity}
             self.under.append(tag("path", d="".join(d), **style))
         return self
 
@@ -407,13 +401,6 @@ class Chart:
 
 def _words(words: Any, x: float, y: float, anchor: str = "middle", **more: Any) -> Markup:
     return tag("text", words, x=x, y=y, text_anchor=anchor, **more)
-
-
-def _series(colour: int | str | None) -> str:
-    """Return the class of a colour: a number, a class itself, or None for that of the text."""
-    if isinstance(colour, str):
-        return colour
-    return "st" if colour is None else f"s{colour % N_COLOURS}"
 
 
 def _decimals(px: Any, py: Any) -> list[str]:

@@ -24,11 +24,10 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import LSSVMError
-from lssvm.data.raw import TextColumn
 from lssvm.estimators import LSSVMClassifier, LSSVMRegressor
 from lssvm.report.formats import MINUS, count, number, percent, short
 from lssvm.report.markup import Section, bullets, table, tag, why
-from lssvm.report.measures import Z95, as_columns
+from lssvm.report.measures import Z95, as_columns, losses, mean_and_error
 from lssvm.report.model_facts import is_table
 from lssvm.report.sample import SampledRows
 from lssvm.report.subject import Subject
@@ -119,18 +118,6 @@ def others(rows: SampledRows, classes: bool) -> dict[str, Any]:
     return found
 
 
-def losses(subject: Subject, predicted: Any) -> FloatArray:
-    """Return 0 or 1 of every checked row, or its squared error over the variance of the target."""
-    y = subject.checked.y
-    if subject.classification:
-        return np.asarray(np.asarray(predicted) != y, dtype=np.float64)
-    Y = as_columns(y)
-    mean = np.average(Y, axis=0, weights=subject.checked.weight)
-    variance = np.average((Y - mean) ** 2, axis=0, weights=subject.checked.weight)
-    error = (np.asarray(predicted, dtype=np.float64).reshape(Y.shape) - Y) ** 2
-    return np.asarray((error / np.where(variance > 0, variance, 1.0)).mean(axis=1))
-
-
 def compare(subject: Subject) -> list[Compared]:
     """Fit other models to (some of) the training rows and measure them on the same rows.
 
@@ -143,15 +130,13 @@ def compare(subject: Subject) -> list[Compared]:
         own = subject.classes.classes[subject.classes.decided]
     else:
         own = subject.numbers.predicted
-    ours, weight = losses(subject, own), subject.checked.weight
+    weight, known = subject.checked.weight, (subject.checked.y, subject.classification)
+    ours = losses(own, *known, weight)
     compared = []
     for name, predicted, n in _predictions(subject):
-        theirs = losses(subject, predicted)
-        share = np.ones(len(ours)) if weight is None else weight
-        share = share / share.sum()
-        gain = float(share @ (theirs - ours))
-        spread = float(np.sqrt(share**2 @ (theirs - ours - gain) ** 2))
-        compared.append(Compared(name, 1.0 - float(share @ theirs), gain, spread, n))
+        theirs = losses(predicted, *known, weight)
+        quality = 1.0 - mean_and_error(theirs, weight)[0]
+        compared.append(Compared(name, quality, *mean_and_error(theirs - ours, weight), n))
     return compared
 
 
@@ -160,8 +145,8 @@ def _predictions(subject: Subject) -> list[tuple[str, Any, int]]:
     rows = subject.checked if subject.test is None else subject.train.some(ROWS, seed=5)
     X, y = as_matrix(rows, rows), rows.y
     folds = KFold(5, shuffle=True, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of models that are not ours
+    # of models that are not ours
+    with warnings.catch_warnings(action="ignore"):
         for name, model in others(rows, subject.classification).items():
             prefix = "model__" if isinstance(model, Pipeline) else ""
             weight = {} if rows.weight is None else {f"{prefix}sample_weight": rows.weight}
@@ -187,19 +172,10 @@ def _table_model(subject: Subject) -> tuple[str, Any, int] | None:
     rows = subject.train.some(TABLE_ROWS, seed=5)
     model = (LSSVMClassifier if subject.classification else LSSVMRegressor)("fast")
     try:
-        model.fit(_mapping(rows), rows.y, sample_weight=rows.weight)
-        return TABLE, model.predict(_mapping(subject.checked)), len(rows)
+        model.fit(rows.values(), rows.y, sample_weight=rows.weight)
+        return TABLE, model.predict(subject.checked.values()), len(rows)
     except LSSVMError:  # columns that only a preparation of their own can read
         return None
-
-
-def _mapping(rows: SampledRows) -> dict[str, Any]:
-    return {
-        name: np.array([*column.levels, None], dtype=object)[column.codes]
-        if isinstance(column, TextColumn)
-        else column
-        for name, column in rows.columns().items()
-    }
 
 
 def comparison(subject: Subject) -> Section | None:

@@ -6,9 +6,9 @@ First free runs of a forecasting model through values it has not seen, beside si
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,19 +25,25 @@ from lssvm.recipes import series_data
 from lssvm.recipes.series_data import Series, is_list_of_series, open_series
 from lssvm.report.charts import Chart, alone, figure, pictures
 from lssvm.report.comparison import help_section
-from lssvm.report.formats import UNKNOWN, count, listing, number, percent, short
+from lssvm.report.formats import UNKNOWN, count, listing, number, percent, short, shown, span
 from lssvm.report.markup import Markup, Section, bar_table, clean, noted, table, tag, tiles, why
-from lssvm.report.measures import finite, proportion_interval
-from lssvm.report.model_facts import chosen_parameters, search_facts
+from lssvm.report.measures import Intervals, Measure, finite, proportion_interval
+from lssvm.report.model_facts import parameters_of, search_facts
 from lssvm.report.regression import error_histogram
 from lssvm.report.reproduce import SPECIAL, code_block, listed, time_spent, versions
+from lssvm.report.summary import as_fact, figure_table
 from lssvm.report.tuning import surface
 
 RUNS = 20  # free runs that errors come from
 INTERVAL_RUNS = 6
-COVERAGES = (0.5, 0.8, 0.9, 0.95)
+COVERAGES = (0.5, 0.8, 0.9, 0.95)  # the last one is judged
 SIZES = 6  # points of the learning curve
 SHORTEST = 5  # steps of a run, at least
+DRIFT = "going on in a straight line"
+HELD_OUT = (
+    "There were no test values: a copy with the same parameters was fitted to the first four "
+    "fifths of the series, and the figures are about the last fifth."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +86,7 @@ def same_model(model: NARX) -> NARX:
     params = inner.get_params(deep=False)
     known = {
         key: float(value) if np.size(value) == 1 else value
-        for key, value in chosen_parameters(inner).items()
+        for key, value in parameters_of(inner).items()
         if key in ("C", "gamma") and key in params
     }
     same: NARX = clone(model).set_params(estimator=clone(inner).set_params(**known), search=None)
@@ -89,21 +95,16 @@ def same_model(model: NARX) -> NARX:
 
 def fit_same(model: NARX, past: Series) -> NARX:
     """Return a copy with the same parameters, fitted to another series."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what there is to say was said when the model was fitted
+    # what there is to say was said when the model was fitted
+    with warnings.catch_warnings(action="ignore"):
         return same_model(model).fit(past.values, past.inputs)
-
-
-def origins_of(n: int, horizon: int) -> tuple[Any, int]:
-    """Return where runs through n values begin, and their length."""
-    h = max(1, min(horizon, n // 2 if n >= 2 * SHORTEST else n))
-    step = max(1, -(-(n - h) // (RUNS - 1)))
-    return np.arange(0, n - h + 1, step), h
 
 
 def free_runs(model: NARX, past: Series, test: Series, horizon: int) -> Runs:
     """Run a model freely from several origins of the tested part."""
-    origins, h = origins_of(len(test), horizon)
+    n = len(test)
+    h = max(1, min(horizon, n // 2 if n >= 2 * SHORTEST else n))
+    origins = np.arange(0, n - h + 1, max(1, -(-(n - h) // (RUNS - 1))))
     made = [_forecast(model, past, test, int(o), h) for o in origins]
     truth = np.stack([test.values[o : o + h] for o in origins])
     return Runs(origins, truth, np.stack(made))
@@ -112,48 +113,33 @@ def free_runs(model: NARX, past: Series, test: Series, horizon: int) -> Runs:
 def _forecast(model: NARX, past: Series, test: Series, origin: int, h: int, **more: Any) -> Any:
     before = test.at(slice(0, origin)).after(past) if origin else past
     future = None if test.inputs is None else test.inputs[origin : origin + h]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a run that diverges shows in its errors
+    # a run that diverges shows in its errors
+    with warnings.catch_warnings(action="ignore"):
         return model.forecast(h, future, history=before.values, X_history=before.inputs, **more)
 
 
-def interval_runs(model: NARX, past: Series, test: Series, horizon: int) -> dict[float, Any]:
-    """Return for several coverages which values were inside, (r, h), and the mean width."""
-    origins, h = origins_of(len(test), horizon)
-    some = origins[np.unique(np.linspace(0, len(origins) - 1, INTERVAL_RUNS).round().astype(int))]
-    found = {}
+def interval_runs(model: NARX, past: Series, test: Series, runs: Runs) -> list[Intervals]:
+    """Return intervals of several coverages for some of the runs, ends of shape (r, h, 2)."""
+    count = len(runs.origins)
+    some = np.unique(np.linspace(0, count - 1, INTERVAL_RUNS).round().astype(int))
+    origins, truth = runs.origins[some], runs.truth[some]
+    found = []
     for coverage in COVERAGES:
-        inside, width = [], []
-        for origin in some:
-            asked = {"return_interval": True, "coverage": coverage}
-            _, ends = _forecast(model, past, test, int(origin), h, **asked)
-            truth = test.values[origin : origin + h]
-            inside.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
-            width.append(float((ends[:, 1] - ends[:, 0]).mean()))
-        found[coverage] = (np.array(inside), float(np.mean(width)))
+        asked = {"return_interval": True, "coverage": coverage}
+        made = [_forecast(model, past, test, int(o), truth.shape[1], **asked)[1] for o in origins]
+        found.append(Intervals(coverage, np.stack(made), truth))
     return found
 
 
-def simple_rules(season: int) -> dict[str, Callable[[FloatArray, int], FloatArray]]:
-    """Return rules that continue a series: from its values and the steps to the forecast."""
-    rules: dict[str, Callable[[FloatArray, int], FloatArray]]
-    rules = {"repeating the last value": series_data.repeat_last}
-    rules["going on in a straight line"] = series_data.drift
-    if season > 1:
-        again = partial(series_data.seasonal_naive, season=season)
-        rules[f"repeating the last {season} values"] = again
-    return rules
-
-
-def compared_runs(model: NARX, past: Series, test: Series, horizon: int) -> dict[str, Runs]:
+def compared_runs(model: NARX, past: Series, test: Series, runs: Runs) -> dict[str, Runs]:
     """Return the runs of simple rules and of a linear model of the same lags."""
-    origins, h = origins_of(len(test), horizon)
-    truth = np.stack([test.values[o : o + h] for o in origins])
+    origins, truth = runs.origins, runs.truth
+    season = series_data.find_season(past.values)
     known = [np.concatenate([past.values, test.values[:o]]) for o in origins]
-    season = series_data.find_season(past.values) or 1
+    made = [series_data.baselines(y, truth.shape[1], season) for y in known]
     found = {
-        name: Runs(origins, truth, np.stack([rule(y, h) for y in known]))
-        for name, rule in simple_rules(season).items()
+        DRIFT if name == "drift" else name: Runs(origins, truth, np.stack([m[name] for m in made]))
+        for name in made[0]
     }
     linear = NARX(
         RidgeCV(np.logspace(-6, 3, 10)),
@@ -162,10 +148,9 @@ def compared_runs(model: NARX, past: Series, test: Series, horizon: int) -> dict
         differencing=model.differencing,
         horizon=model.horizon_,
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         linear.fit(past.values, past.inputs)
-    found["linear autoregression (ridge)"] = free_runs(linear, past, test, horizon)
+    found["linear autoregression (ridge)"] = free_runs(linear, past, test, truth.shape[1])
     return found
 
 
@@ -241,7 +226,7 @@ class Forecast:
         else:
             later = read_series(test)
         runs = free_runs(judged, past, later, int(model.horizon_))
-        return cls(model, judged, past, later, test is None, runs)
+        return cls(model, judged, past, later, test is None, runs, [HELD_OUT] * (test is None))
 
     @property
     def horizon(self) -> int:
@@ -328,7 +313,7 @@ def forecast_sections(
 ) -> tuple[Forecast, Markup, list[Section]]:
     """Return what was read, the first sentences and the sections of a forecast's report."""
     subject = Forecast.read(model, train, test)
-    others = compared_runs(subject.judged, subject.past, subject.test, int(model.horizon_))
+    others = compared_runs(subject.judged, subject.past, subject.test, subject.runs)
     figures = _figures(subject, others)
     learned = _learning(subject)
     made = [
@@ -346,19 +331,8 @@ def forecast_sections(
         time_spent(subject.facts, seconds, search_facts(model)),
         _reproduce(subject, settings),
     ]
-    sections = [section for section in made if section is not None]
     lead = _lead(subject, others, learned[0])
-    for key in ("warnings", "notes"):
-        subject.notes += [clean(note) for note in settings.get(key) or ()]
-    if subject.held_out:
-        subject.notes.insert(
-            0,
-            "There were no test values: a copy with the same parameters was fitted to the first "
-            "four fifths of the series, and the figures are about the last fifth.",
-        )
-    if subject.notes:
-        sections.insert(sections.index(figures) + 1, noted(subject.notes))
-    return subject, lead, sections
+    return subject, lead, noted(made, figures, subject.notes, settings)
 
 
 def _mae(runs: Runs) -> FloatArray:
@@ -395,45 +369,39 @@ def _lead(subject: Forecast, others: dict[str, Runs], advice: str | None) -> Mar
 
 def _figures(subject: Forecast, others: dict[str, Runs]) -> Section:
     runs = subject.runs
-    variance = float(np.var(subject.test.values)) or 1.0
-    rows: list[tuple[str, str, FloatArray]] = [
-        ("Mean absolute error", "of all steps of the free runs", _mae(runs)),
-        ("Root mean squared error", "large errors count more", np.sqrt((runs.errors**2).mean(1))),
-        ("Error of the last step", f"{subject.horizon} steps ahead", np.abs(runs.errors[:, -1])),
-        ("Bias", "mean of true minus forecast; 0 is best", runs.errors.mean(axis=1)),
+    variance, ahead = float(np.var(subject.test.values)) or 1.0, f"{subject.horizon} steps ahead"
+    rmse = np.sqrt((runs.errors**2).mean(axis=1))
+    figures = [
+        Measure(key, name, *mean_with_interval(values), "runs", meaning=meaning)
+        for key, name, meaning, values in (
+            ("mae", "Mean absolute error", "of all steps of the free runs", _mae(runs)),
+            ("rmse", "Root mean squared error", "large errors count more", rmse),
+            ("last_step_mae", "Error of the last step", ahead, np.abs(runs.errors[:, -1])),
+            ("bias", "Bias", "mean of true minus forecast; 0 is best", runs.errors.mean(axis=1)),
+        )
     ]
-    keys = ("mae", "rmse", "last_step_mae", "bias")
-    found = [mean_with_interval(values) for _, _, values in rows]
-    facts = {
-        key: {"value": v, "low": finite(a), "high": finite(b), "interval": "runs"}
-        for key, (v, a, b) in zip(keys, found, strict=True)
-    }
     r2 = 1.0 - float((runs.errors**2).mean()) / variance
     step = float(np.abs(subject.one_step_errors).mean())
-    for key, value in (("r2", r2), ("one_step_mae", step)):
-        facts[key] = {"value": value, "low": None, "high": None, "interval": "none"}
-    subject.facts["metrics"] = facts
-    said = [
-        (name, meaning, number(v), _span(a, b))
-        for (name, meaning, _), (v, a, b) in zip(rows, found, strict=True)
+    single = [
+        Measure(key, "", value, np.nan, np.nan, "none")
+        for key, value in (("r2", r2), ("one_step_mae", step))
     ]
-    leading = [(name, value, span) for name, _, value, span in said[:3]]
+    subject.facts["metrics"] = {measure.key: as_fact(measure) for measure in (*figures, *single)}
+    leading = [(measure.name, shown(measure), span(measure)) for measure in figures[:3]]
     leading.append(("Explained variance", percent(max(r2, 0.0)), "of the free runs"))
     leading.append(("One step ahead", number(step), "mean absolute error"))
-    lines = [[[name, tag("small", meaning)], value, span] for name, meaning, value, span in said]
     words = (
         f"All figures come from {subject.tested}, each from the true values before it, on the "
         "model's own forecasts from then on. Intervals are over the runs, which overlap, so that "
         "they are a little too narrow."
     )
     name, other = _best(others)
-    if found[0][0] >= other:
+    if figures[0].value >= other:
         subject.notes.append(
             f"The model is no better than {name}, which is off by {number(other)} on average."
         )
-    head = ["Figure", "Value", "95 % interval"]
     caption = "Figures of the free runs; 95 % intervals by Student's t over the runs."
-    body = [tiles(leading), why(words), table(caption, head, lines)]
+    body = [tiles(leading), why(words), figure_table(caption, figures)]
     return Section("figures", "How good it is", "Figures", body)
 
 
@@ -503,17 +471,14 @@ def _echo(subject: Forecast) -> Markup:
 
 
 def _intervals(subject: Forecast) -> Section:
-    found = interval_runs(subject.judged, subject.past, subject.test, int(subject.model.horizon_))
     rows, facts = [], {}
-    for coverage in COVERAGES:
-        inside, width = found[coverage]
-        share = float(inside.mean())
-        facts[f"{coverage:g}"] = {"coverage": share, "width": width}
+    for each in interval_runs(subject.judged, subject.past, subject.test, subject.runs):
+        inside, width = each.inside, float(each.width.mean())
+        facts[f"{each.coverage:g}"] = {"coverage": float(inside.mean()), "width": width}
         early, late = np.array_split(inside, 2, axis=1) if inside.shape[1] > 1 else (inside, inside)
         held = [percent(float(part.mean())) for part in (inside, early, late)]
-        rows.append([percent(coverage, 0), *held, number(width)])
+        rows.append([percent(each.coverage, 0), *held, number(width)])
     subject.facts["intervals"] = facts
-    inside, _ = found[0.95]
     *_, high = proportion_interval(inside.all(axis=1) if len(inside) == 1 else inside.ravel())
     if high < 0.95:
         subject.notes.append(
@@ -611,7 +576,7 @@ def _tuning(subject: Forecast) -> Section | None:
     inner: Any = subject.model.estimator_
     subject.facts["parameters"] = {
         key: float(value)
-        for key, value in chosen_parameters(inner).items()
+        for key, value in parameters_of(inner).items()
         if key in ("C", "gamma") and np.size(value) == 1
     }
     if results is None:
@@ -632,9 +597,7 @@ def _tuning(subject: Forecast) -> Section | None:
 
 
 def _learning(subject: Forecast) -> tuple[str | None, Section | None]:
-    sizes, errors = series_curve(
-        subject.judged, subject.past, subject.test, int(subject.model.horizon_)
-    )
+    sizes, errors = series_curve(subject.judged, subject.past, subject.test, subject.horizon)
     if len(sizes) < 5:
         return None, None
     made = np.array([mean_with_interval(line) for line in errors])

@@ -12,7 +12,7 @@ from lssvm.plots.fitted import Predictor, fitted_model
 from lssvm.report.formats import count, percent, plus_minus
 from lssvm.report.markup import Markup, Section, bar_table, why
 from lssvm.report.measures import nameless_rows, row_losses
-from lssvm.report.model_facts import inner_names, prediction_work, predicts_classes
+from lssvm.report.model_facts import classifies, inner_names, prediction_work
 from lssvm.report.sample import SampledRows, as_numbers
 from lssvm.report.subject import Subject
 
@@ -81,7 +81,7 @@ def shuffle_importance(estimator: Predictor, rows: SampledRows) -> Importance:
     some = rows.some(int(np.clip(most / REPEATS[0], *ROWS)), seed=1)
     repeats = int(np.clip(min(PREDICTIONS, most) / len(some), *REPEATS))
     tried = np.arange(d) if d <= COLUMNS else _strongest(estimator, some)
-    classes = predicts_classes(estimator)
+    classes = classifies(estimator)
 
     random = np.random.default_rng(0)
     places = np.array([random.permutation(len(some)) for _ in range(repeats)])
@@ -122,10 +122,8 @@ def columns(subject: Subject) -> Section | None:
     if not subject.has_features or len(subject.train.schema.names) < 2:
         return None
     rows = subject.train if subject.test is None else subject.test
-    body = [
-        *_relevance(subject),
-        *_importance(subject, shuffle_importance(subject.estimator, rows)),
-    ]
+    found = shuffle_importance(subject.estimator, rows)
+    body = [*_relevance(subject), *_importance(subject, found)]
     return Section("columns", "Which columns matter", "Columns", body)
 
 

@@ -6,7 +6,7 @@ import html
 import os
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from itertools import chain, repeat
@@ -156,12 +156,11 @@ def table(
     return tag("div", inner, class_="scroll", tabindex="0", **named)
 
 
-def bar_table(
-    caption: str,
-    head: list[str],
-    rows: Iterable[tuple[Any, float, str]],
-    colours: Iterable[str] = (),
-) -> Markup:
+Bars = Iterable[tuple[Any, float, str]]
+"""Names, sizes and what is written behind them."""
+
+
+def bar_table(caption: str, head: list[str], rows: Bars, colours: Iterable[str] = ()) -> Markup:
     """Return a table whose middle column is a bar.
 
     Parameters
@@ -191,10 +190,7 @@ def bar_table(
 
 
 def signed_table(
-    caption: str,
-    head: list[str],
-    rows: Iterable[tuple[Any, float, str]],
-    colours: tuple[str, str] = ("sa", "sb"),
+    caption: str, head: list[str], rows: Bars, colours: tuple[str, str] = ("sa", "sb")
 ) -> Markup:
     """Return a table whose middle column is a bar to the right (above zero) or to the left.
 
@@ -302,9 +298,24 @@ class Section:
         )
 
 
-def noted(notes: Iterable[str]) -> Section:
-    """Return the section of what to keep in mind."""
-    return Section("notes", "What to keep in mind", "Notes", [bullets(notes)])
+def noted(
+    made: Iterable[Section | None],
+    figures: Section,
+    notes: list[str],
+    settings: Mapping[str, Any],
+    more: Iterable[str] = (),
+) -> list[Section]:
+    """Return the sections that there are, and what to keep in mind behind the figures.
+
+    Warnings and notes of the settings, and ``more``, join the notes, each of which is said once.
+    """
+    sections = [section for section in made if section is not None]
+    said = [clean(note) for key in ("warnings", "notes") for note in settings.get(key) or ()]
+    notes[:] = dict.fromkeys([*notes, *said, *more])
+    if notes:
+        listed = Section("notes", "What to keep in mind", "Notes", [bullets(notes)])
+        sections.insert(sections.index(figures) + 1, listed)
+    return sections
 
 
 def style() -> Markup:

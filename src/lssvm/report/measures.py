@@ -19,9 +19,9 @@ from sklearn.calibration import calibration_curve
 
 from lssvm._core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.plots.fitted import Predictor, class_positions, fitted_model
+from lssvm.plots.fitted import Predictor, class_positions, class_scores, fitted_model
 from lssvm.report.formats import short
-from lssvm.report.model_facts import predicts_classes, slow_to_calibrate, support_size
+from lssvm.report.model_facts import classifies, slow_to_calibrate, support_size
 from lssvm.report.sample import SampledRows
 
 COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
@@ -164,9 +164,7 @@ def predict_classes(
                 probability = np.zeros((len(labels), len(classes)))
                 probability[:, own] = said
         if scores and hasattr(estimator, "decision_function"):
-            decision = np.asarray(estimator.decision_function(given), dtype=np.float64)
-            if decision.ndim == 1:
-                decision = np.column_stack([-decision, decision])
+            decision = class_scores(estimator.decision_function(given))
             raw = np.full((len(labels), len(classes)), decision.min() - 1.0)
             raw[:, own] = decision
     return ClassPredictions(classes, labels, decided, probability, raw, weight)
@@ -180,16 +178,32 @@ def nameless_rows() -> Iterator[None]:
         yield
 
 
-def row_losses(estimator: Predictor, given: Any, y: Any) -> FloatArray:
-    """Return 0 or 1 for a class, squared errors in deviations of the targets for numbers, (n,)."""
-    with nameless_rows():
-        predicted = np.asarray(estimator.predict(given))
-    if predicts_classes(estimator):
-        return np.asarray(predicted != y, dtype=np.float64)
+def losses(predicted: Any, y: Any, classes: bool, weight: FloatArray | None = None) -> FloatArray:
+    """Return 0 or 1 for a class, squared errors over the variance of numbers, shape (n,)."""
+    if classes:
+        return np.asarray(np.asarray(predicted) != y, dtype=np.float64)
     Y = as_columns(y)
-    deviation = Y.std(axis=0)
-    scaled = (predicted.reshape(Y.shape) - Y) / np.where(deviation > 0, deviation, 1.0)
-    return np.asarray((scaled**2).mean(axis=1))
+    variance = np.average((Y - np.average(Y, 0, weight)) ** 2, 0, weight)
+    error = (np.asarray(predicted, dtype=np.float64).reshape(Y.shape) - Y) ** 2
+    return np.asarray((error / np.where(variance > 0, variance, 1.0)).mean(axis=1))
+
+
+def row_losses(estimator: Predictor, given: Any, y: Any) -> FloatArray:
+    """Return the `losses` of an estimator on rows."""
+    with nameless_rows():
+        return losses(estimator.predict(given), y, classifies(estimator))
+
+
+def row_shares(n: int, weight: FloatArray | None) -> FloatArray:
+    """Return the part that each of n rows has in a weighted mean, shape (n,)."""
+    return np.full(n, 1.0 / n) if weight is None else weight / weight.sum()
+
+
+def mean_and_error(values: FloatArray, weight: FloatArray | None) -> tuple[float, float]:
+    """Return a weighted mean and its standard error."""
+    share = row_shares(len(values), weight)
+    mean = float(share @ values)
+    return mean, float(np.sqrt(share**2 @ (values - mean) ** 2))
 
 
 def predict_numbers(
@@ -247,7 +261,7 @@ def predict_rows(estimator: Predictor, rows: SampledRows) -> ClassPredictions | 
     [0, 0, 0, 1, 1, 1]
     """
     given = rows.given(estimator)
-    if predicts_classes(estimator):
+    if classifies(estimator):
         classes = np.asarray(getattr(estimator, "classes_", ()))
         return predict_classes(estimator, given, rows.y, classes, rows.weight)
     return predict_numbers(estimator, given, rows.y, rows.weight, rows.target)
@@ -263,26 +277,24 @@ def predict_intervals(estimator: Predictor, rows: SampledRows) -> list[Intervals
     """
     model = fitted_model(estimator)
     some = rows.some(int(np.clip(INTERVAL_WORK / support_size(model) ** 2, 200, 2000)))
-    return model_intervals(model, some.seen(estimator), as_columns(some.y), some.weight)
+    return model_intervals(model, some.seen(estimator), some)
 
 
-def model_intervals(
-    model: Predictor, given: Any, Y: FloatArray, weight: FloatArray | None
-) -> list[Intervals]:
-    """Return intervals of several coverages for rows with targets Y (n, k)."""
+def model_intervals(model: Predictor, given: Any, rows: SampledRows) -> list[Intervals]:
+    """Return intervals of several coverages for rows, which the model takes as ``given``."""
     if not hasattr(model, "predict_interval"):
         return []
-    intervals = []
+    intervals, Y = [], as_columns(rows.y)
     for coverage in COVERAGES:
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # too few rows: the interval is infinite
+            # too few rows: the interval is infinite
+            with warnings.catch_warnings(action="ignore"):
                 ends = np.asarray(model.predict_interval(given, coverage), dtype=np.float64)
         except InvalidInputError:  # a loss or a reduction without intervals
             return []
         ends = ends.reshape(*Y.shape, 2)
         if np.all(np.isfinite(ends)):
-            intervals.append(Intervals(coverage, ends, Y, weight))
+            intervals.append(Intervals(coverage, ends, Y, rows.weight))
     return intervals
 
 
@@ -337,11 +349,6 @@ class Figure(NamedTuple):
 # -- shares and intervals --------------------------------------------------------------------------
 
 
-def effective_rows(n: int, weight: FloatArray | None) -> float:
-    """Return the number of equally weighted rows that say as much: (sum w)^2 / sum w^2."""
-    return float(n) if weight is None else float(weight.sum() ** 2 / (weight @ weight))
-
-
 def proportion_interval(hits: Any, weight: FloatArray | None = None) -> tuple[float, float, float]:
     """Return the share of weighted rows that are hits, with Wilson's 95 % score interval.
 
@@ -366,7 +373,8 @@ def proportion_interval(hits: Any, weight: FloatArray | None = None) -> tuple[fl
     found = np.asarray(hits, dtype=np.float64)
     if found.size == 0 or (weight is not None and weight.sum() <= 0):
         return math.nan, 0.0, 1.0
-    p, n = float(np.average(found, weights=weight)), effective_rows(found.size, weight)
+    p = float(np.average(found, weights=weight))
+    n = found.size if weight is None else float(weight.sum() ** 2 / (weight @ weight))
     scale = 1.0 + Z95**2 / n
     centre = (p + Z95**2 / (2 * n)) / scale
     half = Z95 / scale * math.sqrt(max(p * (1 - p) / n + Z95**2 / (4 * n * n), 0.0))
@@ -375,8 +383,8 @@ def proportion_interval(hits: Any, weight: FloatArray | None = None) -> tuple[fl
 
 def figures(table: Mapping[str, Figure], found: Predictions) -> dict[str, float]:
     """Return the values of figures by their keys."""
-    with warnings.catch_warnings(), config_context(skip_parameter_validation=True):
-        warnings.simplefilter("ignore")  # a class without rows, in a sample or at all
+    # a class without rows, in a sample or at all
+    with warnings.catch_warnings(action="ignore"), config_context(skip_parameter_validation=True):
         return {key: float(figure.compute(found)) for key, figure in table.items()}
 
 

@@ -19,7 +19,7 @@ MANY = 64  # pairs of classes
 PATH_WORK = 2e10  # operations of a sparsity path that are not too many
 
 
-def predicts_classes(estimator: Estimator) -> bool:
+def classifies(estimator: Estimator) -> bool:
     """Say whether an estimator, or the last step of a pipeline, predicts classes."""
     return bool(is_classifier(fitted_model(estimator)))
 
@@ -100,7 +100,7 @@ def basis(model: Estimator) -> tuple[str, FloatArray, IntArray] | None:
     return what, np.asarray(Z.toarray() if hasattr(Z, "toarray") else Z, dtype=np.float64), support
 
 
-def chosen_parameters(model: Estimator) -> dict[str, Any]:
+def parameters_of(model: Estimator) -> dict[str, Any]:
     """Return C, gamma, the number of prototypes and the solver, as far as a model has them."""
     values = {k: getattr(model, f"{k}_", None) for k in ("C", "gamma", "n_prototypes", "solver")}
     return {name: value for name, value in values.items() if value is not None}

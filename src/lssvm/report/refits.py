@@ -13,26 +13,19 @@ from sklearn.pipeline import Pipeline
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.folds.content import content_folds
-from lssvm.plots.fitted import Estimator, Predictor, class_positions, fitted_model
+from lssvm.plots.fitted import Estimator, Predictor, behind_steps, class_positions, fitted_model
 from lssvm.report.measures import (
     ClassPredictions,
     Intervals,
     NumberPredictions,
-    as_columns,
     join_predictions,
+    mean_and_error,
     model_intervals,
     predict_classes,
     predict_numbers,
     row_losses,
 )
-from lssvm.report.model_facts import (
-    MANY,
-    basis,
-    is_table,
-    n_prototypes,
-    n_systems,
-    predicts_classes,
-)
+from lssvm.report.model_facts import MANY, basis, classifies, is_table, n_prototypes, n_systems
 from lssvm.report.sample import SampledRows
 from lssvm.search.base import Search
 
@@ -128,8 +121,8 @@ def fit_copy(estimator: Estimator, rows: SampledRows, *, calibrate: bool = True)
     copy = tuned_copy(estimator, len(rows), calibrate=calibrate)
     prefix = f"{copy.steps[-1][0]}__" if isinstance(copy, Pipeline) else ""
     options = {} if rows.weight is None else {f"{prefix}sample_weight": rows.weight}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what there is to say was said when the model was fitted
+    # what there is to say was said when the model was fitted
+    with warnings.catch_warnings(action="ignore"):
         return copy.fit(rows.features(estimator), rows.y, **options)
 
 
@@ -168,7 +161,7 @@ def out_of_fold(
     True
     """
     some = rows.some(FOLD_ROWS)
-    classes = np.asarray(estimator.classes_) if predicts_classes(estimator) else None  # type: ignore[attr-defined]
+    classes = np.asarray(estimator.classes_) if classifies(estimator) else None  # type: ignore[attr-defined]
     labels = None if classes is None else class_positions(some.y, classes, len(some))
     folds = content_folds(some.codes(), min(FOLDS, len(some)), labels=labels, seed=0)
     predictions: list[Any] = []
@@ -203,10 +196,8 @@ def held_out_intervals(estimator: Predictor, rows: SampledRows) -> list[Interval
     order, cut = np.random.default_rng(0).permutation(len(some)), len(some) // 5
     copy = fit_copy(estimator, some.take(np.sort(order[cut:])))
     left = some.take(np.sort(order[:cut]))
-    X = left.features(estimator)
-    if isinstance(copy, Pipeline) and len(copy.steps) > 1:
-        X = copy[:-1].transform(X)
-    return model_intervals(fitted_model(copy), X, as_columns(left.y), left.weight)
+    X = behind_steps(copy, left.features(estimator))
+    return model_intervals(fitted_model(copy), X, left)
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,7 +270,7 @@ def learning_curve(
     losses, counts = [], []
     for size in np.unique(sizes.round().astype(np.intp)):
         some = train.take(np.sort(order[:size]))
-        if size < SMALLEST or (predicts_classes(estimator) and len(np.unique(some.y)) < 2):
+        if size < SMALLEST or (classifies(estimator) and len(np.unique(some.y)) < 2):
             continue
         copy = fit_copy(estimator, some, calibrate=False)
         losses.append(row_losses(copy, checked.features(estimator), checked.y))
@@ -289,18 +280,10 @@ def learning_curve(
         counts.append(train.n_rows)
     if len(counts) < SIZES - 1 or len(checked) < SMALLEST:
         return None
-    weight = np.ones(len(checked)) if checked.weight is None else checked.weight
-    weight = weight / weight.sum()
-    mean, spread = np.array([_mean(loss, weight) for loss in losses]).T
-    if not predicts_classes(estimator):
+    mean, spread = np.array([mean_and_error(loss, checked.weight) for loss in losses]).T
+    if not classifies(estimator):
         mean = np.sqrt(mean)
         spread = np.divide(spread, 2.0 * mean, out=np.zeros_like(spread), where=mean > 0)
-    gain = _mean(losses[-3] - losses[-1], weight)
+    gain = mean_and_error(losses[-3] - losses[-1], checked.weight)
     held = test is None
     return LearningCurve(np.array(counts), mean, spread, *gain, len(checked), held, whole)
-
-
-def _mean(values: FloatArray, weight: FloatArray) -> tuple[float, float]:
-    """Return a mean with weights of sum one, and its standard error."""
-    mean = float(weight @ values)
-    return mean, float(np.sqrt(weight**2 @ (values - mean) ** 2))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from lssvm._core.arrays import FloatArray
-from lssvm.report.charts import Chart, alone, figure, pictures
+from lssvm.report.charts import N_COLOURS, Chart, alone, figure, pictures
 from lssvm.report.formats import count, number, percent, short, shown, span
 from lssvm.report.markup import Markup, Section, table, why
 from lssvm.report.measures import Intervals, coverage_measures
@@ -42,7 +42,7 @@ def _beside(y: FloatArray, f: FloatArray, name: str, k: int) -> Markup:
     label = f"Predicted against true values{f' of {short(name, 40)}' if k > 1 else ''}"
     chart = Chart(label, y, f, "true", "predicted", x_limits=ends, y_limits=ends)
     chart.dots(y, f, size=5.0, opacity=0.4)
-    chart.line(ends, ends, None, dashed=True, width=1.3, opacity=0.7)
+    chart.line(ends, ends, "st", dashed=True, width=1.3, opacity=0.7)
     return figure(chart.svg(), f"{label}.")
 
 
@@ -97,10 +97,10 @@ def coverage(subject: Subject, intervals: list[Intervals]) -> Section | None:
         "y_names": [(c, percent(c, 0)) for c in (0.4, 0.6, 0.8, 1.0)],
     }
     chart = Chart(title, [0, 1], [0, 1], "promised", "inside", **axes)
-    chart.line([0.45, 1.0], [0.45, 1.0], None, dashed=True, width=1.2, opacity=0.5)
+    chart.line([0.45, 1.0], [0.45, 1.0], "st", dashed=True, width=1.2, opacity=0.5)
     rows, keys = [], []
     for j in range(k):
-        colour: int | str = "sa" if k == 1 else j
+        colour = "sa" if k == 1 else f"s{j % N_COLOURS}"
         name = "" if k == 1 else short(names[j], 24)
         found = coverage_measures(intervals, j)
         for promised, measure, width in found:

@@ -23,7 +23,7 @@ from lssvm.io.files import schema_hash
 from lssvm.plots.fitted import Estimator
 from lssvm.report.formats import duration, number
 from lssvm.report.markup import Markup, Section, bar_table, clean, more, table, tag
-from lssvm.report.model_facts import SearchFacts, chosen_parameters, is_table, preparation_of
+from lssvm.report.model_facts import SearchFacts, is_table, parameters_of, preparation_of
 from lssvm.report.sample import SampledRows, innermost_reader
 from lssvm.report.subject import Subject
 
@@ -223,7 +223,7 @@ def command_line(subject: Subject, data: Any, given: dict[str, Any], command: An
 
 def _chosen(subject: Subject) -> Markup:
     rows = []
-    for name, value in chosen_parameters(subject.model).items():
+    for name, value in parameters_of(subject.model).items():
         said = value if isinstance(value, str) else _text(value)
         if np.ndim(value) > 0:
             said = f"{number(np.min(value))} to {number(np.max(value))} ({np.size(value)} values)"

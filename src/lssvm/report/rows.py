@@ -12,7 +12,7 @@ from lssvm.explanations import Explanation
 from lssvm.report.charts import N_COLOURS, pictures
 from lssvm.report.formats import number, percent, plus_minus, short
 from lssvm.report.markup import Markup, Section, signed_table, why
-from lssvm.report.measures import nameless_rows
+from lssvm.report.measures import losses, nameless_rows
 from lssvm.report.model_facts import inner_names
 from lssvm.report.subject import Subject
 
@@ -70,9 +70,7 @@ def _chosen(subject: Subject) -> tuple[list[int], list[int]]:
     """Return rows in the middle and at the end of what the model gets wrong."""
     if not subject.classification:
         found = subject.numbers
-        spread = np.where(found.Y.std(axis=0) > 0, found.Y.std(axis=0), 1.0)
-        error = np.sqrt((((found.Y - found.predicted) / spread) ** 2).mean(axis=1))
-        order = np.argsort(error, kind="stable")
+        order = np.argsort(losses(found.predicted, found.Y, classes=False), kind="stable")
         middle = len(order) // 2
         return order[middle : middle + TYPICAL].tolist(), order[::-1][:WORST].tolist()
     classes = subject.classes

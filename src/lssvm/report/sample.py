@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.pipeline import Pipeline
 
 from lssvm._core.arrays import AnyArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
@@ -16,7 +15,7 @@ from lssvm.data import Scan, scan
 from lssvm.data.frames import FrameReader, is_frame, raw_block
 from lssvm.data.raw import RawBlock, Schema, TextColumn, check_rows, plain_features
 from lssvm.folds.content import hash_rows
-from lssvm.plots.fitted import Estimator, fitted_model
+from lssvm.plots.fitted import Estimator, behind_steps, fitted_model
 from lssvm.preparation import read_table
 from lssvm.report.model_facts import column_kinds, columns_of, preparation_of
 
@@ -173,6 +172,11 @@ class SampledRows:
         found: dict[str, FloatArray | TextColumn] = {**numbers, **texts}
         return {name: found[name] for name in self.schema.names}
 
+    def values(self) -> dict[str, AnyArray]:
+        """Return the columns by their names, strings as they are."""
+        columns = self.columns().items()
+        return {name: c.texts if isinstance(c, TextColumn) else c for name, c in columns}
+
     def codes(self) -> FloatArray:
         """Return all columns as numbers, strings by their position; only to tell rows apart."""
         return np.column_stack([self.block.numbers, *map(as_numbers, self.block.texts)])
@@ -197,15 +201,11 @@ class SampledRows:
             plain = np.column_stack([column.astype(object) for column in typed.values()])
             return plain if self.schema.texts else plain.astype(np.float64)
         if columns_of(estimator)[0] is not None:
-            columns: dict[str, Any] = self.columns()
-            for name in self.schema.texts:
-                levels, codes = columns[name].levels, columns[name].codes
-                columns[name] = np.array([*levels, None], dtype=object)[codes]
             try:
                 import pandas as pd
             except ImportError:  # our own models take columns by their names as well
-                return columns if self.schema.texts else plain_features(self.block)
-            return pd.DataFrame(columns)
+                return self.values() if self.schema.texts else plain_features(self.block)
+            return pd.DataFrame(self.values())
         if self.schema.texts:
             raise InvalidInputError(
                 f"The columns {list(self.schema.texts)} hold text, but the model was fitted to an "
@@ -220,10 +220,7 @@ class SampledRows:
 
     def inner(self, estimator: Estimator) -> FloatArray:
         """Return the features (n, d) that the model itself sees, behind all preparation."""
-        X = self.features(estimator)
-        if isinstance(estimator, Pipeline) and len(estimator.steps) > 1:
-            X = estimator[:-1].transform(X)
-        return np.asarray(X, dtype=np.float64)
+        return np.asarray(behind_steps(estimator, self.features(estimator)), dtype=np.float64)
 
     def seen(self, estimator: Estimator) -> Any:
         """Return the rows as the model at the end of an estimator takes them."""
@@ -248,8 +245,7 @@ def innermost_reader(data: Scan) -> Any:
 def _typed(values: FloatArray | TextColumn, kind: str) -> AnyArray:
     """Return a column as a model for tables has met it: texts, dates, booleans, durations."""
     if isinstance(values, TextColumn):
-        texts = np.array([*values.levels, None], dtype=object)[values.codes]
-        return texts.astype("datetime64[us]") if kind == "date" else texts
+        return values.texts.astype("datetime64[us]") if kind == "date" else values.texts
     if kind == "boolean" and not np.isnan(values).any():
         return values.astype(bool)
     if kind == "duration":

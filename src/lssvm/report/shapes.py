@@ -11,12 +11,12 @@ import numpy as np
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.data.raw import TextColumn
-from lssvm.plots.fitted import Predictor, fitted_model
+from lssvm.plots.fitted import Predictor, class_scores, fitted_model
 from lssvm.report.charts import Chart, figure, pictures
 from lssvm.report.formats import count, number, percent, short
 from lssvm.report.markup import Markup, Section, why
 from lssvm.report.measures import nameless_rows
-from lssvm.report.model_facts import prediction_work, predicts_classes, slow_to_calibrate
+from lssvm.report.model_facts import classifies, prediction_work, slow_to_calibrate
 from lssvm.report.sample import SampledRows
 from lssvm.report.subject import Subject
 
@@ -93,16 +93,13 @@ def answers(estimator: Predictor, given: Any) -> tuple[FloatArray, str]:
     what : {"probability", "score", "value"}
     """
     with nameless_rows():
-        if not predicts_classes(estimator):
+        if not classifies(estimator):
             values = np.asarray(estimator.predict(given), dtype=np.float64)
             return values.reshape(len(values), -1), "value"
         if hasattr(estimator, "predict_proba") and not slow_to_calibrate(fitted_model(estimator)):
             with suppress(InvalidInputError):  # nothing to calibrate on
                 return np.asarray(estimator.predict_proba(given)), "probability"
-        decision = np.asarray(getattr(estimator, "decision_function")(given))  # noqa: B009
-        if decision.ndim == 1:
-            decision = np.column_stack([-decision, decision])
-        return decision.astype(np.float64), "score"
+        return class_scores(getattr(estimator, "decision_function")(given)), "score"  # noqa: B009
 
 
 def partial_dependence(

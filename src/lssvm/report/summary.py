@@ -18,13 +18,7 @@ from lssvm.report.measures import (
     finite,
     number_measures,
 )
-from lssvm.report.model_facts import (
-    basis,
-    chosen_parameters,
-    n_prototypes,
-    support_size,
-    table_record,
-)
+from lssvm.report.model_facts import basis, n_prototypes, parameters_of, support_size, table_record
 from lssvm.report.refits import copy_size
 from lssvm.report.subject import Subject
 
@@ -100,7 +94,11 @@ def _classes(subject: Subject) -> tuple[list[Any], list[Any]]:
     subject.facts["metrics"] = {m.key: as_fact(m) for m in measures}
     subject.facts["baseline_accuracy"] = baseline
     leading = [m for m in measures if m.key in TILES]
-    return first, [_tiles(subject, leading), _explained(subject), _table(measures)]
+    caption = (
+        "Figures; 95 % intervals: accuracy by Wilson's score interval, the others by jackknife "
+        "over rows."
+    )
+    return first, [_tiles(subject, leading), _explained(subject), figure_table(caption, measures)]
 
 
 def _numbers(subject: Subject, intervals: list[Intervals]) -> tuple[list[Any], list[Any]]:
@@ -141,7 +139,8 @@ def _numbers(subject: Subject, intervals: list[Intervals]) -> tuple[list[Any], l
             "explained variance reaches zero. Other columns, or more rows, may help."
         )
     leading = [m for m in (*each[0][:3], *covered[0]) if np.isfinite(m.value)]
-    return first, [_tiles(subject, leading), _explained(subject), _table(each[0])]
+    listed = figure_table("Figures; 95 % intervals: all by jackknife over rows.", each[0])
+    return first, [_tiles(subject, leading), _explained(subject), listed]
 
 
 def _tiles(subject: Subject, measures: list[Measure]) -> Markup:
@@ -171,7 +170,7 @@ def _explained(subject: Subject) -> Markup:
     subject.notes.append(
         "There were no test rows: all figures are cross-validated on training rows."
     )
-    if np.size(chosen_parameters(model).get("C", 1.0)) > 1:
+    if np.size(parameters_of(model).get("C", 1.0)) > 1:
         subject.notes.append(
             "Every binary problem of the model has its own C; the cross-validated copies have "
             "their median for all, so that the model itself may be better."
@@ -196,13 +195,10 @@ def _explained(subject: Subject) -> Markup:
     )
 
 
-def _table(measures: list[Measure]) -> Markup:
-    how = "all by jackknife over rows"
-    if any(m.method == "Wilson" for m in measures):
-        how = "accuracy by Wilson's score interval, the others by jackknife over rows"
-    head = ["Figure", "Value", "95 % interval"]
+def figure_table(caption: str, measures: list[Measure]) -> Markup:
+    """Return the table of figures with their intervals."""
     rows = ([[m.name, tag("small", m.meaning)], shown(m), span(m)] for m in measures)
-    return table(f"Figures; 95 % intervals: {how}.", head, rows)
+    return table(caption, ["Figure", "Value", "95 % interval"], rows)
 
 
 def _outputs(names: tuple[str, ...], each: list[list[Measure]]) -> Markup:

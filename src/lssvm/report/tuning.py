@@ -16,7 +16,7 @@ from lssvm.plots.tuning import KEYS, WIDE, as_shown
 from lssvm.report.charts import Chart, alone
 from lssvm.report.formats import UNKNOWN, count, duration, number, percent
 from lssvm.report.markup import Markup, Section, table, why
-from lssvm.report.model_facts import SearchFacts, chosen_parameters, is_table, search_facts
+from lssvm.report.model_facts import SearchFacts, is_table, parameters_of, search_facts
 from lssvm.report.refits import LearningCurve, learning_curve
 from lssvm.report.subject import Subject
 
@@ -28,7 +28,7 @@ def tuning(subject: Subject) -> Section | None:
     """Return the section of the tuning; None where nothing was tuned."""
     subject.facts["parameters"] = {
         name: value if isinstance(value, int) else np.asarray(value, dtype=float).tolist()
-        for name, value in chosen_parameters(subject.model).items()
+        for name, value in parameters_of(subject.model).items()
         if name != "solver"
     }
     search = search_facts(subject.model)
@@ -133,7 +133,7 @@ def surface(display: TuningSurfaceDisplay) -> Markup:
     # Most of what is bad looks alike: steps by rank among the cells show the summit.
     levels = np.where(np.isfinite(quality), np.floor(LEVELS * _ranked(quality)), -1)
     chart.cells(edges[0], edges[1], np.clip(levels, -1, LEVELS - 1).astype(np.intp))
-    chart.dots(display.C, display.gamma, None, size=2.2, opacity=0.35)
+    chart.dots(display.C, display.gamma, "st", size=2.2, opacity=0.35)
     path, best = display.path, display.best_index
     legend = [("st dot", "tried"), ("sb star", "chosen")]
     if len(path) > 1:
@@ -195,7 +195,7 @@ def _sizes(subject: Subject) -> Markup | None:
     lines = zip(found["n_prototypes"], values, found["std_test_score"], strict=True)
     rows = [[count(m), number(v), number(d)] for m, v, d in lines]
     head = ["Prototypes", f"Cross-validated {what}", "Deviation over folds"]
-    chosen = count(chosen_parameters(subject.model)["n_prototypes"])
+    chosen = count(parameters_of(subject.model)["n_prototypes"])
     return table(f"How many prototypes? {chosen} were chosen.", head, rows)
 
 

@@ -153,12 +153,7 @@ class DualPosterior:
         eta, s, _, _ = self.solved
         X = _as_double(X)
         t = X.shape[0]
-        require(
-            8 * (2 * self.system.n + 2 * t) * t,
-            self.system.budget,
-            what=f"The covariance between {t:,} rows",
-            advice="Ask for fewer rows at once, for return_std=True, or raise memory_budget.",
-        )
+        _require_covariance(t, 2 * self.system.n + 2 * t, self.system.budget)
         theta, V = self._half(X)
         out: FloatArray = np.asarray(self.system.kernel(X, X), dtype=np.float64) - V.T @ V
         if self.system.bias:
@@ -252,6 +247,12 @@ def degrees_of_freedom(total: float, bias: bool) -> float:
     (9.0, 10.0)
     """
     return max(total - 1.0, 0.5 * total) if bias else total
+
+
+def _require_covariance(t: int, numbers: int, budget: int) -> None:
+    what = f"The covariance between {t:,} rows"
+    advice = "Ask for fewer rows at once, for return_std=True, or raise memory_budget."
+    require(8 * numbers * t, budget, what=what, advice=advice)
 
 
 def _as_double(X: Any) -> Any:
@@ -374,12 +375,7 @@ class FixedPosterior:
         """
         X = float_rows(X)
         t, m = X.shape[0], self.Z.shape[0]
-        require(
-            8 * (3 * m + 3 * t) * t,
-            self.budget,
-            what=f"The covariance between {t:,} rows",
-            advice="Ask for fewer rows at once, for return_std=True, or raise memory_budget.",
-        )
+        _require_covariance(t, 3 * m + 3 * t, self.budget)
         P, mean, _, _ = self.solved
         K = np.asarray(self.kernel(X, self.Z))
         half, features = (K - mean) @ P, K @ self.map.T
@@ -460,11 +456,7 @@ def _factor(A: FloatArray, C: float) -> FloatArray:
 
 
 def _without_fold(
-    fitted: FloatArray,
-    leverage: FloatArray,
-    Y: FloatArray,
-    fold_of: IntArray,
-    weight: FloatArray | None,
+    fitted: FloatArray, h: FloatArray, Y: FloatArray, fold_of: IntArray, weight: FloatArray | None
 ) -> tuple[FloatArray, FloatArray]:
     """Return predictions (t, k) by models without the fold of a row, and 1 - mu h (t,)."""
     t, k = Y.shape
@@ -472,7 +464,7 @@ def _without_fold(
     mass = np.bincount(fold_of, s)
     sums = np.stack([np.bincount(fold_of, s * Y[:, j]) for j in range(k)], 1)
     mean = (sums / np.where(mass > 0, mass, 1.0)[:, None])[fold_of]
-    left = 1.0 - mass[fold_of] * leverage
+    left = 1.0 - mass[fold_of] * h
     left = np.where(left > 1e-12, left, np.nan)  # nothing would be left to learn from
     return np.asarray(mean - (mean - fitted) / left[:, None]), left  # [Cawley2004]
 

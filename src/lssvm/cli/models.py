@@ -1,11 +1,14 @@
-"""The rows of a file as a model takes them: its columns, typed as in its training."""
+"""Models on the command line: the rows that they take, how they are fitted, and their files."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from lssvm._core.errors import InvalidInputError
+from lssvm._core.errors import InvalidInputError, ModelFileError
+from lssvm.cli.console import FitProgress, Output
 
 if TYPE_CHECKING:
     from lssvm.cli.tables import Table
@@ -51,8 +54,9 @@ def reads_scans(model: Model) -> bool:
 def prepared_table(model: Model) -> PreparedTable | None:
     """Return how a model prepares tables; None where it takes numbers, or prepares scans."""
     if hasattr(model, "preparations_"):
-        found: Any = next(iter(model.preparations_.values())).prepared_
-        return found  # type: ignore[no-any-return]
+        ready: Any = model.preparations_  # all of the same columns; this one shows a shift
+        found: PreparedTable = ready.get("standardised", next(iter(ready.values()))).prepared_
+        return found
     steps: Any = getattr(model, "steps", None)
     return None if steps is None else getattr(steps[0][1], "prepared_", None)
 
@@ -140,8 +144,8 @@ def as_columns(block: Any, schema: Schema) -> Any:
     return pa.table({name: found[name] for name in schema.names})
 
 
-def fit_rows_of(model: Model, data: Scan, groups: Any = None) -> None:
-    """Fit a model to the rows of a scan.
+def fit_scan(model: Model, data: Scan, output: Output, classes: bool, groups: Any = None) -> bool:
+    """Fit a model to the rows of a scan while its progress is shown; say whether it was stopped.
 
     The models for large data take the scan; for the others, and for groups, all rows are read.
 
@@ -149,23 +153,113 @@ def fit_rows_of(model: Model, data: Scan, groups: Any = None) -> None:
     ----------
     model : estimator
     data : Scan
+    output : Output
+    classes : bool
+        Whether classes are predicted.
     groups : array of shape (n,) or None, default=None
         Rows of one group are left out together; for models that have all rows in memory.
     """
     from lssvm.data.raw import RawBlock
 
     fit: Any = model.fit
-    if groups is None and reads_scans(model):
-        fit(data)
-        return
-    whole = RawBlock.join(list(data.blocks()))
-    steps: Any = getattr(model, "steps", None)
-    last = "" if steps is None else f"{steps[-1][0]}__"
-    options = {}
-    if whole.weight is not None:
-        options[f"{last}sample_weight"] = whole.weight
-    if groups is not None:
-        options[f"{last}groups"] = groups
-        if steps is not None:  # what is encoded by the target is encoded without the group
-            options[f"{steps[0][0]}__groups"] = groups
-    fit(as_columns(whole, data.schema), whole.target, **options)
+    with FitProgress(output, classes, last_step(model).get_params().get("scoring")) as progress:
+        if groups is None and reads_scans(model):
+            fit(data)
+            return progress.stopped
+        whole = RawBlock.join(list(data.blocks()))
+        steps: Any = getattr(model, "steps", None)
+        last = "" if steps is None else f"{steps[-1][0]}__"
+        options = {}
+        if whole.weight is not None:
+            options[f"{last}sample_weight"] = whole.weight
+        if groups is not None:
+            options[f"{last}groups"] = groups
+            if steps is not None:  # what is encoded by the target is encoded without the group
+                options[f"{steps[0][0]}__groups"] = groups
+        fit(as_columns(whole, data.schema), whole.target, **options)
+    return progress.stopped
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """A model out of its file.
+
+    Attributes
+    ----------
+    model : estimator
+    card : dict
+        What was saved beside it (``metrics=``); empty for models that were saved from Python.
+    """
+
+    model: Model
+    card: dict[str, Any]
+
+    def target(self, given: str | None) -> str:
+        """Return the column of the target: the one given, else that of the training."""
+        name = given or self.card.get("target")
+        if not isinstance(name, str):
+            raise ModelFileError("The model file does not say what its target is: give --target.")
+        return name
+
+    def parts(self, table: Table, rows: Scan) -> tuple[Scan, Scan | None]:
+        """Return the rows that the model was trained on and those that were held out.
+
+        None where none were held out, or the data are others than those of the training.
+        """
+        from lssvm.cli.holding_out import HoldOut
+
+        rule = HoldOut.of_card(self.card)
+        if rule is None or self.card.get("refit") or rows.n_rows != self.card.get("rows"):
+            return rows, None
+        return rule.split(table, rows, self.target(None))
+
+
+def load_model(path: str) -> Loaded:
+    """Load a model with its card."""
+    from lssvm.io import load, read_header
+
+    if not os.path.isfile(path):
+        raise ModelFileError(f"There is no model file {path}.")
+    model = load(path)
+    card = read_header(path).get("metrics")
+    return Loaded(model, checked(card) if isinstance(card, dict) else {})
+
+
+def checked(card: dict[str, Any]) -> dict[str, Any]:
+    """Return a card without the entries that are not what we would have written: anybody may.
+
+    Examples
+    --------
+    >>> from lssvm.cli.models import checked
+    >>> checked({"target": "y", "seed": "0", "test_share": 0.2, "note": "mine"})
+    {'target': 'y', 'test_share': 0.2, 'note': 'mine'}
+    """
+    return {k: value for k, value in card.items() if k not in _KINDS or _KINDS[k](value)}
+
+
+def _text(value: Any) -> bool:
+    return value is None or isinstance(value, str)
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _measured(value: Any) -> bool:
+    if not isinstance(value, dict):
+        return value is None
+    if "accuracy" not in value:
+        return all(_number(value.get(n)) for n in ("rows", "rmse", "r2", "baseline_rmse"))
+    ends = value.get("accuracy_interval")
+    pair = isinstance(ends, (list, tuple)) and len(ends) == 2 and all(map(_number, ends))
+    return pair and all(_number(value.get(n)) for n in ("rows", "accuracy", "baseline"))
+
+
+_KINDS: dict[str, Any] = {
+    "target": _text,
+    "tested": _text,
+    "weight": _text,
+    "seed": lambda value: isinstance(value, int) and value >= 0,
+    "test_share": lambda value: _number(value) and 0.0 <= value < 1.0,
+    "test": _measured,
+}
