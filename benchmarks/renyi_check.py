@@ -3,10 +3,10 @@
     python -m benchmarks.renyi_check --data DIR [--cases adu:500,mgt:500]
     python -m benchmarks.renyi_check                       # the table of what was measured
 
-A case is a data set and a number of prototypes. The selection by entropy is timed as a part of a plain
-fit (C and gamma given) and of the fit that tunes itself. It is then repeated from the same start
-with 20 times as many trials, and with every exchange taken that gains anything. Results already in
-the output are not computed again.
+A case is a data set and a number of prototypes. The selection by entropy is timed as a part of a
+plain fit (C and gamma given) and of the fit that tunes itself. It is then repeated from the same
+start with 20 times as many trials, and with every exchange taken that gains anything. Results
+already in the output are not computed again.
 """
 
 import argparse
