@@ -28,12 +28,19 @@ from lssvm._core.blocks import run_blocks, slices, small_problem
 from lssvm._core.errors import InvalidInputError
 from lssvm.criteria.base import Losses, pools
 from lssvm.engines.host import AnyFolds, Expansion, Rows
+from lssvm.folds.content import Folds
 from lssvm.kernels import Kernel
 from lssvm.moments import Moments, NystromMap
 from lssvm.moments.cells import FoldMoments
-from lssvm.solvers.primal import FoldPaths, fold_paths, mean_squared_error, output_errors
+from lssvm.solvers.primal import (
+    FoldPaths,
+    fold_paths,
+    leave_out_predictions,
+    mean_squared_error,
+    output_errors,
+)
 from lssvm.tasks import Classes, Loss, RowLoss, SquaredError, Truth
-from lssvm.tasks.weights import pick
+from lssvm.tasks.weights import pick, times
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,7 +231,16 @@ class FixedSizePoint:
 
     def left_out_outputs(self, C: FloatArray, columns: IntArray) -> FloatArray:
         """Return outputs (c, n, q) of rows by models without them, where that is in closed form."""
-        return self._leave_out(np.asarray(C, dtype=np.float64), columns)
+        objective, sample = self.objective, self.rows.sample
+        Y, weight = sample.Y, sample.weight
+        if objective.task is not None:
+            table = sample.table(objective.task)
+            Y = table.targets[np.ix_(sample.labels, columns)]
+            weight = times(weight, table.factors[sample.labels] * (Y[:, 0] != 0))
+        assert isinstance(objective.folds, Folds)
+        data = (self.kernel, sample.X, np.asarray(Y), self.Z, objective.folds.test)
+        model = (self.moments.training(None, columns), self.map)
+        return leave_out_predictions(*data, *model, C, weight, threads=self.rows.threads)
 
     def fold_models(self, C: float) -> list[tuple[FloatArray, FloatArray]] | None:
         """Return coefficients (m, k) and intercepts (k,) of every fold, as NumPy arrays.
@@ -318,19 +334,7 @@ class FixedSizePoint:
 
     def _left_out(self, C: FloatArray, columns: IntArray) -> Losses:
         parts = slices(len(C), self.rows.outputs_at_once(len(C)))
-        return Losses.joined([self._all_rows(self._leave_out(C[p], columns)) for p in parts])
-
-    def _leave_out(self, C: FloatArray, columns: IntArray) -> FloatArray:
-        objective, sample = self.objective, self.rows.sample
-        targets = factors = None
-        if objective.task is not None:
-            table = sample.table(objective.task)
-            targets = table.targets[np.ix_(sample.labels, columns)]
-            factors = table.factors[sample.labels] * (targets[:, 0] != 0)
-        model = self.moments.training(None, columns), self.map
-        return self.rows.leave_out(
-            self.kernel, self.Z, objective.folds, *model, C, targets, factors
-        )
+        return Losses.joined([self._all_rows(self.left_out_outputs(C[p], columns)) for p in parts])
 
     def _all_rows(self, outputs: FloatArray) -> Losses:
         truth = self.rows.sample.truth
@@ -353,7 +357,7 @@ class FixedSizePoint:
         out = np.empty((1, self.rows.n_rows, self.rows.n_outputs))
         Y = np.asarray(sample.Y)
         for columns in groups:
-            outputs = self._leave_out(grid, columns)
+            outputs = self.left_out_outputs(grid, columns)
             used = np.flatnonzero(Y[:, columns[0]])
             own = Truth(Y[np.ix_(used, columns)], weight=pick(sample.weight, used))
             tie = SquaredError()(outputs[:, used], own)

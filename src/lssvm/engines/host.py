@@ -30,13 +30,11 @@ from lssvm.data.source import ArraySource, LookedUp
 from lssvm.folds.content import Folds, PositionFolds, PositionHoldout, count_observations, hash_rows
 from lssvm.kernels import Kernel, evaluate_expansion, resolve_gamma
 from lssvm.kernels.dot import row_squares
-from lssvm.moments import Moments, NystromMap, accumulate, nystrom_map
+from lssvm.moments import NystromMap, accumulate, nystrom_map
 from lssvm.moments.cells import Cells, FoldMoments, make_cells
 from lssvm.solvers.pcg import KernelProducts, RowBlock
-from lssvm.solvers.primal import leave_out_predictions
 from lssvm.solvers.reweighting import solve_reweighted
 from lssvm.tasks import Classes, RowLoss, Truth
-from lssvm.tasks.weights import times
 
 AnyFolds: TypeAlias = Folds | PositionFolds | PositionHoldout
 
@@ -158,40 +156,6 @@ class Rows(Protocol):
             As `usable_folds` returns them.
         """
         return False
-
-    def leave_out(
-        self,
-        kernel: Kernel,
-        Z: FloatArray,
-        folds: AnyFolds,
-        moments: Moments,
-        map: NystromMap,
-        C: FloatArray,
-        targets: FloatArray | None,
-        weight: FloatArray | None,
-    ) -> FloatArray:
-        """Return predictions (c, n, k) for rows by models without their fold.
-
-        Parameters
-        ----------
-        kernel : Kernel
-            The kernel.
-        Z : array of shape (m, d)
-            Prototypes.
-        folds : folds
-            Of which `leaves_out` is true.
-        moments : Moments
-            Of all rows.
-        map : NystromMap
-            From kernel values to features.
-        C : array of shape (c,)
-            Regularisation, one value for each candidate.
-        targets : array of shape (n, k) or None
-            In place of those of the rows; None: those of the rows.
-        weight : array of shape (n,) or None
-            Factors of the weights of the rows; None: all are one.
-        """
-        raise AssertionError("asked of rows whose folds are not left out in closed form")
 
     def sums(
         self, kernel: Kernel, Z: FloatArray, models: list[Expansion], folds: AnyFolds, loss: RowLoss
@@ -538,24 +502,6 @@ class HostRows(Rows):
             keys = hash_rows(self.X) if several else np.empty(0)
             return all(bool(np.all(keys[rows] == keys[rows[0]])) for rows in several)
         return all(bool(np.all(self.X[rows] == self.X[rows[0]])) for rows in several)
-
-    def leave_out(
-        self,
-        kernel: Kernel,
-        Z: FloatArray,
-        folds: AnyFolds,
-        moments: Moments,
-        map: NystromMap,
-        C: FloatArray,
-        targets: FloatArray | None = None,
-        weight: FloatArray | None = None,
-    ) -> FloatArray:
-        """Return predictions (c, n, k) for rows by models without their fold."""
-        assert isinstance(folds, Folds)
-        Y, weight = np.asarray(self.Y) if targets is None else targets, times(self.weight, weight)
-        return leave_out_predictions(
-            kernel, self.X, Y, Z, folds.test, moments, map, C, weight, threads=self.threads
-        )
 
     def sums(
         self, kernel: Kernel, Z: FloatArray, models: list[Expansion], folds: AnyFolds, loss: RowLoss
