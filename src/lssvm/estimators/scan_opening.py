@@ -32,7 +32,6 @@ from lssvm._core.device import Device, find_device, is_foreign
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.magnitudes import check_magnitude
 from lssvm._core.progress import Listener
-from lssvm._core.random import RandomState
 from lssvm.data import Scan, scan
 from lssvm.data.dask import is_dask
 from lssvm.data.frames import is_frame
@@ -69,7 +68,13 @@ from lssvm.estimators.opening import (
 from lssvm.kernels import Metric
 from lssvm.recipes.ard import variances
 from lssvm.recipes.output_code import class_rows
-from lssvm.recipes.settings import KernelChoice, UsesResources, resources_of, seed_of
+from lssvm.recipes.settings import (
+    KernelChoice,
+    KernelParameters,
+    UsesResources,
+    resources_of,
+    seed_of,
+)
 from lssvm.solvers import PCG
 from lssvm.tasks import Classes, ClassTable, Numbers, Task
 
@@ -128,20 +133,15 @@ SAMPLE_ROWS = 50_000
 """Rows in memory that prototypes are chosen from and gamma is searched on."""
 
 
-class FixedEstimator(Fitted, UsesResources, Protocol):
+class FixedEstimator(Fitted, UsesResources, KernelParameters, Protocol):
     """A fixed-size estimator, as its rows see it."""
 
-    kernel: Any
     device: Any
     fit_intercept: bool | str
-    random_state: RandomState
     dual_coef_: Any
     feature_names_in_: Any
     preparation_: Preparation
     metric: Any
-
-    def _kernel_choice(self) -> KernelChoice:
-        """Return the kernel."""
 
 
 class FixedClassifier(FixedEstimator, Classifier, Protocol):
@@ -258,8 +258,7 @@ class GivenArrays:
                 centre=centre,
             )
         if new:
-            rows, metric = _map_new(self.estimator, rows)
-            rows, task = _coded(self.estimator, rows, task)
+            rows, task, metric = _mapped_and_coded(self.estimator, rows, task)
         else:
             metric = self.estimator.record_.metric
             rows = mapped_rows(rows, metric)
@@ -334,9 +333,7 @@ class GivenBlocks:
         """Return a sample where it is all there is, else rows that are read in blocks."""
         surveyed = self._first_pass()
         sample, task = _sample_of(self.estimator, surveyed)
-        raw = sample
-        sample, metric = _map_new(self.estimator, raw)
-        sample, task = _coded(self.estimator, sample, task, surveyed.counts)
+        sample, task, metric = _mapped_and_coded(self.estimator, sample, task, surveyed.counts)
         if surveyed.complete:
             held = sample if self.place is None else DeviceRows(sample, self.place, None)
             return held, task, metric
@@ -475,14 +472,20 @@ def _blocks(
     return blocks, table if task.per_class else None
 
 
-def _map_new(estimator: FixedEstimator, rows: HostRows) -> tuple[HostRows, Metric]:
+def _mapped_and_coded(
+    estimator: FixedEstimator, rows: HostRows, task: Task, counts: FloatArray | None = None
+) -> tuple[HostRows, Task, Metric]:
+    """Return the rows of a new fit after their metric, the task with its code, and the metric."""
     seed = seed_of(estimator.random_state) if estimator.metric is not None else 0
-    return map_given(rows, estimator.metric, estimator._kernel_choice(), seed)
+    choice = KernelChoice.of(estimator)
+    rows, metric = map_given(rows, estimator.metric, choice, seed)
+    rows, task = with_better_code(estimator, rows, task, choice, by_class=True, counts=counts)
+    return rows, task, metric
 
 
 def _check_sparse(estimator: FixedEstimator, place: Device | None) -> bool:
     """Return True, or say why sparse rows cannot be used."""
-    choice, solver = estimator._kernel_choice(), getattr(estimator, "solver", "auto")
+    choice, solver = KernelChoice.of(estimator), getattr(estimator, "solver", "auto")
     if not choice.accepts_sparse:
         raise InvalidInputError(
             f"X is sparse, and kernel={estimator.kernel!r} needs dense rows: use 'rbf', 'linear', "
@@ -498,15 +501,6 @@ def _check_sparse(estimator: FixedEstimator, place: Device | None) -> bool:
             "X.toarray()."
         )
     return True
-
-
-def _coded(
-    estimator: FixedEstimator, rows: HostRows, task: Task, counts: FloatArray | None = None
-) -> tuple[HostRows, Task]:
-    if not (_classifies(estimator) and isinstance(task, Classes)):
-        return rows, task
-    choice = estimator._kernel_choice()
-    return with_better_code(estimator, rows, task, choice, by_class=True, counts=counts)
 
 
 def _after(surveyed: Survey, metric: Metric, sample: HostRows) -> Survey:
