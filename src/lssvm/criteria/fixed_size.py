@@ -633,10 +633,8 @@ def _problem_by_problem(model: Expansion) -> Expansion:
 
 def fold_models(
     point: FixedSizePoint, C: float, output: int
-) -> list[tuple[FloatArray, FloatArray]] | None:
+) -> list[tuple[FloatArray, FloatArray]]:
     """Return coefficients (m, 1) and intercepts (1,) of one output for every fold.
-
-    None where rows are left out in closed form.
 
     Examples
     --------
@@ -651,8 +649,6 @@ def fold_models(
     >>> [coef.shape for coef, _ in fold_models(made.at(1.0), 10.0, 0)][:2]
     [(20, 1), (20, 1)]
     """
-    if point.objective.leave_out:
-        return None
     group = next(g for g in point.groups if output in g)
     at = [int(np.searchsorted(group, output))]
     models, _, _ = point.output_models(np.array([C]), group)

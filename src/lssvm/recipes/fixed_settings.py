@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -23,6 +22,7 @@ from lssvm.kernels import Kernel, Metric
 from lssvm.recipes.robust import check_loss
 from lssvm.recipes.settings import (
     SQUARES,
+    KernelChoice,
     TunedParameters,
     TunedSettings,
     check_option,
@@ -32,7 +32,8 @@ from lssvm.recipes.settings import (
 )
 from lssvm.reductions.fixed_size import METHODS as REDUCTIONS
 from lssvm.reductions.fixed_size import PRINTED, FixedSizeL0
-from lssvm.search.base import Space
+from lssvm.search.base import Space, TuningResult
+from lssvm.search.path import ListedPathSearch, PathSearch, best_gammas
 from lssvm.solvers import PCG
 from lssvm.solvers.primal import METHODS as PATH_METHODS
 from lssvm.tasks import Classes, Loss, Task
@@ -350,9 +351,21 @@ class FixedProblem:
         taken: FloatArray | None = self.rows.sample.centre
         return np.zeros(self.rows.n_outputs) if taken is None else taken
 
+    def space(self, rows: Rows, C: float | None, counted: float | None) -> Space:
+        """Return what is searched; ``counted`` are the rows that an accuracy is counted over."""
+        tuned = self.ask.choice.tunes_gamma
+        return Space(
+            C=C,
+            tune_gamma=tuned,
+            gamma_start=rows.gamma_scale() if tuned else 1.0,
+            n_features=rows.sample.X.shape[1],
+            counted_rows=None if counted is None else max(1, round(counted)),
+            C_range=self.C_range,
+        )
+
     def objective(
         self,
-        kernel: Callable[[float | None], Kernel],
+        choice: KernelChoice,
         rows: Rows,
         Z: FloatArray,
         folds: AnyFolds,
@@ -360,6 +373,10 @@ class FixedProblem:
         C_grid: FloatArray | None = None,
     ) -> FixedSizeObjective:
         """Return the cross-validated loss as a function of C and gamma."""
+
+        def kernel(value: float | None) -> Kernel:
+            return choice.at(snap_gamma(value) if choice.tunes_gamma else self.gamma)
+
         ask, data = self.ask, (rows, Z, folds, loss, self.by_class)
         made = FixedSizeObjective(kernel, *data, C_grid, ask.path_method, ask.penalised)
         if ask.penalised and made.leave_out:
@@ -368,6 +385,16 @@ class FixedProblem:
                 "folds, or fit_intercept=True to leave rows out one by one."
             )
         return made
+
+    def listed_search(self, result: TuningResult, n: int) -> ListedPathSearch:
+        """Return the search of all C at the ``n`` best kernel parameters of a search before it."""
+        search = self.ask.search
+        return ListedPathSearch(
+            n_C=search.n_C if isinstance(search, PathSearch) else N_C,
+            gammas=best_gammas(result, n),
+            checkpoint=search.checkpoint,
+            on_interrupt=search.on_interrupt,
+        )
 
     @property
     def by_class(self) -> Classes | None:

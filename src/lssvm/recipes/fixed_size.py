@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,7 @@ from lssvm.recipes.fixed_memory import (
     FixedDetails,
     FixedMemory,
     draw_sample,
+    held_outputs,
     remember,
     with_thresholds,
 )
@@ -77,7 +79,7 @@ from lssvm.recipes.robust import ROUGH, absolute_C, lower_weights, reweights, ro
 from lssvm.recipes.settings import KernelChoice, is_int
 from lssvm.reductions import PrototypeBasis, SparsityPath, cross_validate_sizes
 from lssvm.search.base import Space, TuningResult
-from lssvm.search.path import ListedPathSearch, PathSearch, best_gammas
+from lssvm.search.path import ListedPathSearch, PathSearch
 from lssvm.tasks import Numbers, Task
 
 
@@ -335,7 +337,13 @@ def _finished(
         point = tuned.point
         if point is None and ask.reduction is None and sample.groups is not None:
             point = _groups_left_out(problem, fit, Z)
-        memory = remember(rows, point, fit.kernel, Z, fit.C, ask.seed, table)
+        models = folds = outputs = None
+        if point is not None and point.has_folds:
+            models = point.fold_models(float(fit.C[0]))
+        if point is not None and models is not None:
+            folds = rows.tested(point.objective.folds)
+            outputs = partial(held_outputs, rows, folds, fit.kernel, Z, models)
+        memory = remember(rows, ask.seed, table, folds, outputs)
     relevance = shares(fit.gamma, sample.X, sample.weight) if ask.choice.asks_ard else None
     intercept = fit.intercept + problem.centre
     fit = replace(fit, details=details, memory=memory, relevance=relevance, intercept=intercept)
@@ -419,14 +427,8 @@ class _Tuner:
         tunes_gamma = choice.tunes_gamma
         counts = rows.sample.labels is not None and ask.scoring is None
         tested = self._tested_share(rows, separate) if counts else 1.0
-        space = Space(
-            C=1.0 if separate else ask.C,
-            tune_gamma=tunes_gamma,
-            gamma_start=rows.gamma_scale() if tunes_gamma else 1.0,
-            n_features=rows.sample.X.shape[1],
-            counted_rows=max(1, round(tested * rows.n_observations())) if counts else None,
-            C_range=self.problem.C_range,
-        )
+        counted = tested * rows.n_observations() if counts else None
+        space = self.problem.space(rows, 1.0 if separate else ask.C, counted)
         search, sample_results = ask.search, None
         n_pairs = len(task.groups()) if separate else 1
         few = searched_prototypes(Z.shape[0], n_pairs) if type(search) is PathSearch else Z.shape[0]
@@ -476,11 +478,7 @@ class _Tuner:
     def _objective(
         self, rows: Rows, Z: FloatArray, choice: KernelChoice, separate: bool
     ) -> FixedSizeObjective | FixedCriterionObjective:
-        ask, task, gamma = self.problem.ask, self.problem.task, self.problem.gamma
-
-        def kernel(value: float | None) -> Kernel:
-            return choice.at(snap_gamma(value) if choice.tunes_gamma else gamma)
-
+        ask, task = self.problem.ask, self.problem.task
         grid = Space(C=ask.C, C_range=self.problem.C_range).C_grid(N_C) if separate else None
         scoring, loss = None if ask.criterion else ask.scoring, task.loss(None, ask.loss)
         if scoring is not None and isinstance(task, Numbers):
@@ -488,7 +486,7 @@ class _Tuner:
         elif scoring is not None:
             loss = task.loss(scoring, ask.loss)
         folds = self._folds(rows, separate)
-        objective = self.problem.objective(kernel, rows, Z, folds, loss, grid)
+        objective = self.problem.objective(choice, rows, Z, folds, loss, grid)
         if ask.criterion is None:
             return objective
         check_criterion(ask.criterion, ask.C)
@@ -513,13 +511,7 @@ class _Tuner:
             search = replace(search, checkpoint=None)
         seed = self.problem.ask.seed
         result = search.run(objective, space, random_state=seed, on_event=on_event, resume=False)
-        listed = ListedPathSearch(
-            n_C=search.n_C if isinstance(search, PathSearch) else N_C,
-            gammas=best_gammas(result, n_gammas),
-            checkpoint=self.problem.ask.search.checkpoint,
-            on_interrupt=search.on_interrupt,
-        )
-        return listed, result.cv_results
+        return self.problem.listed_search(result, n_gammas), result.cv_results
 
 
 def _table(result: TuningResult, *, snapped: bool, separate: bool) -> dict[str, Any]:

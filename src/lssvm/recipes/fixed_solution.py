@@ -80,14 +80,17 @@ def solve_moments(
 
 
 def problems(
-    whole: list[Moments], task: Classes | None, C_of: FloatArray
+    whole: list[Moments], task: Classes | None, C_of: FloatArray, only: IntArray | None = None
 ) -> Iterator[tuple[IntArray, float, Moments]]:
-    """Yield outputs that share rows and C, their C, and their moments."""
+    """Yield outputs (all, or ``only`` some) that share rows and C, their C, and their moments."""
     counts = class_counts(whole)
     for columns in groups_of(task, len(C_of)):
+        wanted = np.ones(len(columns), dtype=bool) if only is None else np.isin(columns, only)
+        if not wanted.any():
+            continue
         moments = whole[0] if task is None else assemble(task, whole, columns, counts)
-        for C in dict.fromkeys(C_of[columns].tolist()):
-            inside = np.flatnonzero(C_of[columns] == C)
+        for C in dict.fromkeys(C_of[columns[wanted]].tolist()):
+            inside = np.flatnonzero(wanted & (C_of[columns] == C))
             yield columns[inside], C, moments.outputs(inside)
 
 
