@@ -85,37 +85,20 @@ class Blocks:
 
     def reduce(self, work: Callable[[Blocks], Any], combine: Callable[[Any, Any], Any]) -> Any:
         """Apply ``work`` to all blocks, or to the parts that workers have, and combine."""
-        return work(self)
-
-    def stream(self, work: Callable[[Blocks], Iterator[Any]]) -> Iterator[Any]:
-        """Yield what ``work`` yields for all blocks, in their order."""
-        return work(self)
-
-
-@dataclass(frozen=True, eq=False)
-class ClusterBlocks(Blocks):
-    """Blocks that the workers of a cluster have: sums are added up, answers gathered."""
-
-    def reduce(self, work: Callable[[Blocks], Any], combine: Callable[[Any, Any], Any]) -> Any:
-        """Apply ``work`` to the parts that workers have, and combine."""
-        if self.on_event is not None:
+        if self.data.distributed and self.on_event is not None:
             self.on_event({"text": f"pass over {self.data.n_rows:,} rows on the cluster"})
         return self.data.reduce(partial(_on_part, self._light(), work), combine)
 
     def stream(self, work: Callable[[Blocks], Iterator[Any]]) -> Iterator[Any]:
-        """Yield what ``work`` yields for the parts that workers have, in their order."""
-        return chain.from_iterable(self.data.stream(partial(_listed, self._light(), work)))
+        """Yield what ``work`` yields for all blocks, or the parts of workers, in their order."""
+        on_part = _listed if self.data.distributed else _on_part
+        return chain.from_iterable(self.data.stream(partial(on_part, self._light(), work)))
 
     def _light(self) -> Blocks:
-        """Return what travels: everything but the data."""
+        """Return what travels to workers: everything but the data and who listens."""
         nothing: Any = None
-        kept = self.preparation, self.encode, self.n_targets, self.factors
-        return Blocks(nothing, *kept, metric=self.metric)
-
-
-def blocks_of(data: Scan, *rest: Any, **options: Any) -> Blocks:
-    """Return the blocks of a scan: of a file, or of the workers of a cluster."""
-    return (ClusterBlocks if data.distributed else Blocks)(data, *rest, **options)
+        listener = None if self.data.distributed else self.on_event
+        return replace(self, data=nothing, on_event=listener)
 
 
 def _on_part(blocks: Blocks, work: Callable[[Blocks], Any], part: Scan) -> Any:

@@ -40,7 +40,7 @@ from lssvm.data.raw import RawBlock, plain_features
 from lssvm.data.scanning import as_scan
 from lssvm.engines.device import DeviceRows
 from lssvm.engines.host import HostRows, Rows
-from lssvm.engines.scan import Blocks, ScanRows, blocks_of
+from lssvm.engines.scan import Blocks, ScanRows
 from lssvm.estimators.new_rows import (
     ClusterNewRows,
     DaskNewRows,
@@ -379,11 +379,7 @@ class GivenBlocks:
 
     def new_rows(self, method: str) -> NewRows:
         """Return rows that something is asked for."""
-        rows = self._scan_rows()
-        if self.collection is None:
-            return rows
-        light = light_copy(self.estimator)
-        return DaskNewRows(self.collection, partial(open_new_rows, light), rows)
+        return self._scan_rows()
 
     def score(self) -> float:
         """Return the accuracy of a classifier, R^2 of a regressor, as sums over the blocks."""
@@ -403,11 +399,13 @@ class GivenBlocks:
         return self.data
 
     def _scan_rows(self) -> ScanNewRows:
-        preparation = getattr(self.estimator, "preparation_", None)
-        resources = resources_of(self.estimator)
-        data = self._columns_of_model()
-        kind = ClusterNewRows if data.distributed else ScanNewRows
-        return kind(data, preparation, resources, self.place)
+        estimator, data = self.estimator, self._columns_of_model()
+        preparation = getattr(estimator, "preparation_", None)
+        known = (data, preparation, resources_of(estimator), self.place)
+        if self.collection is None:
+            return (ClusterNewRows if data.distributed else ScanNewRows)(*known)
+        open_rows = partial(open_new_rows, light_copy(estimator))
+        return DaskNewRows(*known, collection=self.collection, open_rows=open_rows)
 
     def _columns_of_model(self) -> Scan:
         """Return a scan of the columns that the model was fitted with."""
@@ -463,12 +461,12 @@ def _blocks(
     use: dict[str, Any] = {"on_event": tell.on_event, "metric": metric}
     if isinstance(task, Numbers):
         encode = partial(encode_numbers, task=task, centre=centre)
-        return blocks_of(data, preparation, encode, task.n_outputs, **use), None
+        return Blocks(data, preparation, encode, task.n_outputs, **use), None
     # of further rows no counts are known: targets of classes follow from all moments
     table = task.table(np.ones(task.n_classes) if counts is None else counts)
     factors = table.factors if np.any(table.factors != 1.0) and not task.per_class else None
     encode = partial(encode_classes, task=task, targets=table.targets)
-    blocks = blocks_of(data, preparation, encode, task.n_outputs, factors, **use)
+    blocks = Blocks(data, preparation, encode, task.n_outputs, factors, **use)
     return blocks, table if task.per_class else None
 
 
