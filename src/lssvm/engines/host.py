@@ -29,7 +29,7 @@ from lssvm._core.device import Device
 from lssvm.data.source import ArraySource, LookedUp
 from lssvm.folds.content import Folds, PositionFolds, PositionHoldout, count_observations, hash_rows
 from lssvm.kernels import Kernel, evaluate_expansion, resolve_gamma
-from lssvm.kernels.dot import row_squares
+from lssvm.kernels.dot import variances
 from lssvm.moments import NystromMap, accumulate, nystrom_map
 from lssvm.moments.cells import Cells, FoldMoments, make_cells
 from lssvm.solvers.pcg import KernelProducts, RowBlock
@@ -451,19 +451,7 @@ class HostRows(Rows):
 
     def spread(self) -> float:
         """Return the sum of the variances of the features: the mean diagonal of a linear kernel."""
-        n, total = self.n_rows, np.zeros(self.X.shape[1])
-        given = self.sample_weight  # not those of classes
-        weight = np.ones(n) if given is None else np.asarray(given, dtype=np.float64)
-        for part in slices(n, _CHUNK):
-            total += weight[part] @ float_rows(self.X[part])
-        mean, squares, mass = total / weight.sum(), 0.0, float(weight.sum())
-        if is_sparse(self.X):  # not centred: that would fill in the zeros
-            whole = float(weight @ row_squares(float_rows(self.X)))
-            return max(0.0, whole / mass - float(mean @ mean))
-        for part in slices(n, _CHUNK):
-            block = np.asarray(self.X[part], dtype=np.float64) - mean
-            squares += float(np.einsum("ij,ij,i->", block, block, weight[part]))
-        return squares / mass
+        return float(variances(self.X, self.sample_weight).sum())  # weights not those of classes
 
     def moments(
         self, kernel: Kernel, Z: FloatArray, folds: AnyFolds | None, task: Classes | None

@@ -66,7 +66,7 @@ from lssvm.estimators.opening import (
     with_better_code,
 )
 from lssvm.kernels import Metric
-from lssvm.recipes.ard import variances
+from lssvm.kernels.dot import variances
 from lssvm.recipes.output_code import class_rows
 from lssvm.recipes.settings import (
     KernelChoice,
