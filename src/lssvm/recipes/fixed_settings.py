@@ -19,7 +19,6 @@ from lssvm.criteria.spectral import is_criterion
 from lssvm.engines.host import AnyFolds, HostRows, Rows
 from lssvm.folds.content import Folds, PositionFolds, PositionHoldout, content_folds
 from lssvm.kernels import Kernel, Metric
-from lssvm.recipes.robust import check_loss
 from lssvm.recipes.settings import (
     SQUARES,
     KernelChoice,
@@ -52,7 +51,6 @@ class FixedParameters(TunedParameters, Protocol):
     n_prototypes: Any
     selection: Any
     fit_intercept: bool | str
-    tuning: str
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -70,8 +68,6 @@ class FixedSettings(TunedSettings):
         Whether rows are kept that calibrate probabilities or intervals.
     penalised : bool
         Whether the bias is penalised like a weight.
-    separate : bool
-        Whether each output has its own C and gamma.
     """
 
     n_prototypes: Any
@@ -80,13 +76,10 @@ class FixedSettings(TunedSettings):
     threshold: str = "zero"
     calibrates: bool = True
     penalised: bool = False
-    separate: bool = False
 
     @classmethod
     def of(cls, estimator: FixedParameters) -> FixedSettings:
         """Read and check the parameters of an estimator."""
-        check_loss(getattr(estimator, "loss", "squared"), estimator.reduction)
-        check_option("tuning", estimator.tuning, ("joint", "separate"))
         ask = cls(
             **cls.read(estimator),
             n_prototypes=estimator.n_prototypes,
@@ -95,7 +88,6 @@ class FixedSettings(TunedSettings):
             threshold=getattr(estimator, "threshold", "zero"),
             calibrates=getattr(estimator, "calibration", "auto") is not None,
             penalised=_is_penalised(estimator.fit_intercept),
-            separate=estimator.tuning == "separate",
         )
         ask._check()
         return ask

@@ -159,14 +159,9 @@ def fit_greedy(rows: HostRows, task: Task, ask: GreedySettings, tell: Listener) 
         folds = make_folds(ask, rows, positions=ask.choice.precomputed)
         point = GreedyObjective(rows, task, ask, folds).at(gamma)
     kernel = ask.choice.at(gamma)
-    centre = rows.target_offset() if ask.fit_intercept else np.zeros(rows.n_outputs)
+    left_out = ask.calibrates and point is None
+    runs, centre = _grow_all(rows, task, ask, kernel, tell, left_out=left_out)
     Y = np.asarray(rows.Y, dtype=np.float64) - centre
-    runs: list[_Run] = []
-    for number, group in enumerate(_groups(task, rows)):
-        merged = _merge_equal(rows, Y, group, kernel, ask)
-        left_out = ask.calibrates and point is None
-        runs += _grow(merged, ask, np.random.default_rng([ask.seed, number]), tell, left_out)
-    runs.sort(key=lambda run: run.output)
     _warn_of_memory(runs, ask.search.epsilon)
 
     C, scores, best_score = asked_C, None, None
@@ -283,21 +278,9 @@ class GreedyObjective:
         folds, kernel = self.folds, self.ask.choice.at(gamma)
         everyone = np.arange(self.rows.n_rows)
         trained = folds.train or [np.setdiff1d(everyone, test) for test in folds.test]
-        runs = [self._train(kernel, train, v) for v, train in enumerate(trained)]
+        tell, data = Listener(lambda event: None), (self.task, self.ask, kernel)
+        runs = [_grow_all(self._part(t), *data, tell, v) for v, t in enumerate(trained)]
         return GreedyPoint(self, gamma, runs)
-
-    def _train(self, kernel: Kernel, train: IntArray, v: int) -> tuple[list[_Run], FloatArray]:
-        ask, rows = self.ask, self._part(train)
-        centre = rows.target_offset() if ask.fit_intercept else np.zeros(rows.n_outputs)
-        Y = np.asarray(rows.Y, dtype=np.float64) - centre
-        runs: list[_Run] = []
-        for number, group in enumerate(_groups(self.task, rows)):
-            if group.rows is not None and len(group.rows) == 0:
-                continue  # all rows of two classes are in the fold: their problem says nothing
-            merged = _merge_equal(rows, Y, group, kernel, ask)
-            rng = np.random.default_rng([ask.seed, number, v])
-            runs += _grow(merged, ask, rng, Listener(lambda event: None), left_out=False)
-        return sorted(runs, key=lambda run: run.output), centre
 
     def _part(self, train: IntArray) -> HostRows:
         """Return the training rows of a fold, with the class weights that follow from them."""
@@ -470,6 +453,27 @@ def _first_group(rows: HostRows, used: IntArray, member: IntArray) -> IntArray |
     first = np.full(int(member.max()) + 1, len(used))
     np.minimum.at(first, member, numbers)
     return np.asarray(np.unique(first, return_inverse=True)[1])
+
+
+def _grow_all(
+    rows: HostRows,
+    task: Task,
+    ask: GreedySettings,
+    kernel: Kernel,
+    tell: Listener,
+    *fold: int,
+    left_out: bool = False,
+) -> tuple[list[_Run], FloatArray]:
+    """Return the runs of all outputs in their order, and what was taken off the targets."""
+    centre = rows.target_offset() if ask.fit_intercept else np.zeros(rows.n_outputs)
+    Y, runs = np.asarray(rows.Y, dtype=np.float64) - centre, []
+    for number, group in enumerate(_groups(task, rows)):
+        if group.rows is not None and len(group.rows) == 0:
+            continue  # all rows of two classes are in the fold: their problem says nothing
+        merged = _merge_equal(rows, Y, group, kernel, ask)
+        rng = np.random.default_rng([ask.seed, number, *fold])
+        runs += _grow(merged, ask, rng, tell, left_out)
+    return sorted(runs, key=lambda run: run.output), centre
 
 
 def _grow(

@@ -28,6 +28,7 @@ from lssvm.kernels import Kernel, Precomputed, has_gamma, make_kernel, resolve_g
 from lssvm.recipes.record import Resources
 from lssvm.search.base import Search, Space, TuningResult
 from lssvm.search.choice import make_search
+from lssvm.solvers.reweighting import LOSSES
 from lssvm.tasks import Classes, Task
 
 LEAST_C, MOST_C = 1e-30, 1e30  # float32 has numbers up to 1e38
@@ -102,6 +103,7 @@ class TunedParameters(KernelParameters, Protocol):
     search: Any
     scoring: Any
     solver: Any
+    tuning: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,6 +233,8 @@ class TunedSettings:
     solver : str or solver object
     loss : str
         What the coefficients minimise.
+    separate : bool
+        Whether each output has its own C and gamma.
     """
 
     C: float | None
@@ -241,10 +245,19 @@ class TunedSettings:
     seed: int
     solver: Any = "auto"
     loss: str = "squared"
+    separate: bool = False
 
     @staticmethod
     def read(estimator: TunedParameters) -> dict[str, Any]:
-        """Return these settings of an estimator."""
+        """Return these settings of an estimator, checked."""
+        loss = getattr(estimator, "loss", "squared")
+        check_option("loss", loss, LOSSES)
+        if loss != "squared" and estimator.reduction is not None:
+            raise InvalidInputError(
+                f"reduction={estimator.reduction!r} belongs to squared loss, which loss={loss!r} "
+                "is not: use loss='squared', or no reduction."
+            )
+        check_option("tuning", estimator.tuning, ("joint", "separate"))
         return {
             "C": check_C(estimator.C),
             "choice": KernelChoice.of(estimator),
@@ -253,7 +266,8 @@ class TunedSettings:
             "scoring": estimator.scoring,
             "seed": seed_of(estimator.random_state),
             "solver": estimator.solver,
-            "loss": getattr(estimator, "loss", "squared"),
+            "loss": loss,
+            "separate": estimator.tuning == "separate",
         }
 
     def run_search(
