@@ -27,7 +27,7 @@ from lssvm._core.arrays import (
 from lssvm._core.blocks import run_blocks, slices, small_problem
 from lssvm._core.errors import InvalidInputError
 from lssvm.criteria.base import Losses, pools
-from lssvm.engines.host import AnyFolds, Expansion, Rows
+from lssvm.engines.host import AnyFolds, Expansion, FoldModels, Rows
 from lssvm.folds.content import Folds
 from lssvm.kernels import Kernel
 from lssvm.moments import Moments, NystromMap
@@ -284,7 +284,7 @@ class FixedSizePoint:
         if isinstance(loss, SquaredError):
             return errors
         if isinstance(loss, RowLoss):
-            sums = self.rows.sums(self.kernel, self.Z, models, self.objective.folds, loss)
+            sums = self.rows.sums(self._held(models), loss)
             mass = self.moments.test_weight()
             losses = loss.finish(sums / np.where(mass > 0, mass, 1.0))
             return np.where(np.isfinite(errors), losses, np.inf)
@@ -304,8 +304,11 @@ class FixedSizePoint:
         """Whether all folds get one loss."""
         return pools(self.objective.loss, self.moments.test_rows())
 
+    def _held(self, models: list[Expansion]) -> FoldModels:
+        return FoldModels(self.kernel, self.Z, models, self.objective.folds)
+
     def _score(self, models: list[Expansion], loss: Loss) -> FloatArray:
-        tested = list(self.rows.outputs(self.kernel, self.Z, models, self.objective.folds))
+        tested = list(self.rows.outputs(self._held(models)))
         if self._pooled:
             outputs, truths = zip(*tested, strict=True)
             tested = [(np.concatenate(outputs, axis=1), _joined(truths))]
@@ -570,8 +573,8 @@ class SeparateObjective:
         losses = squares
         if self.by_error:
             flat = [_problem_by_problem(model) for model in models]
-            loss, folds = BinaryErrors(tuple(group.tolist())), self.objective.folds
-            sums = point.rows.sums(point.kernel, point.Z, flat, folds, loss)
+            held = FoldModels(point.kernel, point.Z, flat, self.objective.folds)
+            sums = point.rows.sums(held, BinaryErrors(tuple(group.tolist())))
             wrong = np.moveaxis(sums.reshape(len(C), len(group), -1), 2, 1)
             right = 1.0 - wrong / np.where(mass > 0, mass, 1.0)[:, None]
             losses = -np.round(right, 9)

@@ -46,6 +46,15 @@ class Expansion(NamedTuple):
     intercept: Array
 
 
+class FoldModels(NamedTuple):
+    """The models of every fold, on the same prototypes (m, d), for rows that they have not seen."""
+
+    kernel: Kernel
+    Z: FloatArray
+    models: list[Expansion]
+    folds: AnyFolds
+
+
 class Rows(Protocol):
     """Training rows of one task; what is written out here holds where all are in main memory."""
 
@@ -157,40 +166,24 @@ class Rows(Protocol):
         """
         return False
 
-    def sums(
-        self, kernel: Kernel, Z: FloatArray, models: list[Expansion], folds: AnyFolds, loss: RowLoss
-    ) -> FloatArray:
+    def sums(self, held: FoldModels, loss: RowLoss) -> FloatArray:
         """Return sums (c, v) of a loss over the test rows of each fold by that fold's models.
 
         Parameters
         ----------
-        kernel : Kernel
-            The kernel.
-        Z : array of shape (m, d)
-            Prototypes.
-        models : list of v Expansion
-            The c models of every fold.
-        folds : folds
-            As `usable_folds` returns them.
+        held : FoldModels
+            The c models of every fold, and folds as `usable_folds` returns them.
         loss : RowLoss
             What is summed.
         """
 
-    def outputs(
-        self, kernel: Kernel, Z: FloatArray, models: list[Expansion], folds: AnyFolds
-    ) -> Iterator[tuple[FloatArray, Truth]]:
+    def outputs(self, held: FoldModels) -> Iterator[tuple[FloatArray, Truth]]:
         """Yield, fold by fold, the outputs (c, t, k) of its models for its test rows.
 
         Parameters
         ----------
-        kernel : Kernel
-            The kernel.
-        Z : array of shape (m, d)
-            Prototypes.
-        models : list of v Expansion
-            The c models of every fold.
-        folds : folds
-            As `usable_folds` returns them.
+        held : FoldModels
+            The c models of every fold, and folds as `usable_folds` returns them.
         """
 
     def outputs_at_once(self, n_models: int) -> int:
@@ -491,12 +484,10 @@ class HostRows(Rows):
             return all(bool(np.all(keys[rows] == keys[rows[0]])) for rows in several)
         return all(bool(np.all(self.X[rows] == self.X[rows[0]])) for rows in several)
 
-    def sums(
-        self, kernel: Kernel, Z: FloatArray, models: list[Expansion], folds: AnyFolds, loss: RowLoss
-    ) -> FloatArray:
+    def sums(self, held: FoldModels, loss: RowLoss) -> FloatArray:
         """Return sums (c, v) of a loss over the test rows of each fold by that fold's models."""
+        (kernel, Z, models, folds), truth = held, self.truth
         assert isinstance(folds, Folds)
-        truth = self.truth
 
         def add(v: int) -> FloatArray:
             outputs, rows = _block_outputs(kernel, self.X, Z, models[v]), folds.test[v]
@@ -511,10 +502,9 @@ class HostRows(Rows):
         found = run_blocks(add, range(len(folds)), self.threads, operations=operations)
         return np.stack(found, 1)
 
-    def outputs(
-        self, kernel: Kernel, Z: FloatArray, models: list[Expansion], folds: AnyFolds
-    ) -> Iterator[tuple[FloatArray, Truth]]:
+    def outputs(self, held: FoldModels) -> Iterator[tuple[FloatArray, Truth]]:
         """Yield, fold by fold, the outputs (c, t, k) of its models for its test rows."""
+        kernel, Z, models, folds = held
         assert isinstance(folds, Folds)
         for model, rows in zip(models, folds.test, strict=True):
             evaluate = _block_outputs(kernel, self.X, Z, model)
