@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -480,6 +480,53 @@ def untested_output(output: int) -> InvalidInputError:
     )
 
 
+class _HasPoints(Protocol):
+    def at(self, gamma: float | None) -> FixedSizePoint:
+        """Do the pass over the rows at one kernel parameter."""
+
+
+@dataclass(eq=False)
+class KeptPoints:
+    """A fixed-size objective that remembers the points it was asked for.
+
+    Parameters
+    ----------
+    objective : FixedSizeObjective or FixedCriterionObjective
+    room : int
+        Bytes that points may take, their moments and as much for their systems: the oldest leave
+        first, the last one is kept whatever it takes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.criteria.fixed_size import KeptPoints
+    >>> from lssvm.kernels import RBF
+    >>> from lssvm.tasks import SquaredError
+    >>> from lssvm.tuning import FixedSizeObjective, HostRows, content_folds
+    >>> X = np.linspace(0, 6, 100)[:, None]
+    >>> rows, folds = HostRows(X, np.sin(X)), content_folds(X, 5)
+    >>> objective = FixedSizeObjective(RBF, rows, X[::10], folds, SquaredError())
+    >>> kept = KeptPoints(objective, room=10**6)
+    >>> kept.at(1.0) is kept.at(1.0)
+    True
+    """
+
+    objective: _HasPoints
+    room: int
+    _points: dict[str, FixedSizePoint] = field(default_factory=dict, repr=False)
+
+    def at(self, gamma: float | None) -> FixedSizePoint:
+        """Return the moments at a kernel parameter, of which three digits count."""
+        key = _key(gamma)
+        if key not in self._points:
+            point = self.objective.at(gamma)
+            size = 2 * 8 * point.Z.shape[0] ** 2 * max(1, len(point.moments.cells))
+            while self._points and (len(self._points) + 1) * size > self.room:
+                self._points.pop(next(iter(self._points)))
+            self._points[key] = point
+        return self._points[key]
+
+
 @dataclass(eq=False)
 class SeparateObjective:
     """One objective for each output, with the passes over the rows in common.
@@ -518,28 +565,21 @@ class SeparateObjective:
     objective: FixedSizeObjective
     by_error: bool
     room: int
-    _points: dict[Any, FixedSizePoint] = field(default_factory=dict, repr=False)
     _tables: dict[Any, tuple[FloatArray, FloatArray]] = field(default_factory=dict, repr=False)
 
     def of(self, output: int) -> OutputObjective:
         """Return the objective of one output."""
         return OutputObjective(self, output)
 
-    def point(self, gamma: float | None) -> FixedSizePoint:
-        """Return the moments at a kernel parameter, of which three digits count."""
-        key = _key(gamma)
-        if key not in self._points:
-            point = self.objective.at(gamma)
-            size = 2 * 8 * point.Z.shape[0] ** 2 * max(1, len(point.moments.cells))
-            while self._points and (len(self._points) + 1) * size > self.room:
-                self._points.pop(next(iter(self._points)))
-            self._points[key] = point
-        return self._points[key]
+    @cached_property
+    def points(self) -> KeptPoints:
+        """The moments at the kernel parameters that outputs have asked for."""
+        return KeptPoints(self.objective, self.room)
 
     def losses(self, gamma: float | None, output: int, C: FloatArray) -> Losses:
         """Return the losses of one output along a path of C."""
         C = np.asarray(C, dtype=np.float64)
-        point = self.point(gamma)
+        point = self.points.at(gamma)
         group = next(g for g in point.groups if output in g)
         key = (_key(gamma), int(group[0]), C.tobytes())
         if key not in self._tables:

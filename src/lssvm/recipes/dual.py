@@ -184,7 +184,7 @@ def _open(rows: HostRows, task: Task, ask: DualSettings) -> DualProblem:
     )
     cv = per_fold = None
     if ask.tunes or isinstance(ask.reduction, Prune):
-        cv = make_folds(ask, rows, positions=choice.precomputed)
+        cv = make_folds(ask.cv, ask.seed, rows, positions=choice.precomputed)
     Y = np.asarray(rows.Y, dtype=np.float64)
     if isinstance(task, Classes):  # [Suykens2002, eq. (3.12)]
         assert rows.labels is not None
@@ -293,7 +293,7 @@ def _without_groups(
 ) -> tuple[FloatArray, IntArray]:
     """Return what the model says of rows whose folds of groups it has not seen."""
     n_folds = int(ask.cv) if is_int(ask.cv) and ask.cv >= 2 else 10
-    folds = make_folds(replace(ask, cv=n_folds), rows)
+    folds = make_folds(n_folds, ask.seed, rows)
     held = np.zeros((sum(len(test) for test in folds.test), problem.truth.Y.shape[1]))
     for part in parts:
         group = Group(np.arange(len(part.columns)), part.rows)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -119,9 +118,7 @@ def _search(
     counted = rows.n_observations() * _share(problem, output) if shared.by_error else None
     space, search = problem.space(rows, ask.C, counted), ask.search
     if rows is not rows.sample and not rows.rereads and ask.choice.tunes_gamma:
-        small = _shared(problem, rows.sample, Z).of(output)
-        options: dict[str, Any] = {"random_state": ask.seed, "on_event": tell.on_event}
-        search = problem.listed_search(search.run(small, space, resume=False, **options), 1)
+        search, _ = problem.narrowed(_shared(problem, rows.sample, Z).of(output), space, 1)
     return replace(ask, search=search).run_search(shared.of(output), space, tell, resume=False)
 
 
@@ -151,7 +148,7 @@ def _held(
     rows, objective = problem.rows, shared.objective
     held = np.full((len(numbers), len(C)), np.nan)
     for columns in (machine.columns for machine in machines):
-        point = shared.point(searched[columns[0]])
+        point = shared.points.at(searched[columns[0]])
         if objective.leave_out:  # in closed form
             for j in columns:
                 group = next(g for g in point.groups if j in g)

@@ -14,6 +14,7 @@ from lssvm._core.arrays import FloatArray, IntArray, to_numpy
 from lssvm._core.device import is_foreign
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.progress import Listener
+from lssvm.criteria.base import Objective
 from lssvm.criteria.fixed_size import FixedSizeObjective
 from lssvm.criteria.spectral import is_criterion
 from lssvm.engines.host import AnyFolds, HostRows, Rows
@@ -31,7 +32,7 @@ from lssvm.recipes.settings import (
 )
 from lssvm.reductions.fixed_size import METHODS as REDUCTIONS
 from lssvm.reductions.fixed_size import PRINTED, FixedSizeL0
-from lssvm.search.base import Space, TuningResult
+from lssvm.search.base import Space
 from lssvm.search.path import ListedPathSearch, PathSearch, best_gammas
 from lssvm.solvers import PCG
 from lssvm.solvers.primal import METHODS as PATH_METHODS
@@ -290,7 +291,7 @@ def folds_of(rows: Rows, ask: FixedSettings) -> AnyFolds:
     if is_int(ask.cv) and ask.cv >= 2:
         content = rows.content
         return content_folds(content, int(ask.cv), **sample.observed(), seed=ask.seed)
-    return make_folds(ask, sample)
+    return make_folds(ask.cv, ask.seed, sample)
 
 
 def position_folds(cv: Any, seed: int) -> PositionFolds | PositionHoldout:
@@ -378,15 +379,19 @@ class FixedProblem:
             )
         return made
 
-    def listed_search(self, result: TuningResult, n: int) -> ListedPathSearch:
-        """Return the search of all C at the ``n`` best kernel parameters of a search before it."""
-        search = self.ask.search
-        return ListedPathSearch(
+    def narrowed(
+        self, objective: Objective, space: Space, n: int
+    ) -> tuple[ListedPathSearch, dict[str, Any]]:
+        """Search something smaller first; return the search among its ``n`` best gammas."""
+        search, seed, on_event = self.ask.search, self.ask.seed, self.tell.on_event
+        result = search.run(objective, space, random_state=seed, on_event=on_event, resume=False)
+        listed = ListedPathSearch(
             n_C=search.n_C if isinstance(search, PathSearch) else N_C,
             gammas=best_gammas(result, n),
             checkpoint=search.checkpoint,
             on_interrupt=search.on_interrupt,
         )
+        return listed, result.cv_results
 
     @property
     def by_class(self) -> Classes | None:

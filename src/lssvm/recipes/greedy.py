@@ -156,7 +156,7 @@ def fit_greedy(rows: HostRows, task: Task, ask: GreedySettings, tell: Listener) 
         tuning, point = _tune(rows, task, ask, tell)
         gamma, asked_C = tuning.result.gamma, tuning.result.C
     elif rows.groups is not None and (ask.C is None or ask.calibrates):
-        folds = make_folds(ask, rows, positions=ask.choice.precomputed)
+        folds = make_folds(ask.cv, ask.seed, rows, positions=ask.choice.precomputed)
         point = GreedyObjective(rows, task, ask, folds).at(gamma)
     kernel = ask.choice.at(gamma)
     left_out = ask.calibrates and point is None
@@ -231,7 +231,7 @@ def _tune(
 
     Also return the models of folds that keep groups together, for probabilities.
     """
-    objective = GreedyObjective(rows, task, ask, make_folds(ask, rows))
+    objective = GreedyObjective(rows, task, ask, make_folds(ask.cv, ask.seed, rows))
     space = Space(
         C=ask.C,
         gamma_start=float(resolve_gamma("scale", rows.X, rows.weight)),

@@ -318,25 +318,15 @@ def usual_C_range(rows: Any, choice: KernelChoice) -> tuple[float, float]:
     return low / unit, high / unit
 
 
-class AsksForFolds(Protocol):
-    """Settings that say what folds are."""
-
-    @property
-    def cv(self) -> Any:
-        """Number of folds, share, "loo", splitter or iterable."""
-
-    @property
-    def seed(self) -> int:
-        """What they are drawn with."""
-
-
-def make_folds(ask: AsksForFolds, rows: HostRows, *, positions: bool = False) -> Folds:
+def make_folds(cv: Any, seed: int, rows: HostRows, *, positions: bool = False) -> Folds:
     """Turn ``cv`` into folds of rows.
 
     Parameters
     ----------
-    ask : AsksForFolds
-        Whose ``cv`` and ``seed`` it is.
+    cv : int, float, "loo", splitter or iterable
+        Number of folds, or a share to hold out.
+    seed : int
+        What they are drawn with.
     rows : HostRows
         Rows of positive weight; a splitter sees what the caller gave.
     positions : bool, default=False
@@ -347,17 +337,17 @@ def make_folds(ask: AsksForFolds, rows: HostRows, *, positions: bool = False) ->
     Folds
     """
     given: tuple[Any, Any] = (rows.X, None) if rows.given is None else rows.given
-    cv, n, numbers = ask.cv, given[0].shape[0], rows.row_numbers
+    n, numbers = given[0].shape[0], rows.row_numbers
     loo, share = isinstance(cv, str) and cv == "loo", isinstance(cv, (float, np.floating))
     if is_int(cv) and cv < 2:
         raise InvalidInputError(f"cv={cv!r} is not usable: give at least 2 folds, or 'loo'.")
     if loo or is_int(cv) or (share and 0.0 < cv < 1.0):
         content = numbers[:, None] + 1.0 if positions else rows.content
-        known = rows.observed() | {"seed": ask.seed}
+        known = rows.observed() | {"seed": seed}
         if share:
             return content_holdout(content, float(cv), **known)
         if loo:
-            return content_folds(content, None, groups=known["groups"], seed=ask.seed)
+            return content_folds(content, None, groups=known["groups"], seed=seed)
         return content_folds(content, int(cv), **known)
     if not isinstance(cv, str) and (hasattr(cv, "split") or hasattr(cv, "__iter__")):
         grouped = (*given, rows.groups) if rows.groups is not None else given
