@@ -6,7 +6,7 @@ First the scores of rows that are read in blocks, as sums over them.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Protocol, TypeGuard
@@ -240,23 +240,13 @@ class GivenArrays:
         new = task is None
         values = _on_host(self.X, self.y, self.sample_weight)
         sparse = is_sparse(self.X) and _check_sparse(self.estimator, self.place)
-        rows: HostRows
-        if _classifies(self.estimator):
-            assert not isinstance(task, Numbers)
-            rows, task = open_classes(
-                self.estimator, *values, groups=self.groups, task=task, by_class=True, sparse=sparse
-            )
-        else:
-            assert not isinstance(task, Classes)
-            rows, task = open_numbers(
-                self.estimator,
-                *values,
-                groups=self.groups,
-                task=task,
-                sparse=sparse,
-                centred=_is_centred(self.estimator),
-                centre=centre,
-            )
+        open_rows: Callable[..., tuple[HostRows, Task]] = partial(open_classes, by_class=True)
+        if not is_classifier(self.estimator):
+            centred = _is_centred(self.estimator)
+            open_rows = partial(open_numbers, centred=centred, centre=centre)
+        rows, task = open_rows(
+            self.estimator, *values, groups=self.groups, task=task, sparse=sparse
+        )
         if new:
             rows, task, metric = _mapped_and_coded(self.estimator, rows, task)
         else:
