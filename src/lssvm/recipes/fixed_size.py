@@ -67,6 +67,7 @@ from lssvm.recipes.fixed_settings import (
 )
 from lssvm.recipes.fixed_solution import (
     TUNED_PROTOTYPES,
+    Coefficients,
     Solution,
     choose_pcg,
     solve_by_gradients,
@@ -131,12 +132,12 @@ def fit_fixed_size(rows: Rows, task: Task, ask: FixedSettings, tell: Listener) -
         moments = _moments_of_folds(problem, tuned, kernel, chosen.Z)
         map = rows.map(kernel, chosen.Z)
         if start is not None:
-            coef, intercept = start.coef, start.fit.intercept - problem.centre
+            first = start.coef, start.fit.intercept - problem.centre
         else:
             how: dict[str, Any] = {"penalised": ask.penalised, "threads": rows.threads}
             whole, by_class = moments.whole, problem.by_class
-            coef, intercept = solve_moments(whole, map, by_class, tuned.C_of, **how)
-        solution = _refined(ask, tuned, kernel, chosen.Z, map, coef, intercept)
+            first = solve_moments(whole, map, by_class, tuned.C_of, **how)
+        solution = _refined(ask, tuned, chosen.Z, map, first)
         details = FixedDetails(chosen.Z.shape[0], moments.whole, map, penalised=ask.penalised)
     fit = Fit(
         task,
@@ -195,15 +196,10 @@ def _moments_of_folds(
 
 
 def _refined(
-    ask: FixedSettings,
-    tuned: Tuned,
-    kernel: Kernel,
-    Z: FloatArray,
-    map: NystromMap,
-    coef: FloatArray,
-    intercept: FloatArray,
+    ask: FixedSettings, tuned: Tuned, Z: FloatArray, map: NystromMap, start: Coefficients
 ) -> Solution:
     """Minimise another loss than the squares, output by output, from the least squares model."""
+    kernel, (coef, intercept) = tuned.choice.at(tuned.gamma), start
     lowered = tuned.point is not None and tuned.rows is tuned.rows.sample
     if not reweights(ask.loss, lowered):
         return Solution(coef, intercept, tuned.C_of)
@@ -537,7 +533,7 @@ def _updated(fit: Fit, rows: Rows, resources: Resources, *, sign: int) -> Fit:
             bias = {"penalised": details.penalised}
             coef, intercept = solve_moments(whole, details.map, task, fit.C, **bias)
         else:
-            coef, intercept = solve_used(whole, fit.kernel, fit.basis, task, fit.C, details.used)
+            coef, intercept = solve_used(fit, whole, details.used)
     except NotPositiveDefiniteError as error:
         if sign > 0:
             raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -27,6 +28,9 @@ from lssvm.solvers import (
 from lssvm.tasks import Classes
 from lssvm.tasks.weights import times
 
+Coefficients: TypeAlias = tuple[FloatArray, FloatArray]
+"""Of a model on its prototypes, (m, k), and its intercepts (k,)."""
+
 TUNED_PROTOTYPES = 1000
 """Prototypes, the first of all, that C and gamma are tuned with where a fit takes no moments."""
 
@@ -39,7 +43,7 @@ def solve_moments(
     *,
     penalised: bool = False,
     threads: int = 1,
-) -> tuple[FloatArray, FloatArray]:
+) -> Coefficients:
     """Solve for the coefficients on the prototypes [DeBrabanter2010, eq. (7)].
 
     Parameters

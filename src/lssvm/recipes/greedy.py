@@ -22,13 +22,14 @@ from lssvm.greedy.paths import change_C
 from lssvm.kernels import Kernel, resolve_gamma
 from lssvm.kernels.factory import check_kernel_matrix
 from lssvm.recipes.greedy_settings import GreedySettings
+from lssvm.recipes.output_code import class_rows
 from lssvm.recipes.record import Fit, Machine, Resources, Tuning, check_finite
 from lssvm.recipes.settings import is_int, make_folds
 from lssvm.search.base import Space
 from lssvm.search.path import PathSearch
 from lssvm.solvers import DualSystem
 from lssvm.tasks import Classes, SquaredError, Task
-from lssvm.tasks.weights import pick, times
+from lssvm.tasks.weights import pick
 from lssvm.uncertainty import OutOfFold
 
 SELECTION_C = 8.0
@@ -285,22 +286,14 @@ class GreedyObjective:
     def _part(self, train: IntArray) -> HostRows:
         """Return the training rows of a fold, with the class weights that follow from them."""
         rows, task = self.rows, self.task
-        Y, weight = np.asarray(rows.Y)[train], pick(rows.weight, train)
+        positions, resources = rows.row_numbers[train], Resources(rows.budget, rows.threads)
+        X, weight = rows.X[train], pick(rows.sample_weight, train)
         if isinstance(task, Classes):
             assert rows.labels is not None
-            labels, weight = rows.labels[train], pick(rows.sample_weight, train)
-            table = task.table(task.counts(labels, weight))
-            Y, weight = table.targets[labels], times(weight, table.row_factors(labels))
-        return replace(
-            rows,
-            X=rows.X[train],
-            Y=Y,
-            weight=weight,
-            labels=pick(rows.labels, train),
-            loss_weight=None,
-            sample_weight=None,
-            positions=rows.row_numbers[train],
-        )
+            own = class_rows(task, X, rows.labels[train], weight, resources, by_class=False)
+            return replace(own, positions=positions, groups=rows.groups)
+        Y, weight = np.asarray(rows.Y)[train], pick(rows.weight, train)
+        return replace(rows, X=X, Y=Y, weight=weight, sample_weight=weight, positions=positions)
 
 
 @dataclass(frozen=True, eq=False)
