@@ -215,13 +215,22 @@ def run_blocks(
 
 
 def run_stream(
-    work: Callable[[Item], Result], items: Iterable[Item], threads: int
+    work: Callable[[Item], Result],
+    items: Iterable[Item],
+    threads: int,
+    *,
+    operations: float = math.inf,
 ) -> Iterator[Result]:
     """Apply ``work`` to the items of a stream and yield the results in order.
 
     Items are drawn by the calling thread, which reads the next ones while the others compute; a
-    few more than ``threads`` are held at a time. One BLAS thread each.
+    few more than ``threads`` are held at a time. One BLAS thread each. No thread is started where
+    all the work takes few ``operations``.
     """
+    if operations < _SHORT:
+        with one_blas_thread():
+            yield from map(work, items)
+        return
     with one_blas_thread(), ThreadPoolExecutor(threads) as pool:
         pending: deque[Future[Result]] = deque()
         try:

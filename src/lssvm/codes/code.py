@@ -83,6 +83,13 @@ class Code:
         """True if every binary problem uses the rows of every class."""
         return bool(np.all(self.matrix != 0))
 
+    def groups(self) -> list[IntArray]:
+        """Return the columns of the problems that use the same classes, in ascending order."""
+        columns_of: dict[bytes, list[int]] = {}
+        for column, used in enumerate((self.matrix != 0).T):
+            columns_of.setdefault(used.tobytes(), []).append(column)
+        return [np.array(columns, dtype=np.intp) for columns in columns_of.values()]
+
 
 @dataclass(frozen=True, eq=False)
 class ProblemGroup:
@@ -172,17 +179,13 @@ def groups(code: Code, labels: ArrayLike) -> list[ProblemGroup]:
     order = np.argsort(numbers, kind="stable")
     starts = np.searchsorted(numbers[order], np.arange(1, code.n_classes))
     members = np.split(order, starts)  # per class, its rows in ascending order
-    takes_part = code.matrix != 0  # (n_classes, n_problems)
-    columns_of: dict[bytes, list[int]] = {}
-    for column, pattern in enumerate(takes_part.T):
-        columns_of.setdefault(pattern.tobytes(), []).append(column)
     parted = []
-    for columns in columns_of.values():
-        classes = np.flatnonzero(takes_part[:, columns[0]])
+    for columns in code.groups():
+        classes = np.flatnonzero(code.matrix[:, columns[0]])
         rows = None
         if len(classes) < code.n_classes:
             rows = np.sort(np.concatenate([members[c] for c in classes]), kind="stable")
-        parted.append(ProblemGroup(np.asarray(columns, dtype=np.intp), rows))
+        parted.append(ProblemGroup(columns, rows))
     return parted
 
 

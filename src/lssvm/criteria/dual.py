@@ -17,7 +17,7 @@ product per fold and value of C, its diagonal alone O(n) per row.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -126,14 +126,11 @@ class DualObjective:
         kernel = self.kernel(gamma)
         Y, groups = self.solved_for
         self._require()
-        parts: list[_Complementary | _Separate] = []
+        parts: list[_Part] = []
         for which, root in self.root_weights:
             system = replace(self.system, kernel=kernel, root_weight=root)
             for group in groups:
-                if self.folds.train is None:
-                    parts.append(_complementary_part(system, group, self.folds.test, which, Y))
-                else:
-                    parts += _separate_parts(system, group, self.folds, which, Y)
+                parts += _parts_of(system, group, self.folds, which, Y)
         return DualPoint(self, parts)
 
     def _require(self) -> None:
@@ -179,7 +176,7 @@ class DualPoint:
     """
 
     objective: DualObjective
-    parts: list[_Complementary | _Separate]
+    parts: list[_Part]
 
     def predictions(self, C: FloatArray) -> list[FloatArray]:
         """Return the out-of-fold predictions of each fold, each of shape (c, t, k).
@@ -215,12 +212,12 @@ class DualPoint:
         Y : array of shape (n, k)
             Targets of the rows of the group.
         """
-        part, per_fold = self.parts[group], self.objective.per_fold
-        if not isinstance(part, _Complementary) or not part.decomposed:
+        per_fold = self.objective.per_fold
+        if self.objective.folds.train is not None or not self.parts[group].decomposed:
             return None
         if per_fold is not None and per_fold.balanced:  # no fold has the weights of all rows
             return None
-        state = part.state
+        state = self.parts[group].state
         RY = state.u[:, None] * Y
         path = state.bordered(np.array([C]), RY)
         beta, b = path.beta[:, 0], path.b[0]
@@ -234,17 +231,17 @@ class DualPoint:
     def losses(self, C: FloatArray) -> Losses:
         """Return the losses of a path of C; several passes if predictions would not fit."""
         for part in self.parts:
-            if isinstance(part, _Complementary) and len(C) > 1:
+            if len(C) > 1:
                 _ = part.state
         return self.objective.judge.losses_in_passes(self._predict, C, self.objective.system.budget)
 
 
 @dataclass(frozen=True)
-class _Complementary:
-    """One factorisation from which every fold follows (training rows = all but the fold)."""
+class _Part:
+    """One factorisation, of the training rows of a fold, or of all rows: then all folds follow."""
 
     system: DualSystem
-    group: Group
+    columns: IntArray
     RY: FloatArray  # scaled targets of the group's rows and columns
     folds: IntArray  # those that have the weights of the system
     local: list[IntArray]  # rows of the factorisation in each fold
@@ -277,11 +274,11 @@ class _Complementary:
             for candidates in slices(len(C), at_once):
                 self._predict_fold(path, candidates, int(i), fold)
         lost = np.flatnonzero(~path.definite)
-        out.values[np.ix_(lost, np.arange(out.values.shape[1]), self.group.columns)] = np.inf
+        out.values[np.ix_(lost, np.arange(out.values.shape[1]), self.columns)] = np.inf
 
     def _predict_one(self, C: float, out: Predictions) -> bool:
         """Predict all folds for one C without the spectrum; False where it is needed."""
-        columns = self.group.columns
+        columns = self.columns
         predicted = leave_out_direct(self.system, self.RY, C, self.local, self.cross)
         if predicted is None:
             return False
@@ -300,11 +297,11 @@ class _Complementary:
         predicted = (self.RY[:, None, :] - e) / u[:, None, None]  # (n, c, k)
         rows = np.array([self.local[i][0] for i in single])
         places = out.starts[self.folds[single]]
-        out.values[:, places[:, None], self.group.columns] = np.moveaxis(predicted[rows], 1, 0)
+        out.values[:, places[:, None], self.columns] = np.moveaxis(predicted[rows], 1, 0)
 
     def _predict_fold(self, path: BorderedPath, part: slice, i: int, out: FloatArray) -> None:
         """Predict one fold for some values of C at once."""
-        rows, columns = self.local[i], self.group.columns
+        rows, columns = self.local[i], self.columns
         if len(rows) == len(self.state.lam):  # nothing is left to train on
             out[part, :, columns] = 0.0
             return
@@ -329,12 +326,33 @@ class _Complementary:
             out[part, self.others[i][:, None], columns] = self.cross[i] @ beta + b[:, None, :]
 
 
-def _complementary_part(
-    system: DualSystem, group: Group, tests: list[IntArray], which: IntArray, Y: FloatArray
-) -> _Complementary:
-    rows = np.arange(system.n) if group.rows is None else group.rows
-    position = np.full(system.n, -1, dtype=np.intp)
-    position[rows] = np.arange(len(rows))
+def _parts_of(
+    system: DualSystem, group: Group, folds: Folds, which: IntArray, Y: FloatArray
+) -> Iterator[_Part]:
+    """Yield the factorisation of a group, or one for each fold whose training rows were given."""
+    everyone = np.arange(system.n) if group.rows is None else group.rows
+    if folds.train is None:
+        position = np.full(system.n, -1, dtype=np.intp)
+        position[everyone] = np.arange(len(everyone))
+        yield _part_of(system, everyone, group.columns, folds.test, which, Y, position)
+        return
+    for v in which:
+        rows = folds.train[v][np.isin(folds.train[v], everyone)]
+        if len(rows):
+            outside = np.full(system.n, -1, dtype=np.intp)  # whatever a splitter says
+            yield _part_of(system, rows, group.columns, folds.test, np.array([v]), Y, outside)
+
+
+def _part_of(
+    system: DualSystem,
+    rows: IntArray,
+    columns: IntArray,
+    tests: list[IntArray],
+    which: IntArray,
+    Y: FloatArray,
+    position: IntArray,
+) -> _Part:
+    """Return the factorisation of some rows; ``position`` says where it has a row, -1: nowhere."""
     local, place, others, cross = [], [], [], []
     sub = _subsystem(system, rows)
     for test in (tests[v] for v in which):
@@ -343,43 +361,8 @@ def _complementary_part(
         place.append(np.flatnonzero(inside))
         others.append(np.flatnonzero(~inside))
         cross.append(_cross(sub, system.rows, test[~inside]))
-    RY = sub.u[:, None] * Y[np.ix_(rows, group.columns)]
-    return _Complementary(sub, group, RY, which, local, place, others, cross)
-
-
-@dataclass(frozen=True)
-class _Separate:
-    """A factorisation of its own for one fold (training rows as a splitter gave them)."""
-
-    state: EigenState
-    group: Group
-    RY: FloatArray
-    cross: FloatArray
-    fold: int
-
-    def predict(self, C: FloatArray, out: Predictions) -> None:
-        path = self.state.bordered(C, self.RY)
-        predicted = np.einsum("tn,nck->ctk", self.cross, path.beta) + path.b[:, None, :]
-        predicted[~path.definite] = np.inf
-        out.fold(self.fold)[:, :, self.group.columns] = predicted
-
-
-def _separate_parts(
-    system: DualSystem, group: Group, folds: Folds, which: IntArray, Y: FloatArray
-) -> list[_Separate]:
-    parts = []
-    assert folds.train is not None
-    for v in which:
-        rows = folds.train[v]
-        if group.rows is not None:
-            rows = rows[np.isin(rows, group.rows)]
-        if len(rows) == 0:
-            continue
-        sub = _subsystem(system, rows)
-        RY = sub.u[:, None] * Y[np.ix_(rows, group.columns)]
-        cross = _cross(sub, system.rows, folds.test[v])
-        parts.append(_Separate(eigen_state(sub), group, RY, cross, int(v)))
-    return parts
+    RY = sub.u[:, None] * Y[np.ix_(rows, columns)]
+    return _Part(sub, columns, RY, which, local, place, others, cross)
 
 
 def _subsystem(system: DualSystem, rows: IntArray) -> DualSystem:

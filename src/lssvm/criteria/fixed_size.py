@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -27,13 +27,20 @@ from lssvm._core.arrays import (
 from lssvm._core.blocks import run_blocks, slices, small_problem
 from lssvm._core.errors import InvalidInputError
 from lssvm.criteria.base import Losses, pools
-from lssvm.engines.host import AnyFolds, Expansion, Rows
+from lssvm.engines.host import AnyFolds, Expansion, FoldModels, Rows
+from lssvm.folds.content import Folds
 from lssvm.kernels import Kernel
 from lssvm.moments import Moments, NystromMap
 from lssvm.moments.cells import FoldMoments
-from lssvm.solvers.primal import FoldPaths, fold_paths, mean_squared_error, output_errors
+from lssvm.solvers.primal import (
+    FoldPaths,
+    fold_paths,
+    leave_out_predictions,
+    mean_squared_error,
+    output_errors,
+)
 from lssvm.tasks import Classes, Loss, RowLoss, SquaredError, Truth
-from lssvm.tasks.weights import pick
+from lssvm.tasks.weights import pick, times
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,7 +231,16 @@ class FixedSizePoint:
 
     def left_out_outputs(self, C: FloatArray, columns: IntArray) -> FloatArray:
         """Return outputs (c, n, q) of rows by models without them, where that is in closed form."""
-        return self._leave_out(np.asarray(C, dtype=np.float64), columns)
+        objective, sample = self.objective, self.rows.sample
+        Y, weight = sample.Y, sample.weight
+        if objective.task is not None:
+            table = sample.table(objective.task)
+            Y = table.targets[np.ix_(sample.labels, columns)]
+            weight = times(weight, table.factors[sample.labels] * (Y[:, 0] != 0))
+        assert isinstance(objective.folds, Folds)
+        data = (self.kernel, sample.X, np.asarray(Y), self.Z, objective.folds.test)
+        model = (self.moments.training(None, columns), self.map)
+        return leave_out_predictions(*data, *model, C, weight, threads=self.rows.threads)
 
     def fold_models(self, C: float) -> list[tuple[FloatArray, FloatArray]] | None:
         """Return coefficients (m, k) and intercepts (k,) of every fold, as NumPy arrays.
@@ -268,7 +284,7 @@ class FixedSizePoint:
         if isinstance(loss, SquaredError):
             return errors
         if isinstance(loss, RowLoss):
-            sums = self.rows.sums(self.kernel, self.Z, models, self.objective.folds, loss)
+            sums = self.rows.sums(self._held(models), loss)
             mass = self.moments.test_weight()
             losses = loss.finish(sums / np.where(mass > 0, mass, 1.0))
             return np.where(np.isfinite(errors), losses, np.inf)
@@ -288,8 +304,11 @@ class FixedSizePoint:
         """Whether all folds get one loss."""
         return pools(self.objective.loss, self.moments.test_rows())
 
+    def _held(self, models: list[Expansion]) -> FoldModels:
+        return FoldModels(self.kernel, self.Z, models, self.objective.folds)
+
     def _score(self, models: list[Expansion], loss: Loss) -> FloatArray:
-        tested = list(self.rows.outputs(self.kernel, self.Z, models, self.objective.folds))
+        tested = list(self.rows.outputs(self._held(models)))
         if self._pooled:
             outputs, truths = zip(*tested, strict=True)
             tested = [(np.concatenate(outputs, axis=1), _joined(truths))]
@@ -318,19 +337,7 @@ class FixedSizePoint:
 
     def _left_out(self, C: FloatArray, columns: IntArray) -> Losses:
         parts = slices(len(C), self.rows.outputs_at_once(len(C)))
-        return Losses.joined([self._all_rows(self._leave_out(C[p], columns)) for p in parts])
-
-    def _leave_out(self, C: FloatArray, columns: IntArray) -> FloatArray:
-        objective, sample = self.objective, self.rows.sample
-        targets = factors = None
-        if objective.task is not None:
-            table = sample.table(objective.task)
-            targets = table.targets[np.ix_(sample.labels, columns)]
-            factors = table.factors[sample.labels] * (targets[:, 0] != 0)
-        model = self.moments.training(None, columns), self.map
-        return self.rows.leave_out(
-            self.kernel, self.Z, objective.folds, *model, C, targets, factors
-        )
+        return Losses.joined([self._all_rows(self.left_out_outputs(C[p], columns)) for p in parts])
 
     def _all_rows(self, outputs: FloatArray) -> Losses:
         truth = self.rows.sample.truth
@@ -353,7 +360,7 @@ class FixedSizePoint:
         out = np.empty((1, self.rows.n_rows, self.rows.n_outputs))
         Y = np.asarray(sample.Y)
         for columns in groups:
-            outputs = self._leave_out(grid, columns)
+            outputs = self.left_out_outputs(grid, columns)
             used = np.flatnonzero(Y[:, columns[0]])
             own = Truth(Y[np.ix_(used, columns)], weight=pick(sample.weight, used))
             tie = SquaredError()(outputs[:, used], own)
@@ -473,6 +480,53 @@ def untested_output(output: int) -> InvalidInputError:
     )
 
 
+class _HasPoints(Protocol):
+    def at(self, gamma: float | None) -> FixedSizePoint:
+        """Do the pass over the rows at one kernel parameter."""
+
+
+@dataclass(eq=False)
+class KeptPoints:
+    """A fixed-size objective that remembers the points it was asked for.
+
+    Parameters
+    ----------
+    objective : FixedSizeObjective or FixedCriterionObjective
+    room : int
+        Bytes that points may take, their moments and as much for their systems: the oldest leave
+        first, the last one is kept whatever it takes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.criteria.fixed_size import KeptPoints
+    >>> from lssvm.kernels import RBF
+    >>> from lssvm.tasks import SquaredError
+    >>> from lssvm.tuning import FixedSizeObjective, HostRows, content_folds
+    >>> X = np.linspace(0, 6, 100)[:, None]
+    >>> rows, folds = HostRows(X, np.sin(X)), content_folds(X, 5)
+    >>> objective = FixedSizeObjective(RBF, rows, X[::10], folds, SquaredError())
+    >>> kept = KeptPoints(objective, room=10**6)
+    >>> kept.at(1.0) is kept.at(1.0)
+    True
+    """
+
+    objective: _HasPoints
+    room: int
+    _points: dict[str, FixedSizePoint] = field(default_factory=dict, repr=False)
+
+    def at(self, gamma: float | None) -> FixedSizePoint:
+        """Return the moments at a kernel parameter, of which three digits count."""
+        key = _key(gamma)
+        if key not in self._points:
+            point = self.objective.at(gamma)
+            size = 2 * 8 * point.Z.shape[0] ** 2 * max(1, len(point.moments.cells))
+            while self._points and (len(self._points) + 1) * size > self.room:
+                self._points.pop(next(iter(self._points)))
+            self._points[key] = point
+        return self._points[key]
+
+
 @dataclass(eq=False)
 class SeparateObjective:
     """One objective for each output, with the passes over the rows in common.
@@ -511,28 +565,21 @@ class SeparateObjective:
     objective: FixedSizeObjective
     by_error: bool
     room: int
-    _points: dict[Any, FixedSizePoint] = field(default_factory=dict, repr=False)
     _tables: dict[Any, tuple[FloatArray, FloatArray]] = field(default_factory=dict, repr=False)
 
     def of(self, output: int) -> OutputObjective:
         """Return the objective of one output."""
         return OutputObjective(self, output)
 
-    def point(self, gamma: float | None) -> FixedSizePoint:
-        """Return the moments at a kernel parameter, of which three digits count."""
-        key = _key(gamma)
-        if key not in self._points:
-            point = self.objective.at(gamma)
-            size = 2 * 8 * point.Z.shape[0] ** 2 * max(1, len(point.moments.cells))
-            while self._points and (len(self._points) + 1) * size > self.room:
-                self._points.pop(next(iter(self._points)))
-            self._points[key] = point
-        return self._points[key]
+    @cached_property
+    def points(self) -> KeptPoints:
+        """The moments at the kernel parameters that outputs have asked for."""
+        return KeptPoints(self.objective, self.room)
 
     def losses(self, gamma: float | None, output: int, C: FloatArray) -> Losses:
         """Return the losses of one output along a path of C."""
         C = np.asarray(C, dtype=np.float64)
-        point = self.point(gamma)
+        point = self.points.at(gamma)
         group = next(g for g in point.groups if output in g)
         key = (_key(gamma), int(group[0]), C.tobytes())
         if key not in self._tables:
@@ -566,8 +613,8 @@ class SeparateObjective:
         losses = squares
         if self.by_error:
             flat = [_problem_by_problem(model) for model in models]
-            loss, folds = BinaryErrors(tuple(group.tolist())), self.objective.folds
-            sums = point.rows.sums(point.kernel, point.Z, flat, folds, loss)
+            held = FoldModels(point.kernel, point.Z, flat, self.objective.folds)
+            sums = point.rows.sums(held, BinaryErrors(tuple(group.tolist())))
             wrong = np.moveaxis(sums.reshape(len(C), len(group), -1), 2, 1)
             right = 1.0 - wrong / np.where(mass > 0, mass, 1.0)[:, None]
             losses = -np.round(right, 9)
@@ -629,10 +676,8 @@ def _problem_by_problem(model: Expansion) -> Expansion:
 
 def fold_models(
     point: FixedSizePoint, C: float, output: int
-) -> list[tuple[FloatArray, FloatArray]] | None:
+) -> list[tuple[FloatArray, FloatArray]]:
     """Return coefficients (m, 1) and intercepts (1,) of one output for every fold.
-
-    None where rows are left out in closed form.
 
     Examples
     --------
@@ -647,8 +692,6 @@ def fold_models(
     >>> [coef.shape for coef, _ in fold_models(made.at(1.0), 10.0, 0)][:2]
     [(20, 1), (20, 1)]
     """
-    if point.objective.leave_out:
-        return None
     group = next(g for g in point.groups if output in g)
     at = [int(np.searchsorted(group, output))]
     models, _, _ = point.output_models(np.array([C]), group)

@@ -20,7 +20,7 @@ from lssvm._core.blocks import require, run_blocks, slices
 from lssvm._core.device import Device, Halving, out_of_memory
 from lssvm._core.errors import InvalidInputError
 from lssvm.data.source import LookedUp
-from lssvm.engines.host import AnyFolds, Expansion, HostRows, Rows, row_block
+from lssvm.engines.host import AnyFolds, FoldModels, HostRows, Rows, row_block
 from lssvm.folds.content import Folds
 from lssvm.kernels import Kernel
 from lssvm.kernels.factory import FunctionKernel, Precomputed
@@ -642,10 +642,9 @@ class DeviceRows(Rows):
             )
         return False
 
-    def sums(
-        self, kernel: Kernel, Z: FloatArray, models: list[Expansion], folds: AnyFolds, loss: RowLoss
-    ) -> FloatArray:
+    def sums(self, held: FoldModels, loss: RowLoss) -> FloatArray:
         """Return sums (c, v) of a loss over the test rows of each fold by that fold's models."""
+        kernel, Z, models, folds = held
         assert isinstance(folds, Folds)
         xp, sums = self.device.xp, []
         for model, rows in zip(models, folds.test, strict=True):
@@ -664,10 +663,9 @@ class DeviceRows(Rows):
             sums.append(total)
         return np.stack(sums, 1)
 
-    def outputs(
-        self, kernel: Kernel, Z: FloatArray, models: list[Expansion], folds: AnyFolds
-    ) -> Iterator[tuple[FloatArray, Truth]]:
+    def outputs(self, held: FoldModels) -> Iterator[tuple[FloatArray, Truth]]:
         """Yield, fold by fold, the outputs (c, t, k) of its models for its test rows."""
+        kernel, Z, models, folds = held
         assert isinstance(folds, Folds)
         for model, rows in zip(models, folds.test, strict=True):
             at = np.argsort(rows, kind="stable")

@@ -29,14 +29,12 @@ from lssvm._core.device import Device
 from lssvm.data.source import ArraySource, LookedUp
 from lssvm.folds.content import Folds, PositionFolds, PositionHoldout, count_observations, hash_rows
 from lssvm.kernels import Kernel, evaluate_expansion, resolve_gamma
-from lssvm.kernels.dot import row_squares
-from lssvm.moments import Moments, NystromMap, accumulate, nystrom_map
+from lssvm.kernels.dot import variances
+from lssvm.moments import NystromMap, accumulate, nystrom_map
 from lssvm.moments.cells import Cells, FoldMoments, make_cells
 from lssvm.solvers.pcg import KernelProducts, RowBlock
-from lssvm.solvers.primal import leave_out_predictions
 from lssvm.solvers.reweighting import solve_reweighted
 from lssvm.tasks import Classes, RowLoss, Truth
-from lssvm.tasks.weights import times
 
 AnyFolds: TypeAlias = Folds | PositionFolds | PositionHoldout
 
@@ -46,6 +44,15 @@ class Expansion(NamedTuple):
 
     coef: Array
     intercept: Array
+
+
+class FoldModels(NamedTuple):
+    """The models of every fold, on the same prototypes (m, d), for rows that they have not seen."""
+
+    kernel: Kernel
+    Z: FloatArray
+    models: list[Expansion]
+    folds: AnyFolds
 
 
 class Rows(Protocol):
@@ -159,74 +166,24 @@ class Rows(Protocol):
         """
         return False
 
-    def leave_out(
-        self,
-        kernel: Kernel,
-        Z: FloatArray,
-        folds: AnyFolds,
-        moments: Moments,
-        map: NystromMap,
-        C: FloatArray,
-        targets: FloatArray | None,
-        weight: FloatArray | None,
-    ) -> FloatArray:
-        """Return predictions (c, n, k) for rows by models without their fold.
-
-        Parameters
-        ----------
-        kernel : Kernel
-            The kernel.
-        Z : array of shape (m, d)
-            Prototypes.
-        folds : folds
-            Of which `leaves_out` is true.
-        moments : Moments
-            Of all rows.
-        map : NystromMap
-            From kernel values to features.
-        C : array of shape (c,)
-            Regularisation, one value for each candidate.
-        targets : array of shape (n, k) or None
-            In place of those of the rows; None: those of the rows.
-        weight : array of shape (n,) or None
-            Factors of the weights of the rows; None: all are one.
-        """
-        raise AssertionError("asked of rows whose folds are not left out in closed form")
-
-    def sums(
-        self, kernel: Kernel, Z: FloatArray, models: list[Expansion], folds: AnyFolds, loss: RowLoss
-    ) -> FloatArray:
+    def sums(self, held: FoldModels, loss: RowLoss) -> FloatArray:
         """Return sums (c, v) of a loss over the test rows of each fold by that fold's models.
 
         Parameters
         ----------
-        kernel : Kernel
-            The kernel.
-        Z : array of shape (m, d)
-            Prototypes.
-        models : list of v Expansion
-            The c models of every fold.
-        folds : folds
-            As `usable_folds` returns them.
+        held : FoldModels
+            The c models of every fold, and folds as `usable_folds` returns them.
         loss : RowLoss
             What is summed.
         """
 
-    def outputs(
-        self, kernel: Kernel, Z: FloatArray, models: list[Expansion], folds: AnyFolds
-    ) -> Iterator[tuple[FloatArray, Truth]]:
+    def outputs(self, held: FoldModels) -> Iterator[tuple[FloatArray, Truth]]:
         """Yield, fold by fold, the outputs (c, t, k) of its models for its test rows.
 
         Parameters
         ----------
-        kernel : Kernel
-            The kernel.
-        Z : array of shape (m, d)
-            Prototypes.
-        models : list of v Expansion
-            The c models of every fold.
-        folds : folds
-            As `usable_folds` returns them.
+        held : FoldModels
+            The c models of every fold, and folds as `usable_folds` returns them.
         """
 
     def outputs_at_once(self, n_models: int) -> int:
@@ -487,19 +444,7 @@ class HostRows(Rows):
 
     def spread(self) -> float:
         """Return the sum of the variances of the features: the mean diagonal of a linear kernel."""
-        n, total = self.n_rows, np.zeros(self.X.shape[1])
-        given = self.sample_weight  # not those of classes
-        weight = np.ones(n) if given is None else np.asarray(given, dtype=np.float64)
-        for part in slices(n, _CHUNK):
-            total += weight[part] @ float_rows(self.X[part])
-        mean, squares, mass = total / weight.sum(), 0.0, float(weight.sum())
-        if is_sparse(self.X):  # not centred: that would fill in the zeros
-            whole = float(weight @ row_squares(float_rows(self.X)))
-            return max(0.0, whole / mass - float(mean @ mean))
-        for part in slices(n, _CHUNK):
-            block = np.asarray(self.X[part], dtype=np.float64) - mean
-            squares += float(np.einsum("ij,ij,i->", block, block, weight[part]))
-        return squares / mass
+        return float(variances(self.X, self.sample_weight).sum())  # weights not those of classes
 
     def moments(
         self, kernel: Kernel, Z: FloatArray, folds: AnyFolds | None, task: Classes | None
@@ -539,30 +484,10 @@ class HostRows(Rows):
             return all(bool(np.all(keys[rows] == keys[rows[0]])) for rows in several)
         return all(bool(np.all(self.X[rows] == self.X[rows[0]])) for rows in several)
 
-    def leave_out(
-        self,
-        kernel: Kernel,
-        Z: FloatArray,
-        folds: AnyFolds,
-        moments: Moments,
-        map: NystromMap,
-        C: FloatArray,
-        targets: FloatArray | None = None,
-        weight: FloatArray | None = None,
-    ) -> FloatArray:
-        """Return predictions (c, n, k) for rows by models without their fold."""
-        assert isinstance(folds, Folds)
-        Y, weight = np.asarray(self.Y) if targets is None else targets, times(self.weight, weight)
-        return leave_out_predictions(
-            kernel, self.X, Y, Z, folds.test, moments, map, C, weight, threads=self.threads
-        )
-
-    def sums(
-        self, kernel: Kernel, Z: FloatArray, models: list[Expansion], folds: AnyFolds, loss: RowLoss
-    ) -> FloatArray:
+    def sums(self, held: FoldModels, loss: RowLoss) -> FloatArray:
         """Return sums (c, v) of a loss over the test rows of each fold by that fold's models."""
+        (kernel, Z, models, folds), truth = held, self.truth
         assert isinstance(folds, Folds)
-        truth = self.truth
 
         def add(v: int) -> FloatArray:
             outputs, rows = _block_outputs(kernel, self.X, Z, models[v]), folds.test[v]
@@ -577,10 +502,9 @@ class HostRows(Rows):
         found = run_blocks(add, range(len(folds)), self.threads, operations=operations)
         return np.stack(found, 1)
 
-    def outputs(
-        self, kernel: Kernel, Z: FloatArray, models: list[Expansion], folds: AnyFolds
-    ) -> Iterator[tuple[FloatArray, Truth]]:
+    def outputs(self, held: FoldModels) -> Iterator[tuple[FloatArray, Truth]]:
         """Yield, fold by fold, the outputs (c, t, k) of its models for its test rows."""
+        kernel, Z, models, folds = held
         assert isinstance(folds, Folds)
         for model, rows in zip(models, folds.test, strict=True):
             evaluate = _block_outputs(kernel, self.X, Z, model)

@@ -16,7 +16,7 @@ from lssvm._core.errors import InvalidInputError
 from lssvm.data.prepare import Preparation, Survey
 from lssvm.data.raw import RawBlock, check_rows, plain_features
 from lssvm.data.scanning import Scan
-from lssvm.engines.host import AnyFolds, Expansion, HostRows, Rows, row_block
+from lssvm.engines.host import AnyFolds, FoldModels, HostRows, Rows, row_block
 from lssvm.folds.content import Folds, PositionFolds, PositionHoldout, hash_rows
 from lssvm.kernels import IDENTITY, Kernel, Metric
 from lssvm.moments import Moments, NystromMap, Piece, accumulate_stream
@@ -85,37 +85,20 @@ class Blocks:
 
     def reduce(self, work: Callable[[Blocks], Any], combine: Callable[[Any, Any], Any]) -> Any:
         """Apply ``work`` to all blocks, or to the parts that workers have, and combine."""
-        return work(self)
-
-    def stream(self, work: Callable[[Blocks], Iterator[Any]]) -> Iterator[Any]:
-        """Yield what ``work`` yields for all blocks, in their order."""
-        return work(self)
-
-
-@dataclass(frozen=True, eq=False)
-class ClusterBlocks(Blocks):
-    """Blocks that the workers of a cluster have: sums are added up, answers gathered."""
-
-    def reduce(self, work: Callable[[Blocks], Any], combine: Callable[[Any, Any], Any]) -> Any:
-        """Apply ``work`` to the parts that workers have, and combine."""
-        if self.on_event is not None:
+        if self.data.distributed and self.on_event is not None:
             self.on_event({"text": f"pass over {self.data.n_rows:,} rows on the cluster"})
         return self.data.reduce(partial(_on_part, self._light(), work), combine)
 
     def stream(self, work: Callable[[Blocks], Iterator[Any]]) -> Iterator[Any]:
-        """Yield what ``work`` yields for the parts that workers have, in their order."""
-        return chain.from_iterable(self.data.stream(partial(_listed, self._light(), work)))
+        """Yield what ``work`` yields for all blocks, or the parts of workers, in their order."""
+        on_part = _listed if self.data.distributed else _on_part
+        return chain.from_iterable(self.data.stream(partial(on_part, self._light(), work)))
 
     def _light(self) -> Blocks:
-        """Return what travels: everything but the data."""
+        """Return what travels to workers: everything but the data and who listens."""
         nothing: Any = None
-        kept = self.preparation, self.encode, self.n_targets, self.factors
-        return Blocks(nothing, *kept, metric=self.metric)
-
-
-def blocks_of(data: Scan, *rest: Any, **options: Any) -> Blocks:
-    """Return the blocks of a scan: of a file, or of the workers of a cluster."""
-    return (ClusterBlocks if data.distributed else Blocks)(data, *rest, **options)
+        listener = None if self.data.distributed else self.on_event
+        return replace(self, data=nothing, on_event=listener)
 
 
 def _on_part(blocks: Blocks, work: Callable[[Blocks], Any], part: Scan) -> Any:
@@ -206,27 +189,22 @@ class ScanRows(Rows):
         n_cells, n_test = (1, 0) if folds is None else (folds.n_cells, folds.n_test)
         return FoldMoments(stream_cells(n_cells, n_test, max(q, 1)), cells, task)
 
-    def sums(
-        self, kernel: Kernel, Z: FloatArray, models: list[Expansion], folds: AnyFolds, loss: RowLoss
-    ) -> FloatArray:
+    def sums(self, held: FoldModels, loss: RowLoss) -> FloatArray:
         """Return sums (c, v) of a loss over the test rows of each fold by that fold's models."""
-        held = self._held(kernel, Z, models, folds)
-        return np.asarray(self.blocks.reduce(partial(_loss_sums, held=held, loss=loss), np.add))
+        work = partial(_loss_sums, held=self._held(held), loss=loss)
+        return np.asarray(self.blocks.reduce(work, np.add))
 
-    def outputs(
-        self, kernel: Kernel, Z: FloatArray, models: list[Expansion], folds: AnyFolds
-    ) -> Iterator[tuple[FloatArray, Truth]]:
+    def outputs(self, held: FoldModels) -> Iterator[tuple[FloatArray, Truth]]:
         """Yield, fold by fold, the outputs (c, t, k) of its models for its test rows."""
-        held = self._held(kernel, Z, models, folds)
-        c, _, k = models[0].coef.shape
+        c, _, k = held.models[0].coef.shape
         n = self.blocks.data.n_rows
         out, Y = np.empty((c, n, k)), np.zeros((n, k))
         fold, label, weight = np.full(n, -1), np.zeros(n, dtype=np.intp), np.ones(n)
-        for at, *values in self.blocks.stream(partial(_held_outputs, held=held)):
+        for at, *values in self.blocks.stream(partial(_held_outputs, held=self._held(held))):
             out[:, at], Y[at], fold[at], label[at], weight[at] = values
         plain = bool(np.all(weight == 1.0))
         everything = Truth(Y, label, None, None if plain else weight)
-        for v in range(len(models)):
+        for v in range(len(held.models)):
             rows = np.flatnonzero(fold == v)
             yield out[:, rows], everything.take(rows)
 
@@ -241,12 +219,9 @@ class ScanRows(Rows):
         )
         return max(1, min(n_models, int(0.25 * self.budget // (8 * n * k))))
 
-    def _held(
-        self, kernel: Kernel, Z: FloatArray, models: list[Expansion], folds: AnyFolds
-    ) -> _HeldOut:
-        assert not isinstance(folds, Folds)
+    def _held(self, held: FoldModels) -> _HeldOut:
         factors = None if self.table is None else self.table.factors
-        return _HeldOut(kernel, Z, models, folds, factors, self._share["threads"])
+        return _HeldOut(held, factors, self._share["threads"])
 
     def row_blocks(self, task: Classes | None) -> Iterator[RowBlock]:
         """Yield the rows as conjugate gradients take them, with the targets of classes."""
@@ -326,23 +301,19 @@ def _moments(
 class _HeldOut:
     """The models of the folds, for rows that they have not seen."""
 
-    kernel: Kernel
-    Z: FloatArray
-    models: list[Expansion]
-    folds: PositionFolds | PositionHoldout
+    of: FoldModels
     factors: FloatArray | None  # of the weights of the rows of a class
     threads: int
 
     def run(self, blocks: Blocks, use: Any) -> Iterator[tuple[int, Any]]:
-        n_test = self.folds.n_test
+        kernel, Z, models, folds = self.of
+        assert not isinstance(folds, Folds)
 
         def assign(position: IntArray, label: IntArray) -> IntArray:
-            part = self.folds.assign(position)
-            return np.where(part < n_test, part, -1)
+            part = folds.assign(position)
+            return np.where(part < folds.n_test, part, -1)
 
-        return map_outputs(
-            self.kernel, blocks.pieces(assign), self.Z, self.models, use, threads=self.threads
-        )
+        return map_outputs(kernel, blocks.pieces(assign), Z, models, use, threads=self.threads)
 
     def truth(self, rows: Piece) -> Truth:
         weight = np.ones(len(rows.cell)) if rows.weight is None else rows.weight
@@ -352,7 +323,8 @@ class _HeldOut:
 
 
 def _loss_sums(blocks: Blocks, held: _HeldOut, loss: RowLoss) -> FloatArray:
-    sums = np.zeros((len(held.models[0].coef), len(held.models)))
+    models = held.of.models
+    sums = np.zeros((len(models[0].coef), len(models)))
 
     def use(v: int, part: Piece, outputs: FloatArray) -> FloatArray:
         truth = held.truth(part)

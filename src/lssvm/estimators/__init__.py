@@ -2,8 +2,7 @@
 
 from lssvm.estimators.dual import LSSVC, LSSVR
 from lssvm.estimators.fixed_size import FixedSizeLSSVC, FixedSizeLSSVR
-from lssvm.estimators.greedy_classifier import GreedyLSSVC
-from lssvm.estimators.greedy_regressor import GreedyLSSVR
+from lssvm.estimators.greedy import GreedyLSSVC, GreedyLSSVR
 from lssvm.estimators.narx import NARX
 from lssvm.estimators.table_classifier import LSSVMClassifier
 from lssvm.estimators.table_regressor import LSSVMRegressor

@@ -1,14 +1,14 @@
-"""`LSSVC`: the full dual model for classification.
-
-`LSSVR`: the full dual model for function estimation.
-"""
+"""`LSSVC` and `LSSVR`: the full dual model for classification and for function estimation."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, Self
 
-from lssvm.estimators.base import KernelClassifier, KernelRegressor
+from lssvm.engines.host import HostRows
+from lssvm.estimators.base import KernelClassifier, KernelEstimator, KernelRegressor
 from lssvm.estimators.callbacks import listen, reports
 from lssvm.estimators.opening import (
     map_given,
@@ -19,10 +19,41 @@ from lssvm.estimators.opening import (
 )
 from lssvm.recipes.dual import DualSettings, fit_dual
 from lssvm.recipes.input_metric import check_metric
+from lssvm.tasks import Task
 
 
 @dataclass(eq=False, repr=False)
-class LSSVC(KernelClassifier):
+class DualModel(KernelEstimator):
+    """A kernel model of all rows: parameters that do not depend on the task, and the fit."""
+
+    C: Any = 1.0
+    _: KW_ONLY
+    fit_intercept: bool = True
+    solver: Any = "auto"
+    reduction: Any = None
+    cv: Any = 10
+    search: Any = "path"
+    scoring: Any = None
+    tuning: str = "joint"
+    tol: float = 1e-6
+    max_iter: int | None = None
+    metric: Any = None
+
+    def _fit(
+        self, open_rows: Callable[..., tuple[HostRows, Task]], X: Any, *given: Any, groups: Any
+    ) -> Self:
+        refuse_scan(self, X)
+        ask = DualSettings.of(self)
+        choice = ask.choice
+        check_metric(self.metric, choice)
+        rows, task = open_rows(self, X, *given, groups=groups, sparse=choice.accepts_sparse)
+        rows, metric = map_given(rows, self.metric, choice, ask.seed)
+        rows, task = with_better_code(self, rows, task, choice, by_class=False)
+        return self._publish(replace(fit_dual(rows, task, ask, listen(self)), metric=metric))
+
+
+@dataclass(eq=False, repr=False)
+class LSSVC(DualModel, KernelClassifier):
     r"""Least squares support vector classifier, solved exactly in the dual.
 
     Minimises :math:`\tfrac12 w^T w + \tfrac C2 \sum_i s_i e_i^2` subject to
@@ -164,22 +195,11 @@ class LSSVC(KernelClassifier):
     True
     """
 
-    C: Any = 1.0
     _: KW_ONLY
-    fit_intercept: bool = True
     targets: Any = "label"
-    solver: Any = "auto"
-    reduction: Any = None
-    cv: Any = 10
-    search: Any = "path"
-    scoring: Any = None
-    tuning: str = "joint"
-    tol: float = 1e-6
-    max_iter: int | None = None
-    metric: Any = None
 
     @reports
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> LSSVC:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -201,21 +221,11 @@ class LSSVC(KernelClassifier):
         """
         self._forget_fit()
         self._check_calibration()
-        refuse_scan(self, X, "FixedSizeLSSVC")
-        ask = DualSettings.of(self)
-        check_metric(self.metric, ask.choice)
-        rows, task = open_classes(
-            self, X, y, sample_weight, groups=groups, sparse=ask.choice.accepts_sparse
-        )
-        rows, metric = map_given(rows, self.metric, ask.choice, ask.seed)
-        rows, task = with_better_code(self, rows, task, ask.choice, by_class=False)
-        fit = replace(fit_dual(rows, task, ask, listen(self)), metric=metric)
-        fitted: LSSVC = self._publish(fit)
-        return fitted
+        return self._fit(open_classes, X, y, sample_weight, groups=groups)
 
 
 @dataclass(eq=False, repr=False)
-class LSSVR(KernelRegressor):
+class LSSVR(DualModel, KernelRegressor):
     r"""Least squares support vector regression, solved exactly in the dual.
 
     Minimises :math:`\tfrac12 w^T w + \tfrac C2 \sum_i s_i e_i^2` subject to
@@ -345,22 +355,11 @@ class LSSVR(KernelRegressor):
     True
     """
 
-    C: Any = 1.0
     _: KW_ONLY
-    fit_intercept: bool = True
-    solver: Any = "auto"
-    reduction: Any = None
     loss: str = "squared"
-    cv: Any = 10
-    search: Any = "path"
-    scoring: Any = None
-    tuning: str = "joint"
-    tol: float = 1e-6
-    max_iter: int | None = None
-    metric: Any = None
 
     @reports
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> LSSVR:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -381,14 +380,5 @@ class LSSVR(KernelRegressor):
             Itself.
         """
         self._forget_fit()
-        refuse_scan(self, X, "FixedSizeLSSVR")
-        ask = DualSettings.of(self)
-        check_metric(self.metric, ask.choice)
-        sparse = ask.choice.accepts_sparse
-        rows, task = open_numbers(
-            self, X, y, sample_weight, groups=groups, sparse=sparse, by_moments=False
-        )
-        rows, metric = map_given(rows, self.metric, ask.choice, ask.seed)
-        fit = replace(fit_dual(rows, task, ask, listen(self)), metric=metric)
-        fitted: LSSVR = self._publish(fit)
-        return fitted
+        opened = partial(open_numbers, by_moments=False)
+        return self._fit(opened, X, y, sample_weight, groups=groups)

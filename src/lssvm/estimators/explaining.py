@@ -166,11 +166,7 @@ def explain_fit(
     given = dense_rows(X, resources.budget)
     against = dense_rows(wish.some(background, random), resources.budget)
     rows = Contrast.of(given, against, columns.owner, len(columns.names))
-    found = shapley_values(
-        terms_of_fit(fit, rows, resources),
-        interactions=wish.interactions,
-        effort=_effort(wish, random, resources),
-    )
+    found = _shapley(terms_of_fit(fit, rows, resources), wish, random, resources)
     return _of_task(found, columns, fit.task)
 
 
@@ -181,9 +177,12 @@ def _of_task(found: ShapleyValues, columns: Columns, task: Any) -> Explanation:
     return explanation(found, columns, outputs, single)
 
 
-def _effort(wish: Wish, random: np.random.Generator, resources: Resources) -> Effort:
+def _shapley(
+    terms: Sequence[Term], wish: Wish, random: np.random.Generator, resources: Resources
+) -> ShapleyValues:
     seed = int(random.integers(2**31))
-    return Effort(wish.n_permutations, seed, resources.budget, resources.threads)
+    effort = Effort(wish.n_permutations, seed, resources.budget, resources.threads)
+    return shapley_values(terms, interactions=wish.interactions, effort=effort)
 
 
 def explanation(
@@ -303,9 +302,7 @@ def explain_table(
         some = wish.some(np.arange(n), random)
         against = {kind: rows[some] for kind, rows in background.items()}
     terms = terms_of_table(fit, X, against, columns.owner, engine=engine)
-    effort = _effort(wish, random, resources)
-    found = shapley_values(terms, interactions=wish.interactions, effort=effort)
-    return _of_task(found, columns, context.task)
+    return _of_task(_shapley(terms, wish, random, resources), columns, context.task)
 
 
 def explain_series(
@@ -347,8 +344,7 @@ def explain_series(
         terms = terms_of_fit(fit, contrast, resources)
     else:
         terms = [Term(contrast, _predictions(regressor))]
-    effort = _effort(wish, random, resources)
-    found = shapley_values(terms, interactions=wish.interactions, effort=effort)
+    found = _shapley(terms, wish, random, resources)
     one = explanation(found, columns, ("prediction",), True)
     level = np.concatenate([layout.one_step_levels(np.zeros(len(b)), b.after(a)) for a, b in pairs])
     pairs_ = None if one.interactions is None else one.interactions * layout.scale

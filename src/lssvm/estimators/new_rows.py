@@ -212,17 +212,16 @@ def _finished_part(rows: ScanNewRows, fit: Fit, finish: Finish, part: Scan) -> A
     return np.asarray(finish(np.concatenate(_outputs_of_part(rows, fit, part))))
 
 
-@dataclass(frozen=True, eq=False)
-class DaskNewRows(NewRows):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DaskNewRows(ClusterNewRows):
     """A Dask array or data frame; answers are lazy collections."""
 
-    X: Any
+    collection: Any
     open_rows: Callable[[Any], NewRows]  # opens the rows of a partition
-    scan: ScanNewRows  # the same rows, read in blocks
 
     def apply(self, fit: Fit, finish: Finish, empty: AnyArray, method: str) -> Any:
         """Return ``finish`` of the outputs as a lazy collection."""
-        X, light = self.X, light_record(fit)
+        X, light = self.collection, light_record(fit)
         work = partial(_of_array, self.open_rows, light, finish=finish, empty=empty)
         if hasattr(X, "columns"):
             meta = _framed(empty, X._meta.index[:0], method)
@@ -231,18 +230,6 @@ class DaskNewRows(NewRows):
         wide = empty.ndim == 2
         options = {"chunks": (X.chunks[0], empty.shape[1:])} if wide else {"drop_axis": 1}
         return X.map_blocks(work, dtype=empty.dtype, meta=empty, **options)
-
-    def outputs(self, fit: Fit) -> FloatArray:
-        """Return the outputs (n, k) as a NumPy array."""
-        return self.scan.outputs(fit)
-
-    def inputs(self, fit: Fit) -> Any:
-        """Return the features before the metric, where they fit."""
-        return self.scan.inputs(fit)
-
-    def stream(self, fit: Fit) -> Iterator[FloatArray]:
-        """Yield the outputs (b, k), block by block."""
-        return self.scan.stream(fit)
 
 
 def _of_array(

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
+from sklearn.base import is_classifier
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
@@ -24,7 +25,13 @@ from lssvm.kernels import Metric
 from lssvm.recipes.input_metric import check_metric, metric_of
 from lssvm.recipes.output_code import better_code, class_rows, is_open
 from lssvm.recipes.record import Resources
-from lssvm.recipes.settings import KernelChoice, UsesResources, check_C, resources_of
+from lssvm.recipes.settings import (
+    KernelChoice,
+    KernelParameters,
+    UsesResources,
+    check_C,
+    resources_of,
+)
 from lssvm.tasks import Classes, Numbers, Task
 from lssvm.tasks.classes import check_order, distinct_labels
 from lssvm.tasks.weights import check_weight
@@ -129,10 +136,11 @@ def mapped_rows(rows: HostRows, metric: Metric) -> HostRows:
     return replace(rows, X=X, given=given)
 
 
-def refuse_scan(estimator: Any, X: Any, instead: str) -> None:
+def refuse_scan(estimator: Any, X: Any) -> None:
     """Refuse data that are read in blocks, where all rows are needed at once."""
     if isinstance(X, Scan):
         name = type(estimator).__name__
+        instead = "FixedSizeLSSVC" if is_classifier(estimator) else "FixedSizeLSSVR"
         raise InvalidInputError(
             f"{name} takes arrays, as it needs all rows at once, but X is a scan, which is "
             f"read in blocks: use {instead}, which reads scans, or give arrays X and y."
@@ -273,19 +281,20 @@ def task_of(estimator: Classifier, classes: AnyArray) -> Classes:
 
 
 def with_better_code(
-    estimator: Classifier,
+    estimator: KernelParameters,
     rows: HostRows,
-    task: Classes,
+    task: Task,
     choice: KernelChoice,
     *,
     by_class: bool,
     counts: FloatArray | None = None,
-) -> tuple[HostRows, Classes]:
+) -> tuple[HostRows, Task]:
     """Return rows and task with the better code, where there are many classes and none was named.
 
     The parameters are those of `class_rows` and `better_code`.
     """
-    if not is_open(estimator.multiclass, task, choice):
+    named = getattr(estimator, "multiclass", None)
+    if not isinstance(task, Classes) or not is_open(named, task, choice):
         return rows, task
     better = better_code(rows, task, choice, check_C(estimator.C))
     if better is task:

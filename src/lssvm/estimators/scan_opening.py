@@ -6,7 +6,7 @@ First the scores of rows that are read in blocks, as sums over them.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Protocol, TypeGuard
@@ -32,7 +32,6 @@ from lssvm._core.device import Device, find_device, is_foreign
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.magnitudes import check_magnitude
 from lssvm._core.progress import Listener
-from lssvm._core.random import RandomState
 from lssvm.data import Scan, scan
 from lssvm.data.dask import is_dask
 from lssvm.data.frames import is_frame
@@ -41,7 +40,7 @@ from lssvm.data.raw import RawBlock, plain_features
 from lssvm.data.scanning import as_scan
 from lssvm.engines.device import DeviceRows
 from lssvm.engines.host import HostRows, Rows
-from lssvm.engines.scan import Blocks, ScanRows, blocks_of
+from lssvm.engines.scan import Blocks, ScanRows
 from lssvm.estimators.new_rows import (
     ClusterNewRows,
     DaskNewRows,
@@ -67,9 +66,15 @@ from lssvm.estimators.opening import (
     with_better_code,
 )
 from lssvm.kernels import Metric
-from lssvm.recipes.ard import variances
+from lssvm.kernels.dot import variances
 from lssvm.recipes.output_code import class_rows
-from lssvm.recipes.settings import KernelChoice, UsesResources, resources_of, seed_of
+from lssvm.recipes.settings import (
+    KernelChoice,
+    KernelParameters,
+    UsesResources,
+    resources_of,
+    seed_of,
+)
 from lssvm.solvers import PCG
 from lssvm.tasks import Classes, ClassTable, Numbers, Task
 
@@ -128,20 +133,15 @@ SAMPLE_ROWS = 50_000
 """Rows in memory that prototypes are chosen from and gamma is searched on."""
 
 
-class FixedEstimator(Fitted, UsesResources, Protocol):
+class FixedEstimator(Fitted, UsesResources, KernelParameters, Protocol):
     """A fixed-size estimator, as its rows see it."""
 
-    kernel: Any
     device: Any
     fit_intercept: bool | str
-    random_state: RandomState
     dual_coef_: Any
     feature_names_in_: Any
     preparation_: Preparation
     metric: Any
-
-    def _kernel_choice(self) -> KernelChoice:
-        """Return the kernel."""
 
 
 class FixedClassifier(FixedEstimator, Classifier, Protocol):
@@ -240,26 +240,15 @@ class GivenArrays:
         new = task is None
         values = _on_host(self.X, self.y, self.sample_weight)
         sparse = is_sparse(self.X) and _check_sparse(self.estimator, self.place)
-        rows: HostRows
-        if _classifies(self.estimator):
-            assert not isinstance(task, Numbers)
-            rows, task = open_classes(
-                self.estimator, *values, groups=self.groups, task=task, by_class=True, sparse=sparse
-            )
-        else:
-            assert not isinstance(task, Classes)
-            rows, task = open_numbers(
-                self.estimator,
-                *values,
-                groups=self.groups,
-                task=task,
-                sparse=sparse,
-                centred=_is_centred(self.estimator),
-                centre=centre,
-            )
+        open_rows: Callable[..., tuple[HostRows, Task]] = partial(open_classes, by_class=True)
+        if not is_classifier(self.estimator):
+            centred = _is_centred(self.estimator)
+            open_rows = partial(open_numbers, centred=centred, centre=centre)
+        rows, task = open_rows(
+            self.estimator, *values, groups=self.groups, task=task, sparse=sparse
+        )
         if new:
-            rows, metric = _map_new(self.estimator, rows)
-            rows, task = _coded(self.estimator, rows, task)
+            rows, task, metric = _mapped_and_coded(self.estimator, rows, task)
         else:
             metric = self.estimator.record_.metric
             rows = mapped_rows(rows, metric)
@@ -334,9 +323,7 @@ class GivenBlocks:
         """Return a sample where it is all there is, else rows that are read in blocks."""
         surveyed = self._first_pass()
         sample, task = _sample_of(self.estimator, surveyed)
-        raw = sample
-        sample, metric = _map_new(self.estimator, raw)
-        sample, task = _coded(self.estimator, sample, task, surveyed.counts)
+        sample, task, metric = _mapped_and_coded(self.estimator, sample, task, surveyed.counts)
         if surveyed.complete:
             held = sample if self.place is None else DeviceRows(sample, self.place, None)
             return held, task, metric
@@ -382,11 +369,7 @@ class GivenBlocks:
 
     def new_rows(self, method: str) -> NewRows:
         """Return rows that something is asked for."""
-        rows = self._scan_rows()
-        if self.collection is None:
-            return rows
-        light = light_copy(self.estimator)
-        return DaskNewRows(self.collection, partial(open_new_rows, light), rows)
+        return self._scan_rows()
 
     def score(self) -> float:
         """Return the accuracy of a classifier, R^2 of a regressor, as sums over the blocks."""
@@ -406,11 +389,13 @@ class GivenBlocks:
         return self.data
 
     def _scan_rows(self) -> ScanNewRows:
-        preparation = getattr(self.estimator, "preparation_", None)
-        resources = resources_of(self.estimator)
-        data = self._columns_of_model()
-        kind = ClusterNewRows if data.distributed else ScanNewRows
-        return kind(data, preparation, resources, self.place)
+        estimator, data = self.estimator, self._columns_of_model()
+        preparation = getattr(estimator, "preparation_", None)
+        known = (data, preparation, resources_of(estimator), self.place)
+        if self.collection is None:
+            return (ClusterNewRows if data.distributed else ScanNewRows)(*known)
+        open_rows = partial(open_new_rows, light_copy(estimator))
+        return DaskNewRows(*known, collection=self.collection, open_rows=open_rows)
 
     def _columns_of_model(self) -> Scan:
         """Return a scan of the columns that the model was fitted with."""
@@ -466,23 +451,29 @@ def _blocks(
     use: dict[str, Any] = {"on_event": tell.on_event, "metric": metric}
     if isinstance(task, Numbers):
         encode = partial(encode_numbers, task=task, centre=centre)
-        return blocks_of(data, preparation, encode, task.n_outputs, **use), None
+        return Blocks(data, preparation, encode, task.n_outputs, **use), None
     # of further rows no counts are known: targets of classes follow from all moments
     table = task.table(np.ones(task.n_classes) if counts is None else counts)
     factors = table.factors if np.any(table.factors != 1.0) and not task.per_class else None
     encode = partial(encode_classes, task=task, targets=table.targets)
-    blocks = blocks_of(data, preparation, encode, task.n_outputs, factors, **use)
+    blocks = Blocks(data, preparation, encode, task.n_outputs, factors, **use)
     return blocks, table if task.per_class else None
 
 
-def _map_new(estimator: FixedEstimator, rows: HostRows) -> tuple[HostRows, Metric]:
+def _mapped_and_coded(
+    estimator: FixedEstimator, rows: HostRows, task: Task, counts: FloatArray | None = None
+) -> tuple[HostRows, Task, Metric]:
+    """Return the rows of a new fit after their metric, the task with its code, and the metric."""
     seed = seed_of(estimator.random_state) if estimator.metric is not None else 0
-    return map_given(rows, estimator.metric, estimator._kernel_choice(), seed)
+    choice = KernelChoice.of(estimator)
+    rows, metric = map_given(rows, estimator.metric, choice, seed)
+    rows, task = with_better_code(estimator, rows, task, choice, by_class=True, counts=counts)
+    return rows, task, metric
 
 
 def _check_sparse(estimator: FixedEstimator, place: Device | None) -> bool:
     """Return True, or say why sparse rows cannot be used."""
-    choice, solver = estimator._kernel_choice(), getattr(estimator, "solver", "auto")
+    choice, solver = KernelChoice.of(estimator), getattr(estimator, "solver", "auto")
     if not choice.accepts_sparse:
         raise InvalidInputError(
             f"X is sparse, and kernel={estimator.kernel!r} needs dense rows: use 'rbf', 'linear', "
@@ -498,15 +489,6 @@ def _check_sparse(estimator: FixedEstimator, place: Device | None) -> bool:
             "X.toarray()."
         )
     return True
-
-
-def _coded(
-    estimator: FixedEstimator, rows: HostRows, task: Task, counts: FloatArray | None = None
-) -> tuple[HostRows, Task]:
-    if not (_classifies(estimator) and isinstance(task, Classes)):
-        return rows, task
-    choice = estimator._kernel_choice()
-    return with_better_code(estimator, rows, task, choice, by_class=True, counts=counts)
 
 
 def _after(surveyed: Survey, metric: Metric, sample: HostRows) -> Survey:

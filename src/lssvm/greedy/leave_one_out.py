@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from scipy.linalg import eigh, solve_triangular
@@ -112,17 +113,17 @@ def greedy_leave_one_out(
         n = len(y) if observations is None else len(observations.y)
         return np.full((len(Cs), n), path.intercept)
     if criterion == "fsals":
-        return _dual(system, y, path, Cs, observations)
-    return _primal(system, y, path, Cs, criterion, observations)
+        left_out, fitted, leverage = _dual(system, y, path, Cs)
+    else:
+        left_out, fitted, leverage = _primal(system, y, path, Cs, criterion)
+    return left_out if observations is None else observations.left_out(fitted, leverage)
 
 
-def _dual(
-    system: DualSystem,
-    y: FloatArray,
-    path: GreedyPath,
-    Cs: FloatArray,
-    observations: Observations | None,
-) -> FloatArray:
+Outputs: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
+"""What is predicted without each row, what with it, and its leverage, each of shape (c, n)."""
+
+
+def _dual(system: DualSystem, y: FloatArray, path: GreedyPath, Cs: FloatArray) -> Outputs:
     P, leverage = path.support, np.zeros((len(Cs), len(y)))
     u = np.asarray(system.u, dtype=np.float64)[P]
     values, Q = eigh(u[:, None] * support_gram(system, path.support) * u, check_finite=False)
@@ -140,21 +141,15 @@ def _dual(
             own[c] = y[P] - beta / (diagonal * u)
         leverage[c, P] = 1.0 - diagonal / C
     limits = {"budget": system.budget, "threads": system.threads}
-    out = evaluate_expansion(system.kernel, system.rows, system.basis[P], coef, b, **limits).T
-    if observations is not None:
-        return observations.left_out(np.asarray(out), leverage)
-    out[:, P] = own
-    return np.asarray(out)
+    fitted = evaluate_expansion(system.kernel, system.rows, system.basis[P], coef, b, **limits).T
+    left_out = fitted.copy()
+    left_out[:, P] = own
+    return left_out, fitted, leverage
 
 
 def _primal(
-    system: DualSystem,
-    y: FloatArray,
-    path: GreedyPath,
-    Cs: FloatArray,
-    criterion: str,
-    observations: Observations | None,
-) -> FloatArray:
+    system: DualSystem, y: FloatArray, path: GreedyPath, Cs: FloatArray, criterion: str
+) -> Outputs:
     w = np.asarray(system.u, dtype=np.float64) ** 2
     total = float(w.sum())
     Phi = np.asarray(system.kernel(system.rows, system.basis[path.support]), dtype=np.float64)
@@ -173,7 +168,5 @@ def _primal(
     inverse = 1.0 / (np.maximum(values, 0.0)[:, None] + 1.0 / Cs)  # (m, c)
     fitted = Phi @ (inverse * t[:, None]) + mean
     leverage = w[:, None] * (squares @ inverse) + (w[:, None] / total if system.bias else 0.0)
-    if observations is not None:
-        return observations.left_out(fitted.T, leverage.T)
     residual = (y[:, None] - fitted) / np.maximum(1.0 - leverage, np.finfo(float).eps)
-    return np.asarray((y[:, None] - residual).T)
+    return (y[:, None] - residual).T, fitted.T, leverage.T

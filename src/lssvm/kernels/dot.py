@@ -9,8 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from lssvm._core.arrays import Array, FloatArray, device, get_namespace, is_numpy, is_sparse
+from lssvm._core.blocks import slices
 from lssvm._core.errors import InvalidInputError, not_usable
 from lssvm.kernels.base import Kernel
+
+_CHUNK = 8192  # rows looked at at a time
 
 
 def row_products(X: Array, Z: Array, out: FloatArray | None = None) -> Array:
@@ -29,6 +32,19 @@ def row_squares(X: Array) -> Array:
     if is_sparse(X):
         return np.asarray(X.multiply(X).sum(axis=1)).ravel()
     return get_namespace(X).sum(X * X, axis=1)
+
+
+def variances(X: Any, weight: FloatArray | None) -> FloatArray:
+    """Return the weighted variance of every column of ``X`` (n, d), shape (d,)."""
+    n = X.shape[0]
+    s = np.full(n, 1.0 / n) if weight is None else np.asarray(weight) / np.sum(weight)
+    if is_sparse(X):  # not centred: that would fill in the zeros
+        mean = np.asarray(s @ X).ravel()
+        squares = np.asarray(s @ X.multiply(X).tocsr()).ravel()
+        return np.asarray(np.maximum(squares - mean**2, 0.0))
+    parts = slices(n, _CHUNK)  # no copy of X
+    mean = sum(s[part] @ X[part] for part in parts)
+    return np.asarray(sum(s[part] @ (X[part] - mean) ** 2 for part in parts))
 
 
 @dataclass(frozen=True, eq=False)

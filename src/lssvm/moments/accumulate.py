@@ -7,21 +7,19 @@ over their predictions.
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray, float_rows
-from lssvm._core.blocks import block_rows, require, run_blocks, run_stream, slices
+from lssvm._core.blocks import block_rows, require, run_stream, slices
 from lssvm._core.lapack import add_gram, mirror
 from lssvm._core.magnitudes import check_gram
 from lssvm.data import ArraySource, RowSource
 from lssvm.kernels import Kernel
-from lssvm.kernels.base import Evaluate
 from lssvm.moments.moments import Moments
 
 BLOCK = 1024  # rows whose kernel values are still near when the product reads them
@@ -87,31 +85,17 @@ def accumulate(
     Z = float_rows(Z)
     m, k = Z.shape[0], source.n_targets
     cells = [slice(0, source.n_rows)] if cells is None else list(cells)
-    require(
-        8 * m * (m + k + 1) * (len(cells) + 2 * threads),
-        budget,
-        what=f"The moments of {m} prototypes in {len(cells)} cells (folds and classes)",
-        advice="Lower n_prototypes, use fewer folds or multiclass='ova', or raise memory_budget.",
-    )
-    rows = block_rows(8 * 2 * m * threads, budget, n_rows=BLOCK, at_most=BLOCK)
-    shift = kernel_shift(kernel, Z)
-    store = _Store([None for _ in cells])
-    local, values = threading.local(), kernel.against(Z)
+    one = _Pass(kernel, Z, len(cells), k, budget, threads)
 
-    def work(chunk: tuple[int, int, slice]) -> None:
-        cell, number, part = chunk
-        if not hasattr(local, "buffer"):
-            local.buffer = np.empty((rows, m))
-        sums = store.room(m, k)
-        add_rows(sums, values, source, shift, part, local.buffer)
-        store.put(cell, number, sums)
+    def work(chunk: tuple[int, slice]) -> tuple[int, int, RowSums]:
+        cell, part = chunk
+        return cell, part.stop - part.start, one.sums(source, part)
 
-    chunks = [(i, j, rows) for i, c in enumerate(cells) for j, rows in enumerate(_even(c, _CHUNK))]
-    run_blocks(work, chunks, threads, operations=source.n_rows * m * (m + Z.shape[1]))
-    return [
-        Moments.zero(m, k, shift) if sums is None else sums.moments(cell.stop - cell.start, shift)
-        for sums, cell in zip(store.cells, cells, strict=True)
-    ]
+    chunks = [(i, part) for i, cell in enumerate(cells) for part in _even(cell, _CHUNK)]
+    if threads <= 1 or len(chunks) <= 1:
+        return one.moments(map(work, chunks))
+    operations = source.n_rows * m * (m + Z.shape[1])
+    return one.moments(run_stream(work, chunks, threads, operations=operations))
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,35 +122,77 @@ class RowSums:
         return Moments.of_sums(mirror(self.gram), self.side, self.corner, n, shift)
 
 
-@dataclass
-class _Store:
-    """Adds what chunks give to their cells, always in the order of the chunks."""
+class _Pass:
+    """One pass over rows: what chunks of them give is added to their cells, in their order."""
 
-    cells: list[RowSums | None]
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    due: Counter[int] = field(default_factory=Counter)
-    waiting: dict[tuple[int, int], RowSums] = field(default_factory=dict)
-    spares: list[RowSums] = field(default_factory=list)
+    def __init__(
+        self,
+        kernel: Kernel,
+        Z: FloatArray,
+        n_cells: int,
+        n_targets: int,
+        budget: int,
+        threads: int,
+        held: int = 0,
+    ) -> None:
+        m = Z.shape[0]
+        require(
+            8 * (m * (m + n_targets + 1) * (n_cells + 2 * threads) + held),
+            budget,
+            what=f"The moments of {m} prototypes in {n_cells} cells (folds and classes)",
+            advice="Lower n_prototypes, use fewer folds or multiclass='ova', or raise "
+            "memory_budget.",
+        )
+        self.shape, self.n_cells = (m, n_targets), n_cells
+        self.rows = block_rows(8 * 2 * m * threads, budget, n_rows=BLOCK, at_most=BLOCK)
+        self.shift, self.values = kernel_shift(kernel, Z), kernel.against(Z)
+        self.local = threading.local()
+        self.spares: list[RowSums] = []  # room that was used before: fresh pages cost time
 
-    def room(self, m: int, k: int) -> RowSums:
-        """Return room for a chunk, used before where there is some: fresh pages cost time."""
+    def sums(self, source: RowSource | ArraySource, rows: slice) -> RowSums:
+        """Return the sums of one chunk of rows, on any thread."""
+        if not hasattr(self.local, "buffer"):
+            self.local.buffer = np.empty((self.rows, self.shape[0]))
         try:
-            return self.spares.pop()
+            sums = self.spares.pop()
         except IndexError:
-            return RowSums.room(m, k)
+            sums = RowSums.room(*self.shape)
+        sums.side.fill(0.0)
+        sums.corner.fill(0.0)
+        for i, part in enumerate(_even(rows, self.rows)):
+            block = source.read(part)
+            view = self.local.buffer[: block.X.shape[0]]
+            K = self.values(block.X, out=view)
+            if self.shift is not None:
+                K = np.subtract(K, self.shift, out=view)
+            Y = np.ones((len(K), block.Y.shape[1] + 1))
+            Y[:, :-1] = block.Y
+            if block.weight is not None:
+                root = np.sqrt(block.weight)[:, None]
+                K = np.multiply(K, root, out=view)
+                Y *= root
+            elif not K.flags.c_contiguous or K.dtype != np.float64:
+                K = np.ascontiguousarray(K, dtype=np.float64)
+            np.add(sums.side, (Y.T @ K).T, out=sums.side)  # [DeBrabanter2010, eq. (23)]
+            add_gram(sums.gram, K, new=i == 0)
+            np.add(sums.corner, Y.T @ Y, out=sums.corner)
+        return sums
 
-    def put(self, cell: int, number: int, sums: RowSums) -> None:
-        """Take the sums of chunk ``number`` of a cell and add what is due."""
-        with self.lock:
-            self.waiting[cell, number] = sums
-            while (ready := self.waiting.pop((cell, self.due[cell]), None)) is not None:
-                total = self.cells[cell]
-                if total is None:
-                    self.cells[cell] = ready
-                else:
-                    total.add(ready)
-                    self.spares.append(ready)
-                self.due[cell] += 1
+    def moments(self, chunks: Iterable[tuple[int, int, RowSums]]) -> list[Moments]:
+        """Return the moments of the cells, from cell, number of rows and sums of all chunks."""
+        cells: list[RowSums | None] = [None] * self.n_cells
+        count = [0] * self.n_cells
+        for cell, n, sums in chunks:
+            total, count[cell] = cells[cell], count[cell] + n
+            if total is None:
+                cells[cell] = sums
+            else:
+                total.add(sums)
+                self.spares.append(sums)
+        return [
+            Moments.zero(*self.shape, self.shift) if sums is None else sums.moments(n, self.shift)
+            for sums, n in zip(cells, count, strict=True)
+        ]
 
 
 def _even(span: slice, most: int) -> list[slice]:
@@ -185,36 +211,6 @@ def kernel_shift(kernel: Kernel, Z: FloatArray) -> FloatArray | None:
     check_gram(K.diagonal())
     mean = K.mean(axis=0)
     return mean if float(mean.mean()) > 0.25 * float(np.trace(K)) / len(K) else None
-
-
-def add_rows(
-    sums: RowSums,
-    values: Evaluate,
-    source: Any,
-    shift: FloatArray | None,
-    rows: slice,
-    buffer: FloatArray,
-) -> None:
-    """Sum the rows of one chunk; ``buffer`` (b, m) is room to work in."""
-    sums.side.fill(0.0)
-    sums.corner.fill(0.0)
-    for i, part in enumerate(_even(rows, buffer.shape[0])):
-        block = source.read(part)
-        view = buffer[: block.X.shape[0]]
-        K = values(block.X, out=view)
-        if shift is not None:
-            K = np.subtract(K, shift, out=view)
-        Y = np.ones((len(K), block.Y.shape[1] + 1))
-        Y[:, :-1] = block.Y
-        if block.weight is not None:
-            root = np.sqrt(block.weight)[:, None]
-            K = np.multiply(K, root, out=view)
-            Y *= root
-        elif not K.flags.c_contiguous or K.dtype != np.float64:
-            K = np.ascontiguousarray(K, dtype=np.float64)
-        np.add(sums.side, (Y.T @ K).T, out=sums.side)  # [DeBrabanter2010, eq. (23)]
-        add_gram(sums.gram, K, new=i == 0)
-        np.add(sums.corner, Y.T @ Y, out=sums.corner)
 
 
 Result = TypeVar("Result")
@@ -388,38 +384,15 @@ def accumulate_stream(
     Z = np.asarray(Z, dtype=np.float64)
     m = Z.shape[0]
     held = packet_rows(n_cells, Z.shape[1]) * Z.shape[1] * (n_cells + threads + 2)
-    require(
-        8 * (m * (m + n_targets + 1) * (n_cells + 2 * threads + 2) + held),
-        budget,
-        what=f"The moments of {m} prototypes in {n_cells} cells (folds and classes)",
-        advice="Lower n_prototypes, use fewer folds or multiclass='ova', or raise memory_budget.",
-    )
-    size = block_rows(8 * 2 * m * threads, budget, n_rows=BLOCK, at_most=BLOCK)
-    shift = kernel_shift(kernel, Z)
-    cells: list[RowSums | None] = [None] * n_cells
-    count, spares = [0] * n_cells, list[RowSums]()
-    local, values = threading.local(), kernel.against(Z)
+    held += 2 * m * (m + n_targets + 1)
+    one = _Pass(kernel, Z, n_cells, n_targets, budget, threads, held)
 
     def work(packet: Packet) -> tuple[int, int, RowSums]:
-        if not hasattr(local, "buffer"):
-            local.buffer = np.empty((size, m))
-        sums = spares.pop() if spares else RowSums.room(m, n_targets)
         rows, n = packet.rows, len(packet.rows.X)
         read = ArraySource(rows.X, rows.Y, rows.weight) if source is None else source(rows)
-        add_rows(sums, values, read, shift, slice(0, n), local.buffer)
-        return packet.number, n, sums
+        return packet.number, n, one.sums(read, slice(0, n))
 
-    for c, n, new in run_stream(work, route(pieces, n_cells), threads):
-        total, count[c] = cells[c], count[c] + n
-        if total is None:
-            cells[c] = new
-        else:
-            total.add(new)
-            spares.append(new)
-    return [
-        Moments.zero(m, n_targets, shift) if sums is None else sums.moments(n, shift)
-        for sums, n in zip(cells, count, strict=True)
-    ]
+    return one.moments(run_stream(work, route(pieces, n_cells), threads))
 
 
 def map_outputs(

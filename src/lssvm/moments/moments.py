@@ -172,13 +172,7 @@ class Moments:
         size : int
             How many prototypes stay.
         """
-        return replace(
-            self,
-            gram=self.gram[:size, :size],
-            border=self.border[:size],
-            cross=self.cross[:size, ...],
-            shift=None if self.shift is None else self.shift[:size],
-        )
+        return self.subset(np.arange(size))
 
     def subset(self, index: IntArray) -> Moments:
         """Return the moments for some prototypes only, in the order given.

@@ -43,7 +43,6 @@ from lssvm.prototypes.selection import (
 )
 from lssvm.tasks.weights import check_weight
 
-_ASSIGNED = 4096
 _PASSES = 4
 
 
@@ -116,10 +115,12 @@ class KMeans:
 
 def _nearest_distinct(task: Task, rows: IntArray, centres: FloatArray, taken: Keys) -> IntArray:
     """Return for every centre the nearest row with a content that no other one has."""
+    from sklearn.metrics import pairwise_distances_argmin
+
     chosen = np.full(centres.shape[0], -1, dtype=np.intp)
     open_ = np.arange(centres.shape[0])
     for _ in range(_PASSES):
-        nearest = rows[_nearest(task.X, rows, centres[open_])]
+        nearest = rows[pairwise_distances_argmin(centres[open_], task.X[rows])]
         keys = hash_rows(task.X[nearest])
         first = np.sort(np.unique(keys, return_index=True)[1])
         first = first[~np.isin(keys[first], taken)]
@@ -134,23 +135,6 @@ def _nearest_distinct(task: Task, rows: IntArray, centres: FloatArray, taken: Ke
     rest = draw_distinct(task.X, open_.size, task.rng, task.weight, rows, taken)
     chosen[open_[: rest.size]] = rest
     return chosen[chosen >= 0]
-
-
-def _nearest(X: FloatArray, rows: IntArray, centres: FloatArray) -> IntArray:
-    """Return the position in ``rows`` of the row nearest to each centre."""
-    best = np.full(centres.shape[0], np.inf)
-    position = np.zeros(centres.shape[0], dtype=np.intp)
-    for start in range(0, rows.size, _ASSIGNED):
-        block = X[rows[start : start + _ASSIGNED]]
-        squares: FloatArray = np.einsum("ij,ij->i", block, block)[:, None] - 2.0 * (
-            block @ centres.T
-        )
-        nearest = np.argmin(squares, axis=0)
-        distance = squares[nearest, np.arange(centres.shape[0])]
-        closer = distance < best
-        best[closer] = distance[closer]
-        position[closer] = start + nearest[closer]
-    return position
 
 
 _DRAWN = 64

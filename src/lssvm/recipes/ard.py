@@ -12,6 +12,7 @@ from lssvm._core.arrays import FloatArray, is_sparse
 from lssvm._core.blocks import require
 from lssvm.criteria.ard import DualRelevance, FixedRelevance, find_relevance, sample_rows
 from lssvm.engines.host import HostRows
+from lssvm.kernels.dot import variances
 from lssvm.recipes.record import Tuning
 
 DUAL_ROWS, FIXED_ROWS, FIXED_PROTOTYPES = 500, 2000, 150
@@ -124,15 +125,3 @@ def shares(gamma: Any, X: Any, weight: FloatArray | None) -> FloatArray:
     share = np.broadcast_to(gamma, (X.shape[1],)) * variances(X, weight)
     total = float(share.sum())
     return share / total if total > 0 else np.zeros(len(share))
-
-
-def variances(X: Any, weight: FloatArray | None) -> FloatArray:
-    """Return the weighted variance of every feature, shape (d,)."""
-    n = X.shape[0]
-    s = np.full(n, 1.0 / n) if weight is None else np.asarray(weight) / np.sum(weight)
-    if is_sparse(X):
-        mean = np.asarray(s @ X).ravel()
-        squares = np.asarray(s @ X.multiply(X).tocsr()).ravel()
-        return np.asarray(np.maximum(squares - mean**2, 0.0))
-    mean = s @ X
-    return np.asarray(s @ (X - mean) ** 2)

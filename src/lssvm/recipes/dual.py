@@ -35,13 +35,12 @@ from lssvm.kernels.factory import check_kernel_matrix
 from lssvm.recipes.ard import DUAL_ROWS, relevance_sample, shares, spread_gamma
 from lssvm.recipes.dual_memory import DualDetails, DualMemory, DualPart
 from lssvm.recipes.record import Fit, Machine, Resources, Tuning, alike, check_finite
-from lssvm.recipes.robust import ROUGH, absolute_C, check_loss, lower_weights, reweights, rounds
+from lssvm.recipes.robust import ROUGH, absolute_C, lower_weights, reweights, rounds
 from lssvm.recipes.settings import (
     SQUARES,
     KernelChoice,
     TunedParameters,
     TunedSettings,
-    check_option,
     is_int,
     make_folds,
 )
@@ -58,7 +57,6 @@ class DualParameters(TunedParameters, Protocol):
     """The parameters of a dual estimator that settings are read from."""
 
     fit_intercept: bool
-    tuning: str
     tol: float
     max_iter: int | None
 
@@ -73,8 +71,6 @@ class DualSettings(TunedSettings):
     reduction : Prune, L0 or None
     reduction_text : str or None
         The reduction as the caller wrote it.
-    separate : bool
-        Whether each output has its own C and gamma.
     tol, max_iter
         Of the iterative solvers.
     """
@@ -82,7 +78,6 @@ class DualSettings(TunedSettings):
     fit_intercept: bool = True
     reduction: Prune | L0 | None = None
     reduction_text: str | None = None
-    separate: bool = False
     tol: float = 1e-6
     max_iter: int | None = None
 
@@ -90,14 +85,11 @@ class DualSettings(TunedSettings):
     def of(cls, estimator: DualParameters) -> DualSettings:
         """Read and check the parameters of an estimator."""
         given = estimator.reduction
-        check_loss(getattr(estimator, "loss", "squared"), given)
-        check_option("tuning", estimator.tuning, ("joint", "separate"))
         ask = cls(
             **cls.read(estimator),
             fit_intercept=bool(estimator.fit_intercept),
             reduction=_reduction(given),
             reduction_text=None if given is None else repr(given),
-            separate=estimator.tuning == "separate",
             tol=estimator.tol,
             max_iter=estimator.max_iter,
         )
@@ -192,7 +184,7 @@ def _open(rows: HostRows, task: Task, ask: DualSettings) -> DualProblem:
     )
     cv = per_fold = None
     if ask.tunes or isinstance(ask.reduction, Prune):
-        cv = make_folds(ask, rows, positions=choice.precomputed)
+        cv = make_folds(ask.cv, ask.seed, rows, positions=choice.precomputed)
     Y = np.asarray(rows.Y, dtype=np.float64)
     if isinstance(task, Classes):  # [Suykens2002, eq. (3.12)]
         assert rows.labels is not None
@@ -301,7 +293,7 @@ def _without_groups(
 ) -> tuple[FloatArray, IntArray]:
     """Return what the model says of rows whose folds of groups it has not seen."""
     n_folds = int(ask.cv) if is_int(ask.cv) and ask.cv >= 2 else 10
-    folds = make_folds(replace(ask, cv=n_folds), rows)
+    folds = make_folds(n_folds, ask.seed, rows)
     held = np.zeros((sum(len(test) for test in folds.test), problem.truth.Y.shape[1]))
     for part in parts:
         group = Group(np.arange(len(part.columns)), part.rows)

@@ -6,6 +6,7 @@ First what only the record of a fixed-size model has.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +15,6 @@ from numpy.typing import NDArray
 
 from lssvm._core.arrays import BoolArray, FloatArray, IntArray, join_rows
 from lssvm._core.errors import InvalidInputError, NumericalWarning
-from lssvm.criteria.fixed_size import FixedSizePoint
 from lssvm.criteria.threshold import best_threshold
 from lssvm.engines.host import Rows
 from lssvm.folds.content import (
@@ -205,9 +205,12 @@ class CalibrationSample:
 
 
 def draw_sample(
-    rows: Rows, folds: Folds | None, seed: int, size: int
+    rows: Rows, folds: Folds | None, seed: int, size: int, class_table: ClassTable | None = None
 ) -> tuple[CalibrationSample, IntArray]:
-    """Draw the rows with the smallest hashes, among those that were tested; also their numbers."""
+    """Draw the rows with the smallest hashes, among those that were tested; also their numbers.
+
+    ``class_table`` has the weights of the classes where no moments will tell them later.
+    """
     sample, tested = rows.sample, None
     if folds is not None:
         tested = np.zeros(sample.n_rows, dtype=bool)
@@ -217,38 +220,47 @@ def draw_sample(
     known = {name: value for name, value in sample.observed().items() if name != "groups"}
     hashes, numbers = smallest_hashes(content, size, seed, tested, **known)
     columns = (sample.X, sample.Y, sample.weight, sample.labels)
-    return CalibrationSample(hashes, *(pick(column, numbers) for column in columns)), numbers
+    X, Y, weight, labels = (pick(column, numbers) for column in columns)
+    if class_table is not None:
+        weight = times(weight, class_table.factors[labels])
+    return CalibrationSample(hashes, X, Y, weight, labels), numbers
 
 
 def remember(
     rows: Rows,
-    point: FixedSizePoint | None,
+    seed: int,
+    class_table: ClassTable | None = None,
+    folds: Folds | None = None,
+    outputs: Callable[[IntArray], FloatArray] | None = None,
+) -> FixedMemory:
+    """Keep a sample of the rows, see `draw_sample`.
+
+    Where there are models of the folds, ``outputs`` says what they make of rows of these numbers
+    that they have not seen.
+    """
+    classes = rows.sample.labels is not None
+    size = SCORES if outputs is not None and classes else SAMPLE
+    sample, numbers = draw_sample(rows, folds, seed, size, class_table)
+    if outputs is None:
+        return FixedMemory(sample)
+    held = outputs(numbers)
+    return FixedMemory(replace(sample, X=None if classes else sample.X, held=held))
+
+
+def held_outputs(
+    rows: Rows,
+    folds: Folds,
     kernel: Kernel,
     Z: FloatArray,
-    C_of: FloatArray,
-    seed: int,
-    class_table: ClassTable | None,
-) -> FixedMemory:
-    """Keep a sample of the rows, with out-of-fold outputs where tuning has models of the folds.
-
-    ``class_table`` has the weights of the classes where no moments will tell them later.
-    """
-    models = folds = None
-    if point is not None and point.has_folds:
-        models, folds = point.fold_models(float(C_of[0])), rows.tested(point.objective.folds)
-    classes = rows.sample.labels is not None
-    size = SCORES if models is not None and classes else SAMPLE
-    sample, numbers = draw_sample(rows, None if models is None else folds, seed, size)
-    if class_table is not None:
-        factors = class_table.factors[sample.labels]
-        sample = replace(sample, weight=times(sample.weight, factors))
-    if models is None or folds is None:
-        return FixedMemory(sample)
-    held = np.full(sample.Y.shape, np.nan)
+    models: Sequence[tuple[FloatArray, FloatArray]],
+    numbers: IntArray,
+) -> FloatArray:
+    """Return what the models of the folds say of tested rows of these numbers, shape (t, k)."""
+    held = np.full((len(numbers), len(models[0][1])), np.nan)
     for test, (coef, b) in zip(folds.test, models, strict=True):
         own = np.flatnonzero(np.isin(numbers, test))
         held[own] = rows.evaluate(kernel, rows.sample.X[numbers[own]], Z, coef, b)
-    return FixedMemory(replace(sample, X=None if classes else sample.X, held=held))
+    return held
 
 
 def with_thresholds(fit: Fit, how: str) -> Fit:

@@ -19,8 +19,9 @@ from lssvm.moments.cells import FoldMoments
 from lssvm.recipes.dual import DualSettings, fit_dual
 from lssvm.recipes.fixed_memory import FixedDetails
 from lssvm.recipes.fixed_settings import FixedProblem, FixedSettings, fold_task, folds_of, groups_of
+from lssvm.recipes.output_code import class_rows
 from lssvm.recipes.prototypes import Prototypes
-from lssvm.recipes.record import Fit
+from lssvm.recipes.record import Fit, Resources
 from lssvm.reductions import (
     FixedSizeL0,
     L0System,
@@ -32,7 +33,6 @@ from lssvm.reductions import (
     target_scale,
 )
 from lssvm.tasks import Classes, SquaredError, Task
-from lssvm.tasks.weights import times
 
 KEEP = 0.05
 """Part of the memory budget up to which the moments of the folds are kept."""
@@ -124,11 +124,7 @@ def fit_on_prototypes(problem: FixedProblem, chosen: Prototypes) -> DualStart | 
         )
     sample: HostRows = rows.sample
     part = prototype_rows(sample, chosen, ask.method)
-    X, Y = chosen.Z[part.member], part.Y
-    Y = Y if sample.centre is None else Y + sample.centre
-    inner = HostRows(X, Y, part.weight, budget=sample.budget, threads=sample.threads, given=(X, Y))
-    if sample.groups is not None:  # of the first of equal rows
-        inner = replace(inner, groups=sample.groups[sample.row_numbers[part.rows]])
+    X, resources = chosen.Z[part.member], Resources(sample.budget, sample.threads)
     if isinstance(task, Classes):
         assert part.labels is not None
         missing = np.setdiff1d(np.arange(task.n_classes), part.labels)
@@ -138,11 +134,14 @@ def fit_on_prototypes(problem: FixedProblem, chosen: Prototypes) -> DualStart | 
                 "model on the prototypes has to learn: raise n_prototypes, or use "
                 "reduction='spfs'."
             )
-        table = task.table(task.counts(part.labels, part.weight))
-        own = times(part.weight, table.row_factors(part.labels))
-        inner = replace(inner, weight=own, loss_weight=own, sample_weight=part.weight)
-        Y, y = table.targets[part.labels], task.classes[part.labels]
-        inner = replace(inner, Y=Y, labels=part.labels, given=(X, y))
+        inner = class_rows(task, X, part.labels, part.weight, resources, by_class=False)
+        y = task.classes[part.labels]
+    else:
+        y = part.Y if sample.centre is None else part.Y + sample.centre
+        inner = HostRows(X, y, part.weight, budget=sample.budget, threads=sample.threads)
+    # the groups are those of the first of equal rows
+    groups = None if sample.groups is None else sample.groups[sample.row_numbers[part.rows]]
+    inner = replace(inner, given=(X, y), groups=groups)
     settings = DualSettings(
         C=ask.C,
         choice=ask.choice if gamma is None else replace(ask.choice, gamma=gamma),
@@ -303,19 +302,13 @@ def _choose(
     return path.support(size), path.C_at(size), None
 
 
-def solve_used(
-    whole: list[Moments],
-    kernel: Kernel,
-    Z: FloatArray,
-    task: Classes | None,
-    C: FloatArray,
-    used: BoolArray,
-) -> tuple[FloatArray, FloatArray]:
+def solve_used(fit: Fit, whole: list[Moments], used: BoolArray) -> tuple[FloatArray, FloatArray]:
     """Solve for outputs that each have their own prototypes."""
-    basis = PrototypeBasis(kernel, Z, FoldMoments.without_folds(whole, task), C)
+    moments = FoldMoments.without_folds(whole, fold_task(fit.task))
+    basis = PrototypeBasis(fit.kernel, fit.basis, moments, fit.C)
     coef, intercept = np.zeros(used.shape), np.zeros(used.shape[1])
     for j in range(used.shape[1]):
         columns, support = np.array([j]), np.flatnonzero(used[:, j])
-        solved, b = basis.solve(None, columns, support, C[columns])
+        solved, b = basis.solve(None, columns, support, fit.C[columns])
         coef[np.ix_(support, columns)], intercept[columns] = solved, b
     return coef, intercept

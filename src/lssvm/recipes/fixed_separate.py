@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from functools import partial
 
 import numpy as np
 
@@ -11,24 +11,20 @@ from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.blocks import peak_memory
 from lssvm.criteria.fixed_size import SeparateObjective, fold_models
 from lssvm.engines.host import Rows
-from lssvm.kernels import Kernel
 from lssvm.recipes.fixed_memory import (
-    SAMPLE,
-    SCORES,
     FixedDetails,
     FixedMemory,
-    draw_sample,
+    held_outputs,
+    remember,
     with_thresholds,
 )
-from lssvm.recipes.fixed_settings import N_C, FixedProblem, folds_of, snap_gamma, snap_results
+from lssvm.recipes.fixed_settings import FixedProblem, folds_of, snap_gamma, snap_results
 from lssvm.recipes.fixed_solution import problems
 from lssvm.recipes.prototypes import Prototypes
 from lssvm.recipes.record import Fit, Machine, Tuning, alike
-from lssvm.search.base import Search, Space, TuningResult
-from lssvm.search.path import ListedPathSearch, PathSearch, best_gammas
+from lssvm.search.base import TuningResult
 from lssvm.solvers import solve_primal
 from lssvm.tasks import Classes, SquaredError
-from lssvm.tasks.weights import times
 
 NO_ROWS = (
     "tuning='separate' has a kernel for every output and keeps the moments of none, so rows cannot "
@@ -62,15 +58,19 @@ def fit_separate(problem: FixedProblem, chosen: Prototypes) -> Fit:
     gammas = [snap_gamma(r.gamma) if tuned else problem.gamma for r in results]
     parts = alike(gammas)
     coef, intercept = np.zeros((Z.shape[0], len(C))), np.zeros(len(C))
-    held = _Held(problem, shared) if ask.calibrates else None
-    machines = []
-    for columns in parts:
-        gamma = gammas[columns[0]]
-        kernel = ask.choice.at(gamma)
-        machines.append(Machine(kernel, columns))
-        _solve(problem, kernel, Z, columns, C, coef, intercept)
-        if held is not None:
-            held.add(kernel, Z, results[columns[0]].gamma, columns, C)
+    machines = [Machine(ask.choice.at(gammas[columns[0]]), columns) for columns in parts]
+    for kernel, columns in ((machine.kernel, machine.columns) for machine in machines):
+        whole = rows.moments(kernel, Z, None, problem.by_class).whole
+        map = rows.map(kernel, Z)
+        for outputs, value, moments in problems(whole, problem.by_class, C, columns):
+            solved = solve_primal(moments, map, value, penalised=ask.penalised)
+            coef[:, outputs], intercept[outputs] = solved
+    memory = FixedMemory()
+    if ask.calibrates:
+        table = None if problem.by_class is None else rows.sample.table(problem.by_class)
+        searched = [result.gamma for result in results]
+        held = partial(_held, problem, shared, machines, searched, C)
+        memory = remember(rows, ask.seed, table, rows.tested(shared.objective.folds), held)
     published = ask.choice.by_feature(gammas[0]) if len(parts) == 1 else np.array(gammas)
     sample = rows.sample
     tuning = Tuning(
@@ -88,7 +88,7 @@ def fit_separate(problem: FixedProblem, chosen: Prototypes) -> Fit:
         published,
         chosen.support,
         ask.seed,
-        FixedMemory() if held is None else held.memory(),
+        memory,
         tuning=tuning,
         details=FixedDetails(
             Z.shape[0],
@@ -104,12 +104,8 @@ def fit_separate(problem: FixedProblem, chosen: Prototypes) -> Fit:
 
 def _shared(problem: FixedProblem, rows: Rows, Z: FloatArray) -> SeparateObjective:
     """Return what all outputs read their losses from."""
-    ask, given = problem.ask, problem.gamma
-
-    def kernel(value: float | None) -> Kernel:
-        return ask.choice.at(snap_gamma(value) if ask.choice.tunes_gamma else given)
-
-    objective = problem.objective(kernel, rows, Z, folds_of(rows, ask), SquaredError())
+    ask = problem.ask
+    objective = problem.objective(ask.choice, rows, Z, folds_of(rows, ask), SquaredError())
     by_error = ask.scoring is None and isinstance(problem.task, Classes)
     return SeparateObjective(objective, by_error, rows.budget // 4)
 
@@ -119,25 +115,10 @@ def _search(
 ) -> TuningResult:
     """Search C and gamma of one output; on a sample first where rows are read in blocks."""
     rows, ask, tell = problem.rows, problem.ask, problem.tell
-    tuned = ask.choice.tunes_gamma
-    counted = None
-    if shared.by_error:
-        counted = max(1, round(rows.n_observations() * _share(problem, output)))
-    space = Space(
-        C=ask.C,
-        tune_gamma=tuned,
-        gamma_start=rows.gamma_scale() if tuned else 1.0,
-        n_features=rows.sample.X.shape[1],
-        counted_rows=counted,
-        C_range=problem.C_range,
-    )
-    search: Search = ask.search
-    if rows is not rows.sample and not rows.rereads and tuned:
-        small = _shared(problem, rows.sample, Z).of(output)
-        options: dict[str, Any] = {"random_state": ask.seed, "on_event": tell.on_event}
-        found = search.run(small, space, resume=False, **options)
-        n_C = search.n_C if isinstance(search, PathSearch) else N_C
-        search = ListedPathSearch(n_C=n_C, gammas=best_gammas(found, 1))
+    counted = rows.n_observations() * _share(problem, output) if shared.by_error else None
+    space, search = problem.space(rows, ask.C, counted), ask.search
+    if rows is not rows.sample and not rows.rereads and ask.choice.tunes_gamma:
+        search, _ = problem.narrowed(_shared(problem, rows.sample, Z).of(output), space, 1)
     return replace(ask, search=search).run_search(shared.of(output), space, tell, resume=False)
 
 
@@ -155,63 +136,29 @@ def _snapped(result: TuningResult) -> TuningResult:
     return replace(result, gamma=snap_gamma(result.gamma), cv_results=table)
 
 
-def _solve(
+def _held(
     problem: FixedProblem,
-    kernel: Kernel,
-    Z: FloatArray,
-    columns: IntArray,
+    shared: SeparateObjective,
+    machines: list[Machine],
+    searched: list[float | None],
     C: FloatArray,
-    coef: FloatArray,
-    intercept: FloatArray,
-) -> None:
-    """Fill the coefficients of some outputs, from the moments of all rows at their gamma."""
-    rows, by_class = problem.rows, problem.by_class
-    whole, map = rows.moments(kernel, Z, None, by_class).whole, rows.map(kernel, Z)
-    for outputs, value, moments in problems(whole, by_class, C):
-        inside = np.isin(outputs, columns)
-        if inside.any():
-            own = moments.outputs(np.flatnonzero(inside))
-            solved = solve_primal(own, map, value, penalised=problem.ask.penalised)
-            coef[:, outputs[inside]], intercept[outputs[inside]] = solved
-
-
-class _Held:
-    """Out-of-fold outputs of a sample of the rows, output by output."""
-
-    def __init__(self, problem: FixedProblem, shared: SeparateObjective) -> None:
-        rows, objective = problem.rows, shared.objective
-        self.rows, self.shared = rows, shared
-        self.folds = rows.tested(objective.folds)
-        size = SCORES if rows.sample.labels is not None else SAMPLE
-        drawn = draw_sample(rows, self.folds, problem.ask.seed, size)
-        self.sample, self.numbers = drawn
-        if problem.by_class is not None:
-            factors = rows.sample.table(problem.by_class).factors[self.sample.labels]
-            self.sample = replace(self.sample, weight=times(self.sample.weight, factors))
-        self.held = np.full(self.sample.Y.shape, np.nan)
-
-    def add(
-        self, kernel: Kernel, Z: FloatArray, gamma: float | None, columns: IntArray, C: FloatArray
-    ) -> None:
-        """Fill the columns of outputs that share a kernel."""
-        point, sample = self.shared.point(gamma), self.rows.sample
-        models = [fold_models(point, float(C[j]), int(j)) for j in columns]
-        for j, own in zip(columns, models, strict=True):
-            if own is None:  # left out in closed form
+    numbers: IntArray,
+) -> FloatArray:
+    """Return out-of-fold outputs of rows, (t, k), kernel by kernel."""
+    rows, objective = problem.rows, shared.objective
+    held = np.full((len(numbers), len(C)), np.nan)
+    for columns in (machine.columns for machine in machines):
+        point = shared.points.at(searched[columns[0]])
+        if objective.leave_out:  # in closed form
+            for j in columns:
                 group = next(g for g in point.groups if j in g)
-                outputs = point.left_out_outputs(C[[j]], group)[0, self.numbers]
-                self.held[:, j] = outputs[:, int(np.searchsorted(group, j))]
-        known = [own for own in models if own is not None]
-        if not known:
-            return
-        for v, test in enumerate(self.folds.test):
-            at = np.flatnonzero(np.isin(self.numbers, test))
-            coef = np.concatenate([own[v][0] for own in known], axis=1)
-            b = np.concatenate([own[v][1] for own in known])
-            X = sample.X[self.numbers[at]]
-            self.held[np.ix_(at, columns)] = self.rows.evaluate(kernel, X, Z, coef, b)
-
-    def memory(self) -> FixedMemory:
-        """Return what calibrates probabilities."""
-        X = None if self.sample.labels is not None else self.sample.X
-        return FixedMemory(replace(self.sample, X=X, held=self.held))
+                outputs = point.left_out_outputs(C[[j]], group)[0, numbers]
+                held[:, j] = outputs[:, int(np.searchsorted(group, j))]
+            continue
+        models = []
+        for fold in zip(*(fold_models(point, float(C[j]), int(j)) for j in columns), strict=True):
+            coef, b = zip(*fold, strict=True)
+            models.append((np.concatenate(coef, axis=1), np.concatenate(b)))
+        folds = rows.tested(objective.folds)
+        held[:, columns] = held_outputs(rows, folds, point.kernel, point.Z, models, numbers)
+    return held

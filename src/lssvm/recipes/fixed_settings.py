@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -15,14 +14,15 @@ from lssvm._core.arrays import FloatArray, IntArray, to_numpy
 from lssvm._core.device import is_foreign
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.progress import Listener
+from lssvm.criteria.base import Objective
 from lssvm.criteria.fixed_size import FixedSizeObjective
 from lssvm.criteria.spectral import is_criterion
 from lssvm.engines.host import AnyFolds, HostRows, Rows
 from lssvm.folds.content import Folds, PositionFolds, PositionHoldout, content_folds
 from lssvm.kernels import Kernel, Metric
-from lssvm.recipes.robust import check_loss
 from lssvm.recipes.settings import (
     SQUARES,
+    KernelChoice,
     TunedParameters,
     TunedSettings,
     check_option,
@@ -33,6 +33,7 @@ from lssvm.recipes.settings import (
 from lssvm.reductions.fixed_size import METHODS as REDUCTIONS
 from lssvm.reductions.fixed_size import PRINTED, FixedSizeL0
 from lssvm.search.base import Space
+from lssvm.search.path import ListedPathSearch, PathSearch, best_gammas
 from lssvm.solvers import PCG
 from lssvm.solvers.primal import METHODS as PATH_METHODS
 from lssvm.tasks import Classes, Loss, Task
@@ -51,7 +52,6 @@ class FixedParameters(TunedParameters, Protocol):
     n_prototypes: Any
     selection: Any
     fit_intercept: bool | str
-    tuning: str
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -69,8 +69,6 @@ class FixedSettings(TunedSettings):
         Whether rows are kept that calibrate probabilities or intervals.
     penalised : bool
         Whether the bias is penalised like a weight.
-    separate : bool
-        Whether each output has its own C and gamma.
     """
 
     n_prototypes: Any
@@ -79,13 +77,10 @@ class FixedSettings(TunedSettings):
     threshold: str = "zero"
     calibrates: bool = True
     penalised: bool = False
-    separate: bool = False
 
     @classmethod
     def of(cls, estimator: FixedParameters) -> FixedSettings:
         """Read and check the parameters of an estimator."""
-        check_loss(getattr(estimator, "loss", "squared"), estimator.reduction)
-        check_option("tuning", estimator.tuning, ("joint", "separate"))
         ask = cls(
             **cls.read(estimator),
             n_prototypes=estimator.n_prototypes,
@@ -94,7 +89,6 @@ class FixedSettings(TunedSettings):
             threshold=getattr(estimator, "threshold", "zero"),
             calibrates=getattr(estimator, "calibration", "auto") is not None,
             penalised=_is_penalised(estimator.fit_intercept),
-            separate=estimator.tuning == "separate",
         )
         ask._check()
         return ask
@@ -297,7 +291,7 @@ def folds_of(rows: Rows, ask: FixedSettings) -> AnyFolds:
     if is_int(ask.cv) and ask.cv >= 2:
         content = rows.content
         return content_folds(content, int(ask.cv), **sample.observed(), seed=ask.seed)
-    return make_folds(ask, sample)
+    return make_folds(ask.cv, ask.seed, sample)
 
 
 def position_folds(cv: Any, seed: int) -> PositionFolds | PositionHoldout:
@@ -350,9 +344,21 @@ class FixedProblem:
         taken: FloatArray | None = self.rows.sample.centre
         return np.zeros(self.rows.n_outputs) if taken is None else taken
 
+    def space(self, rows: Rows, C: float | None, counted: float | None) -> Space:
+        """Return what is searched; ``counted`` are the rows that an accuracy is counted over."""
+        tuned = self.ask.choice.tunes_gamma
+        return Space(
+            C=C,
+            tune_gamma=tuned,
+            gamma_start=rows.gamma_scale() if tuned else 1.0,
+            n_features=rows.sample.X.shape[1],
+            counted_rows=None if counted is None else max(1, round(counted)),
+            C_range=self.C_range,
+        )
+
     def objective(
         self,
-        kernel: Callable[[float | None], Kernel],
+        choice: KernelChoice,
         rows: Rows,
         Z: FloatArray,
         folds: AnyFolds,
@@ -360,6 +366,10 @@ class FixedProblem:
         C_grid: FloatArray | None = None,
     ) -> FixedSizeObjective:
         """Return the cross-validated loss as a function of C and gamma."""
+
+        def kernel(value: float | None) -> Kernel:
+            return choice.at(snap_gamma(value) if choice.tunes_gamma else self.gamma)
+
         ask, data = self.ask, (rows, Z, folds, loss, self.by_class)
         made = FixedSizeObjective(kernel, *data, C_grid, ask.path_method, ask.penalised)
         if ask.penalised and made.leave_out:
@@ -368,6 +378,20 @@ class FixedProblem:
                 "folds, or fit_intercept=True to leave rows out one by one."
             )
         return made
+
+    def narrowed(
+        self, objective: Objective, space: Space, n: int
+    ) -> tuple[ListedPathSearch, dict[str, Any]]:
+        """Search something smaller first; return the search among its ``n`` best gammas."""
+        search, seed, on_event = self.ask.search, self.ask.seed, self.tell.on_event
+        result = search.run(objective, space, random_state=seed, on_event=on_event, resume=False)
+        listed = ListedPathSearch(
+            n_C=search.n_C if isinstance(search, PathSearch) else N_C,
+            gammas=best_gammas(result, n),
+            checkpoint=search.checkpoint,
+            on_interrupt=search.on_interrupt,
+        )
+        return listed, result.cv_results
 
     @property
     def by_class(self) -> Classes | None:

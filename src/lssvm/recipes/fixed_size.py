@@ -1,13 +1,14 @@
 """The fixed-size model: prototypes, tuning, primal solution, second level of sparsity.
 
-A search keeps its best points (`KeptPoints`), so that the final model needs no further pass. Rows
+A search keeps its points (`KeptPoints`), so that the final model needs no further pass. Rows
 may come and go: moments add and subtract, so that a fitted model follows exactly.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,7 @@ from lssvm._core.blocks import peak_memory
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError
 from lssvm._core.progress import Listener
 from lssvm.criteria.ard import FixedRelevance
-from lssvm.criteria.base import Losses
-from lssvm.criteria.fixed_size import FixedSizeObjective, FixedSizePoint
+from lssvm.criteria.fixed_size import FixedSizeObjective, FixedSizePoint, KeptPoints
 from lssvm.criteria.spectral import FixedCriterionObjective, check_criterion
 from lssvm.engines.host import AnyFolds, HostRows, Rows
 from lssvm.folds.content import Folds
@@ -40,6 +40,7 @@ from lssvm.recipes.fixed_memory import (
     FixedDetails,
     FixedMemory,
     draw_sample,
+    held_outputs,
     remember,
     with_thresholds,
 )
@@ -66,6 +67,7 @@ from lssvm.recipes.fixed_settings import (
 )
 from lssvm.recipes.fixed_solution import (
     TUNED_PROTOTYPES,
+    Coefficients,
     Solution,
     choose_pcg,
     solve_by_gradients,
@@ -77,84 +79,8 @@ from lssvm.recipes.robust import ROUGH, absolute_C, lower_weights, reweights, ro
 from lssvm.recipes.settings import KernelChoice, is_int
 from lssvm.reductions import PrototypeBasis, SparsityPath, cross_validate_sizes
 from lssvm.search.base import Space, TuningResult
-from lssvm.search.path import ListedPathSearch, PathSearch, best_gammas
+from lssvm.search.path import ListedPathSearch, PathSearch
 from lssvm.tasks import Numbers, Task
-
-
-@dataclass(eq=False)
-class KeptPoints:
-    """A fixed-size objective that remembers the best of the points it was asked for.
-
-    Parameters
-    ----------
-    objective : FixedSizeObjective or FixedCriterionObjective
-    room : int
-        Bytes that points may take; the best one is kept whatever it takes.
-
-    Notes
-    -----
-    A search decides at its end, and not always for the smallest loss (accuracies that differ by
-    chance count as equal): several points are kept, the worst is dropped first.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import RBF
-    >>> from lssvm.tasks import SquaredError
-    >>> from lssvm.tuning import FixedSizeObjective, HostRows, content_folds
-    >>> from lssvm.recipes.fixed_size import KeptPoints
-    >>> X = np.linspace(0, 6, 100)[:, None]
-    >>> rows, folds = HostRows(X, np.sin(X)), content_folds(X, 5)
-    >>> objective = FixedSizeObjective(RBF, rows, X[::10], folds, SquaredError())
-    >>> kept = KeptPoints(objective, room=10**6)
-    >>> losses = kept.at(1.0).losses(np.ones(1))
-    >>> kept.point(1.0).gamma
-    1.0
-    """
-
-    objective: Any
-    room: int
-    _kept: list[tuple[tuple[float, float], Any]] = field(default_factory=list, repr=False)
-
-    def at(self, gamma: float | None) -> _Watched:
-        """Return the point at ``gamma``."""
-        return _Watched(self, self.objective.at(gamma))
-
-    def point(self, gamma: float | None) -> Any:
-        """Return the point that was chosen, from memory where it is there."""
-        for _, point in self._kept:
-            if point.gamma == gamma:
-                return point
-        return self.objective.at(gamma)
-
-    def keep(self, key: tuple[float, float], point: Any) -> None:
-        """Put a point among the kept ones; the worst leave where there is no room."""
-        if any(known is point for _, known in self._kept):
-            return
-        self._kept = sorted([*self._kept, (key, point)], key=lambda pair: pair[0])
-        while len(self._kept) > 1 and len(self._kept) * _size(point) > self.room:
-            self._kept.pop()
-
-
-def _size(point: Any) -> int:
-    """Return the bytes of a point: the moments of its cells, and as much for their systems."""
-    m = int(point.Z.shape[0])
-    return 2 * 8 * m * m * max(1, len(point.moments.cells))
-
-
-@dataclass(frozen=True, eq=False)
-class _Watched:
-    memory: KeptPoints
-    point: Any
-
-    def losses(self, C: FloatArray) -> Losses:
-        """Return the losses of a path of C."""
-        losses: Losses = self.point.losses(C)
-        mean = np.where(np.isnan(losses.mean), np.inf, losses.mean)
-        i = np.lexsort((losses.tie, mean))[0]
-        self.memory.keep((float(mean[i]), float(losses.tie[i])), self.point)
-        return losses
-
 
 NO_MOMENTS = (
     "solver='pcg' keeps no moments, so rows cannot be added or removed: use solver='cholesky'"
@@ -206,12 +132,12 @@ def fit_fixed_size(rows: Rows, task: Task, ask: FixedSettings, tell: Listener) -
         moments = _moments_of_folds(problem, tuned, kernel, chosen.Z)
         map = rows.map(kernel, chosen.Z)
         if start is not None:
-            coef, intercept = start.coef, start.fit.intercept - problem.centre
+            first = start.coef, start.fit.intercept - problem.centre
         else:
             how: dict[str, Any] = {"penalised": ask.penalised, "threads": rows.threads}
             whole, by_class = moments.whole, problem.by_class
-            coef, intercept = solve_moments(whole, map, by_class, tuned.C_of, **how)
-        solution = _refined(ask, tuned, kernel, chosen.Z, map, coef, intercept)
+            first = solve_moments(whole, map, by_class, tuned.C_of, **how)
+        solution = _refined(ask, tuned, chosen.Z, map, first)
         details = FixedDetails(chosen.Z.shape[0], moments.whole, map, penalised=ask.penalised)
     fit = Fit(
         task,
@@ -270,15 +196,10 @@ def _moments_of_folds(
 
 
 def _refined(
-    ask: FixedSettings,
-    tuned: Tuned,
-    kernel: Kernel,
-    Z: FloatArray,
-    map: NystromMap,
-    coef: FloatArray,
-    intercept: FloatArray,
+    ask: FixedSettings, tuned: Tuned, Z: FloatArray, map: NystromMap, start: Coefficients
 ) -> Solution:
     """Minimise another loss than the squares, output by output, from the least squares model."""
+    kernel, (coef, intercept) = tuned.choice.at(tuned.gamma), start
     lowered = tuned.point is not None and tuned.rows is tuned.rows.sample
     if not reweights(ask.loss, lowered):
         return Solution(coef, intercept, tuned.C_of)
@@ -335,7 +256,13 @@ def _finished(
         point = tuned.point
         if point is None and ask.reduction is None and sample.groups is not None:
             point = _groups_left_out(problem, fit, Z)
-        memory = remember(rows, point, fit.kernel, Z, fit.C, ask.seed, table)
+        models = folds = outputs = None
+        if point is not None and point.has_folds:
+            models = point.fold_models(float(fit.C[0]))
+        if point is not None and models is not None:
+            folds = rows.tested(point.objective.folds)
+            outputs = partial(held_outputs, rows, folds, fit.kernel, Z, models)
+        memory = remember(rows, ask.seed, table, folds, outputs)
     relevance = shares(fit.gamma, sample.X, sample.weight) if ask.choice.asks_ard else None
     intercept = fit.intercept + problem.centre
     fit = replace(fit, details=details, memory=memory, relevance=relevance, intercept=intercept)
@@ -405,6 +332,11 @@ def _tune(problem: FixedProblem, Z: FloatArray) -> Tuned:
 class _Tuner:
     problem: FixedProblem
 
+    @cached_property
+    def separate(self) -> bool:
+        """Whether problems do not share their rows, so that each chooses its own C."""
+        return len(self.problem.task.groups()) > 1 and self.problem.by_class is not None
+
     def __call__(
         self,
         rows: Rows,
@@ -414,40 +346,36 @@ class _Tuner:
         again: bool = False,
         sizes: bool = True,
     ) -> Tuned:
-        ask, task = self.problem.ask, self.problem.task
-        separate = len(task.groups()) > 1 and self.problem.by_class is not None
+        ask, task, separate = self.problem.ask, self.problem.task, self.separate
         tunes_gamma = choice.tunes_gamma
         counts = rows.sample.labels is not None and ask.scoring is None
-        tested = self._tested_share(rows, separate) if counts else 1.0
-        space = Space(
-            C=1.0 if separate else ask.C,
-            tune_gamma=tunes_gamma,
-            gamma_start=rows.gamma_scale() if tunes_gamma else 1.0,
-            n_features=rows.sample.X.shape[1],
-            counted_rows=max(1, round(tested * rows.n_observations())) if counts else None,
-            C_range=self.problem.C_range,
-        )
+        tested = self._tested_share(rows) if counts else 1.0
+        counted = tested * rows.n_observations() if counts else None
+        space = self.problem.space(rows, 1.0 if separate else ask.C, counted)
         search, sample_results = ask.search, None
         n_pairs = len(task.groups()) if separate else 1
         few = searched_prototypes(Z.shape[0], n_pairs) if type(search) is PathSearch else Z.shape[0]
         if rows is not rows.sample and not rows.rereads and tunes_gamma:
-            first = (rows.sample, Z[:few], choice, space, separate, N_GAMMAS)
+            first = (rows.sample, Z[:few], choice, space, N_GAMMAS)
             search, sample_results = self._from_sample(*first)
         elif few < Z.shape[0] and tunes_gamma:
-            first = (rows, Z[:few], choice, space, separate, 1)
+            first = (rows, Z[:few], choice, space, 1)
             search, sample_results = self._from_sample(*first)
             search = replace(search, climbs=not separate)
-        memory = KeptPoints(self._objective(rows, Z, choice, separate), rows.budget // 4)
+        memory = KeptPoints(self._objective(rows, Z, choice), rows.budget // 4)
         more: dict[str, Any] = {"resume": not again}
         if search.checkpoint is not None:
             Y = np.asarray(rows.sample.Y) + self.problem.centre
             data = (rows.sample.X, Y, rows.sample.weight, Z)
             more["fingerprint"] = ask.fingerprint(data, task, ask.n_prototypes, rows.n_rows)
         result = replace(ask, search=search).run_search(memory, space, self.problem.tell, **more)
-        point = memory.point(result.gamma)
+        point = result.point  # None where a file knew its losses, or others were better at first
+        if not isinstance(point, FixedSizePoint):
+            point = memory.at(result.gamma)
         if separate and point.C_of is None:
             point.losses(np.ones(1))
         C_of = point.C_of if separate else np.full(rows.n_outputs, result.C)
+        assert C_of is not None
         gamma = snap_gamma(result.gamma) if tunes_gamma else self.problem.gamma
         tuned = Tuned(C_of, gamma, choice, Z.shape[0], rows, point)
         score, size_results = -result.loss, None
@@ -459,67 +387,45 @@ class _Tuner:
         tuning = Tuning((kept,), float(score), result.n_evaluations, size_results, sample_results)
         return replace(tuned, tuning=tuning)
 
-    def _folds(self, rows: Rows, separate: bool) -> AnyFolds:
+    def _folds(self, rows: Rows) -> AnyFolds:
         ask, task = self.problem.ask, self.problem.task
         folds = folds_of(rows, ask)
-        if separate and is_int(ask.cv) and ask.reduction is None:
+        if self.separate and is_int(ask.cv) and ask.reduction is None:
             return enough_folds(folds, len(task.groups()))
         return folds
 
-    def _tested_share(self, rows: Rows, separate: bool) -> float:
+    def _tested_share(self, rows: Rows) -> float:
         """Return the share of the rows that are left out, where pairs leave out some."""
-        folds = self._folds(rows, separate) if separate else None
+        folds = self._folds(rows) if self.separate else None
         if not isinstance(folds, Folds) or not is_int(self.problem.ask.cv):
             return 1.0
         return sum(len(test) for test in folds.test) / rows.n_rows
 
     def _objective(
-        self, rows: Rows, Z: FloatArray, choice: KernelChoice, separate: bool
+        self, rows: Rows, Z: FloatArray, choice: KernelChoice
     ) -> FixedSizeObjective | FixedCriterionObjective:
-        ask, task, gamma = self.problem.ask, self.problem.task, self.problem.gamma
-
-        def kernel(value: float | None) -> Kernel:
-            return choice.at(snap_gamma(value) if choice.tunes_gamma else gamma)
-
-        grid = Space(C=ask.C, C_range=self.problem.C_range).C_grid(N_C) if separate else None
+        ask, task = self.problem.ask, self.problem.task
+        grid = Space(C=ask.C, C_range=self.problem.C_range).C_grid(N_C) if self.separate else None
         scoring, loss = None if ask.criterion else ask.scoring, task.loss(None, ask.loss)
         if scoring is not None and isinstance(task, Numbers):
             loss = task.loss(scoring, ask.loss, rows.sample.centre)
         elif scoring is not None:
             loss = task.loss(scoring, ask.loss)
-        folds = self._folds(rows, separate)
-        objective = self.problem.objective(kernel, rows, Z, folds, loss, grid)
+        folds = self._folds(rows)
+        objective = self.problem.objective(choice, rows, Z, folds, loss, grid)
         if ask.criterion is None:
             return objective
         check_criterion(ask.criterion, ask.C)
         return FixedCriterionObjective(ask.criterion, objective)
 
     def _from_sample(
-        self,
-        rows: Rows,
-        Z: FloatArray,
-        choice: KernelChoice,
-        space: Space,
-        separate: bool,
-        n_gammas: int,
+        self, rows: Rows, Z: FloatArray, choice: KernelChoice, space: Space, n_gammas: int
     ) -> tuple[ListedPathSearch, dict[str, Any]]:
         """Search on a sample, or with few prototypes; all then choose among its best gammas."""
-        search, on_event = self.problem.ask.search, self.problem.tell.on_event
-        objective = self._objective(rows, Z, choice, separate)
         if rows is not self.problem.rows:
-            counted = round(self._tested_share(rows, separate) * rows.n_rows)
+            counted = round(self._tested_share(rows) * rows.n_rows)
             space = replace(space, counted_rows=space.counted_rows and max(1, counted))
-        else:
-            search = replace(search, checkpoint=None)
-        seed = self.problem.ask.seed
-        result = search.run(objective, space, random_state=seed, on_event=on_event, resume=False)
-        listed = ListedPathSearch(
-            n_C=search.n_C if isinstance(search, PathSearch) else N_C,
-            gammas=best_gammas(result, n_gammas),
-            checkpoint=self.problem.ask.search.checkpoint,
-            on_interrupt=search.on_interrupt,
-        )
-        return listed, result.cv_results
+        return self.problem.narrowed(self._objective(rows, Z, choice), space, n_gammas)
 
 
 def _table(result: TuningResult, *, snapped: bool, separate: bool) -> dict[str, Any]:
@@ -627,7 +533,7 @@ def _updated(fit: Fit, rows: Rows, resources: Resources, *, sign: int) -> Fit:
             bias = {"penalised": details.penalised}
             coef, intercept = solve_moments(whole, details.map, task, fit.C, **bias)
         else:
-            coef, intercept = solve_used(whole, fit.kernel, fit.basis, task, fit.C, details.used)
+            coef, intercept = solve_used(fit, whole, details.used)
     except NotPositiveDefiniteError as error:
         if sign > 0:
             raise

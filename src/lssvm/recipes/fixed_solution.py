@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -27,6 +28,9 @@ from lssvm.solvers import (
 from lssvm.tasks import Classes
 from lssvm.tasks.weights import times
 
+Coefficients: TypeAlias = tuple[FloatArray, FloatArray]
+"""Of a model on its prototypes, (m, k), and its intercepts (k,)."""
+
 TUNED_PROTOTYPES = 1000
 """Prototypes, the first of all, that C and gamma are tuned with where a fit takes no moments."""
 
@@ -39,7 +43,7 @@ def solve_moments(
     *,
     penalised: bool = False,
     threads: int = 1,
-) -> tuple[FloatArray, FloatArray]:
+) -> Coefficients:
     """Solve for the coefficients on the prototypes [DeBrabanter2010, eq. (7)].
 
     Parameters
@@ -80,14 +84,17 @@ def solve_moments(
 
 
 def problems(
-    whole: list[Moments], task: Classes | None, C_of: FloatArray
+    whole: list[Moments], task: Classes | None, C_of: FloatArray, only: IntArray | None = None
 ) -> Iterator[tuple[IntArray, float, Moments]]:
-    """Yield outputs that share rows and C, their C, and their moments."""
+    """Yield outputs (all, or ``only`` some) that share rows and C, their C, and their moments."""
     counts = class_counts(whole)
     for columns in groups_of(task, len(C_of)):
+        wanted = np.ones(len(columns), dtype=bool) if only is None else np.isin(columns, only)
+        if not wanted.any():
+            continue
         moments = whole[0] if task is None else assemble(task, whole, columns, counts)
-        for C in dict.fromkeys(C_of[columns].tolist()):
-            inside = np.flatnonzero(C_of[columns] == C)
+        for C in dict.fromkeys(C_of[columns[wanted]].tolist()):
+            inside = np.flatnonzero(wanted & (C_of[columns] == C))
             yield columns[inside], C, moments.outputs(inside)
 
 

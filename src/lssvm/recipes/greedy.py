@@ -22,13 +22,14 @@ from lssvm.greedy.paths import change_C
 from lssvm.kernels import Kernel, resolve_gamma
 from lssvm.kernels.factory import check_kernel_matrix
 from lssvm.recipes.greedy_settings import GreedySettings
+from lssvm.recipes.output_code import class_rows
 from lssvm.recipes.record import Fit, Machine, Resources, Tuning, check_finite
 from lssvm.recipes.settings import is_int, make_folds
 from lssvm.search.base import Space
 from lssvm.search.path import PathSearch
 from lssvm.solvers import DualSystem
 from lssvm.tasks import Classes, SquaredError, Task
-from lssvm.tasks.weights import pick, times
+from lssvm.tasks.weights import pick
 from lssvm.uncertainty import OutOfFold
 
 SELECTION_C = 8.0
@@ -156,17 +157,12 @@ def fit_greedy(rows: HostRows, task: Task, ask: GreedySettings, tell: Listener) 
         tuning, point = _tune(rows, task, ask, tell)
         gamma, asked_C = tuning.result.gamma, tuning.result.C
     elif rows.groups is not None and (ask.C is None or ask.calibrates):
-        folds = make_folds(ask, rows, positions=ask.choice.precomputed)
+        folds = make_folds(ask.cv, ask.seed, rows, positions=ask.choice.precomputed)
         point = GreedyObjective(rows, task, ask, folds).at(gamma)
     kernel = ask.choice.at(gamma)
-    centre = rows.target_offset() if ask.fit_intercept else np.zeros(rows.n_outputs)
+    left_out = ask.calibrates and point is None
+    runs, centre = _grow_all(rows, task, ask, kernel, tell, left_out=left_out)
     Y = np.asarray(rows.Y, dtype=np.float64) - centre
-    runs: list[_Run] = []
-    for number, group in enumerate(_groups(task, rows)):
-        merged = _merge_equal(rows, Y, group, kernel, ask)
-        left_out = ask.calibrates and point is None
-        runs += _grow(merged, ask, np.random.default_rng([ask.seed, number]), tell, left_out)
-    runs.sort(key=lambda run: run.output)
     _warn_of_memory(runs, ask.search.epsilon)
 
     C, scores, best_score = asked_C, None, None
@@ -236,7 +232,7 @@ def _tune(
 
     Also return the models of folds that keep groups together, for probabilities.
     """
-    objective = GreedyObjective(rows, task, ask, make_folds(ask, rows))
+    objective = GreedyObjective(rows, task, ask, make_folds(ask.cv, ask.seed, rows))
     space = Space(
         C=ask.C,
         gamma_start=float(resolve_gamma("scale", rows.X, rows.weight)),
@@ -283,41 +279,21 @@ class GreedyObjective:
         folds, kernel = self.folds, self.ask.choice.at(gamma)
         everyone = np.arange(self.rows.n_rows)
         trained = folds.train or [np.setdiff1d(everyone, test) for test in folds.test]
-        runs = [self._train(kernel, train, v) for v, train in enumerate(trained)]
+        tell, data = Listener(lambda event: None), (self.task, self.ask, kernel)
+        runs = [_grow_all(self._part(t), *data, tell, v) for v, t in enumerate(trained)]
         return GreedyPoint(self, gamma, runs)
-
-    def _train(self, kernel: Kernel, train: IntArray, v: int) -> tuple[list[_Run], FloatArray]:
-        ask, rows = self.ask, self._part(train)
-        centre = rows.target_offset() if ask.fit_intercept else np.zeros(rows.n_outputs)
-        Y = np.asarray(rows.Y, dtype=np.float64) - centre
-        runs: list[_Run] = []
-        for number, group in enumerate(_groups(self.task, rows)):
-            if group.rows is not None and len(group.rows) == 0:
-                continue  # all rows of two classes are in the fold: their problem says nothing
-            merged = _merge_equal(rows, Y, group, kernel, ask)
-            rng = np.random.default_rng([ask.seed, number, v])
-            runs += _grow(merged, ask, rng, Listener(lambda event: None), left_out=False)
-        return sorted(runs, key=lambda run: run.output), centre
 
     def _part(self, train: IntArray) -> HostRows:
         """Return the training rows of a fold, with the class weights that follow from them."""
         rows, task = self.rows, self.task
-        Y, weight = np.asarray(rows.Y)[train], pick(rows.weight, train)
+        positions, resources = rows.row_numbers[train], Resources(rows.budget, rows.threads)
+        X, weight = rows.X[train], pick(rows.sample_weight, train)
         if isinstance(task, Classes):
             assert rows.labels is not None
-            labels, weight = rows.labels[train], pick(rows.sample_weight, train)
-            table = task.table(task.counts(labels, weight))
-            Y, weight = table.targets[labels], times(weight, table.row_factors(labels))
-        return replace(
-            rows,
-            X=rows.X[train],
-            Y=Y,
-            weight=weight,
-            labels=pick(rows.labels, train),
-            loss_weight=None,
-            sample_weight=None,
-            positions=rows.row_numbers[train],
-        )
+            own = class_rows(task, X, rows.labels[train], weight, resources, by_class=False)
+            return replace(own, positions=positions, groups=rows.groups)
+        Y, weight = np.asarray(rows.Y)[train], pick(rows.weight, train)
+        return replace(rows, X=X, Y=Y, weight=weight, sample_weight=weight, positions=positions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -470,6 +446,27 @@ def _first_group(rows: HostRows, used: IntArray, member: IntArray) -> IntArray |
     first = np.full(int(member.max()) + 1, len(used))
     np.minimum.at(first, member, numbers)
     return np.asarray(np.unique(first, return_inverse=True)[1])
+
+
+def _grow_all(
+    rows: HostRows,
+    task: Task,
+    ask: GreedySettings,
+    kernel: Kernel,
+    tell: Listener,
+    *fold: int,
+    left_out: bool = False,
+) -> tuple[list[_Run], FloatArray]:
+    """Return the runs of all outputs in their order, and what was taken off the targets."""
+    centre = rows.target_offset() if ask.fit_intercept else np.zeros(rows.n_outputs)
+    Y, runs = np.asarray(rows.Y, dtype=np.float64) - centre, []
+    for number, group in enumerate(_groups(task, rows)):
+        if group.rows is not None and len(group.rows) == 0:
+            continue  # all rows of two classes are in the fold: their problem says nothing
+        merged = _merge_equal(rows, Y, group, kernel, ask)
+        rng = np.random.default_rng([ask.seed, number, *fold])
+        runs += _grow(merged, ask, rng, tell, left_out)
+    return sorted(runs, key=lambda run: run.output), centre
 
 
 def _grow(

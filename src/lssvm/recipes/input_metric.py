@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -12,13 +12,14 @@ from lssvm._core.blocks import require
 from lssvm._core.errors import InvalidInputError
 from lssvm.engines.host import HostRows
 from lssvm.folds.content import hash_rows
-from lssvm.kernels import IDENTITY, Kernel, Metric, distances, evaluate_expansion
+from lssvm.kernels import IDENTITY, Kernel, Metric, distances
+from lssvm.kernels.dot import variances
 from lssvm.kernels.metric import Shape, mean_outer_product
-from lssvm.recipes.ard import variances
 from lssvm.recipes.configurations import DISTANCE
 from lssvm.recipes.metric_rounds import N_FOLDS, clearly_best
+from lssvm.recipes.record import Resources
 from lssvm.recipes.settings import KernelChoice
-from lssvm.tasks.weights import times
+from lssvm.tasks.weights import pick
 
 SHAPES: tuple[Shape, ...] = ("diagonal", "full")
 """Metrics that can be learned."""
@@ -131,7 +132,7 @@ def metric_of(
     )
     if rows.n_rows < _ENOUGH:
         return IDENTITY
-    return _Rounds.of(rows, choice, wish, seed).learn()
+    return _Rounds(rows, choice, wish, seed).learn()
 
 
 def check_length(metric: Metric, d: int, what: str) -> None:
@@ -143,44 +144,32 @@ def check_length(metric: Metric, d: int, what: str) -> None:
         )
 
 
+_Model: TypeAlias = tuple[Kernel, FloatArray, FloatArray, FloatArray]  # Z, coef, intercept
+
+
 class _Rounds:
     """Rounds on rows in main memory."""
 
-    def __init__(
-        self,
-        X: FloatArray,
-        Y: FloatArray,
-        weight: FloatArray | None,
-        group: IntArray,
-        choice: KernelChoice,
-        shape: Shape,
-        budget: int,
-        threads: int,
-    ) -> None:
-        w = np.ones(len(X)) if weight is None else weight / weight.mean()
-        centred = Y - np.average(Y, axis=0, weights=w)
-        spread = np.sqrt(np.average((centred**2).sum(axis=1), weights=w))
-        self.X, self.Y, self.weight = X, centred / (spread if spread > 0 else 1.0), w
-        self.group, self.choice, self.shape = group, choice, shape
-        self.budget, self.threads = budget, threads
-
-    @classmethod
-    def of(cls, rows: HostRows, choice: KernelChoice, shape: Shape, seed: int) -> _Rounds:
-        """Take rows in a random order that depends on their number alone, not on their content."""
-        n = rows.n_rows
-        some = np.random.default_rng(seed).permutation(n)[: 2 * _GRADIENTS]
+    def __init__(self, rows: HostRows, choice: KernelChoice, shape: Shape, seed: int) -> None:
+        # In a random order that depends on the number of the rows alone, not on their content.
+        some = np.random.default_rng(seed).permutation(rows.n_rows)[: 2 * _GRADIENTS]
         X: Any = rows.X[some]
-        X = np.asarray(X.toarray() if is_sparse(X) else X, dtype=np.float64)
+        self.X = np.asarray(X.toarray() if is_sparse(X) else X, dtype=np.float64)
         if rows.labels is None:
             Y = np.asarray(rows.Y[some], dtype=np.float64)
         else:
             Y = (rows.labels[some][:, None] == np.arange(rows.labels.max() + 1)) * 1.0
-        weight = times(rows.weight, None) if rows.loss_weight is None else rows.loss_weight
-        key = hash_rows(X) if rows.groups is None else rows.groups[rows.row_numbers][some]
+        own = pick(rows.truth.weight, some)
+        self.weight = np.ones(len(some)) if own is None else own / own.mean()
+        centred = Y - np.average(Y, axis=0, weights=self.weight)
+        spread = np.sqrt(np.average((centred**2).sum(axis=1), weights=self.weight))
+        self.Y = centred / (spread if spread > 0 else 1.0)
+        key = hash_rows(self.X) if rows.groups is None else rows.groups[rows.row_numbers][some]
         _, first, number = np.unique(key, return_index=True, return_inverse=True)
-        group = np.argsort(np.argsort(first))[number]  # equal rows, or groups, stay together
-        kept = None if weight is None else weight[some]
-        return cls(X, Y, kept, group.astype(np.intp), choice, shape, rows.budget, rows.threads)
+        # equal rows, or groups, stay together
+        self.group = np.argsort(np.argsort(first))[number].astype(np.intp)
+        self.choice, self.shape = choice, shape
+        self.resources = Resources(rows.budget, rows.threads)
 
     def learn(self) -> Metric:
         n = len(self.X)
@@ -201,7 +190,7 @@ class _Rounds:
         best = clearly_best(whole)
         metric = IDENTITY
         for _ in range(best):
-            metric = self._next(every, metric, *self._fit(every, metric))
+            metric = self._next(every, metric, self._fit(every, metric))
         return self._scaled(metric)
 
     def _judged(self, learn: IntArray, judge: IntArray) -> tuple[FloatArray, list[Metric]]:
@@ -209,20 +198,16 @@ class _Rounds:
         metric, metrics, losses = IDENTITY, [], []
         for done in range(_ROUNDS + 1):
             kernel, Z, coef, intercept = model = self._fit(learn, metric)
-            new = metric.apply(self.X[judge])
-            use = {"budget": self.budget, "threads": self.threads}
-            out = evaluate_expansion(kernel, new, Z, coef, intercept, **use)
+            out = self.resources.evaluate(kernel, metric.apply(self.X[judge]), Z, coef, intercept)
             losses.append(((self.Y[judge] - out) ** 2).sum(axis=1) * self.weight[judge])
             metrics.append(metric)
             if done and losses[-1].mean() > 0.99 * losses[-2].mean():
                 break
             if done < _ROUNDS:
-                metric = self._next(learn, metric, *model)
+                metric = self._next(learn, metric, model)
         return np.array(losses), metrics
 
-    def _fit(
-        self, chosen: IntArray, metric: Metric
-    ) -> tuple[Kernel, FloatArray, FloatArray, FloatArray]:
+    def _fit(self, chosen: IntArray, metric: Metric) -> _Model:
         """Solve the bordered system of the dual for some rows, the first ones."""
         some = chosen[:_FITTED]
         Z, Y = metric.apply(self.X[some]), self.Y[some]
@@ -244,17 +229,10 @@ class _Rounds:
         middle = float(np.median(apart))
         return 1.0 / middle if middle > 0 else 1.0
 
-    def _next(
-        self,
-        chosen: IntArray,
-        metric: Metric,
-        kernel: Kernel,
-        Z: FloatArray,
-        coef: FloatArray,
-        intercept: FloatArray,
-    ) -> Metric:
+    def _next(self, chosen: IntArray, metric: Metric, model: _Model) -> Metric:
+        kernel, Z, coef, _ = model
         at = chosen[:_GRADIENTS]
-        use: dict[str, Any] = {"shape": self.shape, "threads": self.threads}
+        use: dict[str, Any] = {"shape": self.shape, "threads": self.resources.threads}
         use |= {"metric": metric, "weight": self.weight[at]}
         return Metric.of(mean_outer_product(kernel, metric.apply(self.X[at]), Z, coef, **use))
 

@@ -73,25 +73,33 @@ def choose_prototypes(rows: Rows, ask: FixedSettings, gamma: Any) -> Prototypes:
     if ask.choice.name == "linear" and d <= min(n, most):  # the features are the inputs
         return Prototypes(np.eye(d), np.empty(0, dtype=np.intp), None)
     rule = to_numpy(ask.selection) if is_foreign(ask.selection) else ask.selection
-    if is_sparse(X):
-        return _of_sparse(rows, rule, size, ask)
-    if n <= size and isinstance(rule, str) and rule in ("renyi", "random", "uniform"):
+    named = isinstance(rule, str) and rule in ("renyi", "random", "uniform")
+    given = isinstance(rule, (list, tuple, np.ndarray))
+    if is_sparse(X) and not (named or given or isinstance(rule, (RenyiEntropy, Uniform))):
+        raise InvalidInputError(
+            f"selection={rule!r} cannot choose among sparse rows: use 'renyi' or 'random', give "
+            "the numbers of rows, or X.toarray()."
+        )
+    if given:
+        X = X if sample.given is None else sample.given[0]  # indices count rows of weight zero
+        asked = None if isinstance(ask.n_prototypes, str) else size
+        among = np.zeros((1, d)) if np.ndim(rule) == 2 else _hashed(X, ask.seed)
+        selection = select_prototypes(among, asked, _at_hand(rule, sample))
+    elif n <= size and named and not is_sparse(X):
         selection = _all_rows(X, size, asked=is_int(ask.n_prototypes))
     else:
+        every = not isinstance(rule, str) and not is_sparse(X)
+        some = slice(None) if every else _some_rows(sample, size, ask.seed)
         gamma = rows.gamma_scale() if gamma is None else gamma
-        given = isinstance(rule, (list, tuple, np.ndarray))
-        some = _some_rows(sample, size, ask.seed) if isinstance(rule, str) else slice(None)
-        if given and sample.given is not None:  # given indices count rows of weight zero
-            X = sample.given[0]
         with warnings.catch_warnings():
             if not is_int(ask.n_prototypes):
                 warnings.simplefilter("ignore", NumericalWarning)  # the size was ours
             selection = select_prototypes(
-                X[some],
-                None if given and isinstance(ask.n_prototypes, str) else size,
-                _at_hand(rule, sample) if given else rule,
-                y=None if given else pick(sample.labels, some),
-                sample_weight=None if given else pick(sample.weight, some),
+                _hashed(X[some], ask.seed),
+                size,
+                rule,
+                y=pick(sample.labels, some),
+                sample_weight=pick(sample.weight, some),
                 kernel=ask.choice.at(gamma),
                 engine=rows.selector(size),
                 random_state=ask.seed,
@@ -99,60 +107,24 @@ def choose_prototypes(rows: Rows, ask: FixedSettings, gamma: Any) -> Prototypes:
         if not isinstance(some, slice):
             chosen = selection.indices
             selection = replace(selection, indices=np.where(chosen >= 0, some[chosen], -1))
-    Z = np.array(selection.prototypes(X), dtype=np.float64)  # the caller's may change
     support = selection.indices
-    if sample.positions is not None and len(X) == len(sample.positions):
+    if is_sparse(X) and selection.rows is None:
+        Z = float_rows(X[support])
+    else:
+        Z = np.array(selection.prototypes(X), dtype=np.float64)  # the caller's may change
+    if sample.positions is not None and X.shape[0] == len(sample.positions):
         support = np.where(support >= 0, sample.positions[support], -1)
     return Prototypes(Z, support, selection)
 
 
-def _of_sparse(rows: Rows, rule: Any, size: int, ask: FixedSettings) -> Prototypes:
-    """Choose among sparse rows: by their hashed features, or as given.
+def _hashed(X: Any, seed: int) -> Any:
+    """Return rows to choose from; sparse ones dense, their features hashed to few columns.
 
     A feature is added to one of `HASHED` columns, with a random sign: distances between rows stay
-    about what they are, and few columns are dense.
+    about what they are.
     """
-    sample: HostRows = rows.sample
-    X: Any = sample.X
-    if isinstance(rule, (list, tuple, np.ndarray)):
-        X = X if sample.given is None else sample.given[0]
-        chosen = select_prototypes(
-            _hashed(X, ask.seed) if np.ndim(rule) == 1 else np.zeros((1, X.shape[1])),
-            None if isinstance(ask.n_prototypes, str) else size,
-            rule,
-        )
-        if np.ndim(rule) == 2:
-            points = np.array(chosen.prototypes(np.zeros((1, X.shape[1]))), dtype=np.float64)
-            return Prototypes(points, chosen.indices, chosen)
-        return Prototypes(float_rows(X[chosen.indices]), chosen.indices, chosen)
-    named = isinstance(rule, str) and rule in ("renyi", "random", "uniform")
-    if not (named or isinstance(rule, (RenyiEntropy, Uniform))):
-        raise InvalidInputError(
-            f"selection={rule!r} cannot choose among sparse rows: use 'renyi' or 'random', give "
-            "the numbers of rows, or X.toarray()."
-        )
-    some = _some_rows(sample, size, ask.seed)
-    with warnings.catch_warnings():
-        if not is_int(ask.n_prototypes):
-            warnings.simplefilter("ignore", NumericalWarning)  # the size was ours
-        selection = select_prototypes(
-            _hashed(X[some], ask.seed),
-            size,
-            rule,
-            y=pick(sample.labels, some),
-            sample_weight=pick(sample.weight, some),
-            random_state=ask.seed,
-        )
-    if not isinstance(some, slice):
-        selection = replace(selection, indices=some[selection.indices])
-    Z, support = float_rows(X[selection.indices]), selection.indices
-    return Prototypes(
-        Z, support if sample.positions is None else sample.positions[support], selection
-    )
-
-
-def _hashed(X: Any, seed: int) -> FloatArray:
-    """Return sparse rows with their features hashed to few columns, dense, shape (n, q)."""
+    if not is_sparse(X):
+        return X
     d, rng = X.shape[1], np.random.default_rng(seed)
     if d <= HASHED:
         return np.asarray(X.toarray(), dtype=np.float64)

@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 
 from lssvm._core.arrays import FloatArray
-from lssvm._core.errors import InvalidInputError
-from lssvm.recipes.settings import check_option
-from lssvm.solvers.reweighting import LOSSES, residual_scale, robust_weights
+from lssvm.solvers.reweighting import residual_scale, robust_weights
 
 ROUNDS = 2
 """How often a robust model is tuned again: the parameters were at first those of outliers."""
@@ -17,16 +15,6 @@ ROUNDS = 2
 
 ROUGH: dict[str, Any] = {"tol": 1e-2, "max_iter": 30, "warn": False}
 """Of the fit that only says which rows are far off."""
-
-
-def check_loss(loss: str, reduction: Any) -> None:
-    """Refuse a loss that is not known, or cannot be had with a reduction (as it was given)."""
-    check_option("loss", loss, LOSSES)
-    if loss != "squared" and reduction is not None:
-        raise InvalidInputError(
-            f"reduction={reduction!r} belongs to squared loss, which loss={loss!r} is not: use "
-            "loss='squared', or no reduction."
-        )
 
 
 def rounds(loss: str) -> int:

@@ -28,6 +28,7 @@ from lssvm.kernels import Kernel, Precomputed, has_gamma, make_kernel, resolve_g
 from lssvm.recipes.record import Resources
 from lssvm.search.base import Search, Space, TuningResult
 from lssvm.search.choice import make_search
+from lssvm.solvers.reweighting import LOSSES
 from lssvm.tasks import Classes, Task
 
 LEAST_C, MOST_C = 1e-30, 1e30  # float32 has numbers up to 1e38
@@ -102,6 +103,7 @@ class TunedParameters(KernelParameters, Protocol):
     search: Any
     scoring: Any
     solver: Any
+    tuning: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,6 +233,8 @@ class TunedSettings:
     solver : str or solver object
     loss : str
         What the coefficients minimise.
+    separate : bool
+        Whether each output has its own C and gamma.
     """
 
     C: float | None
@@ -241,10 +245,19 @@ class TunedSettings:
     seed: int
     solver: Any = "auto"
     loss: str = "squared"
+    separate: bool = False
 
     @staticmethod
     def read(estimator: TunedParameters) -> dict[str, Any]:
-        """Return these settings of an estimator."""
+        """Return these settings of an estimator, checked."""
+        loss = getattr(estimator, "loss", "squared")
+        check_option("loss", loss, LOSSES)
+        if loss != "squared" and estimator.reduction is not None:
+            raise InvalidInputError(
+                f"reduction={estimator.reduction!r} belongs to squared loss, which loss={loss!r} "
+                "is not: use loss='squared', or no reduction."
+            )
+        check_option("tuning", estimator.tuning, ("joint", "separate"))
         return {
             "C": check_C(estimator.C),
             "choice": KernelChoice.of(estimator),
@@ -253,7 +266,8 @@ class TunedSettings:
             "scoring": estimator.scoring,
             "seed": seed_of(estimator.random_state),
             "solver": estimator.solver,
-            "loss": getattr(estimator, "loss", "squared"),
+            "loss": loss,
+            "separate": estimator.tuning == "separate",
         }
 
     def run_search(
@@ -304,25 +318,15 @@ def usual_C_range(rows: Any, choice: KernelChoice) -> tuple[float, float]:
     return low / unit, high / unit
 
 
-class AsksForFolds(Protocol):
-    """Settings that say what folds are."""
-
-    @property
-    def cv(self) -> Any:
-        """Number of folds, share, "loo", splitter or iterable."""
-
-    @property
-    def seed(self) -> int:
-        """What they are drawn with."""
-
-
-def make_folds(ask: AsksForFolds, rows: HostRows, *, positions: bool = False) -> Folds:
+def make_folds(cv: Any, seed: int, rows: HostRows, *, positions: bool = False) -> Folds:
     """Turn ``cv`` into folds of rows.
 
     Parameters
     ----------
-    ask : AsksForFolds
-        Whose ``cv`` and ``seed`` it is.
+    cv : int, float, "loo", splitter or iterable
+        Number of folds, or a share to hold out.
+    seed : int
+        What they are drawn with.
     rows : HostRows
         Rows of positive weight; a splitter sees what the caller gave.
     positions : bool, default=False
@@ -333,17 +337,17 @@ def make_folds(ask: AsksForFolds, rows: HostRows, *, positions: bool = False) ->
     Folds
     """
     given: tuple[Any, Any] = (rows.X, None) if rows.given is None else rows.given
-    cv, n, numbers = ask.cv, given[0].shape[0], rows.row_numbers
+    n, numbers = given[0].shape[0], rows.row_numbers
     loo, share = isinstance(cv, str) and cv == "loo", isinstance(cv, (float, np.floating))
     if is_int(cv) and cv < 2:
         raise InvalidInputError(f"cv={cv!r} is not usable: give at least 2 folds, or 'loo'.")
     if loo or is_int(cv) or (share and 0.0 < cv < 1.0):
         content = numbers[:, None] + 1.0 if positions else rows.content
-        known = rows.observed() | {"seed": ask.seed}
+        known = rows.observed() | {"seed": seed}
         if share:
             return content_holdout(content, float(cv), **known)
         if loo:
-            return content_folds(content, None, groups=known["groups"], seed=ask.seed)
+            return content_folds(content, None, groups=known["groups"], seed=seed)
         return content_folds(content, int(cv), **known)
     if not isinstance(cv, str) and (hasattr(cv, "split") or hasattr(cv, "__iter__")):
         grouped = (*given, rows.groups) if rows.groups is not None else given

@@ -482,10 +482,7 @@ class L0System:
         scale = np.ones(len(columns)) if scale is None else scale
         border, target = to_numpy(moments.border), to_numpy(moments.target)
         mean, target_mean = border / moments.weight, target / moments.weight
-        if is_numpy(moments.gram):
-            A = moments.gram - np.outer(border, mean)
-        else:
-            A = moments.gram - moments.border[:, None] * (moments.border / moments.weight)[None, :]
+        A = moments.gram - moments.border[:, None] * (moments.border / moments.weight)[None, :]
         c = to_numpy(moments.cross) - np.outer(mean, target)
         own, whole = _diagonal(A), _diagonal(moments.gram)
         c[own <= _CONSTANT * whole] = 0.0  # a constant explains nothing: what is left is rounding

@@ -328,21 +328,7 @@ class ExactPath:
         C : float
             Regularisation.
         """
-        shrunk = 1.0 / (self.values + 1.0 / C)
-        V, root = self.vectors, self.root
-        right = np.column_stack([root, root[:, None] * self.Y])
-        eta = root[:, None] * (V @ (shrunk[:, None] * (V.T @ right)))
-        nu, eta = eta[:, 0], eta[:, 1:]
-        intercept = eta.sum(axis=0) / float(nu.sum())
-        coef = eta - nu[:, None] * intercept
-        whole = root**2 * np.einsum("ij,ij,j->i", V, V, shrunk, optimize=True)
-
-        def block(groups: IntArray) -> FloatArray:
-            chosen = V[groups]  # (g, s, n)
-            inner = (chosen * shrunk) @ chosen.transpose(0, 2, 1)
-            return np.asarray(root[groups][:, :, None] * inner * root[groups][:, None, :])
-
-        return ExactFit(coef, intercept, _left_out(self.Y, coef, nu, whole, block, self.repeats))
+        return next(self._fits(np.array([C])))
 
     def left_out(self, Cs: FloatArray) -> list[FloatArray]:
         """Return the leave-one-out outputs (n, k) of many C (q,) in n^2 q (k + 2) operations.
@@ -352,24 +338,28 @@ class ExactPath:
         Cs : array of shape (q,)
             Values of C.
         """
-        if self.repeats.members:
-            return [self.at(float(C)).left_out for C in Cs]
+        return [fit.left_out for fit in self._fits(Cs)]
+
+    def _fits(self, Cs: FloatArray) -> Iterator[ExactFit]:
+        """Yield the models of all C, for which the right-hand sides are turned once."""
         V, root = self.vectors, self.root
         shrunk = 1.0 / (self.values[:, None] + 1.0 / Cs)  # (n, q)
         turned = V.T @ np.column_stack([root, root[:, None] * self.Y])
         flat = (shrunk[:, :, None] * turned[:, None, :]).reshape(len(V), -1)
         eta = root[:, None, None] * (V @ flat).reshape(len(V), len(Cs), -1)
         whole = root[:, None] ** 2 * (V**2 @ shrunk)
-        out = []
-        for j in range(len(Cs)):
+        for j, own in enumerate(shrunk.T):
             nu, rest = eta[:, j, 0], eta[:, j, 1:]
-            coef = rest - nu[:, None] * (rest.sum(axis=0) / float(nu.sum()))
-            out.append(_left_out(self.Y, coef, nu, whole[:, j], _no_block, ALONE))
-        return out
+            intercept = rest.sum(axis=0) / float(nu.sum())
+            coef = rest - nu[:, None] * intercept
 
+            def block(groups: IntArray, own: FloatArray = own) -> FloatArray:
+                chosen = V[groups]  # (g, s, n)
+                inner = (chosen * own) @ chosen.transpose(0, 2, 1)
+                return np.asarray(root[groups][:, :, None] * inner * root[groups][:, None, :])
 
-def _no_block(group: IntArray) -> FloatArray:
-    raise AssertionError("rows are left out alone")
+            left_out = _left_out(self.Y, coef, nu, whole[:, j], block, self.repeats)
+            yield ExactFit(coef, intercept, left_out)
 
 
 _PANEL = 256

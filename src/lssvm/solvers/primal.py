@@ -7,7 +7,7 @@ paths of C of several training sets, and leave-one-out predictions in closed for
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -283,40 +283,6 @@ def centred(
     return A, B, mean, target_mean
 
 
-def solve_on_device(
-    moments: Moments, map: NystromMap | None, *, penalised: bool = False
-) -> tuple[Callable[[float], tuple[FloatArray, FloatArray]], float]:
-    """Return how one training set on a device is solved for a C, and its largest diagonal entry.
-
-    Parameters
-    ----------
-    moments : Moments
-    map : NystromMap or None
-    penalised : bool, default=False
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.moments import nystrom_map
-    >>> from lssvm.kernels import Linear
-    >>> from lssvm.moments import Moments
-    >>> from lssvm.solvers.primal import solve_on_device
-    >>> x = np.arange(4.0)[:, None]
-    >>> solve, _ = solve_on_device(Moments.of(x, 3.0 - x), nystrom_map(Linear(), np.eye(1)))
-    >>> solve(1e9)[0].round(6)
-    array([[-1.]])
-    """
-    batch = primal_batch([moments], map, penalised=penalised)
-    xp = get_namespace(batch.A)
-    largest = float(xp.max(xp.linalg.diagonal(batch.A))) if batch.A.shape[1] else 0.0
-
-    def solve(C: float) -> tuple[FloatArray, FloatArray]:
-        coef, intercept = batch.solve(np.array([C]))
-        return to_numpy(coef)[0, 0], to_numpy(intercept)[0, 0]
-
-    return solve, largest
-
-
 _FEW = 5
 """Up to so many values of C a Cholesky factorisation for each is cheaper than a reduction."""
 
@@ -529,36 +495,22 @@ def solve_primal(
     >>> coef.round(6), b.round(6)
     (array([[-1.]]), array([3.]))
     """
-    if not is_numpy(moments.gram):
-        return _solve_repaired(*solve_on_device(moments, map, penalised=penalised), C)
     with small_problem(moments.size):
-        system = primal_system(moments, map, penalised=penalised)
-        largest = float(np.max(np.diagonal(system.A), initial=0.0))
-
-        def solve(value: float) -> tuple[FloatArray, FloatArray]:
-            coef, intercept = system.solve(np.array([value]), "cholesky")
-            return coef[0], intercept[0]
-
-        return _solve_repaired(solve, largest, C)
-
-
-def _solve_repaired(
-    solve: Callable[[float], tuple[FloatArray, FloatArray]], largest: float, C: float
-) -> tuple[FloatArray, FloatArray]:
-    """Solve for one C, with more regularisation where the system is not definite to rounding."""
-    jitter = 0.0
-    for _ in range(6):
-        coef, intercept = solve(1.0 / (1.0 / C + jitter))
-        if np.all(np.isfinite(coef)) and np.all(np.isfinite(intercept)):
-            if jitter > 0:
-                warnings.warn(
-                    f"The system for C={C:.3g} is not positive definite to rounding; it was solved "
-                    f"with C={1.0 / (1.0 / C + jitter):.3g}. Lower C, or take fewer prototypes.",
-                    NumericalWarning,
-                    stacklevel=3,
-                )
-            return coef, intercept
-        jitter = max(100.0 * jitter, 1e-14 * largest)
+        paths, jitter = fold_paths([moments], map, penalised=penalised), 0.0
+        for _ in range(6):
+            repaired = 1.0 / (1.0 / C + jitter)
+            ((coefs, intercepts),) = paths.solve(np.array([repaired]), "cholesky")
+            coef, intercept = to_numpy(coefs)[0], to_numpy(intercepts)[0]
+            if np.all(np.isfinite(coef)) and np.all(np.isfinite(intercept)):
+                if jitter > 0:
+                    warnings.warn(
+                        f"The system for C={C:.3g} is not positive definite to rounding; it was "
+                        f"solved with C={repaired:.3g}. Lower C, or take fewer prototypes.",
+                        NumericalWarning,
+                        stacklevel=2,
+                    )
+                return coef, intercept
+            jitter = max(100.0 * jitter, 1e-14 * paths.largest)
     raise NotPositiveDefiniteError(
         f"The fixed-size system cannot be solved for C={C:.3g}: the moments overflow or are not "
         "finite. Scale the features (StandardScaler), or lower C, degree or gamma."
@@ -574,6 +526,12 @@ class FoldPaths:
 
     systems: list[PrimalSystem] | PrimalBatch
     threads: int = 1
+
+    @property
+    def largest(self) -> float:
+        """The largest diagonal entry of the first system."""
+        A = self.systems[0].A if isinstance(self.systems, list) else self.systems.A[0, ...]
+        return float(np.max(to_numpy(get_namespace(A).linalg.diagonal(A)), initial=0.0))
 
     def solve(self, C: FloatArray, method: str = "auto") -> list[tuple[Array, Array]]:
         """Return coefficients (c, m, k) and intercepts (c, k) of each training set."""

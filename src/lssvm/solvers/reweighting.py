@@ -152,14 +152,26 @@ def reweight(
     >>> round(reweight(mean, y, mean(np.ones(5)), "weighted")[0], 2)
     1.01
     """
-    model, fitted = start
-    before = 0
-    if loss == "weighted":
-        model, fitted, before, _ = _iterate(solve, y, start, "huber", weight, 1e-2, max_iter)
-    model, fitted, steps, change = _iterate(solve, y, (model, fitted), loss, weight, tol, max_iter)
+    stages = [("huber", 1e-2), (loss, tol)] if loss == "weighted" else [(loss, tol)]
+    (model, fitted), steps, change = start, 0, 0.0
+    s = np.ones(len(y)) if weight is None else weight
+    exact = _EXACT * float(np.max(np.abs(y)))
+    for stage, enough in stages:
+        scale = residual_scale(y - fitted, weight)
+        for _ in range(max_iter):
+            if stage != "absolute":  # which has no scale: it is only a unit of length here
+                scale = residual_scale(y - fitted, weight)
+            if scale <= exact:  # most rows are met
+                change = 0.0
+                break
+            model, new = solve(s * robust_weights(y - fitted, stage, scale))
+            change = float(np.sqrt(np.average((new - fitted) ** 2, weights=s))) / scale
+            fitted, steps = new, steps + 1
+            if change <= enough:
+                break
     if warn and change > tol:
         warn_unsettled(loss, change, max_iter)
-    return model, fitted, before + steps
+    return model, fitted, steps
 
 
 def warn_unsettled(loss: str, change: float, max_iter: int) -> None:
@@ -170,34 +182,6 @@ def warn_unsettled(loss: str, change: float, max_iter: int) -> None:
         ConvergenceWarning,
         stacklevel=3,
     )
-
-
-def _iterate(
-    solve: Callable[[FloatArray], tuple[Model, FloatArray]],
-    y: FloatArray,
-    start: tuple[Model, FloatArray],
-    loss: str,
-    weight: FloatArray | None,
-    tol: float,
-    max_iter: int,
-) -> tuple[Model, FloatArray, int, float]:
-    """Return the model, its predictions, the number of solves and the last change in scales."""
-    model, fitted = start
-    change = 0.0
-    s = np.ones(len(y)) if weight is None else weight
-    scale = residual_scale(y - fitted, weight)
-    exact = _EXACT * float(np.max(np.abs(y)))
-    for iteration in range(1, max_iter + 1):
-        if loss != "absolute":  # which has no scale: it is only a unit of length here
-            scale = residual_scale(y - fitted, weight)
-        if scale <= exact:  # most rows are met
-            return model, fitted, iteration - 1, 0.0
-        model, new = solve(s * robust_weights(y - fitted, loss, scale))
-        change = float(np.sqrt(np.average((new - fitted) ** 2, weights=s))) / scale
-        fitted = new
-        if change <= tol:
-            break
-    return model, fitted, iteration, change
 
 
 def solve_reweighted(

@@ -169,10 +169,7 @@ class Classes:
 
     def groups(self) -> list[IntArray]:
         """Return the columns of the problems that are trained on the same classes."""
-        columns_of: dict[bytes, list[int]] = {}
-        for column, used in enumerate((self.code.matrix != 0).T):
-            columns_of.setdefault(used.tobytes(), []).append(column)
-        return [np.array(columns, dtype=np.intp) for columns in columns_of.values()]
+        return self.code.groups()
 
     def table(self, counts: FloatArray) -> ClassTable:
         """Return targets and weights of the classes for rows with these (weighted) counts.

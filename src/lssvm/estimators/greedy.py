@@ -1,0 +1,366 @@
+"""`GreedyLSSVC` and `GreedyLSSVR`: sparse models, built one basis function at a time."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Self
+
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from lssvm._core.arrays import FloatArray
+from lssvm.engines.host import HostRows
+from lssvm.estimators.base import KernelClassifier, KernelEstimator
+from lssvm.estimators.callbacks import listen, reports
+from lssvm.estimators.opening import open_classes, open_numbers, refuse_scan
+from lssvm.recipes.greedy import fit_greedy, truncate_fit
+from lssvm.recipes.greedy_settings import GreedySettings
+from lssvm.tasks import Task
+
+
+@dataclass(eq=False, repr=False)
+class GreedyModel(KernelEstimator):
+    """A sparse model: parameters and methods that do not depend on the task."""
+
+    C: Any = 1.0
+    _: KW_ONLY
+    fit_intercept: bool = True
+    epsilon: float = 0.5
+    criterion: str = "fsals"
+    candidates: int | None = None
+    prefit: bool = False
+    max_support: int | None = None
+    validation_fraction: float | None = None
+    cv: Any = 10
+
+    def _fit(
+        self, open_rows: Callable[..., tuple[HostRows, Task]], X: Any, *given: Any, groups: Any
+    ) -> Self:
+        refuse_scan(self, X)
+        sparse = self._kernel_choice().accepts_sparse
+        rows, task = open_rows(self, X, *given, groups=groups, sparse=sparse)
+        return self._publish(fit_greedy(rows, task, GreedySettings.of(self), listen(self)))
+
+    def truncate(self, n: int) -> Self:
+        """Return the model of the first basis functions of every output.
+
+        Exactly what `fit` would have given with ``max_support=n`` (without held-out rows): no
+        training data are needed.
+
+        Parameters
+        ----------
+        n : int
+            Largest number of basis functions per output, or per binary problem.
+
+        Returns
+        -------
+        GreedyLSSVC or GreedyLSSVR
+            A fitted copy; this one stays as it is.
+
+        Notes
+        -----
+        m^3/3 operations for each output of m basis functions (m^2 for "kmp" and "sggp").
+        """
+        check_is_fitted(self)
+        return copy.copy(self)._publish(truncate_fit(self.record_, n))
+
+
+@dataclass(eq=False, repr=False)
+class GreedyLSSVC(GreedyModel, KernelClassifier):
+    r"""Sparse least squares support vector classifier, built one basis function at a time.
+
+    FSALS-SVM and, with ``candidates=146``, PFSALS-SVM of [Jiao2007]_. The dual of the LS-SVM,
+
+    .. math:: \min_{\alpha, b} \tfrac12 \alpha^T (K + I/C) \alpha - y^T \alpha + b 1^T \alpha,
+
+    is solved over a growing set of rows: the row promising the largest fall of the objective joins
+    (eq. (30)), all coefficients are solved for again (eqs. (15)-(18)), until no row outside is
+    predicted with an error above epsilon (eq. (31)). Prediction touches the chosen rows only.
+
+    Parameters
+    ----------
+    C : float or "cv", default=1.0
+        Regularisation; larger fits closer. The paper's gamma is C/2. "cv" selects the basis at
+        C = 8 and then chooses C by exact leave-one-out on that basis; the basis stays.
+    gamma : float, array of shape (d,), "scale", "auto" or "cv", default="scale"
+        Width of rbf, laplacian and matern, scale of poly; as in `sklearn.svm.SVC`. "cv" chooses it
+        by cross-validation ([Jiao2007]_, section VII-C: all free parameters), and C with it where
+        that is "cv" too: in every fold the basis grows anew.
+    kernel : str, callable or Kernel, default="rbf"
+        "rbf", "linear", "poly", "laplacian", "matern" or "precomputed", a function of two matrices
+        of rows, or an object of `lssvm.kernels`, such as ``Matern(nu=2.5)``, which takes gamma
+        where it has none.
+    degree : int, default=3
+        Of the polynomial kernel (gamma x'z + coef0)^degree.
+    coef0 : float, default=1.0
+        Constant of the kernel "poly".
+    fit_intercept : bool, default=True
+        Whether there is a bias b.
+    epsilon : float, default=0.5
+        Stop when the outputs of all rows outside the basis (of the candidates, if there are any)
+        are within epsilon of their targets +1 and -1, so that those rows are classified correctly
+        by the binary problem. Below 1; 0 gives the full machine of `LSSVC`.
+    criterion : {"fsals", "kmp", "sggp"}, default="fsals"
+        The loss that grows the basis: eq. (38), or that of kernel matching pursuit, eq. (36), or of
+        the sparse greedy Gaussian process, eq. (37). The last two fit the basis to all rows, which
+        needs fewer functions and more time per function.
+    candidates : int or None, default=None
+        Rows looked at per step, drawn at random; None looks at all. 146 is the number of eq. (35).
+    prefit : bool, default=False
+        Whether a candidate is judged after a refit of all coefficients (eq. (23)) instead of its
+        own alone (eq. (30)).
+    max_support : int or None, default=None
+        Largest number of basis functions per binary problem.
+    validation_fraction : float or None, default=None
+        Part of the rows that is held out: the size with the smallest squared error on them is kept,
+        and a run stops 50 steps after it.
+    cv : int, "loo", splitter or iterable, default=10
+        Folds for gamma="cv", and for C and probabilities where groups are given to `fit`. A number
+        assigns rows (or groups) by content, stratified by class.
+    multiclass : str, array or Code, default="ova"
+        Output code: "ova", "auto", "ovo", "moc", "moc-counting" or "ecoc", see
+        `lssvm.codes.make_code`. The paper takes one-vs-all, whose problems share kernel
+        columns.
+    decoding : {"hamming", "loss"} or None, default=None
+        From outputs to classes; None takes votes for one-vs-one and loss decoding otherwise.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes; they multiply ``sample_weight``.
+    calibration : {"auto", "sigmoid", "isotonic"} or None, default="auto"
+        How `predict_proba` turns leave-one-out scores (those of folds of groups, or of the splitter
+        that gamma="cv" was chosen by) into probabilities; "auto" takes the sigmoid for fewer than
+        1,000 rows, else the better of the two. None: there is no `predict_proba`.
+    memory_budget : int, str or None, default=None
+        Bytes, or "2 GB"; None is 70 % of the available memory. Kernel columns are kept in it, and
+        computed again beyond it.
+    n_jobs : int or None, default=None
+        Threads; None uses all cores.
+    random_state : int, Generator, RandomState or None, default=None
+        Draws candidates and held-out rows; None is a fixed seed, so fits repeat.
+    verbose : int, default=0
+        1 reports the steps on standard error.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+    code_ : Code
+    support_ : int array of shape (n_support,)
+        Rows of X that are in the basis of at least one problem.
+    support_vectors_ : array of shape (n_support, n_features)
+        Not for a precomputed kernel.
+    dual_coef_ : array of shape (n_support, n_problems)
+        Support values times targets, zero where a problem does not use a row.
+    intercept_ : array of shape (n_problems,)
+    paths_ : list of GreedyPath
+        The run of every problem: its rows in the order of selection, the objective and the largest
+        error after each step, and why it stopped.
+    n_iter_ : int
+        Steps of the longest run.
+    C_ : float
+    gamma_ : float or array
+    cv_results_ : dict
+        With C="cv": values of C and their leave-one-out accuracy; with gamma="cv":
+        parameters and scores of all evaluations by cross-validation.
+    best_score_ : float
+        With C="cv" or gamma="cv": the score of what was chosen.
+    n_evaluations_, tuning_result_ : int, TuningResult
+        With gamma="cv": how many pairs of C and gamma were tried, and the whole record.
+    n_features_in_ : int
+    feature_names_in_ : array
+        When X had column names.
+
+    Notes
+    -----
+    Time n m^2 + n m d and memory n m numbers for a problem that ends with m of n rows; with
+    candidates, m^3 + candidates m^2 and, within the memory budget, the kernel columns. Equal rows
+    are merged (their weights add up, their targets are averaged), which leaves the LS-SVM as it is
+    and makes a weight of 2 the row twice. See `lssvm.greedy.greedy_paths` for the bias.
+
+    Examples
+    --------
+    >>> from lssvm import GreedyLSSVC
+    >>> from lssvm.datasets import load_ripley
+    >>> ripley = load_ripley()
+    >>> X, y = ripley.data, ripley.target
+    >>> model = GreedyLSSVC(C=10.0, gamma=2.0, epsilon=0.9).fit(X[ripley.train], y[ripley.train])
+    >>> len(model.support_) < 125, bool(model.score(X[ripley.test], y[ripley.test]) > 0.89)
+    (True, True)
+    >>> len(model.truncate(20).support_)
+    20
+    """
+
+    _: KW_ONLY
+    multiclass: Any = "ova"
+
+    @reports
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            The (n, n) kernel matrix for ``kernel="precomputed"``.
+        y : array-like of shape (n,)
+            Class labels.
+        sample_weight : array-like of shape (n,), optional
+            Weight of every row; a weight of 2 counts as the row twice.
+        groups : array-like of shape (n,), optional
+            Rows of a group are left out together, in tuning and in calibration: C="cv" and
+            probabilities then go by folds of whole groups, in each of which the basis grows anew,
+            and ``validation_fraction`` holds out whole groups. A splitter given as ``cv`` gets them
+            too.
+
+        Returns
+        -------
+        GreedyLSSVC
+            Itself.
+        """
+        self._forget_fit()
+        self._check_calibration()
+        return self._fit(open_classes, X, y, sample_weight, groups=groups)
+
+
+@dataclass(eq=False, repr=False)
+class GreedyLSSVR(MultiOutputMixin, RegressorMixin, GreedyModel):
+    r"""Sparse least squares support vector regression, built one basis function at a time.
+
+    The algorithms of [Jiao2007]_, written there for the labels +1 and -1, with real targets: the
+    dual of the LS-SVM depends on the labels through y alone. See `GreedyLSSVC`.
+
+    Parameters
+    ----------
+    C : float or "cv", default=1.0
+        Regularisation; larger fits closer. The paper's gamma is C/2. "cv" selects the basis at
+        C = 8 and then chooses C by exact leave-one-out on that basis; the basis stays.
+    gamma : float, array of shape (d,), "scale", "auto" or "cv", default="scale"
+        Width of rbf, laplacian and matern, scale of poly; as in `sklearn.svm.SVC`. "cv" chooses it
+        by cross-validation ([Jiao2007]_, section VII-C: all free parameters), and C with it where
+        that is "cv" too: in every fold the basis grows anew.
+    kernel : str, callable or Kernel, default="rbf"
+        "rbf", "linear", "poly", "laplacian", "matern" or "precomputed", a function of two matrices
+        of rows, or an object of `lssvm.kernels`, such as ``Matern(nu=2.5)``, which takes gamma
+        where it has none.
+    degree : int, default=3
+        Of the polynomial kernel (gamma x'z + coef0)^degree.
+    coef0 : float, default=1.0
+        Constant of the kernel "poly".
+    fit_intercept : bool, default=True
+        Whether there is a bias b.
+    epsilon : float, default=0.1
+        In units of y, as in `sklearn.svm.SVR`: stop when all rows outside the basis (of the
+        candidates, if there are any) are predicted with an error of at most epsilon (eq. (31)). 0
+        gives the full machine of `LSSVR`.
+    criterion : {"fsals", "kmp", "sggp"}, default="fsals"
+        The loss that grows the basis: eq. (38), or that of kernel matching pursuit, eq. (36), or of
+        the sparse greedy Gaussian process, eq. (37). The last two fit the basis to all rows, which
+        needs fewer functions and more time per function.
+    candidates : int or None, default=None
+        Rows looked at per step, drawn at random; None looks at all. 146 is the number of eq. (35).
+    prefit : bool, default=False
+        Whether a candidate is judged after a refit of all coefficients (eq. (23)) instead of its
+        own alone (eq. (30)).
+    max_support : int or None, default=None
+        Largest number of basis functions per output.
+    validation_fraction : float or None, default=None
+        Part of the rows that is held out: the size with the smallest squared error on them is kept,
+        and a run stops 50 steps after it.
+    cv : int, "loo", splitter or iterable, default=10
+        Folds for gamma="cv", and for C where groups are given to `fit`. A number assigns rows (or
+        groups) by content.
+    memory_budget : int, str or None, default=None
+        Bytes, or "2 GB"; None is 70 % of the available memory. Kernel columns are kept in it, and
+        computed again beyond it.
+    n_jobs : int or None, default=None
+        Threads; None uses all cores.
+    random_state : int, Generator, RandomState or None, default=None
+        Draws candidates and held-out rows; None is a fixed seed, so fits repeat.
+    verbose : int, default=0
+        1 reports the steps on standard error.
+
+    Attributes
+    ----------
+    support_ : int array of shape (n_support,)
+        Rows of X that are in the basis of at least one output.
+    support_vectors_ : array of shape (n_support, n_features)
+        Not for a precomputed kernel.
+    dual_coef_ : array of shape (n_support, n_outputs)
+        Support values, zero where an output does not use a row.
+    intercept_ : array of shape (n_outputs,)
+    paths_ : list of GreedyPath
+        The run of every output: its rows in the order of selection, the objective and the largest
+        error after each step, and why it stopped.
+    n_iter_ : int
+        Steps of the longest run.
+    C_ : float
+    gamma_ : float or array
+    cv_results_ : dict
+        With C="cv": values of C and their leave-one-out mean squared error, negated; with
+        gamma="cv": parameters and scores of all evaluations by cross-validation.
+    best_score_ : float
+        With C="cv" or gamma="cv": the score of what was chosen.
+    n_evaluations_, tuning_result_ : int, TuningResult
+        With gamma="cv": how many pairs of C and gamma were tried, and the whole record.
+    n_features_in_ : int
+    feature_names_in_ : array
+        When X had column names.
+
+    Notes
+    -----
+    The cost is that of `GreedyLSSVC`. With a bias the targets are centred first, so that a shift of
+    y moves the bias alone; the print starts from y as it is, which for its labels +1 and -1 differs
+    in the first basis function only. Equal rows are merged (their weights add up, their targets are
+    averaged), which leaves the LS-SVM as it is and makes a weight of 2 the row twice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm import GreedyLSSVR
+    >>> X = np.linspace(0, 6, 200)[:, None]
+    >>> model = GreedyLSSVR(C=100.0, gamma=1.0, epsilon=0.05).fit(X, np.sin(X[:, 0]))
+    >>> len(model.support_) < 30, bool(model.score(X, np.sin(X[:, 0])) > 0.99)
+    (True, True)
+    """
+
+    _: KW_ONLY
+    epsilon: float = 0.1
+
+    @reports
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            The (n, n) kernel matrix for ``kernel="precomputed"``.
+        y : array-like of shape (n,) or (n, n_outputs)
+            Targets: one number for each row, or several.
+        sample_weight : array-like of shape (n,), optional
+            Weight of every row; a weight of 2 counts as the row twice.
+        groups : array-like of shape (n,), optional
+            Rows of a group are left out together: C="cv" then goes by folds of whole groups, in
+            each of which the basis grows anew, and ``validation_fraction`` holds out whole groups.
+            A splitter given as ``cv`` gets them too.
+
+        Returns
+        -------
+        GreedyLSSVR
+            Itself.
+        """
+        self._forget_fit()
+        return self._fit(open_numbers, X, y, sample_weight, groups=groups)
+
+    def predict(self, X: Any) -> FloatArray:
+        """Predict the targets of new rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            The (n, n_train) kernel rows for ``kernel="precomputed"``.
+
+        Returns
+        -------
+        array of shape (n,) or (n, n_outputs)
+        """
+        raw = self._new_rows(X).outputs(self.record_)
+        return self.record_.task.predict(raw)
