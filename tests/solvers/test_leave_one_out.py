@@ -42,6 +42,38 @@ def test_left_out_rows(order):
     np.testing.assert_allclose(ExactPath.of(K, Y, weight).at(50.0).left_out, expected, atol=1e-9)
 
 
+@pytest.mark.parametrize("grouped", [False, True])
+def test_rows_left_out_of_folds(grouped):
+    """Rows of a fold by the model without it, others by the model without the fold and them."""
+    K, Y, weight = problem()
+    labels = np.r_[0, 0, 0, 1, 1, np.arange(2, 37)] if grouped else np.arange(40)
+    folds = np.array([[0, 1, 2, 39], [10, 11, 3, 20]])  # the second takes a row of a group
+    Cs = np.array([0.1, 50.0])
+    found = ExactPath.of(K, Y, weight, Repeats.of(labels)).left_out_of_folds(Cs, folds)
+    assert found.shape == (2, 2, 40, 2)
+    for C, outputs in zip(Cs, found, strict=True):
+        noise = 1 / (C * weight)
+        for fold, shown in zip(folds, outputs, strict=True):
+            np.testing.assert_allclose(shown[fold], refit_without(K, Y, noise, fold), atol=1e-9)
+            for i in np.setdiff1d(np.arange(40), fold):
+                own = np.union1d(fold, np.flatnonzero(labels == labels[i]))
+                expected = refit_without(K, Y, noise, own)[own == i][0]
+                np.testing.assert_allclose(shown[i], expected, atol=1e-9)
+
+
+def test_nothing_is_said_where_no_row_is_left():
+    K, Y, weight = problem(3)
+    alone = ExactPath.of(K, Y, weight).left_out_of_folds(np.ones(1), np.array([[0, 1]]))[0, 0]
+    np.testing.assert_allclose(alone, [Y[2], Y[2], [0, 0]], atol=1e-12)
+    paired = ExactPath.of(K, Y, weight, Repeats.of(np.array([0, 1, 1])))
+    np.testing.assert_array_equal(
+        paired.left_out_of_folds(np.ones(1), np.array([[0]]))[0, 0, 1:], np.zeros((2, 2))
+    )
+    np.testing.assert_array_equal(
+        paired.left_out_of_folds(np.ones(1), np.array([[0, 1, 2]])), np.zeros((1, 1, 3, 2))
+    )
+
+
 def test_left_out_groups():
     K, Y, weight = problem()
     labels = np.r_[np.zeros(3), np.ones(4), np.arange(2, 35)][rng.permutation(40)]

@@ -129,7 +129,10 @@ class NumberJudge:
     single : bool
         Whether targets are one column without a second axis.
     scoring : str, callable or None
-        A scorer of scikit-learn; None is R2, and the mean squared error as a loss.
+        A scorer of scikit-learn; None is R2 without its bias (`held_out_r2`), and the mean squared
+        error as a loss.
+    labels : int array of shape (n,) or None
+        Groups of the rows, whose targets may depend on each other.
 
     Examples
     --------
@@ -137,7 +140,7 @@ class NumberJudge:
     >>> from lssvm.estimators.table_judging import NumberJudge
     >>> judge = NumberJudge(np.array([[1.0], [3.0]]), np.zeros(1), np.ones(1), np.ones(2), True)
     >>> judge.score(np.array([[1.0], [2.0]]), np.arange(2))
-    0.5
+    0.75
     """
 
     targets: FloatArray
@@ -146,6 +149,7 @@ class NumberJudge:
     weight: FloatArray
     single: bool
     scoring: Any = None
+    labels: IntArray | None = None
 
     @property
     def decides(self) -> bool:
@@ -162,18 +166,88 @@ class NumberJudge:
     def score(self, outputs: FloatArray, rows: IntArray) -> float:
         """Return the score of outputs (m, k) for some rows (m,); NaN for fewer than two."""
         truth, predicted, weight = self.targets[rows], self.predicted(outputs), self.weight[rows]
-        if self.single:
-            truth, predicted = truth[:, 0], predicted[:, 0]
         if len(truth) < 2:
             return float("nan")
         scorer = read_scorer(self.scoring)
         if scorer is None:
-            return float(r2_score(truth, predicted, sample_weight=weight))
+            labels = None if self.labels is None else self.labels[rows]
+            return held_out_r2(truth, predicted, weight, labels)
+        if self.single:
+            truth, predicted = truth[:, 0], predicted[:, 0]
         return HeldOut({"predict": lambda: predicted}).score_by(scorer, truth, weight)
 
     def predicted(self, outputs: FloatArray) -> FloatArray:
         """Return outputs (m, k) in the units of the targets."""
         return np.asarray(outputs * self.scale + self.shift)
+
+
+def held_out_r2(
+    truth: FloatArray, predicted: FloatArray, weight: FloatArray, labels: IntArray | None = None
+) -> float:
+    r"""Estimate R2 on new rows from held-out predictions, without the bias of a ratio of few rows.
+
+    Parameters
+    ----------
+    truth, predicted : arrays of shape (n, k)
+        Targets, and predictions by models that had not seen them; the mean over k is returned.
+    weight : array of shape (n,)
+        Larger than 0.
+    labels : int array of shape (n,), optional
+        Groups of rows whose targets may depend on each other; by default every row is alone.
+
+    Notes
+    -----
+    R2 of new rows is :math:`1 - E[e^2] / \operatorname{var} y`. Held-out errors estimate the
+    numerator without bias, but ``r2_score`` of the same rows is too small by terms of order 1/n:
+
+    1. The squares about the mean of the same rows are too small, for they have made that mean:
+       a fold's mean as prediction gets about -2/n where new rows say -1/n. Half the squared
+       difference of two independent rows has the expectation :math:`\operatorname{var} y` whatever
+       their weights, so its weighted mean over all pairs of rows of different groups has it, too.
+       With :math:`W` the total weight, :math:`W_g` that of a group, and :math:`S, S_g` the weighted
+       sums of squares about the mean of all rows and of the group, it is
+       :math:`(W S - \sum_g W_g S_g) / (W^2 - \sum_g W_g^2)`; for single rows of weight one the
+       familiar :math:`S / (n - 1)`.
+    2. A ratio of two unbiased means is not unbiased. With a and b the sums of the weighted squared
+       errors and deviations of a group, and G groups, the expansion of a quotient around its
+       expectations gives :math:`E[\bar a / \bar b] = E a / E b \, (1 + c_{bb} - c_{ab})` up to
+       terms of :math:`G^{-2}`, where :math:`c_{ab} = \operatorname{cov}(a, b) / (G \bar a \bar b)`.
+       Beale's estimate takes it away as :math:`(1 + c_{ab}) / (1 + c_{bb})`, which stays between
+       bounds where single rows decide everything ([Tin1965]_). Where the mean is predicted, a and b
+       are proportional and nothing changes.
+
+    Both vanish as 1/n. Accuracy is a mean over rows, and needs neither.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.estimators.table_judging import held_out_r2
+    >>> y = np.array([[0.0], [0.0], [4.0], [4.0]])
+    >>> others = (y.sum() - y) / 3  # the mean of the other rows
+    >>> round(held_out_r2(y, others, np.ones(4)), 12)
+    -0.333333333333
+    """
+    groups = np.arange(len(truth)) if labels is None else np.unique(labels, return_inverse=True)[1]
+    n_groups = int(groups.max()) + 1
+
+    def by_group(values: FloatArray) -> FloatArray:
+        total = np.zeros((n_groups, values.shape[1]))
+        np.add.at(total, groups, weight[:, None] * values)
+        return total
+
+    deviation = truth - np.average(truth, axis=0, weights=weight)
+    a, b = by_group((truth - predicted) ** 2), by_group(deviation**2)
+    W = by_group(np.ones((len(truth), 1)))
+    if n_groups < 2 or not np.all(b.sum(axis=0) > 0.0) or not np.all(a.sum(axis=0) > 0.0):
+        return float(r2_score(truth, predicted, sample_weight=weight))
+    within = b - by_group(deviation) ** 2 / W
+    pairs = W.sum() * b.sum(axis=0) - (W * within).sum(axis=0)
+    variance = pairs / (W.sum() ** 2 - (W**2).sum())
+    ratio = a.sum(axis=0) / W.sum() / variance
+    a, b = a / a.mean(axis=0) - 1.0, b / b.mean(axis=0) - 1.0
+    count = n_groups * (n_groups - 1)
+    ratio *= (1.0 + (a * b).sum(axis=0) / count) / (1.0 + (b * b).sum(axis=0) / count)
+    return float(1.0 - ratio.mean())
 
 
 class HeldOut(BaseEstimator):

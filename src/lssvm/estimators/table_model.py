@@ -93,7 +93,8 @@ _ATTRIBUTES = """configurations_ : dict of lists
         What was chosen, and why.
     best_score_ : float
         %(Score)s (or ``scoring``) of held-out predictions: rows by models, metrics and weights that
-        have not seen their targets.
+        have not seen their targets. An estimate of what new rows would say, without the bias that
+        R2 of few rows has.
     metric_ : array of shape (d, d)
         Of the configuration with the largest weight, for the prepared features.
     feature_importances_ : array of shape (n_columns,)

@@ -157,7 +157,9 @@ class LSSVMRegressor(RegressorMixin, TableModel):
         """Return what scores held-out outputs of a problem."""
         assert isinstance(task, Numbers)
         targets = problem.Y * scale + shift
-        return NumberJudge(targets, shift, scale, problem.weight, task.single, self.scoring)
+        return NumberJudge(
+            targets, shift, scale, problem.weight, task.single, self.scoring, problem.labels
+        )
 
     def _calibrated(
         self,

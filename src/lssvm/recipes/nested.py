@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lssvm._core.arrays import BoolArray, FloatArray, IntArray
+from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.blocks import slices
 from lssvm.kernels import fill_distances
-from lssvm.parts import fit_leaf
-from lssvm.parts.leaf import weighted_error
+from lssvm.recipes.configurations import Configuration
 from lssvm.recipes.problem import deal
-from lssvm.recipes.screening import along_paths, distinct, median_of
+from lssvm.recipes.screening import CS, chosen_elsewhere, distinct, exact_paths, median_of
+from lssvm.recipes.stacking import combine, most_used
 from lssvm.recipes.table_run import TableRun
 
 NESTED = 250
@@ -21,8 +23,10 @@ A choice among hundreds of settings, configurations and weights by so few rows l
 is, even where every output is a leave-one-out output.
 """
 
-
-_FOLDS = 10  # of few rows, a model of four fifths of them is clearly worse than one of all
+# A model of nine tenths of few rows is clearly worse than one of all. For classes that is less so,
+# and the smaller a fold, the more the shares of the classes outside tell which of them it has.
+_FOLDS = {"numbers": 30, "classes": 20}
+_ENTRIES = 2**22  # numbers of the outputs that are looked at together
 
 
 def nested_outputs(run: TableRun, learned: list[FloatArray], at_most: int) -> FloatArray:
@@ -42,55 +46,77 @@ def nested_outputs(run: TableRun, learned: list[FloatArray], at_most: int) -> Fl
 
     Notes
     -----
-    One screening of the rows outside for every fold.
+    What is done to all rows is done to those outside of every fold: a setting for each
+    configuration by leave-one-out, the configurations that a stack of outputs with settings of
+    other folds needs, weights by leave-one-out outputs. One eigendecomposition for every
+    configuration and width serves all folds (`lssvm.solvers.ExactPath.left_out_of_folds`).
     """
     problem = run.problem
     # Not stratified: the shares of the classes outside would tell which class a fold has most of.
     random = np.random.default_rng(run.ask.seed)
-    folds = deal(replace(problem, classes=None), _FOLDS, random)
+    n_folds = _FOLDS["numbers" if problem.classes is None else "classes"]
+    folds = deal(replace(problem, classes=None), n_folds, random)
     sets = distinct(problem, run.ask.configurations)
-    plain = np.array([True] * len(sets) + [False] * len(learned)) if learned else None
+    tuned = run.side_by_side(lambda c: tuned_outside(run, c, folds), sets)
     out = np.full(problem.Y.shape, np.nan)
-
-    def work(v: int) -> None:
+    for v in np.unique(folds):
         inside, outside = np.flatnonzero(folds == v), np.flatnonzero(folds != v)
         Y, weight = problem.Y[outside], problem.weight[outside]
-        known, new = [], []
-        for configuration in sets:
-            run.clock.over(1.0)  # whether to go on at all
-            rows = problem.rows(configuration.inputs, run.ask.metric, outside)
-            n, kind = len(rows.X), configuration.distance
-            D = fill_distances(rows.X, kind, np.empty((n, n)))
-            settings, outputs = along_paths(rows, D, median_of(D))
-            best = int(np.argmin([weighted_error(Y, F, weight) for F in outputs]))
-            leaf = fit_leaf(rows, kind, settings[best], D=D)
-            known.append(leaf.fit.left_out)
-            X = problem.rows(configuration.inputs, run.ask.metric, inside).X
-            new.append(leaf.outputs(X, kind))
-        known += [F[outside] for F in learned]
-        new += [F[inside] for F in learned]
-        weights = stack(run, known, Y, weight, outside, at_most, plain)
-        out[inside] = np.sum([w * F for w, F in zip(weights, new, strict=True)], axis=0)
-
-    run.side_by_side(work, [int(v) for v in np.unique(folds)])
+        chosen = np.arange(len(sets), dtype=np.intp)
+        if at_most < len(sets):
+            crossed = [one.crossed[v, outside] for one in tuned]
+            chosen = most_used(run.rule(at_most=at_most).weights(crossed, Y, weight, outside))
+        outputs = [tuned[i].outputs[v] for i in chosen] + learned
+        plain = np.arange(len(outputs)) < len(chosen) if learned else None
+        weights = run.rule(plain=plain).weights([F[outside] for F in outputs], Y, weight, outside)
+        out[inside] = combine([F[inside] for F in outputs], weights)
     return out
 
 
-def stack(
-    run: TableRun,
-    outputs: list[FloatArray],
-    Y: FloatArray,
-    weight: FloatArray,
-    rows: IntArray,
-    at_most: int,
-    plain: BoolArray | None,
-) -> FloatArray:
-    """Return the weights of the best few models without a metric and of those with one."""
-    n_plain = len(outputs) if plain is None else int(plain.sum())
-    first = run.rule(at_most=at_most).weights(outputs[:n_plain], Y, weight, rows)
-    chosen = np.r_[np.flatnonzero(first > 0), np.arange(n_plain, len(outputs))].astype(np.intp)
-    few = None if plain is None else plain[chosen]
-    found = run.rule(plain=few).weights([outputs[i] for i in chosen], Y, weight, rows)
-    weights = np.zeros(len(outputs))
-    weights[chosen] = found
-    return weights
+@dataclass(frozen=True, eq=False)
+class TunedOutside:
+    """Outputs of a configuration without each of some folds.
+
+    Attributes
+    ----------
+    outputs : array of shape (f, n, k)
+        Of the setting that is best for the rows outside of the fold. Rows of the fold by the model
+        without it, every other row by the model without the fold and the row.
+    crossed : array of shape (f, n, k)
+        The same for rows outside, of the setting that rows outside of this fold and of the row's
+        own fold in ``run.folds`` prefer.
+    """
+
+    outputs: FloatArray
+    crossed: FloatArray
+
+
+def tuned_outside(run: TableRun, configuration: Configuration, folds: IntArray) -> TunedOutside:
+    """Tune a configuration without each of the folds (n,), numbered from 0."""
+    problem = run.problem
+    rows = problem.rows(configuration.inputs, run.ask.metric)
+    D = fill_distances(rows.X, configuration.distance, np.empty((problem.n, problem.n)))
+    paths = [path for _, path in exact_paths(rows, D, median_of(D))]
+    f = int(folds.max()) + 1
+    found = TunedOutside(*(np.empty((f, *problem.Y.shape)) for _ in range(2)))
+    at_once = max(1, _ENTRIES // (len(paths) * len(CS) * problem.Y.size))
+    for numbers, members in of_equal_size(folds, at_once):
+        run.clock.over(1.0)  # whether to go on at all
+        outputs = np.concatenate([path.left_out_of_folds(CS, members) for path in paths])
+        losses = ((problem.Y - outputs) ** 2).sum(axis=3) * problem.weight  # (settings, g, n)
+        for g, v in enumerate(numbers):
+            outside = folds != v
+            L, F = losses[:, g, outside], outputs[:, g]
+            found.outputs[v] = F[int(np.argmin(L.sum(axis=1)))]
+            found.crossed[v, outside] = chosen_elsewhere(L, F[:, outside], run.folds[outside])
+    return found
+
+
+def of_equal_size(folds: IntArray, at_once: int) -> Iterator[tuple[IntArray, IntArray]]:
+    """Yield numbers (g,) and rows (g, s) of folds of one size, at most ``at_once`` together."""
+    size = np.bincount(folds)
+    for s in np.unique(size[size > 0]):
+        same = np.flatnonzero(size == s)
+        for part in slices(len(same), at_once):
+            numbers = same[part]
+            yield numbers, np.array([np.flatnonzero(folds == v) for v in numbers])

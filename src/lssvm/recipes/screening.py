@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +15,9 @@ from lssvm.recipes.problem import Problem, sample_rows
 from lssvm.recipes.table_run import Candidate, TableRun
 from lssvm.solvers import ExactPath
 
-_CS = tuple(10.0 ** np.arange(-2.0, 4.51, 0.5))
+CS = 10.0 ** np.arange(-2.0, 4.51, 0.5)
+"""Values of C that are screened."""
+
 _WIDTHS = (0.5, 0.25, 1.0, 0.125, 2.0, 0.0625, 4.0, 8.0)  # times the inverse median distance
 _PATH_ROWS = 400  # up to as many rows one eigendecomposition gives all C
 
@@ -85,31 +87,48 @@ def by_paths(
     Also its error, and leave-one-out outputs whose setting was chosen without the row's fold: the
     smallest of many errors is too small, these are not.
     """
-    settings, outputs = along_paths(rows, D, median, stop)
-    losses = np.array([((rows.Y - F) ** 2).sum(axis=1) * rows.weight for F in outputs])
-    crossed = np.empty(rows.Y.shape)
+    settings: list[Setting] = []
+    known: list[FloatArray] = []
+    for gamma, path in exact_paths(rows, D, median, stop):
+        settings += [Setting(float(C), gamma) for C in CS]
+        known += path.left_out(CS)
+    outputs = np.array(known)  # (settings, n, k)
+    losses = ((rows.Y - outputs) ** 2).sum(axis=2) * rows.weight
+    best = int(np.argmin(losses.sum(axis=1)))
+    crossed = chosen_elsewhere(losses, outputs, folds)
+    return settings[best], float(losses[best].sum() / rows.weight.sum()), crossed
+
+
+def exact_paths(
+    rows: Rows, D: FloatArray, median: float, stop: Callable[[], bool] = lambda: False
+) -> Iterator[tuple[float, ExactPath]]:
+    """Yield the widths of the grid as gamma, each with the decomposition of its kernel matrix."""
+    repeats = rows.repeats()
+    for number, width in enumerate(_WIDTHS):
+        if number and stop():
+            break
+        gamma = width / median
+        yield gamma, ExactPath.of(np.exp(-gamma * D), rows.Y, rows.weight, repeats)
+
+
+def chosen_elsewhere(losses: FloatArray, outputs: FloatArray, folds: IntArray) -> FloatArray:
+    """Return outputs (n, k) of the setting that is best for the rows of the other folds.
+
+    Parameters
+    ----------
+    losses : array of shape (q, n)
+        Of every row with every setting.
+    outputs : array of shape (q, n, k)
+        With every setting.
+    folds : int array of shape (n,)
+        Of the rows.
+    """
+    crossed = np.empty(outputs.shape[1:])
     for v in np.unique(folds):
         inside = folds == v
         chosen = int(np.argmin(losses[:, ~inside].sum(axis=1)))
         crossed[inside] = outputs[chosen][inside]
-    best = int(np.argmin(losses.sum(axis=1)))
-    return settings[best], float(losses[best].sum() / rows.weight.sum()), crossed
-
-
-def along_paths(
-    rows: Rows, D: FloatArray, median: float, stop: Callable[[], bool] = lambda: False
-) -> tuple[list[Setting], list[FloatArray]]:
-    """Return the settings of the grid and the leave-one-out outputs (n, k) of each."""
-    settings: list[Setting] = []
-    outputs: list[FloatArray] = []
-    repeats = rows.repeats()
-    for width in _WIDTHS:
-        if stop() and outputs:
-            break
-        path = ExactPath.of(np.exp(-width / median * D), rows.Y, rows.weight, repeats)
-        settings += [Setting(float(C), width / median) for C in _CS]
-        outputs += path.left_out(np.array(_CS))
-    return settings, outputs
+    return crossed
 
 
 def median_of(D: FloatArray) -> float:

@@ -104,6 +104,25 @@ def combine(outputs: Sequence[FloatArray], weights: FloatArray) -> FloatArray:
     return total
 
 
+def most_used(weights: FloatArray) -> IntArray:
+    """Return the numbers of the models with a weight that counts, the largest first.
+
+    Parameters
+    ----------
+    weights : array of shape (q,)
+        Of the models.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.recipes.stacking import most_used
+    >>> most_used(np.array([0.2, 0.0, 0.7, 0.01])).tolist()
+    [2, 0]
+    """
+    order = np.argsort(-weights, kind="stable")
+    return np.asarray(order[weights[order] > 0.02 * weights.sum()], dtype=np.intp)
+
+
 @dataclass(frozen=True, eq=False)
 class StackRule:
     """How models are chosen and weighed.

@@ -25,7 +25,7 @@ from lssvm.recipes.nested import NESTED, nested_outputs
 from lssvm.recipes.problem import Problem, deal, sample_rows, subset
 from lssvm.recipes.record import check_form
 from lssvm.recipes.screening import distinct, median_of, screen
-from lssvm.recipes.stacking import cross_stack
+from lssvm.recipes.stacking import cross_stack, most_used
 from lssvm.recipes.table_context import TableContext
 from lssvm.recipes.table_large import fit_every_row, plan_fit
 from lssvm.recipes.table_prototypes import fit_prototypes
@@ -492,8 +492,7 @@ def needed(run: TableRun, candidates: list[Candidate], size: int) -> list[Candid
         return candidates[:size]
     Y, weight = run.problem.Y[rows], run.problem.weight[rows]
     weights = run.rule(at_most=size).weights(outputs, Y, weight, rows)
-    order = np.argsort(-weights, kind="stable")
-    return [candidates[i] for i in order if weights[i] > 0.02 * weights.sum()]
+    return [candidates[i] for i in most_used(weights)]
 
 
 def choose_part_size(
