@@ -39,6 +39,8 @@ from tests.meta.tree import ROOT
 
 from benchmarks import table_accuracy
 
+pytestmark = pytest.mark.usefixtures("without_nested_folds")
+
 STATE = {
     "versions": {"python": "3"},
     "machine": {"cores": 2, "cpu": "a", "memory_gb": 1, "system": "b"},

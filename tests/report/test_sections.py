@@ -17,7 +17,9 @@ from lssvm.report import write_report
 from lssvm.report.comparison import TABLE, as_matrix, compare, suggestions
 from lssvm.report.costs import thresholds
 from lssvm.report.forecast import (
+    COVERAGES,
     free_runs,
+    interval_runs,
     mean_with_interval,
     read_series,
     same_model,
@@ -275,3 +277,16 @@ def test_frames_of_pandas_keep_missing_values():
     rows = SampledRows.read(cases.table_classifier().model, (frame, np.array(["yes", "no", "no"])))
     assert rows.block.texts[0].codes.tolist()[1] == -1
     assert np.isnan(rows.block.numbers[1, 0])
+
+
+def test_all_coverages_of_a_forecast_are_those_of_its_intervals(monkeypatch):
+    monkeypatch.setattr("lssvm.report.forecast.INTERVAL_RUNS", 1)
+    model, train, test = cases.forecast()
+    series = [read_series(values) for values in (train, test)]
+    found = interval_runs(model, *series, 24)
+    assert list(found) == list(COVERAGES)
+    for coverage, (inside, width) in found.items():
+        ends = model.predict_interval(24, coverage=coverage, history=train)
+        held = (ends[:, 0] <= test[:24]) & (test[:24] <= ends[:, 1])
+        np.testing.assert_array_equal(inside, held[None])
+        assert width == pytest.approx(np.diff(ends, axis=1).mean(), rel=1e-12)
