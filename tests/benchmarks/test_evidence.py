@@ -36,6 +36,8 @@ from sklearn.model_selection import train_test_split
 from sklearn.svm import SVC
 from tests.meta.tree import ROOT
 
+pytestmark = pytest.mark.usefixtures("without_nested_folds")
+
 STATE = {
     "versions": {"python": "3"},
     "machine": {"cores": 2, "cpu": "a", "memory_gb": 1, "system": "b"},

@@ -4,6 +4,13 @@ import shutil
 
 import pytest
 from tests.cli.running import QUICK, good, mixed_rows, write_csv
+from tests.report.rough import make_rough
+
+
+@pytest.fixture(autouse=True)
+def few_repetitions(monkeypatch):
+    """Let reports be rough: what they say has its own tests."""
+    make_rough(monkeypatch)
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import json
 import sys
@@ -11,8 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import typer.main
 
 from lssvm.cli import main
+
+# A process builds its parser once, from the annotations of all commands; so do these tests.
+typer.main.get_command = functools.cache(typer.main.get_command)
 
 
 @dataclass(frozen=True)

@@ -88,10 +88,17 @@ def test_the_module_runs_and_fails_as_a_program(here):
     fine = program("info", "classes.lssvm", "--json", cwd=here)
     assert (fine.returncode, fine.stderr) == (0, "")
     assert json.loads(fine.stdout)["model"] == "FixedSizeLSSVC"
-    wrong = program("train", "data.csv", "--target", "wage", "-o", "m.lssvm", cwd=here)
+    wrong = program("train", "data.csv", "--tarket", "income", "-o", "m.lssvm", cwd=here)
     assert wrong.returncode == 2 and wrong.stdout == ""
-    assert wrong.stderr.startswith("lssvm: error: data.csv has no column 'wage'")
+    assert wrong.stderr.startswith("lssvm: error: No such option: --tarket")
     assert wrong.stderr.count("\n") == 1
+
+
+def test_a_target_that_is_no_column_is_named(here):
+    wrong = lssvm("train", "data.csv", "--target", "wage", "-o", "m.lssvm")
+    assert wrong.code == 2 and wrong.out == ""
+    assert wrong.err.startswith("lssvm: error: data.csv has no column 'wage'")
+    assert wrong.err.count("\n") == 1
 
 
 def test_without_typer_one_line_says_how_to_get_it():

@@ -6,7 +6,6 @@ import io
 import numpy as np
 import pytest
 from tests.cli.running import QUICK, good, mixed_rows, write_csv
-from tests.report.rough import make_rough
 
 import lssvm as package
 from lssvm.cli.options import Modelling
@@ -146,7 +145,6 @@ def test_a_short_series_is_refused(tmp_path):
 
 def test_demo_ends_with_a_model_a_report_and_an_accuracy_line(tmp_path, monkeypatch):
     monkeypatch.setattr("lssvm.cli.demonstrating.MODEL", Modelling(preset="fast"))
-    make_rough(monkeypatch)
     answer = good("demo", tmp_path / "out")
     files = {path.name for path in (tmp_path / "out").iterdir()}
     assert files == {"credit.csv", "credit.lssvm", "report.html", "predictions.csv"}

@@ -13,6 +13,8 @@ from lssvm.cli.tables import open_table
 from lssvm.cli.training import too_large
 from lssvm.data import Scan
 
+pytestmark = pytest.mark.usefixtures("without_nested_folds")
+
 FAST = ("--preset", "fast")
 ONE = ("--model", "table", *FAST, "--kernel", "rbf")  # where which kernel does not matter
 

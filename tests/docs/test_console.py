@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -17,6 +18,7 @@ PAGES = pages()
 
 
 SHELL = set("|<>&;$`*")  # a line with one of these is run by a shell
+INTO_FILE = re.compile(r"(?P<command>lssvm [^|<>&;$`*]+) > (?P<file>[\w.]+)")
 
 
 MADE: dict[tuple[str, bytes], dict[str, bytes]] = {}  # files that slow lines leave in a folder
@@ -38,8 +40,9 @@ def digest(files):
 def run(tmp_path, monkeypatch):
     """Return a function that runs a line in a folder: its exit code and its errors.
 
-    Lines of `lssvm` alone run in this process, which saves imports; a shell runs the others. What a
-    line has made of the same files on another page is taken as it is.
+    Lines of `lssvm` alone, and what they print into a file, run in this process, which saves
+    imports; a shell runs the others. What a line has made of the same files on another page is
+    taken as it is.
     """
     make_rough(monkeypatch)
     programs = tmp_path / "bin"
@@ -65,6 +68,10 @@ def run(tmp_path, monkeypatch):
             answer = lssvm(*shlex.split(line)[1:])
             if answer.code == 0 and line.startswith(SLOW):
                 MADE[key] = contents(folder)
+            return answer.code, answer.err
+        if printed := INTO_FILE.fullmatch(line):
+            answer = lssvm(*shlex.split(printed["command"])[1:])
+            (folder / printed["file"]).write_text(answer.out, encoding="utf-8")
             return answer.code, answer.err
         command = ["bash", "-c", f"set -o pipefail; {line}"]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

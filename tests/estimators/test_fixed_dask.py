@@ -39,16 +39,6 @@ def small_sample(monkeypatch):
     monkeypatch.setattr(scan_opening, "SAMPLE_ROWS", 1000)
 
 
-@pytest.fixture(scope="module")
-def client():
-    options = {"threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
-    with (
-        distributed.LocalCluster(n_workers=3, silence_logs=50, **options) as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
-    ):
-        yield client
-
-
 def same(found, expected):
     np.testing.assert_allclose(found.C_, expected.C_, rtol=1e-12)
     np.testing.assert_array_equal(found.gamma_, expected.gamma_)
@@ -96,7 +86,10 @@ def test_tuned_gamma_and_prototypes_are_those_of_the_stream(workers, client):
     same(found, FixedSizeLSSVC(40, multiclass="ova").fit(scan(X, label, standardise=False)))
 
 
-def test_the_frame_and_its_files_on_a_client_give_the_model_of_the_scan(client, tmp_path):
+def test_the_frame_and_its_files_on_a_client_give_the_model_of_the_scan(
+    client_of_processes, tmp_path
+):
+    client = client_of_processes
     for i, start in enumerate(range(0, N, 600)):
         frame[start : start + 600].to_parquet(tmp_path / f"part{i}.parquet")
     options = {"target": "late", "weight": "w"}
@@ -178,7 +171,7 @@ def test_rows_on_dask_are_added_and_forgotten():
     np.testing.assert_allclose(first.dual_coef_, before, rtol=1e-6, atol=1e-6)
 
 
-def test_workers_killed_in_two_passes_change_nothing(client, tmp_path):
+def test_workers_killed_in_two_passes_change_nothing(client_of_processes, tmp_path):
     log = tmp_path / "read"
     log.touch()
     parts = 6
@@ -205,7 +198,7 @@ def test_workers_killed_in_two_passes_change_nothing(client, tmp_path):
     killer = threading.Thread(target=kill)
     killer.start()
     try:
-        with client.as_current():
+        with client_of_processes.as_current():
             found = FixedSizeLSSVC(selection=Z, gamma=0.3, multiclass="ova").fit(rows, label)
     finally:
         done.set()

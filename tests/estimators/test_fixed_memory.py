@@ -31,7 +31,7 @@ def peak(kind, n, n_classes):
     ids=["regression", "two classes", "one-versus-one"],
 )
 def test_a_row_costs_few_bytes_beyond_the_input(kind, n_classes):
-    small, large = 250_000, 500_000
+    small, large = 120_000, 240_000
     growth = (peak(kind, large, n_classes) - peak(kind, small, n_classes)) / (large - small)
     # Row numbers of the folds up to three times, 4 bytes each, a class number of 2, some marks of
     # one, and what is in passing while a third of the rows is a fold.

@@ -1,5 +1,7 @@
 """The model for tables where Dask has the rows: parts are tasks of the cluster."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -9,19 +11,9 @@ from lssvm.parts import ClusterParts, HostParts, LeafTask, Rows, Setting
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
-distributed = pytest.importorskip("distributed")
+pytest.importorskip("distributed")
 
 CHOSEN = {"preset": "fast", "kernel": "rbf", "inputs": "standardised", "part_size": 300}
-
-
-@pytest.fixture(scope="module")
-def client():
-    options = {"threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
-    with (
-        distributed.LocalCluster(n_workers=2, silence_logs=50, **options) as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
-    ):
-        yield client
 
 
 def tasks(count=6, n=80):
@@ -44,16 +36,16 @@ def test_parts_of_a_cluster_are_those_of_the_host(client):
         np.testing.assert_allclose(mine.fit.coef, theirs.fit.coef, rtol=1e-8, atol=1e-10)
 
 
-def test_a_killed_worker_changes_nothing(client):
+def test_a_killed_worker_changes_nothing(client_of_processes):
     todo = tasks(12, 300)
     expected = HostParts().fit(todo, tries=4)
-    pids = list(client.run(__import__("os").getpid).values())
+    pids = list(client_of_processes.run(os.getpid).values())
 
     def kill(number, leaf):
         if number == 1:
-            __import__("os").kill(pids[0], 9)
+            os.kill(pids[0], 9)
 
-    got = ClusterParts(1, client).fit(todo, tries=4, finished=kill)
+    got = ClusterParts(1, client_of_processes).fit(todo, tries=4, finished=kill)
     for mine, theirs in zip(got, expected, strict=True):
         np.testing.assert_allclose(mine.fit.coef, theirs.fit.coef, rtol=1e-8, atol=1e-10)
 

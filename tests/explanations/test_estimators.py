@@ -25,6 +25,8 @@ from lssvm.explanations import Explanation
 from lssvm.kernels import Matern
 from tests.oracles.shapley import shapley
 
+pytestmark = pytest.mark.usefixtures("without_nested_folds")
+
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(90, 4))
 Y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2]

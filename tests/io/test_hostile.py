@@ -23,6 +23,8 @@ from lssvm import load, save
 from lssvm.io import read_header
 from lssvm.io.container import MAX_HEADER, write_container
 
+pytestmark = pytest.mark.usefixtures("without_nested_folds")
+
 NAMES = ["fixed", "dual l0", "fixed regressor spfs", "series greedy", "greedy kmp"]
 NAMES += ["table parts", "table regressor of two"]
 MUTATIONS = 300  # for each of seven models

@@ -23,7 +23,10 @@ from lssvm import load, save
 from lssvm._core.errors import InvalidInputError
 from lssvm.recipes.record import FORMS
 
-pytestmark = pytest.mark.filterwarnings("ignore::lssvm._core.errors.NumericalWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::lssvm._core.errors.NumericalWarning"),
+    pytest.mark.usefixtures("without_nested_folds"),
+]
 
 
 def again(model, tmp_path, keep):

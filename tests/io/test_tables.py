@@ -22,7 +22,9 @@ from lssvm.io.files import schema_hash
 from lssvm.io.known import is_zone
 from lssvm.recipes.record import FORMS
 
-N = 1000
+pytestmark = pytest.mark.usefixtures("without_nested_folds")
+
+N = 600
 rng = np.random.default_rng(5)
 A = rng.standard_normal((N + 40, 3))
 T = np.sin(2 * A[:, 0]) + A[:, 1] ** 2 / 2 + 0.1 * rng.standard_normal(N + 40)
@@ -62,7 +64,7 @@ def some(X, rows):
 def in_parts(rows, target):
     kind = LSSVMClassifier if target == "classes" else LSSVMRegressor
     trees = 2 if target == "number" else 1
-    model = kind("fast", part_size=130, n_trees=trees, metric="auto", n_jobs=1)
+    model = kind("fast", part_size=80, n_trees=trees, metric="auto", n_jobs=1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("lssvm.recipes.table.SMALL", 500)  # fewer rows are not cut into parts
         model.fit(some(table(rows), slice(N)), TARGETS[target][:N])
@@ -168,7 +170,7 @@ def test_the_header_tells_of_columns_and_classes(tmp_path):
     assert header["classes"] == ["high", "low", "middle"]
     assert header["feature_names"] == list(table("frame").columns)
     assert header["fitted"]["best_score_"] == model.best_score_
-    assert header["parameters"]["part_size"] == 130
+    assert header["parameters"]["part_size"] == 80
     columns = header["preparation"]["standardised"]["columns"]
     assert [column["name"] for column in columns] == header["feature_names"]
     assert columns[2]["encoding"]["levels"] == ["clerk", "cook", "né", "smith"]

@@ -100,6 +100,8 @@ def unmarked_tests(name: str, source: str, library: str) -> list[str]:
 
     The marker may stand at the test, at one of its parameters, at its class or at the module.
     """
+    if library not in source:
+        return []
     tree = ast.parse(source)
     marker = f"pytest.mark.{library}"
     if re.search(rf"^pytestmark = .*{re.escape(marker)}\b", source, re.MULTILINE):

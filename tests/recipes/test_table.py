@@ -50,7 +50,7 @@ def relative_error(fit, p, new):
 
 
 def test_small_data_are_learned_and_judged_honestly():
-    train, test = problem(220), problem(400, seed=0)
+    train = problem(130)
     rng = np.random.default_rng(9)
     X = rng.normal(size=(500, 4))
     fit = fit_table(train, SMALL, Clock(), quiet)
@@ -59,7 +59,7 @@ def test_small_data_are_learned_and_judged_honestly():
     assert np.corrcoef(shown, f)[0, 1] > 0.95
     held = np.mean((fit.held_out - train.Y) ** 2)
     assert 0.005 < held < 0.3
-    assert len(fit.trials) >= 6 and test.n == 400
+    assert len(fit.trials) >= 6
 
 
 def test_large_data_go_into_parts():
@@ -136,7 +136,7 @@ class Ticking:
 
 TWO = (Configuration("standardised", "rbf"), Configuration("standardised", "laplacian"))
 QUICK = {
-    "small": (problem(90), TableSettings.preset("fast", configurations=TWO, screened=60, rounds=1)),
+    "small": (problem(60), TableSettings.preset("fast", configurations=TWO, screened=60, rounds=1)),
     "large": (
         problem(2500),
         TableSettings.preset(
@@ -248,7 +248,7 @@ def test_a_judge_decides_what_is_stacked():
         def loss(self, outputs, rows):  # the worst model wins
             return -super().loss(outputs, rows)
 
-    p = problem(150)
+    p = problem(90)
     ask = TableSettings.preset("fast", rounds=0)
     best, worst = (
         fit_table(p, ask, Clock(), quiet, judge(p)) for judge in (ByAbsoluteErrors, Contrary)

@@ -17,8 +17,10 @@ from lssvm.report import write_report
 from lssvm.report.classification import thresholds
 from lssvm.report.comparison import TABLE, as_matrix, compare, suggestions
 from lssvm.report.forecast import (
+    COVERAGES,
     compared_runs,
     free_runs,
+    interval_runs,
     mean_with_interval,
     read_series,
     same_model,
@@ -286,3 +288,15 @@ def test_frames_of_pandas_keep_missing_values():
     rows = SampledRows.read(cases.table_classifier().model, (frame, np.array(["yes", "no", "no"])))
     assert rows.block.texts[0].codes.tolist()[1] == -1
     assert np.isnan(rows.block.numbers[1, 0])
+
+
+def test_all_coverages_of_a_forecast_are_those_of_its_intervals(monkeypatch):
+    monkeypatch.setattr("lssvm.report.forecast.INTERVAL_RUNS", 1)
+    model, train, test = cases.forecast()
+    series = [read_series(values) for values in (train, test)]
+    found = interval_runs(model, *series, free_runs(model, *series, 24))
+    assert [each.coverage for each in found] == list(COVERAGES)
+    for each in found:
+        ends = model.predict_interval(24, coverage=each.coverage, history=train)
+        np.testing.assert_allclose(each.ends, ends[None], rtol=1e-12)
+        np.testing.assert_array_equal(each.Y, test[None, :24])

@@ -217,6 +217,9 @@ def judge(texts: Any, tried: Iterable[NumberStyle]) -> Judged:
     distinct = known.unique()
     if pc.any(pc.match_substring_regex(distinct, CODED)).as_py():
         return Judged(None, coded=True)
+    most = _with_digits(distinct)
+    if most < len(distinct) and (most < _NUMBERS or len(distinct) - most > _WORDS):
+        return Judged(None)
     best: tuple[int, NumberStyle] | None = None
     for style in tried:
         hits = style.matches(distinct)
@@ -255,6 +258,13 @@ def judge_numbers(texts: Any, tried: Sequence[NumberStyle]) -> Judged:
     return judged if judged.style is not None else Judged(NumberStyle())
 
 
+def _with_digits(distinct: Any) -> int:
+    """Return how many texts of an Arrow array may be numbers: found sooner than by all styles."""
+    import pyarrow.compute as pc
+
+    return int(pc.sum(pc.match_substring_regex(distinct, "[0-9]")).as_py() or 0)
+
+
 def _signs(distinct: Any) -> tuple[str, ...]:
     import pyarrow.compute as pc
 
@@ -288,7 +298,13 @@ def preferred_decimal(columns: Iterable[Any], delimiter: str | None) -> str:
         known = texts.drop_null().unique()
         if len(known) == 0 or pc.any(pc.match_substring_regex(known, CODED)).as_py():
             continue
-        can = {d for d in DECIMALS for s in styles(d, None, d) if pc.all(s.matches(known)).as_py()}
+        if _with_digits(known) < len(known):
+            continue
+        can = {
+            decimal
+            for decimal in DECIMALS
+            if any(pc.all(s.matches(known)).as_py() for s in styles(decimal, None, decimal))
+        }
         if len(can) == 1:
             seen |= can
         elif can:
