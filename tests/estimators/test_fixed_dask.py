@@ -145,7 +145,8 @@ def test_every_kind_of_pass_is_that_of_the_stream(options):
 
 def test_a_model_of_a_scan_takes_text_of_a_frame_everywhere():
     columns = ["a", "b", "kind"]
-    model = FixedSizeLSSVC(20, C=1.0, gamma=0.3).fit(scan(frame, target="late", columns=columns))
+    model = FixedSizeLSSVC(20, C=1.0, gamma=0.3, selection="renyi")
+    model.fit(scan(frame, target="late", columns=columns))
     rows, target = (dd.from_pandas(frame[name], npartitions=3) for name in (columns, "late"))
     assert model.score(rows, target) == model.score(frame[columns], label)
     expected = model.predict_proba(frame[columns])

@@ -72,8 +72,9 @@ def test_many_equal_rows_leave_room_for_other_prototypes(kind, monkeypatch):
     y = (y > 0).astype(int) if kind is FixedSizeLSSVC else y
     model = kind(10, C=10.0, gamma=1.0).fit(X, y)
     assert model.prototypes_.shape == (10, 2)
+    assert len(np.unique(model.prototypes_, axis=0)) == 10
     np.testing.assert_array_equal(model.prototypes_, X[model.support_])
-    assert model.score(X, y) > 0.9
+    assert model.score(X, y) > 0.85
 
 
 def test_many_rows_of_zeros_do_not_fill_the_calibration():

@@ -150,7 +150,7 @@ def test_parameters_that_are_left_out_get_their_defaults(tmp_path):
     assert read_header(tmp_path / "m")["left_out"] == ["scoring"]
     assert load(tmp_path / "m").scoring is None
     save(fitted("fixed regressor given"), tmp_path / "m")
-    assert load(tmp_path / "m").selection == "renyi"
+    assert load(tmp_path / "m").selection == "random"
     model = FixedSizeLSSVC(9, C=1.0, gamma=1.0, random_state=np.random.RandomState(0))
     model.set_params(device="cpu", cv=[(np.arange(5), np.arange(5, 9))])
     save(model.fit(cases.X, cases.TWO), tmp_path / "m")

@@ -16,7 +16,7 @@ from lssvm.plots import EntropyTraceDisplay, PrototypeCurveDisplay, PrototypesDi
 
 @pytest.fixture
 def model(blobs):
-    return FixedSizeLSSVC(12, C=1.0, gamma=1.0, random_state=0).fit(*blobs)
+    return FixedSizeLSSVC(12, C=1.0, gamma=1.0, selection="renyi", random_state=0).fit(*blobs)
 
 
 def offsets(collections):

@@ -65,11 +65,11 @@ def test_bandwidth_by_the_rule_of_thumb(X):
 
 
 def test_bandwidth_is_the_plug_in_at_the_rate_of_the_dimension(X):
-    single = select_prototypes(X[:, :1], 20, random_state=0).bandwidth
+    single = select_prototypes(X[:, :1], 20, "renyi", random_state=0).bandwidth
     np.testing.assert_allclose(single.value, plug_in_bandwidth(X[:, :1]).value, rtol=1e-12)
     n, d = X.shape
     scott = (4 / ((d + 2) * n)) ** (1 / (d + 4)) / (4 / (3 * n)) ** 0.2
-    both = select_prototypes(X, 20, random_state=0).bandwidth
+    both = select_prototypes(X, 20, "renyi", random_state=0).bandwidth
     np.testing.assert_allclose(both.value, scott * plug_in_bandwidth(X).value, rtol=1e-12)
 
 
@@ -77,7 +77,7 @@ def test_ascent_is_not_degenerate_in_many_dimensions():
     rng = np.random.default_rng(0)
     centres = 3 * rng.standard_normal((40, 60))
     X = centres[np.arange(2000) % 40] + 0.1 * rng.standard_normal((2000, 60))
-    chosen = select_prototypes(X, 40, random_state=0)
+    chosen = select_prototypes(X, 40, "renyi", random_state=0)
     assert np.unique(chosen.indices % 40).size >= 36  # one per cluster; about 25 at random
     start = select_prototypes(X, 40, "random", random_state=0)
     assert np.unique(start.indices % 40).size < 32
@@ -108,7 +108,7 @@ def test_fewer_prototypes_than_classes(X, swap):
 def test_rows_of_weight_zero_are_never_chosen_and_heavy_ones_more_often(X):
     weight = np.zeros(X.shape[0])
     weight[::3] = 1.0
-    chosen = select_prototypes(X, 60, sample_weight=weight, random_state=0)
+    chosen = select_prototypes(X, 60, "renyi", sample_weight=weight, random_state=0)
     assert (chosen.indices % 3 == 0).all()
     assert chosen.n_swaps > 10
     weight = np.where(np.arange(X.shape[0]) % 2 == 0, 9.0, 1.0)
@@ -135,21 +135,21 @@ def test_dense_far_cluster_does_not_make_duplicates_worthwhile():
 def test_more_prototypes_than_distinct_rows_are_reduced():
     X = np.repeat(np.arange(12.0), 5)[:, None]
     with pytest.warns(NumericalWarning, match="reduced to 12"):
-        chosen = select_prototypes(X, 20, random_state=0)
+        chosen = select_prototypes(X, 20, "renyi", random_state=0)
     assert np.unique(X[chosen.indices]).size == 12
 
 
 def test_constant_columns_change_nothing(X):
     wide = np.column_stack([np.full(X.shape[0], 3.0), X, np.zeros(X.shape[0])])
-    plain = select_prototypes(X, 40, random_state=5)
-    padded = select_prototypes(wide, 40, random_state=5)
+    plain = select_prototypes(X, 40, "renyi", random_state=5)
+    padded = select_prototypes(wide, 40, "renyi", random_state=5)
     np.testing.assert_array_equal(plain.indices, padded.indices)
     np.testing.assert_allclose(plain.entropy_trace, padded.entropy_trace, rtol=1e-12)
 
 
 def test_units_of_the_columns_change_nothing(X):
-    plain = select_prototypes(X, 40, random_state=5)
-    scaled = select_prototypes(X * [4.0, 0.25] + [1024.0, 0.0], 40, random_state=5)
+    plain = select_prototypes(X, 40, "renyi", random_state=5)
+    scaled = select_prototypes(X * [4.0, 0.25] + [1024.0, 0.0], 40, "renyi", random_state=5)
     assert np.isin(plain.indices, scaled.indices).mean() > 0.9
     np.testing.assert_allclose(plain.entropy_trace[-1], scaled.entropy_trace[-1], atol=0.02)
 
@@ -165,13 +165,13 @@ def test_prefixes_are_sets_of_high_entropy(X):
 
 
 def test_seed_decides(X):
-    first = select_prototypes(X, 30, random_state=1).indices
-    np.testing.assert_array_equal(first, select_prototypes(X, 30, random_state=1).indices)
-    assert not np.array_equal(first, select_prototypes(X, 30, random_state=2).indices)
+    first = select_prototypes(X, 30, "renyi", random_state=1).indices
+    np.testing.assert_array_equal(first, select_prototypes(X, 30, "renyi", random_state=1).indices)
+    assert not np.array_equal(first, select_prototypes(X, 30, "renyi", random_state=2).indices)
 
 
 def test_all_rows_can_be_prototypes(X):
-    chosen = select_prototypes(X[:50], 50, random_state=0)
+    chosen = select_prototypes(X[:50], 50, "renyi", random_state=0)
     assert sorted(chosen.indices) == list(range(50))
     assert chosen.n_trials == 0
 

@@ -57,7 +57,8 @@ class EntropyTraceDisplay(Display):
     >>> from lssvm.datasets import load_ripley
     >>> from lssvm.plots import EntropyTraceDisplay
     >>> ripley = load_ripley()
-    >>> model = FixedSizeLSSVC(20, C=1.0, gamma=1.0).fit(ripley.data, ripley.target)
+    >>> model = FixedSizeLSSVC(20, C=1.0, gamma=1.0, selection="renyi")
+    >>> model = model.fit(ripley.data, ripley.target)
     >>> display = EntropyTraceDisplay.from_estimator(model)
     >>> bool(display.trace[-1] > display.trace[0])
     True
