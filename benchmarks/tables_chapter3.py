@@ -222,7 +222,7 @@ What differs from the print:
   10-fold cross-validation and its path search (20 values of C at each kernel parameter,
   polynomial 12, linear 60, and 8 more around the best); the print has a shrinking grid per
   binary subproblem.
-  The polynomial degree, 2 to 10 (`cmc`, `ims`, `led`: 2 to 5), is the best by cross-validated
+  The polynomial degree, 2 to 10, is the best by cross-validated
   accuracy. The rows "separate" have a (C, gamma) for each binary subproblem, as printed, tuned and
   trained on the tuning rows where those are a part ("joint" has one on the same rows); the rows
   "counting" have minimum output codes by binary counting.
