@@ -84,7 +84,7 @@ def runs(records: Records) -> str:
         seconds = about["budget_s"]
         budget = "10, 30 or 100 s by the set's size" if seconds is None else f"{seconds:g} s"
         lines.append(
-            f"- `{run}`, {n:,} records: {machine['cores']} cores ({machine['cpu']}), "
+            f"- `{run}`, {n:,} record{'s' * (n > 1)}: {machine['cores']} cores ({machine['cpu']}), "
             f"{machine['memory_gb']} GB, {about['threads']} threads, {about['jobs']} at a time, "
             f"searches of {budget}, code `{about['code']}`; {packages}."
         )
@@ -182,7 +182,8 @@ def _fewer_splits(records: Records, methods: list[str]) -> str:
         if not found.sets:
             continue
         d = duel(found.column(OURS), found.column(method), found.half_rows)
-        splits = f"{min(found.seeds)} to {max(found.seeds)}"
+        low, high = min(found.seeds), max(found.seeds)
+        splits = f"{low} to {high}" if low < high else f"{low}"
         counts = f"{d.wins} / {d.ties} / {d.losses}"
         rows.append((label(method), str(len(found.sets)), splits, counts, figure(d.ratio)))
     head = ("method", "sets", "splits", "ours smaller / same / larger", "error ratio")
