@@ -588,7 +588,7 @@ def test_methods_with_few_splits_are_told_apart_from_the_ranking():
         for seed in (1, 2, 3):
             del found.by_key[name, "mlp", seed]
     assert questions.main_comparison(found).seeds == [4, 4, 4]
-    assert "| MLP | 3 | 1 to 1 | 3 / 0 / 0 |" in questions.ranks(found)
+    assert "| MLP | 3 | 1 | 3 / 0 / 0 |" in questions.ranks(found)
 
 
 def test_losses_are_mean_differences_with_their_standard_error():

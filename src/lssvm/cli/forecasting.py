@@ -260,7 +260,9 @@ def write_page(
     if len(y) >= _LONG and can_hold_out(model, len(y)):
         settings = {"command": ["lssvm", *sys.argv[1:]], "notes": told}
         spent = {"fit and forecast": seconds}
-        write_forecast(model, path, y, None, title, settings, spent, following)
+        write_forecast(
+            model, path, y, title=title, settings=settings, seconds=spent, following=following
+        )
         return
     lead = f"The next {len(following.values)} values by a model of the last {model.lags}. "
     lead += " ".join([*told, "The series is too short to be judged by its last fifth."])

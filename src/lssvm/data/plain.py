@@ -32,7 +32,7 @@ def _mark(file: str) -> tuple[int, int] | None:
     return found.st_size, found.st_mtime_ns
 
 
-def changed(files: str, what: str) -> InvalidInputError:
+def changed_file(files: str, what: str) -> InvalidInputError:
     """Return the error of a file that changed while it was read."""
     return InvalidInputError(
         f"{files} changed while it was read: {what}. A fit passes over its rows several times and "
@@ -83,10 +83,10 @@ class FileStamps:
             if now == before or before is None:
                 continue
             if now is None:
-                raise changed(name, "it is gone")
+                raise changed_file(name, "it is gone")
             if now[0] != before[0]:
-                raise changed(name, f"it had {before[0]:,} bytes and has {now[0]:,}")
-            raise changed(name, "it was written to")
+                raise changed_file(name, f"it had {before[0]:,} bytes and has {now[0]:,}")
+            raise changed_file(name, "it was written to")
 
 
 @dataclass
@@ -123,9 +123,9 @@ class Watch:
             known = self.first.get(where, (0, 0))
             name = where if where in self.stamps.files else ", ".join(self.stamps.files[:5])
             if known[0] != rows:
-                raise changed(name, f"the first pass saw {known[0]:,} rows, this one {rows:,}")
+                raise changed_file(name, f"the first pass saw {known[0]:,} rows, this one {rows:,}")
             if known[1] != digest:
-                raise changed(name, "its targets are not those of the first pass")
+                raise changed_file(name, "its targets are not those of the first pass")
 
 
 def _checksum(block: RawBlock, digest: int) -> int:

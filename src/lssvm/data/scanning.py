@@ -27,7 +27,14 @@ from lssvm.data.csv_files import CsvOptions
 from lssvm.data.dask import DaskReader, files_reader, frame_reader, is_dask
 from lssvm.data.dask import array_reader as dask_array_reader
 from lssvm.data.frames import FrameReader, is_frame
-from lssvm.data.plain import ArrayReader, FileStamps, LibsvmReader, SourceReader, Watch, changed
+from lssvm.data.plain import (
+    ArrayReader,
+    FileStamps,
+    LibsvmReader,
+    SourceReader,
+    Watch,
+    changed_file,
+)
 from lssvm.data.raw import RawBlock, Reader, Schema, chunk_rows, rechunk
 
 _LIBSVM = (".svm", ".libsvm", ".svmlight")
@@ -523,7 +530,9 @@ class Scan:
             raise InvalidInputError("There are no rows to read: the data set is empty.")
         counted = self.__dict__.get("n_rows", n)
         if self.files and counted != n:
-            raise changed(", ".join(self.files[:5]), f"{counted:,} rows were counted, {n:,} read")
+            raise changed_file(
+                ", ".join(self.files[:5]), f"{counted:,} rows were counted, {n:,} read"
+            )
 
 
 def scan(

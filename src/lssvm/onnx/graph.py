@@ -68,7 +68,9 @@ class Graph(ABC):
         """Return a name that no other value has."""
 
     @abstractmethod
-    def _add(self, op: str, inputs: list[str], outputs: list[str], domain: str, extra: Any) -> None:
+    def _add(
+        self, op: str, inputs: list[str], outputs: list[str], domain: str, attributes: Any
+    ) -> None:
         """Add a node."""
 
     @abstractmethod
@@ -252,9 +254,11 @@ class ModelGraph(Graph):
         self.taken.add(name)
         return name
 
-    def _add(self, op: str, inputs: list[str], outputs: list[str], domain: str, extra: Any) -> None:
+    def _add(
+        self, op: str, inputs: list[str], outputs: list[str], domain: str, attributes: Any
+    ) -> None:
         helper = need_onnx().helper
-        node = helper.make_node(op, inputs, outputs, outputs[0], domain=domain, **extra)
+        node = helper.make_node(op, inputs, outputs, outputs[0], domain=domain, **attributes)
         self.nodes.append(node)
 
     def _store(self, array: AnyArray, name: str) -> None:

@@ -75,9 +75,11 @@ class ContainerGraph(Graph):
         """Return a name that no other value has."""
         return str(self.scope.get_unique_variable_name(f"lssvm_{hint}"))
 
-    def _add(self, op: str, inputs: list[str], outputs: list[str], domain: str, extra: Any) -> None:
+    def _add(
+        self, op: str, inputs: list[str], outputs: list[str], domain: str, attributes: Any
+    ) -> None:
         name = self.scope.get_unique_operator_name(f"lssvm_{op}")
-        self.container.add_node(op, inputs, outputs, op_domain=domain, name=name, **extra)
+        self.container.add_node(op, inputs, outputs, op_domain=domain, name=name, **attributes)
 
     def _store(self, array: AnyArray, name: str) -> None:
         content = tensor(array, name)
