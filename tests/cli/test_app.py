@@ -90,7 +90,8 @@ def test_the_module_runs_and_fails_as_a_program(here):
     assert json.loads(fine.stdout)["model"] == "FixedSizeLSSVC"
     wrong = program("train", "data.csv", "--tarket", "income", "-o", "m.lssvm", cwd=here)
     assert wrong.returncode == 2 and wrong.stdout == ""
-    assert wrong.stderr.startswith("lssvm: error: No such option: --tarket")
+    assert wrong.stderr.startswith("lssvm: error: No such option")  # the rest is said by click
+    assert "--tarket" in wrong.stderr
     assert wrong.stderr.count("\n") == 1
 
 
