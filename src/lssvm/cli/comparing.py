@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from typer import Option
 
-from lssvm.cli.models import as_columns
+from lssvm.cli.models import Model, as_columns
 from lssvm.cli.options import Columns, DataFile, Reading, Seeded
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def contenders(classes: bool, n: int, d: int, seed: int) -> list[tuple[str, str,
 
 
 def _measured(
-    name: str, note: str, model: Any, train: Prepared, test: Prepared, classes: bool
+    name: str, note: str, model: Model, train: Prepared, test: Prepared, classes: bool
 ) -> dict[str, Any]:
     from sklearn import metrics
 
@@ -180,7 +180,7 @@ def _measured(
     }
 
 
-def _bytes(model: Any) -> int:
+def _bytes(model: object) -> int:
     """Return the size of our model file, or of a pickle of another model."""
     import os
     import pickle

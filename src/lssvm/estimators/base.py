@@ -196,7 +196,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         return explain_fit(self.record_, rows, background, columns, wish, self._resources())
 
 
-def _calibrates(model: Any) -> bool:
+def _calibrates(model: KernelClassifier) -> bool:
     return model.calibration is not None
 
 

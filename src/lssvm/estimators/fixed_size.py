@@ -24,7 +24,7 @@ from lssvm.reductions import SparsityPath
 from lssvm.solvers import PCG
 
 
-def takes_rows(estimator: Any) -> bool:
+def takes_rows(estimator: FixedSizeModel) -> bool:
     """Return True, or say why rows cannot be added to or removed from such a model."""
     if isinstance(estimator.solver, PCG) or estimator.solver == "pcg":
         raise InvalidInputError(

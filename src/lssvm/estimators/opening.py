@@ -136,7 +136,7 @@ def mapped_rows(rows: HostRows, metric: Metric) -> HostRows:
     return replace(rows, X=X, given=given)
 
 
-def refuse_scan(estimator: Any, X: Any) -> None:
+def refuse_scan(estimator: object, X: Any) -> None:
     """Refuse data that are read in blocks, where all rows are needed at once."""
     if isinstance(X, Scan):
         name = type(estimator).__name__

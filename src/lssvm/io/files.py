@@ -223,13 +223,13 @@ def read_header(path: Path) -> dict[str, Any]:
             ) from error
 
 
-def _last(model: Any) -> Any:
+def _last(model: object) -> Any:
     """Return the model itself, which may stand at the end of a pipeline."""
     steps = getattr(model, "steps", None)
     return steps[-1][1] if isinstance(steps, list) and steps else model
 
 
-def _written(model: Any, keep: str) -> Model | StoredPipeline:
+def _written(model: object, keep: str) -> Model | StoredPipeline:
     """Return what a file holds of a model, or of a pipeline that ends in one."""
     from lssvm.io.models import check_storable, write_model
 
@@ -241,7 +241,7 @@ def _written(model: Any, keep: str) -> Model | StoredPipeline:
     return write_pipeline(model, keep)
 
 
-def _facts(model: Any) -> dict[str, Any]:
+def _facts(model: object) -> dict[str, Any]:
     """Return numbers and texts that a fit has found, for people."""
     fitted = {name: value for name, value in vars(model).items() if name.endswith("_")}
     plain = {n: _plain(v, n) for n, v in fitted.items() if isinstance(v, (int, float, str))}
@@ -338,7 +338,7 @@ def _schema(whole: Model | StoredPipeline) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
-def schema_hash(model: Any) -> str:
+def schema_hash(model: object) -> str:
     """Return the hash of the training schema that a file of a model has.
 
     Parameters

@@ -24,7 +24,7 @@ from lssvm.onnx.table_nodes import Opened, add_preparation, column_inputs, open_
 from lssvm.preparation import TablePreparation
 
 
-def final_model(model: Any) -> Any:
+def final_model(model: object) -> Any:
     """Return what a search has found, or the model itself."""
     while hasattr(model, "best_estimator_"):
         model = model.best_estimator_
@@ -348,7 +348,7 @@ def _open_pipeline(transformers: Any, model: Any, X: Any, dtype: str, missing: s
     return graph, inputs, features
 
 
-def _check_contains_ours(model: Any) -> None:
+def _check_contains_ours(model: object) -> None:
     """Raise where nothing in a model is from this package."""
     todo, seen = [model], set[int]()
     while todo:
@@ -368,7 +368,7 @@ def _check_contains_ours(model: Any) -> None:
     )
 
 
-def _describe(proto: Any, model: Any, more: dict[str, Any]) -> None:
+def _describe(proto: Any, model: object, more: dict[str, Any]) -> None:
     """Say in the file what it is and where it comes from."""
     proto.producer_name, proto.producer_version = "lssvm", __version__
     proto.doc_string = f"{type(model).__name__}, a least squares support vector machine"

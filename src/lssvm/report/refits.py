@@ -107,7 +107,7 @@ def tuned_copy(estimator: Estimator, n: int, *, calibrate: bool = True) -> Any:
     return _in_place(estimator, small)
 
 
-def _in_place(estimator: Estimator, model: Any) -> Any:
+def _in_place(estimator: Estimator, model: object) -> Any:
     """Return an unfitted copy of a pipeline that ends in this model, or the model itself."""
     if not isinstance(estimator, Pipeline):
         return model
