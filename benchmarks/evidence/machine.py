@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 PACKAGES = (
-    "lssvm numpy scipy scikit-learn pandas catboost lightgbm xgboost scikit-learn-intelex "
-    "neo-ls-svm xrfm torch himalaya thundersvm"
+    "lssvm numpy scipy scikit-learn pandas catboost lightgbm xgboost xgboost-cpu "
+    "scikit-learn-intelex neo-ls-svm xrfm torch himalaya thundersvm"
 ).split()
 
 

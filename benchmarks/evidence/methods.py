@@ -127,7 +127,7 @@ QUICK = "table table-fast fixed catboost lightgbm xgboost histgb forest svm mlp 
 ABLATIONS = (
     "table-without-metric table-without-quantiles table-without-standardised "
     "table-without-gaussian table-without-exponential table-without-laplacian "
-    "table-without-stacking"
+    "table-without-prototypes table-without-stacking"
 ).split()
 """The model for tables with one ingredient taken away."""
 

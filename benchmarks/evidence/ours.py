@@ -125,6 +125,8 @@ METHODS = [
                 partial(_table_without_kernel, left_out=kernel))
         for kernel in ("gaussian", "exponential", "laplacian")
     ),
+    _tables("table-without-prototypes", "without prototypes", "n_prototypes=0", "ablation",
+            partial(_table, n_prototypes=0)),
     _tables("table-without-stacking", "without stacking", "the member of the smallest "
             "out-of-sample error of the same fit", "ablation", _single),
     Method("table-numbers", "lssvm tables, the peers' inputs", "variant", "numbers", _table,

@@ -56,6 +56,13 @@ def test_a_scan_of_few_rows_is_the_table_in_memory(file):
     )
 
 
+def test_prototypes_beside_parts_of_very_many_rows_are_refused(small_limits):
+    frame, y = table(4000)
+    with pytest.raises(InvalidInputError, match=r"n_prototypes=500 .* 4,000 are too many"):
+        LSSVMRegressor("fast", n_prototypes=500).fit(frame, y)
+    assert LSSVMRegressor("fast", n_prototypes=0, n_jobs=1).fit(frame, y).score(frame, y) > 0.5
+
+
 @pytest.mark.parametrize("scratch", [False, True])
 def test_array_and_scan_give_the_same_model_of_all_rows(small_limits, file, scratch, monkeypatch):
     folders = []

@@ -35,6 +35,14 @@ def test_parts_of_two_trees(kernel):
     np.testing.assert_allclose(one["prediction"][:, 0], model.predict(new[:1]), atol=1e-8)
 
 
+def test_prototypes_beside_parts():
+    model = LSSVMRegressor("fast", kernel="laplacian", part_size=300, n_prototypes=200, n_jobs=1)
+    model.fit(X, np.abs(X).sum(axis=1))
+    assert [m.beside for m in model.record_.members].count(True) == 1
+    found = run(model, new)
+    np.testing.assert_allclose(found["prediction"][:, 0], model.predict(new), atol=1e-8)
+
+
 def test_a_metric_is_part_of_the_file():
     model = LSSVMRegressor("fast", kernel="rbf", part_size=300, n_jobs=1).fit(X, signal)
     maps = [member.metric for member in model.record_.members]
@@ -66,7 +74,8 @@ def test_two_classes_and_a_small_model():
         assert found["label"].tolist() == one.predict(new).tolist()
         np.testing.assert_allclose(found["scores"][:, 0], one.decision_function(new), atol=1e-8)
         np.testing.assert_allclose(found["probabilities"], one.predict_proba(new), atol=1e-7)
-    assert "probabilities" not in run(model, new, probabilities=False)
+    assert list(run(model, new)) == ["label", "probabilities", "scores"]
+    assert list(run(model, new, probabilities=False)) == ["label", "scores"]
 
 
 def test_paths_lead_where_rows_go():

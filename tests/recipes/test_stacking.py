@@ -35,11 +35,20 @@ def test_equal_models_share():
     )
 
 
-def test_plain_models_are_a_safe_half():
-    plain = np.array([False, True, True])
-    safe = np.r_[0.0, stack_weights(F[1:], Y)]
-    expected = (safe + stack_weights(F, Y)) / 2
-    np.testing.assert_allclose(stack_weights(F, Y, None, plain), expected)
+@pytest.mark.parametrize("noise, share", [(1.8, 0.5), (0.75, None), (0.1, 0.0)])
+def test_plain_models_are_a_safe_half_unless_the_gain_is_no_chance(noise, share):
+    errors = np.random.default_rng(1).normal(size=(3, *Y.shape))
+    models = [Y + noise * errors[0], Y + errors[1], Y + errors[2]]
+    plain, best = np.array([0.0, *stack_weights(models[1:], Y)]), stack_weights(models, Y)
+
+    def error(weights):
+        return ((Y - combine(models, weights)) ** 2).sum()
+
+    ratio = error(best) / error(plain)
+    expected = min(max(2.0 * ratio - 1.0, 0.0), 0.5)
+    assert 0.0 < expected < 0.5 if share is None else expected == share
+    found = stack_weights(models, Y, None, np.array([False, True, True]))
+    np.testing.assert_allclose(found, expected * plain + (1.0 - expected) * best)
 
 
 def test_crossed_weights_have_not_seen_the_fold():

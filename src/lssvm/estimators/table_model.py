@@ -44,6 +44,7 @@ from lssvm.recipes.compression import Teacher, compress_table
 from lssvm.recipes.configurations import Inputs, Member
 from lssvm.recipes.input_metric import check_length, read_metric
 from lssvm.recipes.record import Resources
+from lssvm.recipes.table_beside import change_beside
 from lssvm.tasks import Classes, Numbers
 
 _OF_TRIALS = ("rounds", "error", "weight", "seconds", "stage")
@@ -74,6 +75,10 @@ _PARAMETERS = """preset : {"balanced", "fast", "best"}, default="balanced"
         Rows that share an exact model; "auto" decides by cost.
     n_trees : "auto" or int, default="auto"
         Differently cut trees of parts that are averaged.
+    n_prototypes : "auto" or int, default="auto"
+        Prototypes of all rows, a model of its own beside parts; 0 for none. "auto": as many as a
+        fifth of the parts' cost allows, where a few of them are about as good as small parts; none
+        beside parts of more rows than are fitted in memory (400,000).
     device : None, "cpu", "cuda", "cuda:1", ... or torch.device, default=None
         Where exact models, gradients and outputs are computed; None: on this machine's cores. The
         same numbers up to rounding; by default parts are larger on a GPU, which is faster.
@@ -149,6 +154,7 @@ class TableModel(BaseEstimator):
     metric: Any = "auto"
     part_size: Any = "auto"
     n_trees: Any = "auto"
+    n_prototypes: Any = "auto"
     device: Any = None
     memory_budget: Any = None
     n_jobs: int | None = None
@@ -184,12 +190,12 @@ class TableModel(BaseEstimator):
         elif not (isinstance(self.metric, str) and self.metric == "auto"):
             wish = read_metric(self.metric)
             values |= {"rounds": 0, "metric": wish} if isinstance(wish, Metric) else {"shape": wish}
-        for name in ("part_size", "n_trees"):
+        for name, least in (("part_size", 1), ("n_trees", 1), ("n_prototypes", 0)):
             given = getattr(self, name)
             if isinstance(given, str) and given == "auto":
                 continue
-            if not isinstance(given, (int, np.integer)) or isinstance(given, bool) or given < 1:
-                raise not_usable(name, given, "give 'auto' or an int >= 1.")
+            if not isinstance(given, (int, np.integer)) or isinstance(given, bool) or given < least:
+                raise not_usable(name, given, f"give 'auto' or an int >= {least}.")
             values[name] = int(given)
         ask = TableSettings.preset(self.preset, **values)
         largest = ask.engine.largest_part(as_bytes(self.memory_budget))
@@ -231,6 +237,13 @@ class TableModel(BaseEstimator):
         clock = Clock(None if limit is None else float(limit))
         read_scorer(self.scoring)
         ask = self._settings(len(Y))
+        if large is not None and ask.n_prototypes:
+            raise not_usable(
+                "n_prototypes",
+                self.n_prototypes,
+                f"prototypes beside parts need the rows in memory, and {large.source.n_rows:,} are "
+                "too many: give 'auto' or 0.",
+            )
         if large is not None and isinstance(large.source, ScanSource):
             ask = replace(ask, engine=self._engine(large.source.scan))
         labels = None
@@ -445,7 +458,7 @@ class TableModel(BaseEstimator):
                 part_size=part.member.model.part_size,
             )
             own = self._calibrated(problem, record, own, judge)
-            rows = sum(len(leaf.rows.X) for m in fit.members for leaf in m.model.cuts[0].leaves)
+            rows = sum(len(leaf.rows.X) for m in fit.in_parts for leaf in m.model.cuts[0].leaves)
             note = (
                 f"{len(part.member.model.cuts[0].leaves[0].rows.X)} support vectors in place of "
                 f"{rows} kept rows ({part.member.configuration}): held-out score "
@@ -537,10 +550,15 @@ class TableModel(BaseEstimator):
         prepared = self._prepare(X)
         engine = self._engine()
         used = np.flatnonzero(weight > 0)
+        kept = {(m.configuration, m.rounds): m.model for m in fit.in_parts}
         members = []
-        for member in fit.members:
+        for member in sorted(fit.members, key=lambda m: m.beside):
             mapped = member.metric.apply(prepared[member.configuration.inputs])
             rows = Rows(mapped, Y, weight / self.weight_scale_).take(used)
+            if member.beside:
+                parts, threads = kept[member.configuration, member.rounds], n_threads(self.n_jobs)
+                members.append(change_beside(member, parts, rows, forget=forget, threads=threads))
+                continue
             change = member.model.forget if forget else member.model.learn
             try:
                 members.append(replace(member, model=change(rows, engine=engine)))
@@ -632,8 +650,9 @@ def _summary(fit: TableFit, n_rows: int) -> str:
     """Return what was chosen, and why, in words."""
     if not fit.trials:
         return fit.note
-    parts = [len(member.model.cuts[0].leaves) for member in fit.members]
-    several = len(fit.members) > 1
+    in_parts = fit.in_parts
+    parts = [len(member.model.cuts[0].leaves) for member in in_parts]
+    several = len(in_parts) > 1
     each = "each " if several else ""
     if fit.note:
         how = f"{fit.part_size} {fit.note}"
@@ -641,7 +660,10 @@ def _summary(fit: TableFit, n_rows: int) -> str:
         how = f"{each}an exact model of all rows"
     else:
         how = f"{each}in {max(parts)} parts of at most {fit.part_size} rows"
-    many = f"{len(fit.members)} configurations" if several else "1 configuration"
+    for member in fit.members:
+        if member.beside:
+            how += f", and {len(member.model.cuts[0].leaves[0].rows.X):,} prototypes of all of them"
+    many = f"{len(in_parts)} configurations" if several else "1 configuration"
     lines = [f"{many} for {n_rows:,} rows, {how}."]
     if fit.interrupted:
         lines.append("The fit was interrupted: this is what was finished.")
@@ -649,6 +671,8 @@ def _summary(fit: TableFit, n_rows: int) -> str:
         name = str(trial.configuration)
         if trial.rounds:
             name += f", metric of {trial.rounds} round{'s' if trial.rounds > 1 else ''}"
+        if trial.stage == "prototypes":
+            name += ", prototypes"
         share = (
             f"weight {trial.weight:.2f}" if trial.weight > 0 else f"left out after {trial.stage}"
         )

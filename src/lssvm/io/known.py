@@ -175,7 +175,7 @@ TableContext: prepared dict; texts bool; task Classes/Numbers k c; shift doubles
 Trial: configuration Configuration; rounds {COUNT}; error score; weight score; seconds score;
     stage text
 Member: configuration Configuration; model PartsModel k d; metric Metric d; rounds {COUNT};
-    weight number >=0
+    weight number >=0; beside bool; moments none | Moments m k
 Configuration: inputs text; kernel text
 Metric: map none | doubles d d | doubles d
 PartsModel: distance text; cuts tuple * of Cut k d; part_size whole >=1
@@ -303,6 +303,10 @@ def _check_member(member: configurations.Member, lengths: Lengths) -> None:
     model = member.model
     need(model.cuts, "a configuration has no parts")
     need(model.distance == member.configuration.distance, "the distance is not the kernel's")
+    size = len(model.cuts[0].leaves[0].rows.X)
+    need(
+        member.moments is None or len(member.moments.gram) == size, "moments do not fit their rows"
+    )
 
 
 def _check_cut(cut: parts.Cut, lengths: Lengths) -> None:

@@ -161,12 +161,16 @@ def check_table(model: TableModel, fit: TableFit, stored: Model) -> None:
     need(fit.members and "k" in lengths, "there is no configuration")
     rows, all_kept = lengths["t"], fit.stored == "all"
     need(all_kept or not rows, "there are outputs that were not to be kept")
+    in_parts = {(member.configuration, member.rounds) for member in fit.in_parts}
     for member in fit.members:
+        known = (member.configuration, member.rounds) in in_parts
+        need(known, "there are prototypes without the parts that they are beside")
         ready = context.prepared.get(member.configuration.inputs)
         d = -1 if ready is None else ready.n_features
         for cut in member.model.cuts:
             need(cut.tree.directions.shape[1] == d, "a configuration has other inputs")
-            kept = all(len(leaf.rows.Y) == all_kept * len(leaf.rows.X) for leaf in cut.leaves)
+            with_targets = all_kept and not member.beside
+            kept = all(len(leaf.rows.Y) == with_targets * len(leaf.rows.X) for leaf in cut.leaves)
             need(kept, "the targets of the parts do not fit")
             need(all(np.all(part < rows) for part in cut.members), "rows are not there")
     if isinstance(task, Classes):

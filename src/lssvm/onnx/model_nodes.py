@@ -12,6 +12,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.special import comb
 
+from lssvm._core.arrays import AnyArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.codes import Code
 from lssvm.estimators import LSSVC, LSSVR, FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, GreedyLSSVR
@@ -339,7 +340,7 @@ def add_outputs(
     interval : float or None
         Coverage of a regressor's intervals, where it is to have some.
     """
-    graph, kind = X.graph, element_type(X.graph.dtype)
+    kind = element_type(X.graph.dtype)
     if not isinstance(model, KernelClassifier):
         if wanted:
             raise InvalidInputError(
@@ -355,9 +356,26 @@ def add_outputs(
         return {name: Value(value.name, kind, tail) for name, value in values.items()}
     if interval is not None:
         raise no_interval(model)
-    labels = class_labels(model.classes_)
-    scores, index, p = add_classifier(model, X, wanted)
-    K = len(labels)
+    return class_outputs(class_labels(model.classes_), *add_classifier(model, X, wanted))
+
+
+def class_outputs(
+    labels: AnyArray, scores: Tensor, index: Tensor, p: Tensor | None
+) -> dict[str, Value]:
+    """Return the outputs of a classifier: labels, probabilities where there are, scores.
+
+    Parameters
+    ----------
+    labels : array of shape (K,)
+        As `class_labels` returns them.
+    scores : Tensor
+        (n, 1) for two classes, else (n, K).
+    index : Tensor
+        (n,), numbers of classes.
+    p : Tensor or None
+        (n, K).
+    """
+    graph, kind, K = scores.graph, element_type(scores.graph.dtype), len(labels)
     label = graph.node("Gather", graph.constant(labels), index)
     # Tools look for probabilities in the second output, as skl2onnx writes them.
     outputs = {"label": Value(label.name, element_type(labels.dtype), ())}

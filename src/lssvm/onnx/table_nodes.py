@@ -14,7 +14,13 @@ from lssvm.data import Preparation
 from lssvm.estimators import LSSVMClassifier, LSSVMRegressor
 from lssvm.onnx.graph import ML, Graph, ModelGraph, Tensor, Value, element_type
 from lssvm.onnx.kernel_nodes import add_kernel, add_map
-from lssvm.onnx.model_nodes import add_class_scores, add_probabilities, class_labels, no_interval
+from lssvm.onnx.model_nodes import (
+    add_class_scores,
+    add_probabilities,
+    class_labels,
+    class_outputs,
+    no_interval,
+)
 from lssvm.parts import Cut, Tree
 from lssvm.preparation import DateEncoding, LevelEncoding, NumberEncoding, PreparedTable
 from lssvm.recipes import Member, TableFit
@@ -272,29 +278,25 @@ def table_graph(
         prediction = raw * context.scale[None, :] + context.shift[None, :]
         return graph, inputs, {"prediction": Value(prediction.name, kind, (len(context.scale),))}
     labels = class_labels(context.task.classes)
-    K = len(labels)
-    if K == 2:
+    if len(labels) == 2:
         index = graph.node("Greater", raw, 0.0).cast(np.int64).reshape(-1)
     else:
         index = graph.node("ArgMax", raw, axis=1, keepdims=0)
-    label = graph.node("Gather", graph.constant(labels), index)
-    outputs = {
-        "label": Value(label.name, element_type(labels.dtype), ()),
-        "scores": Value(raw.name, kind, (1 if K == 2 else K,)),
-    }
+    p = None
     if probabilities is not False:
         calibrated = context.calibration
         assert isinstance(calibrated, Probabilities)
         by_class = add_class_scores(context.task.code, context.task.decoding, raw)
         p = add_probabilities(calibrated, raw, by_class, index)
-        outputs["probabilities"] = Value(p.name, kind, (K,))
-    return graph, inputs, outputs
+    return graph, inputs, class_outputs(labels, raw, index, p)
 
 
 def add_stack(fit: TableFit, features: Mapping[Inputs, Tensor]) -> Tensor:
     """Add the weighted sum of the outputs of all members: (n, k)."""
     total: Tensor | None = None
     for member in fit.members:
+        if not member.weight:
+            continue
         X = add_map(features[member.configuration.inputs], member.metric)
         cuts = member.model.cuts
         for cut in cuts:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -296,6 +296,8 @@ class Walk:
     start : Setting
     tries : int
         Settings that may be tried.
+    steps : sequence of (float, float), default=STEPS
+        Factors of (C, gamma).
 
     Attributes
     ----------
@@ -313,10 +315,12 @@ class Walk:
     16.0
     """
 
-    def __init__(self, start: Setting, tries: int) -> None:
+    def __init__(
+        self, start: Setting, tries: int, steps: Sequence[tuple[float, float]] = STEPS
+    ) -> None:
         self.best, self.error = start, np.inf
         self._tries, self._seen = tries, {start}
-        self._steps = list(STEPS)
+        self._all, self._steps = steps, list(steps)
         self._asked: tuple[Setting, tuple[float, float] | None] = (start, None)
         self._told = 0
 
@@ -342,7 +346,7 @@ class Walk:
         self.best, self.error = setting, error
         if step is not None:
             # On in the same direction, then along the other axis, never straight back.
-            self._steps = [step, *(s for s in STEPS if (s[0] == 1.0) != (step[0] == 1.0))]
+            self._steps = [step, *(s for s in self._all if (s[0] == 1.0) != (step[0] == 1.0))]
         return True
 
 

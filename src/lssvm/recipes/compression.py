@@ -44,7 +44,7 @@ class Teacher:
     Y : array of shape (n, k)
         Targets.
     said : array of shape (n, k)
-        Its outputs for rows that its parts had not seen.
+        Outputs of its parts for rows that they had not seen.
     weight : array of shape (n,)
     inputs : list of arrays of shape (n, d)
         Mapped rows of every member.
@@ -70,7 +70,8 @@ class Teacher:
     def of(cls, fit: TableFit) -> Teacher:
         """Return what the members of a fit keep."""
         n = len(fit.held_out)
-        if not n or any(not cut.members for m in fit.members for cut in m.model.cuts):
+        members = fit.in_parts
+        if not n or any(not cut.members for m in members for cut in m.model.cuts):
             raise InvalidInputError(
                 "compress needs what the model says about its rows, which it does not know after "
                 "partial_fit or forget and for very many rows: fit anew to fewer rows and compress "
@@ -79,13 +80,14 @@ class Teacher:
         k = fit.held_out.shape[1]
         Y, weight = np.full((n, k), np.nan), np.zeros(n)
         said, inputs = np.zeros((n, k)), []
-        for member in fit.members:
+        share = sum(m.weight for m in fit.members) / max(sum(m.weight for m in members), 1e-12)
+        for member in members:
             cut = member.model.cuts[0]
             X = np.zeros((n, cut.leaves[0].rows.X.shape[1]))
             for leaf, rows in zip(cut.leaves, cut.members, strict=True):
                 X[rows], Y[rows], weight[rows] = leaf.rows.X, leaf.rows.Y, leaf.rows.weight
             inputs.append(X)
-            said += member.weight * member.model.left_out(n)
+            said += share * max(member.weight, 1e-12) * member.model.left_out(n)
         good = np.isfinite(said).all(axis=1)
         return cls(Y[good], said[good], weight[good], [X[good] for X in inputs])
 
@@ -165,7 +167,7 @@ def compress_table(
     folds = random.permutation(n) % 5
     most = min(max(sizes), n)
     number, gamma = choose_width(fit, teacher, most, folds, random)
-    member, X = fit.members[number], teacher.inputs[number]
+    member, X = fit.in_parts[number], teacher.inputs[number]
     kernel = member.configuration.make_kernel(gamma)
     m = min(n, max(_LEAST, min(4 * most, max(_MOST, most))))
     Z = prototypes_of(X, m, kernel, random)
@@ -241,7 +243,7 @@ def choose_width(
     some = np.sort(random.choice(n, min(n, _LOOKED_AT), replace=False))
     train, test = some[folds[some] != 0], some[folds[some] == 0]
     found: list[tuple[float, int, float]] = []
-    for number, member in enumerate(fit.members):
+    for number, member in enumerate(fit.in_parts):
         X = teacher.inputs[number]
         learned = Rows(X[train], teacher.aim[train], teacher.weight[train])
         tested = Rows(X[test], teacher.Y[test], teacher.weight[test])

@@ -10,6 +10,7 @@ from lssvm._core.arrays import FloatArray
 from lssvm.kernels import IDENTITY, Kernel, Metric
 from lssvm.kernels.distances import Distance
 from lssvm.kernels.metric import Shape
+from lssvm.moments import Moments
 from lssvm.parts import PartsEngine, PartsModel
 from lssvm.parts.engine import KERNEL_OF
 
@@ -127,12 +128,17 @@ class Member:
         Its exact models in parts.
     weight : float
         In the stack.
+    beside : bool
+        Whether it is made of prototypes of the rows that another member of the same configuration
+        and metric keeps in parts.
+    moments : Moments or None
+        Of all rows, once prototypes have learned or forgotten some.
 
     Examples
     --------
     >>> from lssvm.recipes import Member
     >>> list(Member.__dataclass_fields__)
-    ['configuration', 'model', 'metric', 'rounds', 'weight']
+    ['configuration', 'model', 'metric', 'rounds', 'weight', 'beside', 'moments']
     """
 
     configuration: Configuration
@@ -140,6 +146,8 @@ class Member:
     metric: Metric = IDENTITY
     rounds: int = 0
     weight: float = 1.0
+    beside: bool = False
+    moments: Moments | None = None
 
     def mapped(self, inputs: Mapping[Inputs, FloatArray]) -> FloatArray:
         """Return rows as the kernel sees them.

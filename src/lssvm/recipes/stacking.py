@@ -31,7 +31,9 @@ def stack_weights(
         Weights of the rows; None: all are one.
     plain : bool array of shape (q,), optional
         Models to fall back on: the result is the mean of the weights of all models and of those of
-        these alone, which halves the damage where the others look better by chance.
+        these alone, which halves the damage where the others look better by chance. Where all
+        models leave less than three quarters of the squared error of these, that is no chance:
+        these count for less, and for nothing where it is less than half.
 
     Returns
     -------
@@ -58,7 +60,10 @@ def stack_weights(
         safe = np.zeros(len(outputs))
         chosen = [F for F, p in zip(outputs, plain, strict=True) if p]
         safe[plain] = stack_weights(chosen, Y, weight)
-        return (safe + stack_weights(outputs, Y, weight)) / 2.0
+        best = stack_weights(outputs, Y, weight)
+        ratio = _squared_error(outputs, best, Y, weight) / _squared_error(outputs, safe, Y, weight)
+        share = float(np.clip(2.0 * ratio - 1.0, 0.0, 0.5))
+        return share * safe + (1.0 - share) * best
     good = np.all([np.isfinite(F).all(axis=1) for F in outputs], axis=0)
     w = np.ones(len(Y)) if weight is None else weight
     root = np.sqrt(w[good])[:, None]
@@ -78,6 +83,17 @@ def stack_weights(
     right = (vectors / np.sqrt(values)).T @ cross
     found = np.asarray(nnls(root_gram, right)[0])
     return found if found.any() else np.full(q, 1.0 / q)
+
+
+def _squared_error(
+    outputs: Sequence[FloatArray], weights: FloatArray, Y: FloatArray, weight: FloatArray | None
+) -> float:
+    """Return the squared error of a combination, larger than 0, over rows that all models know."""
+    gap = (Y - combine(outputs, weights)) ** 2
+    known = np.all([np.isfinite(F).all(axis=1) for F in outputs], axis=0)
+    of_rows = gap[known].sum(axis=1)
+    total = of_rows.sum() if weight is None else weight[known] @ of_rows
+    return max(float(total), np.finfo(np.float64).tiny)
 
 
 def combine(outputs: Sequence[FloatArray], weights: FloatArray) -> FloatArray:

@@ -26,6 +26,7 @@ from lssvm.recipes.problem import Problem, deal, sample_rows, subset
 from lssvm.recipes.record import check_form
 from lssvm.recipes.screening import distinct, median_of, screen
 from lssvm.recipes.stacking import cross_stack, most_used
+from lssvm.recipes.table_beside import fit_beside, size_beside, width_beside
 from lssvm.recipes.table_context import TableContext
 from lssvm.recipes.table_large import fit_every_row, plan_fit
 from lssvm.recipes.table_prototypes import fit_prototypes
@@ -146,7 +147,8 @@ class TableFit:
         return replace(
             self,
             members=tuple(
-                replace(m, model=m.model.light(near and m is self.largest)) for m in self.members
+                replace(m, model=m.model.light(near and m is self.largest), moments=None)
+                for m in self.members
             ),
             held_out=self.held_out[:0],
             context=None if self.context is None else self.context.in_form(form),
@@ -165,14 +167,20 @@ class TableFit:
         engine : PartsEngine, optional
             Where it is computed; by default on one thread.
         """
+        used = [m for m in self.members if m.weight]
         return np.asarray(
-            sum(m.weight * m.model.outputs(m.mapped(inputs), engine=engine) for m in self.members)
+            sum(m.weight * m.model.outputs(m.mapped(inputs), engine=engine) for m in used)
         )
 
     @property
+    def in_parts(self) -> list[Member]:
+        """The members that keep their rows: all but prototypes beside them."""
+        return [m for m in self.members if not m.beside]
+
+    @property
     def largest(self) -> Member:
-        """The member with the largest weight."""
-        return max(self.members, key=lambda m: m.weight)
+        """The member in parts with the largest weight."""
+        return max(self.in_parts, key=lambda m: m.weight)
 
     def local_error(self, inputs: Mapping[Inputs, FloatArray], nearby: int = 0) -> FloatArray:
         """Return the root mean squared error around every row, shape (n, 1) or (n, k).
@@ -188,7 +196,7 @@ class TableFit:
         if nearby:
             member = self.largest
             return np.sqrt(member.model.nearby_error(member.mapped(inputs), nearby))
-        return self._averaged([m.model.local_error(m.mapped(inputs)) for m in self.members])
+        return self._averaged([m.model.local_error(m.mapped(inputs)) for m in self.in_parts])
 
     def own_error(self, n: int, nearby: int = 0) -> FloatArray:
         """Return the same around the n training rows, with errors of other rows only.
@@ -202,10 +210,10 @@ class TableFit:
         """
         if nearby:
             return np.sqrt(self.largest.model.own_nearby_error(n, nearby))
-        return self._averaged([member.model.own_error(n) for member in self.members])
+        return self._averaged([member.model.own_error(n) for member in self.in_parts])
 
     def _averaged(self, errors: list[FloatArray]) -> FloatArray:
-        weights = [max(member.weight, 1e-12) for member in self.members]
+        weights = [max(member.weight, 1e-12) for member in self.in_parts]
         return np.asarray(np.average(errors, axis=0, weights=weights)[:, None])
 
 
@@ -276,6 +284,7 @@ def fit_table(
     2. The best ones, one of every kernel among them, learn a metric on some rows; the number of
        rounds is what other rows say. Small data ask folds, and need a clear gain.
     3. Those that the stack of judged outputs uses are fitted to all rows, exactly or in parts.
+       Beside parts prototypes of all rows are fitted, where some of them are about as good.
     4. Weights are non-negative least squares on leave-one-out outputs of rows that made no metric.
 
     Out of time stages are shortened and left out; the best configuration is always fitted to all
@@ -466,7 +475,26 @@ def fit_large(run: TableRun) -> TableFit:
     n = problem.n if run.everything is None else run.everything.n_rows
     part_size = choose_part_size(n, problem.Y.shape[1], len(run.found), ask, clock)
     fit_all_rows(run, run.found, part_size, tries=ask.tries, trees=ask.n_trees)
+    add_prototypes(run)
     return assemble(run)
+
+
+def add_prototypes(run: TableRun) -> None:
+    """Fit prototypes beside the best configuration, where rows are in parts and it may help."""
+    in_parts = len(run.fitted[0][1].cuts[0].leaves) > 1 and run.everything is None
+    if not in_parts or run.found[0].stage != "metric" or run.clock.over(0.7):
+        return
+    size = size_beside(run, run.problem.n)
+    if not size:
+        return
+    candidate, model, _ = min(run.fitted, key=lambda one: one[0].error)
+    run.begin("prototypes", str(candidate.configuration), 0, 1)
+    begin = run.clock.now()
+    gamma = width_beside(run, candidate)
+    if gamma is not None:
+        found, beside, outputs = fit_beside(run, candidate, model, size, gamma)
+        found = replace(found, seconds=run.clock.now() - begin)
+        run.fitted.append((found, beside, outputs))
 
 
 def one_of_every_kernel(ordered: list[Candidate], size: int) -> list[Candidate]:
@@ -526,10 +554,16 @@ def assemble(run: TableRun) -> TableFit:
     held_out = honest_outputs(run, outputs)
     names = {(c.configuration, c.rounds) for c in fitted}
     dropped = [c for c in run.dropped + run.found if (c.configuration, c.rounds) not in names]
+    beside = np.array([c.stage == "prototypes" for c in fitted])
+    kept = weights > 0
+    for c, used in zip(fitted, kept, strict=True):
+        if used and c.stage == "prototypes":  # parts keep the rows that these were made of
+            own = (c.configuration, c.rounds)
+            kept = kept | [own == (other.configuration, other.rounds) for other in fitted]
     members = [
-        Member(c.configuration, model, c.metric, c.rounds, float(w))
-        for (c, model, _), w in zip(run.fitted, weights, strict=True)
-        if w > 0
+        Member(c.configuration, model, c.metric, c.rounds, float(w), bool(b))
+        for (c, model, _), w, k, b in zip(run.fitted, weights, kept, beside, strict=True)
+        if k
     ]
     spread = weighted_error(
         problem.Y,
@@ -546,7 +580,7 @@ def assemble(run: TableRun) -> TableFit:
         for c in {(c.configuration, c.rounds): c for c in dropped}.values()
     ]
     trials.sort(key=lambda t: (-t.weight, t.error))
-    part_size = max(model.part_size for _, model, _ in run.fitted)
+    part_size = max(model.part_size for c, model, _ in run.fitted if c.stage != "prototypes")
     return TableFit(tuple(members), tuple(trials), held_out, part_size, note=run.note)
 
 

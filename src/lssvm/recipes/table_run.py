@@ -57,6 +57,10 @@ class TableSettings:
         What the exact models of all rows may cost; it decides how large parts are.
     part_size : int or None
         Rows of a part at most; None: by ``operations``.
+    beside : float
+        Share of ``operations`` that prototypes beside parts may cost; 0 for none.
+    n_prototypes : int or None
+        Prototypes beside parts; None: by ``beside``, where they help.
     largest : int
         Rows of a part at most, whatever else is said: what memory allows.
     n_trees : int
@@ -89,6 +93,8 @@ class TableSettings:
     shape: Shape | None = None
     operations: float = 2e12
     part_size: int | None = None
+    beside: float = 0.2
+    n_prototypes: int | None = None
     largest: int = 20_000
     n_trees: int = 1
     tries: int = 3
@@ -118,6 +124,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         learned_part=500,
         rounds=2,
         operations=1e11,
+        beside=0.0,
         tries=2,
     ),
     "balanced": dict(),

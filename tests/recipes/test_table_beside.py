@@ -1,0 +1,213 @@
+"""Prototypes beside exact parts: against the formula, against refits, and through all that a model
+for tables can do."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import lssvm
+from lssvm import LSSVMClassifier, LSSVMRegressor
+from lssvm._core.errors import InvalidInputError
+from lssvm.kernels import RBF, Laplacian
+from lssvm.moments import Moments
+from lssvm.parts import Rows
+from lssvm.recipes import Member
+from lssvm.recipes.table_beside import moments_of, rows_of, solve
+
+
+def close(found: np.ndarray, wanted: np.ndarray, atol: float) -> None:
+    np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=atol)
+
+
+def additive(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows whose target is a sum over columns: what parts learn again and again."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 8))
+    f = np.sin(2 * X[:, 0]) + X[:, 1] + np.abs(X[:, 2]) - 0.8 + np.sign(X[:, 3])
+    return X, f + rng.normal(size=n)
+
+
+@pytest.fixture(scope="module")
+def regressor() -> LSSVMRegressor:
+    X, y = additive(4400, 0)
+    model = LSSVMRegressor(part_size=500, kernel="laplacian", inputs="standardised", n_jobs=1)
+    return model.fit(X, y)
+
+
+def beside(model: LSSVMRegressor | LSSVMClassifier) -> Member:
+    (found,) = [m for m in model.record_.members if m.beside]
+    return found
+
+
+@pytest.mark.parametrize("gamma", [0.5, 1e-3])
+def test_solution_is_that_of_the_primal_problem(gamma: float) -> None:
+    rng = np.random.default_rng(0)
+    X, Y, s = rng.normal(size=(80, 3)), rng.normal(size=(80, 2)), rng.uniform(0.5, 2.0, 80)
+    Z, C, kernel = X[:12], 7.0, RBF(gamma)
+    K, G = kernel(X, Z), kernel(Z, Z)
+    coef, intercept = solve(Moments.of(K, Y, s), G, C)
+    # The gradients of a'G a / 2 + C/2 sum s (y - K a - b)^2 are zero.
+    error = Y - K @ coef - intercept
+    close(G @ coef, C * K.T @ (s[:, None] * error), atol=1e-6)
+    close(s @ error, np.zeros(2), atol=1e-9)
+
+
+def test_shifted_moments_give_the_same_function() -> None:
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(60, 2)), rng.normal(size=(60, 1))
+    Z, kernel = X[:9], Laplacian(0.01)  # values near one: their mean is subtracted
+    (shifted,) = moments_of(kernel, Rows(X, y, np.ones(60)), Z, None, 1)
+    assert shifted.shift is not None
+    plain = Moments.of(kernel(X, Z), y)
+    outputs = [
+        kernel(X, Z) @ coef + intercept
+        for coef, intercept in (solve(m, kernel(Z, Z), 10.0) for m in (shifted, plain))
+    ]
+    close(*outputs, atol=1e-6)
+
+
+def test_prototypes_are_used_where_they_help(regressor: LSSVMRegressor) -> None:
+    X, y = additive(2000, 1)
+    found = beside(regressor)
+    assert found.weight > 0.1
+    assert "prototypes of all of them" in regressor.summary_
+    assert "prototypes" in regressor.configurations_["stage"]
+    alone = clone(regressor).set_params(n_prototypes=0).fit(*additive(4400, 0))
+    assert not any(m.beside for m in alone.record_.members)
+    assert regressor.score(X, y) > alone.score(X, y)
+    assert regressor.best_score_ == pytest.approx(regressor.score(X, y), abs=0.03)
+
+
+def test_held_out_outputs_are_those_of_refits(regressor: LSSVMRegressor) -> None:
+    """The error that is reported is the one of models which were fitted without a fold."""
+    found = beside(regressor)
+    leaf = found.model.cuts[0].leaves[0]
+    (parts,) = regressor.record_.in_parts
+    rows, _ = rows_of(parts.model)
+    kernel = found.configuration.make_kernel(leaf.setting.gamma)
+    Z = leaf.rows.X
+    folds = np.random.default_rng(0).permutation(len(rows.X)) % 5
+    total = 0.0
+    for v in range(5):
+        train = rows.take(np.flatnonzero(folds != v))
+        coef, b = solve(
+            Moments.of(kernel(train.X, Z), train.Y, train.weight), kernel(Z, Z), leaf.setting.C
+        )
+        test = rows.take(np.flatnonzero(folds == v))
+        total += float(((test.Y - kernel(test.X, Z) @ coef - b) ** 2).sum())
+    assert leaf.error == pytest.approx(total / len(rows.X), rel=0.1)
+
+
+def test_coefficients_are_those_of_all_rows(regressor: LSSVMRegressor) -> None:
+    found = beside(regressor)
+    leaf = found.model.cuts[0].leaves[0]
+    (parts,) = regressor.record_.in_parts
+    rows, positions = rows_of(parts.model)
+    assert np.array_equal(np.sort(positions), np.arange(len(rows.X)))
+    kernel = found.configuration.make_kernel(leaf.setting.gamma)
+    moments = Moments.of(kernel(rows.X, leaf.rows.X), rows.Y, rows.weight)
+    coef, b = solve(moments, kernel(leaf.rows.X, leaf.rows.X), leaf.setting.C)
+    close(kernel(rows.X, leaf.rows.X) @ coef + b, found.model.outputs(rows.X), atol=1e-6)
+
+
+def test_learning_and_forgetting_are_exact(regressor: LSSVMRegressor) -> None:
+    X, y = additive(60, 2)
+    before = regressor.predict(X)
+    model = deepcopy(regressor).partial_fit(X, y)
+    found = beside(model)
+    assert found.moments is not None
+    assert found.moments.n == 4460
+    leaf = found.model.cuts[0].leaves[0]
+    (parts,) = model.record_.in_parts
+    rows, _ = rows_of(parts.model)
+    assert len(rows.X) == 4460
+    kernel = found.configuration.make_kernel(leaf.setting.gamma)
+    moments = Moments.of(kernel(rows.X, leaf.rows.X), rows.Y, rows.weight)
+    coef, b = solve(moments, kernel(leaf.rows.X, leaf.rows.X), leaf.setting.C)
+    close(kernel(rows.X, leaf.rows.X) @ coef + b, found.model.outputs(rows.X), atol=1e-6)
+    assert np.abs(model.predict(X) - before).max() > 1e-3
+    close(model.forget(X, y).predict(X), before, atol=1e-6)
+
+
+def test_files_keep_them(regressor: LSSVMRegressor, tmp_path: Path) -> None:
+    X, y = additive(50, 3)
+    changed = deepcopy(regressor).partial_fit(X, y)
+    for model in (regressor, changed):
+        for keep in ("all", "prediction", "support"):
+            path = tmp_path / f"{keep}.lssvm"
+            lssvm.save(model, path, keep=keep)
+            loaded = lssvm.load(path)
+            close(loaded.predict(X), model.predict(X), atol=0.0)
+            if keep == "all":
+                again = loaded.partial_fit(X, y).predict(X)
+                close(again, deepcopy(model).partial_fit(X, y).predict(X), atol=1e-6)
+            elif keep == "prediction":
+                close(loaded.predict_interval(X), model.predict_interval(X), atol=0.0)
+
+
+def test_intervals_follow_the_parts(regressor: LSSVMRegressor) -> None:
+    X, y = additive(2000, 4)
+    interval = regressor.predict_interval(X, coverage=0.9)
+    inside = np.mean((interval[:, 0] <= y) & (y <= interval[:, 1]))
+    assert inside == pytest.approx(0.9, abs=0.03)
+    assert np.ptp(interval[:, 1] - interval[:, 0]) > 0
+
+
+def test_explanations_add_up(regressor: LSSVMRegressor) -> None:
+    X, _ = additive(3, 5)
+    found = regressor.explain(X, n_background=5)
+    close(found.prediction.ravel(), regressor.predict(X), atol=1e-9)
+
+
+def test_small_models_follow_the_parts(regressor: LSSVMRegressor) -> None:
+    X, y = additive(1000, 6)
+    small = regressor.compress(60)
+    assert not any(m.beside for m in small.record_.members)
+    assert small.score(X, y) > regressor.score(X, y) - 0.05
+
+
+def test_parts_without_weight_stay_for_their_rows(regressor: LSSVMRegressor) -> None:
+    """A stack may give prototypes all of the weight: what needs rows still has them."""
+    X, y = additive(40, 7)
+    fit = regressor.record_
+    members = tuple(replace(m, weight=float(m.beside)) for m in fit.members)
+    model = deepcopy(regressor)
+    model._publish(replace(fit, members=members))
+    values = model.record_.outputs(model._prepare(X))
+    close(values, beside(model).model.outputs(beside(model).mapped(model._prepare(X))), atol=1e-12)
+    assert np.isfinite(model.predict_interval(X)).all()
+    assert np.isfinite(model.compress(20).predict(X)).all()
+    assert np.isfinite(model.partial_fit(X, y).predict(X)).all()
+
+
+def test_a_number_of_prototypes_may_be_asked_for() -> None:
+    X, y = additive(2600, 8)
+    model = LSSVMClassifier(part_size=400, kernel="rbf", inputs="standardised", n_prototypes=300)
+    model.fit(X, np.where(y > 0, "high", "low"))
+    sizes = [len(m.model.cuts[0].leaves[0].rows.X) for m in model.record_.members if m.beside]
+    assert sizes in ([], [300])  # [] where the stack leaves them out
+    assert "prototypes" in model.configurations_["stage"]
+    one = LSSVMRegressor(kernel="rbf", inputs="standardised", n_prototypes=300).fit(
+        X[:200], y[:200]
+    )
+    assert "prototypes" not in one.configurations_["stage"]  # one exact model needs none beside it
+
+
+@pytest.mark.parametrize("given", [-1, 2.5, "many", True])
+def test_other_numbers_are_refused(given: object) -> None:
+    with pytest.raises(InvalidInputError, match="n_prototypes"):
+        LSSVMRegressor(n_prototypes=given).fit(np.eye(20), np.arange(20.0))
+
+
+def test_there_are_none_where_time_is_short() -> None:
+    X, y = additive(4400, 9)
+    model = LSSVMRegressor(
+        part_size=500, kernel="laplacian", inputs="standardised", n_jobs=1, time_limit=0.5
+    ).fit(X, y)
+    assert "prototypes" not in model.configurations_["stage"]
