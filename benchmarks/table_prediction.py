@@ -1,7 +1,8 @@
 r"""Time of predictions of a model for tables with many rows in parts.
 
 Parts are made of random rows with random coefficients (prediction does not ask where they come
-from): three configurations, as many as the preset "balanced" keeps at most.
+from): three configurations, as many as the preset "balanced" keeps at most, and prototypes of all
+rows beside them.
 
     python benchmarks/table_prediction.py --train 50000 --rows 100000 --features 20
 """
@@ -40,19 +41,24 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--features", type=int, default=20)
     parser.add_argument("--part-size", type=int, default=2500)
+    parser.add_argument("--prototypes", type=int, default=2800)
     parser.add_argument("--threads", type=int, default=2)
     asked = parser.parse_args()
     new = np.random.default_rng(1).normal(size=(asked.rows, asked.features))
     wall = cpu = 0.0
-    for kernel in ("rbf", "exponential", "laplacian"):
-        member = make(asked.train, asked.features, asked.part_size, kernel, 0)
-        fit = TableFit((member,), (), np.empty((0, 1)), asked.part_size)
+    sizes = {
+        kernel: (asked.train, asked.part_size) for kernel in ("rbf", "exponential", "laplacian")
+    }
+    sizes["laplacian, prototypes"] = asked.prototypes, asked.prototypes
+    for name, (n, size) in sizes.items():
+        member = make(n, asked.features, size, name.partition(",")[0], 0)
+        fit = TableFit((member,), (), np.empty((0, 1)), size)
         begin, used = time.perf_counter(), time.process_time()
         fit.outputs({"standardised": new}, engine=HostParts(asked.threads))
         took = time.perf_counter() - begin, time.process_time() - used
-        print(f"{kernel}: {took[0]:.1f} s, {took[1]:.1f} s of processor time", flush=True)
+        print(f"{name}: {took[0]:.1f} s, {took[1]:.1f} s of processor time", flush=True)
         wall, cpu = wall + took[0], cpu + took[1]
-    print(f"all three: {wall:.1f} s, {cpu:.1f} s of processor time on {asked.threads} threads")
+    print(f"all: {wall:.1f} s, {cpu:.1f} s of processor time on {asked.threads} threads")
 
 
 if __name__ == "__main__":

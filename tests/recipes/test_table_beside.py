@@ -16,7 +16,7 @@ from lssvm import LSSVMClassifier, LSSVMRegressor
 from lssvm._core.errors import InvalidInputError
 from lssvm.kernels import RBF, Laplacian
 from lssvm.moments import Moments
-from lssvm.parts import Rows
+from lssvm.parts import HostParts, Rows
 from lssvm.recipes import Member
 from lssvm.recipes.table_beside import moments_of, rows_of, solve
 
@@ -210,4 +210,11 @@ def test_there_are_none_where_time_is_short() -> None:
     model = LSSVMRegressor(
         part_size=500, kernel="laplacian", inputs="standardised", n_jobs=1, time_limit=0.5
     ).fit(X, y)
+    assert "prototypes" not in model.configurations_["stage"]
+
+
+def test_there_are_none_on_an_engine_of_larger_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(HostParts, "speed", property(lambda self: 20.0))
+    model = LSSVMRegressor(part_size=500, kernel="laplacian", inputs="standardised", n_jobs=1)
+    model.fit(*additive(4400, 0))
     assert "prototypes" not in model.configurations_["stage"]

@@ -78,7 +78,7 @@ _PARAMETERS = """preset : {"balanced", "fast", "best"}, default="balanced"
     n_prototypes : "auto" or int, default="auto"
         Prototypes of all rows, a model of its own beside parts; 0 for none. "auto": as many as a
         fifth of the parts' cost allows, where a few of them are about as good as small parts; none
-        beside parts of more rows than are fitted in memory (400,000).
+        on a GPU, whose parts are larger, and beyond 400,000 rows.
     device : None, "cpu", "cuda", "cuda:1", ... or torch.device, default=None
         Where exact models, gradients and outputs are computed; None: on this machine's cores. The
         same numbers up to rounding; by default parts are larger on a GPU, which is faster.

@@ -39,6 +39,8 @@ def size_beside(run: TableRun, n_rows: int) -> int:
     most = ask.largest * np.sqrt(ask.engine.side_by_side / 6.0)
     if ask.n_prototypes is not None:
         return int(min(ask.n_prototypes, most, n_rows))
+    if ask.engine.speed > 1.0:
+        return 0  # its parts are larger, and prototypes are computed on the cores of this machine
     assert run.learned is not None
     trial = _TRIAL * len(run.learned) * FEWEST**2
     allowed = run.clock.affordable(ask.beside * ask.operations + trial, 0.5) - trial
