@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.linalg import LinAlgError
 from sklearn.base import clone
 
 import lssvm
@@ -218,3 +219,75 @@ def test_there_are_none_on_an_engine_of_larger_parts(monkeypatch: pytest.MonkeyP
     model = LSSVMRegressor(part_size=500, kernel="laplacian", inputs="standardised", n_jobs=1)
     model.fit(*additive(4400, 0))
     assert "prototypes" not in model.configurations_["stage"]
+
+
+@pytest.fixture(scope="module")
+def small() -> tuple[np.ndarray, np.ndarray, LSSVMRegressor]:
+    X, y = additive(2600, 10)
+    model = LSSVMRegressor(
+        "fast", part_size=300, n_prototypes=150, kernel="laplacian", inputs="standardised", n_jobs=1
+    )
+    return X, y, model.fit(X, y)
+
+
+Small = tuple[np.ndarray, np.ndarray, LSSVMRegressor]
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_heavy_row_can_be_forgotten(small: Small, first: bool) -> None:
+    """Sums with a weight of 1e20 have lost the other rows: they are made anew."""
+    X, y, model = small
+    changed = deepcopy(model) if first else deepcopy(model).partial_fit(X[:1] + 0.5, y[:1])
+    before = changed.predict(X[:50])
+    heavy = (X[:1] + 0.01, y[:1])
+    changed.partial_fit(*heavy, sample_weight=[1e20]).forget(*heavy, sample_weight=[1e20])
+    close(changed.predict(X[:50]), before, atol=1e-6)
+
+
+def test_a_mean_of_kernel_values_may_differ_in_its_last_digit(small: Small) -> None:
+    """Another machine, or another number of threads, may round it otherwise."""
+    X, y, model = small
+    wanted = deepcopy(model).partial_fit(X[:5] + 0.1, y[:5])
+    fit = wanted.record_
+    moments = beside(wanted).moments
+    assert moments is not None
+    assert moments.shift is not None
+    other = moments.shifted(np.nextafter(moments.shift, 2.0))
+    members = tuple(replace(m, moments=other) if m.beside else m for m in fit.members)
+    changed = deepcopy(wanted)
+    changed._publish(replace(fit, members=members))
+    for one in (wanted, changed):
+        one.partial_fit(X[5:9] + 0.1, y[5:9])
+    close(changed.predict(X[:50]), wanted.predict(X[:50]), atol=1e-9)
+
+
+def test_copies_of_rows_can_be_forgotten_and_saved(small: Small, tmp_path: Path) -> None:
+    X, y, model = small
+    copies = (np.tile(X, (3, 1)), np.tile(y, 3))
+    changed = clone(model).fit(*copies)
+    changed.forget(np.tile(X, (2, 1)), np.tile(y, 2))
+    moments = beside(changed).moments
+    assert moments is not None
+    assert moments.n == len(X)
+    lssvm.save(changed, tmp_path / "m", keep="all")
+    close(lssvm.load(tmp_path / "m").predict(X[:9]), changed.predict(X[:9]), atol=0.0)
+
+
+def test_an_empty_fold_is_no_judge(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten groups, each in a fold by chance, may leave the first fold without a row."""
+    X, y, model = small
+    monkeypatch.setattr("lssvm.recipes.table.deal", lambda problem, n_folds, random: 1 + dealt)
+    groups = np.arange(len(X)) % 10
+    dealt = groups % 4
+    found = beside(clone(model).fit(X, y, groups=groups))
+    assert 0.0 < found.model.cuts[0].leaves[0].error < 1.0
+
+
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+def test_a_system_without_a_solution_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*args: object, **kwargs: object) -> None:
+        raise LinAlgError
+
+    monkeypatch.setattr("lssvm.recipes.table_beside.cho_factor", never)
+    with pytest.raises(LinAlgError):
+        solve(Moments.of(np.eye(2), np.ones((2, 1))), np.eye(2), 1.0)

@@ -550,13 +550,13 @@ class TableModel(BaseEstimator):
         prepared = self._prepare(X)
         engine = self._engine()
         used = np.flatnonzero(weight > 0)
-        kept = {(m.configuration, m.rounds): m.model for m in fit.in_parts}
-        members = []
+        members: list[Member] = []
         for member in sorted(fit.members, key=lambda m: m.beside):
             mapped = member.metric.apply(prepared[member.configuration.inputs])
             rows = Rows(mapped, Y, weight / self.weight_scale_).take(used)
             if member.beside:
-                parts, threads = kept[member.configuration, member.rounds], n_threads(self.n_jobs)
+                own, threads = (member.configuration, member.rounds), n_threads(self.n_jobs)
+                (parts,) = (m.model for m in members if (m.configuration, m.rounds) == own)
                 members.append(change_beside(member, parts, rows, forget=forget, threads=threads))
                 continue
             change = member.model.forget if forget else member.model.learn

@@ -27,6 +27,7 @@ _WIDTHS = (0.25, 0.5, 1.0)  # factors of gamma: prototypes want wider kernels th
 _NEAR = 1.1  # times the error of small parts: prototypes that are worse do not help
 _TRIES = 8  # values of C
 _TRIAL = 10.0  # operations for every row and pair of prototypes that `width_beside` takes
+_LEFT = 1e-3  # of the weight, below which what is left is no difference of sums
 _RIDGE = 1e-11  # of the mean of the gram's diagonal: rounding errors of wide Gaussian kernels
 
 
@@ -117,7 +118,8 @@ def fit_beside(
     order = np.argsort(folds, kind="stable").astype(np.intp)
     rows, positions = rows.take(order), positions[order]
     starts = np.searchsorted(folds[order], np.arange(N_FOLDS + 1))
-    cells = [slice(int(a), int(b)) for a, b in itertools.pairwise(starts)]
+    # Groups may leave a fold empty, which is no judge of C.
+    cells = [slice(int(a), int(b)) for a, b in itertools.pairwise(starts) if b > a]
     sums = moments_of(kernel, rows, Z, cells, threads)
     run.clock.over(1.0)  # raises where who listens wants to stop
     gram = np.asarray(kernel(Z, Z))
@@ -148,24 +150,32 @@ def change_beside(
     member : Member
         Made of prototypes.
     parts : PartsModel
-        That keeps the rows which the prototypes were fitted to.
+        With the rows that the prototypes are to be fitted to: it has learned or forgotten already.
     rows : Rows
-        Mapped, as the model's own are.
+        That have come or left, mapped as the model's own are.
     forget : bool
-        Whether the rows leave.
+        Whether they left.
     threads : int
 
     Notes
     -----
     Prototypes, C and gamma stay. The moments of all rows are summed up at the first change, O(n m
-    (m + d)) time, and kept; any other takes O(m^3) time and what its own rows need.
+    (m + d)) time, and kept; any other takes O(m^3) time and what its own rows need. Where most of
+    the weight leaves, differences would have no digits left: the rows are summed up again.
     """
     leaf = member.model.cuts[0].leaves[0]
     Z, kernel = leaf.rows.X, member.configuration.make_kernel(leaf.setting.gamma)
-    before, new = member.moments, moments_of(kernel, rows, Z, None, threads)[0]
-    if before is None:
-        before = moments_of(kernel, rows_of(parts)[0], Z, None, threads)[0]
-    moments = before - new if forget else before + new
+    before, moments = member.moments, None
+    if before is not None:
+        # Elsewhere the shift, a mean of kernel values, may differ in its last digit.
+        new = moments_of(kernel, rows, Z, None, threads)[0].shifted(before.shift)
+        moments = before - new if forget else before + new
+        if moments.weight < _LEFT * before.weight:
+            moments = None
+    if moments is None:
+        moments = moments_of(kernel, rows_of(parts)[0], Z, None, threads)[0]
+    n = sum(len(part.rows.X) for part in parts.cuts[0].leaves)  # copies of a row are one
+    moments = replace(moments, n=n)
     coef, intercept = solve(moments, np.asarray(kernel(Z, Z)), leaf.setting.C)
     distance = member.model.distance
     model = expansion(distance, Z, coef, intercept, leaf.setting, leaf.error)
@@ -234,6 +244,8 @@ def solve(moments: Moments, gram: FloatArray, C: float) -> tuple[FloatArray, Flo
             factor = cho_factor(H, lower=True, check_finite=False)
             break
         except LinAlgError:
+            if not np.isfinite(ridge):
+                raise
             ridge *= 100.0
     coef = np.asarray(cho_solve(factor, right, check_finite=False))
     shifted = mean if moments.shift is None else mean + moments.shift
