@@ -3,6 +3,7 @@ for tables can do."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,8 @@ from sklearn.base import clone
 import lssvm
 from lssvm import LSSVMClassifier, LSSVMRegressor
 from lssvm._core.errors import InvalidInputError
-from lssvm.kernels import RBF, Laplacian
+from lssvm.cli.checking import nearest_of
+from lssvm.kernels import IDENTITY, RBF, Laplacian
 from lssvm.moments import Moments
 from lssvm.parts import HostParts, Rows
 from lssvm.recipes import Member
@@ -291,3 +293,74 @@ def test_a_system_without_a_solution_ends(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("lssvm.recipes.table_beside.cho_factor", never)
     with pytest.raises(LinAlgError):
         solve(Moments.of(np.eye(2), np.ones((2, 1))), np.eye(2), 1.0)
+
+
+def tampered(model: LSSVMRegressor, change: Callable[[Member], Member]) -> LSSVMRegressor:
+    """Return the model with other members, as a file may describe them."""
+    found, fit = deepcopy(model), model.record_
+    found.record_ = replace(fit, members=tuple(change(m) for m in fit.members))
+    return found
+
+
+def of_sums(**changes: Callable[[Moments], object]) -> Callable[[Member], Member]:
+    def change(member: Member) -> Member:
+        if (moments := member.moments) is None:
+            return member
+        new = {name: make(moments) for name, make in changes.items()}
+        return replace(member, moments=replace(moments, **new))
+
+    return change
+
+
+def in_two_trees(member: Member) -> Member:
+    model = member.model
+    return replace(member, model=replace(model, cuts=model.cuts * 2)) if member.beside else member
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        (lambda m: replace(m, weight=0.0), "no configuration has a weight"),
+        (in_two_trees, "prototypes are in several parts"),
+        (lambda m: replace(m, beside=True, moments=None), "prototypes are in several parts"),
+        (lambda m: replace(m, beside=False), "moments do not fit"),
+        (lambda m: replace(m, beside=False, moments=None), "the targets of the parts"),
+        (lambda m: replace(m, rounds=m.rounds + m.beside), "prototypes without the parts"),
+        (lambda m: replace(m, metric=IDENTITY) if m.beside else m, "have another metric"),
+        (of_sums(weight=lambda s: 0.0), "no sums of kernel values"),
+        (of_sums(border=lambda s: 1e200 * s.border), "no sums of kernel values"),
+        (of_sums(gram=lambda s: 1e200 * s.gram), "no sums of kernel values"),
+        (of_sums(shift=lambda s: 1e200 * s.shift), "not centred on a mean"),
+        (of_sums(n=lambda s: -1), "n is not >=0"),
+        (lambda m: replace(m, moments=m.moments and m.moments.prefix(9)), "do not fit their rows"),
+        (lambda m: replace(m, moments=m.moments and m.moments.outputs([])), "cross"),
+    ],
+)
+def test_files_that_do_not_fit_together_are_refused(
+    small: Small, tmp_path: Path, change: Callable[[Member], Member], match: str
+) -> None:
+    X, y, model = small
+    changed = deepcopy(model).partial_fit(X[:2] + 0.1, y[:2])
+    lssvm.save(tampered(changed, change), tmp_path / "m", keep="all")
+    with pytest.raises(lssvm.ModelFileError, match=match):
+        lssvm.load(tmp_path / "m")
+
+
+def all_weight(model: LSSVMRegressor, to_prototypes: bool) -> LSSVMRegressor:
+    return tampered(model, lambda m: replace(m, weight=float(m.beside == to_prototypes)))
+
+
+def test_explanations_of_prototypes_alone_are_exact(small: Small) -> None:
+    """Parts that stay for their rows alone are not sampled."""
+    X, _, model = small
+    found = all_weight(model, True).explain(X[:2], n_background=5, interactions=True)
+    assert not np.any(found.errors)
+    close(found.prediction.ravel(), all_weight(model, True).predict(X[:2]), atol=1e-9)
+
+
+def test_rows_are_far_from_parts_whatever_prototypes_weigh(small: Small) -> None:
+    X, _, model = small
+    far = [nearest_of(all_weight(model, one)) for one in (True, False)]
+    wide = np.linspace(1.0, 3.0, 200)[:, None] * X[:200]
+    assert 0 < far[0](wide).sum() < 200
+    assert np.array_equal(far[0](wide), far[1](wide))

@@ -179,7 +179,7 @@ def nearest_of(model: Model) -> Callable[[Any], Any] | None:
 
 def _nearest_of_table(model: Model) -> Callable[[Any], Any]:
     own: Any = last_step(model)
-    members = own.record_.members
+    members = own.record_.in_parts  # they keep all rows; prototypes are some of them
     # Quantiles end where the training rows end: only the others show what is beyond.
     open_ones = [m for m in members if m.configuration.inputs == "standardised"]
     member = max(open_ones or members, key=lambda one: one.weight)

@@ -439,7 +439,7 @@ class TableModel(BaseEstimator):
         if not sizes or not whole or min(sizes) < 1:
             raise not_usable("n_support", n_support, "give an int >= 1, or a list of them.")
         threads = n_threads(self.n_jobs)
-        seconds = _time_of(fit.members)
+        seconds = _time_of(fit.used)
         found = []
         teacher = Teacher.of(fit)
         classes = decide(teacher.Y) if isinstance(context.task, Classes) else None
@@ -555,8 +555,8 @@ class TableModel(BaseEstimator):
             mapped = member.metric.apply(prepared[member.configuration.inputs])
             rows = Rows(mapped, Y, weight / self.weight_scale_).take(used)
             if member.beside:
-                own, threads = (member.configuration, member.rounds), n_threads(self.n_jobs)
-                (parts,) = (m.model for m in members if (m.configuration, m.rounds) == own)
+                (parts,) = (m.model for m in members if m.is_of(member))
+                threads = n_threads(self.n_jobs)
                 members.append(change_beside(member, parts, rows, forget=forget, threads=threads))
                 continue
             change = member.model.forget if forget else member.model.learn

@@ -175,7 +175,7 @@ TableContext: prepared dict; texts bool; task Classes/Numbers k c; shift doubles
 Trial: configuration Configuration; rounds {COUNT}; error score; weight score; seconds score;
     stage text
 Member: configuration Configuration; model PartsModel k d; metric Metric d; rounds {COUNT};
-    weight number >=0; beside bool; moments none | Moments m k
+    weight number >=0; beside bool; moments none | Moments m q=k
 Configuration: inputs text; kernel text
 Metric: map none | doubles d d | doubles d
 PartsModel: distance text; cuts tuple * of Cut k d; part_size whole >=1
@@ -303,10 +303,17 @@ def _check_member(member: configurations.Member, lengths: Lengths) -> None:
     model = member.model
     need(model.cuts, "a configuration has no parts")
     need(model.distance == member.configuration.distance, "the distance is not the kernel's")
-    size = len(model.cuts[0].leaves[0].rows.X)
-    need(
-        member.moments is None or len(member.moments.gram) == size, "moments do not fit their rows"
-    )
+    one = len(model.cuts) == len(model.cuts[0].leaves) == 1
+    need(one or not member.beside, "prototypes are in several parts")
+    if (moments := member.moments) is None:
+        return
+    size, most = len(model.cuts[0].leaves[0].rows.X), 1.001 * moments.weight
+    need(member.beside and len(moments.gram) == size, "moments do not fit their rows")
+    # Kernel values are from 0 to 1, and so is their mean.
+    sums = max(float(np.abs(moments.gram).max()), float(np.abs(moments.border).max()))
+    need(most > 0.0 and sums <= most, "moments are no sums of kernel values")
+    shift = 0.0 if moments.shift is None else moments.shift
+    need(np.all(np.abs(shift) <= 1.001), "moments are not centred on a mean")
 
 
 def _check_cut(cut: parts.Cut, lengths: Lengths) -> None:

@@ -161,10 +161,16 @@ def check_table(model: TableModel, fit: TableFit, stored: Model) -> None:
     need(fit.members and "k" in lengths, "there is no configuration")
     rows, all_kept = lengths["t"], fit.stored == "all"
     need(all_kept or not rows, "there are outputs that were not to be kept")
-    in_parts = {(member.configuration, member.rounds) for member in fit.in_parts}
+    need(fit.used, "no configuration has a weight")
     for member in fit.members:
-        known = (member.configuration, member.rounds) in in_parts
-        need(known, "there are prototypes without the parts that they are beside")
+        beside = [m for m in fit.in_parts if m.is_of(member)] if member.beside else [member]
+        need(len(beside) == 1, "there are prototypes without the parts that they are beside")
+        maps: list[Any] = [one.metric.map for one in (beside[0], member)]
+        need(
+            np.array_equal(*maps),
+            "prototypes have another metric than the parts that they are beside",
+        )
+        need(member.moments is None or all_kept, "there are moments that were not to be kept")
         ready = context.prepared.get(member.configuration.inputs)
         d = -1 if ready is None else ready.n_features
         for cut in member.model.cuts:

@@ -263,7 +263,7 @@ def table_graph(
     fit = model.record_
     context = fit.context
     assert context is not None
-    used = {member.configuration.inputs for member in fit.members}
+    used = {member.configuration.inputs for member in fit.used}
     names = [name for name in context.prepared if name in used]
     tables = [context.prepared[n] for n in names]
     together = not tables[0].named
@@ -294,9 +294,7 @@ def table_graph(
 def add_stack(fit: TableFit, features: Mapping[Inputs, Tensor]) -> Tensor:
     """Add the weighted sum of the outputs of all members: (n, k)."""
     total: Tensor | None = None
-    for member in fit.members:
-        if not member.weight:
-            continue
+    for member in fit.used:
         X = add_map(features[member.configuration.inputs], member.metric)
         cuts = member.model.cuts
         for cut in cuts:

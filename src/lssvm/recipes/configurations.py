@@ -149,6 +149,15 @@ class Member:
     beside: bool = False
     moments: Moments | None = None
 
+    def is_of(self, other: Member) -> bool:
+        """Say whether both have the same configuration and metric, as prototypes and their parts.
+
+        Parameters
+        ----------
+        other : Member
+        """
+        return (self.configuration, self.rounds) == (other.configuration, other.rounds)
+
     def mapped(self, inputs: Mapping[Inputs, FloatArray]) -> FloatArray:
         """Return rows as the kernel sees them.
 

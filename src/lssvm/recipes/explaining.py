@@ -157,11 +157,11 @@ def terms_of_table(
             column[np.asarray(context.prepared[kind].sources, dtype=np.intp)],
             int(column.max()) + 1,
         )
-        for kind in {member.configuration.inputs for member in fit.members}
+        for kind in {member.configuration.inputs for member in fit.used}
     }
     terms = []
-    shift = context.shift / len(fit.members)
-    for member in fit.members:
+    shift = context.shift / len(fit.used)
+    for member in fit.used:
         rows, scale = contrasts[member.configuration.inputs], member.weight * context.scale
         if all(len(cut.leaves) == 1 for cut in member.model.cuts):
             parts = [Term(rows, e) for e in _expansions(member, scale, shift)]

@@ -167,10 +167,14 @@ class TableFit:
         engine : PartsEngine, optional
             Where it is computed; by default on one thread.
         """
-        used = [m for m in self.members if m.weight]
         return np.asarray(
-            sum(m.weight * m.model.outputs(m.mapped(inputs), engine=engine) for m in used)
+            sum(m.weight * m.model.outputs(m.mapped(inputs), engine=engine) for m in self.used)
         )
+
+    @property
+    def used(self) -> list[Member]:
+        """The members that outputs are made of: all but parts that stay for their rows alone."""
+        return [m for m in self.members if m.weight > 0]
 
     @property
     def in_parts(self) -> list[Member]:
@@ -330,7 +334,7 @@ def fit_table(
 def report_end(run: TableRun, fit: TableFit) -> None:
     """Report the end of a fit."""
     what, spent = "interrupted" if fit.interrupted else "done", run.clock.spent()
-    text = f"{what}: {len(fit.members)} configurations, {spent:.1f} s"
+    text = f"{what}: {len(fit.used)} configurations, {spent:.1f} s"
     run.tell({"stage": what, "text": text, "best_loss": run.best, "elapsed": spent})
 
 

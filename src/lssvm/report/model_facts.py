@@ -81,7 +81,7 @@ def prediction_work(model: Estimator, d: int) -> float:
     """Return about how many operations the prediction of a row of d columns takes."""
     kept, record = basis(model), table_record(model)
     width = 20 + (d if kept is None else kept[1].shape[1])
-    return float(support_size(model) * width * (1 if record is None else len(record.members)))
+    return float(support_size(model) * width * (1 if record is None else len(record.used)))
 
 
 def n_prototypes(model: Estimator) -> int | None:
