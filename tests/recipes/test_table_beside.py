@@ -18,7 +18,7 @@ from lssvm import LSSVMClassifier, LSSVMRegressor
 from lssvm._core.errors import InvalidInputError
 from lssvm.cli.checking import nearest_of
 from lssvm.kernels import IDENTITY, RBF, Laplacian
-from lssvm.moments import Moments
+from lssvm.moments import Moments, accumulate
 from lssvm.parts import HostParts, Rows
 from lssvm.recipes import Member
 from lssvm.recipes.table_beside import moments_of, rows_of, solve
@@ -364,3 +364,23 @@ def test_rows_are_far_from_parts_whatever_prototypes_weigh(small: Small) -> None
     wide = np.linspace(1.0, 3.0, 200)[:, None] * X[:200]
     assert 0 < far[0](wide).sum() < 200
     assert np.array_equal(far[0](wide), far[1](wide))
+
+
+def test_many_threads_stay_within_the_memory_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = []
+
+    def watched(kernel: object, source: object, Z: np.ndarray, cells: list[slice], **how: int):
+        taken.append(8 * len(Z) ** 2 * (len(cells) + 2 * how["threads"]))
+        return accumulate(kernel, source, Z, cells, **how)
+
+    monkeypatch.setattr("lssvm.recipes.table_beside.accumulate", watched)
+    X, y = additive(2600, 11)
+    LSSVMRegressor(
+        "fast",
+        n_prototypes=10_000,
+        kernel="laplacian",
+        inputs="standardised",
+        memory_budget="8 MB",
+        n_jobs=16,
+    ).fit(X, y)
+    assert 4e6 < max(taken[-1:]) < 8e6

@@ -11,7 +11,7 @@ from tests.report import cases
 from tests.report.pages import Page
 from tests.report.rough import make_rough
 
-from lssvm import LSSVC, LSSVR, NARX, FixedSizeLSSVC, LSSVMClassifier
+from lssvm import LSSVC, LSSVR, NARX, FixedSizeLSSVC, LSSVMClassifier, LSSVMRegressor
 from lssvm._core.errors import InvalidInputError
 from lssvm.report import write_report
 from lssvm.report.classification import thresholds
@@ -193,6 +193,21 @@ def test_an_array_of_text_and_numbers_has_a_report(tmp_path, monkeypatch):
     assert facts["configurations"]["kernel"] == ["laplacian"]
     page = Page((tmp_path / "r.html").read_text(encoding="utf-8"))
     assert "laplacian on standardised" in page.text
+
+
+def test_prototypes_beside_parts_have_a_line_of_their_own(tmp_path, monkeypatch):
+    make_rough(monkeypatch)
+    monkeypatch.setattr("lssvm.recipes.table.SMALL", 250)  # fewer rows are not cut into parts
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    y = X[:, 0] + np.abs(X[:, 1])
+    model = LSSVMRegressor(
+        "fast", inputs="standardised", kernel="laplacian", part_size=80, n_prototypes=60
+    ).fit(X, y)
+    assert "prototypes" in model.configurations_["stage"]
+    write_report(model, tmp_path / "r.html", train=(X, y), test=(X, y))
+    page = Page((tmp_path / "r.html").read_text(encoding="utf-8"))
+    assert page.text.count("laplacian on standardised, prototypes") == 1
+    assert "Prototypes are one more model, of all rows." in page.text
 
 
 # -- forecasts -------------------------------------------------------------------------------------

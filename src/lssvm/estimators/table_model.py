@@ -78,7 +78,7 @@ _PARAMETERS = """preset : {"balanced", "fast", "best"}, default="balanced"
     n_prototypes : "auto" or int, default="auto"
         Prototypes of all rows, a model of its own beside parts; 0 for none. "auto": as many as a
         fifth of the parts' cost allows, where a few of them are about as good as small parts; none
-        on a GPU, whose parts are larger, and beyond 400,000 rows.
+        with "fast", on a GPU, whose parts are larger, and beyond 400,000 rows.
     device : None, "cpu", "cuda", "cuda:1", ... or torch.device, default=None
         Where exact models, gradients and outputs are computed; None: on this machine's cores. The
         same numbers up to rounding; by default parts are larger on a GPU, which is faster.
@@ -424,9 +424,9 @@ class TableModel(BaseEstimator):
         Notes
         -----
         A fixed-size model with the inputs, the kernel and the metric of one configuration, fitted
-        to the out-of-sample outputs of this model (below 5,000 rows: to the targets), its
-        prototypes reduced by SPFS
-        ([Mall2014]_); see `lssvm.recipes.compression.compress_table`.
+        to the out-of-sample outputs of the parts of this model (below 5,000 rows: to the targets),
+        its prototypes reduced by SPFS ([Mall2014]_); see
+        `lssvm.recipes.compression.compress_table`.
         """
         check_is_fitted(self, "record_")
         fit = self.record_
@@ -513,10 +513,11 @@ class TableModel(BaseEstimator):
         Notes
         -----
         Interventional Shapley values ([Janzing2020]_) of the table's own columns, averaged over the
-        background rows. The members of the stack add up: those that are one exact model of all rows
-        with a Laplacian kernel, or with a Gaussian kernel without a full metric, have exact values;
-        the others (full metrics, the exponential kernel, rows that a tree sends to parts) are
-        sampled together by orders of the columns, and ``errors`` are their standard errors.
+        background rows. The members of the stack add up: those that are one model of all rows
+        (exact, or of prototypes) with a Laplacian kernel, or with a Gaussian kernel without a full
+        metric, have exact values; the others (full metrics, the exponential kernel, rows that a
+        tree sends to parts) are sampled together by orders of the columns, and ``errors`` are their
+        standard errors.
 
         Examples
         --------

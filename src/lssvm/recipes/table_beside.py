@@ -28,6 +28,8 @@ _NEAR = 1.1  # times the error of small parts: prototypes that are worse do not 
 _TRIES = 8  # values of C
 _TRIAL = 10.0  # operations for every row and pair of prototypes that `width_beside` takes
 _LEFT = 1e-3  # of the weight, below which what is left is no difference of sums
+_MATRICES = 24.0  # of m^2 numbers that fit into the budget
+_SHARED = 8.0  # of them that are there whatever the number of threads: folds, sums, solutions
 _RIDGE = 1e-11  # of the mean of the gram's diagonal: rounding errors of wide Gaussian kernels
 
 
@@ -36,8 +38,7 @@ def size_beside(run: TableRun, n_rows: int) -> int:
 
     n m^2 operations; five folds, the threads and the solution keep m^2 numbers each.
     """
-    ask = run.ask
-    most = ask.largest * np.sqrt(ask.engine.side_by_side / 6.0)
+    ask, most = run.ask, _most(run)
     if ask.n_prototypes is not None:
         return int(min(ask.n_prototypes, most, n_rows))
     if ask.engine.speed > 1.0:
@@ -47,6 +48,20 @@ def size_beside(run: TableRun, n_rows: int) -> int:
     allowed = run.clock.affordable(ask.beside * ask.operations + trial, 0.5) - trial
     size = int(min(np.sqrt(max(allowed, 0.0) / n_rows), most, n_rows / 4))
     return size if size >= FEWEST else 0
+
+
+def threads_beside(run: TableRun, size: int) -> int:
+    """Return how many threads add up moments: each keeps two sums of m^2 numbers."""
+    room = _MATRICES * (_most(run) / max(size, 1)) ** 2
+    return int(min(max((room - _SHARED) / 2.0, 1.0), run.ask.engine.side_by_side))
+
+
+def _most(run: TableRun) -> float:
+    """Return how many prototypes may have `_MATRICES` matrices in memory.
+
+    A part has two on every thread, in half of the budget: `HostParts.largest_part`.
+    """
+    return float(run.ask.largest * np.sqrt(run.ask.engine.side_by_side * 4.0 / _MATRICES))
 
 
 def width_beside(run: TableRun, candidate: Candidate) -> float | None:
@@ -68,7 +83,7 @@ def width_beside(run: TableRun, candidate: Candidate) -> float | None:
     for factor in _WIDTHS:
         gamma = factor * candidate.setting.gamma
         kernel = kind.make_kernel(gamma)
-        sums = moments_of(kernel, rows, Z, cells, run.ask.engine.side_by_side)
+        sums = moments_of(kernel, rows, Z, cells, threads_beside(run, len(Z)))
         found.append((_best_C(sums, np.asarray(kernel(Z, Z)))[1], gamma))
     error, gamma = min(found)
     wanted = run.ask.n_prototypes is not None or error < _NEAR * candidate.error
@@ -109,7 +124,7 @@ def fit_beside(
     (census data, for one) they are ahead of parts; elsewhere the stack leaves them out.
     O(n m (m + d)) time, O(m^2) memory.
     """
-    random, threads = run.random, run.ask.engine.side_by_side
+    random = run.random
     rows, positions = rows_of(parts)
     chosen = random.choice(len(rows.X), min(size, len(rows.X)), replace=False)
     Z = np.unique(rows.X[chosen], axis=0)
@@ -120,7 +135,7 @@ def fit_beside(
     starts = np.searchsorted(folds[order], np.arange(N_FOLDS + 1))
     # Groups may leave a fold empty, which is no judge of C.
     cells = [slice(int(a), int(b)) for a, b in itertools.pairwise(starts) if b > a]
-    sums = moments_of(kernel, rows, Z, cells, threads)
+    sums = moments_of(kernel, rows, Z, cells, threads_beside(run, len(Z)))
     run.clock.over(1.0)  # raises where who listens wants to stop
     gram = np.asarray(kernel(Z, Z))
     C, error = _best_C(sums, gram)

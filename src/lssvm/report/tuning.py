@@ -72,12 +72,14 @@ def configurations(subject: Subject) -> Section | None:
         share = number(weight) if weight > 0 else f"left out after {stage}"
         metric = f"{rounds} round{'s' if rounds > 1 else ''}" if rounds else "none"
         known = percent(1.0 - error) if error < 1.0 else UNKNOWN
-        rows.append([f"{kernel} on {inputs}", share, known, metric, duration(seconds)])
+        name = f"{kernel} on {inputs}" + (", prototypes" if stage == "prototypes" else "")
+        rows.append([name, share, known, metric, duration(seconds)])
     used = sum(line[4] > 0 for line in lines)
     words = (
         f"{count(len(lines))} configurations (a kernel on one kind of inputs) were tried, and "
         f"{count(used)} {'is' if used == 1 else 'are'} in the stack, by their weights. The parts "
         f"of the model hold at most {count(subject.model.part_size_)} rows each. "  # type: ignore[attr-defined]
+        + ("Prototypes are one more model, of all rows. " if "prototypes" in tried["stage"] else "")
         + ("Metrics were learned in rounds" if any(tried["rounds"]) else "No metric was learned")
         + ", as rows that were left out said what helps."
     )
