@@ -155,6 +155,7 @@ class Member:
         Parameters
         ----------
         other : Member
+            Of the same stack.
         """
         return (self.configuration, self.rounds) == (other.configuration, other.rounds)
 
