@@ -592,15 +592,16 @@ def test_methods_with_few_splits_are_told_apart_from_the_ranking():
 
 
 def test_losses_are_mean_differences_with_their_standard_error():
-    found = invented(["table", "catboost"], ["iri", "mgt"], seeds=range(3))
+    found = invented(["table", "catboost"], ["iri", "mgt", "gcr"], seeds=range(3))
     assert questions.losses(found) is None
-    for seed, more in enumerate((1.0, 2.0, 6.0)):
-        found.by_key["mgt", "table", seed]["error"] = (
-            found.by_key["mgt", "catboost", seed]["error"] + more
-        )
+    for name, gaps in (("mgt", (1.0, 2.0, 6.0)), ("gcr", (-3.0, 0.0, 6.0))):
+        for seed, more in enumerate(gaps):
+            peer = found.by_key[name, "catboost", seed]["error"]
+            found.by_key[name, "table", seed]["error"] = peer + more
     text = questions.losses(found)
     assert "| `mgt` | 3 | 3.00 | 1.53 | not known |" in text and "`iri`" not in text
-    assert "within one standard error on 1 of 2 sets" in text
+    assert "| `gcr` | 3 | 1.00 | 2.65 | no more than splits differ |" in text
+    assert "within one standard error on 2 of 3 sets" in text
 
 
 def test_fast_is_ranked_among_boosting():
