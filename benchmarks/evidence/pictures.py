@@ -92,26 +92,50 @@ def scatter(
         _, py = at(x_low, float(np.log10(value)))
         parts.append(_line(left, py, width - right, py, "#dddddd", 1.0))
         parts.append(_text(left - 8, py + 4, _number(value), "end"))
-    taken: list[tuple[float, float, float]] = []  # ends and height of the names so far
+    points = [at(float(a), float(b)) for a, b in zip(lx, ly, strict=True)]
+    taken = [(px - 6, py - 6, px + 6, py + 6) for px, py in points]
+    names = []
     for i in np.argsort(-ly, kind="stable"):
-        px, py = at(float(lx[i]), float(ly[i]))
+        px, py = points[i]
         colour = _OURS if ours[i] else _GREY
+        box, shift = _place(
+            px, py, 7.4 * len(labels[i]), taken, (left, top, width, height - bottom)
+        )
+        taken.append(box)
+        level, before = py + 4 + shift, box[2] < px
+        if abs(shift) > 9:
+            parts.append(_line(px, py, box[2] if before else box[0], level - 4, colour, 0.7))
         parts.append(f'<circle cx="{px:.1f}" cy="{py:.1f}" r="5" fill="{colour}"/>')
-        long = 7.2 * len(labels[i])
-        before = px + 8 + long > width
-        begin = px - 8 - long if before else px + 8
-        level = py + 4
-        while any(begin < b and a < begin + long and abs(level - c) < 13 for a, b, c in taken):
-            level += 3
-        taken.append((begin, begin + long, level))
-        place, anchor = (px - 8, "end") if before else (px + 8, "start")
-        parts.append(_text(place, level, labels[i], anchor, _OURS if ours[i] else _INK, ours[i]))
+        place, anchor = (box[2] - 2, "end") if before else (box[0] + 2, "start")
+        names.append(_text(place, level, labels[i], anchor, _OURS if ours[i] else _INK, ours[i]))
+    parts += names
     parts.append(_text((left + width - right) / 2, height - 14, x_title, "middle"))
     parts.append(
         f'<text x="16" y="{height / 2:.0f}" {_FONT} font-size="13" fill="{_INK}" '
         f'text-anchor="middle" transform="rotate(-90 16 {height / 2:.0f})">{escape(y_title)}</text>'
     )
     return _svg(width, height, parts, f"{y_title} against {x_title}")
+
+
+Box = tuple[float, float, float, float]
+
+
+def _place(px: float, py: float, long: float, taken: Sequence[Box], room: Box) -> tuple[Box, float]:
+    """Return the nearest free box for a name beside a point, and how far down it is."""
+    tried = sorted(
+        (abs(shift) + (10.0 if before else 0.0), shift, before)
+        for shift in range(-96, 97, 3)
+        for before in (False, True)
+    )
+    for _, shift, before in tried:
+        begin = px - 8 - long if before else px + 8
+        box = (begin, py + shift - 7.0, begin + long, py + shift + 7.0)
+        inside = box[0] > room[0] and box[1] > room[1] and box[2] < room[2] and box[3] < room[3]
+        if inside and not any(
+            box[0] < b[2] and b[0] < box[2] and box[1] < b[3] and b[1] < box[3] for b in taken
+        ):
+            return box, float(shift)
+    return (px + 8, py - 7.0, px + 8 + long, py + 7.0), 0.0
 
 
 def _ticks(low: float, high: float) -> list[float]:
