@@ -60,18 +60,24 @@ def table(path: Path) -> str:
         "| set | rows | splits | preset | large | small | loss | prediction, times faster |",
         "|---|---:|---:|---|---:|---:|---:|---:|",
     ]
-    losses = []
+    losses: list[float] = []
+    classes: list[bool] = []
     for name in dict.fromkeys(r["set"] for r in rows):
         own = [r for r in rows if r["set"] == name]
         large, small = (np.mean([r[f"{w}_error"] for r in own]) for w in ("large", "small"))
         faster = np.median([r["large_predict_s"] / r["small_predict_s"] for r in own])
-        losses.append(small - large)
+        losses.append(float(small - large))
         lines.append(
             f"| {name} | {own[0]['n']} | {len(own)} | {own[0]['preset']} | {large:.2f} "
             f"| {small:.2f} | {small - large:+.2f} | {faster:.1f} |"
         )
-    good = int(np.sum(np.array(losses) <= 1.0))
-    lines += ["", f"At most one point lost on {good} of {len(losses)} sets."]
+        classes.append(own[0]["task"] == "classes")
+    good, accuracy = np.array(losses) <= 1.0, np.array(classes, dtype=bool)
+    lines += [
+        "",
+        f"At most one point lost on {good.sum()} of {len(good)} sets, {good[accuracy].sum()} of "
+        f"the {accuracy.sum()} with classes.",
+    ]
     return "\n".join(lines) + "\n"
 
 
