@@ -347,6 +347,7 @@ def table(rng: Random, d: int, classifies: bool) -> Any:
             "metric": lambda: pick(rng, "none", "diagonal", "full"),
             "part_size": lambda: pick(rng, 10, 50),
             "n_trees": lambda: pick(rng, 1, 2),
+            "n_prototypes": lambda: pick(rng, 0, 20),
         },
         0.25,
     )

@@ -334,7 +334,8 @@ def fit_table(
 def report_end(run: TableRun, fit: TableFit) -> None:
     """Report the end of a fit."""
     what, spent = "interrupted" if fit.interrupted else "done", run.clock.spent()
-    text = f"{what}: {len(fit.used)} configurations, {spent:.1f} s"
+    many = len({(m.configuration, m.rounds) for m in fit.used})  # prototypes are of one of them
+    text = f"{what}: {many} configuration{'s' if many > 1 else ''}, {spent:.1f} s"
     run.tell({"stage": what, "text": text, "best_loss": run.best, "elapsed": spent})
 
 
@@ -494,7 +495,7 @@ def add_prototypes(run: TableRun) -> None:
     candidate, model, _ = min(run.fitted, key=lambda one: one[0].error)
     run.begin("prototypes", str(candidate.configuration), 0, 1)
     begin = run.clock.now()
-    gamma = width_beside(run, candidate)
+    gamma = width_beside(run, candidate, size)
     if gamma is not None:
         found, beside, outputs = fit_beside(run, candidate, model, size, gamma)
         found = replace(found, seconds=run.clock.now() - begin)

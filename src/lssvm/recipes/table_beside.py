@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm.data import ArraySource
@@ -19,6 +18,7 @@ from lssvm.recipes.configurations import Member
 from lssvm.recipes.metric_rounds import N_FOLDS
 from lssvm.recipes.table_prototypes import expansion
 from lssvm.recipes.table_run import Candidate, TableRun
+from lssvm.solvers import solve_on_prototypes
 
 FEWEST = 1000
 """Prototypes below which there are none: parts say more for their time."""
@@ -30,7 +30,6 @@ _TRIAL = 10.0  # operations for every row and pair of prototypes that `width_bes
 _LEFT = 1e-3  # of the weight, below which what is left is no difference of sums
 _MATRICES = 24.0  # of m^2 numbers that fit into the budget
 _SHARED = 8.0  # of them that are there whatever the number of threads: folds, sums, solutions
-_RIDGE = 1e-11  # of the mean of the gram's diagonal: rounding errors of wide Gaussian kernels
 
 
 def size_beside(run: TableRun, n_rows: int) -> int:
@@ -64,12 +63,12 @@ def _most(run: TableRun) -> float:
     return float(run.ask.largest * np.sqrt(run.ask.engine.side_by_side * 4.0 / _MATRICES))
 
 
-def width_beside(run: TableRun, candidate: Candidate) -> float | None:
+def width_beside(run: TableRun, candidate: Candidate, size: int) -> float | None:
     """Return the gamma for prototypes, or None where they would not help.
 
-    Some prototypes learn from the rows that the metric was learned on, and the rows that judged it
-    judge them: unless a number of them is asked for, they have to be about as good as its small
-    parts were.
+    Some of ``size`` prototypes learn from the rows that the metric was learned on, and the rows
+    that judged it judge them: unless a number of them is asked for, they have to be about as good
+    as its small parts were.
     """
     problem, learned, judges = run.problem, run.learned, candidate.rows
     assert learned is not None
@@ -77,7 +76,7 @@ def width_beside(run: TableRun, candidate: Candidate) -> float | None:
     kind, metric = candidate.configuration, candidate.metric
     rows = problem.rows(kind.inputs, metric, np.concatenate([learned, judges]))
     cells = [slice(len(learned), len(rows.X)), slice(0, len(learned))]
-    chosen = run.random.choice(len(learned), min(FEWEST, len(learned)), replace=False)
+    chosen = run.random.choice(len(learned), min(FEWEST, size, len(learned)), replace=False)
     Z = np.unique(rows.X[chosen], axis=0)
     found: list[tuple[float, float]] = []
     for factor in _WIDTHS:
@@ -142,7 +141,7 @@ def fit_beside(
     setting = Setting(C, gamma)
 
     def model_of(moments: Moments) -> PartsModel:
-        coef, intercept = solve(moments, gram, C)
+        coef, intercept = solve_on_prototypes(moments, gram, C)
         return expansion(candidate.configuration.distance, Z, coef, intercept, setting, error)
 
     outputs = np.full(run.problem.Y.shape, np.nan)
@@ -191,7 +190,7 @@ def change_beside(
         moments = moments_of(kernel, rows_of(parts)[0], Z, None, threads)[0]
     n = sum(len(part.rows.X) for part in parts.cuts[0].leaves)  # copies of a row are one
     moments = replace(moments, n=n)
-    coef, intercept = solve(moments, np.asarray(kernel(Z, Z)), leaf.setting.C)
+    coef, intercept = solve_on_prototypes(moments, np.asarray(kernel(Z, Z)), leaf.setting.C)
     distance = member.model.distance
     model = expansion(distance, Z, coef, intercept, leaf.setting, leaf.error)
     return replace(member, model=model, moments=moments)
@@ -220,58 +219,11 @@ def without(sums: list[Moments], left_out: int) -> Moments:
     return total(part for v, part in enumerate(sums) if v != left_out)
 
 
-def solve(moments: Moments, gram: FloatArray, C: float) -> tuple[FloatArray, FloatArray]:
-    """Return coefficients (m, k) on the prototypes and intercepts (k,).
-
-    Parameters
-    ----------
-    moments : Moments
-        Of the rows.
-    gram : array of shape (m, m)
-        Kernel values K between the prototypes.
-    C : float
-
-    Notes
-    -----
-    Minimises a'K a / 2 + C/2 sum s (y - a'k(x) - b)^2 for every output: [DeBrabanter2010]_, eq.
-    (7), in the coordinates of the prototypes, the bias eliminated. One Cholesky factorisation, m^3
-    / 3 operations, where the map to features would take nine times m^3; what rounding takes from a
-    smooth kernel a tiny ridge gives back.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.moments import Moments
-    >>> from lssvm.recipes.table_beside import solve
-    >>> x = np.arange(4.0)[:, None]
-    >>> coef, intercept = solve(Moments.of(x, 2.0 * x + 1.0), np.eye(1), 1e6)
-    >>> coef.ravel().round(3), intercept.round(3)
-    (array([2.]), array([1.]))
-    """
-    mean, aim = moments.border / moments.weight, moments.target / moments.weight
-    H = moments.gram - np.outer(moments.border, mean)
-    ridge = _RIDGE * max(float(np.diagonal(H).mean()), np.finfo(np.float64).tiny)
-    H += gram / C
-    right = moments.cross - np.outer(moments.border, aim)
-    while True:
-        H[np.diag_indices_from(H)] += ridge
-        try:
-            factor = cho_factor(H, lower=True, check_finite=False)
-            break
-        except LinAlgError:
-            if not np.isfinite(ridge):
-                raise
-            ridge *= 100.0
-    coef = np.asarray(cho_solve(factor, right, check_finite=False))
-    shifted = mean if moments.shift is None else mean + moments.shift
-    return coef, np.asarray(aim - shifted @ coef)
-
-
 def _best_C(sums: list[Moments], gram: FloatArray) -> tuple[float, float]:
     """Return the C of the smallest error of a row of the first cell, and that error."""
     train, test = without(sums, 0), sums[0]
     walk = Walk(Setting(10.0, 1.0), _TRIES, STEPS[:2])
     while (setting := walk.next()) is not None:
-        coef, intercept = solve(train, gram, setting.C)
+        coef, intercept = solve_on_prototypes(train, gram, setting.C)
         walk.tell(float(test.squared_error(coef[None], intercept[None]).sum() / test.weight))
     return walk.best.C, walk.error

@@ -25,7 +25,12 @@ from lssvm.solvers.pcg import (
     solve_pcg,
 )
 from lssvm.solvers.pcg_space import FeatureSpace, PreconditionerRows, make_space
-from lssvm.solvers.primal import PrimalSystem, primal_system, solve_primal
+from lssvm.solvers.primal import (
+    PrimalSystem,
+    primal_system,
+    solve_on_prototypes,
+    solve_primal,
+)
 from lssvm.solvers.reweighting import robust_weights, solve_reweighted
 from lssvm.solvers.smo import SMO
 
@@ -68,6 +73,7 @@ __all__ = [
     "primal_system",
     "robust_weights",
     "solve_exact",
+    "solve_on_prototypes",
     "solve_pcg",
     "solve_primal",
     "solve_reweighted",

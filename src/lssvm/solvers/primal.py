@@ -517,6 +517,64 @@ def solve_primal(
     )
 
 
+_RIDGE = 1e-11  # of the gram's mean diagonal: what rounding takes from wide Gaussian kernels
+
+
+def solve_on_prototypes(
+    moments: Moments, gram: FloatArray, C: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return coefficients (m, k) on the prototypes and intercepts (k,), without a map to features.
+
+    Parameters
+    ----------
+    moments : Moments
+        Of the rows.
+    gram : array of shape (m, m)
+        Kernel values K between the prototypes.
+    C : float
+        Regularisation.
+
+    Raises
+    ------
+    NotPositiveDefiniteError
+        Where no small ridge makes the system positive definite.
+
+    Notes
+    -----
+    Minimises a'K a / 2 + C/2 sum s (y - a'k(x) - b)^2 for every output: [DeBrabanter2010]_, eq.
+    (7), in the coordinates of the prototypes, the bias eliminated. One Cholesky factorisation, m^3
+    / 3 operations, where the map of `solve_primal` takes nine times m^3 first: for some thousand
+    prototypes of which a few values of C are asked. A tiny ridge gives back what rounding takes
+    from a smooth kernel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.moments import Moments
+    >>> from lssvm.solvers import solve_on_prototypes
+    >>> x = np.arange(4.0)[:, None]
+    >>> coef, intercept = solve_on_prototypes(Moments.of(x, 2.0 * x + 1.0), np.eye(1), 1e6)
+    >>> coef.ravel().round(3), intercept.round(3)
+    (array([2.]), array([1.]))
+    """
+    A, B, mean, target_mean = centred(moments, None)
+    ridge = _RIDGE * max(float(np.diagonal(A).mean()), np.finfo(np.float64).tiny)
+    A += gram / C
+    for _ in range(6):
+        A[np.diag_indices_from(A)] += ridge
+        try:
+            factor = cho_factor(A, lower=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            ridge = max(100.0 * ridge, 1e-14 * float(np.diagonal(moments.gram).max()))
+            continue
+        coef = np.asarray(cho_solve(factor, B, check_finite=False))
+        return coef, np.asarray(target_mean - mean @ coef)
+    raise NotPositiveDefiniteError(
+        f"The system of {len(A)} prototypes is not positive definite for C={C:.3g}: scale the "
+        "features, or lower C or gamma."
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class FoldPaths:
     """Systems of several training sets, reduced so that every further value of C is cheap.
