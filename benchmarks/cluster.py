@@ -23,7 +23,7 @@ import numpy as np
 from distributed import Client, LocalCluster, wait
 
 from lssvm import scan
-from lssvm.engines.scan import Blocks, ScanRows
+from lssvm.backends.scan import Blocks, ScanRows
 from lssvm.kernels import RBF
 from lssvm.tuning import PositionFolds
 

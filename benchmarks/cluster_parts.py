@@ -27,7 +27,7 @@ from distributed import Client, LocalCluster
 from benchmarks.cluster import sent
 from benchmarks.gpu_tables import smooth
 from lssvm._core.blocks import one_blas_thread
-from lssvm.parts import ClusterParts, HostParts, LeafTask, Rows, Setting
+from lssvm.local import ClusterParts, HostParts, LeafTask, Rows, Setting
 
 TRIES = 3
 RESULTS = Path(__file__).parent / "results"

@@ -34,15 +34,15 @@ from sklearn.pipeline import make_pipeline
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR
 from lssvm._core.arrays import get_namespace, to_numpy
 from lssvm._core.device import Device
-from lssvm.criteria.fixed_size import FixedSizeObjective
-from lssvm.engines import device as device_rows
-from lssvm.engines.device import DeviceBlocks, DeviceRows, accumulate_on_device, block_size
-from lssvm.engines.host import HostRows
+from lssvm.backends import device as device_rows
+from lssvm.backends.device import DeviceBlocks, DeviceRows, accumulate_on_device, block_size
+from lssvm.backends.host import HostRows
 from lssvm.kernels import RBF
 from lssvm.moments.cells import make_cells
-from lssvm.search.path import ListedPathSearch
 from lssvm.tasks import Misclassification
 from lssvm.tuning import Folds, PathSearch
+from lssvm.tuning.fixed_size import FixedSizeObjective
+from lssvm.tuning.path import ListedPathSearch
 
 FEATURES = 28
 TEST_ROWS = 50_000

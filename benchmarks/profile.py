@@ -147,7 +147,7 @@ def leaf(scale: float) -> Case:
     from scipy.linalg import lapack
     from scipy.spatial.distance import cdist
 
-    from lssvm.parts import Rows, Setting, fit_leaf
+    from lssvm.local import Rows, Setting, fit_leaf
 
     n, d, tries = int(2000 * np.sqrt(scale)), 10, 3
     X, Y = _rows(n, d)
@@ -192,7 +192,7 @@ def parts(scale: float) -> Case:
     """Prediction of the model for tables: every row by the rows of its part."""
     from scipy.spatial.distance import cdist
 
-    from lssvm.parts import Rows, Setting, fit_parts
+    from lssvm.local import Rows, Setting, fit_parts
 
     n, d, size, new = int(8000 * scale), 10, 1000, int(10_000 * scale)
     X, Y = _rows(n, d)

@@ -31,9 +31,9 @@ import pyarrow.parquet as pq
 import lssvm.estimators.scan_opening as scan_opening
 from lssvm import FixedSizeLSSVC, scan
 from lssvm._core.blocks import n_threads
+from lssvm.backends.scan import Blocks, ScanRows
 from lssvm.data import ArraySource
 from lssvm.data.prepare import survey
-from lssvm.engines.scan import Blocks, ScanRows
 from lssvm.kernels import RBF
 from lssvm.moments import accumulate
 from lssvm.moments.cells import make_cells

@@ -14,8 +14,8 @@ import time
 
 import numpy as np
 
-from lssvm.parts import Cut, HostParts, Leaf, PartsModel, Rows, Setting, grow_tree
-from lssvm.recipes import Configuration, Member, TableFit
+from lssvm.fitting import Configuration, Member, TableFit
+from lssvm.local import Cut, HostParts, Leaf, PartsModel, Rows, Setting, grow_tree
 from lssvm.solvers import ExactFit
 
 

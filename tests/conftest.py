@@ -10,5 +10,5 @@ def without_nested_folds():
     For tests of something else than the score of a model for tables.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lssvm.recipes.table.NESTED", 0)
+        patch.setattr("lssvm.fitting.table.NESTED", 0)
         yield

@@ -17,7 +17,7 @@ def _table(ask: Ask, **settings: Any) -> Any:
 
 
 def _table_without_kernel(ask: Ask, *, left_out: str) -> Any:
-    from lssvm.recipes import KERNELS
+    from lssvm.fitting import KERNELS
 
     # The smooth one is whichever of the three is neither of the others.
     others = {"exponential", "laplacian"}

@@ -45,7 +45,7 @@ def test_a_report_is_not_written_any_more_and_a_line_says_where_the_model_is(her
 
 @pytest.mark.parametrize("times", [1, 2])
 def test_after_the_search_the_model_is_solved_unless_asked_twice(here, monkeypatch, times):
-    import lssvm.recipes.fixed_size as recipe
+    import lssvm.fitting.fixed_size as recipe
 
     real = recipe.solve_moments
 

@@ -15,8 +15,8 @@ from tests.oracles.pruning import prune_loop
 from lssvm import LSSVC, LSSVR, GreedyLSSVC, GreedyLSSVR, scan
 from lssvm._core.errors import MemoryBudgetError
 from lssvm.datasets import load_ripley
+from lssvm.fitting.record import Resources
 from lssvm.kernels import RBF
-from lssvm.recipes.record import Resources
 from lssvm.reductions import L0, Prune
 from lssvm.solvers import ConjugateGradient
 from lssvm.tuning import GridSearch

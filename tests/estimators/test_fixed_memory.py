@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR
-from lssvm.folds.content import DistinctRows, hash_rows
-from lssvm.recipes.prototypes import SELECTED_FROM
+from lssvm.data.folds import DistinctRows, hash_rows
+from lssvm.fitting.prototypes import SELECTED_FROM
 
 
 def peak(kind, n, n_classes):
@@ -52,7 +52,7 @@ def test_prototypes_of_many_rows_are_rows_and_show_every_class():
 
 @pytest.mark.parametrize("n_different", [1, 20, 50, 2000])
 def test_different_rows_are_counted_whatever_is_repeated(n_different, monkeypatch):
-    monkeypatch.setattr("lssvm.folds.content._COUNTED", 50)
+    monkeypatch.setattr("lssvm.data.folds._COUNTED", 50)
     different = np.arange(n_different, dtype=float)[:, None]
     rows = np.concatenate([np.zeros((400, 1)), different, np.zeros((400, 1))])  # 0 hashes to 0
     tolerance = 0.0 if n_different <= 50 else 0.3
@@ -64,7 +64,7 @@ def test_different_rows_are_counted_whatever_is_repeated(n_different, monkeypatc
 
 @pytest.mark.parametrize("kind", [FixedSizeLSSVC, FixedSizeLSSVR])
 def test_many_equal_rows_leave_room_for_other_prototypes(kind, monkeypatch):
-    monkeypatch.setattr("lssvm.recipes.prototypes.SELECTED_FROM", 300)
+    monkeypatch.setattr("lssvm.fitting.prototypes.SELECTED_FROM", 300)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(6000, 2))
     X[::4] = 0.0  # their hash is the smallest there is

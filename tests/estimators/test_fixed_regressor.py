@@ -254,7 +254,7 @@ def test_a_fit_that_fails_leaves_an_unfitted_model(monkeypatch):
     def stop(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("lssvm.engines.host.accumulate", stop)
+    monkeypatch.setattr("lssvm.backends.host.accumulate", stop)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
     with pytest.raises(Exception, match="not fitted"):

@@ -90,7 +90,7 @@ def test_an_update_that_ends_in_its_last_step_changes_nothing(monkeypatch):
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("lssvm.recipes.fixed_size.CalibrationSample.take", stop)
+    monkeypatch.setattr("lssvm.fitting.fixed_size.CalibrationSample.take", stop)
     with pytest.raises(KeyboardInterrupt):
         model.forget(X[:5], y[:5])
     np.testing.assert_array_equal(model.intercept_, before.intercept_)

@@ -14,9 +14,9 @@ from tests.oracles.greedy import bordered_solve, leave_one_out
 
 from lssvm import LSSVC, LSSVR, GreedyLSSVC, GreedyLSSVR
 from lssvm._core.errors import ConvergenceWarning, InvalidInputError
+from lssvm.fitting.greedy import C_GRID, GreedyDetails, GreedyMemory
+from lssvm.fitting.record import Resources
 from lssvm.kernels import Matern
-from lssvm.recipes.greedy import C_GRID, GreedyDetails, GreedyMemory
-from lssvm.recipes.record import Resources
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(150, 3))

@@ -8,7 +8,7 @@ from sklearn.base import clone
 from tests.outputs import raw_outputs
 
 import lssvm.estimators.scan_opening as scan_opening
-import lssvm.recipes.fixed_size as recipe
+import lssvm.fitting.fixed_size as recipe
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR, scan
 from lssvm._core.errors import ConvergenceWarning, InvalidInputError, MemoryBudgetError
 from lssvm.solvers import PCG

@@ -10,7 +10,7 @@ from tests.oracles import prototypes as prototypes_oracle
 import lssvm
 from lssvm import LSSVC, FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, GreedyLSSVR
 from lssvm._core.errors import InvalidInputError
-from lssvm.folds.content import hash_rows
+from lssvm.data.folds import hash_rows
 from lssvm.tuning import CoupledAnnealing, GridSearch, PositionFolds
 
 

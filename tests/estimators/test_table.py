@@ -13,7 +13,7 @@ from lssvm._core.errors import InvalidInputError, Stopped
 from lssvm._core.progress import listening
 from lssvm.estimators.table_classifier import LSSVMClassifier
 from lssvm.estimators.table_regressor import LSSVMRegressor
-from lssvm.recipes.problem import Problem, deal
+from lssvm.fitting.problem import Problem, deal
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(160, 3))
@@ -29,7 +29,7 @@ TWO = {"inputs": "standardised", "kernel": ["rbf", "laplacian"], "n_jobs": 1}  #
 @pytest.mark.parametrize("kind", [LSSVMClassifier, LSSVMRegressor])
 def test_scikit_learn(kind, monkeypatch):
     if kind is LSSVMRegressor:  # what it predicts does not follow from how it is judged
-        monkeypatch.setattr("lssvm.recipes.table.NESTED", 0)
+        monkeypatch.setattr("lssvm.fitting.table.NESTED", 0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         results = check_estimator(kind("fast", **ONE), on_fail=None, on_skip=None)

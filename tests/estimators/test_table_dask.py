@@ -7,7 +7,7 @@ import pytest
 
 from lssvm import LSSVMRegressor
 from lssvm.estimators import table_source
-from lssvm.parts import ClusterParts, HostParts, LeafTask, Rows, Setting
+from lssvm.local import ClusterParts, HostParts, LeafTask, Rows, Setting
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")

@@ -7,7 +7,7 @@ import pytest
 from lssvm import LSSVMClassifier, LSSVMRegressor, load, save, scan
 from lssvm._core.errors import InvalidInputError
 from lssvm.estimators import table_source
-from lssvm.parts import store
+from lssvm.local import store
 
 CHOSEN = {"preset": "fast", "kernel": "rbf", "inputs": "standardised", "part_size": 300}
 
@@ -70,7 +70,7 @@ def test_array_and_scan_give_the_same_model_of_all_rows(small_limits, file, scra
     monkeypatch.setattr(
         store, "_make_folder", lambda size: folders.append(make(size)) or folders[-1]
     )
-    monkeypatch.setattr("lssvm.recipes.table_large._WAITING", 0.0 if scratch else 1.0)
+    monkeypatch.setattr("lssvm.fitting.table_large._WAITING", 0.0 if scratch else 1.0)
     frame, y = table(4000)
     path = file(frame.assign(y=y))
     inside = LSSVMRegressor(**CHOSEN).fit(frame, y)

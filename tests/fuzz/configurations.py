@@ -44,8 +44,8 @@ from lssvm import (
     scan,
 )
 from lssvm._core.errors import ConvergenceWarning, LSSVMError, NumericalWarning, ScaleWarning
+from lssvm.fitting.record import Resources
 from lssvm.kernels import RBF, Matern
-from lssvm.recipes.record import Resources
 from lssvm.reductions import FixedSizeL0, Prune
 from lssvm.solvers import PCG
 from lssvm.tuning import CoupledAnnealing, GridSearch, PathSearch, PositionFolds, PositionHoldout

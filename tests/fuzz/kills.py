@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 
 from lssvm import LSSVC, FixedSizeLSSVR, load, save, scan
-from lssvm.search.base import Batch, Checkpoint
-from lssvm.search.path import PathSearch
 from lssvm.tuning import Losses
+from lssvm.tuning.path import PathSearch
+from lssvm.tuning.search import Batch, Checkpoint
 
 ROWS = 3000
 

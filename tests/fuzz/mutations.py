@@ -147,63 +147,63 @@ MUTATIONS = (
     change("kernels/distances.py", "D = X @ (-2.0 * Z.T)", "D = X @ (-1.0 * Z.T)", "kernels"),
     # criteria
     change(
-        "criteria/base.py",
+        "tuning/objective.py",
         "np.sqrt((deviation**2 * self.weight).sum(axis=1))",
         "(deviation**2 * self.weight).sum(axis=1)",
-        "search/test_base.py",
-        "search/test_recorder.py",
+        "tuning/test_search.py",
+        "tuning/test_recorder.py",
     ),
     change(
-        "criteria/dual.py",
+        "tuning/dual.py",
         "G = -eta_v[:, :, None] * (eta_v / s)[:, None, :]",
         "G = eta_v[:, :, None] * (eta_v / s)[:, None, :]",
-        "criteria",
+        "tuning",
     ),
     change(
-        "criteria/spectral.py",
+        "tuning/spectral.py",
         "(errors[:, total > 0] / total[total > 0])",
         "(errors[:, total > 0])",
-        "criteria",
+        "tuning",
     ),
     change(
-        "criteria/spectral.py",
+        "tuning/spectral.py",
         "trace = trace - (u**2 @ d**2) / s",
         "trace = trace + (u**2 @ d**2) / s",
-        "criteria/test_spectral.py",
+        "tuning/test_spectral.py",
     ),
     change(
-        "criteria/threshold.py",
+        "tuning/threshold.py",
         "(values[1:] + values[:-1]) / 2",
         "(values[1:] - values[:-1]) / 2",
-        "criteria",
+        "tuning",
     ),
     change(
-        "criteria/fixed_size.py",
+        "tuning/fixed_size.py",
         "sums / np.where(mass > 0, mass, 1.0)",
         "sums * np.where(mass > 0, mass, 1.0)",
-        "criteria",
+        "tuning",
     ),
     # search
     change(
-        "search/path.py",
+        "tuning/path.py",
         "space.gamma_start * float(np.exp(u))",
         "space.gamma_start * float(np.exp(-u) + u)",
-        "search/test_path.py",
+        "tuning/test_path.py",
     ),
     change(
-        "search/grid.py", "np.sort(1.0 / sigma**2)", "np.sort(1.0 / sigma)", "search"
+        "tuning/grid.py", "np.sort(1.0 / sigma**2)", "np.sort(1.0 / sigma)", "tuning"
     ),
     change(
-        "search/grid.py",
+        "tuning/grid.py",
         "gammas = space.gamma_start * np.geomspace(",
         "gammas = np.geomspace(",
-        "search/test_grid.py",
+        "tuning/test_grid.py",
     ),
     change(
-        "search/base.py",
+        "tuning/search.py",
         "0.5 * np.sqrt(-loss * (1.0 + loss) / rows)",
         "5.0 * np.sqrt(-loss * (1.0 + loss) / rows)",
-        "search",
+        "tuning",
     ),
     # reductions
     change(
@@ -273,25 +273,25 @@ MUTATIONS = (
     ),
     # engines
     change(
-        "engines/host.py",
+        "backends/host.py",
         "weight = factor if weight is None else weight * factor",
         "weight = factor if weight is None else weight",
-        "engines",
+        "backends",
         "solvers/test_pcg.py",
         "estimators/test_many.py",
     ),
     change(
-        "engines/scan.py",
+        "backends/scan.py",
         "return fold * n_classes + label if n_classes else fold",
         "return fold + label if n_classes else fold",
-        "engines",
+        "backends",
         "estimators/test_fixed_stream.py",
     ),
     change(
-        "engines/scan.py",
+        "backends/scan.py",
         "return 1.0 / (len(mean) * spread) if spread > 0 else 1.0",
         "return 1.0 / spread if spread > 0 else 1.0",
-        "engines",
+        "backends",
         "estimators/test_fixed_stream.py",
     ),
     # codes
@@ -309,22 +309,22 @@ MUTATIONS = (
     ),
     # parts
     change(
-        "parts/leaf.py",
+        "local/leaf.py",
         "1.0 / (setting.C * rows.weight), repeats",
         "1.0 / setting.C * rows.weight, repeats",
-        "parts",
+        "local",
     ),
     change(
-        "parts/model.py",
+        "local/model.py",
         "out[rows] += values / len(self.cuts)",
         "out[rows] += values",
-        "parts",
+        "local",
     ),
     change(
-        "parts/tree.py",
+        "local/tree.py",
         "right = X[rows] @ self.directions[node] > self.thresholds[node]",
         "right = X[rows] @ self.directions[node] < self.thresholds[node]",
-        "parts",
+        "local",
     ),
     # groups, ties and rounding
     change(
@@ -338,7 +338,7 @@ MUTATIONS = (
         "fold[np.lexsort((weight, positive, scores))] = np.arange(len(scores)) % _FOLDS",
         "fold = place % _FOLDS",
         "uncertainty/test_ties.py",
-        "folds/test_repeats.py",
+        "data/test_repeats.py",
     ),
     change(
         "uncertainty/posterior.py",
@@ -353,32 +353,32 @@ MUTATIONS = (
         "reductions/test_l0.py",
     ),
     change(
-        "recipes/greedy_settings.py",
+        "fitting/greedy_settings.py",
         "return np.isin(groups, order[: min(enough, len(sizes) - 1)])",
         "return rng.permutation(n) < many",
-        "folds/test_repeats.py",
+        "data/test_repeats.py",
     ),
     change(
-        "recipes/greedy.py",
+        "fitting/greedy.py",
         "outputs, tested = point.out_of_fold(float(C))",
         "outputs, tested = point.out_of_fold(2.0 * float(C))",
-        "folds/test_repeats.py",
+        "data/test_repeats.py",
     ),
     change(
-        "recipes/problem.py",
+        "fitting/problem.py",
         "if len(heads) < 2 * n_folds:",
         "if len(heads) < 2:",
         "estimators/test_table.py",
     ),
     # recipes and data
     change(
-        "recipes/stacking.py",
+        "fitting/stacking.py",
         "cross = cross + ridge / q",
         "cross = cross - ridge / q",
-        "recipes/test_stacking.py",
+        "fitting/test_stacking.py",
     ),
     change(
-        "recipes/series.py",
+        "fitting/series.py",
         "return 1.0 - lost / spread",
         "return 1.0 + lost / spread",
         "estimators/test_narx.py",

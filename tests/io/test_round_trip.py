@@ -21,7 +21,7 @@ from tests.looping import case
 
 from lssvm import load, save
 from lssvm._core.errors import InvalidInputError
-from lssvm.recipes.record import FORMS
+from lssvm.fitting.record import FORMS
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::lssvm._core.errors.NumericalWarning"),

@@ -17,10 +17,10 @@ from tests.io.test_round_trip import again, assert_same
 import lssvm
 from lssvm import LSSVMClassifier, LSSVMRegressor, load, save
 from lssvm._core.errors import InvalidInputError
+from lssvm.fitting.record import FORMS
 from lssvm.io import read_header
 from lssvm.io.files import schema_hash
 from lssvm.io.known import is_zone
-from lssvm.recipes.record import FORMS
 
 pytestmark = pytest.mark.usefixtures("without_nested_folds")
 
@@ -66,7 +66,7 @@ def in_parts(rows, target):
     trees = 2 if target == "number" else 1
     model = kind("fast", part_size=80, n_trees=trees, metric="auto", n_jobs=1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lssvm.recipes.table.SMALL", 500)  # fewer rows are not cut into parts
+        patch.setattr("lssvm.fitting.table.SMALL", 500)  # fewer rows are not cut into parts
         model.fit(some(table(rows), slice(N)), TARGETS[target][:N])
     assert len(model.record_.members[0].model.cuts[0].leaves) >= 7
     return model

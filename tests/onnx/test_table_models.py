@@ -12,9 +12,9 @@ from tests.onnx.test_tables import feed, new_rows, rentals, target
 from lssvm import LSSVMClassifier, LSSVMRegressor
 from lssvm._core.errors import InvalidInputError
 from lssvm.kernels import Metric
+from lssvm.local import grow_tree
 from lssvm.onnx import to_onnx
 from lssvm.onnx.table_nodes import tree_paths
-from lssvm.parts import grow_tree
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(2560, 3))

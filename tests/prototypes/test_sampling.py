@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lssvm.folds.content import hash_rows
+from lssvm.data.folds import hash_rows
 from lssvm.prototypes.sampling import (
     class_quotas,
     draw_distinct,

@@ -197,7 +197,7 @@ def test_an_array_of_text_and_numbers_has_a_report(tmp_path, monkeypatch):
 
 def test_prototypes_beside_parts_have_a_line_of_their_own(tmp_path, monkeypatch):
     make_rough(monkeypatch)
-    monkeypatch.setattr("lssvm.recipes.table.SMALL", 250)  # fewer rows are not cut into parts
+    monkeypatch.setattr("lssvm.fitting.table.SMALL", 250)  # fewer rows are not cut into parts
     X = np.random.default_rng(0).normal(size=(300, 3))
     y = X[:, 0] + np.abs(X[:, 1])
     model = LSSVMRegressor(

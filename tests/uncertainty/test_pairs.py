@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from lssvm import LSSVC, FixedSizeLSSVC
+from lssvm.fitting import fixed_solution
+from lssvm.fitting.record import Resources
 from lssvm.moments import Moments
-from lssvm.recipes import fixed_solution
-from lssvm.recipes.record import Resources
 from lssvm.uncertainty import posterior
 
 rng = np.random.default_rng(0)

@@ -13,9 +13,9 @@ from lssvm import estimators
 from lssvm._core.blocks import as_bytes
 from lssvm._core.errors import InvalidInputError
 from lssvm.cli.options import Fitting, Modelling
-from lssvm.criteria.spectral import is_criterion
 from lssvm.preparation import TablePreparation
 from lssvm.reductions import FixedSizeL0
+from lssvm.tuning.spectral import is_criterion
 
 REDUCTIONS = ("spfs", "ssd", "sv-l0", "sd", "spfs-printed", "ssd-printed")
 """Those of the fixed-size model."""

@@ -21,8 +21,8 @@ from lssvm.estimators.callbacks import CallbackSupportMixin
 from lssvm.estimators.explaining import Groups, Wish, explain_fit, plain_columns, prepared_columns
 from lssvm.estimators.new_rows import HostNewRows, NewRows, check_new_host_rows, like
 from lssvm.explanations import Explanation
-from lssvm.recipes.record import Fit, Posteriors, Resources
-from lssvm.recipes.settings import KernelChoice, check_option, resources_of
+from lssvm.fitting.record import Fit, Posteriors, Resources
+from lssvm.fitting.settings import KernelChoice, check_option, resources_of
 from lssvm.tasks import Classes, Numbers
 from lssvm.uncertainty import Probabilities, Residuals, calibrate, check_coverage
 from lssvm.uncertainty.calibration import METHODS

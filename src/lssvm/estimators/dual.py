@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, Self
 
-from lssvm.engines.host import HostRows
+from lssvm.backends.host import HostRows
 from lssvm.estimators.base import KernelClassifier, KernelEstimator, KernelRegressor
 from lssvm.estimators.callbacks import listen, reports
 from lssvm.estimators.opening import (
@@ -17,8 +17,8 @@ from lssvm.estimators.opening import (
     refuse_scan,
     with_better_code,
 )
-from lssvm.recipes.dual import DualSettings, fit_dual
-from lssvm.recipes.input_metric import check_metric
+from lssvm.fitting.dual import DualSettings, fit_dual
+from lssvm.fitting.input_metric import check_metric
 from lssvm.tasks import Task
 
 

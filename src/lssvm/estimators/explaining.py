@@ -21,21 +21,21 @@ from lssvm.explanations import (
     Term,
     shapley_values,
 )
-from lssvm.parts import PartsEngine
-from lssvm.preparation import PreparedTable
-from lssvm.recipes.configurations import Inputs
-from lssvm.recipes.explaining import (
+from lssvm.fitting.configurations import Inputs
+from lssvm.fitting.explaining import (
     background_of_table,
     dense_rows,
     output_names,
     terms_of_fit,
     terms_of_table,
 )
-from lssvm.recipes.record import Fit, Resources
-from lssvm.recipes.series import SeriesFit
-from lssvm.recipes.series_data import Layout, Series
-from lssvm.recipes.settings import is_int
-from lssvm.recipes.table import TableFit
+from lssvm.fitting.record import Fit, Resources
+from lssvm.fitting.series import SeriesFit
+from lssvm.fitting.series_data import Layout, Series
+from lssvm.fitting.settings import is_int
+from lssvm.fitting.table import TableFit
+from lssvm.local import PartsEngine
+from lssvm.preparation import PreparedTable
 
 Groups = Mapping[str, Sequence[Any]]
 

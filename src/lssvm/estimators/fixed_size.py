@@ -17,9 +17,9 @@ from lssvm.estimators.base import KernelClassifier, KernelEstimator, KernelRegre
 from lssvm.estimators.callbacks import listen, reports
 from lssvm.estimators.new_rows import NewRows
 from lssvm.estimators.scan_opening import open_given, open_new_rows
-from lssvm.recipes.fixed_settings import FixedSettings
-from lssvm.recipes.fixed_size import add_rows, fit_fixed_size, forget_rows, sparsity_path
-from lssvm.recipes.input_metric import check_metric
+from lssvm.fitting.fixed_settings import FixedSettings
+from lssvm.fitting.fixed_size import add_rows, fit_fixed_size, forget_rows, sparsity_path
+from lssvm.fitting.input_metric import check_metric
 from lssvm.reductions import SparsityPath
 from lssvm.solvers import PCG
 

@@ -11,12 +11,12 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.arrays import FloatArray
-from lssvm.engines.host import HostRows
+from lssvm.backends.host import HostRows
 from lssvm.estimators.base import KernelClassifier, KernelEstimator
 from lssvm.estimators.callbacks import listen, reports
 from lssvm.estimators.opening import open_classes, open_numbers, refuse_scan
-from lssvm.recipes.greedy import fit_greedy, truncate_fit
-from lssvm.recipes.greedy_settings import GreedySettings
+from lssvm.fitting.greedy import fit_greedy, truncate_fit
+from lssvm.fitting.greedy_settings import GreedySettings
 from lssvm.tasks import Task
 
 

@@ -20,14 +20,14 @@ from lssvm.estimators.callbacks import CallbackSupportMixin, listen, reports
 from lssvm.estimators.dual import LSSVR
 from lssvm.estimators.explaining import Groups, Wish, explain_series
 from lssvm.explanations import Explanation
-from lssvm.recipes.series import (
+from lssvm.fitting.series import (
     SeriesFit,
     SeriesSettings,
     calibrate_intervals,
     check_count,
     fit_series,
 )
-from lssvm.recipes.series_data import Calendar, index_times, is_list_of_series, open_series
+from lssvm.fitting.series_data import Calendar, index_times, is_list_of_series, open_series
 from lssvm.uncertainty import check_coverage
 
 

@@ -20,12 +20,12 @@ from lssvm._core.arrays import AnyArray, Array, FloatArray, device, get_namespac
 from lssvm._core.blocks import require, run_stream, slices
 from lssvm._core.device import Device, is_foreign
 from lssvm._core.errors import InvalidInputError
+from lssvm.backends.device import expand_on_device
 from lssvm.data.arrow import write_table
 from lssvm.data.raw import CHUNK, RawBlock, plain_features
 from lssvm.data.scanning import Scan
-from lssvm.engines.device import expand_on_device
 from lssvm.estimators.opening import validated
-from lssvm.recipes.record import Fit, Resources
+from lssvm.fitting.record import Fit, Resources
 
 Finish = Callable[[FloatArray], Any]
 Estimator = TypeVar("Estimator", bound="Fitted")

@@ -19,19 +19,19 @@ from lssvm._core.arrays import AnyArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError, NumericalWarning, ScaleWarning
 from lssvm._core.magnitudes import check_magnitude
 from lssvm._core.random import RandomState
+from lssvm.backends.host import HostRows
 from lssvm.data.scanning import Scan
-from lssvm.engines.host import HostRows
-from lssvm.kernels import Metric
-from lssvm.recipes.input_metric import check_metric, metric_of
-from lssvm.recipes.output_code import better_code, class_rows, is_open
-from lssvm.recipes.record import Resources
-from lssvm.recipes.settings import (
+from lssvm.fitting.input_metric import check_metric, metric_of
+from lssvm.fitting.output_code import better_code, class_rows, is_open
+from lssvm.fitting.record import Resources
+from lssvm.fitting.settings import (
     KernelChoice,
     KernelParameters,
     UsesResources,
     check_C,
     resources_of,
 )
+from lssvm.kernels import Metric
 from lssvm.tasks import Classes, Numbers, Task
 from lssvm.tasks.classes import check_order, distinct_labels
 from lssvm.tasks.weights import check_weight

@@ -32,15 +32,15 @@ from lssvm._core.device import Device, find_device, is_foreign
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.magnitudes import check_magnitude
 from lssvm._core.progress import Listener
+from lssvm.backends.device import DeviceRows
+from lssvm.backends.host import HostRows, Rows
+from lssvm.backends.scan import Blocks, ScanRows
 from lssvm.data import Scan, scan
 from lssvm.data.dask import is_dask
 from lssvm.data.frames import is_frame
 from lssvm.data.prepare import Preparation, Survey, survey
 from lssvm.data.raw import RawBlock, plain_features
 from lssvm.data.scanning import as_scan
-from lssvm.engines.device import DeviceRows
-from lssvm.engines.host import HostRows, Rows
-from lssvm.engines.scan import Blocks, ScanRows
 from lssvm.estimators.new_rows import (
     ClusterNewRows,
     DaskNewRows,
@@ -65,16 +65,16 @@ from lssvm.estimators.opening import (
     warn_of_scales,
     with_better_code,
 )
-from lssvm.kernels import Metric
-from lssvm.kernels.dot import variances
-from lssvm.recipes.output_code import class_rows
-from lssvm.recipes.settings import (
+from lssvm.fitting.output_code import class_rows
+from lssvm.fitting.settings import (
     KernelChoice,
     KernelParameters,
     UsesResources,
     resources_of,
     seed_of,
 )
+from lssvm.kernels import Metric
+from lssvm.kernels.dot import variances
 from lssvm.solvers import PCG
 from lssvm.tasks import Classes, ClassTable, Numbers, Task
 

@@ -26,7 +26,7 @@ from lssvm.estimators.table_source import (
     open_table,
     weight_of,
 )
-from lssvm.recipes import Problem, TableContext, TableFit
+from lssvm.fitting import Problem, TableContext, TableFit
 from lssvm.tasks import Classes, Numbers
 from lssvm.uncertainty import Probabilities, check_coverage
 

@@ -24,10 +24,7 @@ from lssvm.estimators.opening import check_groups
 from lssvm.estimators.table_judging import ClassJudge, NumberJudge, decide, read_scorer
 from lssvm.estimators.table_source import LargeTable, PreparedRows, ScanSource, as_mapping
 from lssvm.explanations import Explanation
-from lssvm.kernels import Metric, mean_outer_product
-from lssvm.parts import ClusterParts, DeviceParts, HostParts, PartsEngine, Rows
-from lssvm.preparation import PreparedTable, TablePreparation
-from lssvm.recipes import (
+from lssvm.fitting import (
     INPUTS,
     KERNELS,
     PRESETS,
@@ -39,12 +36,15 @@ from lssvm.recipes import (
     TableSettings,
     fit_table,
 )
-from lssvm.recipes.clock import Clock
-from lssvm.recipes.compression import Teacher, compress_table
-from lssvm.recipes.configurations import Inputs, Member
-from lssvm.recipes.input_metric import check_length, read_metric
-from lssvm.recipes.record import Resources
-from lssvm.recipes.table_beside import change_beside
+from lssvm.fitting.clock import Clock
+from lssvm.fitting.compression import Teacher, compress_table
+from lssvm.fitting.configurations import Inputs, Member
+from lssvm.fitting.input_metric import check_length, read_metric
+from lssvm.fitting.record import Resources
+from lssvm.fitting.table_beside import change_beside
+from lssvm.kernels import Metric, mean_outer_product
+from lssvm.local import ClusterParts, DeviceParts, HostParts, PartsEngine, Rows
+from lssvm.preparation import PreparedTable, TablePreparation
 from lssvm.tasks import Classes, Numbers
 
 _OF_TRIALS = ("rounds", "error", "weight", "seconds", "stage")
@@ -426,7 +426,7 @@ class TableModel(BaseEstimator):
         A fixed-size model with the inputs, the kernel and the metric of one configuration, fitted
         to the out-of-sample outputs of the parts of this model (below 5,000 rows: to the targets),
         its prototypes reduced by SPFS ([Mall2014]_); see
-        `lssvm.recipes.compression.compress_table`.
+        `lssvm.fitting.compression.compress_table`.
         """
         check_is_fitted(self, "record_")
         fit = self.record_

@@ -14,9 +14,9 @@ from lssvm._core.errors import InvalidInputError
 from lssvm.data import Scan
 from lssvm.data.raw import RawBlock, TextColumn
 from lssvm.data.scanning import as_scan
+from lssvm.fitting.configurations import Inputs
+from lssvm.fitting.table_rows import TableBlock
 from lssvm.preparation import PreparedTable, RawColumn, RawTable, read_table
-from lssvm.recipes.configurations import Inputs
-from lssvm.recipes.table_rows import TableBlock
 from lssvm.tasks.weights import check_weight
 
 MANY = 400_000

@@ -14,8 +14,8 @@ from lssvm import (
     codes,
     greedy,
     kernels,
+    local,
     moments,
-    parts,
     preparation,
     prototypes,
     reductions,
@@ -25,14 +25,14 @@ from lssvm import (
     uncertainty,
 )
 from lssvm._core.arrays import AnyArray
+from lssvm.fitting import configurations, dual_memory, fixed_memory, record, series, series_data
+from lssvm.fitting import greedy as greedy_recipe
+from lssvm.fitting import table as table_recipe
+from lssvm.fitting.table_context import TableContext
 from lssvm.io.records import Book, Known, Lengths, Registry, need, table
 from lssvm.preparation.encodings import CYCLES
 from lssvm.preparation.tables import KINDS
 from lssvm.preparation.text_dates import ORDERS
-from lssvm.recipes import configurations, dual_memory, fixed_memory, record, series, series_data
-from lssvm.recipes import greedy as greedy_recipe
-from lssvm.recipes import table as table_recipe
-from lssvm.recipes.table_context import TableContext
 
 
 @dataclass(frozen=True)
@@ -316,13 +316,13 @@ def _check_member(member: configurations.Member, lengths: Lengths) -> None:
     need(np.all(np.abs(shift) <= 1.001), "moments are not centred on a mean")
 
 
-def _check_cut(cut: parts.Cut, lengths: Lengths) -> None:
+def _check_cut(cut: local.Cut, lengths: Lengths) -> None:
     sizes = [len(leaf.rows.X) for leaf in cut.leaves]
     fits = not cut.members or [len(rows) for rows in cut.members] == sizes
     need(fits, "the rows of the parts do not fit")
 
 
-def _check_tree(tree: parts.Tree, lengths: Lengths) -> None:
+def _check_tree(tree: local.Tree, lengths: Lengths) -> None:
     """Check that every node but the root is below one earlier node, and every part below one."""
     q, p = lengths["q"], lengths["p"]
     below = np.sort(tree.children.ravel())
@@ -332,12 +332,12 @@ def _check_tree(tree: parts.Tree, lengths: Lengths) -> None:
     need(np.all((tree.children > np.arange(q)[:, None])[inner]), "the tree has a circle")
 
 
-def _check_leaf(leaf: parts.Leaf, lengths: Lengths) -> None:
+def _check_leaf(leaf: local.Leaf, lengths: Lengths) -> None:
     kept = len(leaf.fit.left_out)
     need(kept in (0, len(leaf.rows.Y)), "outputs and rows differ in number")
 
 
-def _check_rows(rows: parts.Rows, lengths: Lengths) -> None:
+def _check_rows(rows: local.Rows, lengths: Lengths) -> None:
     need(lengths["y"] in (0, lengths["n"]), "the targets do not fit their rows")
 
 
@@ -467,7 +467,7 @@ def known() -> Registry:
         (greedy_recipe, "GreedyDetails/GreedyMemory"),
         (series, "SeriesFit/SeriesResiduals/Calibration"),
         (series_data, "Calendar/Layout/Plan/Series"),
-        (parts, "Cut/Leaf/PartsModel/Rows/Setting/Tree"),
+        (local, "Cut/Leaf/PartsModel/Rows/Setting/Tree"),
         (preparation, "DateEncoding/LevelEncoding/NumberEncoding/PreparedColumn/PreparedTable"),
         (configurations, "Configuration/Member"),
         (table_recipe, "TableFit/Trial"),

@@ -27,16 +27,16 @@ from lssvm.data import Preparation
 from lssvm.estimators import LSSVR, NARX, FixedSizeLSSVR, GreedyLSSVR
 from lssvm.estimators.base import KernelClassifier, KernelEstimator, KernelRegressor
 from lssvm.estimators.table_model import TableModel
+from lssvm.fitting.dual_memory import DualMemory
+from lssvm.fitting.fixed_memory import FixedDetails, FixedMemory
+from lssvm.fitting.greedy import GreedyDetails
+from lssvm.fitting.record import FORMS, Fit
+from lssvm.fitting.series import SeriesFit
+from lssvm.fitting.table import TableFit
 from lssvm.io.known import BOOK, MAX_CLASSES, MOST, Model, is_zone, known
 from lssvm.io.records import Lengths, NotStorable, check_parameters, encode, need, table
 from lssvm.kernels import has_gamma
 from lssvm.preparation import DateEncoding
-from lssvm.recipes.dual_memory import DualMemory
-from lssvm.recipes.fixed_memory import FixedDetails, FixedMemory
-from lssvm.recipes.greedy import GreedyDetails
-from lssvm.recipes.record import FORMS, Fit
-from lssvm.recipes.series import SeriesFit
-from lssvm.recipes.table import TableFit
 from lssvm.tasks import Classes
 from lssvm.uncertainty import Probabilities, Residuals
 from lssvm.uncertainty.probabilities import by_problem

@@ -12,7 +12,7 @@ import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.blocks import run_blocks
-from lssvm.folds.content import Folds
+from lssvm.data.folds import Folds
 from lssvm.moments.moments import Moments, total
 from lssvm.moments.nystrom import NystromMap
 from lssvm.tasks import Classes

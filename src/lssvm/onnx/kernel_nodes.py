@@ -9,11 +9,11 @@ import numpy as np
 
 from lssvm._core.arrays import FloatArray, is_sparse
 from lssvm._core.errors import InvalidInputError
+from lssvm.fitting.record import Fit
 from lssvm.kernels import RBF, Exponential, Laplacian, Linear, Matern, NonStationary, Polynomial
 from lssvm.kernels.base import Kernel
 from lssvm.kernels.metric import Metric
 from lssvm.onnx.graph import ModelGraph, Tensor, loop_body
-from lssvm.recipes.record import Fit
 
 _KERNELS = (RBF, Linear, Polynomial, Exponential, Laplacian, Matern, NonStationary)
 

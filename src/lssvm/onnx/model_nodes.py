@@ -17,10 +17,10 @@ from lssvm._core.errors import InvalidInputError
 from lssvm.codes import Code
 from lssvm.estimators import LSSVC, LSSVR, FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, GreedyLSSVR
 from lssvm.estimators.base import KernelClassifier, KernelEstimator, KernelRegressor
+from lssvm.fitting.series import SeriesFit
 from lssvm.kernels import Kernel, Linear, Polynomial
 from lssvm.onnx.graph import Graph, ModelGraph, Tensor, Value, element_type, loop_body
 from lssvm.onnx.kernel_nodes import add_expansion, add_kernel, add_map, check_kernel, dense, power
-from lssvm.recipes.series import SeriesFit
 from lssvm.tasks import Classes
 from lssvm.uncertainty import DualPosterior, FixedPosterior, Isotonic, Probabilities, Sigmoid
 from lssvm.uncertainty.probabilities import PAIR_FLOOR, TILT, by_problem, check_coverage

@@ -12,6 +12,9 @@ from lssvm._core.arrays import AnyArray, FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.data import Preparation
 from lssvm.estimators import LSSVMClassifier, LSSVMRegressor
+from lssvm.fitting import Member, TableFit
+from lssvm.fitting.configurations import Inputs
+from lssvm.local import Cut, Tree
 from lssvm.onnx.graph import ML, Graph, ModelGraph, Tensor, Value, element_type
 from lssvm.onnx.kernel_nodes import add_kernel, add_map
 from lssvm.onnx.model_nodes import (
@@ -21,10 +24,7 @@ from lssvm.onnx.model_nodes import (
     class_outputs,
     no_interval,
 )
-from lssvm.parts import Cut, Tree
 from lssvm.preparation import DateEncoding, LevelEncoding, NumberEncoding, PreparedTable
-from lssvm.recipes import Member, TableFit
-from lssvm.recipes.configurations import Inputs
 from lssvm.tasks import Classes
 from lssvm.uncertainty import Probabilities
 

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.folds.content import hash_rows
+from lssvm.data.folds import hash_rows
 
 Keys = npt.NDArray[np.uint64]
 

@@ -22,7 +22,7 @@ from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.device import Device
 from lssvm._core.errors import InvalidInputError, NumericalWarning, not_known, not_usable
 from lssvm._core.random import RandomState, as_generator
-from lssvm.folds.content import hash_rows
+from lssvm.data.folds import hash_rows
 from lssvm.prototypes.renyi import RenyiEntropy
 from lssvm.prototypes.sampling import (
     Keys,

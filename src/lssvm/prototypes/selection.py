@@ -12,7 +12,7 @@ import numpy.typing as npt
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.device import Device
 from lssvm._core.errors import InvalidInputError, NumericalWarning
-from lssvm.folds.content import hash_rows
+from lssvm.data.folds import hash_rows
 from lssvm.prototypes.bandwidth import Bandwidth
 from lssvm.prototypes.sampling import class_quotas, draw_distinct, interleaved
 

@@ -20,7 +20,7 @@ from lssvm._core.arrays import (
     to_numpy,
 )
 from lssvm._core.errors import NotPositiveDefiniteError, NumericalWarning
-from lssvm.folds.content import hash_rows
+from lssvm.data.folds import hash_rows
 from lssvm.kernels import Precomputed
 from lssvm.moments import Moments
 from lssvm.solvers import DualSystem

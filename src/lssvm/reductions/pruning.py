@@ -11,12 +11,12 @@ from scipy import special, stats
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.criteria.base import Group
-from lssvm.criteria.dual import DualObjective
-from lssvm.folds.content import Folds, hash_rows
+from lssvm.data.folds import Folds, hash_rows
 from lssvm.kernels import Precomputed
 from lssvm.solvers import DualSystem
 from lssvm.tasks import RowLoss, Truth
+from lssvm.tuning.dual import DualObjective
+from lssvm.tuning.objective import Group
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,10 @@ from sklearn.linear_model import RidgeCV
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.estimators import NARX
+from lssvm.fitting import series_data
+from lssvm.fitting.series_data import Series, is_list_of_series, open_series
 from lssvm.plots import TuningSurfaceDisplay
 from lssvm.plots.tuning import KEYS
-from lssvm.recipes import series_data
-from lssvm.recipes.series_data import Series, is_list_of_series, open_series
 from lssvm.report.charts import Chart, alone, figure, pictures
 from lssvm.report.comparison import help_section
 from lssvm.report.formats import UNKNOWN, count, listing, number, percent, short, shown, span

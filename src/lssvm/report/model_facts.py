@@ -11,8 +11,8 @@ from sklearn.base import is_classifier
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.data.prepare import Preparation
+from lssvm.fitting import TableFit
 from lssvm.plots.fitted import Estimator, fitted_model
-from lssvm.recipes import TableFit
 from lssvm.reductions import SparsityPath
 
 MANY = 64  # pairs of classes

@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.folds.content import content_folds
+from lssvm.data.folds import content_folds
 from lssvm.plots.fitted import Estimator, Predictor, behind_steps, class_positions, fitted_model
 from lssvm.report.measures import (
     ClassPredictions,
@@ -27,7 +27,7 @@ from lssvm.report.measures import (
 )
 from lssvm.report.model_facts import MANY, basis, classifies, is_table, n_prototypes, n_systems
 from lssvm.report.sample import SampledRows
-from lssvm.search.base import Search
+from lssvm.tuning.search import Search
 
 FOLDS = 5
 FOLD_ROWS = 3000  # rows that take part in the folds

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from lssvm._core.arrays import AnyArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.data import Scan, scan
+from lssvm.data.folds import hash_rows
 from lssvm.data.frames import FrameReader, is_frame, raw_block
 from lssvm.data.raw import RawBlock, Schema, TextColumn, check_rows, plain_features
-from lssvm.folds.content import hash_rows
 from lssvm.plots.fitted import Estimator, behind_steps, fitted_model
 from lssvm.preparation import read_table
 from lssvm.report.model_facts import column_kinds, columns_of, preparation_of

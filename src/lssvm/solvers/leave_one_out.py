@@ -30,7 +30,7 @@ from scipy.linalg.blas import dtrmm
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import NotPositiveDefiniteError, NumericalWarning
 from lssvm._core.lapack import factorise_triangle, invert_triangle
-from lssvm.folds.content import repeats_by_nature
+from lssvm.data.folds import repeats_by_nature
 
 BlockOfInverse = Callable[[IntArray], FloatArray]
 

@@ -1,30 +1,7 @@
 """What is minimised to choose C and gamma, and how it is searched."""
 
-from lssvm.criteria.ard import (
-    DualRelevance,
-    FixedRelevance,
-    Relevance,
-    RelevanceEvidence,
-    find_relevance,
-)
-from lssvm.criteria.base import Group, Losses, Objective, Point
-from lssvm.criteria.circulant import CirculantObjective, CirculantPoint
-from lssvm.criteria.dual import C_range, DualObjective, DualPoint
-from lssvm.criteria.fixed_size import FixedSizeObjective
-from lssvm.criteria.free_running import FreeRunObjective, FreeRunPoint, Stretch, free_run
-from lssvm.criteria.spectral import (
-    CRITERIA,
-    SPECTRAL,
-    FixedCriterionObjective,
-    SpectralObjective,
-    Spectrum,
-    criterion_objective,
-    is_criterion,
-    noise_variance,
-)
-from lssvm.criteria.threshold import best_threshold
-from lssvm.engines.host import HostRows
-from lssvm.folds.content import (
+from lssvm.backends.host import HostRows
+from lssvm.data.folds import (
     Folds,
     PositionFolds,
     PositionHoldout,
@@ -36,12 +13,35 @@ from lssvm.folds.content import (
     smallest_hashes,
     splitter_folds,
 )
-from lssvm.search.annealing import CoupledAnnealing
-from lssvm.search.base import Search, Space, TuningResult
-from lssvm.search.choice import make_search
-from lssvm.search.circulant import CirculantSearch
-from lssvm.search.grid import GridSearch, ShrinkingGridSearch
-from lssvm.search.path import PathSearch
+from lssvm.tuning.annealing import CoupledAnnealing
+from lssvm.tuning.choice import make_search
+from lssvm.tuning.circulant_objective import CirculantObjective, CirculantPoint
+from lssvm.tuning.circulant_search import CirculantSearch
+from lssvm.tuning.dual import C_range, DualObjective, DualPoint
+from lssvm.tuning.fixed_size import FixedSizeObjective
+from lssvm.tuning.free_running import FreeRunObjective, FreeRunPoint, Stretch, free_run
+from lssvm.tuning.grid import GridSearch, ShrinkingGridSearch
+from lssvm.tuning.objective import Group, Losses, Objective, Point
+from lssvm.tuning.path import PathSearch
+from lssvm.tuning.relevance import (
+    DualRelevance,
+    FixedRelevance,
+    Relevance,
+    RelevanceEvidence,
+    find_relevance,
+)
+from lssvm.tuning.search import Search, Space, TuningResult
+from lssvm.tuning.spectral import (
+    CRITERIA,
+    SPECTRAL,
+    FixedCriterionObjective,
+    SpectralObjective,
+    Spectrum,
+    criterion_objective,
+    is_criterion,
+    noise_variance,
+)
+from lssvm.tuning.threshold import best_threshold
 
 __all__ = [
     "CRITERIA",

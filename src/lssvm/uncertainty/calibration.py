@@ -11,7 +11,7 @@ from scipy.special import expit
 
 from lssvm._core.arrays import BoolArray, FloatArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.folds.content import observation_weight, repeats_by_nature
+from lssvm.data.folds import observation_weight, repeats_by_nature
 from lssvm.tasks.losses import tie_scores
 
 METHODS = ("auto", "sigmoid", "isotonic")

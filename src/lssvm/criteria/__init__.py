@@ -1,3 +1,0 @@
-"""What is minimised: losses of rows left out, and criteria without folds."""
-
-__all__: list[str] = []

@@ -1,0 +1,846 @@
+"""Which rows are left out together: folds by row content, or as a splitter says.
+
+Then folds by the position of a row: for data that come in blocks, and for arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lssvm._core.arrays import (
+    AnyArray,
+    Array,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    compat,
+    get_namespace,
+    is_sparse,
+    to_numpy,
+)
+from lssvm._core.blocks import slices
+from lssvm._core.errors import InvalidInputError, not_usable
+from lssvm._core.random import hash_positions, mix_bits, mix_signed
+
+_BLOCK = 8192
+_CHUNK = 65_536  # rows whose hashes are held at a time
+_LARGE = 200_000  # more rows than this are dealt by their hashes alone
+_DEVICE_BLOCK = 2**20  # rows whose hashes are fetched at a time from a device
+_DEVICE_ENTRIES = 2**22  # numbers that are hashed at a time there
+_COUNTED = 2**15  # different rows that are counted one by one
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclass(frozen=True)
+class Folds:
+    """Test rows of each fold, and its training rows where they are not all the others.
+
+    Attributes
+    ----------
+    test : list of int arrays
+        One for each fold.
+    train : list of int arrays or None
+        None means the complement of the test rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.tuning import Folds
+    >>> len(Folds([np.array([0, 1]), np.array([2])]))
+    2
+    """
+
+    test: list[IntArray]
+    train: list[IntArray] | None = None
+
+    def __len__(self) -> int:
+        return len(self.test)
+
+
+def hash_rows(X: Array, seed: int = 0) -> NDArray[np.uint64]:
+    """Return a seeded 64-bit hash of each row's content.
+
+    Equal rows have equal hashes wherever they stand; a row has the same hash in dense and in
+    sparse form. Time O(n d), memory O(n).
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, d)
+        Rows.
+    seed : int, default=0
+        Of the random numbers; the same seed gives the same result.
+
+    Returns
+    -------
+    uint64 array of shape (n,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.tuning import hash_rows
+    >>> h = hash_rows(np.array([[1.0, 2.0], [2.0, 1.0], [1.0, 2.0]]))
+    >>> bool(h[0] == h[2]), bool(h[0] == h[1])
+    (True, False)
+    """
+    with np.errstate(over="ignore"):
+        key = mix_bits(np.arange(X.shape[1], dtype=np.uint64) * _GOLDEN + np.uint64(seed) + _GOLDEN)
+        total = np.zeros(X.shape[0], dtype=np.uint64)
+        if compat.is_torch_array(X):
+            total = _device_sums(X, key)
+        elif is_sparse(X):
+            table = X.tocoo()
+            bits = np.ascontiguousarray(table.data, dtype=np.float64).view(np.uint64)
+            parts = np.where(table.data != 0, mix_bits(bits ^ key[table.col]), np.uint64(0))
+            np.add.at(total, table.row, parts)
+        else:
+            values = to_numpy(X)
+            for part in slices(len(values), _BLOCK):
+                block = np.ascontiguousarray(values[part], dtype=np.float64)
+                bits = np.where(block != 0, mix_bits(block.view(np.uint64) ^ key), np.uint64(0))
+                total[part] = bits.sum(axis=1, dtype=np.uint64)
+        return mix_bits(total + np.uint64(seed) * _GOLDEN)
+
+
+def _device_sums(X: Array, key: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return the sums of the mixed bits of every row, computed where a torch tensor is.
+
+    torch has no unsigned 64-bit arithmetic; that of signed integers has the same bits.
+    """
+    torch = get_namespace(X)
+    place = {"dtype": torch.int64, "device": X.device}
+    keys = torch.asarray(key.view(np.int64).copy(), **place)
+    total = torch.empty(X.shape[0], **place)
+    for part in slices(X.shape[0], max(1, _DEVICE_ENTRIES // max(1, X.shape[1]))):
+        block = X[part].to(torch.float64).contiguous()
+        bits = mix_signed(block.view(torch.int64) ^ keys)
+        total[part] = torch.where(block != 0, bits, 0).sum(dim=1)
+    return to_numpy(total).view(np.uint64)
+
+
+class DistinctRows:
+    """Counts different rows from their hashes, chunk by chunk, in bounded memory.
+
+    Beyond 32,768 different rows the number is an estimate, from the smallest hashes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.data.folds import DistinctRows, hash_rows
+    >>> counted = DistinctRows()
+    >>> counted.add(hash_rows(np.array([[1.0], [2.0], [1.0]])))
+    >>> counted.n_rows, counted.n_distinct()
+    (3, 2)
+    """
+
+    def __init__(self) -> None:
+        self.n_rows = 0
+        self._smallest = np.empty(0, dtype=np.uint64)
+        self._new: list[NDArray[np.uint64]] = []
+        self._waiting = 0
+
+    def add(self, hashes: NDArray[np.uint64]) -> None:
+        """Count some more rows."""
+        self.n_rows += len(hashes)
+        ranks = _rank(hashes)
+        if len(self._smallest) > _COUNTED:
+            ranks = ranks[ranks < self._smallest[-1]]
+        self._new.append(ranks)
+        self._waiting += len(ranks)
+        if self._waiting > _COUNTED:
+            self._merge()
+
+    def _merge(self) -> None:
+        self._smallest = np.unique(np.concatenate([self._smallest, *self._new]))[: _COUNTED + 1]
+        self._new, self._waiting = [], 0
+
+    def n_distinct(self) -> int:
+        """Return the number of different rows so far."""
+        self._merge()
+        if len(self._smallest) <= _COUNTED:
+            return len(self._smallest)
+        return min(self.n_rows, round(_COUNTED * (2.0**64 / float(self._smallest[-1]))))
+
+    def n_observations(self) -> int:
+        """Return the number of different rows, or of all where fewer than half are different."""
+        distinct = self.n_distinct()
+        return self.n_rows if repeats_by_nature(distinct, self.n_rows) else distinct
+
+
+def repeats_by_nature(n_distinct: int, n: float) -> bool:
+    """Say whether equal rows are observations of their own: where fewer than half of n differ.
+
+    While most rows differ, equal ones are taken for copies, and are left out together.
+
+    Parameters
+    ----------
+    n_distinct : int
+        Rows that differ.
+    n : float
+        All rows, or their total weight.
+
+    Examples
+    --------
+    >>> from lssvm.tuning import repeats_by_nature
+    >>> repeats_by_nature(13, 1100), repeats_by_nature(1, 2)
+    (True, False)
+    """
+    return 2 * n_distinct < n
+
+
+def count_observations(X: Array) -> int:
+    """Return the number of different rows, or of all where fewer than half are different.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.data.folds import count_observations
+    >>> count_observations(np.array([[1.0], [2.0], [1.0]])), count_observations(np.zeros((9, 1)))
+    (2, 9)
+    """
+    return _counted(X).n_observations()
+
+
+def rows_repeat(X: Array, n_observations: float | None = None) -> bool:
+    """Say whether equal rows of X are observations: see `repeats_by_nature`.
+
+    ``n_observations`` is their number where weights count them, see `observation_weight`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.data.folds import rows_repeat
+    >>> rows_repeat(np.array([[1.0], [2.0], [1.0]])), rows_repeat(np.zeros((9, 1)))
+    (False, True)
+    """
+    counted = _counted(X)
+    n = counted.n_rows if n_observations is None else n_observations
+    return repeats_by_nature(counted.n_distinct(), n)
+
+
+def _counted(X: Array) -> DistinctRows:
+    n, counted = int(X.shape[0]), DistinctRows()
+    for part in slices(n, n if is_sparse(X) else _chunk(X)):
+        counted.add(hash_rows(X[part]))
+    return counted
+
+
+def observation_weight(
+    n: int, weight: AnyArray | None, labels: AnyArray | None = None
+) -> tuple[float, FloatArray | None]:
+    """Return the number of observations, and the part of a row's weight that one of them has.
+
+    Where rows repeat by nature, one observation is left out, not all of its kind. Weights that are
+    whole multiples of the smallest one (of the class) are counts of observations: a weight of 2 is
+    then the row twice. Any other row is one observation with all of its weight.
+
+    Parameters
+    ----------
+    n : int
+        Rows.
+    weight : array of shape (n,) or None
+        None: all 1.
+    labels : int array of shape (n,) or None, default=None
+        Classes, which may have weights of their own.
+
+    Returns
+    -------
+    n_observations : float
+    weight : array of shape (n,) or None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.data.folds import observation_weight
+    >>> observation_weight(2, np.array([1.0, 3.0])), observation_weight(2, np.array([1.0, 2.5]))
+    ((4.0, array([1., 1.])), (2.0, array([1. , 2.5])))
+    """
+    if weight is None:
+        return float(n), None
+    weight = np.asarray(weight, dtype=np.float64)
+    number = np.zeros(len(weight), dtype=np.intp) if labels is None else labels
+    units = np.full(int(number.max(initial=0)) + 1, np.inf)
+    np.minimum.at(units, number, np.where(weight > 0, weight, np.inf))
+    unit = units[number]
+    count = weight / unit
+    if np.allclose(count, np.round(count), rtol=1e-9, atol=0.0):
+        return float(np.round(count).sum()), np.where(weight > 0, unit, 0.0)
+    return float(np.count_nonzero(weight > 0)), weight
+
+
+def content_folds(
+    X: Array,
+    n_folds: int | None,
+    *,
+    labels: AnyArray | None = None,
+    targets: AnyArray | None = None,
+    weight: AnyArray | None = None,
+    groups: AnyArray | None = None,
+    seed: int = 0,
+) -> Folds:
+    """Assign rows to folds by their content.
+
+    While at least half of the rows differ, equal rows share a fold, so that copies never leak from
+    a training set into its test set and a weight of 2 equals the row twice. Where fewer than half
+    differ (a few categories), equal rows are observations of their own, not copies: they are dealt
+    one by one, by a hash of row, target and occurrence. Neither the order nor the chunking of the
+    data matters. Up to 200,000 rows the folds have the same number of distinct rows (of
+    each class), or of observations. Of more rows most of which differ, the hash alone decides:
+    the sizes of the folds then differ a little, by about ``sqrt(n / n_folds)`` rows, and nothing is
+    sorted.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, d)
+        Rows.
+    n_folds : int or None
+        None leaves out one distinct row, or observation, at a time (leave-one-out when all rows
+        differ); there are never more folds than distinct rows, observations or groups.
+    labels : array of shape (n,), optional
+        Class labels to stratify by. (Rows of several classes that share a fold count for the
+        smallest label.)
+    targets : array of shape (n,) or (n, k), optional
+        Numbers that tell observations of the same row apart.
+    weight : array of shape (n,), optional
+        Weights, which tell them apart too. A row is dealt as one, whatever its weight: where rows
+        repeat by nature, a weight of 2 is in one fold, and the row twice may be in two.
+    groups : array of shape (n,), optional
+        Rows of a group share a fold, whatever their content.
+    seed : int, default=0
+        Of the random numbers; the same seed gives the same result.
+
+    Returns
+    -------
+    Folds
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.tuning import content_folds
+    >>> folds = content_folds(np.array([[1.0], [2.0], [3.0], [1.0]]), 3)
+    >>> [len(rows) for rows in folds.test]
+    [2, 1, 1]
+    >>> [len(rows) for rows in content_folds(np.repeat([[1.0], [2.0]], 6, axis=0), 3).test]
+    [4, 4, 4]
+    """
+    large = n_folds is not None and X.shape[0] > max(_LARGE, 100 * n_folds) and not is_sparse(X)
+    if n_folds is not None and large and groups is None:
+        folds = _by_hash(X, n_folds, seed)
+        if folds is not None and min(len(rows) for rows in folds.test) > 0:
+            return folds
+    order, new = _units(X, labels, targets, weight, groups, seed)
+    n_units = int(new.sum())
+    n_folds = n_units if n_folds is None else min(n_folds, n_units)
+    if n_folds < 2:
+        raise _too_few(n_units, len(order), groups is not None)
+    kind = np.min_scalar_type(n_folds)  # sorted in linear time where it is small
+    dealt = (np.arange(n_units) % n_folds).astype(kind)
+    fold = _spread(dealt, order, new, labels)
+    del order, new  # 9 bytes a row: nothing is kept longer than it is needed
+    return _from_assignment(fold, n_folds)
+
+
+def _chunk(X: Array) -> int:
+    return _DEVICE_BLOCK if compat.is_torch_array(X) else _CHUNK
+
+
+def _by_hash(X: Array, n_folds: int, seed: int) -> Folds | None:
+    """Deal rows by their hashes: 1 byte a row, and 4 for the numbers of the rows.
+
+    None where fewer than half of the rows differ.
+    """
+    fold, counted = np.empty(X.shape[0], dtype=np.min_scalar_type(n_folds)), DistinctRows()
+    for part in slices(X.shape[0], _chunk(X)):
+        hashes = hash_rows(X[part], seed)
+        counted.add(hashes)
+        fold[part] = ((hashes >> np.uint64(32)) * np.uint64(n_folds)) >> np.uint64(32)
+    if repeats_by_nature(counted.n_distinct(), counted.n_rows):
+        return None
+    return _from_assignment(fold, n_folds)
+
+
+def smallest_hashes(
+    X: Array,
+    size: int,
+    seed: int = 0,
+    among: BoolArray | None = None,
+    *,
+    labels: AnyArray | None = None,
+    targets: AnyArray | None = None,
+    weight: AnyArray | None = None,
+) -> tuple[NDArray[np.uint64], IntArray]:
+    """Draw rows by their content: those of the smallest hashes (of another hash than `hash_rows`).
+
+    The order of the rows does not change the draw, and equal rows are drawn together. A row that is
+    there twice counts as two of ``size``. Where fewer than half of the rows differ, so that equal
+    rows are observations, they are drawn one by one.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Rows.
+    size : int
+        How many rows; more where rows equal to the last of them follow.
+    seed : int, default=0
+        Of the random numbers; the same seed gives the same result.
+    among : bool array of shape (n,), optional
+        Which rows may be drawn.
+    labels, targets, weight : arrays, optional
+        What tells observations of the same row apart, as in `content_folds`.
+
+    Returns
+    -------
+    hashes : uint64 array of shape (t,)
+        Ascending.
+    rows : int array of shape (t,)
+
+    Notes
+    -----
+    O(n d) time and O(size) memory.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.tuning import smallest_hashes
+    >>> X = np.array([[1.0], [2.0], [3.0], [1.0]])
+    >>> hashes, rows = smallest_hashes(X, 3)
+    >>> len(rows) in (3, 4) and 0 in rows and 3 in rows
+    True
+    """
+    counted = DistinctRows()
+    hashes, rows = np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.intp)
+    limit = np.uint64(np.iinfo(np.uint64).max)
+    for part in slices(X.shape[0], max(_chunk(X), size)):
+        new = hash_rows(X[part], seed)
+        counted.add(new)
+        small = _rank(new) <= limit
+        if among is not None:
+            small &= among[part]
+        index = np.flatnonzero(small)
+        hashes = np.concatenate([hashes, new[index]])
+        rows = np.concatenate([rows, part.start + index])
+        ranks = _rank(hashes)
+        order = np.argsort(ranks, kind="stable")
+        if len(order) > size:
+            limit = ranks[order[size - 1]]
+            order = order[: int(np.searchsorted(ranks[order], limit, side="right"))]
+        hashes, rows = hashes[order], rows[order]
+    if len(rows) > size and repeats_by_nature(counted.n_distinct(), counted.n_rows):
+        ranks = _rank(_of_observations(hash_rows(X, seed), (labels, targets, weight), seed))
+        rows = np.arange(len(ranks)) if among is None else np.flatnonzero(among)
+        rows = rows[np.argsort(ranks[rows], kind="stable")[:size]]
+        hashes = hash_rows(X[rows], seed)
+    order = np.argsort(hashes, kind="stable")
+    return hashes[order], rows[order]
+
+
+def _of_observations(
+    hashes: NDArray[np.uint64], known: tuple[AnyArray | None, ...], seed: int
+) -> NDArray[np.uint64]:
+    """Return hashes of rows, of what is known of them, and of the occurrence of both."""
+    columns = [np.asarray(c, dtype=np.float64) for c in known if c is not None]
+    if columns:
+        with np.errstate(over="ignore"):
+            others = mix_bits(hash_rows(np.column_stack(columns), seed) + _GOLDEN)
+            hashes = mix_bits(hashes + others)
+    return occurrences(hashes)
+
+
+def _rank(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return other hashes of hashes: those of rows of zeros are small, and must not come first."""
+    with np.errstate(over="ignore"):
+        return mix_bits(hashes + _GOLDEN)
+
+
+def content_holdout(
+    X: Array,
+    share: float,
+    *,
+    labels: AnyArray | None = None,
+    targets: AnyArray | None = None,
+    weight: AnyArray | None = None,
+    groups: AnyArray | None = None,
+    seed: int = 0,
+) -> Folds:
+    """Hold out a share of the distinct rows, chosen by their content.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, d)
+        Rows.
+    share : float
+        Between 0 and 1.
+    labels, targets, weight, groups : arrays, optional
+        As in `content_folds`.
+    seed : int, default=0
+        Of the random numbers; the same seed gives the same result.
+
+    Returns
+    -------
+    Folds
+        One fold; its training rows are all the others.
+
+    Notes
+    -----
+    The validation sequence of [DeBrabanter2010]_, algorithm 4. Equal rows are held out together
+    while at least half of the rows differ; else rows are held out one by one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.tuning import content_holdout
+    >>> [len(rows) for rows in content_holdout(np.arange(20.0)[:, None], 0.25).test]
+    [5]
+    """
+    order, new = _units(X, labels, targets, weight, groups, seed)
+    n_distinct = int(new.sum())
+    held = np.diff(np.floor(np.arange(n_distinct + 1) * share + 0.5)) > 0
+    if n_distinct < 2:
+        raise _too_few(n_distinct, len(order), groups is not None)
+    if not 0 < held.sum() < n_distinct:
+        missing = "train" if held.any() else "test"
+        raise InvalidInputError(
+            f"cv={share!r} of {n_distinct} distinct rows leaves none to {missing} on: give a share "
+            "nearer to one half, or more rows."
+        )
+    return Folds([np.flatnonzero(_spread(held, order, new, labels))])
+
+
+def _units(
+    X: Array,
+    labels: AnyArray | None,
+    targets: AnyArray | None,
+    weight: AnyArray | None,
+    groups: AnyArray | None,
+    seed: int,
+) -> tuple[IntArray, BoolArray]:
+    """Return the rows in a random order, and where the next that are dealt together begin.
+
+    These are equal rows, single rows where rows repeat by nature, or groups.
+    """
+    if groups is not None:
+        numbers = np.unique(groups, return_inverse=True)[1].reshape(-1, 1)
+        return _ordered(hash_rows(numbers + 1.0, seed), labels)
+    hashes = hash_rows(X, seed)
+    order, new = _ordered(hashes.copy(), labels)
+    n_distinct = int(new.sum())
+    if n_distinct < 2 or not repeats_by_nature(n_distinct, len(order)):
+        return order, new
+    hashes = _of_observations(hashes, (labels, targets, weight), seed)
+    return np.argsort(hashes, kind="stable").astype(np.intp), np.ones(len(order), bool)
+
+
+def _ordered(hashes: NDArray[np.uint64], labels: AnyArray | None) -> tuple[IntArray, BoolArray]:
+    """Return rows in the order of their hashes (overwritten), and where another one begins."""
+    order = np.lexsort((hashes,) if labels is None else (labels, hashes))
+    hashes.sort()  # in place, which hashes[order] is not
+    new = np.ones(len(order), dtype=bool)
+    np.not_equal(hashes[1:], hashes[:-1], out=new[1:])
+    return order, new
+
+
+def occurrences(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return hashes that tell equal rows apart: of a hash and of how often it came before.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.data.folds import occurrences
+    >>> len(set(occurrences(np.array([3, 3, 5], dtype=np.uint64)).tolist()))
+    3
+    """
+    order = np.argsort(hashes, kind="stable")
+    same = np.flatnonzero(np.diff(hashes[order], prepend=~hashes[order[:1]]) != 0)
+    sizes = np.diff(same, append=len(order))
+    count = np.arange(len(order)) - np.repeat(same, sizes)
+    out = np.empty_like(hashes)
+    with np.errstate(over="ignore"):
+        out[order] = mix_bits(hashes[order] + count.astype(np.uint64) * _GOLDEN)
+    return out
+
+
+def _spread(dealt: AnyArray, order: IntArray, new: BoolArray, labels: AnyArray | None) -> AnyArray:
+    """Give every row what was dealt to its content."""
+    if labels is not None:
+        # Deal the rows of one class after the other, continuing where the last class stopped.
+        by_class = np.empty_like(dealt)
+        by_class[np.argsort(labels[order[new]], kind="stable")] = dealt
+        dealt = by_class
+    values = np.empty(len(order), dtype=dealt.dtype)
+    values[order] = np.repeat(dealt, np.diff(np.flatnonzero(new), append=len(order)))
+    return values
+
+
+def _too_few(n_distinct: int, n: int, grouped: bool) -> InvalidInputError:
+    if grouped:
+        return InvalidInputError(
+            f"Cross-validation needs at least 2 groups, one of them to test on, but there is "
+            f"{n_distinct} (n_samples={n}): give more groups, or leave groups out."
+        )
+    return InvalidInputError(
+        f"Cross-validation needs at least 2 distinct rows, some of them to test on, but there is "
+        f"{n_distinct} (n_samples={n}): give fixed numbers for C and gamma."
+    )
+
+
+def _from_assignment(fold: AnyArray, n_folds: int) -> Folds:
+    small: Any = np.int32 if len(fold) < 2**31 else np.intp
+    if n_folds <= 50:
+        return Folds([np.flatnonzero(fold == v).astype(small) for v in range(n_folds)])
+    order = np.argsort(fold, kind="stable").astype(small)
+    return Folds(np.split(order, np.cumsum(np.bincount(fold, minlength=n_folds))[:-1]))
+
+
+def splitter_folds(splits: Iterable[tuple[Any, Any]], n: int) -> Folds:
+    """Take the folds of a scikit-learn splitter as they are.
+
+    Parameters
+    ----------
+    splits : iterable of (train, test) index arrays
+        As ``split`` of a splitter yields them.
+    n : int
+        Number of rows.
+
+    Returns
+    -------
+    Folds
+        With ``train=None`` when every training set is the complement of its test set.
+
+    Examples
+    --------
+    >>> from lssvm.tuning import splitter_folds
+    >>> splitter_folds([([0, 1], [2]), ([2], [0, 1])], 3).train is None
+    True
+    """
+    train, test = [], []
+    complementary = True
+    for split in splits:
+        pair = _pair(split, n)
+        train.append(pair[0])
+        test.append(pair[1])
+        used = np.bincount(np.concatenate(pair) % n, minlength=n)  # rows may count from the end
+        complementary &= bool(np.all(used == 1))
+    if not test or any(len(rows) == 0 for rows in [*train, *test]):
+        raise InvalidInputError(
+            "The splitter given as cv produced no split, or one with an empty training or test "
+            "set: every split needs rows in both."
+        )
+    return Folds(test, None if complementary else train)
+
+
+def restrict_folds(folds: Folds, rows: IntArray, n: int) -> Folds:
+    """Return the folds of a subset of the rows, numbered within the subset.
+
+    Folds whose test or training set has no row in the subset are dropped.
+
+    Parameters
+    ----------
+    folds : Folds
+        Which rows are left out together.
+    rows : int array
+        The subset, ascending.
+    n : int
+        Number of rows that ``folds`` speaks of.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.tuning import Folds, restrict_folds
+    >>> restrict_folds(Folds([np.array([0, 1]), np.array([2, 3])]), np.array([1, 3]), 4).test
+    [array([0]), array([1])]
+    """
+    position = np.full(n, -1, dtype=np.intp)
+    position[rows] = np.arange(len(rows))
+
+    def inside(index: IntArray) -> IntArray:
+        at = position[index]
+        return at[at >= 0]
+
+    test = [inside(t) for t in folds.test]
+    if folds.train is None:
+        return Folds([t for t in test if len(t)])
+    pairs = [(t, inside(r)) for t, r in zip(test, folds.train, strict=True)]
+    pairs = [(t, r) for t, r in pairs if len(t) and len(r)]
+    return Folds([t for t, _ in pairs], [r for _, r in pairs])
+
+
+def _pair(split: Any, n: int) -> tuple[IntArray, IntArray]:
+    try:
+        train, test = split
+        rows = _indices(train), _indices(test)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(
+            "cv has an entry that is no pair of training and test row numbers: give an iterable "
+            "of (train, test)."
+        ) from error
+    if any(part.size and (part.min() < -n or part.max() >= n) for part in rows):
+        raise InvalidInputError(
+            f"cv names rows that do not exist: X has {n} rows, numbered from 0 to {n - 1}."
+        )
+    return rows
+
+
+def _indices(rows: Any) -> IntArray:
+    index = np.asarray(rows)
+    return np.flatnonzero(index) if index.dtype == bool else index.astype(np.intp)
+
+
+@dataclass(frozen=True)
+class PositionFolds:
+    """Rows are dealt to folds by a seeded hash of their position.
+
+    Blocks, files and threads do not matter: a row is in the same fold however the data were cut.
+    Other than folds by content, equal rows may come into different folds.
+
+    Parameters
+    ----------
+    n_folds : int, default=10
+        How many folds.
+    seed : int, default=0
+        Of the random numbers; the same seed gives the same result.
+
+    Notes
+    -----
+    Folds differ in size by about the square root of it. What ``cv=10`` is for a `lssvm.Scan`; give
+    it as ``cv`` to have the same folds of an array.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.tuning import PositionFolds
+    >>> folds = PositionFolds(3)
+    >>> folds.assign(np.arange(6))
+    array([1, 0, 2, 2, 0, 2])
+    >>> len(list(folds.split(np.zeros((6, 1)))))
+    3
+    """
+
+    n_folds: int = 10
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.n_folds, (int, np.integer)) or self.n_folds < 2:
+            raise not_usable("n_folds", self.n_folds, "give at least 2.")
+
+    @property
+    def n_cells(self) -> int:
+        """Number of parts that rows are assigned to."""
+        return self.n_folds
+
+    @property
+    def n_test(self) -> int:
+        """Number of parts, the first ones, that are left out in turn."""
+        return self.n_folds
+
+    def assign(self, positions: IntArray) -> IntArray:
+        """Return the fold of each position.
+
+        Parameters
+        ----------
+        positions : int array of shape (n,)
+            Row numbers.
+        """
+        return (hash_positions(positions, self.seed) % np.uint64(self.n_folds)).astype(np.intp)
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Return the number of folds.
+
+        Parameters
+        ----------
+        X, y, groups : any, default=None
+            Not looked at; splitters take them.
+        """
+        return self.n_folds
+
+    def split(
+        self, X: Any, y: Any = None, groups: Any = None
+    ) -> Iterator[tuple[IntArray, IntArray]]:
+        """Yield training and test rows, as scikit-learn's splitters do.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Rows; only their number counts.
+        y, groups : any, default=None
+            Not looked at; splitters take them.
+        """
+        fold = self.assign(np.arange(len(X)))
+        for v in range(self.n_folds):
+            yield np.flatnonzero(fold != v), np.flatnonzero(fold == v)
+
+
+@dataclass(frozen=True)
+class PositionHoldout:
+    """A share of the rows, by a seeded hash of their position, is held out for validation.
+
+    Parameters
+    ----------
+    share : float, default=0.25
+        Between 0 and 1.
+    seed : int, default=0
+        Of the random numbers; the same seed gives the same result.
+
+    Notes
+    -----
+    [DeBrabanter2010]_, algorithm 4, for data of which one validation set is enough. What
+    ``cv=0.25`` is for a `lssvm.Scan`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.tuning import PositionHoldout
+    >>> (train, test), = PositionHoldout(0.25).split(np.zeros((1000, 1)))
+    >>> len(test) / 1000
+    0.247
+    """
+
+    share: float = 0.25
+    seed: int = 0
+    n_cells: ClassVar[int] = 2  # held out, and the rest
+    n_test: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.share < 1.0:
+            raise InvalidInputError(
+                f"A held-out share of {self.share!r} is not usable: give a number between 0 and 1."
+            )
+
+    def assign(self, positions: IntArray) -> IntArray:
+        """Return 0 for the positions held out, 1 for the others.
+
+        Parameters
+        ----------
+        positions : int array of shape (n,)
+            Row numbers.
+        """
+        limit = np.uint64(int(self.share * 2.0**53) << 11)
+        return (hash_positions(positions, self.seed) >= limit).astype(np.intp)
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Return 1.
+
+        Parameters
+        ----------
+        X, y, groups : any, default=None
+            Not looked at; splitters take them.
+        """
+        return 1
+
+    def split(
+        self, X: Any, y: Any = None, groups: Any = None
+    ) -> Iterator[tuple[IntArray, IntArray]]:
+        """Yield training and test rows, as scikit-learn's splitters do.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Rows; only their number counts.
+        y, groups : any, default=None
+            Not looked at; splitters take them.
+        """
+        rest = self.assign(np.arange(len(X)))
+        yield np.flatnonzero(rest == 1), np.flatnonzero(rest == 0)

@@ -1,0 +1,731 @@
+"""The full dual model: what it is asked for; tune, solve, reduce, remember.
+
+[Suykens2002, chapter 3]
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.blocks import small_problem
+from lssvm._core.errors import InvalidInputError, MemoryBudgetError
+from lssvm._core.progress import Listener
+from lssvm.backends.host import HostRows
+from lssvm.codes import groups as code_groups
+from lssvm.data.folds import Folds, count_observations, restrict_folds
+from lssvm.fitting.ard import DUAL_ROWS, relevance_sample, shares, spread_gamma
+from lssvm.fitting.dual_memory import DualDetails, DualMemory, DualPart
+from lssvm.fitting.record import Fit, Machine, Resources, Tuning, alike, check_finite
+from lssvm.fitting.robust import ROUGH, absolute_C, lower_weights, reweights, rounds
+from lssvm.fitting.settings import (
+    SQUARES,
+    KernelChoice,
+    TunedParameters,
+    TunedSettings,
+    is_int,
+    make_folds,
+)
+from lssvm.kernels import Kernel, Precomputed, resolve_gamma
+from lssvm.kernels.factory import check_kernel_matrix
+from lssvm.reductions import L0, Prune, WrongSides, prune, reduce_dual_l0
+from lssvm.solvers import DualSystem
+from lssvm.solvers.choice import solve_with
+from lssvm.solvers.reweighting import reweight
+from lssvm.tasks import Classes, Loss, Misclassification, Numbers, SquaredError, Task, Truth
+from lssvm.tasks.weights import pick
+from lssvm.tuning.dual import C_range, DualObjective, DualPoint
+from lssvm.tuning.fixed_size import untested_output
+from lssvm.tuning.objective import FoldTargets, Group
+from lssvm.tuning.relevance import DualRelevance
+from lssvm.tuning.search import Space
+from lssvm.tuning.spectral import (
+    SpectralObjective,
+    check_criterion,
+    is_criterion,
+    press_folds,
+    press_loss,
+)
+
+
+class DualParameters(TunedParameters, Protocol):
+    """The parameters of a dual estimator that settings are read from."""
+
+    fit_intercept: bool
+    tol: float
+    max_iter: int | None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DualSettings(TunedSettings):
+    """The settings of a dual model, checked.
+
+    Attributes
+    ----------
+    fit_intercept : bool
+    reduction : Prune, L0 or None
+    reduction_text : str or None
+        The reduction as the caller wrote it.
+    tol, max_iter
+        Of the iterative solvers.
+    """
+
+    fit_intercept: bool = True
+    reduction: Prune | L0 | None = None
+    reduction_text: str | None = None
+    tol: float = 1e-6
+    max_iter: int | None = None
+
+    @classmethod
+    def of(cls, estimator: DualParameters) -> DualSettings:
+        """Read and check the parameters of an estimator."""
+        given = estimator.reduction
+        ask = cls(
+            **cls.read(estimator),
+            fit_intercept=bool(estimator.fit_intercept),
+            reduction=_reduction(given),
+            reduction_text=None if given is None else repr(given),
+            tol=estimator.tol,
+            max_iter=estimator.max_iter,
+        )
+        ask.choice.check()
+        if ask.choice.asks_ard and ask.separate:
+            raise InvalidInputError(
+                "gamma='ard' finds one set of values for all outputs, so tuning='separate' cannot "
+                "be used with it: use tuning='joint'."
+            )
+        if ask.search.checkpoint is not None and ask.separate:
+            raise InvalidInputError(
+                "A checkpoint holds one search, and tuning='separate' has one for each output: use "
+                "tuning='joint', or no checkpoint."
+            )
+        return ask
+
+    @property
+    def tunes(self) -> bool:
+        """Whether anything is tuned."""
+        return self.C is None or self.choice.tunes_gamma
+
+    @property
+    def needs_folds(self) -> bool:
+        """Whether leave-one-out predictions could not stand in for those of the folds.
+
+        The folds of a splitter may keep groups together; a precomputed matrix is not kept to leave
+        rows out later.
+        """
+        return self.choice.precomputed or not (hasattr(self.cv, "__index__") or self.cv == "loo")
+
+
+def _reduction(given: Any) -> Prune | L0 | None:
+    known: dict[str, Prune | L0] = {"prune": Prune(), "l0": L0()}
+    reduction = known.get(given) if isinstance(given, str) else given
+    if given is not None and not isinstance(reduction, (Prune, L0)):
+        raise InvalidInputError(
+            f"reduction={given!r} is not known: choose None, 'prune', 'l0', or an instance of "
+            "lssvm.reductions.Prune or lssvm.reductions.L0."
+        )
+    return reduction
+
+
+def fit_dual(rows: HostRows, task: Task, ask: DualSettings, tell: Listener) -> Fit:
+    """Fit the dual model: least squares support vector machines of [Suykens2002, chapter 3].
+
+    Parameters
+    ----------
+    rows : HostRows
+    task : Classes or Numbers
+    ask : DualSettings
+    tell : Listener
+
+    Returns
+    -------
+    Fit
+
+    Notes
+    -----
+    Time n^3/3 + n^2 d for given parameters, an eigendecomposition per gamma for tuned ones.
+    """
+    problem = _open(rows, task, ask)
+    with small_problem(rows.n_rows):
+        chosen = _as_given(problem, ask)
+        if ask.tunes:
+            chosen = _tune(problem, ask, ask.choice, tell)
+            for _ in range(rounds(ask.loss)):
+                problem = _weigh_down(problem, rows.weight, ask, chosen)
+                chosen = _tune(problem, ask, ask.choice, tell, again=True)
+            if ask.choice.asks_ard:
+                chosen = _spread_gamma(problem, rows, ask, chosen, tell)
+        solved = [
+            _reduce(_use_loss(_solve(part, problem, ask, chosen), problem, ask), problem, ask)
+            for part in _parts_of(problem, chosen)
+        ]
+        return _record(rows, ask, problem, chosen, solved)
+
+
+def _open(rows: HostRows, task: Task, ask: DualSettings) -> DualProblem:
+    choice = ask.choice
+    if choice.precomputed:
+        check_kernel_matrix(rows.X if rows.given is None else rows.given[0])
+    gamma = choice.fixed_gamma(rows.X, rows.weight)
+    system = DualSystem(
+        choice.at(gamma),
+        rows.X,
+        rows.row_numbers if choice.precomputed else rows.X,
+        ask.C or 1.0,
+        None if rows.weight is None else np.sqrt(rows.weight),
+        rows.budget,
+        rows.threads,
+        ask.fit_intercept,
+    )
+    cv = per_fold = None
+    if ask.tunes or isinstance(ask.reduction, Prune):
+        cv = make_folds(ask.cv, ask.seed, rows, positions=choice.precomputed)
+    Y = np.asarray(rows.Y, dtype=np.float64)
+    if isinstance(task, Classes):  # [Suykens2002, eq. (3.12)]
+        assert rows.labels is not None
+        groups = [Group(g.columns, g.rows) for g in code_groups(task.code, rows.labels)]
+    else:
+        groups = [Group(np.arange(Y.shape[1]))]
+    folds, loss = cv, None
+    if not is_criterion(ask.scoring):
+        loss = task.loss(ask.scoring, ask.loss)
+    elif ask.scoring == "press":
+        folds, loss = press_folds(system, choice.precomputed), press_loss(groups)
+    if isinstance(task, Classes) and folds is not None:
+        assert rows.labels is not None
+        per_fold = FoldTargets.of(task, rows.labels, rows.sample_weight, folds)
+    truth = Truth(Y, rows.labels, rows.weight, rows.sample_weight, rows.X)
+    return DualProblem(system, truth, task, groups, gamma, loss, cv, folds, per_fold)
+
+
+def _record(
+    rows: HostRows, ask: DualSettings, problem: DualProblem, chosen: Chosen, parts: list[Part]
+) -> Fit:
+    n, k = problem.truth.Y.shape
+    coef, intercept, C = np.zeros((n, k)), np.zeros(k), np.empty(k)
+    gamma: list[Any] = [None] * k
+    for part in parts:
+        own = np.arange(n) if part.rows is None else part.rows
+        coef[np.ix_(own, part.columns)] = part.solved.alpha
+        intercept[part.columns], C[part.columns] = part.solved.b, part.C
+        for j in part.columns:
+            gamma[j] = part.gamma
+    check_finite(coef, intercept)
+    used = np.flatnonzero(np.any(coef != 0, axis=1))
+    used = used if len(used) else np.array([0])
+    system, choice = problem.system, chosen.choice
+    same = all(np.array_equal(gamma[0], value) for value in gamma)
+    published = choice.by_feature(gamma[0]) if same else np.array(gamma)
+    machines = alike(gamma)
+    basis = system.basis[used]
+    return Fit(
+        task=problem.task,
+        machines=tuple(Machine(choice.at(gamma[columns[0]]), columns) for columns in machines),
+        basis=basis,
+        coef=coef[used].astype(system.dtype, copy=False),
+        intercept=intercept.astype(system.dtype, copy=False),
+        C=C,
+        gamma=published,
+        support=rows.row_numbers[used],
+        seed=ask.seed,
+        memory=_remember(rows, ask, problem, chosen, parts, basis if len(used) == n else None),
+        loss=ask.loss,
+        solver=parts[-1].solved.solver,
+        residual=max(part.solved.residual for part in parts),
+        iterations=max(1, *(part.solved.iterations for part in parts)),
+        tuning=chosen.tuning,
+        relevance=shares(published, rows.X, problem.truth.weight) if choice.asks_ard else None,
+        details=DualDetails(
+            [part.path for part in parts if part.path is not None],
+            max(part.n_reweightings for part in parts) if rows.labels is None else None,
+        ),
+    )
+
+
+def _remember(
+    rows: HostRows,
+    ask: DualSettings,
+    problem: DualProblem,
+    chosen: Chosen,
+    parts: list[Part],
+    basis: Any,
+) -> DualMemory:
+    """Keep rows, targets and what cross-validation has predicted, as far as they are needed.
+
+    ``basis`` are the rows, where all of them are support vectors.
+    """
+    held = held_rows = None
+    # Of a weighted row that stands for many, "press" leaves out all, and a calibration only one.
+    whole = ask.scoring == "press" and rows.weight is not None
+    if chosen.point is not None and len(set(chosen.C.tolist())) == 1 and not whole:
+        # A search without the kernel matrix may end where the matrix does not fit.
+        with suppress(MemoryBudgetError):
+            held = np.concatenate([p[0] for p in chosen.point.predictions(chosen.C[:1])])
+            held_rows = np.concatenate(chosen.point.objective.folds.test)
+    precomputed = isinstance(problem.system.kernel, Precomputed)
+    if rows.groups is not None and held is None and not precomputed and ask.loss == "squared":
+        held, held_rows = _without_groups(rows, ask, problem, parts)
+    kept = [] if precomputed or ask.loss != "squared" else parts
+    memory = DualMemory(
+        [
+            DualPart(part.columns, part.rows, part.choice.at(part.gamma), float(part.C[0]))
+            for part in kept
+        ],
+        (rows.X.copy() if basis is None else basis) if kept else rows.X[:0].copy(),
+        np.array(problem.truth.Y),  # a regressor's may be the caller's array
+        problem.truth.weight,
+        rows.labels,
+        ask.fit_intercept,
+        ask.reduction_text,
+        held,
+        held_rows,
+    )
+    return memory.settled(Resources(rows.budget, rows.threads))
+
+
+def _without_groups(
+    rows: HostRows, ask: DualSettings, problem: DualProblem, parts: list[Part]
+) -> tuple[FloatArray, IntArray]:
+    """Return what the model says of rows whose folds of groups it has not seen."""
+    n_folds = int(ask.cv) if is_int(ask.cv) and ask.cv >= 2 else 10
+    folds = make_folds(n_folds, ask.seed, rows)
+    held = np.zeros((sum(len(test) for test in folds.test), problem.truth.Y.shape[1]))
+    for part in parts:
+        group = Group(np.arange(len(part.columns)), part.rows)
+        system, truth = replace(problem.system, C=part.system.C), problem.truth
+        truth = Truth(truth.Y[:, part.columns])
+        kernel = partial(_same_kernel, part.system.kernel)
+        objective = DualObjective(kernel, system, truth, folds, SquaredError(), [group])
+        held[:, part.columns] = np.concatenate(
+            [p[0] for p in objective.at(None).predictions(np.array([part.system.C]))]
+        )
+    return held, np.concatenate(folds.test)
+
+
+def _same_kernel(kernel: Kernel, gamma: float | None) -> Kernel:
+    return kernel
+
+
+@dataclass(frozen=True, eq=False)
+class DualProblem:
+    """Outputs that are trained and tuned together.
+
+    Attributes
+    ----------
+    system : DualSystem
+        Of all rows; its kernel is that of the given gamma, or of 1.
+    truth : Truth
+        Targets (n, k), classes and weights.
+    task : Classes or Numbers
+    groups : list of Group
+        Outputs that are trained on the same rows.
+    gamma : float, array or None
+        As given; None: tuned, or the kernel has none.
+    loss : Loss or None
+        What tuning minimises; None for a criterion that needs no folds.
+    cv : Folds or None
+        Folds that the caller asked for.
+    folds : Folds or None
+        Folds that are tuned on.
+    per_fold : FoldTargets or None
+    lowered : bool
+        Whether a robust loss has changed the weights.
+    """
+
+    system: DualSystem
+    truth: Truth
+    task: Task
+    groups: list[Group]
+    gamma: Any
+    loss: Loss | None
+    cv: Folds | None
+    folds: Folds | None
+    per_fold: FoldTargets | None
+    lowered: bool = False
+
+    def targets(self, rows: IntArray | None, columns: IntArray) -> FloatArray:
+        """Return the targets of a part."""
+        Y = self.truth.Y
+        return np.asarray(Y[:, columns] if rows is None else Y[np.ix_(rows, columns)])
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """C and gamma of every output.
+
+    Attributes
+    ----------
+    C : array of shape (k,)
+    gamma : list of float, array or None
+    choice : KernelChoice
+        With the factors of gamma by feature.
+    tuning : Tuning or None
+    point : DualPoint or None
+        What was factorised at the chosen gamma, where one choice serves all outputs.
+    """
+
+    C: FloatArray
+    gamma: list[Any]
+    choice: KernelChoice
+    tuning: Tuning | None = None
+    point: DualPoint | None = None
+
+
+def _as_given(problem: DualProblem, ask: DualSettings) -> Chosen:
+    """Return C and gamma as the caller gave them; what is to be tuned is not a number yet."""
+    k = problem.truth.Y.shape[1]
+    C = np.full(k, np.nan if ask.C is None else ask.C)
+    return Chosen(C, [problem.gamma] * k, ask.choice)
+
+
+def _tune(
+    problem: DualProblem,
+    ask: DualSettings,
+    choice: KernelChoice,
+    tell: Listener,
+    *,
+    again: bool = False,
+) -> Chosen:
+    """Choose C and gamma, jointly for all outputs or for each by itself [Suykens2002, (3.13)].
+
+    A checkpoint holds the first search of a fit; ``again`` says that this is a later one.
+    """
+    if is_criterion(ask.scoring):
+        check_criterion(ask.scoring, ask.C)
+    space, chosen, results = _space(problem, ask, problem.system), _as_given(problem, ask), []
+    counts = problem.truth.labels is not None and ask.scoring is None
+    more: dict[str, Any] = {"resume": not again}
+    if ask.search.checkpoint is not None:
+        data = (problem.system.rows, problem.truth.Y, problem.truth.weight)
+        more["fingerprint"] = ask.fingerprint(data, problem.task, ask.fit_intercept)
+    every = np.arange(len(chosen.C))
+    for columns in every[:, None] if ask.separate else [every]:
+        own = _single(problem, ask, int(columns[0])) if ask.separate else problem
+        objective = _objective(own, ask, choice)
+        if counts:
+            n, X = own.system.n, own.system.rows
+            space = replace(space, counted_rows=n if choice.precomputed else count_observations(X))
+        result = ask.run_search(objective, space, tell, **more)
+        results.append(result)
+        chosen.C[columns] = result.C
+        if choice.tunes_gamma:
+            for j in columns:
+                chosen.gamma[j] = result.gamma
+    point = result.point if len(results) == 1 else None
+    if len(results) == 1 and not isinstance(point, DualPoint):
+        at_hand = ask.needs_folds and isinstance(objective, DualObjective)
+        point = objective.at(result.gamma) if at_hand else None
+    assert point is None or isinstance(point, DualPoint)
+    evaluated = [r for result in results for r in (result, result.approximate) if r is not None]
+    tuning = Tuning(
+        tuple(replace(result, point=None) for result in results),
+        float(np.mean([-result.loss for result in results])),
+        int(sum(r.n_evaluations for r in evaluated)),
+    )
+    return replace(chosen, choice=choice, tuning=tuning, point=point)
+
+
+def _space(problem: DualProblem, ask: DualSettings, system: DualSystem) -> Space:
+    """Return what is searched; the range of C is in units of the kernel of ``system``."""
+    X, tuned = problem.system.rows, ask.choice.tunes_gamma
+    return Space(
+        C=ask.C,
+        tune_gamma=tuned,
+        gamma_start=float(resolve_gamma("scale", X, problem.truth.weight)) if tuned else 1.0,
+        n_features=max(1, X.shape[1]),
+        C_range=C_range(system),
+    )
+
+
+def _objective(
+    problem: DualProblem, ask: DualSettings, choice: KernelChoice
+) -> DualObjective | SpectralObjective:
+    def kernel(value: float | None) -> Kernel:
+        return choice.at(value if choice.tunes_gamma else problem.gamma)
+
+    system, truth, groups = problem.system, problem.truth, problem.groups
+    if problem.loss is None:
+        return SpectralObjective(ask.scoring, kernel, system, truth.Y, groups)
+    assert problem.folds is not None
+    folds, per_fold = problem.folds, problem.per_fold
+    return DualObjective(kernel, system, truth, folds, problem.loss, groups, per_fold)
+
+
+def _single(problem: DualProblem, ask: DualSettings, j: int) -> DualProblem:
+    """Return the problem of one output, on the rows that it is trained on."""
+    truth, column = problem.truth, np.array([j])
+    group = next(g for g in problem.groups if j in g.columns)
+    rows = np.arange(problem.system.n) if group.rows is None else group.rows
+    squares = isinstance(ask.scoring, str) and ask.scoring == SQUARES
+    known = ask.scoring is None or squares or is_criterion(ask.scoring)
+    if truth.labels is not None and not known:
+        raise InvalidInputError(
+            f"tuning='separate' judges each binary problem by its accuracy, or with scoring="
+            f"{SQUARES!r} by its squared error; another scoring cannot be given with it. Use "
+            "tuning='joint'."
+        )
+    loss: Loss | None = SquaredError() if squares else Misclassification(_side)
+    if is_criterion(ask.scoring):
+        loss = None if problem.loss is None else SquaredError()
+    elif truth.labels is None:
+        loss = Numbers(1).loss(ask.scoring, ask.loss)
+    folds, per_fold, system = problem.folds, problem.per_fold, problem.system
+    if group.rows is not None:
+        system, truth = system.subset(rows), truth.take(rows)
+        if folds is not None:
+            folds = restrict_folds(folds, rows, problem.system.n)
+            if len(folds) == 0:
+                raise untested_output(j)
+    if per_fold is not None and problem.folds is not None:
+        per_fold = per_fold.restricted(_kept(problem.folds, rows), rows, column)
+    Y, only = truth.Y[:, column], [Group(np.array([0]))]
+    truth = replace(truth, Y=Y, labels=None if truth.labels is None else _side(Y))
+    problem = replace(problem, system=system, truth=truth, groups=only)
+    return replace(problem, loss=loss, folds=folds, per_fold=per_fold)
+
+
+def _side(raw: FloatArray) -> IntArray:
+    return (raw[:, 0] > 0).astype(np.intp)
+
+
+def _kept(folds: Folds, rows: IntArray) -> IntArray:
+    """Return the folds that have some of the rows to test, and some to train on."""
+    trains = folds.test if folds.train is None else folds.train
+    pairs = zip(folds.test, trains, strict=True)
+    return np.flatnonzero([np.isin(t, rows).any() and np.isin(s, rows).any() for t, s in pairs])
+
+
+def _spread_gamma(
+    problem: DualProblem, rows: HostRows, ask: DualSettings, chosen: Chosen, tell: Listener
+) -> Chosen:
+    """Give every feature a gamma of its own, where cross-validation is not against it."""
+    sample = relevance_sample(rows, problem.truth.weight, DUAL_ROWS, ask.seed)
+    return spread_gamma(
+        DualRelevance(ask.choice.at, *sample, bias=ask.fit_intercept),
+        float(chosen.gamma[0]),
+        float(chosen.C[0]),
+        chosen,
+        lambda scales: _tune(problem, ask, ask.choice.scaled(scales), tell, again=True),
+        tune_C=ask.C is None,
+    )
+
+
+_ACCURATE = 1e-8  # relative residual below which tuning's factorisation also gives the solution
+
+
+class Model(NamedTuple):
+    """A solution: support values (n, k), intercepts (k,), and how they were found."""
+
+    alpha: FloatArray
+    b: FloatArray
+    solver: str
+    residual: float
+    iterations: int
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Outputs that share rows, C and gamma, and their model.
+
+    Attributes
+    ----------
+    group : int
+        Number of their group.
+    rows : int array or None
+        Training rows; None: all.
+    columns : int array
+    system : DualSystem
+        Of those rows, with kernel and C.
+    gamma : float, array or None
+    choice : KernelChoice
+        Of the kernel, for another gamma.
+    C : array of shape (k,)
+        What each output is published with.
+    model : Model or None
+        None: not solved yet.
+    n_reweightings : int
+    path : object or None
+        What a reduction did.
+    """
+
+    group: int
+    rows: IntArray | None
+    columns: IntArray
+    system: DualSystem
+    gamma: Any
+    choice: KernelChoice
+    C: FloatArray
+    model: Model | None = None
+    n_reweightings: int = 0
+    path: Any = None
+
+    @property
+    def solved(self) -> Model:
+        """The model."""
+        assert self.model is not None
+        return self.model
+
+
+def _parts_of(problem: DualProblem, chosen: Chosen) -> list[Part]:
+    """Gather outputs of the same rows, C and gamma: they share one factorisation."""
+    parts = []
+    for number, group in enumerate(problem.groups):
+        for same in alike((float(chosen.C[j]), chosen.gamma[j]) for j in group.columns):
+            columns = group.columns[same]
+            C, gamma = chosen.C[columns], chosen.gamma[columns[0]]
+            system = replace(problem.system, kernel=chosen.choice.at(gamma), C=float(C[0]))
+            own = system if group.rows is None else system.subset(group.rows)
+            parts.append(Part(number, group.rows, columns, own, gamma, chosen.choice, C))
+    return parts
+
+
+def _solve(part: Part, problem: DualProblem, ask: DualSettings, chosen: Chosen) -> Part:
+    """Solve the least squares problem, or take the solution of what tuning has factorised."""
+    Y, solved = problem.targets(part.rows, part.columns), None
+    if chosen.point is not None and isinstance(ask.solver, str) and ask.solver == "auto":
+        solved = chosen.point.solution(part.group, part.system.C, Y)
+    if solved is not None and solved[2] <= _ACCURATE:
+        alpha, b, residual = solved
+        return replace(part, model=Model(alpha, b, "eigen", residual, 1))
+    return replace(part, model=_solve_system(part.system, Y, ask))
+
+
+def _solve_system(system: DualSystem, Y: FloatArray, ask: DualSettings) -> Model:
+    """Solve (3.32) of [Suykens2002], or (3.62) without a bias."""
+    # The bias takes up a common offset; without it tol and float32 refer to what is to learn.
+    centre = np.average(Y, axis=0, weights=system.u**2) if system.bias else np.zeros(Y.shape[1])
+    targets = (Y - centre).astype(system.dtype)
+    options: dict[str, Any] = {"tol": ask.tol, "max_iter": ask.max_iter, "seed": ask.seed}
+    name, solved = solve_with(ask.solver, system, targets, **options)
+    return Model(solved.alpha, solved.intercept + centre, name, solved.residual, solved.iterations)
+
+
+def _evaluate(system: DualSystem, model: Model) -> FloatArray:
+    """Return what a model says of its own rows."""
+    kernel, resources = system.kernel, Resources(system.budget, system.threads)
+    values = resources.evaluate(kernel, system.rows, system.basis, model.alpha, model.b)
+    return np.asarray(values, dtype=np.float64)
+
+
+# -- robust losses -------------------------------------------------------------------------------
+
+
+def _weighted(
+    system: DualSystem, y: FloatArray, ask: DualSettings, weight: FloatArray
+) -> tuple[Model, FloatArray]:
+    """Return the weighted least squares model of one output, and what it says of its rows."""
+    own = replace(system, root_weight=np.sqrt(weight).astype(system.dtype))
+    model = _solve_system(own, y[:, None], ask)
+    return model, _evaluate(own, model)[:, 0]
+
+
+def _weigh_down(
+    problem: DualProblem, weight: FloatArray | None, ask: DualSettings, chosen: Chosen
+) -> DualProblem:
+    """Return the problem with less weight on rows that its model is far off from.
+
+    The first time that is Huber's model of all rows, then what cross-validation has predicted.
+    ``weight`` is what the caller gave.
+    """
+    Y = problem.truth.Y
+    predictions = np.full(Y.shape, np.nan)
+    if not problem.lowered:
+        everyone = np.ones(len(Y)) if weight is None else weight
+        for part in _parts_of(problem, chosen):
+            for j in part.columns:
+                solve = partial(_weighted, part.system, Y[:, j], ask)
+                start = solve(everyone)
+                _, predictions[:, j], _ = reweight(solve, Y[:, j], start, "huber", weight, **ROUGH)
+    elif chosen.point is not None:
+        held = chosen.point.predictions(chosen.C[:1])
+        for rows, values in zip(chosen.point.objective.folds.test, held, strict=True):
+            predictions[rows] = values[0]
+    lowered = lower_weights(Y, predictions, weight, problem.truth.weight)
+    return replace(
+        problem,
+        system=replace(problem.system, root_weight=np.sqrt(lowered)),
+        truth=replace(problem.truth, weight=lowered, sample_weight=lowered),
+        lowered=True,
+    )
+
+
+def _use_loss(part: Part, problem: DualProblem, ask: DualSettings) -> Part:
+    """Replace squares by another loss, output by output."""
+    if not reweights(ask.loss, problem.lowered):
+        return part
+    weight, fitted = problem.truth.weight, _evaluate(part.system, part.solved)
+    model, C, steps = part.solved, part.C.copy(), 0
+    alpha, b = model.alpha.copy(), model.b.copy()
+    for i, j in enumerate(part.columns):
+        y, values = problem.truth.Y[:, j], fitted[:, i]
+        if ask.loss == "absolute" and ask.C is None:
+            C[i] = absolute_C(float(C[i]), y - values, weight)
+        solve = partial(_weighted, replace(part.system, C=float(C[i])), y, ask)
+        start = model._replace(alpha=alpha[:, [i]], b=b[[i]]), values
+        robust, _, count = reweight(solve, y, start, ask.loss, weight)
+        alpha[:, [i]], b[[i]] = robust.alpha, robust.b
+        model, steps = model._replace(solver=robust.solver), max(steps, count)
+    return replace(part, C=C, model=model._replace(alpha=alpha, b=b), n_reweightings=steps)
+
+
+# -- fewer support vectors -----------------------------------------------------------------------
+
+
+def _reduce(part: Part, problem: DualProblem, ask: DualSettings) -> Part:
+    """Drop support vectors, where that is asked for."""
+    Y = problem.targets(part.rows, part.columns)
+    if isinstance(ask.reduction, L0):
+        numbers = problem.truth.labels is None
+        coef, reduced = reduce_dual_l0(
+            part.system, Y, part.solved.alpha, ask.reduction, numbers=numbers
+        )
+        model = part.solved._replace(alpha=coef, b=reduced.intercept)
+        return replace(part, model=model, path=reduced)
+    if isinstance(ask.reduction, Prune):
+        return _prune(part, problem, ask, Y, ask.reduction)
+    return part
+
+
+def _prune(
+    part: Part, problem: DualProblem, ask: DualSettings, Y: FloatArray, settings: Prune
+) -> Part:
+    """Remove the smallest support values step by step [Suykens2002, section 3.7]."""
+    folds, system = problem.cv, part.system
+    assert folds is not None
+    if part.rows is not None:
+        folds = restrict_folds(folds, part.rows, problem.system.n)
+    loss = SquaredError() if problem.truth.labels is None else WrongSides()
+    if settings.retune and not ask.tunes:
+        raise InvalidInputError(
+            "Prune(retune=True) needs something to tune: set C='cv' or gamma='cv'."
+        )
+
+    def kernel(value: float | None) -> Kernel:
+        return part.choice.at(value if ask.choice.tunes_gamma else problem.gamma)
+
+    def retune(rows: IntArray) -> tuple[Any, DualSystem]:
+        group = Group(np.arange(Y.shape[1]), rows)
+        objective = DualObjective(kernel, system, Truth(Y), folds, loss, [group])
+        space = _space(problem, ask, system)
+        result = ask.search.run(objective, space, random_state=ask.seed, resume=False)
+        gamma = result.gamma if ask.choice.tunes_gamma else problem.gamma
+        return gamma, replace(system, kernel=part.choice.at(gamma), C=result.C)
+
+    def solve(smaller: DualSystem, targets: FloatArray) -> FloatArray:
+        return _solve_system(smaller, targets, ask).alpha
+
+    again, alpha = retune if settings.retune else None, part.solved.alpha
+    weight = pick(problem.truth.sample_weight, slice(None) if part.rows is None else part.rows)
+    pruned = prune(system, Y, folds, loss, alpha, solve, settings, again, part.gamma, weight)
+    final = replace(system, kernel=part.choice.at(pruned.gamma), C=pruned.C).subset(pruned.rows)
+    left = _solve_system(final, Y[pruned.rows], ask)
+    coef = np.zeros_like(part.solved.alpha)
+    coef[pruned.rows] = left.alpha
+    model = part.solved._replace(alpha=coef, b=left.b, solver=left.solver)
+    C = np.full(len(part.columns), pruned.C)
+    return replace(part, model=model, C=C, gamma=pruned.gamma, path=pruned)

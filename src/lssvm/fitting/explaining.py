@@ -1,0 +1,255 @@
+"""What a fitted model is made of, as terms whose explanations add up.
+
+First kernel models, then the model for tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from lssvm._core.arrays import FloatArray, IntArray, is_sparse
+from lssvm._core.blocks import require
+from lssvm.explanations import Contrast, Expansion, Function, Term
+from lssvm.fitting.configurations import Inputs, Member
+from lssvm.fitting.record import Fit, Resources
+from lssvm.fitting.table import TableFit
+from lssvm.local import Cut, PartsEngine
+from lssvm.local.engine import ONE_THREAD
+from lssvm.tasks import Classes
+
+
+def dense_rows(X: Any, budget: int) -> FloatArray:
+    """Return rows as a dense array of float64, where they fit into the budget.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.fitting.explaining import dense_rows
+    >>> dense_rows(np.ones((1, 2), dtype=np.float32), 10**6).dtype
+    dtype('float64')
+    """
+    if is_sparse(X):
+        require(
+            8 * X.shape[0] * X.shape[1],
+            budget,
+            what=f"Explaining {X.shape[0]} sparse rows of {X.shape[1]} features",
+            advice="Explain fewer rows at a time, or raise memory_budget.",
+        )
+        X = X.toarray()
+    return np.asarray(X, dtype=np.float64)
+
+
+def output_names(task: Any) -> tuple[str, ...]:
+    """Return names of what is explained: classes, or targets.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.fitting.explaining import output_names
+    >>> from lssvm.tasks import Classes, Numbers
+    >>> output_names(Numbers(2, single=False))
+    ('output 0', 'output 1')
+    >>> output_names(Classes.of(np.array(["a", "b"]), multiclass="auto"))
+    ('b',)
+    """
+    if isinstance(task, Classes):
+        shown = task.classes[1:] if task.n_classes == 2 else task.classes
+        return tuple(str(label) for label in shown)
+    return ("prediction",) if task.single else tuple(f"output {j}" for j in range(task.n_outputs))
+
+
+def terms_of_fit(fit: Fit, rows: Contrast, resources: Resources) -> list[Term]:
+    """Return the terms of a kernel model's predictions or decision values.
+
+    Parameters
+    ----------
+    fit : Fit
+    rows : Contrast
+        In the features of the kernel, before the metric.
+    resources : Resources
+
+    Returns
+    -------
+    list of Term
+        An expansion for every kernel, where decision values are linear in the outputs; where they
+        count votes, one function.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm import LSSVR
+    >>> from lssvm.explanations import Contrast
+    >>> from lssvm.fitting.explaining import terms_of_fit
+    >>> from lssvm.fitting.record import Resources
+    >>> X = np.arange(4.0)[:, None]
+    >>> fit = LSSVR().fit(X, X[:, 0]).record_
+    >>> [term.exact for term in terms_of_fit(fit, Contrast.of(X, X), Resources(10**6, 1))]
+    [True]
+    """
+    task = fit.task
+    linear = task.linear_scores() if isinstance(task, Classes) else np.eye(fit.coef.shape[1])
+    if linear is None:
+        return [Term(rows, lambda X: task.scores(fit.outputs(fit.metric.apply(X), resources)))]
+    basis = fit.basis
+    if is_sparse(basis):
+        basis = dense_rows(basis, resources.budget)
+    return [
+        Term(
+            rows,
+            Expansion(
+                kernel,
+                basis,
+                np.asarray(coef, dtype=np.float64) @ linear[columns],
+                np.asarray(intercept, dtype=np.float64) @ linear[columns],
+                fit.metric,
+            ),
+        )
+        for columns, kernel, coef, intercept in fit.expansions()
+    ]
+
+
+def terms_of_table(
+    fit: TableFit,
+    X: Mapping[Inputs, FloatArray],
+    background: Mapping[Inputs, FloatArray],
+    column: IntArray,
+    *,
+    engine: PartsEngine = ONE_THREAD,
+) -> list[Term]:
+    """Return the terms of a model for tables, in the units of its target.
+
+    Parameters
+    ----------
+    fit : TableFit
+        With its context.
+    X, background : mappings from inputs to arrays of shape (n, d)
+        Prepared rows.
+    column : int array of shape (n_columns,)
+        Number of the explained column that every raw column belongs to.
+    engine : PartsEngine
+
+    Returns
+    -------
+    list of Term
+        An expansion for every member that is one exact model of all rows, a function for one whose
+        rows are sent to parts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm import LSSVMRegressor
+    >>> from lssvm.fitting.explaining import background_of_table, terms_of_table
+    >>> X = np.random.default_rng(0).normal(size=(60, 2))
+    >>> fit = LSSVMRegressor("fast", kernel="laplacian", metric=None).fit(X, X[:, 0]).record_
+    >>> rows = background_of_table(fit, 5, np.random.default_rng(0))
+    >>> all(term.exact for term in terms_of_table(fit, rows, rows, np.arange(2)))
+    True
+    """
+    context = fit.context
+    assert context is not None
+    contrasts = {
+        kind: Contrast.of(
+            X[kind],
+            background[kind],
+            column[np.asarray(context.prepared[kind].sources, dtype=np.intp)],
+            int(column.max()) + 1,
+        )
+        for kind in {member.configuration.inputs for member in fit.used}
+    }
+    terms = []
+    shift = context.shift / len(fit.used)
+    for member in fit.used:
+        rows, scale = contrasts[member.configuration.inputs], member.weight * context.scale
+        if all(len(cut.leaves) == 1 for cut in member.model.cuts):
+            parts = [Term(rows, e) for e in _expansions(member, scale, shift)]
+        else:
+            parts = [Term(rows, _routed(member, scale, shift, engine))]
+        terms += parts
+    return terms
+
+
+def _expansions(member: Member, scale: FloatArray, shift: FloatArray) -> list[Expansion]:
+    """Return a member that is one exact model of all rows, or the mean of such."""
+    cuts = member.model.cuts
+    return [
+        Expansion(
+            member.configuration.make_kernel(leaf.setting.gamma),
+            np.asarray(leaf.rows.X, dtype=np.float64),
+            leaf.fit.coef * scale / len(cuts),
+            (leaf.fit.intercept * scale + shift) / len(cuts),
+            member.metric,
+        )
+        for cut in cuts
+        for leaf in cut.leaves
+    ]
+
+
+def _routed(member: Member, scale: FloatArray, shift: FloatArray, engine: PartsEngine) -> Function:
+    """Return the function of a member that sends rows to parts."""
+
+    def outputs(X: FloatArray) -> FloatArray:
+        values = member.model.outputs(member.metric.apply(X), engine=engine)
+        return np.asarray(values * scale + shift)
+
+    return outputs
+
+
+def background_of_table(
+    fit: TableFit, size: int, random: np.random.Generator
+) -> dict[Inputs, FloatArray]:
+    """Return some training rows as the parts of a model keep them, before the metric.
+
+    Parameters
+    ----------
+    fit : TableFit
+    size : int
+        How many at most.
+    random : numpy Generator
+
+    Returns
+    -------
+    dict from inputs to arrays of shape (size, d)
+
+    Notes
+    -----
+    A diagonal metric is divided out (features that it leaves out are 0, the model does not see
+    them), a full one is inverted in the sense of least squares. Inputs of different kinds are of
+    the same rows where the parts still know the numbers of their rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm import LSSVMRegressor
+    >>> from lssvm.fitting.explaining import background_of_table
+    >>> X = np.random.default_rng(0).normal(size=(60, 2))
+    >>> model = LSSVMRegressor("fast", inputs="standardised", metric=None).fit(X, X[:, 0])
+    >>> background_of_table(model.record_, 5, np.random.default_rng(0))["standardised"].shape
+    (5, 2)
+    """
+    chosen: dict[Inputs, FloatArray] = {}
+    seed = int(random.integers(2**31))
+    for kind in sorted({member.configuration.inputs for member in fit.members}):
+        among = [m for m in fit.members if m.configuration.inputs == kind]
+        member = min(among, key=_obscurity)
+        chosen[kind] = member.metric.unmap(_some_rows(member.model.cuts[0], size, seed))
+    return chosen
+
+
+def _some_rows(cut: Cut, size: int, seed: int) -> FloatArray:
+    """Return rows of the parts, mapped by the metric: the same ones for the same seed."""
+    starts = np.cumsum([0] + [len(leaf.rows.X) for leaf in cut.leaves])
+    known = len(cut.members) == len(cut.leaves)
+    numbers = np.concatenate(cut.members) if known else np.arange(starts[-1])
+    order = np.argsort(numbers, kind="stable")
+    places = order[np.random.default_rng(seed).permutation(len(order))[:size]]
+    part = np.searchsorted(starts, places, "right") - 1
+    rows = [cut.leaves[k].rows.X[i - starts[k]] for k, i in zip(part, places, strict=True)]
+    return np.array(rows, dtype=np.float64)
+
+
+def _obscurity(member: Member) -> int:
+    """Return how much of the inputs a member's metric hides: nothing, some columns, directions."""
+    return 0 if member.metric.map is None else member.metric.map.ndim

@@ -1,0 +1,399 @@
+"""What a fixed-size fit is asked for."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from lssvm._core.arrays import FloatArray, IntArray, to_numpy
+from lssvm._core.device import is_foreign
+from lssvm._core.errors import InvalidInputError
+from lssvm._core.progress import Listener
+from lssvm.backends.host import AnyFolds, HostRows, Rows
+from lssvm.data.folds import Folds, PositionFolds, PositionHoldout, content_folds
+from lssvm.fitting.settings import (
+    SQUARES,
+    KernelChoice,
+    TunedParameters,
+    TunedSettings,
+    check_option,
+    is_int,
+    make_folds,
+    usual_C_range,
+)
+from lssvm.kernels import Kernel, Metric
+from lssvm.reductions.fixed_size import METHODS as REDUCTIONS
+from lssvm.reductions.fixed_size import PRINTED, FixedSizeL0
+from lssvm.solvers import PCG
+from lssvm.solvers.primal import METHODS as PATH_METHODS
+from lssvm.tasks import Classes, Loss, Task
+from lssvm.tuning.fixed_size import FixedSizeObjective
+from lssvm.tuning.objective import Objective
+from lssvm.tuning.path import ListedPathSearch, PathSearch, best_gammas
+from lssvm.tuning.search import Space
+from lssvm.tuning.spectral import is_criterion
+
+N_C = 60
+"""Values of C that each problem of a code chooses among."""
+SQUARE_ROOT = re.compile(r"\s*(\d+(?:\.\d*)?)\s*\*?\s*sqrt\(n\)\s*")
+"""How a number of prototypes that grows with the root of the number of rows is written."""
+N_REDUCED_C = 20
+"""Values of C that a reduced model is tuned over."""
+
+
+class FixedParameters(TunedParameters, Protocol):
+    """The parameters of a fixed-size estimator that settings are read from."""
+
+    n_prototypes: Any
+    selection: Any
+    fit_intercept: bool | str
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FixedSettings(TunedSettings):
+    """The settings of a fixed-size model, checked.
+
+    Attributes
+    ----------
+    n_prototypes : int or str
+    selection : str, array or selection object
+    reduction : FixedSizeL0 or None
+    threshold : str
+        "zero", or "cv" to move the thresholds of a classifier.
+    calibrates : bool
+        Whether rows are kept that calibrate probabilities or intervals.
+    penalised : bool
+        Whether the bias is penalised like a weight.
+    """
+
+    n_prototypes: Any
+    selection: Any
+    reduction: FixedSizeL0 | None
+    threshold: str = "zero"
+    calibrates: bool = True
+    penalised: bool = False
+
+    @classmethod
+    def of(cls, estimator: FixedParameters) -> FixedSettings:
+        """Read and check the parameters of an estimator."""
+        ask = cls(
+            **cls.read(estimator),
+            n_prototypes=estimator.n_prototypes,
+            selection=estimator.selection,
+            reduction=_reduction(estimator.reduction),
+            threshold=getattr(estimator, "threshold", "zero"),
+            calibrates=getattr(estimator, "calibration", "auto") is not None,
+            penalised=_is_penalised(estimator.fit_intercept),
+        )
+        ask._check()
+        return ask
+
+    @property
+    def sizes_by_cv(self) -> bool:
+        """Whether the number of prototypes is chosen by cross-validation."""
+        return isinstance(self.n_prototypes, str) and self.n_prototypes == "cv"
+
+    def after(self, metric: Metric) -> FixedSettings:
+        """Return the settings for rows after a metric: so are prototypes that are given."""
+        if metric.map is None or np.ndim(self.selection) != 2:
+            return self
+        given = to_numpy(self.selection) if is_foreign(self.selection) else self.selection
+        return replace(self, selection=metric.map_rows(np.asarray(given, dtype=np.float64)))
+
+    @property
+    def method(self) -> str | None:
+        """How the model is reduced, if at all."""
+        return None if self.reduction is None else self.reduction.method
+
+    @property
+    def tunes(self) -> bool:
+        """Whether anything is tuned."""
+        return self.C is None or self.choice.tunes_gamma or self.sizes_by_cv
+
+    @property
+    def criterion(self) -> str | None:
+        """A criterion without folds, where scoring names one."""
+        return self.scoring if is_criterion(self.scoring) else None
+
+    @property
+    def path_method(self) -> str:
+        """How systems along a path of C are solved."""
+        named = isinstance(self.solver, str) and self.solver in PATH_METHODS
+        return self.solver if named else "auto"
+
+    @property
+    def needs_moments(self) -> str | None:
+        """What works on moments, as a caller would write it."""
+        if self.reduction is not None:
+            return f"reduction={self.reduction.method!r}"
+        if self.loss != "squared":
+            return f"loss={self.loss!r}"
+        if self.penalised:
+            return "fit_intercept='penalised'"
+        if self.separate:
+            return "tuning='separate'"
+        return "n_prototypes='cv'" if self.sizes_by_cv else None
+
+    @property
+    def n_folds(self) -> int:
+        """About how many folds tuning has; 1 where nothing is tuned."""
+        if self.C is not None and not self.choice.tunes_gamma:
+            return 1
+        if isinstance(self.cv, float):
+            return 2
+        return int(self.cv) if is_int(self.cv) else 10
+
+    def reduced_C_grid(self, C_range: tuple[float, float] | None = None) -> FloatArray | None:
+        """Return the values of C that a reduced model chooses among; None: its own."""
+        space = Space() if C_range is None else Space(C_range=C_range)
+        return space.C_grid(N_REDUCED_C) if self.C is None else None
+
+    def _check(self) -> None:
+        if self.choice.precomputed:
+            raise InvalidInputError(
+                "kernel='precomputed' cannot be used with prototypes, which are rows of features: "
+                "use LSSVC or LSSVR, or pass the kernel as a function."
+            )
+        self.choice.check_ard()
+        check_option("threshold", self.threshold, ("zero", "cv"))
+        if self.threshold == "cv" and not (
+            self.tunes and self.reduction is None and self.calibrates and self.criterion is None
+        ):
+            raise InvalidInputError(NO_OUTPUTS)
+        others = [self.reduction is not None and "a reduction", self.criterion and "a criterion"]
+        others += [self.loss != "squared" and "another loss than the squares"]
+        if self.penalised and any(others):
+            raise InvalidInputError(
+                f"fit_intercept='penalised' cannot be used with {next(filter(None, others))}, "
+                "which has a free bias: use fit_intercept=True."
+            )
+        self._check_separate()
+        if isinstance(self.solver, PCG):
+            name = repr(self.solver)
+        else:
+            check_option("solver", self.solver, (*PATH_METHODS, "pcg"))
+            if self.solver != "pcg":
+                return
+            name = "solver='pcg'"
+        if self.needs_moments is not None:
+            raise InvalidInputError(
+                f"{self.needs_moments} works on moments, which {name} does not form: leave it out, "
+                "or use solver='cholesky'."
+            )
+
+    def _check_separate(self) -> None:
+        """Refuse what tunes all outputs together."""
+        if not self.separate:
+            return
+        others = {
+            "n_prototypes='cv'": self.sizes_by_cv,
+            "gamma='ard'": self.choice.asks_ard,
+            "a reduction": self.reduction is not None,
+            "another loss than the squares": self.loss != "squared",
+            "a checkpoint": self.search.checkpoint is not None,
+            f"scoring={self.scoring!r}": self.scoring not in (None, SQUARES),
+        }
+        for name, given in others.items():
+            if given:
+                raise InvalidInputError(
+                    "tuning='separate' chooses C and gamma of each output by its error, or with "
+                    f"scoring={SQUARES!r} by its squared error; it cannot be used with {name}: use "
+                    "tuning='joint', or leave that out."
+                )
+
+
+NO_OUTPUTS = (
+    "threshold='cv' needs the out-of-fold outputs of a cross-validated C or gamma: give C='cv' "
+    "with scoring=None or a scorer, folds of several rows, calibration='auto' and no reduction, or "
+    "threshold='zero'."
+)
+
+
+def _is_penalised(given: Any) -> bool:
+    if given is True or (isinstance(given, str) and given == "penalised"):
+        return given is not True
+    raise InvalidInputError(
+        f"fit_intercept={given!r} is not usable: give True for a free bias, or 'penalised' for one "
+        "that is regularised like a weight."
+    )
+
+
+def _reduction(given: Any) -> FixedSizeL0 | None:
+    reduction = given
+    if isinstance(given, str) and given in REDUCTIONS:
+        reduction = FixedSizeL0(given)
+    elif isinstance(given, str) and given in PRINTED:
+        reduction = FixedSizeL0.printed(given.removesuffix("-printed"))
+    if reduction is None or isinstance(reduction, FixedSizeL0):
+        return reduction
+    raise InvalidInputError(
+        f"reduction={given!r} is not usable: choose None, "
+        f"{', '.join(map(repr, REDUCTIONS + PRINTED))}, or a lssvm.reductions.FixedSizeL0."
+    )
+
+
+def snap_gamma(gamma: float | None) -> float:
+    """Round to three digits: rounding in the last bits must not show in what is chosen."""
+    assert gamma is not None
+    return float(f"{gamma:.3g}")
+
+
+def snap_results(cv_results: dict[str, Any]) -> dict[str, Any]:
+    """Return a table of tuning with the gammas that models are fitted with."""
+    return cv_results | {
+        "param_gamma": np.array([snap_gamma(g) for g in cv_results["param_gamma"]]),
+        "params": [p | {"gamma": snap_gamma(p["gamma"])} for p in cv_results["params"]],
+    }
+
+
+def number_of_prototypes(asked: Any, n: int) -> int:
+    """Return how many prototypes are to be chosen of n rows."""
+    if isinstance(asked, str) and asked in ("auto", "cv"):
+        size = int(np.clip(5.0 * np.sqrt(n), 200, 1000))
+        return min(n, size if asked == "auto" else 2 * size)
+    if is_int(asked) and asked >= 1:
+        return int(asked)
+    factor = SQUARE_ROOT.fullmatch(asked) if isinstance(asked, str) else None
+    if factor is not None and float(factor[1]) > 0:
+        return min(n, math.ceil(float(factor[1]) * math.sqrt(n)))  # [Mall2014, section IV-A]
+    raise InvalidInputError(
+        f"n_prototypes={asked!r} is not usable: give a positive int, 'auto' (a rule in the number "
+        "of rows), '6 sqrt(n)' or such, or 'cv' to choose it by cross-validation."
+    )
+
+
+def groups_of(task: Classes | None, k: int) -> list[IntArray]:
+    """Return the outputs that share rows, where a task tells its classes apart."""
+    return [np.arange(k)] if task is None else task.groups()
+
+
+def fold_task(task: Task) -> Classes | None:
+    """Return the task where moments are kept per class, which puts problems together."""
+    return task if isinstance(task, Classes) and task.per_class else None
+
+
+def folds_of(rows: Rows, ask: FixedSettings) -> AnyFolds:
+    """Return the folds that ``cv`` asks for, by content or, of rows read in blocks, by position."""
+    sample: HostRows = rows.sample
+    if sample.by_position:
+        folds = rows.usable_folds(position_folds(ask.cv, ask.seed))
+        if isinstance(folds, Folds) and len(folds) == 0 and ask.tunes:
+            raise InvalidInputError(
+                f"No fold has rows to train on and rows to test on (n_samples={sample.n_rows}): "
+                "give more rows, or fixed numbers for C, gamma and n_prototypes."
+            )
+        return folds
+    if is_int(ask.cv) and ask.cv >= 2:
+        content = rows.content
+        return content_folds(content, int(ask.cv), **sample.observed(), seed=ask.seed)
+    return make_folds(ask.cv, ask.seed, sample)
+
+
+def position_folds(cv: Any, seed: int) -> PositionFolds | PositionHoldout:
+    """Turn ``cv`` into folds by position."""
+    if isinstance(cv, (PositionFolds, PositionHoldout)):
+        return cv
+    if is_int(cv) and cv >= 2:
+        return PositionFolds(int(cv), seed)
+    if isinstance(cv, (float, np.floating)) and 0.0 < cv < 1.0:
+        return PositionHoldout(float(cv), seed)
+    raise InvalidInputError(
+        f"cv={cv!r} is not usable with rows that are read in blocks: give a number of folds, a "
+        "share between 0 and 1 to hold out, PositionFolds or PositionHoldout."
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class FixedProblem:
+    """What a fixed-size fit is about.
+
+    Attributes
+    ----------
+    rows : Rows
+        Training rows, wherever they are.
+    task : Classes or Numbers
+    ask : FixedSettings
+    tell : Listener
+    gamma : float, array or None
+        As given; None: tuned, or the kernel has none.
+    """
+
+    rows: Rows
+    task: Task
+    ask: FixedSettings
+    tell: Listener
+    gamma: Any
+
+    @cached_property
+    def C_range(self) -> tuple[float, float]:
+        """The range of C that is searched, in units of the kernel.
+
+        Those of a linear kernel are the mean diagonal of its centred matrix, so that multiplying X
+        by a constant changes nothing; radial kernels are at most one.
+        """
+        return usual_C_range(self.rows, self.ask.choice)
+
+    @property
+    def centre(self) -> FloatArray:
+        """What the targets of the rows are without, (k,)."""
+        taken: FloatArray | None = self.rows.sample.centre
+        return np.zeros(self.rows.n_outputs) if taken is None else taken
+
+    def space(self, rows: Rows, C: float | None, counted: float | None) -> Space:
+        """Return what is searched; ``counted`` are the rows that an accuracy is counted over."""
+        tuned = self.ask.choice.tunes_gamma
+        return Space(
+            C=C,
+            tune_gamma=tuned,
+            gamma_start=rows.gamma_scale() if tuned else 1.0,
+            n_features=rows.sample.X.shape[1],
+            counted_rows=None if counted is None else max(1, round(counted)),
+            C_range=self.C_range,
+        )
+
+    def objective(
+        self,
+        choice: KernelChoice,
+        rows: Rows,
+        Z: FloatArray,
+        folds: AnyFolds,
+        loss: Loss,
+        C_grid: FloatArray | None = None,
+    ) -> FixedSizeObjective:
+        """Return the cross-validated loss as a function of C and gamma."""
+
+        def kernel(value: float | None) -> Kernel:
+            return choice.at(snap_gamma(value) if choice.tunes_gamma else self.gamma)
+
+        ask, data = self.ask, (rows, Z, folds, loss, self.by_class)
+        made = FixedSizeObjective(kernel, *data, C_grid, ask.path_method, ask.penalised)
+        if ask.penalised and made.leave_out:
+            raise InvalidInputError(
+                "fit_intercept='penalised' is tuned by folds of several rows: give a number of "
+                "folds, or fit_intercept=True to leave rows out one by one."
+            )
+        return made
+
+    def narrowed(
+        self, objective: Objective, space: Space, n: int
+    ) -> tuple[ListedPathSearch, dict[str, Any]]:
+        """Search something smaller first; return the search among its ``n`` best gammas."""
+        search, seed, on_event = self.ask.search, self.ask.seed, self.tell.on_event
+        result = search.run(objective, space, random_state=seed, on_event=on_event, resume=False)
+        listed = ListedPathSearch(
+            n_C=search.n_C if isinstance(search, PathSearch) else N_C,
+            gammas=best_gammas(result, n),
+            checkpoint=search.checkpoint,
+            on_interrupt=search.on_interrupt,
+        )
+        return listed, result.cv_results
+
+    @property
+    def by_class(self) -> Classes | None:
+        """The task where its classes are kept apart."""
+        return fold_task(self.task)

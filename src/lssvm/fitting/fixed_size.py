@@ -1,0 +1,634 @@
+"""The fixed-size model: prototypes, tuning, primal solution, second level of sparsity.
+
+A search keeps its points (`KeptPoints`), so that the final model needs no further pass. Rows
+may come and go: moments add and subtract, so that a fitted model follows exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from lssvm._core.arrays import FloatArray, is_sparse
+from lssvm._core.blocks import peak_memory
+from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError
+from lssvm._core.progress import Listener
+from lssvm.backends.host import AnyFolds, HostRows, Rows
+from lssvm.data.folds import Folds
+from lssvm.fitting.ard import (
+    FIXED_PROTOTYPES,
+    FIXED_ROWS,
+    dense_rows,
+    relevance_sample,
+    shares,
+    spread_gamma,
+)
+from lssvm.fitting.fixed_memory import (
+    SAMPLE,
+    SCORES,
+    CalibrationSample,
+    FixedDetails,
+    FixedMemory,
+    draw_sample,
+    held_outputs,
+    remember,
+    with_thresholds,
+)
+from lssvm.fitting.fixed_pairs import enough_folds, searched_prototypes
+from lssvm.fitting.fixed_reduction import (
+    SD_KEEPS_NO_ROWS,
+    DualStart,
+    fit_on_prototypes,
+    moments_to_reduce,
+    prototype_basis,
+    reduce_model,
+    solve_used,
+    worth_keeping,
+)
+from lssvm.fitting.fixed_separate import fit_separate
+from lssvm.fitting.fixed_settings import (
+    N_C,
+    FixedProblem,
+    FixedSettings,
+    fold_task,
+    folds_of,
+    snap_gamma,
+    snap_results,
+)
+from lssvm.fitting.fixed_solution import (
+    TUNED_PROTOTYPES,
+    Coefficients,
+    Solution,
+    choose_pcg,
+    solve_by_gradients,
+    solve_moments,
+)
+from lssvm.fitting.prototypes import Prototypes, choose_prototypes
+from lssvm.fitting.record import Fit, Machine, Resources, Tuning
+from lssvm.fitting.robust import ROUGH, absolute_C, lower_weights, reweights, rounds
+from lssvm.fitting.settings import KernelChoice, is_int
+from lssvm.kernels import Kernel, Linear
+from lssvm.moments import Moments, NystromMap, total
+from lssvm.moments.cells import FoldMoments
+from lssvm.reductions import PrototypeBasis, SparsityPath, cross_validate_sizes
+from lssvm.tasks import Numbers, Task
+from lssvm.tuning.fixed_size import FixedSizeObjective, FixedSizePoint, KeptPoints
+from lssvm.tuning.path import ListedPathSearch, PathSearch
+from lssvm.tuning.relevance import FixedRelevance
+from lssvm.tuning.search import Space, TuningResult
+from lssvm.tuning.spectral import FixedCriterionObjective, check_criterion
+
+NO_MOMENTS = (
+    "solver='pcg' keeps no moments, so rows cannot be added or removed: use solver='cholesky'"
+)
+
+
+def fit_fixed_size(rows: Rows, task: Task, ask: FixedSettings, tell: Listener) -> Fit:
+    """Fit a fixed-size model [DeBrabanter2010, algorithms 1-4].
+
+    Parameters
+    ----------
+    rows : Rows
+        Training rows, wherever they are.
+    task : Classes or Numbers
+    ask : FixedSettings
+    tell : Listener
+
+    Returns
+    -------
+    Fit
+
+    Notes
+    -----
+    1. Prototypes are chosen (algorithm 1). 2. C and gamma are tuned, from the moments of the folds
+    (algorithm 3 and section 6), or on the prototypes alone (reductions "ssd" and "sd"), for all
+    outputs together or for each by itself (section 8).
+    3. The system of all rows is solved (eq. (7)), from its moments or by conjugate gradients.
+    4. Another loss than the squares is met by reweighting. 5. A reduction drops prototypes.
+    6. Rows that calibrate probabilities and intervals are kept.
+    """
+    rows.check(ask.loss, ask.criterion)
+    sample = rows.sample
+    gamma = ask.choice.fixed_gamma(sample.X, sample.weight, rows.gamma_scale())
+    problem = FixedProblem(rows, task, ask, tell, gamma)
+    chosen = choose_prototypes(rows, ask, gamma)
+    if ask.separate and ask.tunes and rows.n_outputs > 1:
+        return fit_separate(problem, chosen)
+    pcg = choose_pcg(problem, chosen.Z)
+    basis = chosen if pcg is None else chosen.first(TUNED_PROTOTYPES)
+
+    start = fit_on_prototypes(problem, chosen)
+    tuned = _tuned(problem, basis, start)
+    kernel, moments = tuned.choice.at(tuned.gamma), None
+    if pcg is not None:
+        solution = solve_by_gradients(problem, pcg, kernel, chosen.Z, tuned.C_of)
+        details = FixedDetails(chosen.Z.shape[0], [], no_update=NO_MOMENTS)
+    else:
+        chosen = chosen.first(tuned.size)
+        moments = _moments_of_folds(problem, tuned, kernel, chosen.Z)
+        map = rows.map(kernel, chosen.Z)
+        if start is not None:
+            first = start.coef, start.fit.intercept - problem.centre
+        else:
+            how: dict[str, Any] = {"penalised": ask.penalised, "threads": rows.threads}
+            whole, by_class = moments.whole, problem.by_class
+            first = solve_moments(whole, map, by_class, tuned.C_of, **how)
+        solution = _refined(ask, tuned, chosen.Z, map, first)
+        details = FixedDetails(chosen.Z.shape[0], moments.whole, map, penalised=ask.penalised)
+    fit = Fit(
+        task,
+        (Machine(kernel, np.arange(task.n_outputs)),),
+        chosen.Z,
+        solution.coef,
+        solution.intercept,
+        solution.C,
+        tuned.choice.by_feature(tuned.gamma),
+        chosen.support,
+        ask.seed,
+        FixedMemory(),
+        ask.loss,
+        solution.solver,
+        solution.residual,
+        solution.iterations,
+        tuned.tuning,
+        details=details,
+    )
+    if moments is None:
+        return _finished(fit, problem, tuned, basis.Z, chosen)
+    fit = _reduced(fit, problem, chosen, moments, start)
+    point = tuned if ask.reduction is None else replace(tuned, point=None)
+    return _finished(fit, problem, point, fit.basis, chosen)
+
+
+def _tuned(problem: FixedProblem, basis: Prototypes, start: DualStart | None) -> Tuned:
+    """Return C and gamma: of the model on the prototypes, tuned, or as given."""
+    rows, ask, m = problem.rows, problem.ask, basis.Z.shape[0]
+    if start is not None:
+        fit = start.fit
+        return Tuned(fit.C.copy(), fit.gamma, ask.choice, m, rows, None, fit.tuning)
+    if ask.tunes:
+        return _tune(problem, basis.Z)
+    assert ask.C is not None
+    return Tuned(np.full(rows.n_outputs, ask.C), problem.gamma, ask.choice, m, rows)
+
+
+def _moments_of_folds(
+    problem: FixedProblem, tuned: Tuned, kernel: Kernel, Z: FloatArray
+) -> FoldMoments:
+    """Return the moments of tuning's folds, or of one more pass over the rows."""
+    point, by_class = tuned.point, problem.by_class
+    if point is not None and point.has_folds:
+        moments: FoldMoments | None = point.moments
+    else:
+        moments = moments_to_reduce(problem, kernel, Z)
+    if moments is not None and moments.whole:
+        return moments
+    whole = [] if point is None or moments is not None else point.whole
+    if not whole and problem.ask.method != "sd":  # not tuned, or on other training sets
+        whole = tuned.rows.moments(kernel, Z, None, by_class).whole
+    if moments is None:
+        return FoldMoments.without_folds(whole, by_class)
+    return moments.with_whole(whole)
+
+
+def _refined(
+    ask: FixedSettings, tuned: Tuned, Z: FloatArray, map: NystromMap, start: Coefficients
+) -> Solution:
+    """Minimise another loss than the squares, output by output, from the least squares model."""
+    kernel, (coef, intercept) = tuned.choice.at(tuned.gamma), start
+    lowered = tuned.point is not None and tuned.rows is tuned.rows.sample
+    if not reweights(ask.loss, lowered):
+        return Solution(coef, intercept, tuned.C_of)
+    C_of, steps, sample = tuned.C_of.copy(), 0, tuned.rows.sample
+    for j in range(len(C_of)):
+        first = (coef[:, [j]], intercept[[j]])
+        if ask.loss == "absolute" and ask.C is None:
+            residual = sample.Y[:, [j]] - sample.evaluate(kernel, sample.X, Z, *first)
+            C_of[j] = absolute_C(float(C_of[j]), residual, sample.weight)
+        coef[:, [j]], intercept[[j]], own = tuned.rows.reweighted(
+            kernel, Z, map, float(C_of[j]), ask.loss, first, j
+        )
+        steps = max(steps, own)
+    return Solution(coef, intercept, C_of, iterations=steps)
+
+
+def _reduced(
+    fit: Fit,
+    problem: FixedProblem,
+    chosen: Prototypes,
+    moments: FoldMoments,
+    start: DualStart | None,
+) -> Fit:
+    """Drop prototypes, or keep what `sparsity_path` needs."""
+    rows, ask = problem.rows, problem.ask
+    if ask.method == "sd":
+        return replace(fit, details=replace(fit.details, no_update=SD_KEEPS_NO_ROWS))
+    if ask.method is None and (moments.n_folds < 2 or ask.penalised):
+        return fit
+    basis = prototype_basis(problem, fit, chosen, moments, start)
+    if ask.reduction is None:
+        kept = worth_keeping(basis, rows.sample.budget)
+        return replace(fit, details=replace(fit.details, kept=kept))
+    return reduce_model(fit, rows, basis, ask.reduction, ask.reduced_C_grid(problem.C_range))
+
+
+def _finished(
+    fit: Fit, problem: FixedProblem, tuned: Tuned, Z: FloatArray, chosen: Prototypes
+) -> Fit:
+    """Bring the record to the host, and add what is remembered of the rows."""
+    details: FixedDetails = fit.details
+    rows, ask, by_class = problem.rows, problem.ask, problem.by_class
+    sample, memory = rows.sample, FixedMemory()
+    details = replace(
+        details,
+        moments=[part.on_host() for part in details.moments],
+        map=None if details.map is None else details.map.on_host(),
+        selection=chosen.selection,
+        centre=sample.centre,
+        peak_memory=peak_memory() if sample.by_position else None,
+    )
+    if ask.calibrates:
+        table = None if by_class is None or fit.solver != "pcg" else sample.table(by_class)
+        point = tuned.point
+        if point is None and ask.reduction is None and sample.groups is not None:
+            point = _groups_left_out(problem, fit, Z)
+        models = folds = outputs = None
+        if point is not None and point.has_folds:
+            models = point.fold_models(float(fit.C[0]))
+        if point is not None and models is not None:
+            folds = rows.tested(point.objective.folds)
+            outputs = partial(held_outputs, rows, folds, fit.kernel, Z, models)
+        memory = remember(rows, ask.seed, table, folds, outputs)
+    relevance = shares(fit.gamma, sample.X, sample.weight) if ask.choice.asks_ard else None
+    intercept = fit.intercept + problem.centre
+    fit = replace(fit, details=details, memory=memory, relevance=relevance, intercept=intercept)
+    return with_thresholds(fit, ask.threshold)
+
+
+def _groups_left_out(problem: FixedProblem, fit: Fit, Z: FloatArray) -> FixedSizePoint:
+    """Return the moments of folds of groups, of a model that was not tuned."""
+    rows, ask = problem.rows, problem.ask
+    cv = ask.cv if is_int(ask.cv) and ask.cv >= 2 else 10
+    folds = folds_of(rows, replace(ask, cv=cv))
+    loss, grid = problem.task.loss(None, ask.loss), np.unique(fit.C)
+    parts = (rows, Z, folds, loss, problem.by_class, grid, ask.path_method)
+    return FixedSizeObjective(lambda _: fit.kernel, *parts).at(None)
+
+
+N_SIZES = 5  # [DeBrabanter2010, section 5]
+N_GAMMAS = 3  # kernel parameters that are tried on all rows, where they are read in blocks
+
+
+@dataclass(frozen=True, eq=False)
+class Tuned:
+    """What tuning chose.
+
+    Attributes
+    ----------
+    C_of : array of shape (k,)
+    gamma : float, array or None
+    choice : KernelChoice
+        With the factors of the features, where they were looked for.
+    size : int
+        Number of prototypes.
+    rows : Rows
+        The rows, with weights as a robust loss has lowered them.
+    point : FixedSizePoint or None
+        The moments there; None where nothing was tuned.
+    tuning : Tuning or None
+    """
+
+    C_of: FloatArray
+    gamma: Any
+    choice: KernelChoice
+    size: int
+    rows: Rows
+    point: FixedSizePoint | None = None
+    tuning: Tuning | None = None
+
+
+def _tune(problem: FixedProblem, Z: FloatArray) -> Tuned:
+    """Choose C, gamma and the number of prototypes by cross-validation.
+
+    Robust losses are tuned in rounds: rows that a rough fit, then the models of the folds, find
+    far off lose weight. Widths of features are looked for last, by the evidence, and taken where
+    cross-validation is not against them.
+    """
+    rows, ask, tune = problem.rows, problem.ask, _Tuner(problem)
+    tuned = tune(rows, Z, ask.choice)
+    for number in range(rounds(ask.loss) if rows is rows.sample else 0):
+        weighed = _weigh_down(rows, tuned, Z[: tuned.size], first=number == 0)
+        tuned = tune(weighed, Z, ask.choice, again=True)
+    if ask.choice.asks_ard:
+        tuned = _widths_of_features(tuned, ask, Z[: tuned.size], tune)
+    return tuned
+
+
+@dataclass(frozen=True, eq=False)
+class _Tuner:
+    problem: FixedProblem
+
+    @cached_property
+    def separate(self) -> bool:
+        """Whether problems do not share their rows, so that each chooses its own C."""
+        return len(self.problem.task.groups()) > 1 and self.problem.by_class is not None
+
+    def __call__(
+        self,
+        rows: Rows,
+        Z: FloatArray,
+        choice: KernelChoice,
+        *,
+        again: bool = False,
+        sizes: bool = True,
+    ) -> Tuned:
+        ask, task, separate = self.problem.ask, self.problem.task, self.separate
+        tunes_gamma = choice.tunes_gamma
+        counts = rows.sample.labels is not None and ask.scoring is None
+        tested = self._tested_share(rows) if counts else 1.0
+        counted = tested * rows.n_observations() if counts else None
+        space = self.problem.space(rows, 1.0 if separate else ask.C, counted)
+        search, sample_results = ask.search, None
+        n_pairs = len(task.groups()) if separate else 1
+        few = searched_prototypes(Z.shape[0], n_pairs) if type(search) is PathSearch else Z.shape[0]
+        if rows is not rows.sample and not rows.rereads and tunes_gamma:
+            first = (rows.sample, Z[:few], choice, space, N_GAMMAS)
+            search, sample_results = self._from_sample(*first)
+        elif few < Z.shape[0] and tunes_gamma:
+            first = (rows, Z[:few], choice, space, 1)
+            search, sample_results = self._from_sample(*first)
+            search = replace(search, climbs=not separate)
+        memory = KeptPoints(self._objective(rows, Z, choice), rows.budget // 4)
+        more: dict[str, Any] = {"resume": not again}
+        if search.checkpoint is not None:
+            Y = np.asarray(rows.sample.Y) + self.problem.centre
+            data = (rows.sample.X, Y, rows.sample.weight, Z)
+            more["fingerprint"] = ask.fingerprint(data, task, ask.n_prototypes, rows.n_rows)
+        result = replace(ask, search=search).run_search(memory, space, self.problem.tell, **more)
+        point = result.point  # None where a file knew its losses, or others were better at first
+        if not isinstance(point, FixedSizePoint):
+            point = memory.at(result.gamma)
+        if separate and point.C_of is None:
+            point.losses(np.ones(1))
+        C_of = point.C_of if separate else np.full(rows.n_outputs, result.C)
+        assert C_of is not None
+        gamma = snap_gamma(result.gamma) if tunes_gamma else self.problem.gamma
+        tuned = Tuned(C_of, gamma, choice, Z.shape[0], rows, point)
+        score, size_results = -result.loss, None
+        if ask.sizes_by_cv and sizes:
+            grid = Space(C=ask.C, C_range=self.problem.C_range).C_grid(N_C)
+            tuned, score, size_results = _tune_size(tuned, point, grid, score)
+        table = _table(result, snapped=tunes_gamma, separate=separate)
+        kept = replace(result, point=None, cv_results=table)
+        tuning = Tuning((kept,), float(score), result.n_evaluations, size_results, sample_results)
+        return replace(tuned, tuning=tuning)
+
+    def _folds(self, rows: Rows) -> AnyFolds:
+        ask, task = self.problem.ask, self.problem.task
+        folds = folds_of(rows, ask)
+        if self.separate and is_int(ask.cv) and ask.reduction is None:
+            return enough_folds(folds, len(task.groups()))
+        return folds
+
+    def _tested_share(self, rows: Rows) -> float:
+        """Return the share of the rows that are left out, where pairs leave out some."""
+        folds = self._folds(rows) if self.separate else None
+        if not isinstance(folds, Folds) or not is_int(self.problem.ask.cv):
+            return 1.0
+        return sum(len(test) for test in folds.test) / rows.n_rows
+
+    def _objective(
+        self, rows: Rows, Z: FloatArray, choice: KernelChoice
+    ) -> FixedSizeObjective | FixedCriterionObjective:
+        ask, task = self.problem.ask, self.problem.task
+        grid = Space(C=ask.C, C_range=self.problem.C_range).C_grid(N_C) if self.separate else None
+        scoring, loss = None if ask.criterion else ask.scoring, task.loss(None, ask.loss)
+        if scoring is not None and isinstance(task, Numbers):
+            loss = task.loss(scoring, ask.loss, rows.sample.centre)
+        elif scoring is not None:
+            loss = task.loss(scoring, ask.loss)
+        folds = self._folds(rows)
+        objective = self.problem.objective(choice, rows, Z, folds, loss, grid)
+        if ask.criterion is None:
+            return objective
+        check_criterion(ask.criterion, ask.C)
+        return FixedCriterionObjective(ask.criterion, objective)
+
+    def _from_sample(
+        self, rows: Rows, Z: FloatArray, choice: KernelChoice, space: Space, n_gammas: int
+    ) -> tuple[ListedPathSearch, dict[str, Any]]:
+        """Search on a sample, or with few prototypes; all then choose among its best gammas."""
+        if rows is not self.problem.rows:
+            counted = round(self._tested_share(rows) * rows.n_rows)
+            space = replace(space, counted_rows=space.counted_rows and max(1, counted))
+        return self.problem.narrowed(self._objective(rows, Z, choice), space, n_gammas)
+
+
+def _table(result: TuningResult, *, snapped: bool, separate: bool) -> dict[str, Any]:
+    table = snap_results(result.cv_results) if snapped else dict(result.cv_results)
+    if separate:  # each problem has its own C, see C_
+        table["param_C"] = np.full(len(table["param_C"]), np.nan)
+        table["params"] = [{k: v for k, v in p.items() if k != "C"} for p in table["params"]]
+    return table
+
+
+def _tune_size(
+    tuned: Tuned, point: FixedSizePoint, grid: FloatArray, score: float
+) -> tuple[Tuned, float, dict[str, Any]]:
+    """Choose among nested sets of m, m/2, ... prototypes [DeBrabanter2010, section 5]."""
+    m = point.Z.shape[0]
+    sizes = np.unique(np.maximum(1, m // 2 ** np.arange(N_SIZES)))
+    best: tuple[float, float] = (np.inf, np.inf)
+    table: dict[str, list[float]] = {"mean_test_score": [], "std_test_score": [], "C": []}
+    for size in sizes:
+        part = point if size == m else point.prefix(int(size))
+        losses = part.losses(grid if part.objective.C_grid is None else np.ones(1))
+        i = int(np.lexsort((losses.tie, losses.mean))[0])
+        table["mean_test_score"].append(-float(losses.mean[i]))
+        table["std_test_score"].append(float(losses.std[i]))
+        table["C"].append(np.nan if part.C_of is not None else float(grid[i]))
+        key = (float(losses.mean[i]), float(losses.tie[i]))
+        if key < best:
+            best, own = key, part.C_of
+            C_of = np.full(len(tuned.C_of), grid[i]) if own is None else own
+            tuned = replace(tuned, C_of=C_of, size=int(size), point=part)
+            score = -key[0]
+    results = {"n_prototypes": sizes} | {name: np.array(v) for name, v in table.items()}
+    return tuned, score, results
+
+
+def _weigh_down(rows: Rows, tuned: Tuned, Z: FloatArray, *, first: bool) -> HostRows:
+    """Return the rows with lower weights where they are far from what others say of them."""
+    sample: HostRows = rows.sample
+    kernel = tuned.choice.at(tuned.gamma)
+    predictions = np.full(sample.Y.shape, np.nan)
+    if first:
+        map = sample.map(kernel, Z)
+        moments = sample.moments(kernel, Z, None, None)
+        coef, b = solve_moments(moments.whole, map, None, tuned.C_of)
+        for j, C in enumerate(tuned.C_of):
+            start = (coef[:, [j]], b[[j]])
+            coef[:, [j]], b[[j]], _ = sample.reweighted(
+                kernel, Z, map, float(C), "huber", start, j, **ROUGH
+            )
+        predictions[:] = sample.evaluate(kernel, sample.X, Z, coef, b)
+    elif tuned.point is not None and tuned.point.has_folds:
+        models = tuned.point.fold_models(float(tuned.C_of[0]))
+        tests = [] if models is None else sample.tested(tuned.point.objective.folds).test
+        for (coef, b), test in zip(models or [], tests, strict=True):
+            predictions[test] = sample.evaluate(kernel, sample.X[test], Z, coef, b)
+    weight = lower_weights(
+        np.asarray(sample.Y), predictions, sample.weight, tuned.rows.sample.weight
+    )
+    return replace(sample, weight=weight)
+
+
+def _widths_of_features(
+    tuned: Tuned, ask: FixedSettings, Z: FloatArray, tune: Callable[..., Tuned]
+) -> Tuned:
+    """Look for one gamma per feature, and keep it where cross-validation is not against it."""
+    sample: HostRows = tuned.rows.sample
+    X, Y, weight = relevance_sample(sample, sample.truth.weight, FIXED_ROWS, ask.seed)
+    some = dense_rows(Z[:FIXED_PROTOTYPES], sample.budget)
+    evidence = FixedRelevance(ask.choice.at, X, Y, some, weight)
+    return spread_gamma(
+        evidence,
+        tuned.gamma,
+        float(np.exp(np.mean(np.log(tuned.C_of)))),
+        tuned,
+        lambda scales: tune(tuned.rows, Z, ask.choice.scaled(scales), again=True, sizes=False),
+        tune_C=ask.C is None,
+    )
+
+
+def add_rows(fit: Fit, rows: Rows, resources: Resources) -> Fit:
+    """Return the model of the old rows and these, with the same prototypes and parameters."""
+    return _updated(fit, rows, resources, sign=1)
+
+
+def forget_rows(fit: Fit, rows: Rows, resources: Resources) -> Fit:
+    """Return the model as if these rows had never been there."""
+    return _updated(fit, rows, resources, sign=-1)
+
+
+def _updated(fit: Fit, rows: Rows, resources: Resources, *, sign: int) -> Fit:
+    details: FixedDetails = fit.details
+    fit.need("all", "Adding or removing rows")
+    if details.no_update is not None:
+        raise InvalidInputError(f"{details.no_update}, or fit again.")
+    task = fold_task(fit.task)
+    change = [part.on_host() for part in rows.moments(fit.kernel, fit.basis, None, task).whole]
+    whole = _summed(details.moments, change, sign)
+    if task is not None and min(min(part.n, part.weight) for part in whole) <= 0:
+        raise InvalidInputError(
+            "forget would leave a class without rows: keep at least one row of each class."
+        )
+    try:
+        if details.used is None:
+            assert details.map is not None
+            bias = {"penalised": details.penalised}
+            coef, intercept = solve_moments(whole, details.map, task, fit.C, **bias)
+        else:
+            coef, intercept = solve_used(fit, whole, details.used)
+    except NotPositiveDefiniteError as error:
+        if sign > 0:
+            raise
+        raise InvalidInputError(
+            "What is left without these rows is no sum over rows: forget was given rows that the "
+            "model has not learned. Give only rows (with their labels and weights) that fit or "
+            "partial_fit has seen."
+        ) from error
+    intercept = intercept if details.centre is None else intercept + details.centre
+    memory = fit.memory
+    assert isinstance(memory, FixedMemory)
+    sample = memory.sample
+    if sample is not None and sign > 0:
+        sample = _sample_with(fit, sample, rows, resources)
+    elif sample is not None:
+        sample = sample.take(np.flatnonzero(~rows.holds(sample.keys, fit.seed)))
+    return replace(
+        fit,
+        coef=coef,
+        intercept=intercept if fit.threshold is None else intercept - fit.threshold,
+        memory=FixedMemory(sample),
+        loss="squared",  # only such models take rows
+        details=replace(details, moments=whole, kept=None, paths=()),
+    )
+
+
+def _summed(old: list[Moments], change: list[Moments], sign: int) -> list[Moments]:
+    pairs = [(a, b.shifted(a.shift)) for a, b in zip(old, change, strict=True)]
+    whole = [a + b if sign > 0 else a - b for a, b in pairs]
+    short = [part.weight < -1e-9 * a.weight for part, (a, _) in zip(whole, pairs, strict=True)]
+    if any(short) or min(part.n for part in whole) < 0 or sum(part.n for part in whole) < 1:
+        raise InvalidInputError(
+            "forget was given more rows than the model has learned: give only rows (with their "
+            "labels and weights) that fit or partial_fit has seen."
+        )
+    return whole
+
+
+def _sample_with(
+    fit: Fit, old: CalibrationSample, rows: Rows, resources: Resources
+) -> CalibrationSample:
+    if not rows.rereads:
+        return replace(old, behind=True)
+    size = SAMPLE if old.held is None or old.labels is None else SCORES
+    new, _ = draw_sample(rows, None, fit.seed, size)
+    if old.X is not None:  # rows are left out of the model with all rows
+        old = replace(old, held=None)
+    else:
+        assert new.X is not None
+        new = replace(new, X=None, held=fit.outputs(new.X, resources))
+    both = old.joined(new)
+    if len(both.keys) <= size:
+        return both
+    end = int(np.searchsorted(both.keys, both.keys[size - 1], side="right"))
+    return both.take(np.arange(end))
+
+
+def _spread(basis: PrototypeBasis) -> float:
+    """Return the sum of the variances of the features, where they are the basis; else 1."""
+    if is_sparse(basis.Z) or not np.array_equal(basis.Z, np.eye(*basis.Z.shape)):
+        return 1.0
+    moments = total(basis.moments.whole)
+    spread = float(np.trace(moments.gram) - moments.border @ moments.border / moments.weight)
+    return spread / moments.weight if spread > 0 else 1.0
+
+
+def sparsity_path(fit: Fit, C_grid: FloatArray | None) -> tuple[Fit, list[SparsityPath]]:
+    """Return the cross-validated errors of all numbers of support vectors, and a record with them.
+
+    Parameters
+    ----------
+    fit : Fit
+        Of a fixed-size model.
+    C_grid : array or None
+        Values of C among which every size chooses; None: the C of the model.
+
+    Returns
+    -------
+    fit : Fit
+    paths : list of SparsityPath
+        One, or one per output where each has its own support vectors.
+    """
+    details: FixedDetails = fit.details
+    if details.paths:
+        return fit, list(details.paths)
+    if details.kept is None:
+        raise InvalidInputError(
+            "sparsity_path needs the moments of the folds, which this model does not have: they "
+            "are there after a fit that tunes something by cross-validation (not leave-one-out), "
+            "as long as they fit into 5 % of memory_budget, no rows were added or removed and the "
+            "model was not pickled. Fit with reduction='spfs', which computes the path inside fit, "
+            "or raise memory_budget."
+        )
+    every = np.arange(len(details.kept.C))
+    if C_grid is not None and isinstance(fit.kernel, Linear):
+        C_grid = C_grid / _spread(details.kept)
+    paths = [cross_validate_sizes(details.kept, every, C_grid)]
+    return replace(fit, details=replace(details, paths=tuple(paths))), paths

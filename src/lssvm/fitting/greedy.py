@@ -1,0 +1,622 @@
+"""FSALS-SVM and PFSALS-SVM: sparse models, built one basis function at a time [Jiao2007]_."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
+
+import numpy as np
+
+from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.blocks import small_problem
+from lssvm._core.errors import ConvergenceWarning, InvalidInputError
+from lssvm._core.progress import Listener
+from lssvm.backends.host import HostRows
+from lssvm.codes import ProblemGroup, groups
+from lssvm.data.folds import Folds, hash_rows, observation_weight, repeats_by_nature
+from lssvm.fitting.greedy_settings import GreedySettings
+from lssvm.fitting.output_code import class_rows
+from lssvm.fitting.record import Fit, Machine, Resources, Tuning, check_finite
+from lssvm.fitting.settings import is_int, make_folds
+from lssvm.greedy import GreedyPath, Observations, greedy_leave_one_out, greedy_paths
+from lssvm.greedy.path import cholesky
+from lssvm.greedy.paths import change_C
+from lssvm.kernels import Kernel, resolve_gamma
+from lssvm.kernels.factory import check_kernel_matrix
+from lssvm.solvers import DualSystem
+from lssvm.tasks import Classes, SquaredError, Task
+from lssvm.tasks.weights import pick
+from lssvm.tuning.objective import Losses
+from lssvm.tuning.path import PathSearch
+from lssvm.tuning.search import Space
+from lssvm.uncertainty import OutOfFold
+
+SELECTION_C = 8.0
+"""The C at which the basis is selected when C itself is to be chosen."""
+
+C_GRID = 2.0 ** np.arange(-6, 15)
+"""The values among which C="cv" chooses."""
+
+GAMMA_RANGE = (1e-4, 30.0)
+"""Where gamma="cv" looks, in units of gamma="scale"; beyond it nearly every row joins the basis."""
+
+
+@dataclass(frozen=True, eq=False)
+class GreedyDetails:
+    """What only a greedy model has: the runs, from which smaller models follow.
+
+    Attributes
+    ----------
+    paths : tuple of k GreedyPath
+        The run of every output; its support are rows of the caller's data.
+    places : tuple of k int arrays
+        Where the rows of each run stand in the basis, in the order of selection.
+    ridges : tuple of k arrays
+        What 1/C adds to the diagonal at these rows.
+    centre : array of shape (k,)
+        What was taken off the targets.
+    gram : array of shape (m, m) or None
+        Kernel matrix of the basis, where the kernel is precomputed.
+    C_scores : array or None
+        Leave-one-out scores of `C_GRID`, where C was chosen.
+    best_score : float or None
+        The score of the chosen C.
+    """
+
+    paths: tuple[GreedyPath, ...]
+    places: tuple[IntArray, ...]
+    ridges: tuple[FloatArray, ...]
+    centre: FloatArray
+    gram: FloatArray | None = None
+    C_scores: FloatArray | None = None
+    best_score: float | None = None
+
+    def published(self, fit: Fit) -> dict[str, Any]:
+        """Return the attributes that only greedy estimators have."""
+        scores = {"param_C": C_GRID.copy(), "mean_test_score": self.C_scores}
+        published = {
+            "paths_": list(self.paths) or None,
+            "cv_results_": None if self.C_scores is None else scores,
+            "best_score_": self.best_score,
+        }  # of a tuned gamma they are in the record already
+        kept = {name: value for name, value in published.items() if value is not None}
+        return {"n_iter_": fit.iterations, **kept}
+
+    def reduced(self, form: str, fit: Fit) -> GreedyDetails:
+        """Return what a file of this form keeps: without the runs nothing can be truncated."""
+        if form == "all":
+            return self
+        return GreedyDetails((), (), (), self.centre, best_score=self.best_score)
+
+
+@dataclass(frozen=True, eq=False)
+class GreedyMemory:
+    """What a greedy model remembers of its training rows.
+
+    Attributes
+    ----------
+    left_out : OutOfFold or None
+        Leave-one-out outputs of all rows, where they were asked for.
+    """
+
+    left_out: OutOfFold | None = None
+
+    def out_of_fold(self, fit: Fit, resources: Resources) -> OutOfFold:
+        """Return the leave-one-out outputs."""
+        if self.left_out is None:
+            raise InvalidInputError(
+                "This model has no leave-one-out outputs to calibrate probabilities on, which "
+                "truncate leaves behind, and calibration=None too: fit with max_support instead."
+            )
+        return self.left_out
+
+    def posteriors(self, fit: Fit, resources: Resources) -> NoReturn:
+        """Refuse: the rows outside the basis take no part in the model."""
+        raise InvalidInputError(
+            "A greedy model has no error bars and no intervals: use LSSVR or FixedSizeLSSVR."
+        )
+
+    def residuals(self, fit: Fit, resources: Resources, posteriors: object = None) -> NoReturn:
+        """Refuse, as there are no posteriors."""
+        self.posteriors(fit, resources)
+
+    def reduced(self, form: str, fit: Fit) -> GreedyMemory:
+        """Return what a file of this form keeps; maps to probabilities are stored in its place."""
+        return self if form == "all" else GreedyMemory()
+
+
+def fit_greedy(rows: HostRows, task: Task, ask: GreedySettings, tell: Listener) -> Fit:
+    """Fit a sparse model by [Jiao2007, algorithms 1 and 2].
+
+    Parameters
+    ----------
+    rows : HostRows
+    task : Classes or Numbers
+    ask : GreedySettings
+    tell : Listener
+
+    Returns
+    -------
+    Fit
+        With `GreedyDetails` and a `GreedyMemory`.
+
+    Notes
+    -----
+    Time n m^2 + n m d and memory n m numbers for an output that ends with m of n rows; with
+    candidates, m^3 + candidates m^2 and the kernel columns.
+    """
+    if isinstance(task, Classes):
+        ask.check_labels()
+    if ask.choice.precomputed:
+        assert rows.given is not None
+        check_kernel_matrix(rows.given[0])
+    gamma, tuning, asked_C = ask.choice.fixed_gamma(rows.X, rows.weight), None, ask.C
+    point: GreedyPoint | None = None  # of folds that calibration follows too
+    if ask.choice.tunes_gamma:
+        tuning, point = _tune(rows, task, ask, tell)
+        gamma, asked_C = tuning.result.gamma, tuning.result.C
+    elif rows.groups is not None and (ask.C is None or ask.calibrates):
+        folds = make_folds(ask.cv, ask.seed, rows, positions=ask.choice.precomputed)
+        point = GreedyObjective(rows, task, ask, folds).at(gamma)
+    kernel = ask.choice.at(gamma)
+    left_out = ask.calibrates and point is None
+    runs, centre = _grow_all(rows, task, ask, kernel, tell, left_out=left_out)
+    Y = np.asarray(rows.Y, dtype=np.float64) - centre
+    _warn_of_memory(runs, ask.search.epsilon)
+
+    C, scores, best_score = asked_C, None, None
+    if ask.C is None and C is not None:  # chosen with gamma
+        runs = [run.at_C(C, ask.search.criterion) for run in runs]
+    elif C is None:  # chosen for all outputs; their bases stay
+        if point is None:
+            scores, ties = _score_C(rows, Y, task, runs, ask.search.criterion)
+        else:
+            losses = point.losses(C_GRID)
+            scores, ties = -losses.mean, -losses.tie
+        best = np.lexsort((-ties, -scores))[0]
+        C, best_score = float(C_GRID[best]), float(scores[best])
+        runs = [run.at_C(C, ask.search.criterion) for run in runs]
+    memory = GreedyMemory()
+    if ask.calibrates:
+        assert rows.labels is not None
+        if point is None:
+            outputs = _leave_one_out(rows, Y, runs, np.array([C]), ask.search.criterion)[0]
+            tested = np.arange(rows.n_rows)
+        else:
+            outputs, tested = point.out_of_fold(float(C))
+        labels = rows.labels[tested].astype(np.intp)
+        memory = GreedyMemory(OutOfFold(outputs, labels, pick(rows.weight, tested)))
+
+    used = np.unique(np.concatenate([run.support for run in runs]))  # the union of all bases
+    if len(used) == 0:
+        used = runs[0].merged.first[:1]
+    support = rows.row_numbers[used]
+    numbers = [rows.row_numbers[run.support] for run in runs]
+    listed = zip(runs, numbers, strict=True)
+    details = GreedyDetails(
+        tuple(replace(run.path, support=own, left_out=None) for run, own in listed),
+        tuple(np.searchsorted(used, run.support) for run in runs),
+        tuple(run.ridge(C) for run in runs),
+        centre,
+        np.asarray(rows.X[np.ix_(used, support)]) if ask.choice.precomputed else None,
+        scores,
+        best_score,
+    )
+    solutions = [(run.path.coef, run.path.intercept) for run in runs]
+    coef, intercept = _expand(details, solutions, len(used), runs[0].merged.system.dtype)
+    return Fit(
+        task,
+        (Machine(kernel, np.arange(len(runs))),),
+        support if ask.choice.precomputed else rows.X[used],
+        coef,
+        intercept,
+        np.full(len(runs), C),
+        gamma,
+        support,
+        ask.seed,
+        memory,
+        iterations=max(1, *(len(run.path.support) for run in runs)),
+        tuning=tuning,
+        details=details,
+    )
+
+
+# -- gamma, and C with it, by cross-validation ----------------------------------------------------
+
+
+def _tune(
+    rows: HostRows, task: Task, ask: GreedySettings, tell: Listener
+) -> tuple[Tuning, GreedyPoint | None]:
+    """Choose gamma, and C where it is open, by cross-validation [Jiao2007, section VII-C].
+
+    Also return the models of folds that keep groups together, for probabilities.
+    """
+    objective = GreedyObjective(rows, task, ask, make_folds(ask.cv, ask.seed, rows))
+    space = Space(
+        C=ask.C,
+        gamma_start=float(resolve_gamma("scale", rows.X, rows.weight)),
+        n_features=max(1, int(rows.X.shape[1])),
+        C_range=(float(C_GRID[0]), float(C_GRID[-1])),
+        gamma_range=GAMMA_RANGE,
+        counted_rows=None if rows.labels is None else rows.n_observations(),
+    )
+    search = PathSearch(n_C=len(C_GRID))
+    result = search.run(objective, space, random_state=ask.seed, on_event=tell.on_event)
+    kept = replace(result, point=None)
+    tuning = Tuning((kept,), -float(result.loss), result.n_evaluations)
+    if not ask.calibrates or (rows.groups is None and not ask.splits):
+        return tuning, None
+    point = result.point  # which is not kept where others are as good
+    return tuning, point if isinstance(point, GreedyPoint) else objective.at(result.gamma)
+
+
+@dataclass(frozen=True, eq=False)
+class GreedyObjective:
+    """Cross-validated loss of a greedy model as a function of (C, gamma).
+
+    Parameters
+    ----------
+    rows : HostRows
+    task : Classes or Numbers
+    ask : GreedySettings
+    folds : Folds
+
+    Notes
+    -----
+    "All the free parameters are tuned using tenfold cross validation" [Jiao2007, section VII-C]. In
+    every fold the bases grow on its training rows, at the given C or at `SELECTION_C`; other values
+    of C are solved on those bases. Time v n m^2 for each gamma.
+    """
+
+    rows: HostRows
+    task: Task
+    ask: GreedySettings
+    folds: Folds
+
+    def at(self, gamma: float | None) -> GreedyPoint:
+        """Let the bases of all folds grow."""
+        folds, kernel = self.folds, self.ask.choice.at(gamma)
+        everyone = np.arange(self.rows.n_rows)
+        trained = folds.train or [np.setdiff1d(everyone, test) for test in folds.test]
+        tell, data = Listener(lambda event: None), (self.task, self.ask, kernel)
+        runs = [_grow_all(self._part(t), *data, tell, v) for v, t in enumerate(trained)]
+        return GreedyPoint(self, gamma, runs)
+
+    def _part(self, train: IntArray) -> HostRows:
+        """Return the training rows of a fold, with the class weights that follow from them."""
+        rows, task = self.rows, self.task
+        positions, resources = rows.row_numbers[train], Resources(rows.budget, rows.threads)
+        X, weight = rows.X[train], pick(rows.sample_weight, train)
+        if isinstance(task, Classes):
+            assert rows.labels is not None
+            own = class_rows(task, X, rows.labels[train], weight, resources, by_class=False)
+            return replace(own, positions=positions, groups=rows.groups)
+        Y, weight = np.asarray(rows.Y)[train], pick(rows.weight, train)
+        return replace(rows, X=X, Y=Y, weight=weight, sample_weight=weight, positions=positions)
+
+
+@dataclass(frozen=True, eq=False)
+class GreedyPoint:
+    """The bases of all folds at one kernel parameter."""
+
+    objective: GreedyObjective
+    gamma: float | None
+    runs: list[tuple[list[_Run], FloatArray]]
+
+    def losses(self, C: FloatArray) -> Losses:
+        """Return the losses of the values ``C`` on the bases that were selected."""
+        made, truth = self.objective, self.objective.rows.truth
+        loss, squares, found = made.task.loss(None), SquaredError(), []
+        with small_problem(made.rows.n_rows):
+            for v, test in enumerate(made.folds.test):
+                own, values = truth.take(test), self._fold(v, C)
+                mass = len(test) if own.weight is None else float(own.weight.sum())
+                found.append((loss(values, own), squares(values, own), mass))
+        fold, tie = (np.stack([entry[i] for entry in found], 1) for i in (0, 1))
+        weight = np.array([entry[2] for entry in found], dtype=np.float64)
+        share = weight / weight.sum()
+        return Losses(fold, share, tie @ share)
+
+    def out_of_fold(self, C: float) -> tuple[FloatArray, IntArray]:
+        """Return the outputs (t, k) of the rows of all folds at ``C``, and these rows."""
+        tests = self.objective.folds.test
+        with small_problem(self.objective.rows.n_rows):
+            values = [self._fold(v, np.array([C]))[0] for v in range(len(tests))]
+        return np.concatenate(values), np.concatenate(tests)
+
+    def _fold(self, v: int, C: FloatArray) -> FloatArray:
+        """Return the outputs (c, t, k) of all problems for the rows of a fold."""
+        test, (runs, centre) = self.objective.folds.test[v], self.runs[v]
+        outputs = np.zeros((len(C), len(test), self.objective.rows.n_outputs))
+        for run in runs:
+            outputs[:, :, run.output] = self._outputs(run, C, test)
+        return outputs + centre
+
+    def _outputs(self, run: _Run, C: FloatArray, test: IntArray) -> FloatArray:
+        """Return the outputs (c, t) of one problem for the rows of its fold."""
+        system, criterion = run.merged.system, self.objective.ask.search.criterion
+        fixed = self.objective.ask.C is not None
+        paths = [run.path if fixed else run.at_C(float(value), criterion).path for value in C]
+        coef = np.column_stack([path.coef for path in paths])
+        intercept = np.array([path.intercept for path in paths])
+        resources = Resources(system.budget, system.threads)
+        X, basis = self.objective.rows.X[test], system.basis[run.path.support]
+        return np.asarray(resources.evaluate(system.kernel, X, basis, coef, intercept)).T
+
+
+@dataclass(frozen=True, eq=False)
+class _Merged:
+    """The distinct rows of outputs that are trained on the same rows."""
+
+    outputs: IntArray
+    rows: IntArray  # training rows
+    all_rows: bool  # whether these are all there are
+    system: DualSystem  # of the distinct rows
+    Y: FloatArray  # their mean targets
+    first: IntArray  # a training row for each distinct row
+    member: IntArray  # the distinct row of each training row
+    groups: IntArray | None = None  # the group of each distinct row, the first one of several
+
+    def observations(self, rows: HostRows, y: FloatArray) -> Observations | None:
+        """Return the training rows as observations, where rows repeat by nature."""
+        _, unit = observation_weight(rows.n_rows, rows.sample_weight)
+        own = np.ones(len(self.rows)) if rows.weight is None else rows.weight[self.rows]
+        count = np.ones(len(self.rows))
+        if unit is not None and rows.sample_weight is not None:
+            count = (rows.sample_weight / unit)[self.rows]
+        if not repeats_by_nature(len(self.first), float(count.sum())):
+            return None
+        total = np.asarray(self.system.u, dtype=np.float64)[self.member] ** 2
+        return Observations(self.member, y[self.rows], own / count / total)
+
+
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """The run of one output."""
+
+    output: int
+    y: FloatArray  # targets of the distinct rows
+    merged: _Merged
+    path: GreedyPath  # its support counts distinct rows
+
+    @property
+    def support(self) -> IntArray:
+        """The basis as training rows."""
+        return self.merged.first[self.path.support]
+
+    def at_C(self, C: float, criterion: str) -> _Run:
+        """Return the run solved again at another C, on the same basis."""
+        return replace(self, path=change_C(self.merged.system, self.path, C, criterion))
+
+    def ridge(self, C: float) -> FloatArray:
+        """Return 1/(C s) at the basis, which is 1/(2 gamma) in [Jiao2007, eq. (12)]."""
+        weight = np.asarray(self.merged.system.u, dtype=np.float64)[self.path.support] ** 2
+        return np.asarray(1.0 / (C * weight))
+
+
+def _groups(task: Task, rows: HostRows) -> list[ProblemGroup]:
+    """Return the outputs that are trained on the same rows, and these rows."""
+    if isinstance(task, Classes):
+        assert rows.labels is not None
+        return groups(task.code, rows.labels)
+    return [ProblemGroup(columns, None) for columns in task.groups()]
+
+
+def _merge_equal(
+    rows: HostRows, Y: FloatArray, group: ProblemGroup, kernel: Kernel, ask: GreedySettings
+) -> _Merged:
+    """Merge equal rows: their weights add up, their targets are averaged."""
+    used = np.arange(rows.n_rows) if group.rows is None else group.rows
+    keys = used if ask.choice.precomputed else hash_rows(rows.X[used])
+    _, first, member = np.unique(keys, return_index=True, return_inverse=True)
+    weight = np.ones(len(used)) if rows.weight is None else rows.weight[used]
+    total, Y = np.bincount(member, weight), Y[np.ix_(used, group.columns)]
+    merged = np.column_stack([np.bincount(member, weight * y) for y in Y.T]) / total[:, None]
+    Y = merged if len(first) < len(used) else Y[first]
+    first = used[first]
+    X = rows.X[first]
+    system = DualSystem(
+        kernel,
+        X,
+        rows.row_numbers[first] if ask.choice.precomputed else X,
+        SELECTION_C if ask.C is None else ask.C,
+        None if np.all(total == 1.0) else np.sqrt(total),
+        rows.budget,
+        rows.threads,
+        ask.fit_intercept,
+    )
+    return _Merged(
+        group.columns,
+        used,
+        group.rows is None,
+        system,
+        Y,
+        first,
+        member,
+        _first_group(rows, used, member),
+    )
+
+
+def _first_group(rows: HostRows, used: IntArray, member: IntArray) -> IntArray | None:
+    """Return the number of the group of each distinct row: the first of those of equal rows."""
+    if rows.groups is None:
+        return None
+    numbers = np.unique(rows.groups[rows.row_numbers[used]], return_inverse=True)[1]
+    first = np.full(int(member.max()) + 1, len(used))
+    np.minimum.at(first, member, numbers)
+    return np.asarray(np.unique(first, return_inverse=True)[1])
+
+
+def _grow_all(
+    rows: HostRows,
+    task: Task,
+    ask: GreedySettings,
+    kernel: Kernel,
+    tell: Listener,
+    *fold: int,
+    left_out: bool = False,
+) -> tuple[list[_Run], FloatArray]:
+    """Return the runs of all outputs in their order, and what was taken off the targets."""
+    centre = rows.target_offset() if ask.fit_intercept else np.zeros(rows.n_outputs)
+    Y, runs = np.asarray(rows.Y, dtype=np.float64) - centre, []
+    for number, group in enumerate(_groups(task, rows)):
+        if group.rows is not None and len(group.rows) == 0:
+            continue  # all rows of two classes are in the fold: their problem says nothing
+        merged = _merge_equal(rows, Y, group, kernel, ask)
+        rng = np.random.default_rng([ask.seed, number, *fold])
+        runs += _grow(merged, ask, rng, tell, left_out)
+    return sorted(runs, key=lambda run: run.output), centre
+
+
+def _grow(
+    merged: _Merged, ask: GreedySettings, rng: np.random.Generator, tell: Listener, left_out: bool
+) -> list[_Run]:
+    """Let the bases grow [Jiao2007, eqs. (15)-(18) and (30)] until eq. (31) holds."""
+    n = merged.system.n
+    with small_problem(n):
+        paths = greedy_paths(
+            merged.system,
+            merged.Y,
+            ask.search,
+            held_out=ask.held_out(n, rng, merged.groups),
+            random_state=rng,
+            on_event=tell.on_event,
+            left_out=ask.C is not None and left_out,
+        )
+    listed = zip(merged.outputs.tolist(), merged.Y.T, paths, strict=True)
+    return [_Run(output, y, merged, path) for output, y, path in listed]
+
+
+def _warn_of_memory(runs: list[_Run], epsilon: float) -> None:
+    cut = sum(run.path.status == "memory" for run in runs)
+    if cut:
+        warnings.warn(
+            f"{cut} of {len(runs)} problems stopped before epsilon={epsilon:g} because "
+            "memory_budget holds no more columns. Raise memory_budget or epsilon, or set "
+            "candidates=146, which needs less.",
+            ConvergenceWarning,
+            stacklevel=5,
+        )
+
+
+def _score_C(
+    rows: HostRows, Y: FloatArray, task: Task, runs: list[_Run], criterion: str
+) -> tuple[FloatArray, FloatArray]:
+    """Return leave-one-out scores of `C_GRID`, and minus squared errors, which decide ties."""
+    truth = replace(rows.truth, Y=Y)
+    outputs = _leave_one_out(rows, Y, runs, C_GRID, criterion)
+    losses = task.loss(None)(outputs, truth)
+    for run in runs:  # a problem's squared error is that of its own rows
+        others = np.setdiff1d(np.arange(rows.n_rows), run.merged.rows)
+        outputs[:, others, run.output] = Y[others, run.output]
+    return -losses, -SquaredError()(outputs, truth)
+
+
+def _leave_one_out(
+    rows: HostRows, Y: FloatArray, runs: list[_Run], Cs: FloatArray, criterion: str
+) -> FloatArray:
+    """Return leave-one-out outputs on the selected bases, shape (c, n, k).
+
+    Equal rows are left out together, or, where they repeat by nature, one observation alone.
+    """
+    outputs = np.empty((len(Cs), rows.n_rows, rows.n_outputs))
+    for run in runs:
+        path, merged = run.path, run.merged
+        if not merged.all_rows:  # rows that a one-vs-one problem has not seen
+            system = merged.system
+            basis, resources = system.basis[path.support], Resources(system.budget, system.threads)
+            coef, intercept = path.coef[:, None], np.array([path.intercept])
+            values = resources.evaluate(system.kernel, rows.X, basis, coef, intercept)
+            outputs[:, :, run.output] = values[:, 0]
+        observations = merged.observations(rows, Y[:, run.output])
+        if observations is not None:
+            left_out = greedy_leave_one_out(merged.system, run.y, path, Cs, criterion, observations)
+            outputs[:, merged.rows, run.output] = left_out
+            continue
+        if path.left_out is not None and len(Cs) == 1:  # the run's own C
+            left_out = path.left_out[None, :]
+        else:
+            left_out = greedy_leave_one_out(merged.system, run.y, path, Cs, criterion)
+        outputs[:, merged.rows, run.output] = left_out[:, merged.member]
+    return outputs
+
+
+def _expand(
+    details: GreedyDetails,
+    solutions: list[tuple[FloatArray, float]],
+    size: int,
+    dtype: np.dtype[Any],
+) -> tuple[FloatArray, FloatArray]:
+    """Spread the coefficients of every output over the basis, (size, k) and (k,)."""
+    coef = np.zeros((size, len(solutions)))
+    for j, (values, _) in enumerate(solutions):
+        coef[details.places[j], j] = values
+    intercept = np.array([b for _, b in solutions]) + details.centre
+    check_finite(coef, intercept)
+    return coef.astype(dtype, copy=False), intercept.astype(dtype, copy=False)
+
+
+def truncate_fit(fit: Fit, n: int) -> Fit:
+    """Return the model of the first ``n`` basis functions of every output.
+
+    Parameters
+    ----------
+    fit : Fit
+        Of `fit_greedy`.
+    n : int
+        Largest number of basis functions of an output.
+
+    Returns
+    -------
+    Fit
+
+    Notes
+    -----
+    m^3/3 operations for each output of m basis functions (m^2 for "kmp" and "sggp").
+    """
+    if not is_int(n) or n < 1:
+        raise InvalidInputError(f"n={n!r} is not usable: give a whole number >= 1.")
+    fit.need("all", "A truncated model")
+    details: GreedyDetails = fit.details
+    sizes = [min(int(n), len(path.support)) for path in details.paths]
+    solutions = [_solve_first(fit, details, j, size) for j, size in enumerate(sizes)]
+    places = [place[:size] for place, size in zip(details.places, sizes, strict=True)]
+    used = np.unique(np.concatenate(places))
+    used = used if len(used) else np.array([0])
+    paths = zip(details.paths, sizes, solutions, strict=True)
+    smaller = replace(
+        details,
+        paths=tuple(path.cut(size, *solution) for path, size, solution in paths),
+        places=tuple(np.searchsorted(used, place) for place in places),
+        ridges=tuple(ridge[:size] for ridge, size in zip(details.ridges, sizes, strict=True)),
+        gram=None if details.gram is None else details.gram[np.ix_(used, used)],
+    )
+    coef, intercept = _expand(smaller, solutions, len(used), fit.coef.dtype)
+    return replace(
+        fit,
+        basis=fit.basis[used],
+        coef=coef,
+        intercept=intercept,
+        support=fit.support[used],
+        memory=GreedyMemory(),  # what was left out belongs to the whole model
+        iterations=max(1, *sizes),
+        details=smaller,
+    )
+
+
+def _solve_first(
+    fit: Fit, details: GreedyDetails, output: int, size: int
+) -> tuple[FloatArray, float]:
+    """Solve an output for its first ``size`` basis functions."""
+    path, place = details.paths[output], details.places[output][:size]
+    if size == len(path.support):
+        return path.coef, path.intercept
+    if path.factor is not None:
+        return path.at(size, path.factor)
+    if details.gram is not None:
+        K = details.gram[np.ix_(place, place)]
+    else:
+        K = fit.kernel(fit.basis[place], fit.basis[place])
+    K = np.asarray(K, dtype=np.float64)
+    return path.at(size, cholesky(K + np.diag(details.ridges[output][:size])))

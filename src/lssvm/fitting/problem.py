@@ -1,0 +1,145 @@
+"""What a recipe for tables learns from, and how its rows are sampled and dealt into folds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from lssvm._core.arrays import FloatArray, IntArray
+from lssvm.fitting.configurations import Inputs
+from lssvm.kernels import IDENTITY, Metric
+from lssvm.local import Rows
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Numbers to learn from.
+
+    Attributes
+    ----------
+    inputs : mapping from "standardised", "quantiles" to arrays of shape (n, d)
+        The rows, prepared in each way.
+    Y : array of shape (n, k)
+        Targets: -1 and 1 for every class, or centred numbers of variance 1.
+    weight : array of shape (n,)
+        Weights of the rows.
+    labels : int array of shape (n,) or None
+        Rows of one label are left out together.
+    classes : int array of shape (n,) or None
+        Class numbers, so that samples are stratified.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.fitting import Problem
+    >>> Problem({"standardised": np.ones((4, 1))}, np.ones((4, 1)), np.ones(4)).n
+    4
+    """
+
+    inputs: Mapping[Inputs, FloatArray]
+    Y: FloatArray
+    weight: FloatArray
+    labels: IntArray | None = None
+    classes: IntArray | None = None
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.Y)
+
+    def rows(
+        self, inputs: Inputs, metric: Metric = IDENTITY, chosen: IntArray | None = None
+    ) -> Rows:
+        """Return (some of) the rows mapped by a metric.
+
+        Parameters
+        ----------
+        inputs : {"standardised", "quantiles"}
+            Which inputs.
+        metric : Metric, default=IDENTITY
+            That they are mapped by.
+        chosen : int array of shape (m,), optional
+            Numbers of the rows; by default all.
+        """
+        at: Any = slice(None) if chosen is None else chosen
+        labels = None if self.labels is None else self.labels[at]
+        X = metric.apply(self.inputs[inputs][at])
+        return Rows(X, self.Y[at], self.weight[at], labels)
+
+    def merged(self) -> Problem:
+        """Return the problem with copies of a row as one row of their weight, in a fixed order.
+
+        So a weight of 2 is the row twice, and the order of the rows changes nothing. Copies have
+        equal inputs and targets. Where rows of equal inputs have different targets and fewer than
+        half of the rows differ (a few categories), repeats are observations of their own and stay.
+        """
+        own = [self.Y] if self.labels is None else [self.Y, self.labels[:, None]]
+        inputs = row_numbers(np.column_stack(list(self.inputs.values())))
+        place = row_numbers(np.column_stack([inputs[:, None], *own]))
+        first = np.unique(place, return_index=True)[1]
+        n_inputs, n_pairs = int(inputs.max()) + 1, len(first)
+        if 2 * n_inputs < self.n and n_pairs > n_inputs:
+            order = np.argsort(place, kind="stable").astype(np.intp)
+            return subset(self, order)
+        weight = np.asarray(np.bincount(place, self.weight), dtype=np.float64)
+        return replace(subset(self, first.astype(np.intp)), weight=weight)
+
+
+def subset(problem: Problem, rows: IntArray) -> Problem:
+    """Return the problem of some rows."""
+    return Problem(
+        {name: X[rows] for name, X in problem.inputs.items()},
+        problem.Y[rows],
+        problem.weight[rows],
+        None if problem.labels is None else problem.labels[rows],
+        None if problem.classes is None else problem.classes[rows],
+    )
+
+
+def row_numbers(table: FloatArray) -> IntArray:
+    """Return a number for every row (n,): equal rows share it, others are in a fixed order."""
+    flat = np.ascontiguousarray(table + 0.0)  # -0 is 0
+    if not flat.shape[1]:
+        return np.zeros(len(flat), dtype=np.intp)
+    keys = flat.view(np.dtype((np.void, flat.dtype.itemsize * flat.shape[1]))).ravel()
+    return np.unique(keys, return_inverse=True)[1].ravel().astype(np.intp)
+
+
+def sample_rows(problem: Problem, size: int, random: np.random.Generator) -> IntArray:
+    """Return sorted numbers of ``size`` rows, classes in proportion."""
+    n = problem.n
+    if size >= n:
+        return np.arange(n, dtype=np.intp)
+    order = random.permutation(n)
+    if problem.classes is not None:
+        # Every class in turn: its j-th row of N_c comes at the place (j + u) / N_c.
+        place = np.empty(n)
+        for c in np.unique(problem.classes):
+            members = order[problem.classes[order] == c]
+            place[members] = (np.arange(len(members)) + random.uniform()) / len(members)
+        order = np.argsort(place, kind="stable")
+    return np.sort(order[:size]).astype(np.intp)
+
+
+def deal(problem: Problem, n_folds: int, random: np.random.Generator) -> IntArray:
+    """Return the fold of every row: classes in proportion, rows that belong together share one.
+
+    Where few groups are all there is, they are dealt in turn, so that no fold has all of them.
+    """
+    first = next(iter(problem.inputs))
+    repeats = problem.rows(first).repeats()
+    folds = np.empty(problem.n, dtype=np.intp)
+    order = random.permutation(problem.n)
+    if problem.classes is not None:
+        order = order[np.argsort(problem.classes[order], kind="stable")]
+    folds[order] = np.arange(problem.n) % n_folds
+    first_of = np.arange(problem.n)
+    for group in repeats.members:
+        first_of[group] = group[0]
+    heads = order[first_of[order] == order]
+    if len(heads) < 2 * n_folds:
+        folds[heads] = np.arange(len(heads)) % n_folds
+    return np.asarray(folds[first_of])

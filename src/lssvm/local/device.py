@@ -1,0 +1,500 @@
+"""Parts on a GPU: many exact models at a time, their outputs and the outer products of gradients.
+
+Parts of about the same size are stacked into one array (b, n, n) and go through the same steps
+together: distances, kernel, Cholesky factor, its inverse, leave-one-out outputs. Shorter parts are
+filled up with rows that touch nothing: their kernel values are 0 and their diagonal is 1.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lssvm._core.arrays import Array, FloatArray, IntArray, to_numpy
+from lssvm._core.device import Device, out_of_memory
+from lssvm._core.errors import MemoryBudgetError, NotPositiveDefiniteError, NumericalWarning
+from lssvm.kernels.distances import Distance
+from lssvm.kernels.metric import Metric, Shape
+from lssvm.local.engine import LeafTask
+from lssvm.local.leaf import Leaf, Rows, Setting, Walk
+from lssvm.local.tree import Tree
+from lssvm.solvers import ExactFit
+
+_SHARE = 0.4  # of the free memory that a batch may take
+_MATRICES = 5  # of n x n numbers that a part needs while it is solved
+_LIKE = 0.95  # parts whose sizes differ by less are stacked
+_CLOSE = 1e-6  # squared distances below this share of the squared norms are computed anew
+_JITTER = (1e-10, 1e-8, 1e-6)  # shares of the mean diagonal
+_NOTHING_LEFT = 1e-12  # P_ii this far below the inverse's own diagonal: no row remains
+_ENTRIES = 2**26  # kernel values of a block of outputs
+
+
+@dataclass(frozen=True, eq=False)
+class _Stack:
+    """Parts of about the same size, filled up to the longest.
+
+    Attributes
+    ----------
+    X : tensor of shape (b, n, d)
+    Y : tensor of shape (b, n, k)
+    weight : tensor of shape (b, n)
+        1 in the rows that fill up.
+    real : tensor of shape (b, n)
+        1.0 for rows of a part, 0.0 for those that fill up.
+    D : tensor of shape (b, n, n)
+        Distances between the rows.
+    """
+
+    X: Array
+    Y: Array
+    weight: Array
+    real: Array
+    D: Array
+
+    @classmethod
+    def of(cls, place: Device, parts: Sequence[Rows], distance: Distance) -> _Stack:
+        X = _filled([part.X for part in parts])
+        Y = _filled([part.Y for part in parts], zeros=True)
+        weight, real = np.ones(X.shape[:2]), np.zeros(X.shape[:2])
+        for i, part in enumerate(parts):
+            weight[i, : len(part.X)], real[i, : len(part.X)] = part.weight, 1.0
+        on = place.put(X)
+        return cls(on, place.put(Y), place.put(weight), place.put(real), between(on, on, distance))
+
+
+def between(X: Array, Z: Array, distance: Distance) -> Array:
+    """Return distances (b, n, m) between the rows of X (b, n, d) and Z (b, m, d)."""
+    import torch
+
+    if distance == "cityblock":
+        return _cityblock(X, Z)
+    centre = Z.mean(dim=1, keepdim=True)
+    X, Z = X - centre, Z - centre
+    xx, zz = (X * X).sum(dim=2), (Z * Z).sum(dim=2)
+    D = torch.baddbmm(xx[:, :, None] + zz[:, None, :], X, Z.transpose(1, 2), alpha=-2.0)
+    # Pairs so close that the difference of large numbers has lost their distance.
+    limit = _CLOSE * (xx.max() + zz.max())
+    b, i, j = torch.nonzero(D < limit, as_tuple=True)
+    if len(b):
+        gap = X[b, i] - Z[b, j]
+        D[b, i, j] = (gap * gap).sum(dim=1)
+    return D.sqrt_() if distance == "euclidean" else D
+
+
+def _cityblock(X: Array, Z: Array) -> Array:
+    """Return sums of absolute differences; columns of two values go through a product."""
+    import torch
+
+    low = torch.minimum(X.amin(dim=(0, 1)), Z.amin(dim=(0, 1)))
+    high = torch.maximum(X.amax(dim=(0, 1)), Z.amax(dim=(0, 1)))
+    few = ((X == low) | (X == high)).all(dim=1).all(dim=0)
+    few &= ((Z == low) | (Z == high)).all(dim=1).all(dim=0)
+    D = torch.zeros(X.shape[0], X.shape[1], Z.shape[1], dtype=X.dtype, device=X.device)
+    if bool(few.any()):
+        width = torch.where(high > low, high - low, torch.ones_like(low))[few]
+        # Whole numbers 0 and 1 multiply exactly: |x - z| = width (x + z - 2 x z).
+        A, B = (
+            ((X[:, :, few] - low[few]) / width).round(),
+            ((Z[:, :, few] - low[few]) / width).round(),
+        )
+        D += (A @ width)[:, :, None] + (B @ width)[:, None, :]
+        D.baddbmm_(A * width, B.transpose(1, 2), alpha=-2.0)
+    gap = torch.empty_like(D)  # torch.cdist takes seven times as long on a GPU
+    for i in torch.nonzero(~few).ravel().tolist():
+        D += torch.sub(X[:, :, None, i], Z[:, None, :, i], out=gap).abs_()
+    return D
+
+
+@dataclass(frozen=True, eq=False)
+class _Solved:
+    """Exact fits of a stack: coefficients (b, n, k), biases (b, k), left-out outputs (b, n, k)."""
+
+    coef: Array
+    intercept: Array
+    left_out: Array
+    error: Array
+
+
+def _solve(stack: _Stack, chosen: Array, settings: Sequence[Setting], repeats: Any) -> _Solved:
+    """Solve the systems of some parts of a stack, each with its own setting."""
+    import torch
+
+    on = {"dtype": stack.X.dtype, "device": stack.X.device}
+    gamma = torch.tensor([s.gamma for s in settings], **on)
+    C = torch.tensor([s.C for s in settings], **on)
+    real, weight, Y = stack.real[chosen], stack.weight[chosen], stack.Y[chosen]
+    A = (stack.D[chosen] * -gamma[:, None, None]).exp_()
+    A.mul_(real[:, :, None]).mul_(real[:, None, :])
+    diagonal = A.diagonal(dim1=1, dim2=2)
+    diagonal += torch.where(real > 0, 1.0 / (C[:, None] * weight), torch.ones_like(weight))
+    L = _inverse_factor(A, diagonal)
+    right = torch.cat([real[:, :, None], Y], dim=2)
+    eta = L.transpose(1, 2) @ (L @ right)
+    nu, eta = eta[:, :, 0], eta[:, :, 1:]
+    total = nu.sum(dim=1)
+    intercept = eta.sum(dim=1) / total[:, None]
+    coef = eta - nu[:, :, None] * intercept[:, None, :]
+    whole = (L * L).sum(dim=1)
+    P = whole - nu * nu / total[:, None]
+    left = (P > _NOTHING_LEFT * whole) & (real > 0)
+    left_out = torch.where(
+        left[:, :, None], Y - coef / torch.where(left, P, torch.ones_like(P))[:, :, None], 0.0
+    )
+    for i, groups in enumerate(repeats):
+        for members in groups:
+            _together(L[i], nu[i], total[i], Y[i], coef[i], left_out[i], members)
+    gap = ((Y - left_out) ** 2).sum(dim=2) * weight * real
+    error = gap.sum(dim=1) / (weight * real).sum(dim=1)
+    return _Solved(coef, intercept, left_out, error)
+
+
+def _inverse_factor(A: Array, diagonal: Array) -> Array:
+    """Return the inverses of the lower factors of A, with jitter where A has none."""
+    import torch
+
+    L, failed = torch.linalg.cholesky_ex(A)
+    for i in torch.nonzero(failed).ravel().tolist():
+        mean = diagonal[i].mean()
+        for share in _JITTER:
+            again = A[i].clone()
+            again.diagonal().add_(share * mean)
+            L[i], still = torch.linalg.cholesky_ex(again)
+            if not int(still):
+                warnings.warn(
+                    "The kernel matrix plus 1/C was not positive definite to working precision; "
+                    f"{share:g} of its diagonal was added. A smaller C avoids it.",
+                    NumericalWarning,
+                    stacklevel=2,
+                )
+                break
+        else:
+            raise NotPositiveDefiniteError(
+                f"The kernel matrix of {A.shape[1]} rows plus 1/C is not positive definite: use a "
+                "smaller C, or a kernel that is positive definite."
+            )
+    eye = torch.eye(A.shape[1], dtype=A.dtype, device=A.device).expand_as(A)
+    return torch.linalg.solve_triangular(L, eye, upper=False)
+
+
+def _together(
+    L: Array, nu: Array, total: Array, Y: Array, coef: Array, left_out: Array, members: Array
+) -> None:
+    """Write the outputs of groups (g, s) of equal size, each left out as a whole."""
+    import torch
+
+    g, s = members.shape
+    columns = L[:, members.ravel()].reshape(-1, g, s)
+    inside = torch.einsum("nga,ngb->gab", columns, columns)
+    own = nu[members]
+    inside -= own[:, :, None] * own[:, None, :] / total
+    solved = torch.linalg.pinv(inside, rtol=1e-12, hermitian=True) @ coef[members]
+    left_out[members] = Y[members] - solved if g * s < len(Y) or s < len(Y) else 0.0
+
+
+def _grouped(place: Device, rows: Rows) -> list[Array]:
+    """Return the groups of a part that are left out together, stacked by their size."""
+    by_size: dict[int, list[IntArray]] = {}
+    for group in rows.repeats().members if len(rows.X) > 1 else ():
+        by_size.setdefault(len(group), []).append(group)
+    return [place.put(np.stack(groups)) for groups in by_size.values()]
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceParts:
+    """Exact parts computed on a device.
+
+    Parameters
+    ----------
+    place : Device
+        A torch device.
+
+    Examples
+    --------
+    >>> from lssvm import LSSVMRegressor
+    >>> LSSVMRegressor(device="cuda").device  # makes such an engine when it is fitted
+    'cuda'
+    """
+
+    place: Device
+
+    @property
+    def side_by_side(self) -> int:
+        """Return 1: a device is filled by the parts of one configuration."""
+        return 1
+
+    @property
+    def speed(self) -> float:
+        """Return 20 for a GPU: an H200 is 40 to 90 times as fast as two cores, many are slower."""
+        return 20.0 if self.place.is_cuda else 1.0
+
+    def largest_part(self, budget: int) -> int:
+        """Return the rows of the largest part that the device holds, at most 10,000."""
+        return min(10_000, int(np.sqrt(_SHARE * self.place.free_bytes() / (8 * _MATRICES))))
+
+    def alone(self) -> DeviceParts:
+        """Return this engine."""
+        return self
+
+    def fit(
+        self,
+        tasks: Sequence[LeafTask],
+        *,
+        tries: int = 1,
+        stop: Callable[[], bool] = lambda: False,
+        finished: Callable[[int, Leaf], None] = lambda number, leaf: None,
+        on_error: Callable[[], None] | None = None,
+    ) -> list[Leaf]:
+        """Fit an exact model to each of several sets of rows, walking to better settings.
+
+        Parameters
+        ----------
+        tasks : list of LeafTask
+            What is fitted, a part each.
+        tries : int
+            Settings that a part may try.
+        stop : callable
+            Asked before each further setting.
+        finished, on_error : callable
+            See `PartsEngine`; nothing runs on after an error here.
+
+        Returns
+        -------
+        list of Leaf
+            On the host, equal to those of `fit_leaf` up to rounding.
+        """
+        leaves: list[Leaf | None] = [None] * len(tasks)
+        for batch in self._batches(tasks):
+            self._fit_batch(tasks, batch, leaves, 1 if stop() else tries, stop)
+            for i in batch:
+                leaf = leaves[i]
+                assert leaf is not None
+                finished(i, leaf)
+        return [leaf for leaf in leaves if leaf is not None]
+
+    def _batches(self, tasks: Sequence[LeafTask]) -> Iterator[list[int]]:
+        """Deal out parts of one distance and about one size in batches that fit into memory."""
+        order = sorted(range(len(tasks)), key=lambda i: (tasks[i].distance, -len(tasks[i].rows.X)))
+        batch: list[int] = []
+        most = 1
+        for i in order:
+            own = tasks[i]
+            if batch and (
+                own.distance != tasks[batch[0]].distance
+                or len(own.rows.X) < _LIKE * len(tasks[batch[0]].rows.X)
+                or len(batch) >= most
+            ):
+                yield batch
+                batch = []
+            if not batch:  # asked once: the answer takes as long as a part
+                size = 8 * _MATRICES * len(own.rows.X) ** 2
+                most = max(1, int(_SHARE * self.place.free_bytes()) // size)
+            batch.append(i)
+        if batch:
+            yield batch
+
+    def _fit_batch(
+        self,
+        tasks: Sequence[LeafTask],
+        batch: list[int],
+        leaves: list[Leaf | None],
+        tries: int,
+        stop: Callable[[], bool],
+    ) -> None:
+        """Fit a batch; halve it where the device has no memory for it."""
+        try:
+            for i, leaf in zip(batch, self._together(tasks, batch, tries, stop), strict=True):
+                leaves[i] = leaf
+        except Exception as error:
+            if not out_of_memory(error):
+                raise
+            self.place.release()
+            if len(batch) == 1:
+                raise MemoryBudgetError(
+                    f"The device has no memory for a part of {len(tasks[batch[0]].rows.X)} rows: "
+                    "give a smaller part_size, or device=None."
+                ) from error
+            half = len(batch) // 2
+            self._fit_batch(tasks, batch[:half], leaves, tries, stop)
+            self._fit_batch(tasks, batch[half:], leaves, tries, stop)
+
+    def _together(
+        self, tasks: Sequence[LeafTask], batch: list[int], tries: int, stop: Callable[[], bool]
+    ) -> list[Leaf]:
+        import torch
+
+        parts = [tasks[i].rows for i in batch]
+        stack = _Stack.of(self.place, parts, tasks[batch[0]].distance)
+        repeats = [_grouped(self.place, rows) for rows in parts]
+        walks = [Walk(tasks[i].start, tries) for i in batch]
+        best: _Solved | None = None
+        while True:
+            asked = [walk.next(stop) for walk in walks]
+            active = [i for i, setting in enumerate(asked) if setting is not None]
+            if not active:
+                break
+            chosen = torch.tensor(active, device=stack.X.device)
+            settings = [setting for setting in asked if setting is not None]
+            solved = _solve(stack, chosen, settings, [repeats[i] for i in active])
+            better = []
+            for place, (i, error) in enumerate(zip(active, solved.error.tolist(), strict=True)):
+                if walks[i].tell(error):
+                    better.append(place)
+            if best is None:
+                best = solved
+            elif better:
+                into, where = chosen[better], torch.tensor(better, device=stack.X.device)
+                for name in ("coef", "intercept", "left_out"):
+                    getattr(best, name)[into] = getattr(solved, name)[where]
+        assert best is not None
+        coef, intercept = to_numpy(best.coef), to_numpy(best.intercept)
+        left_out = to_numpy(best.left_out)
+        return [
+            Leaf(
+                rows,
+                walk.best,
+                ExactFit(
+                    coef[i, : len(rows.X)].copy(),
+                    intercept[i].copy(),
+                    left_out[i, : len(rows.X)].copy(),
+                ),
+                walk.error,
+            )
+            for i, (rows, walk) in enumerate(zip(parts, walks, strict=True))
+        ]
+
+    def outputs(
+        self, jobs: Sequence[tuple[Leaf, FloatArray]], distance: Distance
+    ) -> list[FloatArray]:
+        """Return the outputs of every part for its own rows; parts with few rows together."""
+        out = [np.empty((len(X), leaf.fit.coef.shape[1])) for leaf, X in jobs]
+        order = sorted((i for i in range(len(jobs)) if len(out[i])), key=lambda i: len(out[i]))
+        while order:
+            rows, size, count = len(out[order[-1]]), 0, 0
+            while count < len(order) and (count == 0 or (count + 1) * rows * size <= _ENTRIES):
+                count += 1
+                size = max(size, len(jobs[order[-count]][0].rows.X))
+            batch = order[len(order) - count :]
+            order = order[: len(order) - count]
+            step = max(1, _ENTRIES // (count * size))
+            for begin in range(0, rows, step):
+                self._outputs(jobs, batch, slice(begin, begin + step), distance, out)
+        return out
+
+    def _outputs(
+        self,
+        jobs: Sequence[tuple[Leaf, FloatArray]],
+        batch: list[int],
+        rows: slice,
+        distance: Distance,
+        out: list[FloatArray],
+    ) -> None:
+        """Write the outputs of some rows of every job of a batch; shorter ones are filled up."""
+        import torch
+
+        put = self.place.put
+        leaves = [jobs[i][0] for i in batch]
+        X = put(_filled([jobs[i][1][rows] for i in batch]))
+        Z = put(_filled([leaf.rows.X for leaf in leaves]))
+        coef = put(_filled([leaf.fit.coef for leaf in leaves], zeros=True))
+        gamma = put(np.array([leaf.setting.gamma for leaf in leaves]))
+        K = between(X, Z, distance).mul_(-gamma[:, None, None]).exp_()
+        values = to_numpy(torch.bmm(K, coef))
+        for i, leaf, own in zip(batch, leaves, values, strict=True):
+            out[i][rows] = own[: len(out[i][rows])] + leaf.fit.intercept
+
+    def route(self, tree: Tree, X: FloatArray) -> IntArray:
+        """Return the part of every row, computed level by level."""
+        import torch
+
+        n = len(X)
+        if not len(tree.thresholds):
+            return np.zeros(n, dtype=np.intp)
+        put = self.place.put
+        directions, thresholds = put(tree.directions), put(tree.thresholds)
+        children = put(tree.children)
+        out = np.empty(n, dtype=np.intp)
+        rows = max(1, _ENTRIES // X.shape[1])
+        for begin in range(0, n, rows):
+            block = put(X[begin : begin + rows])
+            node = torch.zeros(len(block), dtype=torch.int64, device=block.device)
+            while bool((node >= 0).any()):
+                inner = torch.nonzero(node >= 0).ravel()
+                at = node[inner]
+                along = (block[inner] * directions[at]).sum(dim=1)
+                node[inner] = children[at, (along > thresholds[at]).long()]
+            out[begin : begin + rows] = to_numpy(-1 - node)
+        return out
+
+    def outer_product(
+        self, leaves: Sequence[Leaf], distance: Distance, metric: Metric, shape: Shape, step: int
+    ) -> FloatArray:
+        """Return the sum over parts of their weight times the mean outer product of gradients."""
+        total = sum(
+            leaf.rows.weight.sum() * self._outer_product(leaf, distance, metric, shape, step)
+            for leaf in leaves
+        )
+        return np.asarray(total)
+
+    def _outer_product(
+        self, leaf: Leaf, distance: Distance, metric: Metric, shape: Shape, step: int
+    ) -> FloatArray:
+        import torch
+
+        put = self.place.put
+        Z, coef = put(leaf.rows.X), put(leaf.fit.coef)
+        weight = leaf.rows.weight[::step]
+        share = put(np.sqrt(weight / weight.sum()))
+        A = None if metric.map is None else put(metric.map)
+        d, k = Z.shape[1], coef.shape[1]
+        total = torch.zeros((d, d) if shape == "full" else (d,), dtype=Z.dtype, device=Z.device)
+        looked_at = Z[::step]
+        rows = max(1, _ENTRIES // max(len(Z), k * d))
+        for begin in range(0, len(looked_at), rows):
+            block = looked_at[begin : begin + rows]
+            slopes = _slopes(block, Z, coef, leaf.setting.gamma, distance)
+            flat = (slopes * share[begin : begin + rows, None, None]).reshape(-1, d)
+            if A is not None:
+                flat = flat * A if A.ndim == 1 else flat @ A.T
+            total += flat.T @ flat if shape == "full" else (flat * flat).sum(dim=0)
+        return to_numpy(total)
+
+
+def _filled(arrays: Sequence[FloatArray], *, zeros: bool = False) -> FloatArray:
+    """Return arrays (n_i, d) of several lengths as one (b, n, d), filled up.
+
+    With their first row, so that a column of two values stays one; or with zeros.
+    """
+    out = np.zeros((len(arrays), max(len(a) for a in arrays), arrays[0].shape[1]))
+    for i, array in enumerate(arrays):
+        out[i, : len(array)] = array
+        if not zeros and len(array):
+            out[i, len(array) :] = array[0]
+    return out
+
+
+def _slopes(X: Array, Z: Array, coef: Array, gamma: float, distance: Distance) -> Array:
+    """Return the gradients (n, k, d) of sum_j coef_j exp(-gamma distance(x, z_j))."""
+    import torch
+
+    D = between(X[None], Z[None], distance)[0]
+    K = torch.exp(-gamma * D)
+    n, (m, k), d = len(X), coef.shape, X.shape[1]
+    if distance == "cityblock":
+        out = torch.empty(n, k, d, dtype=X.dtype, device=X.device)
+        for i in range(d):
+            out[:, :, i] = (K * torch.sign(X[:, i, None] - Z[:, i])) @ coef
+        return -gamma * out
+    if distance == "euclidean":
+        W = torch.where(D > 0, K / torch.where(D > 0, D, torch.ones_like(D)), torch.zeros_like(K))
+        factor = -gamma
+    else:
+        W, factor = K, -2.0 * gamma
+    centre = Z.mean(dim=0)  # a common offset costs no digits
+    X, Z = X - centre, Z - centre
+    moved = W @ (coef[:, :, None] * Z[:, None, :]).reshape(m, k * d)
+    total = W @ coef
+    return factor * (total[:, :, None] * X[:, None, :] - moved.reshape(n, k, d))

@@ -1,0 +1,274 @@
+"""Who computes parts: threads of this machine, or a GPU. Four verbs, the same numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.blocks import run_blocks, slices
+from lssvm.kernels import RBF, Exponential, Laplacian, mean_outer_product
+from lssvm.kernels.distances import Distance
+from lssvm.kernels.metric import Metric, Shape
+from lssvm.local.leaf import Leaf, Rows, Setting, fit_leaf
+from lssvm.local.tree import Tree
+
+_ROWS = 1024  # rows of a block of outputs
+
+
+@dataclass(frozen=True, eq=False)
+class LeafTask:
+    """An exact model to be fitted.
+
+    Attributes
+    ----------
+    rows : Rows
+        To be fitted to.
+    distance : {"sqeuclidean", "euclidean", "cityblock"}
+        What the kernel is a function of.
+    start : Setting
+        Where the walk to a better setting begins.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.local import LeafTask, Rows, Setting
+    >>> rows = Rows(np.zeros((3, 1)), np.ones((3, 1)), np.ones(3))
+    >>> LeafTask(rows, "euclidean", Setting(1.0, 0.5)).distance
+    'euclidean'
+    """
+
+    rows: Rows
+    distance: Distance
+    start: Setting
+
+
+class PartsEngine(Protocol):
+    """What a model in parts needs of the machine it is computed on.
+
+    Attributes
+    ----------
+    side_by_side : int
+        Configurations that may be computed at the same time, each by `alone`.
+    speed : float
+        Operations that it does in the time in which two cores do one.
+
+    Examples
+    --------
+    >>> from lssvm.local import HostParts
+    >>> HostParts(4).side_by_side, HostParts(4).alone()
+    (4, HostParts(threads=1))
+    """
+
+    @property
+    def side_by_side(self) -> int:
+        """Return how many configurations may be computed at the same time."""
+
+    @property
+    def speed(self) -> float:
+        """Return how many times as fast as two cores the engine solves systems."""
+
+    def largest_part(self, budget: int) -> int:
+        """Return the rows of the largest part that fits into a budget of bytes.
+
+        Parameters
+        ----------
+        budget : int
+            Memory budget in bytes.
+        """
+
+    def alone(self) -> PartsEngine:
+        """Return the engine of one of several configurations that are computed side by side."""
+
+    def fit(
+        self,
+        tasks: Sequence[LeafTask],
+        *,
+        tries: int = 1,
+        stop: Callable[[], bool] = lambda: False,
+        finished: Callable[[int, Leaf], None] = lambda number, leaf: None,
+        on_error: Callable[[], None] | None = None,
+    ) -> list[Leaf]:
+        """Fit exact models, each with at most ``tries`` settings.
+
+        ``finished`` is told of every model as soon as it is there; ``on_error`` is called at the
+        first error, Ctrl-C among them, before work that has begun is waited for.
+
+        Parameters
+        ----------
+        tasks : sequence of LeafTask
+            What is fitted, a part each.
+        tries : int, default=1
+            Settings that a part may try.
+        stop : callable, optional
+            Asked before further settings are tried; true ends the walks.
+        finished : callable, optional
+            Called with the number of a task and its model.
+        on_error : callable, optional
+            Called without arguments at the first error.
+        """
+
+    def outputs(
+        self, jobs: Sequence[tuple[Leaf, FloatArray]], distance: Distance
+    ) -> list[FloatArray]:
+        """Return the outputs (n, k) of every part for its own rows (n, d).
+
+        Parameters
+        ----------
+        jobs : sequence of (Leaf, array of shape (n, d))
+            A part and its mapped rows.
+        distance : {"sqeuclidean", "euclidean", "cityblock"}
+            What the kernel is a function of.
+        """
+
+    def route(self, tree: Tree, X: FloatArray) -> IntArray:
+        """Return the number of the part of every row.
+
+        Parameters
+        ----------
+        tree : Tree
+            What cuts the space into parts.
+        X : array of shape (n, d)
+            Mapped rows.
+        """
+
+    def outer_product(
+        self, leaves: Sequence[Leaf], distance: Distance, metric: Metric, shape: Shape, step: int
+    ) -> FloatArray:
+        """Return the sum over parts of weighted outer products of gradients.
+
+        Parameters
+        ----------
+        leaves : sequence of Leaf
+            The parts.
+        distance : {"sqeuclidean", "euclidean", "cityblock"}
+            What the kernel is a function of.
+        metric : Metric
+            That the rows were mapped by: gradients are with respect to the inputs.
+        shape : {"diagonal", "full"}
+            Whether the whole matrix is wanted, or its diagonal.
+        step : int
+            Gradients are taken at every step-th row of a part.
+        """
+
+
+KERNEL_OF: dict[Distance, type[RBF] | type[Exponential] | type[Laplacian]] = {
+    "sqeuclidean": RBF,
+    "euclidean": Exponential,
+    "cityblock": Laplacian,
+}
+"""The kernel exp(-gamma distance) of each distance."""
+
+
+@dataclass(frozen=True)
+class HostParts:
+    """Parts side by side on threads with one BLAS thread each; one part keeps BLAS's own threads.
+
+    Parameters
+    ----------
+    threads : int, default=1
+        How many threads compute.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.local import HostParts, LeafTask, Rows, Setting
+    >>> X = np.linspace(-3, 3, 30)[:, None]
+    >>> task = LeafTask(Rows(X, np.sin(X), np.ones(30)), "euclidean", Setting(10.0, 0.5))
+    >>> len(HostParts(2).fit([task, task]))
+    2
+    """
+
+    threads: int = 1
+
+    @property
+    def side_by_side(self) -> int:
+        """Return the number of threads."""
+        return self.threads
+
+    @property
+    def speed(self) -> float:
+        """Return 1: presets are made for threads of two cores."""
+        return 1.0
+
+    def largest_part(self, budget: int) -> int:
+        """Return the rows of the largest part: two matrices on every thread, half the budget."""
+        return int(np.sqrt(budget / 2 / (16.0 * self.threads)))
+
+    def alone(self) -> HostParts:
+        """Return the engine of one thread."""
+        return ONE_THREAD
+
+    def fit(
+        self,
+        tasks: Sequence[LeafTask],
+        *,
+        tries: int = 1,
+        stop: Callable[[], bool] = lambda: False,
+        finished: Callable[[int, Leaf], None] = lambda number, leaf: None,
+        on_error: Callable[[], None] | None = None,
+    ) -> list[Leaf]:
+        """Fit exact models; see `fit_leaf`."""
+        inside = self.threads if len(tasks) == 1 else 1
+
+        def work(item: tuple[int, LeafTask]) -> Leaf:
+            number, task = item
+            leaf = fit_leaf(
+                task.rows,
+                task.distance,
+                task.start,
+                tries=1 if stop() else tries,
+                stop=stop,
+                threads=inside,
+            )
+            finished(number, leaf)
+            return leaf
+
+        return run_blocks(work, enumerate(tasks), self.threads, on_error=on_error)
+
+    def outputs(
+        self, jobs: Sequence[tuple[Leaf, FloatArray]], distance: Distance
+    ) -> list[FloatArray]:
+        """Return the outputs of every part for its own rows, in blocks on all threads."""
+        blocks = [(i, b) for i, (_, X) in enumerate(jobs) for b in slices(len(X), _ROWS)]
+        out = [np.empty((len(X), leaf.fit.coef.shape[1])) for leaf, X in jobs]
+
+        def work(item: tuple[int, slice]) -> None:
+            i, block = item
+            leaf, X = jobs[i]
+            out[i][block] = leaf.outputs(X[block], distance)
+
+        run_blocks(work, blocks, self.threads)
+        return out
+
+    def route(self, tree: Tree, X: FloatArray) -> IntArray:
+        """Return the number of the part of every row."""
+        return tree.route(X)
+
+    def outer_product(
+        self, leaves: Sequence[Leaf], distance: Distance, metric: Metric, shape: Shape, step: int
+    ) -> FloatArray:
+        """Return the sum over parts of their weight times the mean outer product of gradients."""
+
+        def work(leaf: Leaf) -> FloatArray:
+            Z, weight = leaf.rows.X, leaf.rows.weight
+            kernel = KERNEL_OF[distance](leaf.setting.gamma)
+            M = mean_outer_product(
+                kernel,
+                Z[::step],
+                Z,
+                leaf.fit.coef,
+                metric=metric,
+                shape=shape,
+                weight=weight[::step],
+            )
+            return np.asarray(weight.sum() * M)
+
+        return np.asarray(np.sum(run_blocks(work, leaves, self.threads), axis=0))
+
+
+ONE_THREAD = HostParts()
+"""Parts one after the other."""

@@ -1,0 +1,364 @@
+"""An exact dual model of the rows of one part, with its own C and width."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.blocks import slices
+from lssvm.kernels import distances, fill_distances
+from lssvm.kernels.distances import Distance
+from lssvm.solvers import ALONE, ExactFit, Repeats, solve_exact
+
+_CLEAR = 1e-3  # share of the error that a step has to save
+_ENTRIES = 2**20  # kernel values of a block
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a part chooses: K = exp(-gamma distance), 1/2 w'w + C/2 sum s e^2.
+
+    Attributes
+    ----------
+    C, gamma : float
+        Regularisation.
+
+    Examples
+    --------
+    >>> from lssvm.local import Setting
+    >>> Setting(1.0, 0.5).times(4.0, 0.5)
+    Setting(C=4.0, gamma=0.25)
+    """
+
+    C: float
+    gamma: float
+
+    def times(self, C: float, gamma: float) -> Setting:
+        """Return the setting with both multiplied.
+
+        Parameters
+        ----------
+        C, gamma : float
+            Factors.
+        """
+        return Setting(self.C * C, self.gamma * gamma)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows with targets, ready for an exact model.
+
+    Attributes
+    ----------
+    X : array of shape (n, d)
+        Mapped by the metric. float64, or float32 where there are very many rows; computed with in
+        float64.
+    Y : array of shape (n, k)
+        Targets.
+    weight : array of shape (n,)
+        Larger than 0.
+    labels : array of shape (n,) or None
+        Rows of the same label are left out together; None: equal rows are, where most rows differ.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.local import Rows
+    >>> Rows(np.zeros((3, 1)), np.ones((3, 1)), np.ones(3)).take(np.array([0, 2])).X.shape
+    (2, 1)
+    """
+
+    X: FloatArray
+    Y: FloatArray
+    weight: FloatArray
+    labels: IntArray | None = None
+
+    def take(self, rows: IntArray) -> Rows:
+        """Return some of the rows.
+
+        Parameters
+        ----------
+        rows : int array of shape (m,)
+            Which rows.
+        """
+        labels = None if self.labels is None else self.labels[rows]
+        return Rows(self.X[rows], self.Y[rows], self.weight[rows], labels)
+
+    def joined(self, other: Rows) -> Rows:
+        """Return these rows and then the others; labels of both are kept where both have them.
+
+        Parameters
+        ----------
+        other : Rows
+            With the same features and outputs.
+        """
+        labels = None
+        if self.labels is not None and other.labels is not None:
+            labels = np.concatenate([self.labels, other.labels])
+        return Rows(
+            np.vstack([self.X, other.X.astype(self.X.dtype)]),
+            np.vstack([self.Y, other.Y]),
+            np.concatenate([self.weight, other.weight]),
+            labels,
+        )
+
+    def repeats(self) -> Repeats:
+        """Return which rows are left out together."""
+        return Repeats.among(self.X) if self.labels is None else Repeats.of(self.labels)
+
+
+@dataclass(frozen=True, eq=False)
+class Leaf:
+    """The exact model of a part.
+
+    Attributes
+    ----------
+    rows : Rows
+        The training rows of the part.
+    setting : Setting
+        C and gamma that it chose.
+    fit : ExactFit
+        Coefficients, and outputs of the rows left out.
+    error : float
+        Mean squared error of its leave-one-out outputs, summed over outputs.
+    kept : array of shape (n, k) or (0, k), optional
+        Squared leave-one-out errors of the rows, where a light leaf keeps them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.local import Rows, Setting, fit_leaf
+    >>> X = np.linspace(0, 6, 60)[:, None]
+    >>> leaf = fit_leaf(Rows(X, np.sin(X), np.ones(60)), "sqeuclidean", Setting(10.0, 0.5))
+    >>> bool(leaf.error < 1e-2), leaf.outputs(X[:2], "sqeuclidean").shape
+    (True, (2, 1))
+    """
+
+    rows: Rows
+    setting: Setting
+    fit: ExactFit
+    error: float
+    kept: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+
+    @property
+    def squares(self) -> FloatArray:
+        """Squared leave-one-out errors of its rows, shape (n, k); empty where left out."""
+        if len(self.fit.left_out):
+            return np.asarray((self.rows.Y - self.fit.left_out) ** 2)
+        return self.kept
+
+    def nearby_error(self, X: FloatArray | None, distance: Distance, count: int) -> FloatArray:
+        """Return the mean squared leave-one-out error of the nearest rows, shape (n, k).
+
+        Parameters
+        ----------
+        X : array of shape (n, d) or None
+            Mapped rows; None for the rows of the part, each without itself.
+        distance : {"sqeuclidean", "euclidean", "cityblock"}
+            What the kernel is a function of.
+        count : int
+            Rows that are averaged, with one more of the part's mean error.
+        """
+        squares = self.squares
+        own = X is None
+        new = self.rows.X if X is None else X
+        n = len(squares)
+        count = min(count, n - own)
+        mean = squares.mean(axis=0)
+        if count < 1:
+            return np.tile(mean, (len(new), 1))
+        out = np.empty((len(new), squares.shape[1]))
+        for block in slices(len(new), max(1, _ENTRIES // n)):
+            D = distances(new[block], self.rows.X, distance)
+            if own:
+                D[np.arange(len(D)), np.arange(n)[block]] = np.inf
+            near = np.argpartition(D, count - 1, axis=1)[:, :count]
+            out[block] = squares[near].sum(axis=1)
+        return np.asarray((out + mean) / (count + 1.0))
+
+    def outputs(self, X: FloatArray, distance: Distance) -> FloatArray:
+        """Return the outputs (n, k) for mapped rows X (n, d), in blocks.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Mapped rows.
+        distance : {"sqeuclidean", "euclidean", "cityblock"}
+            What the kernel is a function of.
+        """
+        out = np.empty((len(X), self.fit.coef.shape[1]))
+        Z = np.asarray(self.rows.X, dtype=np.float64)
+        for block in slices(len(X), max(1, _ENTRIES // len(self.rows.X))):
+            K = distances(X[block], Z, distance)
+            K *= -self.setting.gamma
+            np.exp(K, out=K)
+            np.matmul(K, self.fit.coef, out=out[block])
+        out += self.fit.intercept
+        return out
+
+    def light(self, errors: bool = False) -> Leaf:
+        """Return what prediction needs: without targets, weights and leave-one-out outputs.
+
+        Parameters
+        ----------
+        errors : bool, default=False
+            Whether the squares of the leave-one-out errors are kept.
+        """
+        rows = Rows(self.rows.X, self.rows.Y[:0], self.rows.weight[:0])
+        fit = replace(self.fit, left_out=self.fit.left_out[:0])
+        kept = self.squares if errors else self.fit.left_out[:0]
+        return replace(self, rows=rows, fit=fit, kept=kept)
+
+
+def fit_leaf(
+    rows: Rows,
+    distance: Distance,
+    start: Setting,
+    *,
+    tries: int = 1,
+    stop: Callable[[], bool] = lambda: False,
+    D: FloatArray | None = None,
+    threads: int = 1,
+) -> Leaf:
+    """Fit the exact model of some rows; choose C and gamma near a start by leave-one-out.
+
+    Parameters
+    ----------
+    rows : Rows
+        To be fitted to.
+    distance : {"sqeuclidean", "euclidean", "cityblock"}
+        What the kernel is a function of.
+    start : Setting
+        The first C and gamma.
+    tries : int, default=1
+        Settings that are tried at most, the start among them; 1 keeps the start.
+    stop : callable, optional
+        Asked before every further try; True ends the search.
+    D : array of shape (n, n), optional
+        The distances, where they are known.
+    threads : int, default=1
+        For the distances.
+
+    Returns
+    -------
+    Leaf
+        Of the smallest leave-one-out error; ties keep the start.
+
+    Notes
+    -----
+    The search walks over (C, gamma) in steps of 4 and 2, and keeps the direction that helped. Each
+    try is one exponential pass and one factorisation with its inverse: n^3 / 3 operations.
+    Distances are computed once. Two arrays of n^2 numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.local import Rows, Setting, fit_leaf
+    >>> X = np.linspace(0, 6, 40)[:, None]
+    >>> rows = Rows(X, np.sin(X), np.ones(40))
+    >>> one = fit_leaf(rows, "euclidean", Setting(1.0, 1.0))
+    >>> bool(fit_leaf(rows, "euclidean", Setting(1.0, 1.0), tries=5).error < one.error)
+    True
+    """
+    n = len(rows.X)
+    if D is None:
+        X = np.asarray(rows.X, dtype=np.float64)
+        D = fill_distances(X, distance, np.empty((n, n)), threads=threads)
+    repeats = rows.repeats() if n > 1 else ALONE
+    K = np.empty((n, n))
+
+    def attempt(setting: Setting) -> Leaf:
+        np.multiply(D, -setting.gamma, out=K)
+        np.exp(K, out=K)
+        fit = solve_exact(K, rows.Y, 1.0 / (setting.C * rows.weight), repeats, quiet=True)
+        return Leaf(rows, setting, fit, weighted_error(rows.Y, fit.left_out, rows.weight))
+
+    walk = Walk(start, tries)
+    while (setting := walk.next(stop)) is not None:
+        leaf = attempt(setting)
+        if walk.tell(leaf.error):
+            best = leaf
+    return best
+
+
+STEPS = ((4.0, 1.0), (0.25, 1.0), (1.0, 0.5), (1.0, 2.0))
+"""Factors of (C, gamma) that a walk tries in turn."""
+
+
+class Walk:
+    """A walk from setting to setting while the leave-one-out error falls.
+
+    Parameters
+    ----------
+    start : Setting
+    tries : int
+        Settings that may be tried.
+    steps : sequence of (float, float), default=STEPS
+        Factors of (C, gamma).
+
+    Attributes
+    ----------
+    best : Setting
+    error : float
+        Its leave-one-out error.
+
+    Examples
+    --------
+    >>> from lssvm.local.leaf import Setting, Walk
+    >>> walk = Walk(Setting(1.0, 1.0), tries=9)
+    >>> while (setting := walk.next()) is not None:
+    ...     better = walk.tell((setting.C - 16.0) ** 2 + 1.0)
+    >>> walk.best.C
+    16.0
+    """
+
+    def __init__(
+        self, start: Setting, tries: int, steps: Sequence[tuple[float, float]] = STEPS
+    ) -> None:
+        self.best, self.error = start, np.inf
+        self._tries, self._seen = tries, {start}
+        self._all, self._steps = steps, list(steps)
+        self._asked: tuple[Setting, tuple[float, float] | None] = (start, None)
+        self._told = 0
+
+    def next(self, stop: Callable[[], bool] = lambda: False) -> Setting | None:
+        """Return the setting to try next, or None at the end; ``stop`` ends the walk early."""
+        if not self._told:
+            return self._asked[0]
+        while self._steps and self._told < self._tries and self.error > 0.0 and not stop():
+            step = self._steps.pop(0)
+            new = self.best.times(*step)
+            if new not in self._seen:
+                self._seen.add(new)
+                self._asked = new, step
+                return new
+        return None
+
+    def tell(self, error: float) -> bool:
+        """Take the error of the setting that `next` gave; return whether it is the best so far."""
+        setting, step = self._asked
+        self._told += 1
+        if step is not None and not error < (1.0 - _CLEAR) * self.error:
+            return False
+        self.best, self.error = setting, error
+        if step is not None:
+            # On in the same direction, then along the other axis, never straight back.
+            self._steps = [step, *(s for s in self._all if (s[0] == 1.0) != (step[0] == 1.0))]
+        return True
+
+
+def weighted_error(Y: FloatArray, outputs: FloatArray, weight: FloatArray) -> float:
+    """Return the weighted mean over rows of the squared errors, summed over outputs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.local.leaf import weighted_error
+    >>> weighted_error(np.ones((2, 1)), np.zeros((2, 1)), np.ones(2))
+    1.0
+    """
+    gap = Y - outputs
+    return float(weight @ np.einsum("ij,ij->i", gap, gap) / weight.sum())

@@ -1,0 +1,484 @@
+"""Exact models in the parts of one or more trees, averaged."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from threading import Lock
+
+import numpy as np
+
+from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.errors import InvalidInputError
+from lssvm.kernels.distances import Distance
+from lssvm.local.engine import ONE_THREAD, LeafTask, PartsEngine
+from lssvm.local.leaf import Leaf, Rows, Setting
+from lssvm.local.tree import Tree, grow_tree
+
+_GROWN = 1.5  # a part this many times its size is split
+_LARGEST = 2  # equal rows that no cut separates: at most so many times the part size are used
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """A tree with the exact models of its parts.
+
+    Attributes
+    ----------
+    tree : Tree
+        Which part a row belongs to.
+    leaves : tuple of Leaf
+        The models of the parts, in their order.
+    members : tuple of int arrays
+        Row numbers of the training data in every part; empty after an update.
+
+    Examples
+    --------
+    >>> from lssvm.local import Cut
+    >>> [field for field in Cut.__dataclass_fields__]
+    ['tree', 'leaves', 'members']
+    """
+
+    tree: Tree
+    leaves: tuple[Leaf, ...]
+    members: tuple[IntArray, ...] = ()
+
+    def left_out(self, n: int) -> FloatArray:
+        """Return the leave-one-out outputs of the training rows, (n, k); NaN where unknown.
+
+        Parameters
+        ----------
+        n : int
+            Number of training rows.
+        """
+        out = np.full((n, self.leaves[0].fit.coef.shape[1]), np.nan)
+        for leaf, rows in zip(self.leaves, self.members, strict=True):
+            out[rows] = leaf.fit.left_out
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class PartsModel:
+    """Exact dual models in parts.
+
+    Attributes
+    ----------
+    distance : {"sqeuclidean", "euclidean", "cityblock"}
+        What the kernel is a function of.
+    cuts : tuple of Cut
+        Outputs are their mean.
+    part_size : int
+        Rows of a part at most.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.local import Rows, Setting, fit_parts
+    >>> X = np.linspace(0, 6, 200)[:, None]
+    >>> rows = Rows(X, np.sin(X), np.ones(200))
+    >>> model = fit_parts(rows, "euclidean", Setting(100.0, 0.5), part_size=50)
+    >>> len(model.cuts[0].leaves), bool(np.abs(model.outputs(X) - np.sin(X)).max() < 0.1)
+    (4, True)
+    """
+
+    distance: Distance
+    cuts: tuple[Cut, ...]
+    part_size: int
+
+    def outputs(self, X: FloatArray, *, engine: PartsEngine = ONE_THREAD) -> FloatArray:
+        """Return the outputs (n, k) for mapped rows X (n, d).
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Mapped rows.
+        engine : PartsEngine, optional
+            Where it is computed; by default on one thread.
+        """
+        k = self.cuts[0].leaves[0].fit.coef.shape[1]
+        out = np.zeros((len(X), k))
+        for cut in self.cuts:
+            members = cut.tree.split(engine.route(cut.tree, X))
+            jobs = [(leaf, X[rows]) for leaf, rows in zip(cut.leaves, members, strict=True)]
+            for rows, values in zip(members, engine.outputs(jobs, self.distance), strict=True):
+                out[rows] += values / len(self.cuts)
+        return out
+
+    def left_out(self, n: int) -> FloatArray:
+        """Return the leave-one-out outputs of the training rows, shape (n, k), trees averaged.
+
+        Parameters
+        ----------
+        n : int
+            Number of training rows.
+        """
+        return np.asarray(np.mean([cut.left_out(n) for cut in self.cuts], axis=0))
+
+    def local_error(self, X: FloatArray) -> FloatArray:
+        """Return the root mean squared leave-one-out error of the part of every row, shape (n,).
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Mapped rows.
+        """
+        total = np.zeros(len(X))
+        for cut in self.cuts:
+            errors = np.array([leaf.error for leaf in cut.leaves])
+            total += errors[cut.tree.route(X)] / len(self.cuts)
+        return np.sqrt(total)
+
+    def nearby_error(self, X: FloatArray, count: int) -> FloatArray:
+        """Return the mean squared leave-one-out error near every row of X (n, d), shape (n, k).
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Mapped rows.
+        count : int
+            Training rows that are averaged, with one more of the part's mean error.
+        """
+        k = self.cuts[0].leaves[0].fit.coef.shape[1]
+        total = np.zeros((len(X), k))
+        for cut in self.cuts:
+            for leaf, rows in zip(cut.leaves, cut.tree.members(X), strict=True):
+                if len(rows):
+                    total[rows] += leaf.nearby_error(X[rows], self.distance, count)
+        return total / len(self.cuts)
+
+    def own_nearby_error(self, n: int, count: int) -> FloatArray:
+        """Return the same for the n training rows, each without itself; NaN where unknown.
+
+        Parameters
+        ----------
+        n : int
+            Number of training rows.
+        count : int
+            Other training rows that are averaged.
+        """
+        k = self.cuts[0].leaves[0].fit.coef.shape[1]
+        total = np.zeros((n, k))
+        for cut in self.cuts:
+            part = np.full((n, k), np.nan)
+            for leaf, rows in zip(cut.leaves, cut.members, strict=True):
+                part[rows] = leaf.nearby_error(None, self.distance, count)
+            total += part
+        return total / len(self.cuts)
+
+    def own_error(self, n: int) -> FloatArray:
+        """Return the root mean squared leave-one-out error of the part of n training rows, (n,).
+
+        Parameters
+        ----------
+        n : int
+            Number of training rows.
+        """
+        total = np.zeros(n)
+        for cut in self.cuts:
+            if not cut.members:
+                return np.full(n, np.sqrt(cut.leaves[0].error))
+            part = np.full(n, np.nan)
+            for leaf, rows in zip(cut.leaves, cut.members, strict=True):
+                part[rows] = leaf.error
+            total += part
+        return np.sqrt(total / len(self.cuts))
+
+    def light(self, errors: bool = False) -> PartsModel:
+        """Return what prediction needs: without targets, weights and leave-one-out outputs.
+
+        Parameters
+        ----------
+        errors : bool, default=False
+            Whether the squares of the leave-one-out errors are kept.
+        """
+        cuts = tuple(
+            Cut(cut.tree, tuple(leaf.light(errors) for leaf in cut.leaves)) for cut in self.cuts
+        )
+        return replace(self, cuts=cuts)
+
+    def learn(self, new: Rows, *, engine: PartsEngine = ONE_THREAD) -> PartsModel:
+        """Return the model with more rows: parts that got some are solved again.
+
+        C, gamma and the tree stay; a part that grew past one and a half times its size is split.
+
+        Parameters
+        ----------
+        new : Rows
+            Mapped, as the model's own are.
+        engine : PartsEngine, optional
+            Where it is computed; by default on one thread.
+        """
+        cuts = tuple(self._with(cut, new, engine) for cut in self.cuts)
+        return replace(self, cuts=cuts)
+
+    def forget(self, gone: Rows, *, engine: PartsEngine = ONE_THREAD) -> PartsModel:
+        """Return the model without some of its rows (found by inputs and targets).
+
+        Parameters
+        ----------
+        gone : Rows
+            Mapped, as the model's own are.
+        engine : PartsEngine, optional
+            Where it is computed; by default on one thread.
+        """
+        cuts = tuple(self._without(cut, gone, engine) for cut in self.cuts)
+        return replace(self, cuts=cuts)
+
+    def _solved_again(
+        self, cut: Cut, rows: Rows, change: Callable[[Rows, Rows], Rows], engine: PartsEngine
+    ) -> list[Leaf]:
+        """Return the parts of a cut, those that rows fall into solved with changed rows."""
+        leaves = list(cut.leaves)
+        own = [(p, m) for p, m in enumerate(cut.tree.members(rows.X)) if len(m)]
+        tasks = [
+            LeafTask(change(leaves[p].rows, rows.take(m)), self.distance, leaves[p].setting)
+            for p, m in own
+        ]
+        for (p, _), leaf in zip(own, engine.fit(tasks), strict=True):
+            leaves[p] = leaf
+        return leaves
+
+    def _with(self, cut: Cut, new: Rows, engine: PartsEngine) -> Cut:
+        tree, leaves = cut.tree, self._solved_again(cut, new, Rows.joined, engine)
+        for p in range(len(leaves)):
+            if len(leaves[p].rows.X) > _GROWN * self.part_size:
+                tree, leaves = self._split(tree, leaves, p, engine)
+        return Cut(tree, tuple(leaves))
+
+    def _split(
+        self, tree: Tree, leaves: list[Leaf], part: int, engine: PartsEngine
+    ) -> tuple[Tree, list[Leaf]]:
+        """Replace a part by the parts of a tree of its own."""
+        rows, setting = leaves[part].rows, leaves[part].setting
+        below = grow_tree(rows.X, self.part_size)
+        if below.n_parts == 1:
+            return tree, leaves
+        shift, first = len(tree.thresholds), len(leaves)
+        # Its first part takes the number of the part it replaces, the others come at the end.
+        number = {0: part} | {p: first + p - 1 for p in range(1, below.n_parts)}
+        inner = np.where(below.children >= 0, below.children + shift, 0)
+        inner = np.where(
+            below.children >= 0, inner, -1 - np.vectorize(number.get)(-1 - below.children, 0)
+        )
+        children = np.where(tree.children == -1 - part, shift, tree.children)
+        new = engine.fit(
+            [LeafTask(rows.take(m), self.distance, setting) for m in below.members(rows.X)]
+        )
+        leaves = leaves.copy()
+        leaves[part] = new[0]
+        return Tree(
+            np.vstack([tree.directions.reshape(-1, rows.X.shape[1]), below.directions]),
+            np.concatenate([tree.thresholds, below.thresholds]),
+            np.vstack([children.reshape(-1, 2), inner]).astype(np.intp),
+            tree.n_parts + below.n_parts - 1,
+        ), leaves + new[1:]
+
+    def _without(self, cut: Cut, gone: Rows, engine: PartsEngine) -> Cut:
+        return Cut(cut.tree, tuple(self._solved_again(cut, gone, _remaining, engine)))
+
+
+def _remaining(rows: Rows, gone: Rows) -> Rows:
+    """Return the rows that are left when the weight of each of ``gone`` is taken away."""
+
+    def keys(part: Rows) -> list[bytes]:
+        X = part.X.astype(np.float64)
+        table = np.ascontiguousarray(np.column_stack([X, part.Y]) + 0.0)
+        return [row.tobytes() for row in table]
+
+    places: dict[bytes, list[int]] = {}
+    for i, key in enumerate(keys(rows)):
+        places.setdefault(key, []).append(i)
+    weight = rows.weight.copy()
+    same = replace(gone, X=gone.X.astype(rows.X.dtype))
+    for key, lost in zip(keys(same), gone.weight, strict=True):
+        enough = [i for i in places.get(key, []) if weight[i] >= lost * (1.0 - 1e-9)]
+        if not enough:
+            raise InvalidInputError(
+                "A row that should be forgotten is not among the rows of the model: give rows with "
+                "the inputs, targets and weights that they were learned with."
+            )
+        weight[enough[0]] -= lost
+    kept = np.flatnonzero(weight > 1e-9 * rows.weight)
+    if not len(kept):
+        raise InvalidInputError(
+            "Forgetting these rows would leave a part without any row: keep at least one row of "
+            "every part, or fit anew."
+        )
+    return replace(rows, weight=weight).take(kept)
+
+
+def fit_parts(
+    rows: Rows,
+    distance: Distance,
+    start: Setting,
+    *,
+    part_size: int,
+    n_trees: int = 1,
+    tries: int = 1,
+    random: np.random.Generator | None = None,
+    stop: Callable[[], bool] = lambda: False,
+    engine: PartsEngine = ONE_THREAD,
+) -> PartsModel:
+    """Fit exact models in parts, each with its own C and width.
+
+    Parameters
+    ----------
+    rows : Rows
+        Inputs mapped by the metric.
+    distance : {"sqeuclidean", "euclidean", "cityblock"}
+        What the kernel is a function of.
+    start : Setting
+        Where the search of every part starts.
+    part_size : int
+        Up to as many rows there is one part: the exact model.
+    n_trees : int, default=1
+        More than one are cut differently and averaged (one where there is one part).
+    tries : int, default=1
+        Settings that a part tries, see `fit_leaf`.
+    random : Generator, optional
+        For the cuts of further trees.
+    stop : callable, optional
+        Asked during the search; True leaves the remaining parts at the start.
+    engine : PartsEngine
+        Who computes: `HostParts` (threads) or `DeviceParts` (a GPU).
+
+    Returns
+    -------
+    PartsModel
+
+    Notes
+    -----
+    n L^2 / 3 multiplications and additions per try for parts of L rows, 2 L^2 numbers per thread.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.local import Rows, Setting, fit_parts
+    >>> X = np.linspace(0, 6, 100)[:, None]
+    >>> model = fit_parts(Rows(X, np.sin(X), np.ones(100)), "euclidean", Setting(10.0, 0.5),
+    ...                   part_size=60, n_trees=2, random=np.random.default_rng(0))
+    >>> model.left_out(100).shape
+    (100, 1)
+    """
+    job = PartsJob(rows, distance, start, part_size, n_trees)
+    return fit_many([job], tries=tries, random=random, stop=stop, engine=engine)[0]
+
+
+@dataclass(frozen=True, eq=False)
+class PartsJob:
+    """What `fit_parts` is asked for, so that several can be computed side by side.
+
+    Attributes
+    ----------
+    rows : Rows
+        Inputs mapped by the metric.
+    distance : {"sqeuclidean", "euclidean", "cityblock"}
+        What the kernel is a function of.
+    start : Setting
+        Where the search of every part starts.
+    part_size : int
+        Rows of a part at most.
+    n_trees : int
+        Trees that are averaged.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.local import PartsJob, Rows, Setting
+    >>> PartsJob(Rows(np.ones((2, 1)), np.ones((2, 1)), np.ones(2)), "euclidean",
+    ...          Setting(1.0, 1.0), 10).n_trees
+    1
+    """
+
+    rows: Rows
+    distance: Distance
+    start: Setting
+    part_size: int
+    n_trees: int = 1
+
+
+def fit_many(
+    jobs: Sequence[PartsJob],
+    *,
+    tries: int = 1,
+    random: np.random.Generator | None = None,
+    stop: Callable[[], bool] = lambda: False,
+    engine: PartsEngine = ONE_THREAD,
+    finished: Callable[[int, PartsModel], None] = lambda number, model: None,
+    on_error: Callable[[], None] | None = None,
+) -> list[PartsModel]:
+    """Fit several models in parts, all their parts side by side; see `fit_parts`.
+
+    Parameters
+    ----------
+    jobs : sequence of PartsJob
+        One for each model.
+    tries, random, stop, engine
+        As for `fit_parts`.
+    finished : callable, optional
+        Called with the number of a job and its model as soon as it is there: what is known when
+        later ones are interrupted.
+    on_error : callable, optional
+        Called at the first error, Ctrl-C among them, before parts that have begun are waited for.
+
+    Returns
+    -------
+    list of PartsModel
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.local import PartsJob, Rows, Setting, fit_many
+    >>> rows = Rows(np.arange(9.0)[:, None], np.ones((9, 1)), np.ones(9))
+    >>> len(fit_many([PartsJob(rows, "euclidean", Setting(1.0, 1.0), 5)] * 2))
+    2
+    """
+    random = np.random.default_rng(0) if random is None else random
+    planned: list[tuple[int, Tree, list[IntArray]]] = []
+    for number, job in enumerate(jobs):
+        for t in range(job.n_trees):
+            tree = grow_tree(job.rows.X, job.part_size, random=random if t else None)
+            members = tree.split(engine.route(tree, job.rows.X))
+            most = _LARGEST * job.part_size
+            planned.append((number, tree, [_limited(m, most, random) for m in members]))
+            if tree.n_parts == 1:
+                break
+    owners = [(t, p) for t, (_, _, members) in enumerate(planned) for p in range(len(members))]
+    tasks = [
+        LeafTask(job.rows.take(planned[t][2][p]), job.distance, job.start)
+        for t, p in owners
+        for job in [jobs[planned[t][0]]]
+    ]
+    leaves: dict[tuple[int, int], Leaf] = {}
+    waiting = Counter(planned[t][0] for t, _ in owners)
+    models: dict[int, PartsModel] = {}
+    lock = Lock()
+
+    def model_of(number: int) -> PartsModel:
+        cuts = tuple(
+            Cut(tree, tuple(leaves[t, p] for p in range(len(members))), tuple(members))
+            for t, (of, tree, members) in enumerate(planned)
+            if of == number
+        )
+        return PartsModel(jobs[number].distance, cuts, jobs[number].part_size)
+
+    def take(place: int, leaf: Leaf) -> None:
+        number = planned[owners[place][0]][0]
+        with lock:
+            leaves[owners[place]] = leaf
+            waiting[number] -= 1
+            last = not waiting[number]
+        if last:
+            models[number] = model_of(number)
+            finished(number, models[number])
+
+    engine.fit(tasks, tries=tries, stop=stop, finished=take, on_error=on_error)
+    return [models[number] for number in range(len(jobs))]
+
+
+def _limited(rows: IntArray, size: int, random: np.random.Generator) -> IntArray:
+    """Return some of the rows where no cut could make a part small enough."""
+    if len(rows) <= size:
+        return rows
+    return np.sort(random.choice(rows, size, replace=False))

@@ -1,0 +1,235 @@
+"""Rows on their way to their parts: kept in memory, or in files of a scratch folder.
+
+Rows arrive block by block in the order of the data; a part needs all of its rows at once. Parts are
+therefore put together in bundles, each bundle is written as the blocks arrive, and read as a whole
+when its parts are solved.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from lssvm._core.arrays import AnyArray, FloatArray, IntArray
+from lssvm._core.errors import ScratchError
+from lssvm.local.leaf import Rows
+
+_PREFIX = "lssvm-parts-"
+_BUNDLES = 128  # files that are open for writing
+
+
+@dataclass(frozen=True, eq=False)
+class PartRows:
+    """The rows of one part and their positions in the data.
+
+    Attributes
+    ----------
+    part : int
+    rows : Rows
+    positions : array of shape (n,)
+    """
+
+    part: int
+    rows: Rows
+    positions: IntArray
+
+
+class PartStore:
+    """Rows that are dealt to the parts of a tree.
+
+    Parameters
+    ----------
+    n_parts : int
+        How many parts there are.
+    n_features, n_targets : int
+        Columns of the rows.
+    n_rows : int
+        How many rows will come.
+    scratch : bool
+        Whether rows go to files of a scratch folder instead of memory.
+
+    Notes
+    -----
+    Inputs are kept in float32: half the memory, and the seventh digit of a standardised input says
+    nothing about its target. A row takes 4 d + 8 k + 20 bytes.
+
+    A scratch folder lies where temporary files go (the environment's ``TMPDIR``), is readable by
+    its owner only, and is removed when the store is closed; folders of processes that were killed
+    are removed by the next one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.local import PartStore
+    >>> with PartStore(2, 1, 1, n_rows=3, scratch=True) as store:
+    ...     store.add(np.array([1, 0, 1]), np.array([[1.0], [2.0], [3.0]]), np.ones((3, 1)),
+    ...               np.ones(3), start=0)
+    ...     [(some.part, some.rows.X.ravel().tolist()) for some in store.parts()]
+    [(0, [2.0]), (1, [1.0, 3.0])]
+    """
+
+    def __init__(
+        self, n_parts: int, n_features: int, n_targets: int, *, n_rows: int, scratch: bool
+    ) -> None:
+        self._type = np.dtype(
+            [
+                ("part", np.int32),
+                ("position", np.int64),
+                ("weight", np.float64),
+                ("Y", np.float64, (n_targets,)),
+                ("X", np.float32, (n_features,)),
+            ]
+        )
+        self._per_bundle = -(-n_parts // min(n_parts, _BUNDLES))
+        n_bundles = -(-n_parts // self._per_bundle)
+        self._blocks: list[list[AnyArray]] = [[] for _ in range(n_bundles)]
+        self._folder: Path | None = None
+        self._files: list[Any] = []
+        if scratch:
+            remove_leftovers()
+            self._folder = _make_folder(n_rows * self._type.itemsize)
+            paths = (self._folder / f"{i}.rows" for i in range(n_bundles))
+            self._files = [path.open("wb", buffering=2**18) for path in paths]
+
+    def add(
+        self, part: IntArray, X: FloatArray, Y: FloatArray, weight: FloatArray, *, start: int
+    ) -> None:
+        """Take a block of rows.
+
+        Parameters
+        ----------
+        part : array of shape (n,)
+            Number of the part of every row.
+        X : array of shape (n, d)
+            Inputs.
+        Y : array of shape (n, k)
+            Targets.
+        weight : array of shape (n,)
+            Rows of weight 0 are left out.
+        start : int
+            Position of the first row.
+        """
+        block = np.empty(len(part), dtype=self._type)
+        block["part"], block["position"] = part, start + np.arange(len(part))
+        block["weight"], block["Y"], block["X"] = weight, Y, X
+        block = block[weight > 0]
+        bundle = block["part"] // self._per_bundle
+        order = np.argsort(bundle, kind="stable")
+        block, bundle = block[order], bundle[order]
+        begin = np.searchsorted(bundle, np.arange(len(self._blocks) + 1))
+        for i in np.unique(bundle):
+            self._write(int(i), block[begin[i] : begin[i + 1]])
+
+    def _write(self, bundle: int, block: AnyArray) -> None:
+        if self._folder is None:
+            self._blocks[bundle].append(block)
+            return
+        try:
+            self._files[bundle].write(block.tobytes())
+        except OSError as error:
+            raise ScratchError(
+                f"The scratch folder {self._folder} cannot take more rows ({error.strerror}): free "
+                "some space there, or set TMPDIR to a folder with more."
+            ) from error
+
+    def parts(self) -> Iterator[PartRows]:
+        """Yield the parts that have rows, in order; each bundle is given up once it was read."""
+        for file in self._files:
+            try:
+                file.close()
+            except OSError as error:
+                raise ScratchError(
+                    f"The scratch folder {self._folder} is full ({error.strerror}): free some "
+                    "space there, or set TMPDIR to a folder with more."
+                ) from error
+        for i in range(len(self._blocks)):
+            rows = self._read(i)
+            order = np.argsort(rows["part"], kind="stable")
+            part = rows["part"][order]
+            for members in np.split(order, np.flatnonzero(np.diff(part)) + 1):
+                if len(members):
+                    own = rows[members]
+                    yield PartRows(
+                        int(own["part"][0]),
+                        Rows(own["X"].copy(), own["Y"].copy(), own["weight"].copy()),
+                        own["position"].astype(np.intp),
+                    )
+
+    def _read(self, bundle: int) -> AnyArray:
+        if self._folder is None:
+            blocks, self._blocks[bundle] = self._blocks[bundle], []
+            return np.concatenate(blocks) if blocks else np.empty(0, dtype=self._type)
+        path = self._folder / f"{bundle}.rows"
+        rows = np.fromfile(path, dtype=self._type)
+        path.unlink()
+        return rows
+
+    def close(self) -> None:
+        """Give up memory and files."""
+        self._blocks = []
+        for file in self._files:
+            try:
+                file.close()
+            except OSError:  # what could not be written is not needed any more
+                pass
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def __enter__(self) -> PartStore:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _make_folder(size: int) -> Path:
+    """Make a scratch folder, after looking whether there is room for so many bytes."""
+    root = Path(tempfile.gettempdir())
+    free = shutil.disk_usage(root).free
+    if size > 0.95 * free:
+        raise ScratchError(
+            f"The rows need {size / 1e9:.1f} GB of scratch space and {root} has {free / 1e9:.1f} "
+            "GB: free some, or set TMPDIR to a folder with more."
+        )
+    return Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=root))
+
+
+def remove_leftovers() -> None:
+    """Remove the scratch folders of this user's processes that are no more.
+
+    Examples
+    --------
+    >>> from lssvm.local.store import remove_leftovers
+    >>> remove_leftovers()
+    """
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*-*"):
+        number = folder.name.removeprefix(_PREFIX).split("-")[0]
+        if not number.isdigit() or folder.is_symlink() or not folder.is_dir():
+            continue
+        if hasattr(os, "getuid") and folder.stat().st_uid != os.getuid():
+            continue
+        if not _alive(int(number)):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):  # another user's, or no such number
+        return True
+    return True

@@ -1,0 +1,516 @@
+r"""Exact cross-validation of the dual model from one factorisation per kernel parameter.
+
+Let M be the bordered matrix of :class:`lssvm.solvers.DualSystem` and write its inverse by blocks,
+G the one that belongs to the support values. Leaving out the rows v of a fold changes the solution
+in closed form:
+
+.. math::
+
+    e_v = G_{vv}^{-1} \beta_v, \qquad
+    \beta^{(-v)} = \beta - G_{:v} e_v, \qquad
+    b^{(-v)} = b - \eta_v^T e_v / s,
+
+where e_v are the scaled residuals of the left-out rows, y - prediction ([An2007]_ for folds,
+[Cawley2004]_ for single rows). With an eigendecomposition of the kernel matrix G_vv costs one
+product per fold and value of C, its diagonal alone O(n) per row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import lapack
+
+from lssvm._core.arrays import Array, FloatArray, IntArray
+from lssvm._core.blocks import require, slices
+from lssvm.data.folds import Folds
+from lssvm.kernels import Kernel, Linear, Precomputed
+from lssvm.solvers import DualSystem, EigenState, eigen_state
+from lssvm.solvers.base import relative_residual
+from lssvm.solvers.direct import BorderedPath
+from lssvm.tasks import Loss, RowLoss, Truth
+from lssvm.tuning.objective import FoldTargets, FoldTruth, Group, Losses, Predictions
+
+_CHUNK = 4_000_000  # numbers in the largest temporary of a fold
+
+
+@dataclass(frozen=True)
+class DualObjective:
+    """The cross-validated loss of a dual model as a function of (C, gamma).
+
+    Parameters
+    ----------
+    kernel : callable
+        From gamma to a `Kernel`.
+    system : DualSystem
+        Rows, weights, budget, threads and bias; its kernel and C are not used.
+    truth : Truth
+        Targets (n, k) of all problems, and what the loss compares predictions with.
+    folds : Folds
+        Which rows are left out together.
+    loss : Loss
+        Sees the out-of-fold predictions of all problems.
+    groups : sequence of Group
+        Problems that are trained on the same rows, see `Group`.
+    per_fold : FoldTargets or None, default=None
+        Targets and weights of classes that follow from the training rows of each fold.
+
+    Notes
+    -----
+    A path of C costs one eigendecomposition per group and gamma; a value of C then costs 2 n^2 k
+    for leave-one-out and n^3/v for v equal folds. One value of C alone costs n^3 instead. Folds
+    whose class weights differ have an eigendecomposition each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.kernels import RBF
+    >>> from lssvm.solvers import DualSystem
+    >>> from lssvm.tasks import SquaredError, Truth
+    >>> from lssvm.tuning import DualObjective, Group, content_folds
+    >>> X = np.linspace(0, 6, 30)[:, None]
+    >>> objective = DualObjective(RBF, DualSystem(RBF(), X, X, C=1.0), Truth(np.sin(X)),
+    ...                           content_folds(X, 5), SquaredError(), [Group(np.array([0]))])
+    >>> losses = objective.at(1.0).losses(np.array([1e-2, 1e3]))
+    >>> bool(losses.mean[1] < losses.mean[0])
+    True
+    """
+
+    kernel: Callable[[float | None], Kernel]
+    system: DualSystem
+    truth: Truth
+    folds: Folds
+    loss: Loss
+    groups: Sequence[Group]
+    per_fold: FoldTargets | None = None
+
+    @cached_property
+    def solved_for(self) -> tuple[FloatArray, Sequence[Group]]:
+        """The targets that systems are solved for, and their groups."""
+        if self.per_fold is None or not self.per_fold.fisher:
+            return np.asarray(self.truth.Y, dtype=np.float64), self.groups
+        return self.per_fold.indicators(self.groups)
+
+    def combine(self, out: Predictions) -> Predictions:
+        """Return predictions of the targets from those of what was solved for.
+
+        Parameters
+        ----------
+        out : Predictions
+            Of what was solved for.
+        """
+        if self.per_fold is None or not self.per_fold.fisher:
+            return out
+        return self.per_fold.combine(out, self.groups, self.solved_for[1])
+
+    @cached_property
+    def judge(self) -> FoldTruth:
+        """What predictions are compared with."""
+        truth = replace(self.truth, X=None) if isinstance(self.loss, RowLoss) else self.truth
+        trained = None if self.per_fold is None else self.per_fold.truth(self.folds)
+        return FoldTruth(truth, self.folds, self.loss, trained)
+
+    @cached_property
+    def root_weights(self) -> list[tuple[IntArray, FloatArray | None]]:
+        """Folds that share the weights of their training rows, and the roots of these."""
+        if self.per_fold is None or not self.per_fold.balanced:
+            return [(np.arange(len(self.folds)), self.system.root_weight)]
+        return self.per_fold.root_weights()
+
+    def at(self, gamma: float | None) -> DualPoint:
+        """Prepare the kernel matrix of every group at ``gamma``."""
+        kernel = self.kernel(gamma)
+        Y, groups = self.solved_for
+        self._require()
+        parts: list[_Part] = []
+        for which, root in self.root_weights:
+            system = replace(self.system, kernel=kernel, root_weight=root)
+            for group in groups:
+                parts += _parts_of(system, group, self.folds, which, Y)
+        return DualPoint(self, parts)
+
+    def _require(self) -> None:
+        """Refuse more factorisations than fit."""
+        n, train, sets = self.system.n, self.folds.train, len(self.root_weights)
+        if train is None and sets == 1:  # which is asked for where it is made
+            return
+        own = [np.arange(n) if group.rows is None else group.rows for group in self.groups]
+        trained = [np.arange(n)] * sets if train is None else train
+        sizes = [int(np.isin(rows_of_fold, rows).sum()) for rows in own for rows_of_fold in trained]
+        require(
+            self.system.dtype.itemsize * (sum(m**2 for m in sizes) + 2 * max(sizes) ** 2),
+            self.system.budget,
+            what=f"Cross-validation on {len(self.folds)} training sets that are not the rows "
+            "outside a fold, or have their own class weights,",
+            advice="Use a number of folds as cv, fewer splits, or raise memory_budget.",
+        )
+
+
+@dataclass(frozen=True)
+class DualPoint:
+    """A dual model at one kernel parameter, for every C.
+
+    Parameters
+    ----------
+    objective : DualObjective
+        What is minimised.
+    parts : list
+        The solved systems of every group of problems.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.kernels import RBF
+    >>> from lssvm.solvers import DualSystem
+    >>> from lssvm.tasks import SquaredError, Truth
+    >>> from lssvm.tuning import DualObjective, Group, content_folds
+    >>> X = np.linspace(0, 6, 30)[:, None]
+    >>> point = DualObjective(RBF, DualSystem(RBF(), X, X, C=1.0), Truth(np.sin(X)),
+    ...                       content_folds(X, 5), SquaredError(), [Group(np.array([0]))]).at(1.0)
+    >>> [p.shape for p in point.predictions(np.array([1.0, 10.0]))][0]
+    (2, 6, 1)
+    """
+
+    objective: DualObjective
+    parts: list[_Part]
+
+    def predictions(self, C: FloatArray) -> list[FloatArray]:
+        """Return the out-of-fold predictions of each fold, each of shape (c, t, k).
+
+        Parameters
+        ----------
+        C : array of shape (c,)
+            Regularisation, one value for each candidate.
+        """
+        out = self._predict(C)
+        return [out.fold(v) for v in range(len(self.objective.folds))]
+
+    def _predict(self, C: FloatArray) -> Predictions:
+        out = Predictions.zeros(self.objective.folds, len(C), self.objective.solved_for[0].shape[1])
+        for part in self.parts:
+            part.predict(C, out)
+        return self.objective.combine(out)
+
+    def solution(
+        self, group: int, C: float, Y: FloatArray
+    ) -> tuple[FloatArray, FloatArray, float] | None:
+        """Return (alpha, b, relative residual) of one group trained on all its rows.
+
+        None where folds were factorised one by one, or one value of C was not worth a spectrum.
+        Cost: O(n^2 k), nothing is factorised.
+
+        Parameters
+        ----------
+        group : int
+            Number of the group.
+        C : float
+            Regularisation.
+        Y : array of shape (n, k)
+            Targets of the rows of the group.
+        """
+        per_fold = self.objective.per_fold
+        if self.objective.folds.train is not None or not self.parts[group].decomposed:
+            return None
+        if per_fold is not None and per_fold.balanced:  # no fold has the weights of all rows
+            return None
+        state = self.parts[group].state
+        RY = state.u[:, None] * Y
+        path = state.bordered(np.array([C]), RY)
+        beta, b = path.beta[:, 0], path.b[0]
+        H_beta = state.Q @ ((state.lam + 1.0 / C)[:, None] * (state.Q.T @ beta))
+        # Relative to the targets without their offset, which the bias takes up.
+        centre = state.u @ RY / (state.u @ state.u) if state.bias else np.zeros_like(b)
+        centred = RY - state.u[:, None] * centre
+        residual = relative_residual(H_beta, beta, b - centre, state.u, centred, state.bias)
+        return state.u[:, None] * beta, b, residual
+
+    def losses(self, C: FloatArray) -> Losses:
+        """Return the losses of a path of C; several passes if predictions would not fit."""
+        for part in self.parts:
+            if len(C) > 1:
+                _ = part.state
+        return self.objective.judge.losses_in_passes(self._predict, C, self.objective.system.budget)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One factorisation, of the training rows of a fold, or of all rows: then all folds follow."""
+
+    system: DualSystem
+    columns: IntArray
+    RY: FloatArray  # scaled targets of the group's rows and columns
+    folds: IntArray  # those that have the weights of the system
+    local: list[IntArray]  # rows of the factorisation in each fold
+    place: list[IntArray]  # their places within the fold
+    others: list[IntArray]  # places within the fold of rows outside the group
+    cross: list[FloatArray]  # kernel between those and the group's rows, times R
+
+    @cached_property
+    def state(self) -> EigenState:
+        """The spectrum, computed when a whole path of C is asked for."""
+        return eigen_state(self.system)
+
+    @property
+    def decomposed(self) -> bool:
+        """Whether the spectrum is at hand."""
+        return "state" in self.__dict__
+
+    def predict(self, C: FloatArray, out: Predictions) -> None:
+        if len(C) == 1 and not self.decomposed and self._predict_one(float(C[0]), out):
+            return
+        path = self.state.bordered(C, self.RY)
+        n = len(self.state.lam)
+        folds = zip(self.local, self.others, strict=True)
+        single = np.array([n > 1 and len(own) == 1 and len(others) == 0 for own, others in folds])
+        if np.any(single):
+            self._predict_singles(path, np.flatnonzero(single), out)
+        for i in np.flatnonzero(~single):
+            at_once = max(1, _CHUNK // (n * max(1, len(self.RY[0])) + len(self.local[i]) ** 2))
+            fold = out.fold(int(self.folds[i]))
+            for candidates in slices(len(C), at_once):
+                self._predict_fold(path, candidates, int(i), fold)
+        lost = np.flatnonzero(~path.definite)
+        out.values[np.ix_(lost, np.arange(out.values.shape[1]), self.columns)] = np.inf
+
+    def _predict_one(self, C: float, out: Predictions) -> bool:
+        """Predict all folds for one C without the spectrum; False where it is needed."""
+        columns = self.columns
+        predicted = leave_out_direct(self.system, self.RY, C, self.local, self.cross)
+        if predicted is None:
+            return False
+        for i, (inside, outside) in enumerate(predicted):
+            fold = out.fold(int(self.folds[i]))
+            fold[0, self.place[i][:, None], columns] = inside
+            fold[0, self.others[i][:, None], columns] = outside
+        return True
+
+    def _predict_singles(self, path: BorderedPath, single: IntArray, out: Predictions) -> None:
+        """Predict folds of one row each: only the diagonal of G is needed."""
+        Q, u = self.state.Q, self.state.u
+        diagonal = np.concatenate([Q[block] ** 2 @ path.d for block in slices(len(Q), 512)])
+        diagonal -= path.eta**2 / path.s  # diagonal of G, (n, c)
+        e = path.beta / diagonal[:, :, None]  # [Cawley2004]
+        predicted = (self.RY[:, None, :] - e) / u[:, None, None]  # (n, c, k)
+        rows = np.array([self.local[i][0] for i in single])
+        places = out.starts[self.folds[single]]
+        out.values[:, places[:, None], self.columns] = np.moveaxis(predicted[rows], 1, 0)
+
+    def _predict_fold(self, path: BorderedPath, part: slice, i: int, out: FloatArray) -> None:
+        """Predict one fold for some values of C at once."""
+        rows, columns = self.local[i], self.columns
+        if len(rows) == len(self.state.lam):  # nothing is left to train on
+            out[part, :, columns] = 0.0
+            return
+        Q, u = self.state.Q, self.state.u
+        d = path.d[:, part].T  # (c, n)
+        eta, s = path.eta[:, part].T, path.s[part, None]  # (c, n), (c, 1)
+        beta, b = np.moveaxis(path.beta[:, part], 1, 0), path.b[part]  # (c, n, k), (c, k)
+        if len(rows):
+            Qv, eta_v = np.ascontiguousarray(Q[rows]), eta[:, rows]
+            G = -eta_v[:, :, None] * (eta_v / s)[:, None, :]
+            for c, root in enumerate(np.sqrt(d)):
+                half = Qv * root
+                G[c] += half @ half.T  # a symmetric product: half the operations
+            e = _solve_each(G, beta[:, rows])  # (c, t, k) [An2007]
+            out[part, self.place[i][:, None], columns] = (self.RY[rows] - e) / u[rows, None]
+        if len(self.others[i]):
+            if len(rows):
+                shift = (eta_v[:, None, :] @ e) / s[:, :, None]  # (c, 1, k)
+                beta = beta - Q @ (d[:, :, None] * (Qv.T @ e)) + eta[:, :, None] * shift
+                beta[:, rows] = 0.0
+                b = b - shift[:, 0]
+            out[part, self.others[i][:, None], columns] = self.cross[i] @ beta + b[:, None, :]
+
+
+def _parts_of(
+    system: DualSystem, group: Group, folds: Folds, which: IntArray, Y: FloatArray
+) -> Iterator[_Part]:
+    """Yield the factorisation of a group, or one for each fold whose training rows were given."""
+    everyone = np.arange(system.n) if group.rows is None else group.rows
+    if folds.train is None:
+        position = np.full(system.n, -1, dtype=np.intp)
+        position[everyone] = np.arange(len(everyone))
+        yield _part_of(system, everyone, group.columns, folds.test, which, Y, position)
+        return
+    for v in which:
+        rows = folds.train[v][np.isin(folds.train[v], everyone)]
+        if len(rows):
+            outside = np.full(system.n, -1, dtype=np.intp)  # whatever a splitter says
+            yield _part_of(system, rows, group.columns, folds.test, np.array([v]), Y, outside)
+
+
+def _part_of(
+    system: DualSystem,
+    rows: IntArray,
+    columns: IntArray,
+    tests: list[IntArray],
+    which: IntArray,
+    Y: FloatArray,
+    position: IntArray,
+) -> _Part:
+    """Return the factorisation of some rows; ``position`` says where it has a row, -1: nowhere."""
+    local, place, others, cross = [], [], [], []
+    sub = _subsystem(system, rows)
+    for test in (tests[v] for v in which):
+        inside = position[test] >= 0
+        local.append(position[test[inside]])
+        place.append(np.flatnonzero(inside))
+        others.append(np.flatnonzero(~inside))
+        cross.append(_cross(sub, system.rows, test[~inside]))
+    RY = sub.u[:, None] * Y[np.ix_(rows, columns)]
+    return _Part(sub, columns, RY, which, local, place, others, cross)
+
+
+def _subsystem(system: DualSystem, rows: IntArray) -> DualSystem:
+    if len(rows) == system.n and np.array_equal(rows, np.arange(system.n)):
+        return system
+    return system.subset(rows)
+
+
+def _cross(sub: DualSystem, rows: Array, test: IntArray) -> FloatArray:
+    """Return K(rows, basis) R, the part of a prediction that multiplies beta."""
+    if len(test) == 0:
+        return np.empty((0, sub.n), sub.dtype)
+    return np.asarray(sub.kernel(rows[test], sub.basis)) * sub.u[None, :]
+
+
+def C_range(system: DualSystem, low: float = 1e-3, high: float = 1e6) -> tuple[float, float]:
+    """Return the range of C that is searched, in units of the kernel.
+
+    C times the kernel has no unit. Radial kernels are at most one; the scale of a linear or a
+    precomputed kernel is the mean diagonal of its centred matrix, and the range is divided by it,
+    so that multiplying X by a constant changes nothing.
+
+    Parameters
+    ----------
+    system : DualSystem
+        Rows and kernel.
+    low, high : float
+        The range for a kernel of scale one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.kernels import Linear
+    >>> from lssvm.solvers import DualSystem
+    >>> from lssvm.tuning import C_range
+    >>> X = np.array([[-10.0], [10.0]])
+    >>> C_range(DualSystem(Linear(), X, X, C=1.0), low=1.0, high=100.0)
+    (0.01, 1.0)
+    """
+    weight = system.u.astype(np.float64) ** 2
+    weight = weight / weight.sum()
+    if isinstance(system.kernel, Linear):
+        squares = np.asarray(system.kernel.diag(system.rows), dtype=np.float64)
+        mean = np.asarray(weight @ system.rows).ravel()
+        scale = float(weight @ squares - mean @ mean)
+    elif isinstance(system.kernel, Precomputed):
+        K = np.asarray(system.kernel(system.rows, system.basis), dtype=np.float64)
+        scale = float(weight @ np.diagonal(K) - weight @ K @ weight)
+    else:
+        scale = 1.0
+    unit = scale if np.isfinite(scale) and scale > 0 else 1.0
+    return low / unit, high / unit
+
+
+def leave_out_direct(
+    system: DualSystem,
+    RY: FloatArray,
+    C: float,
+    folds: Sequence[IntArray],
+    cross: Sequence[FloatArray],
+) -> list[tuple[FloatArray, FloatArray]] | None:
+    r"""Predict every fold by the model that was trained without it, for one C.
+
+    Parameters
+    ----------
+    system : DualSystem
+        Its C is not used.
+    RY : array of shape (n, k)
+        Scaled targets.
+    C : float
+    folds : sequence of int arrays
+        Rows of the system in each fold; empty where all its rows are elsewhere.
+    cross : sequence of arrays of shape (m, n)
+        For each fold the kernel between further rows and those of the system, times R.
+
+    Returns
+    -------
+    list of (array of shape (t, k), array of shape (m, k)) or None
+        Predictions of the fold's rows and of the further rows; None where the factorisation breaks
+        down: H is not positive definite, to rounding.
+
+    Notes
+    -----
+    :math:`e_v = G_{vv}^{-1} \beta_v` ([An2007]_, [Cawley2004]_) from the inverse of H by its
+    Cholesky factor: n^3 operations, two matrices of n^2 numbers, where an
+    eigendecomposition takes about 9 n^3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.kernels import RBF
+    >>> from lssvm.solvers import DualSystem
+    >>> from lssvm.tuning.dual import leave_out_direct
+    >>> X = np.linspace(0, 3, 10)[:, None]
+    >>> system = DualSystem(RBF(1.0), X, X, C=1.0)
+    >>> out = leave_out_direct(system, np.sin(X), 1e3, [np.array([4])], [np.empty((0, 10))])
+    >>> bool(abs(out[0][0][0, 0] - np.sin(X[4, 0])) < 0.01)
+    True
+    """
+    H = system.gram(
+        copies=2,
+        what="Exact cross-validation with the kernel matrix",
+        advice="Give numbers for C and gamma, or use search=CirculantSearch(refine=0), which never "
+        "stores it, or a fixed-size model (FixedSizeLSSVC, FixedSizeLSSVR), or raise "
+        "memory_budget.",
+    )
+    H[np.diag_indices_from(H)] += 1.0 / C
+    single = H.dtype == np.float32
+    potrf, potri = (lapack.spotrf, lapack.spotri) if single else (lapack.dpotrf, lapack.dpotri)
+    factor, info = potrf(H.T, lower=0, overwrite_a=1, clean=0)
+    if info:
+        return None
+    inverse, _ = potri(factor, lower=0, overwrite_c=1)
+    inverse = np.triu(inverse) + np.triu(inverse, 1).T
+    eta, nu = inverse @ system.u, inverse @ RY
+    s, b = 1.0, np.zeros(RY.shape[1])
+    if system.bias:
+        s = float(system.u @ eta)
+        b = (system.u @ nu) / s  # [Suykens2002, eq. (3.25)]
+    else:
+        eta = np.zeros_like(eta)
+    beta = nu - eta[:, None] * b
+    out = []
+    for rows, further in zip(folds, cross, strict=True):
+        e = np.empty((0, RY.shape[1]))
+        left, shifted = beta, b
+        if len(rows) == system.n:  # nothing is left to train on
+            out.append((np.zeros((len(rows), len(b))), np.zeros((len(further), len(b)))))
+            continue
+        if len(rows):
+            G = inverse[np.ix_(rows, rows)] - np.outer(eta[rows], eta[rows]) / s
+            e = np.linalg.solve(G, beta[rows])  # [An2007]
+        if len(further) and len(rows):
+            shift = eta[rows] @ e / s
+            left = beta - inverse[:, rows] @ e + eta[:, None] * shift
+            left[rows] = 0.0
+            shifted = b - shift
+        out.append(((RY[rows] - e) / system.u[rows, None], further @ left + shifted))
+    return out
+
+
+def _solve_each(G: FloatArray, B: FloatArray) -> FloatArray:
+    """Solve c systems; what is singular to rounding, and so tells nothing, is NaN."""
+    try:
+        return np.asarray(np.linalg.solve(G, B))
+    except np.linalg.LinAlgError:
+        out = np.full(B.shape, np.nan)
+        for c in range(len(G)):
+            with suppress(np.linalg.LinAlgError):
+                out[c] = np.linalg.solve(G[c], B[c])
+        return out

@@ -1,0 +1,395 @@
+"""Prototypes beside exact parts: against the formula, against refits, and through all that a model
+for tables can do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import lssvm
+from lssvm import LSSVMClassifier, LSSVMRegressor
+from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError
+from lssvm.cli.checking import nearest_of
+from lssvm.fitting import Member
+from lssvm.fitting.table_beside import fit_beside, moments_of, rows_of
+from lssvm.fitting.table_run import Candidate, TableRun
+from lssvm.kernels import IDENTITY, RBF, Laplacian
+from lssvm.local import HostParts, PartsModel, Rows
+from lssvm.moments import Moments, accumulate
+from lssvm.solvers import solve_on_prototypes
+
+
+def close(found: np.ndarray, wanted: np.ndarray, atol: float) -> None:
+    np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=atol)
+
+
+def additive(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows whose target is a sum over columns: what parts learn again and again."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 8))
+    f = np.sin(2 * X[:, 0]) + X[:, 1] + np.abs(X[:, 2]) - 0.8 + np.sign(X[:, 3])
+    return X, f + rng.normal(size=n)
+
+
+@pytest.fixture(scope="module")
+def regressor() -> LSSVMRegressor:
+    X, y = additive(4400, 0)
+    model = LSSVMRegressor(part_size=500, kernel="laplacian", inputs="standardised", n_jobs=1)
+    return model.fit(X, y)
+
+
+def beside(model: LSSVMRegressor | LSSVMClassifier) -> Member:
+    (found,) = [m for m in model.record_.members if m.beside]
+    return found
+
+
+@pytest.mark.parametrize("gamma", [0.5, 1e-3])
+def test_solution_is_that_of_the_primal_problem(gamma: float) -> None:
+    rng = np.random.default_rng(0)
+    X, Y, s = rng.normal(size=(80, 3)), rng.normal(size=(80, 2)), rng.uniform(0.5, 2.0, 80)
+    Z, C, kernel = X[:12], 7.0, RBF(gamma)
+    K, G = kernel(X, Z), kernel(Z, Z)
+    coef, intercept = solve_on_prototypes(Moments.of(K, Y, s), G, C)
+    # The gradients of a'G a / 2 + C/2 sum s (y - K a - b)^2 are zero.
+    error = Y - K @ coef - intercept
+    close(G @ coef, C * K.T @ (s[:, None] * error), atol=1e-6)
+    close(s @ error, np.zeros(2), atol=1e-9)
+
+
+def test_shifted_moments_give_the_same_function() -> None:
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(60, 2)), rng.normal(size=(60, 1))
+    Z, kernel = X[:9], Laplacian(0.01)  # values near one: their mean is subtracted
+    (shifted,) = moments_of(kernel, Rows(X, y, np.ones(60)), Z, None, 1)
+    assert shifted.shift is not None
+    plain = Moments.of(kernel(X, Z), y)
+    outputs = [
+        kernel(X, Z) @ coef + intercept
+        for coef, intercept in (
+            solve_on_prototypes(m, kernel(Z, Z), 10.0) for m in (shifted, plain)
+        )
+    ]
+    close(*outputs, atol=1e-6)
+
+
+def test_prototypes_are_used_where_they_help(regressor: LSSVMRegressor) -> None:
+    X, y = additive(2000, 1)
+    found = beside(regressor)
+    assert found.weight > 0.1
+    assert "prototypes of all of them" in regressor.summary_
+    assert "prototypes" in regressor.configurations_["stage"]
+    alone = clone(regressor).set_params(n_prototypes=0).fit(*additive(4400, 0))
+    assert not any(m.beside for m in alone.record_.members)
+    assert regressor.score(X, y) > alone.score(X, y)
+    assert regressor.best_score_ == pytest.approx(regressor.score(X, y), abs=0.03)
+
+
+def test_held_out_outputs_are_those_of_refits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every row's output is that of a model of the other folds: its target has not reached it."""
+    seen = []
+
+    def watched(run: TableRun, candidate: Candidate, parts: PartsModel, size: int, gamma: float):
+        seen.append((run, *(found := fit_beside(run, candidate, parts, size, gamma))))
+        return found
+
+    monkeypatch.setattr("lssvm.fitting.table.fit_beside", watched)
+    X, y = additive(2600, 12)
+    LSSVMRegressor(
+        "fast", part_size=300, n_prototypes=150, kernel="laplacian", inputs="standardised", n_jobs=1
+    ).fit(X, y, sample_weight=np.random.default_rng(0).uniform(0.5, 2.0, len(X)))
+    ((run, found, model, outputs),) = seen
+    rows = run.problem.rows("standardised", found.metric)
+    (leaf,) = model.cuts[0].leaves
+    kernel, Z = found.configuration.make_kernel(found.setting.gamma), leaf.rows.X
+    assert np.array_equal(np.unique(run.folds), np.arange(5))
+    for v in range(5):
+        train, test = (rows.take(np.flatnonzero(at)) for at in (run.folds != v, run.folds == v))
+        K, G, s = kernel(train.X, Z), kernel(Z, Z), train.weight[:, None]
+        # The bordered normal equations, solved as they stand.
+        ones = np.ones((len(K), 1))
+        H = np.block([[K.T @ (s * K) + G / found.setting.C, K.T @ s], [(K.T @ s).T, s.sum()]])
+        both = np.linalg.solve(H, np.column_stack([K, ones]).T @ (s * train.Y))
+        close(outputs[run.folds == v], kernel(test.X, Z) @ both[:-1] + both[-1], atol=1e-6)
+    first = run.folds == 0
+    gap = (rows.Y - outputs)[first] ** 2
+    assert found.error == pytest.approx(np.average(gap, axis=0, weights=rows.weight[first]).sum())
+
+
+def test_coefficients_are_those_of_all_rows(regressor: LSSVMRegressor) -> None:
+    found = beside(regressor)
+    leaf = found.model.cuts[0].leaves[0]
+    (parts,) = regressor.record_.in_parts
+    rows, positions = rows_of(parts.model)
+    assert np.array_equal(np.sort(positions), np.arange(len(rows.X)))
+    kernel = found.configuration.make_kernel(leaf.setting.gamma)
+    moments = Moments.of(kernel(rows.X, leaf.rows.X), rows.Y, rows.weight)
+    coef, b = solve_on_prototypes(moments, kernel(leaf.rows.X, leaf.rows.X), leaf.setting.C)
+    close(kernel(rows.X, leaf.rows.X) @ coef + b, found.model.outputs(rows.X), atol=1e-6)
+
+
+def test_learning_and_forgetting_are_exact(regressor: LSSVMRegressor) -> None:
+    X, y = additive(60, 2)
+    before = regressor.predict(X)
+    model = deepcopy(regressor).partial_fit(X, y)
+    found = beside(model)
+    assert found.moments is not None
+    assert found.moments.n == 4460
+    leaf = found.model.cuts[0].leaves[0]
+    (parts,) = model.record_.in_parts
+    rows, _ = rows_of(parts.model)
+    assert len(rows.X) == 4460
+    kernel = found.configuration.make_kernel(leaf.setting.gamma)
+    moments = Moments.of(kernel(rows.X, leaf.rows.X), rows.Y, rows.weight)
+    coef, b = solve_on_prototypes(moments, kernel(leaf.rows.X, leaf.rows.X), leaf.setting.C)
+    close(kernel(rows.X, leaf.rows.X) @ coef + b, found.model.outputs(rows.X), atol=1e-6)
+    assert np.abs(model.predict(X) - before).max() > 1e-3
+    close(model.forget(X, y).predict(X), before, atol=1e-6)
+
+
+def test_files_keep_them(regressor: LSSVMRegressor, tmp_path: Path) -> None:
+    X, y = additive(50, 3)
+    changed = deepcopy(regressor).partial_fit(X, y)
+    for model in (regressor, changed):
+        for keep in ("all", "prediction", "support"):
+            path = tmp_path / f"{keep}.lssvm"
+            lssvm.save(model, path, keep=keep)
+            loaded = lssvm.load(path)
+            close(loaded.predict(X), model.predict(X), atol=0.0)
+            if keep == "all":
+                again = loaded.partial_fit(X, y).predict(X)
+                close(again, deepcopy(model).partial_fit(X, y).predict(X), atol=1e-6)
+            elif keep == "prediction":
+                close(loaded.predict_interval(X), model.predict_interval(X), atol=0.0)
+
+
+def test_intervals_follow_the_parts(regressor: LSSVMRegressor) -> None:
+    X, y = additive(2000, 4)
+    interval = regressor.predict_interval(X, coverage=0.9)
+    inside = np.mean((interval[:, 0] <= y) & (y <= interval[:, 1]))
+    assert inside == pytest.approx(0.9, abs=0.03)
+    assert np.ptp(interval[:, 1] - interval[:, 0]) > 0
+
+
+def test_explanations_add_up(regressor: LSSVMRegressor) -> None:
+    X, _ = additive(3, 5)
+    found = regressor.explain(X, n_background=5)
+    close(found.prediction.ravel(), regressor.predict(X), atol=1e-9)
+
+
+def test_small_models_follow_the_parts(regressor: LSSVMRegressor) -> None:
+    X, y = additive(1000, 6)
+    small = regressor.compress(60)
+    assert not any(m.beside for m in small.record_.members)
+    assert small.score(X, y) > regressor.score(X, y) - 0.05
+
+
+def test_parts_without_weight_stay_for_their_rows(regressor: LSSVMRegressor) -> None:
+    """A stack may give prototypes all of the weight: what needs rows still has them."""
+    X, y = additive(40, 7)
+    fit = regressor.record_
+    members = tuple(replace(m, weight=float(m.beside)) for m in fit.members)
+    model = deepcopy(regressor)
+    model._publish(replace(fit, members=members))
+    values = model.record_.outputs(model._prepare(X))
+    close(values, beside(model).model.outputs(beside(model).mapped(model._prepare(X))), atol=1e-12)
+    assert np.isfinite(model.predict_interval(X)).all()
+    assert np.isfinite(model.compress(20).predict(X)).all()
+    assert np.isfinite(model.partial_fit(X, y).predict(X)).all()
+
+
+def test_a_number_of_prototypes_may_be_asked_for() -> None:
+    X, y = additive(2600, 8)
+    model = LSSVMClassifier(
+        "fast", part_size=300, kernel="laplacian", inputs="standardised", n_prototypes=300
+    ).fit(X, np.where(y > 0, "high", "low"))
+    assert len(beside(model).model.cuts[0].leaves[0].rows.X) == 300
+    one = LSSVMRegressor(kernel="rbf", inputs="standardised", n_prototypes=300).fit(
+        X[:200], y[:200]
+    )
+    assert "prototypes" not in one.configurations_["stage"]  # one exact model needs none beside it
+
+
+@pytest.mark.parametrize("given", [-1, 2.5, "many", True])
+def test_other_numbers_are_refused(given: object) -> None:
+    with pytest.raises(InvalidInputError, match="n_prototypes"):
+        LSSVMRegressor(n_prototypes=given).fit(np.eye(20), np.arange(20.0))
+
+
+def test_there_are_none_where_time_is_short() -> None:
+    X, y = additive(4400, 9)
+    model = LSSVMRegressor(
+        part_size=500, kernel="laplacian", inputs="standardised", n_jobs=1, time_limit=0.5
+    ).fit(X, y)
+    assert "prototypes" not in model.configurations_["stage"]
+
+
+def test_there_are_none_on_an_engine_of_larger_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(HostParts, "speed", property(lambda self: 20.0))
+    model = LSSVMRegressor(part_size=500, kernel="laplacian", inputs="standardised", n_jobs=1)
+    model.fit(*additive(4400, 0))
+    assert "prototypes" not in model.configurations_["stage"]
+
+
+@pytest.fixture(scope="module")
+def small() -> tuple[np.ndarray, np.ndarray, LSSVMRegressor]:
+    X, y = additive(2600, 10)
+    model = LSSVMRegressor(
+        "fast", part_size=300, n_prototypes=150, kernel="laplacian", inputs="standardised", n_jobs=1
+    )
+    return X, y, model.fit(X, y)
+
+
+Small = tuple[np.ndarray, np.ndarray, LSSVMRegressor]
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_heavy_row_can_be_forgotten(small: Small, first: bool) -> None:
+    """Sums with a weight of 1e20 have lost the other rows: they are made anew."""
+    X, y, model = small
+    changed = deepcopy(model) if first else deepcopy(model).partial_fit(X[:1] + 0.5, y[:1])
+    before = changed.predict(X[:50])
+    heavy = (X[:1] + 0.01, y[:1])
+    changed.partial_fit(*heavy, sample_weight=[1e20]).forget(*heavy, sample_weight=[1e20])
+    close(changed.predict(X[:50]), before, atol=1e-6)
+
+
+def test_a_mean_of_kernel_values_may_differ_in_its_last_digit(small: Small) -> None:
+    """Another machine, or another number of threads, may round it otherwise."""
+    X, y, model = small
+    wanted = deepcopy(model).partial_fit(X[:5] + 0.1, y[:5])
+    fit = wanted.record_
+    moments = beside(wanted).moments
+    assert moments is not None
+    assert moments.shift is not None
+    other = moments.shifted(np.nextafter(moments.shift, 2.0))
+    members = tuple(replace(m, moments=other) if m.beside else m for m in fit.members)
+    changed = deepcopy(wanted)
+    changed._publish(replace(fit, members=members))
+    for one in (wanted, changed):
+        one.partial_fit(X[5:9] + 0.1, y[5:9])
+    close(changed.predict(X[:50]), wanted.predict(X[:50]), atol=1e-9)
+
+
+def test_copies_of_rows_can_be_forgotten_and_saved(small: Small, tmp_path: Path) -> None:
+    X, y, model = small
+    copies = (np.tile(X, (3, 1)), np.tile(y, 3))
+    changed = clone(model).fit(*copies)
+    changed.forget(np.tile(X, (2, 1)), np.tile(y, 2))
+    moments = beside(changed).moments
+    assert moments is not None
+    assert moments.n == len(X)
+    lssvm.save(changed, tmp_path / "m", keep="all")
+    close(lssvm.load(tmp_path / "m").predict(X[:9]), changed.predict(X[:9]), atol=0.0)
+
+
+def test_an_empty_fold_is_no_judge(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten groups, each in a fold by chance, may leave the first fold without a row."""
+    X, y, model = small
+    monkeypatch.setattr("lssvm.fitting.table.deal", lambda problem, n_folds, random: 1 + dealt)
+    groups = np.arange(len(X)) % 10
+    dealt = groups % 4
+    found = beside(clone(model).fit(X, y, groups=groups))
+    assert 0.0 < found.model.cuts[0].leaves[0].error < 1.0
+
+
+def test_a_system_without_a_solution_is_an_error() -> None:
+    moments = Moments.of(np.eye(2), np.ones((2, 1)))
+    with pytest.raises(NotPositiveDefiniteError, match="2 prototypes is not positive definite"):
+        solve_on_prototypes(moments, -np.eye(2), 1e-3)
+
+
+def tampered(model: LSSVMRegressor, change: Callable[[Member], Member]) -> LSSVMRegressor:
+    """Return the model with other members, as a file may describe them."""
+    found, fit = deepcopy(model), model.record_
+    found.record_ = replace(fit, members=tuple(change(m) for m in fit.members))
+    return found
+
+
+def of_sums(**changes: Callable[[Moments], object]) -> Callable[[Member], Member]:
+    def change(member: Member) -> Member:
+        if (moments := member.moments) is None:
+            return member
+        new = {name: make(moments) for name, make in changes.items()}
+        return replace(member, moments=replace(moments, **new))
+
+    return change
+
+
+def in_two_trees(member: Member) -> Member:
+    model = member.model
+    return replace(member, model=replace(model, cuts=model.cuts * 2)) if member.beside else member
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        (lambda m: replace(m, weight=0.0), "no configuration has a weight"),
+        (in_two_trees, "prototypes are in several parts"),
+        (lambda m: replace(m, beside=True, moments=None), "prototypes are in several parts"),
+        (lambda m: replace(m, beside=False), "moments do not fit"),
+        (lambda m: replace(m, beside=False, moments=None), "the targets of the parts"),
+        (lambda m: replace(m, rounds=m.rounds + m.beside), "prototypes without the parts"),
+        (lambda m: replace(m, metric=IDENTITY) if m.beside else m, "have another metric"),
+        (of_sums(weight=lambda s: 0.0), "no sums of kernel values"),
+        (of_sums(border=lambda s: 1e200 * s.border), "no sums of kernel values"),
+        (of_sums(gram=lambda s: 1e200 * s.gram), "no sums of kernel values"),
+        (of_sums(shift=lambda s: 1e200 * s.shift), "not centred on a mean"),
+        (of_sums(n=lambda s: -1), "n is not >=0"),
+        (lambda m: replace(m, moments=m.moments and m.moments.prefix(9)), "do not fit their rows"),
+        (lambda m: replace(m, moments=m.moments and m.moments.outputs([])), "cross"),
+    ],
+)
+def test_files_that_do_not_fit_together_are_refused(
+    small: Small, tmp_path: Path, change: Callable[[Member], Member], match: str
+) -> None:
+    X, y, model = small
+    changed = deepcopy(model).partial_fit(X[:2] + 0.1, y[:2])
+    lssvm.save(tampered(changed, change), tmp_path / "m", keep="all")
+    with pytest.raises(lssvm.ModelFileError, match=match):
+        lssvm.load(tmp_path / "m")
+
+
+def all_weight(model: LSSVMRegressor, to_prototypes: bool) -> LSSVMRegressor:
+    return tampered(model, lambda m: replace(m, weight=float(m.beside == to_prototypes)))
+
+
+def test_explanations_of_prototypes_alone_are_exact(small: Small) -> None:
+    """Parts that stay for their rows alone are not sampled."""
+    X, _, model = small
+    found = all_weight(model, True).explain(X[:2], n_background=5, interactions=True)
+    assert not np.any(found.errors)
+    close(found.prediction.ravel(), all_weight(model, True).predict(X[:2]), atol=1e-9)
+
+
+def test_rows_are_far_from_parts_whatever_prototypes_weigh(small: Small) -> None:
+    X, _, model = small
+    far = [nearest_of(all_weight(model, one)) for one in (True, False)]
+    wide = np.linspace(1.0, 3.0, 200)[:, None] * X[:200]
+    assert 0 < far[0](wide).sum() < 200
+    assert np.array_equal(far[0](wide), far[1](wide))
+
+
+def test_many_threads_stay_within_the_memory_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = []
+
+    def watched(kernel: object, source: object, Z: np.ndarray, cells: list[slice], **how: int):
+        taken.append(8 * len(Z) ** 2 * (len(cells) + 2 * how["threads"]))
+        return accumulate(kernel, source, Z, cells, **how)
+
+    monkeypatch.setattr("lssvm.fitting.table_beside.accumulate", watched)
+    X, y = additive(2600, 11)
+    LSSVMRegressor(
+        "fast",
+        n_prototypes=10_000,
+        kernel="laplacian",
+        inputs="standardised",
+        memory_budget="8 MB",
+        n_jobs=16,
+    ).fit(X, y)
+    assert 4e6 < max(taken) < 8e6

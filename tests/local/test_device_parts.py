@@ -1,0 +1,135 @@
+"""Parts on a device give the numbers of the host: torch on the CPU here, the same on a GPU."""
+
+import numpy as np
+import pytest
+
+from lssvm import LSSVMClassifier, LSSVMRegressor
+from lssvm._core.device import find_device
+from lssvm._core.errors import MemoryBudgetError
+from lssvm.kernels import IDENTITY, Metric
+from lssvm.local import DeviceParts, HostParts, LeafTask, Rows, Setting, fit_parts, grow_tree
+
+pytestmark = pytest.mark.torch
+DISTANCES = ("sqeuclidean", "euclidean", "cityblock")
+HOST = HostParts()
+
+
+@pytest.fixture
+def device():
+    pytest.importorskip("torch")
+    import torch
+
+    return DeviceParts(find_device(torch.device("cpu"), torch.empty(0), dispatch=True))
+
+
+def task(n, distance, *, repeats=True, seed=0):
+    rng = np.random.default_rng([n, seed])
+    X = rng.normal(size=(n, 4))
+    X[:, 3] = X[:, 3] > 0  # two values: a product instead of differences
+    if repeats and n > 12:
+        X[5] = X[7] = X[0]
+        X[9] = X[8]
+        X[11] = X[10]
+    Y = np.column_stack([np.sin(X[:, 0]), X[:, 1] * X[:, 2]]) + 0.1 * rng.normal(size=(n, 2))
+    return LeafTask(Rows(X, Y, rng.uniform(0.5, 2.0, n)), distance, Setting(3.0, 0.3))
+
+
+@pytest.mark.parametrize("distance", DISTANCES)
+def test_parts_of_several_sizes_are_those_of_the_host(device, distance):
+    tasks = [task(n, distance) for n in (60, 61, 58, 40, 2, 1)]
+    for mine, theirs in zip(device.fit(tasks, tries=6), HOST.fit(tasks, tries=6), strict=True):
+        assert mine.setting == theirs.setting
+        assert mine.error == pytest.approx(theirs.error, rel=1e-9, abs=1e-12)
+        for name in ("coef", "intercept", "left_out"):
+            np.testing.assert_allclose(
+                getattr(mine.fit, name), getattr(theirs.fit, name), rtol=1e-6, atol=1e-8
+            )
+
+
+def test_groups_are_left_out_together(device):
+    one = task(30, "euclidean", repeats=False)
+    rows = Rows(one.rows.X, one.rows.Y, one.rows.weight, np.arange(30) // 3)
+    tasks = [LeafTask(rows, "euclidean", one.start)]
+    mine, theirs = device.fit(tasks)[0], HOST.fit(tasks)[0]
+    np.testing.assert_allclose(mine.fit.left_out, theirs.fit.left_out, atol=1e-9)
+    alone = HOST.fit([one])[0]
+    assert not np.allclose(mine.fit.left_out, alone.fit.left_out)
+
+
+@pytest.mark.parametrize("distance", DISTANCES)
+def test_outputs_routes_and_gradients(device, distance):
+    rng = np.random.default_rng(3)
+    rows = task(200, distance).rows
+    new = np.vstack([rng.normal(size=(50, 4)), rows.X[:5]])
+    host = fit_parts(rows, distance, Setting(3.0, 0.3), part_size=60)
+    on = fit_parts(rows, distance, Setting(3.0, 0.3), part_size=60, engine=device)
+    np.testing.assert_allclose(on.outputs(new, engine=device), host.outputs(new), atol=1e-8)
+    np.testing.assert_array_equal(
+        device.route(host.cuts[0].tree, new), host.cuts[0].tree.route(new)
+    )
+    leaves = host.cuts[0].leaves
+    for metric in (IDENTITY, Metric(rng.uniform(size=4)), Metric(rng.normal(size=(4, 4)))):
+        for shape in ("full", "diagonal"):
+            np.testing.assert_allclose(
+                device.outer_product(leaves, distance, metric, shape, 2),
+                HOST.outer_product(leaves, distance, metric, shape, 2),
+                rtol=1e-9,
+                atol=1e-12,
+            )
+
+
+def test_a_matrix_that_is_not_definite_gets_jitter_and_a_warning(device):
+    X = np.zeros((8, 1))
+    X[:, 0] = np.arange(8) * 1e-9
+    rows = Rows(X, np.ones((8, 1)), np.ones(8))
+    with pytest.warns(UserWarning, match="smaller C"):
+        leaf = device.fit([LeafTask(rows, "sqeuclidean", Setting(1e18, 1.0))])[0]
+    assert np.isfinite(leaf.fit.coef).all()
+
+
+def test_a_batch_is_halved_where_memory_runs_out(device, monkeypatch):
+    asked = []
+    original = DeviceParts._together
+
+    def failing(self, tasks, batch, tries, stop):
+        asked.append(len(batch))
+        if len(batch) > 2:
+            raise MemoryError
+        return original(self, tasks, batch, tries, stop)
+
+    monkeypatch.setattr(DeviceParts, "_together", failing)
+    tasks = [task(20, "euclidean", seed=i) for i in range(5)]
+    leaves = device.fit(tasks)
+    assert asked == [5, 2, 3, 1, 2]
+    for leaf, own in zip(leaves, tasks, strict=True):
+        assert leaf.rows is own.rows
+    monkeypatch.setattr(DeviceParts, "_together", lambda *a: (_ for _ in ()).throw(MemoryError()))
+    with pytest.raises(MemoryBudgetError, match="smaller part_size"):
+        device.fit(tasks[:1])
+
+
+def test_large_trees_are_grown_from_some_rows(monkeypatch):
+    monkeypatch.setattr("lssvm.local.tree._SAMPLED", 500)
+    X = np.random.default_rng(0).normal(size=(2000, 3))
+    sizes = [len(rows) for rows in grow_tree(X, 250).members(X)]
+    assert sum(sizes) == 2000
+    assert 150 < min(sizes) and max(sizes) < 400
+
+
+@pytest.mark.parametrize("n", [150, 2600])
+def test_the_table_model_is_the_same_on_a_device(n):
+    pytest.importorskip("torch")
+    import torch
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 3))
+    y = np.where(X[:, 0] * X[:, 1] > 0, "yes", "no")
+    chosen = {"preset": "fast", "kernel": "rbf", "inputs": "standardised", "part_size": 400}
+    place = torch.device("cpu:0")
+    host = LSSVMClassifier(**chosen).fit(X, y)
+    device = LSSVMClassifier(**chosen, device=place).fit(X, y)
+    np.testing.assert_allclose(device.predict_proba(X[:50]), host.predict_proba(X[:50]), atol=1e-6)
+    z = X[:, 0] + 0.1 * rng.normal(size=n)
+    host = LSSVMRegressor(**chosen).fit(X, z)
+    device = LSSVMRegressor(**chosen, device=place).fit(X, z)
+    np.testing.assert_allclose(device.predict(X[:50]), host.predict(X[:50]), atol=1e-6)

@@ -1,0 +1,193 @@
+"""Trees, leaves and parts against dense solves, refits and brute force."""
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+from tests.oracles.local import dense_solution
+
+from lssvm._core.errors import InvalidInputError
+from lssvm.local import HostParts, Rows, Setting, fit_leaf, fit_parts, grow_tree
+
+rng = np.random.default_rng(0)
+START = Setting(20.0, 0.4)
+KINDS = ["sqeuclidean", "euclidean", "cityblock"]
+
+
+def some(n=200, d=3, k=2):
+    X = rng.normal(size=(n, d)) * [3, 1, 1]
+    Y = np.column_stack([np.sin(X[:, 0]), X[:, 1] * X[:, 2]])[:, :k]
+    return Rows(X, Y + 0.1 * rng.normal(size=Y.shape), rng.uniform(0.5, 2.0, n))
+
+
+class TestTree:
+    def test_parts_are_equal_and_close(self):
+        X = some(1000).X
+        tree = grow_tree(X, 100)
+        members = tree.members(X)
+        assert sorted(np.concatenate(members).tolist()) == list(range(1000))
+        assert {len(m) for m in members} == {100}
+        inside = np.mean([X[m].var(axis=0).sum() for m in members])
+        assert inside < 0.5 * X.var(axis=0).sum()
+
+    def test_first_cut_is_the_median_of_most_variance(self):
+        X = some(1001).X
+        tree = grow_tree(X, 600)
+        _, vectors = np.linalg.eigh(np.cov(X.T))
+        assert abs(vectors[:, -1] @ tree.directions[0]) == pytest.approx(1.0)
+        assert sorted(len(m) for m in tree.members(X)) == [500, 501]
+
+    def test_another_tree_is_cut_differently(self):
+        X = some(400).X
+        first, second = grow_tree(X, 100), grow_tree(X, 100, random=np.random.default_rng(1))
+        assert abs(first.directions[0] @ second.directions[0]) < 0.999
+        assert max(len(m) for m in second.members(X)) <= 101
+
+    def test_equal_rows_stay_together(self):
+        X = np.repeat(rng.integers(0, 3, (60, 2)), 5, axis=0).astype(float)
+        tree = grow_tree(X, 40)
+        place = tree.route(X)
+        for row in np.unique(X, axis=0):
+            assert len(set(place[(row == X).all(axis=1)])) == 1
+
+    def test_rows_that_no_cut_separates(self):
+        tree = grow_tree(np.ones((50, 2)), 10)
+        assert tree.n_parts == 1 and tree.route(np.zeros((3, 2))).tolist() == [0, 0, 0]
+
+    def test_far_rows_and_no_rows(self):
+        tree = grow_tree(some(100).X, 30)
+        far = tree.route(np.array([[1e12, 0, 0], [-1e12, 0, 0]]))
+        assert far[0] != far[1]
+        assert tree.route(np.empty((0, 3))).shape == (0,)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+class TestLeaf:
+    def test_dense_solve(self, kind):
+        rows, new = some(60), some(20).X
+        leaf = fit_leaf(rows, kind, START)
+        K = np.exp(-START.gamma * cdist(rows.X, rows.X, kind))
+        coef, intercept = dense_solution(K, rows.Y, 1 / (START.C * rows.weight))
+        expected = np.exp(-START.gamma * cdist(new, rows.X, kind)) @ coef + intercept
+        np.testing.assert_allclose(leaf.outputs(new, kind), expected, atol=1e-8)
+
+    def test_left_out_are_refits(self, kind):
+        rows = some(30)
+        leaf = fit_leaf(rows, kind, START, tries=6)
+        expected = [
+            fit_leaf(rows.take(np.delete(np.arange(30), i)), kind, leaf.setting).outputs(
+                rows.X[i : i + 1], kind
+            )[0]
+            for i in range(30)
+        ]
+        np.testing.assert_allclose(leaf.fit.left_out, expected, atol=1e-7)
+
+    def test_search_lowers_the_error(self, kind):
+        rows = some(80)
+        errors = [fit_leaf(rows, kind, Setting(0.1, 2.0), tries=t).error for t in (1, 3, 8, 20)]
+        assert errors == sorted(errors, reverse=True) and errors[-1] < 0.8 * errors[0]
+
+
+class TestParts:
+    def test_one_part_is_the_exact_model(self):
+        rows, new = some(60), some(10).X
+        whole = fit_leaf(rows, "euclidean", START)
+        model = fit_parts(rows, "euclidean", START, part_size=60, n_trees=3)
+        assert len(model.cuts) == 1
+        np.testing.assert_allclose(model.outputs(new), whole.outputs(new, "euclidean"), atol=1e-12)
+        np.testing.assert_allclose(model.left_out(60), whole.fit.left_out, atol=1e-12)
+
+    @pytest.mark.parametrize("threads", [1, 3])
+    def test_every_row_by_the_model_of_its_part(self, threads):
+        rows, new = some(300), some(2100).X
+        model = fit_parts(
+            rows, "cityblock", START, part_size=80, tries=3, engine=HostParts(threads)
+        )
+        cut = model.cuts[0]
+        place = cut.tree.route(new)
+        assert set(place) == {0, 1, 2, 3}
+        for p, leaf in enumerate(cut.leaves):
+            expected = leaf.outputs(new[place == p], "cityblock")
+            got = model.outputs(new, engine=HostParts(threads))[place == p]
+            np.testing.assert_allclose(got, expected, atol=1e-12)
+
+    def test_trees_are_averaged(self):
+        rows, new = some(300), some(50).X
+        model = fit_parts(rows, "euclidean", START, part_size=100, n_trees=2)
+        single = [
+            np.vstack(
+                [
+                    c.leaves[p].outputs(x[None], "euclidean")
+                    for x, p in zip(new, c.tree.route(new), strict=True)
+                ]
+            )
+            for c in model.cuts
+        ]
+        np.testing.assert_allclose(model.outputs(new), np.mean(single, axis=0), atol=1e-12)
+        assert np.isfinite(model.left_out(300)).all()
+
+    def test_left_out_outputs_are_honest(self):
+        """On noise the leave-one-out error is no better than that of the mean."""
+        rows = Rows(rng.normal(size=(400, 3)), rng.normal(size=(400, 1)), np.ones(400))
+        model = fit_parts(rows, "sqeuclidean", Setting(0.1, 0.3), part_size=100, tries=6)
+        error = np.mean((rows.Y - model.left_out(400)) ** 2)
+        assert 0.97 * rows.Y.var() < error < 1.2 * rows.Y.var()
+
+    def test_parts_of_one_class_and_of_equal_rows(self):
+        X = np.vstack(
+            [rng.normal(size=(50, 2)) + 20, rng.normal(size=(50, 2)), np.full((70, 2), 9.0)]
+        )
+        Y = np.r_[np.ones(50), np.sign(rng.normal(size=50)), -np.ones(70)][:, None]
+        model = fit_parts(Rows(X, Y, np.ones(170)), "euclidean", START, part_size=30, tries=4)
+        assert np.all(model.outputs(X[:50]) > 0.5) and np.isfinite(model.outputs(X)).all()
+        far = model.outputs(np.array([[1e9, -1e9]]))
+        assert np.isfinite(far).all() and np.abs(far).max() < 5
+
+    def test_local_error(self):
+        X = rng.uniform(-1, 1, (400, 1))
+        y = np.where(X > 0, 1.0, 0.05) * rng.normal(size=(400, 1))
+        model = fit_parts(Rows(X, y, np.ones(400)), "euclidean", Setting(0.1, 1.0), part_size=200)
+        quiet, noisy = model.local_error(np.array([[-0.9], [0.9]]))
+        assert noisy > 3 * quiet
+
+
+class TestUpdates:
+    def test_learning_is_fitting_with_the_same_tree(self):
+        first, more = some(200), some(60)
+        model = fit_parts(first, "euclidean", START, part_size=100)
+        learned = model.learn(more, engine=HostParts(2))
+        both = first.joined(more)
+        for p, leaf in enumerate(learned.cuts[0].leaves):
+            rows = both.take(np.flatnonzero(model.cuts[0].tree.route(both.X) == p))
+            expected = fit_leaf(rows, "euclidean", START).outputs(more.X, "euclidean")
+            np.testing.assert_allclose(leaf.outputs(more.X, "euclidean"), expected, atol=1e-9)
+
+    def test_forgetting_undoes_learning(self):
+        first, more = some(200), some(10)
+        model = fit_parts(first, "cityblock", START, part_size=60)
+        back = model.learn(more).forget(more, engine=HostParts(2))
+        new = some(30).X
+        np.testing.assert_allclose(back.outputs(new), model.outputs(new), atol=1e-9)
+        with pytest.raises(InvalidInputError, match="not among"):
+            back.forget(more)
+
+    def test_grown_parts_are_split(self):
+        first, more = some(100), some(400)
+        model = fit_parts(first, "euclidean", START, part_size=50).learn(more)
+        cut = model.cuts[0]
+        sizes = [len(leaf.rows.X) for leaf in cut.leaves]
+        assert max(sizes) <= 75 and sum(sizes) == 500 and cut.tree.n_parts == len(sizes)
+        everything = first.joined(more)
+        for p, rows in enumerate(cut.tree.members(everything.X)):
+            expected = fit_leaf(everything.take(rows), "euclidean", START)
+            np.testing.assert_allclose(
+                model.cuts[0].leaves[p].outputs(more.X, "euclidean"),
+                expected.outputs(more.X, "euclidean"),
+                atol=1e-8,
+            )
+
+    def test_an_emptied_part_is_refused(self):
+        rows = some(20)
+        model = fit_parts(rows, "euclidean", START, part_size=10)
+        gone = rows.take(model.cuts[0].members[0])
+        with pytest.raises(InvalidInputError, match="without any row"):
+            model.forget(gone)
