@@ -41,7 +41,7 @@ def test_the_header_says_everything_but_the_arrays(tmp_path):
     model = fitted("fixed scanned")
     save(model, tmp_path / "m", metrics={"accuracy": np.float64(0.75), "folds": (1, 2)})
     header = read_header(tmp_path / "m")
-    assert header["format"] == 2
+    assert header["format"] == 3
     assert header["version"] == lssvm.__version__
     assert header["class"] == "FixedSizeLSSVC"
     assert header["keep"] == "prediction"
@@ -315,7 +315,7 @@ def test_a_file_of_an_older_format_is_named_with_what_to_do(tmp_path):
     for read in (load, read_header):
         with pytest.raises(
             lssvm.ModelFileError,
-            match=r"format 1, which lssvm 0\.0\.7 has.*reads format 2\. Load it with lssvm 0\.0\.7",
+            match=r"format 1, which lssvm 0\.0\.7 has.*reads formats 2 to 3\. Load it with",
         ):
             read(tmp_path / "m")
 

@@ -104,7 +104,7 @@ def entry(shape, place, dtype="F64"):
     return {"dtype": dtype, "shape": shape, "data_offsets": place}
 
 
-BASE = {"header": '{"checksum":"' + "0" * 64 + '","format":2,"lssvm":"0.1"}'}
+BASE = {"header": '{"checksum":"' + "0" * 64 + '","format":3,"lssvm":"0.1"}'}
 
 
 @pytest.mark.parametrize(
@@ -160,10 +160,10 @@ def test_absurd_sizes_are_refused_before_memory_is_taken(entries, room, tmp_path
         framed({"__metadata__": {"header": '{"checksum":"' + "[" * 100_000}}),
         framed({"__metadata__": {"header": '{"checksum":"1","checksum":"2"}'}}),
         framed({"__metadata__": {"header": '{"checksum":""}'}}),
-        sealed({"format": 2}, {}),
-        sealed({"format": 2, "lssvm": "0.1"}, {}),
-        sealed({"format": 2, "lssvm": "0.1", "keep": "all", "model": 3}, {}),
-        sealed({"format": 2, "lssvm": "0.1", "keep": [], "model": {}}, {}),
+        sealed({"format": 3}, {}),
+        sealed({"format": 3, "lssvm": "0.1"}, {}),
+        sealed({"format": 3, "lssvm": "0.1", "keep": "all", "model": 3}, {}),
+        sealed({"format": 3, "lssvm": "0.1", "keep": [], "model": {}}, {}),
     ],
     ids=range(21),
 )

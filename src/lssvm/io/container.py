@@ -24,8 +24,11 @@ from lssvm._core.errors import InvalidInputError, ModelFileError
 from lssvm._core.text import printable
 from lssvm._core.version import __version__
 
-FORMAT = 2
-"""The number of the format that is written and read."""
+FORMAT = 3
+"""The number of the format that is written."""
+
+READ = (2, FORMAT)
+"""The numbers of the formats that are read; 2 is that of version 0.2."""
 
 MAX_HEADER = 16 * 2**20
 """The longest header in bytes that is read or written."""
@@ -265,7 +268,7 @@ def _read_header(shown: str, metadata: Any) -> tuple[dict[str, Any], str]:
         raise _wrong(shown, f"{_STRANGE} ({printable(error)})") from error
     if not isinstance(header.get("checksum"), str) or not isinstance(header.get("lssvm"), str):
         raise _wrong(shown, f"its header is not complete; {_STRANGE}")
-    if header.get("format") != FORMAT or type(header["format"]) is not int:
+    if header.get("format") not in READ or type(header["format"]) is not int:
         raise _other_format(shown, header.get("format"), header["lssvm"])
     return header, "{" + text[len(_BEGIN) + 66 :]
 
@@ -275,8 +278,8 @@ def _other_format(shown: str, number: object, version: object) -> ModelFileError
     return _wrong(
         shown,
         f"it has format {number}, which lssvm {version} has written; this is lssvm {__version__}, "
-        f"which reads format {FORMAT}. Load it with lssvm {version}, or fit the model again and "
-        "save it",
+        f"which reads formats {READ[0]} to {FORMAT}. Load it with lssvm {version}, or fit the "
+        "model again and save it",
     )
 
 

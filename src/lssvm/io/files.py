@@ -13,6 +13,7 @@ import numpy as np
 
 from lssvm._core.errors import InvalidInputError, ModelFileError
 from lssvm._core.text import printable
+from lssvm.io import version_0_2
 from lssvm.io.container import Container, open_container, read_container, write_container
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ def load(path: Path) -> Any:
     found, arrays = read_container(path)
     header = found.header
     try:
-        stored = decode(header.get("model"), arrays, known(), allowance(found.size))
+        stored = decode(_tree(header), arrays, known(), allowance(found.size))
         inner = stored.model if isinstance(stored, StoredPipeline) else stored
         if not isinstance(inner, Model) or inner.record is None:
             raise ModelFileError("The file holds no estimator that is fitted.")
@@ -223,6 +224,12 @@ def read_header(path: Path) -> dict[str, Any]:
             ) from error
 
 
+def _tree(header: Mapping[str, Any]) -> Any:
+    """Return what a header says of the model, in the names of today's records."""
+    tree = header.get("model")
+    return version_0_2.convert(tree) if header["format"] == version_0_2.FORMAT else tree
+
+
 def _last(model: object) -> Any:
     """Return the model itself, which may stand at the end of a pipeline."""
     steps = getattr(model, "steps", None)
@@ -249,9 +256,9 @@ def _facts(model: object) -> dict[str, Any]:
 
 
 def _described(found: Container, fetch: Callable[[str], Any]) -> dict[str, Any]:
-    header, model = found.header, found.header["model"]["fields"]
-    steps = None
-    if found.header["model"]["record"] == "StoredPipeline":
+    header, tree = found.header, _tree(found.header)
+    model, steps = tree["fields"], None
+    if tree["record"] == "StoredPipeline":
         steps = [describe(step) for step in model["steps"]]
         model = model["model"]["fields"]
     context = model["record"]["fields"].get("context", {"fields": {}})["fields"]

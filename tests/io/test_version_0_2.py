@@ -1,0 +1,124 @@
+"""Files that version 0.2 has written (format 2) give the outputs that version 0.2 gave.
+
+``version_0_2/expected.json`` names for every file the new rows and what the model of version 0.2
+returned for them; the files are of 33 models, one or more of every estimator family and mode.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from lssvm import load, save
+from lssvm.io import read_header, version_0_2
+
+pytestmark = pytest.mark.filterwarnings("ignore:Found unknown categories")
+
+FOLDER = Path(__file__).parent / "version_0_2"
+EXPECTED: dict[str, dict[str, Any]] = json.loads((FOLDER / "expected.json").read_text())
+
+
+def rows_of(stored: dict[str, Any] | None) -> Any:
+    """Return new rows as the model of version 0.2 was given them."""
+    if stored is None:
+        return None
+    if "array" in stored:
+        return np.array(stored["array"])
+    if "sparse" in stored:
+        return sparse.csr_matrix(np.array(stored["sparse"]))
+    columns = {
+        name: np.array(one["dates"], dtype="datetime64[D]") if "dates" in one else one["values"]
+        for name, one in next(iter(stored.values())).items()
+    }
+    if "columns" in stored:
+        return columns
+    import pandas as pd
+
+    return pd.DataFrame(columns)
+
+
+def assert_outputs(model: Any, rows: Any, expected: dict[str, Any], tol: float = 1e-10) -> None:
+    for name, wanted in expected.items():
+        if name.startswith("forecast"):
+            forecast, interval = model.forecast(6, rows, return_interval=True)
+            actual = interval if name == "forecast_interval" else forecast
+        elif name == "std":
+            actual = model.predict(rows, return_std=True)[1]
+        elif name == "predict_interval":
+            actual = model.predict_interval(rows, 0.8)
+        elif name == "predict_set":
+            actual = model.predict_set(rows, 0.7)
+        else:
+            actual = getattr(model, name)(rows)
+        actual, wanted = np.asarray(actual), np.asarray(wanted)
+        if wanted.dtype.kind == "f":
+            np.testing.assert_allclose(actual, wanted, rtol=tol, atol=tol, err_msg=name)
+        else:
+            np.testing.assert_array_equal(actual, wanted, err_msg=name)
+
+
+@pytest.mark.parametrize("file", EXPECTED)
+def test_a_file_of_version_0_2_gives_the_same_outputs(file: str, tmp_path: Path) -> None:
+    expected = EXPECTED[file]
+    rows = rows_of(expected["rows"])
+    model = load(FOLDER / file)
+    assert_outputs(model, rows, expected["outputs"])
+    save(model, tmp_path / "m", keep=expected["keep"])
+    assert_outputs(load(tmp_path / "m"), rows, expected["outputs"])
+
+
+@pytest.mark.parametrize("file", [f for f, one in EXPECTED.items() if "added" in one])
+def test_rows_are_added_to_a_model_of_version_0_2(file: str) -> None:
+    added = EXPECTED[file]["added"]
+    model = load(FOLDER / file).partial_fit(np.array(added["X"]), added["y"])
+    assert_outputs(model, rows_of(EXPECTED[file]["rows"]), added["outputs"], 1e-7)
+
+
+@pytest.mark.parametrize("file", ["table_mixed.lssvm", "table_regressor_parts.lssvm"])
+def test_rows_are_added_to_a_table_model_of_version_0_2(file: str) -> None:
+    model, rows = load(FOLDER / file), rows_of(EXPECTED[file]["rows"])
+    before = model.predict_proba(rows) if "mixed" in file else model.predict(rows)
+    columns = {name: [values[0]] * 3 for name, values in {**rows, "one": [1.0]}.items()}
+    labels = ["low", "middle", "high"] if "mixed" in file else [5.0, 5.5, 6.0]
+    model.partial_fit(columns, labels)
+    after = model.predict_proba(rows) if "mixed" in file else model.predict(rows)
+    assert np.all(np.isfinite(after))
+    assert np.any(before != after)
+
+
+@pytest.mark.parametrize("file", [f for f, one in EXPECTED.items() if "truncated" in one])
+def test_a_greedy_model_of_version_0_2_is_truncated(file: str) -> None:
+    expected = EXPECTED[file]
+    model = load(FOLDER / file).truncate(4)
+    assert_outputs(model, rows_of(expected["rows"]), expected["truncated"])
+
+
+@pytest.mark.parametrize("file", EXPECTED)
+def test_the_header_of_a_file_of_version_0_2_is_read(file: str) -> None:
+    header = read_header(FOLDER / file)
+    model = load(FOLDER / file)
+    last = model.steps[-1][1] if hasattr(model, "steps") else model
+    assert (header["format"], header["version"]) == (2, "0.2.0")
+    assert header["class"] == type(last).__name__
+    assert header["keep"] == EXPECTED[file]["keep"]
+    assert header["metrics"] == {"error": 0.25}
+    if hasattr(last, "classes_"):
+        assert header["classes"] == list(last.classes_)
+
+
+def test_records_fields_and_parameters_are_renamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(version_0_2, "RECORDS", {"Old": "New"})
+    monkeypatch.setattr(version_0_2, "FIELDS", {"Old": {"a": "b"}})
+    monkeypatch.setattr(version_0_2, "CONVERTED", {"Old": lambda fields: {**fields, "c": 2}})
+    monkeypatch.setattr(version_0_2, "PARAMETERS", {"LSSVC": {"inputs": "scaling"}})
+    old = {"record": "Old", "fields": {"a": {"record": "Old", "fields": {"a": {"array": "a"}}}}}
+    inner = {"record": "New", "fields": {"b": {"array": "a"}, "c": 2}}
+    assert version_0_2.convert([old]) == [{"record": "New", "fields": {"b": inner, "c": 2}}]
+    model = {"kind": "LSSVC", "parameters": {"dict": [["C", 1.0], ["inputs", "x"]]}}
+    converted = version_0_2.convert({"record": "Model", "fields": model})
+    assert converted["fields"]["parameters"] == {"dict": [["C", 1.0], ["scaling", "x"]]}
