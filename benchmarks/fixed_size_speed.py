@@ -27,7 +27,7 @@ from lssvm.backends.host import HostRows
 from lssvm.data import ArraySource
 from lssvm.kernels import RBF
 from lssvm.moments import accumulate, nystrom_map
-from lssvm.moments.cells import make_cells
+from lssvm.moments.moments import make_cells
 from lssvm.solvers.primal import solve_primal
 from lssvm.tasks import AbsoluteError, SquaredError
 from lssvm.tuning import Folds

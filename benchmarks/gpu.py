@@ -38,7 +38,7 @@ from lssvm.backends import device as device_rows
 from lssvm.backends.device import DeviceBlocks, DeviceRows, accumulate_on_device, block_size
 from lssvm.backends.host import HostRows
 from lssvm.kernels import RBF
-from lssvm.moments.cells import make_cells
+from lssvm.moments.moments import make_cells
 from lssvm.tasks import Misclassification
 from lssvm.tuning import Folds, PathSearch
 from lssvm.tuning.fixed_size import FixedSizeObjective

@@ -71,7 +71,7 @@ def moments(scale: float) -> Case:
     from lssvm.data import ArraySource
     from lssvm.kernels import RBF
     from lssvm.moments import accumulate
-    from lssvm.moments.cells import make_cells
+    from lssvm.moments.moments import make_cells
     from lssvm.tuning import Folds
 
     n, d, m, rows = int(40_000 * scale), 30, 500, 1000

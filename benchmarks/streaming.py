@@ -36,7 +36,7 @@ from lssvm.data import ArraySource
 from lssvm.data.prepare import survey
 from lssvm.kernels import RBF
 from lssvm.moments import accumulate
-from lssvm.moments.cells import make_cells
+from lssvm.moments.moments import make_cells
 from lssvm.tuning import Folds, PositionFolds
 
 FEATURES = 28

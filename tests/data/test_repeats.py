@@ -161,7 +161,7 @@ def test_one_observation_of_a_weight_is_left_out(cls):
 @pytest.mark.parametrize("criterion", ["fsals", "kmp", "sggp"])
 def test_greedy_observations_are_left_out_as_by_refits(criterion):
     from lssvm.greedy import Greedy, Observations, greedy_leave_one_out, greedy_paths
-    from lssvm.greedy.paths import change_C
+    from lssvm.greedy.forward import change_C
     from lssvm.kernels import RBF
     from lssvm.solvers import DualSystem
 

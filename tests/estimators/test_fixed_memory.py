@@ -7,7 +7,7 @@ import pytest
 
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR
 from lssvm.data.folds import DistinctRows, hash_rows
-from lssvm.fitting.prototypes import SELECTED_FROM
+from lssvm.fitting.fixed_settings import SELECTED_FROM
 
 
 def peak(kind, n, n_classes):
@@ -64,7 +64,7 @@ def test_different_rows_are_counted_whatever_is_repeated(n_different, monkeypatc
 
 @pytest.mark.parametrize("kind", [FixedSizeLSSVC, FixedSizeLSSVR])
 def test_many_equal_rows_leave_room_for_other_prototypes(kind, monkeypatch):
-    monkeypatch.setattr("lssvm.fitting.prototypes.SELECTED_FROM", 300)
+    monkeypatch.setattr("lssvm.fitting.fixed_settings.SELECTED_FROM", 300)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(6000, 2))
     X[::4] = 0.0  # their hash is the smallest there is

@@ -6,7 +6,7 @@ import pytest
 
 from lssvm import LSSVR, NARX, load, save
 from lssvm._core.errors import InvalidInputError
-from lssvm.fitting.series_data import Calendar, drift, find_season, repeat_last, seasonal_naive
+from lssvm.fitting.series import Calendar, drift, find_season, repeat_last, seasonal_naive
 
 
 def wave(n=60):

@@ -291,7 +291,7 @@ def test_a_linear_regressor_of_a_series_is_explained_by_its_slopes():
 
 
 def np_series(y):
-    from lssvm.fitting.series_data import Series
+    from lssvm.fitting.series import Series
 
     return Series(y, None)
 

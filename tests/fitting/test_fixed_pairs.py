@@ -7,7 +7,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from lssvm import FixedSizeLSSVC
 from lssvm.backends.host import HostRows
 from lssvm.codes import one_vs_one
-from lssvm.fitting.fixed_pairs import enough_folds, searched_prototypes
+from lssvm.fitting.fixed_size import enough_folds, searched_prototypes
 from lssvm.fitting.fixed_solution import problems, solve_moments
 from lssvm.kernels import RBF
 from lssvm.moments import nystrom_map

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from lssvm import LSSVC, FixedSizeLSSVC
-from lssvm.fitting.output_code import better_code, class_rows, is_open
 from lssvm.fitting.record import Resources
-from lssvm.fitting.settings import KernelChoice
+from lssvm.fitting.settings import KernelChoice, better_code, class_rows, is_open
 from lssvm.tasks import Classes
 
 rng = np.random.default_rng(0)

@@ -51,7 +51,7 @@ MUTATIONS = (
         "estimators/test_fixed_classifier.py",
     ),
     change(
-        "moments/nystrom.py",
+        "moments/moments.py",
         "U[:, keep] / np.sqrt(lam[keep])",
         "U[:, keep] / lam[keep]",
         "moments",
@@ -82,7 +82,7 @@ MUTATIONS = (
         "solvers/test_primal.py",
     ),
     change(
-        "solvers/direct.py",
+        "solvers/exact.py",
         "np.diagonal(array) + (1.0 / system.C + jitter)",
         "np.diagonal(array) + (2.0 / system.C + jitter)",
         "solvers/test_direct.py",
@@ -100,13 +100,13 @@ MUTATIONS = (
         "solvers/test_smo.py",
     ),
     change(
-        "solvers/leave_one_out.py",
+        "solvers/exact.py",
         "Y - coef / np.where(left, P, 1.0)[:, None]",
         "Y + coef / np.where(left, P, 1.0)[:, None]",
         "solvers/test_leave_one_out.py",
     ),
     change(
-        "solvers/leave_one_out.py",
+        "solvers/exact.py",
         "P = whole - nu * nu / total",
         "P = whole + nu * nu / total",
         "solvers/test_leave_one_out.py",
@@ -144,7 +144,7 @@ MUTATIONS = (
         "return cls(np.maximum(M / mean, 0.0))",
         "kernels",
     ),
-    change("kernels/distances.py", "D = X @ (-2.0 * Z.T)", "D = X @ (-1.0 * Z.T)", "kernels"),
+    change("kernels/radial.py", "D = X @ (-2.0 * Z.T)", "D = X @ (-1.0 * Z.T)", "kernels"),
     # criteria
     change(
         "tuning/objective.py",
@@ -227,20 +227,20 @@ MUTATIONS = (
     ),
     # greedy
     change(
-        "greedy/full.py",
+        "greedy/forward.py",
         "return self.y1 / self.s11 if",
         "return self.y1 * self.s11 if",
         "greedy",
     ),
     change(
-        "greedy/pursuit.py",
+        "greedy/forward.py",
         "self.w @ (K * K) - self.total * self._mean(K) ** 2",
         "self.w @ (K * K) + self.total * self._mean(K) ** 2",
         "greedy",
         "estimators/test_greedy.py",
     ),
     change(
-        "greedy/leave_one_out.py",
+        "greedy/path.py",
         "own[c] = y[P] - beta / (diagonal * u)",
         "own[c] = y[P] + beta / (diagonal * u)",
         "greedy",
@@ -296,13 +296,13 @@ MUTATIONS = (
     ),
     # codes
     change(
-        "codes/decoding.py",
+        "codes/code.py",
         "(int(filled.max()) - xp.sign(scores) @ words) / 2.0",
         "(int(filled.max()) + xp.sign(scores) @ words) / 2.0",
         "codes",
     ),
     change(
-        "codes/constructors.py",
+        "codes/code.py",
         "Code(2 * np.eye(k, dtype=np.int8) - 1,",
         "Code(1 - 2 * np.eye(k, dtype=np.int8),",
         "codes",
@@ -353,7 +353,7 @@ MUTATIONS = (
         "reductions/test_l0.py",
     ),
     change(
-        "fitting/greedy_settings.py",
+        "fitting/greedy.py",
         "return np.isin(groups, order[: min(enough, len(sizes) - 1)])",
         "return rng.permutation(n) < many",
         "data/test_repeats.py",

@@ -7,7 +7,7 @@ from tests.oracles.greedy import bordered_solve, fsals_states, pursuit_states
 
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError
 from lssvm.greedy import Greedy, greedy_leave_one_out, greedy_paths
-from lssvm.greedy.paths import support_factor
+from lssvm.greedy.forward import support_factor
 from lssvm.kernels import RBF, Linear
 from lssvm.solvers import DualSystem
 
@@ -52,8 +52,8 @@ class TestFullSearch:
     def test_blocks_of_steps_do_not_change_the_path(self, monkeypatch):
         want = greedy_paths(system, y[:, None], Greedy(epsilon=0.1))[0]
         for hot, steps in ((3, 3), (20, 8), (1, 1)):
-            monkeypatch.setattr("lssvm.greedy.full._HOT", hot)
-            monkeypatch.setattr("lssvm.greedy.full._STEPS", steps)
+            monkeypatch.setattr("lssvm.greedy.forward._HOT", hot)
+            monkeypatch.setattr("lssvm.greedy.forward._STEPS", steps)
             got = greedy_paths(system, y[:, None], Greedy(epsilon=0.1))[0]
             assert got.support.tolist() == want.support.tolist()
             np.testing.assert_allclose(got.objective, want.objective, atol=1e-9)
@@ -114,7 +114,7 @@ class TestFullSearch:
 def test_leave_one_out_of_a_run(bias, candidates, monkeypatch):
     weight = rng.uniform(0.5, 2.0, n)
     part = DualSystem(RBF(0.5), X, X, 7.0, np.sqrt(weight), bias=bias)
-    monkeypatch.setattr("lssvm.greedy.sampled._PENDING", 16)
+    monkeypatch.setattr("lssvm.greedy.forward._PENDING", 16)
     settings = Greedy(0.3, candidates=candidates)
     for path in greedy_paths(part, np.column_stack([y, X[:, 1]]), settings, left_out=True):
         t = y if path.targets[0] in y else X[:, 1]
@@ -155,7 +155,7 @@ class TestSampledSearch:
 
     def test_kept_columns_do_not_matter(self, monkeypatch):
         want = greedy_paths(system, y[:, None], Greedy(0.1, candidates=9))[0]
-        monkeypatch.setattr("lssvm.greedy.sampled._PENDING", 3)
+        monkeypatch.setattr("lssvm.greedy.forward._PENDING", 3)
         got = greedy_paths(system, y[:, None], Greedy(0.1, candidates=9))[0]
         tiny = DualSystem(RBF(0.5), X, X, 7.0, budget=8 * n * 4)
         least = greedy_paths(tiny, y[:, None], Greedy(0.1, candidates=9))[0]

@@ -4,7 +4,7 @@ from tests.oracles import fixed_size as oracle
 
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError, NumericalWarning
 from lssvm.kernels import RBF, FunctionKernel, Linear
-from lssvm.moments import nystrom, nystrom_map
+from lssvm.moments import moments, nystrom_map
 
 
 def points(m=40, d=3):
@@ -79,7 +79,7 @@ class TestManyPrototypesOnADevice:
 
     @pytest.fixture(autouse=True)
     def few(self, monkeypatch):
-        monkeypatch.setattr(nystrom, "_FACTORED", 5)
+        monkeypatch.setattr(moments, "_FACTORED", 5)
 
     def test_same_inner_products(self):
         torch = pytest.importorskip("torch")

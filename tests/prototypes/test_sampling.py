@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lssvm.data.folds import hash_rows
-from lssvm.prototypes.sampling import (
+from lssvm.prototypes.selection import (
     class_quotas,
     draw_distinct,
     interleave,

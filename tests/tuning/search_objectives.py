@@ -8,8 +8,8 @@ from collections.abc import Callable
 import numpy as np
 
 from lssvm._core.arrays import FloatArray
-from lssvm.tuning.choice import SEARCHES
 from lssvm.tuning.objective import Losses
+from lssvm.tuning.path import SEARCHES
 
 # The searches that work on any objective: circulant matrices stand in for a kernel matrix only.
 GENERAL = sorted(set(SEARCHES) - {"circulant"})

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from tests.tuning.search_objectives import GENERAL, SurfaceObjective, bowl
 
-from lssvm.tuning.choice import make_search
 from lssvm.tuning.grid import GridSearch
+from lssvm.tuning.path import make_search
 from lssvm.tuning.search import Space
 
 SEARCHES_AND_TOLERANCE = [

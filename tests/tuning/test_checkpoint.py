@@ -10,10 +10,9 @@ from tests.tuning.search_objectives import GENERAL, SurfaceObjective, bowl, roug
 
 from lssvm._core.errors import InvalidInputError
 from lssvm.tuning.annealing import CoupledAnnealing
-from lssvm.tuning.choice import make_search
 from lssvm.tuning.grid import GridSearch
 from lssvm.tuning.objective import Losses
-from lssvm.tuning.path import PathSearch
+from lssvm.tuning.path import PathSearch, make_search
 from lssvm.tuning.search import Batch, Checkpoint, Space
 
 

@@ -4,7 +4,7 @@ from tests.oracles import fixed_size as oracle
 
 from lssvm.codes import Code
 from lssvm.kernels import RBF
-from lssvm.moments.cells import make_cells
+from lssvm.moments.moments import make_cells
 from lssvm.solvers import solve_primal
 from lssvm.tasks import AbsoluteError, Classes, Misclassification, SquaredError, Truth
 from lssvm.tuning import Folds, HostRows, content_folds

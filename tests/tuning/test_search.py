@@ -5,11 +5,10 @@ import pytest
 
 from lssvm._core.errors import InvalidInputError
 from lssvm.tuning.annealing import CoupledAnnealing
-from lssvm.tuning.choice import SEARCHES, make_search
-from lssvm.tuning.circulant_search import CirculantSearch
+from lssvm.tuning.circulant import CirculantSearch
 from lssvm.tuning.grid import GridSearch, ShrinkingGridSearch
 from lssvm.tuning.objective import Losses
-from lssvm.tuning.path import PathSearch
+from lssvm.tuning.path import SEARCHES, PathSearch, make_search
 from lssvm.tuning.search import Space, chance_band, selection_order, zoom
 
 

@@ -11,6 +11,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+from lssvm._core.errors import InvalidInputError
 
 FloatArray: TypeAlias = NDArray[Any]
 """Real numbers, float64 unless the input was float32."""
@@ -133,3 +136,94 @@ def _in_pieces(tensor: Array) -> np.ndarray[Any, Any]:
         stage[: len(part)].copy_(part)
         into[begin : begin + len(part)].copy_(stage[: len(part)])
     return np.asarray(out.numpy())
+
+
+def check_weight(sample_weight: Any, n: int) -> FloatArray | None:
+    """Return weights of shape (n,), or None where all of them are 1."""
+    if sample_weight is None:
+        return None
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.ndim == 0:
+        weight = np.full(n, float(weight))
+    if weight.shape != (n,):
+        raise InvalidInputError(
+            f"sample_weight has shape {weight.shape} but X has {n} rows: give one weight per row. "
+            "(Sample weights must be 1D array or scalar.)"
+        )
+    if not np.all(np.isfinite(weight)) or np.any(weight < 0):
+        raise InvalidInputError(
+            "sample_weight has negative, NaN or infinite values: weights must be finite and >= 0."
+        )
+    used = weight[weight > 0]
+    if len(used) and (used.max() > 1e30 or used.min() < 1e-30):
+        raise InvalidInputError(
+            f"sample_weight has values from {used.min():.3g} to {used.max():.3g}: weights must be "
+            "zero or lie within 1e-30 and 1e30. Divide them by a constant, or set what is next to "
+            "nothing to zero."
+        )
+    if not np.any(weight > 0):
+        raise InvalidInputError(
+            "sample_weight is zero for every row: at least one row must have a positive weight."
+        )
+    return None if np.all(weight == 1.0) else weight
+
+
+def times(weight: FloatArray | None, factor: FloatArray | None) -> FloatArray | None:
+    """Return the product of two vectors of weights, None standing for ones."""
+    if weight is None or factor is None:
+        return factor if weight is None else weight
+    return np.asarray(weight * factor)
+
+
+def pick(values: Any, rows: Any) -> Any:
+    """Return some rows of what may be None, which stays None."""
+    return None if values is None else values[rows]
+
+
+LARGEST = 1e60  # squares of squared distances and residuals stay within floating-point numbers
+LARGEST32 = 1e15  # and squares themselves where numbers are float32
+_GRAM, _GRAM32 = 1e50, 1e25  # the same for kernels
+
+
+def check_magnitude(
+    values: Any, name: str, change: str, *, small: bool = False, dtype: Any = None
+) -> None:
+    """Raise where numbers are so large or so small that their squares are no numbers.
+
+    Parameters
+    ----------
+    values : array or sparse matrix
+    name : str
+        What the error calls them.
+    change : str
+        What to do.
+    small : bool, default=False
+        Whether small numbers are as good as zero.
+    dtype : dtype or None, default=None
+        What is computed with; None: the type of the values.
+    """
+    numbers: AnyArray = np.asarray(getattr(values, "data", ()) if issparse(values) else values)
+    if numbers.size == 0 or numbers.dtype.kind != "f":
+        return
+    largest = max(float(numbers.max()), -float(numbers.min()))
+    computed = numbers.dtype if dtype is None else np.dtype(dtype)
+    most = LARGEST if computed.itemsize > 4 else LARGEST32
+    if largest > most or (not small and 0.0 < largest < 1.0 / most):
+        size = "large" if largest > 1.0 else "small"
+        raise InvalidInputError(
+            f"{name} has values of magnitude {largest:.3g}, too {size} to compute with as "
+            f"{computed}: they have to lie within {1.0 / most:.0e} and {most:.0e}. Use other "
+            f"units, or {change}."
+        )
+
+
+def check_gram(diagonal: AnyArray) -> None:
+    """Raise where a kernel has values whose squares, or the squares of these, are no numbers."""
+    most = _GRAM if diagonal.dtype.itemsize > 4 else _GRAM32
+    largest = float(np.max(np.abs(diagonal), initial=0.0))
+    if largest > most:
+        raise InvalidInputError(
+            f"The kernel has values of {largest:.3g}, more than {most:.0e}, to which no system can "
+            "be solved: bring the columns of X to one scale (sklearn.preprocessing."
+            "StandardScaler), or lower gamma, degree or coef0."
+        )

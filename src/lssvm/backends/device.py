@@ -24,8 +24,7 @@ from lssvm.data.folds import Folds
 from lssvm.data.source import LookedUp
 from lssvm.kernels import Kernel
 from lssvm.kernels.factory import FunctionKernel, Precomputed
-from lssvm.moments.cells import FoldMoments
-from lssvm.moments.moments import Moments
+from lssvm.moments.moments import FoldMoments, Moments
 from lssvm.solvers.pcg import KernelProducts, RowBlock
 from lssvm.tasks import Classes, RowLoss, Truth
 

@@ -31,7 +31,7 @@ from lssvm.data.source import ArraySource, LookedUp
 from lssvm.kernels import Kernel, evaluate_expansion, resolve_gamma
 from lssvm.kernels.dot import variances
 from lssvm.moments import NystromMap, accumulate, nystrom_map
-from lssvm.moments.cells import Cells, FoldMoments, make_cells
+from lssvm.moments.moments import Cells, FoldMoments, make_cells
 from lssvm.solvers.pcg import KernelProducts, RowBlock
 from lssvm.solvers.reweighting import solve_reweighted
 from lssvm.tasks import Classes, RowLoss, Truth

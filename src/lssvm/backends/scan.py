@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from lssvm._core.arrays import BoolArray, FloatArray, IntArray, OnEvent
+from lssvm._core.arrays import BoolArray, FloatArray, IntArray, OnEvent, times
 from lssvm._core.blocks import require, slices
 from lssvm._core.errors import InvalidInputError
 from lssvm.backends.host import AnyFolds, FoldModels, HostRows, Rows, row_block
@@ -21,11 +21,10 @@ from lssvm.data.scanning import Scan
 from lssvm.kernels import IDENTITY, Kernel, Metric
 from lssvm.moments import Moments, NystromMap, Piece, accumulate_stream
 from lssvm.moments.accumulate import map_outputs
-from lssvm.moments.cells import FoldMoments, stream_cells
+from lssvm.moments.moments import FoldMoments, stream_cells
 from lssvm.solvers.pcg import RowBlock
 from lssvm.solvers.reweighting import residual_scale, solve_reweighted_stream
 from lssvm.tasks import Classes, ClassTable, RowLoss, Truth
-from lssvm.tasks.weights import times
 
 _CHUNK = 8192  # rows of a part of a pass of conjugate gradients
 _RESCALINGS = 3  # how often a robust loss is solved for, as the scale of its residuals falls

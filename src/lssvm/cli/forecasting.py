@@ -61,7 +61,7 @@ def forecast(data: DataFile, reading: Reading, general: Seeded, asked: Forecasti
     import numpy as np
 
     from lssvm.cli.tables import check_writable, open_table
-    from lssvm.fitting.series_data import Calendar, find_season
+    from lssvm.fitting.series import Calendar, find_season
     from lssvm.report.forecast import NextValues
 
     output, column, horizon, coverage = general.output, asked.column, asked.horizon, asked.coverage
@@ -139,7 +139,7 @@ def read_series(table: Any, column: str, when: str | None = None) -> tuple[Any, 
     import numpy as np
 
     from lssvm.data.raw import RawBlock
-    from lssvm.fitting.series_data import read_times
+    from lssvm.fitting.series import read_times
 
     table.need([column], "")
     if table.kinds[column] != "number":
@@ -208,7 +208,7 @@ def backtest(y: Any, asked: Forecasting, seed: int, season: int | None) -> dict[
     """Forecast the last values from those before; None where the series is short."""
     import numpy as np
 
-    from lssvm.fitting.series_data import baselines
+    from lssvm.fitting.series import baselines
 
     steps = min(asked.horizon, len(y) // 5)
     if len(y) < _LONG or steps < 1:

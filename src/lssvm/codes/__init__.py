@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from lssvm.codes.code import Code, ProblemGroup, groups, targets
-from lssvm.codes.constructors import (
+from lssvm.codes.code import (
+    Code,
+    ProblemGroup,
+    decode,
     error_correcting,
+    groups,
     make_code,
     minimum_output,
     one_vs_all,
     one_vs_one,
+    targets,
 )
-from lssvm.codes.decoding import decode
 
 __all__ = [
     "Code",

@@ -30,8 +30,7 @@ from lssvm.fitting.explaining import (
     terms_of_table,
 )
 from lssvm.fitting.record import Fit, Resources
-from lssvm.fitting.series import SeriesFit
-from lssvm.fitting.series_data import Layout, Series
+from lssvm.fitting.series import Layout, Series, SeriesFit
 from lssvm.fitting.settings import is_int
 from lssvm.fitting.table import TableFit
 from lssvm.local import PartsEngine

@@ -15,8 +15,7 @@ from lssvm.backends.host import HostRows
 from lssvm.estimators.base import KernelClassifier, KernelEstimator
 from lssvm.estimators.callbacks import listen, reports
 from lssvm.estimators.opening import open_classes, open_numbers, refuse_scan
-from lssvm.fitting.greedy import fit_greedy, truncate_fit
-from lssvm.fitting.greedy_settings import GreedySettings
+from lssvm.fitting.greedy import GreedySettings, fit_greedy, truncate_fit
 from lssvm.tasks import Task
 
 

@@ -21,13 +21,16 @@ from lssvm.estimators.dual import LSSVR
 from lssvm.estimators.explaining import Groups, Wish, explain_series
 from lssvm.explanations import Explanation
 from lssvm.fitting.series import (
+    Calendar,
     SeriesFit,
     SeriesSettings,
     calibrate_intervals,
     check_count,
     fit_series,
+    index_times,
+    is_list_of_series,
+    open_series,
 )
-from lssvm.fitting.series_data import Calendar, index_times, is_list_of_series, open_series
 from lssvm.uncertainty import check_coverage
 
 

@@ -15,26 +15,26 @@ from sklearn.base import is_classifier
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from lssvm._core.arrays import AnyArray, FloatArray, IntArray
+from lssvm._core.arrays import AnyArray, FloatArray, IntArray, check_magnitude, check_weight
 from lssvm._core.errors import InvalidInputError, NumericalWarning, ScaleWarning
-from lssvm._core.magnitudes import check_magnitude
 from lssvm._core.random import RandomState
 from lssvm.backends.host import HostRows
 from lssvm.data.scanning import Scan
 from lssvm.fitting.input_metric import check_metric, metric_of
-from lssvm.fitting.output_code import better_code, class_rows, is_open
 from lssvm.fitting.record import Resources
 from lssvm.fitting.settings import (
     KernelChoice,
     KernelParameters,
     UsesResources,
+    better_code,
     check_C,
+    class_rows,
+    is_open,
     resources_of,
 )
 from lssvm.kernels import Metric
 from lssvm.tasks import Classes, Numbers, Task
-from lssvm.tasks.classes import check_order, distinct_labels
-from lssvm.tasks.weights import check_weight
+from lssvm.tasks.targets import check_order, distinct_labels
 
 
 def validated(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:

@@ -21,6 +21,7 @@ from lssvm._core.arrays import (
     Array,
     FloatArray,
     IntArray,
+    check_magnitude,
     compat,
     device,
     get_namespace,
@@ -30,7 +31,6 @@ from lssvm._core.arrays import (
 from lssvm._core.blocks import as_bytes, require
 from lssvm._core.device import Device, find_device, is_foreign
 from lssvm._core.errors import InvalidInputError
-from lssvm._core.magnitudes import check_magnitude
 from lssvm._core.progress import Listener
 from lssvm.backends.device import DeviceRows
 from lssvm.backends.host import HostRows, Rows
@@ -65,11 +65,11 @@ from lssvm.estimators.opening import (
     warn_of_scales,
     with_better_code,
 )
-from lssvm.fitting.output_code import class_rows
 from lssvm.fitting.settings import (
     KernelChoice,
     KernelParameters,
     UsesResources,
+    class_rows,
     resources_of,
     seed_of,
 )

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from lssvm._core.arrays import AnyArray, FloatArray, IntArray
+from lssvm._core.arrays import AnyArray, FloatArray, IntArray, check_magnitude
 from lssvm._core.errors import InvalidInputError
-from lssvm._core.magnitudes import check_magnitude
 from lssvm.estimators.table_judging import ClassJudge, NumberJudge
 from lssvm.estimators.table_model import TableModel, share_documentation
 from lssvm.estimators.table_source import (

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from lssvm._core.arrays import AnyArray, FloatArray, IntArray
+from lssvm._core.arrays import AnyArray, FloatArray, IntArray, check_weight
 from lssvm._core.blocks import run_stream
 from lssvm._core.errors import InvalidInputError
 from lssvm.data import Scan
@@ -17,7 +17,6 @@ from lssvm.data.scanning import as_scan
 from lssvm.fitting.configurations import Inputs
 from lssvm.fitting.table_rows import TableBlock
 from lssvm.preparation import PreparedTable, RawColumn, RawTable, read_table
-from lssvm.tasks.weights import check_weight
 
 MANY = 400_000
 """Rows from which on everything but the parts is chosen by a sample."""

@@ -8,13 +8,13 @@ for every column) and linear kernels; sampled, with standard errors, for everyth
 from lssvm.explanations.expansion import (
     Effort,
     Expansion,
+    Explanation,
     Function,
     ShapleyValues,
     Term,
     shapley_values,
 )
 from lssvm.explanations.product import Contrast, factor_exponents
-from lssvm.explanations.record import Explanation
 
 __all__ = [
     "Contrast",

@@ -8,8 +8,8 @@ from typing import Literal, TypeAlias
 
 from lssvm._core.arrays import FloatArray
 from lssvm.kernels import IDENTITY, Kernel, Metric
-from lssvm.kernels.distances import Distance
 from lssvm.kernels.metric import Shape
+from lssvm.kernels.radial import Distance
 from lssvm.local import PartsEngine, PartsModel
 from lssvm.local.engine import KERNEL_OF
 from lssvm.moments import Moments

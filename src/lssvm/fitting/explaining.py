@@ -22,15 +22,7 @@ from lssvm.tasks import Classes
 
 
 def dense_rows(X: Any, budget: int) -> FloatArray:
-    """Return rows as a dense array of float64, where they fit into the budget.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.fitting.explaining import dense_rows
-    >>> dense_rows(np.ones((1, 2), dtype=np.float32), 10**6).dtype
-    dtype('float64')
-    """
+    """Return rows as a dense array of float64, where they fit into the budget."""
     if is_sparse(X):
         require(
             8 * X.shape[0] * X.shape[1],
@@ -43,18 +35,7 @@ def dense_rows(X: Any, budget: int) -> FloatArray:
 
 
 def output_names(task: Any) -> tuple[str, ...]:
-    """Return names of what is explained: classes, or targets.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.fitting.explaining import output_names
-    >>> from lssvm.tasks import Classes, Numbers
-    >>> output_names(Numbers(2, single=False))
-    ('output 0', 'output 1')
-    >>> output_names(Classes.of(np.array(["a", "b"]), multiclass="auto"))
-    ('b',)
-    """
+    """Return names of what is explained: classes, or targets."""
     if isinstance(task, Classes):
         shown = task.classes[1:] if task.n_classes == 2 else task.classes
         return tuple(str(label) for label in shown)
@@ -62,33 +43,7 @@ def output_names(task: Any) -> tuple[str, ...]:
 
 
 def terms_of_fit(fit: Fit, rows: Contrast, resources: Resources) -> list[Term]:
-    """Return the terms of a kernel model's predictions or decision values.
-
-    Parameters
-    ----------
-    fit : Fit
-    rows : Contrast
-        In the features of the kernel, before the metric.
-    resources : Resources
-
-    Returns
-    -------
-    list of Term
-        An expansion for every kernel, where decision values are linear in the outputs; where they
-        count votes, one function.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm import LSSVR
-    >>> from lssvm.explanations import Contrast
-    >>> from lssvm.fitting.explaining import terms_of_fit
-    >>> from lssvm.fitting.record import Resources
-    >>> X = np.arange(4.0)[:, None]
-    >>> fit = LSSVR().fit(X, X[:, 0]).record_
-    >>> [term.exact for term in terms_of_fit(fit, Contrast.of(X, X), Resources(10**6, 1))]
-    [True]
-    """
+    """Return the terms of a kernel model's predictions or decision values."""
     task = fit.task
     linear = task.linear_scores() if isinstance(task, Classes) else np.eye(fit.coef.shape[1])
     if linear is None:
@@ -119,35 +74,7 @@ def terms_of_table(
     *,
     engine: PartsEngine = ONE_THREAD,
 ) -> list[Term]:
-    """Return the terms of a model for tables, in the units of its target.
-
-    Parameters
-    ----------
-    fit : TableFit
-        With its context.
-    X, background : mappings from inputs to arrays of shape (n, d)
-        Prepared rows.
-    column : int array of shape (n_columns,)
-        Number of the explained column that every raw column belongs to.
-    engine : PartsEngine
-
-    Returns
-    -------
-    list of Term
-        An expansion for every member that is one exact model of all rows, a function for one whose
-        rows are sent to parts.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm import LSSVMRegressor
-    >>> from lssvm.fitting.explaining import background_of_table, terms_of_table
-    >>> X = np.random.default_rng(0).normal(size=(60, 2))
-    >>> fit = LSSVMRegressor("fast", kernel="laplacian", metric=None).fit(X, X[:, 0]).record_
-    >>> rows = background_of_table(fit, 5, np.random.default_rng(0))
-    >>> all(term.exact for term in terms_of_table(fit, rows, rows, np.arange(2)))
-    True
-    """
+    """Return the terms of a model for tables, in the units of its target."""
     context = fit.context
     assert context is not None
     contrasts = {
@@ -200,35 +127,7 @@ def _routed(member: Member, scale: FloatArray, shift: FloatArray, engine: PartsE
 def background_of_table(
     fit: TableFit, size: int, random: np.random.Generator
 ) -> dict[Inputs, FloatArray]:
-    """Return some training rows as the parts of a model keep them, before the metric.
-
-    Parameters
-    ----------
-    fit : TableFit
-    size : int
-        How many at most.
-    random : numpy Generator
-
-    Returns
-    -------
-    dict from inputs to arrays of shape (size, d)
-
-    Notes
-    -----
-    A diagonal metric is divided out (features that it leaves out are 0, the model does not see
-    them), a full one is inverted in the sense of least squares. Inputs of different kinds are of
-    the same rows where the parts still know the numbers of their rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm import LSSVMRegressor
-    >>> from lssvm.fitting.explaining import background_of_table
-    >>> X = np.random.default_rng(0).normal(size=(60, 2))
-    >>> model = LSSVMRegressor("fast", inputs="standardised", metric=None).fit(X, X[:, 0])
-    >>> background_of_table(model.record_, 5, np.random.default_rng(0))["standardised"].shape
-    (5, 2)
-    """
+    """Return some training rows as the parts of a model keep them, before the metric."""
     chosen: dict[Inputs, FloatArray] = {}
     seed = int(random.integers(2**31))
     for kind in sorted({member.configuration.inputs for member in fit.members}):

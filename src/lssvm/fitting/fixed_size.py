@@ -13,72 +13,75 @@ from typing import Any
 
 import numpy as np
 
-from lssvm._core.arrays import FloatArray, is_sparse
+from lssvm._core.arrays import FloatArray, IntArray, is_sparse
 from lssvm._core.blocks import peak_memory
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError
 from lssvm._core.progress import Listener
 from lssvm.backends.host import AnyFolds, HostRows, Rows
 from lssvm.data.folds import Folds
-from lssvm.fitting.ard import (
-    FIXED_PROTOTYPES,
-    FIXED_ROWS,
-    dense_rows,
-    relevance_sample,
-    shares,
-    spread_gamma,
-)
-from lssvm.fitting.fixed_memory import (
-    SAMPLE,
-    SCORES,
-    CalibrationSample,
-    FixedDetails,
-    FixedMemory,
-    draw_sample,
-    held_outputs,
-    remember,
-    with_thresholds,
-)
-from lssvm.fitting.fixed_pairs import enough_folds, searched_prototypes
-from lssvm.fitting.fixed_reduction import (
-    SD_KEEPS_NO_ROWS,
-    DualStart,
-    fit_on_prototypes,
-    moments_to_reduce,
-    prototype_basis,
-    reduce_model,
-    solve_used,
-    worth_keeping,
-)
-from lssvm.fitting.fixed_separate import fit_separate
 from lssvm.fitting.fixed_settings import (
     N_C,
     FixedProblem,
     FixedSettings,
+    Prototypes,
+    choose_prototypes,
     fold_task,
     folds_of,
     snap_gamma,
     snap_results,
 )
 from lssvm.fitting.fixed_solution import (
+    SAMPLE,
+    SCORES,
+    SD_KEEPS_NO_ROWS,
     TUNED_PROTOTYPES,
+    CalibrationSample,
     Coefficients,
+    DualStart,
+    FixedDetails,
+    FixedMemory,
     Solution,
     choose_pcg,
+    draw_sample,
+    fit_on_prototypes,
+    held_outputs,
+    moments_to_reduce,
+    problems,
+    prototype_basis,
+    reduce_model,
+    remember,
     solve_by_gradients,
     solve_moments,
+    solve_used,
+    with_thresholds,
+    worth_keeping,
 )
-from lssvm.fitting.prototypes import Prototypes, choose_prototypes
-from lssvm.fitting.record import Fit, Machine, Resources, Tuning
-from lssvm.fitting.robust import ROUGH, absolute_C, lower_weights, reweights, rounds
+from lssvm.fitting.record import Fit, Machine, Resources, Tuning, alike
 from lssvm.fitting.settings import KernelChoice, is_int
 from lssvm.kernels import Kernel, Linear
 from lssvm.moments import Moments, NystromMap, total
-from lssvm.moments.cells import FoldMoments
+from lssvm.moments.moments import FoldMoments
 from lssvm.reductions import PrototypeBasis, SparsityPath, cross_validate_sizes
-from lssvm.tasks import Numbers, Task
-from lssvm.tuning.fixed_size import FixedSizeObjective, FixedSizePoint, KeptPoints
+from lssvm.solvers import solve_primal
+from lssvm.solvers.reweighting import ROUGH, absolute_C, lower_weights, reweights, rounds
+from lssvm.tasks import Classes, Numbers, SquaredError, Task
+from lssvm.tuning.fixed_size import (
+    FixedSizeObjective,
+    FixedSizePoint,
+    KeptPoints,
+    SeparateObjective,
+    fold_models,
+)
 from lssvm.tuning.path import ListedPathSearch, PathSearch
-from lssvm.tuning.relevance import FixedRelevance
+from lssvm.tuning.relevance import (
+    FIXED_PROTOTYPES,
+    FIXED_ROWS,
+    FixedRelevance,
+    dense_rows,
+    relevance_sample,
+    shares,
+    spread_gamma,
+)
 from lssvm.tuning.search import Space, TuningResult
 from lssvm.tuning.spectral import FixedCriterionObjective, check_criterion
 
@@ -88,29 +91,7 @@ NO_MOMENTS = (
 
 
 def fit_fixed_size(rows: Rows, task: Task, ask: FixedSettings, tell: Listener) -> Fit:
-    """Fit a fixed-size model [DeBrabanter2010, algorithms 1-4].
-
-    Parameters
-    ----------
-    rows : Rows
-        Training rows, wherever they are.
-    task : Classes or Numbers
-    ask : FixedSettings
-    tell : Listener
-
-    Returns
-    -------
-    Fit
-
-    Notes
-    -----
-    1. Prototypes are chosen (algorithm 1). 2. C and gamma are tuned, from the moments of the folds
-    (algorithm 3 and section 6), or on the prototypes alone (reductions "ssd" and "sd"), for all
-    outputs together or for each by itself (section 8).
-    3. The system of all rows is solved (eq. (7)), from its moments or by conjugate gradients.
-    4. Another loss than the squares is met by reweighting. 5. A reduction drops prototypes.
-    6. Rows that calibrate probabilities and intervals are kept.
-    """
+    """Fit a fixed-size model [DeBrabanter2010, algorithms 1-4]."""
     rows.check(ask.loss, ask.criterion)
     sample = rows.sample
     gamma = ask.choice.fixed_gamma(sample.X, sample.weight, rows.gamma_scale())
@@ -601,21 +582,7 @@ def _spread(basis: PrototypeBasis) -> float:
 
 
 def sparsity_path(fit: Fit, C_grid: FloatArray | None) -> tuple[Fit, list[SparsityPath]]:
-    """Return the cross-validated errors of all numbers of support vectors, and a record with them.
-
-    Parameters
-    ----------
-    fit : Fit
-        Of a fixed-size model.
-    C_grid : array or None
-        Values of C among which every size chooses; None: the C of the model.
-
-    Returns
-    -------
-    fit : Fit
-    paths : list of SparsityPath
-        One, or one per output where each has its own support vectors.
-    """
+    """Return the errors of all numbers of support vectors, and a record that keeps them."""
     details: FixedDetails = fit.details
     if details.paths:
         return fit, list(details.paths)
@@ -632,3 +599,165 @@ def sparsity_path(fit: Fit, C_grid: FloatArray | None) -> tuple[Fit, list[Sparsi
         C_grid = C_grid / _spread(details.kept)
     paths = [cross_validate_sizes(details.kept, every, C_grid)]
     return replace(fit, details=replace(details, paths=tuple(paths))), paths
+
+
+MANY_SYSTEMS = 100
+"""Systems of pairs and folds above which less is computed."""
+TESTED_ROWS = 2_000
+"""Rows in the folds that are left out, at least."""
+TESTED_FOLDS = 2
+"""Folds that are left out, at least."""
+SEARCHED_PROTOTYPES = 200
+"""Prototypes, the first of all, that the kernel parameter is searched with."""
+
+
+SEARCHED_TOGETHER = 300
+"""The same where all outputs share one system."""
+
+
+def enough_folds(folds: AnyFolds, n_pairs: int) -> AnyFolds:
+    """Return the folds that are left out: some of them where pairs and rows are many."""
+    if not isinstance(folds, Folds) or folds.train is not None:
+        return folds
+    if n_pairs * len(folds) <= MANY_SYSTEMS:
+        return folds
+    tested = np.cumsum([len(test) for test in folds.test])
+    enough = max(TESTED_FOLDS, 1 + int(np.searchsorted(tested, TESTED_ROWS)))
+    return Folds(folds.test[:enough])
+
+
+def searched_prototypes(m: int, n_pairs: int) -> int:
+    """Return with how many of m prototypes the kernel parameter is searched.
+
+    A pass of n rows takes n m^2 operations: where there are many prototypes, few of them are enough
+    to see about which width is best.
+    """
+    few = SEARCHED_PROTOTYPES if n_pairs > 10 else SEARCHED_TOGETHER
+    return few if m >= 2 * few else m
+
+
+NO_ROWS = (
+    "tuning='separate' has a kernel for every output and keeps the moments of none, so rows cannot "
+    "be added or removed: use tuning='joint'"
+)
+
+
+def fit_separate(problem: FixedProblem, chosen: Prototypes) -> Fit:
+    """Fit a fixed-size model with a (C, gamma) for each output.
+
+    Section 8 of [DeBrabanter2010] tunes the classifiers of a code as it does a binary one; eq.
+    (3.13) of [Suykens2002] has a (gamma_i, sigma_i) for each. The outputs share prototypes, and
+    the passes over the rows of kernel parameters that several of them ask for.
+    """
+    rows, task, ask, Z = problem.rows, problem.task, problem.ask, chosen.Z
+    shared = _shared(problem, rows, Z)
+    results = [_search(problem, shared, j, Z) for j in range(rows.n_outputs)]
+    C = np.array([result.C for result in results])
+    tuned = ask.choice.tunes_gamma
+    gammas = [snap_gamma(r.gamma) if tuned else problem.gamma for r in results]
+    parts = alike(gammas)
+    coef, intercept = np.zeros((Z.shape[0], len(C))), np.zeros(len(C))
+    machines = [Machine(ask.choice.at(gammas[columns[0]]), columns) for columns in parts]
+    for kernel, columns in ((machine.kernel, machine.columns) for machine in machines):
+        whole = rows.moments(kernel, Z, None, problem.by_class).whole
+        map = rows.map(kernel, Z)
+        for outputs, value, moments in problems(whole, problem.by_class, C, columns):
+            solved = solve_primal(moments, map, value, penalised=ask.penalised)
+            coef[:, outputs], intercept[outputs] = solved
+    memory = FixedMemory()
+    if ask.calibrates:
+        table = None if problem.by_class is None else rows.sample.table(problem.by_class)
+        searched = [result.gamma for result in results]
+        held = partial(_held, problem, shared, machines, searched, C)
+        memory = remember(rows, ask.seed, table, rows.tested(shared.objective.folds), held)
+    published = ask.choice.by_feature(gammas[0]) if len(parts) == 1 else np.array(gammas)
+    sample = rows.sample
+    tuning = Tuning(
+        tuple(replace(_snapped(r) if tuned else r, point=None) for r in results),
+        float(np.mean([-result.loss for result in results])),
+        int(sum(result.n_evaluations for result in results)),
+    )
+    fit = Fit(
+        task,
+        tuple(machines),
+        Z,
+        coef,
+        intercept + problem.centre,
+        C,
+        published,
+        chosen.support,
+        ask.seed,
+        memory,
+        tuning=tuning,
+        details=FixedDetails(
+            Z.shape[0],
+            [],
+            selection=chosen.selection,
+            no_update=NO_ROWS,
+            centre=sample.centre,
+            peak_memory=peak_memory() if sample.by_position else None,
+        ),
+    )
+    return with_thresholds(fit, ask.threshold)
+
+
+def _shared(problem: FixedProblem, rows: Rows, Z: FloatArray) -> SeparateObjective:
+    """Return what all outputs read their losses from."""
+    ask = problem.ask
+    objective = problem.objective(ask.choice, rows, Z, folds_of(rows, ask), SquaredError())
+    by_error = ask.scoring is None and isinstance(problem.task, Classes)
+    return SeparateObjective(objective, by_error, rows.budget // 4)
+
+
+def _search(
+    problem: FixedProblem, shared: SeparateObjective, output: int, Z: FloatArray
+) -> TuningResult:
+    """Search C and gamma of one output; on a sample first where rows are read in blocks."""
+    rows, ask, tell = problem.rows, problem.ask, problem.tell
+    counted = rows.n_observations() * _share(problem, output) if shared.by_error else None
+    space, search = problem.space(rows, ask.C, counted), ask.search
+    if rows is not rows.sample and not rows.rereads and ask.choice.tunes_gamma:
+        search, _ = problem.narrowed(_shared(problem, rows.sample, Z).of(output), space, 1)
+    return replace(ask, search=search).run_search(shared.of(output), space, tell, resume=False)
+
+
+def _share(problem: FixedProblem, output: int) -> float:
+    """Return the part of the rows that a problem is trained on."""
+    task, labels = problem.task, problem.rows.sample.labels
+    if not isinstance(task, Classes) or labels is None:
+        return 1.0
+    return float(np.mean(task.code.matrix[labels, output] != 0))
+
+
+def _snapped(result: TuningResult) -> TuningResult:
+    """Return the result with the values of gamma that models were made with."""
+    table = snap_results(result.cv_results)
+    return replace(result, gamma=snap_gamma(result.gamma), cv_results=table)
+
+
+def _held(
+    problem: FixedProblem,
+    shared: SeparateObjective,
+    machines: list[Machine],
+    searched: list[float | None],
+    C: FloatArray,
+    numbers: IntArray,
+) -> FloatArray:
+    """Return out-of-fold outputs of rows, (t, k), kernel by kernel."""
+    rows, objective = problem.rows, shared.objective
+    held = np.full((len(numbers), len(C)), np.nan)
+    for columns in (machine.columns for machine in machines):
+        point = shared.points.at(searched[columns[0]])
+        if objective.leave_out:  # in closed form
+            for j in columns:
+                group = next(g for g in point.groups if j in g)
+                outputs = point.left_out_outputs(C[[j]], group)[0, numbers]
+                held[:, j] = outputs[:, int(np.searchsorted(group, j))]
+            continue
+        models = []
+        for fold in zip(*(fold_models(point, float(C[j]), int(j)) for j in columns), strict=True):
+            coef, b = zip(*fold, strict=True)
+            models.append((np.concatenate(coef, axis=1), np.concatenate(b)))
+        folds = rows.tested(objective.folds)
+        held[:, columns] = held_outputs(rows, folds, point.kernel, point.Z, models, numbers)
+    return held

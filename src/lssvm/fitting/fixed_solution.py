@@ -2,20 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TypeAlias
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from lssvm._core.arrays import FloatArray, IntArray, is_numpy, is_sparse, to_numpy
+from lssvm._core.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    is_numpy,
+    is_sparse,
+    join_rows,
+    pick,
+    times,
+    to_numpy,
+)
 from lssvm._core.blocks import require, run_blocks, run_stream, slices
+from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm._core.random import as_generator
-from lssvm.backends.host import HostRows
-from lssvm.fitting.fixed_settings import FixedProblem, groups_of
+from lssvm.backends.host import HostRows, Rows
+from lssvm.data.folds import (
+    Folds,
+    hash_rows,
+    observation_weight,
+    repeats_by_nature,
+    restrict_folds,
+    smallest_hashes,
+)
+from lssvm.fitting.dual import DualSettings, fit_dual
+from lssvm.fitting.fixed_settings import (
+    NO_OUTPUTS,
+    FixedProblem,
+    FixedSettings,
+    Prototypes,
+    fold_task,
+    folds_of,
+    groups_of,
+)
+from lssvm.fitting.record import Fit, Posteriors, Resources
+from lssvm.fitting.settings import class_rows
 from lssvm.kernels import Kernel
 from lssvm.moments import Moments, NystromMap
-from lssvm.moments.cells import assemble
+from lssvm.moments.moments import FoldMoments, assemble
+from lssvm.prototypes import Selection
+from lssvm.reductions import (
+    FixedSizeL0,
+    L0System,
+    PrototypeBasis,
+    SparsityPath,
+    cross_validate_sizes,
+    l0_order,
+    reduce_as_printed,
+    target_scale,
+)
 from lssvm.solvers import (
     PCG,
     PreconditionerRows,
@@ -25,8 +68,16 @@ from lssvm.solvers import (
     solve_pcg,
     solve_primal,
 )
-from lssvm.tasks import Classes
-from lssvm.tasks.weights import times
+from lssvm.tasks import Classes, ClassTable, SquaredError, Task
+from lssvm.tuning.fixed_size import FixedSizeObjective
+from lssvm.tuning.threshold import best_threshold
+from lssvm.uncertainty import (
+    FixedPosterior,
+    OutOfFold,
+    Residuals,
+    left_out_scores,
+    scaled_residuals,
+)
 
 Coefficients: TypeAlias = tuple[FloatArray, FloatArray]
 """Of a model on its prototypes, (m, k), and its intercepts (k,)."""
@@ -44,26 +95,7 @@ def solve_moments(
     penalised: bool = False,
     threads: int = 1,
 ) -> Coefficients:
-    """Solve for the coefficients on the prototypes [DeBrabanter2010, eq. (7)].
-
-    Parameters
-    ----------
-    whole : list of Moments
-        One, or one per class.
-    map : NystromMap
-    task : Classes or None
-        What puts problems together from the moments of the classes.
-    C_of : array of shape (k,)
-    penalised : bool, default=False
-        Whether the bias is penalised like a weight, as printed there.
-    threads : int, default=1
-        That share the problems, where they are many.
-
-    Returns
-    -------
-    coef : array of shape (m, k)
-    intercept : array of shape (k,)
-    """
+    """Solve for the coefficients on the prototypes [DeBrabanter2010, eq. (7)]."""
     many = len(groups_of(task, len(C_of))) > 2 * len(whole) and is_numpy(map.T)
 
     def mapped(part: Moments) -> Moments:
@@ -211,3 +243,640 @@ def _precondition(
         used, own, each = used[drawn], own[drawn] / chance[drawn], mass / (len(drawn) + m)
         own *= each * len(drawn) / max(float(own.sum()), np.finfo(np.float64).tiny)
     return PreconditionerRows(columns, C, rows.put(sample.X[used]), rows.put(own), each)
+
+
+@dataclass(frozen=True, eq=False)
+class FixedDetails:
+    """Moments, and how the prototypes came about.
+
+    Attributes
+    ----------
+    n_prototypes : int
+        Before a reduction.
+    moments : list of Moments
+        One, or one per class; none of conjugate gradients. Of targets less ``centre``.
+    map : NystromMap or None
+    selection : Selection or None
+    used : bool array of shape (m, k) or None
+        Which prototypes serve which output, where a reduction left each its own.
+    no_update : str or None
+        Why rows cannot be added or removed.
+    paths : tuple of SparsityPath
+        Of a reduction whose size was cross-validated.
+    kept : PrototypeBasis or None
+        Moments of the folds, for `sparsity_path`; neither pickled nor stored.
+    centre : array of shape (k,) or None
+        What was taken off targets that are numbers, at the first fit; rows that are added later and
+        the sample that calibrates are without it too.
+    peak_memory : int or None
+        When fitted to a scan: bytes that the process has had at the most up to then.
+    penalised : bool
+        Whether the bias is penalised like a weight.
+    """
+
+    n_prototypes: int
+    moments: list[Moments]
+    map: NystromMap | None = None
+    selection: Selection | None = None
+    used: BoolArray | None = None
+    no_update: str | None = None
+    paths: tuple[SparsityPath, ...] = ()
+    kept: PrototypeBasis | None = None
+    centre: FloatArray | None = None
+    peak_memory: int | None = None
+    penalised: bool = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"kept": None}
+
+    @property
+    def is_posterior_of_model(self) -> bool:
+        """Whether the model is the mean of the posterior that its moments give."""
+        return self.used is None and self.no_update is None and not self.penalised
+
+    def published(self, fit: Fit) -> dict[str, Any]:
+        """Return attributes of the estimator."""
+        pcg, tuning = fit.solver == "pcg", fit.tuning
+        published: dict[str, Any] = {
+            "prototypes_": fit.metric.unmap(fit.basis),
+            "n_prototypes_": self.n_prototypes,
+            "moments_": self.moments,
+            "selection_": self.selection,
+            "solver_": fit.solver,
+        }
+        where_known = {
+            "residual_": fit.residual if pcg else None,
+            "n_iter_": fit.iterations if pcg or fit.task.classes is None else None,
+            "sparsity_paths_": list(self.paths) or None,
+            "peak_memory_": self.peak_memory,
+            "size_results_": None if tuning is None else tuning.sizes,
+            "sample_results_": None if tuning is None else tuning.sample,
+        }
+        known = {name: value for name, value in where_known.items() if value is not None}
+        return published | known
+
+    def reduced(self, form: str, fit: Fit) -> FixedDetails:
+        """Return what a file of this form keeps."""
+        light = replace(self, moments=[], map=None, selection=None, kept=None)
+        if form == "support":
+            return replace(light, paths=())
+        if fit.task.classes is None and fit.loss == "squared" and self.is_posterior_of_model:
+            return replace(light, moments=self.moments, map=self.map)  # error bars need them
+        return light
+
+
+SAMPLE = 5000
+"""Rows that a model keeps to leave them out one by one."""
+OF_A_CLASS = 100
+"""Rows of a class on which the problems of pairs are calibrated, where a class has so many."""
+OTHERS = 50
+"""Rows besides the prototypes that intervals are calibrated on, where there are so many."""
+SCORES = 20_000
+"""Rows whose out-of-fold scores a model keeps."""
+
+
+@dataclass(frozen=True, eq=False)
+class CalibrationSample:
+    """Some training rows, sorted by the hashes of their content.
+
+    Attributes
+    ----------
+    keys : uint64 array of shape (t,)
+        Hashes; equal rows have the same.
+    X : array of shape (t, d) or None
+        None where only the scores are kept.
+    Y : array of shape (t, k)
+    weight, labels : array of shape (t,) or None
+    held : array of shape (t, k) or None
+        Outputs of models that have not seen the rows.
+    behind : bool
+        Whether rows were added later that are not in the sample.
+    """
+
+    keys: NDArray[np.uint64]
+    X: FloatArray | None
+    Y: FloatArray
+    weight: FloatArray | None
+    labels: IntArray | None
+    held: FloatArray | None = None
+    behind: bool = False
+
+    def take(self, rows: IntArray) -> CalibrationSample:
+        """Return some of the rows."""
+        columns = ("keys", "X", "Y", "weight", "labels", "held")
+        return replace(self, **{name: pick(getattr(self, name), rows) for name in columns})
+
+    def joined(self, other: CalibrationSample) -> CalibrationSample:
+        """Return the rows of both."""
+
+        def join(mine: Any, its: Any) -> Any:
+            return None if mine is None or its is None else join_rows([mine, its])
+
+        both = [np.ones(len(s.keys)) if s.weight is None else s.weight for s in (self, other)]
+        joined = CalibrationSample(
+            join(self.keys, other.keys),
+            join(self.X, other.X),
+            join(self.Y, other.Y),
+            None if self.weight is None and other.weight is None else join(*both),
+            join(self.labels, other.labels),
+            join(self.held, other.held),
+            self.behind or other.behind,
+        )
+        return joined.take(np.argsort(joined.keys, kind="stable"))
+
+    def enough_for_pairs(self, n_classes: int) -> CalibrationSample:
+        """Return the first rows, at least 100 of every class: rows are in the order of hashes."""
+        assert self.labels is not None
+        size = min(OF_A_CLASS * n_classes, len(self.keys))
+        for c in range(n_classes):
+            own = np.flatnonzero(self.labels == c)[:OF_A_CLASS]
+            size = max(size, int(own[-1]) + 1 if len(own) else 0)
+        end = int(np.searchsorted(self.keys, self.keys[size - 1], side="right"))  # equal rows
+        return self.take(np.arange(end))
+
+    def folds(self, weight: FloatArray | None) -> tuple[list[IntArray], FloatArray | None]:
+        """Return the rows that are left out together, and the weights that leave with them.
+
+        These are equal rows, or single observations where rows repeat by nature. ``weight`` is that
+        of the rows in the fit.
+        """
+        n, cuts = len(self.keys), np.flatnonzero(self.keys[1:] != self.keys[:-1]) + 1
+        observed, unit = observation_weight(n, weight, self.labels)
+        if repeats_by_nature(len(cuts) + 1, observed):
+            return list(np.arange(n)[:, None]), unit
+        return np.split(np.arange(n), cuts), weight
+
+
+def draw_sample(
+    rows: Rows, folds: Folds | None, seed: int, size: int, class_table: ClassTable | None = None
+) -> tuple[CalibrationSample, IntArray]:
+    """Draw the rows with the smallest hashes, among those that were tested; also their numbers.
+
+    ``class_table`` has the weights of the classes where no moments will tell them later.
+    """
+    sample, tested = rows.sample, None
+    if folds is not None:
+        tested = np.zeros(sample.n_rows, dtype=bool)
+        for test in folds.test:
+            tested[test] = True
+    content = rows.content
+    known = {name: value for name, value in sample.observed().items() if name != "groups"}
+    hashes, numbers = smallest_hashes(content, size, seed, tested, **known)
+    columns = (sample.X, sample.Y, sample.weight, sample.labels)
+    X, Y, weight, labels = (pick(column, numbers) for column in columns)
+    if class_table is not None:
+        weight = times(weight, class_table.factors[labels])
+    return CalibrationSample(hashes, X, Y, weight, labels), numbers
+
+
+def remember(
+    rows: Rows,
+    seed: int,
+    class_table: ClassTable | None = None,
+    folds: Folds | None = None,
+    outputs: Callable[[IntArray], FloatArray] | None = None,
+) -> FixedMemory:
+    """Keep a sample of the rows, see `draw_sample`.
+
+    Where there are models of the folds, ``outputs`` says what they make of rows of these numbers
+    that they have not seen.
+    """
+    classes = rows.sample.labels is not None
+    size = SCORES if outputs is not None and classes else SAMPLE
+    sample, numbers = draw_sample(rows, folds, seed, size, class_table)
+    if outputs is None:
+        return FixedMemory(sample)
+    held = outputs(numbers)
+    return FixedMemory(replace(sample, X=None if classes else sample.X, held=held))
+
+
+def held_outputs(
+    rows: Rows,
+    folds: Folds,
+    kernel: Kernel,
+    Z: FloatArray,
+    models: Sequence[tuple[FloatArray, FloatArray]],
+    numbers: IntArray,
+) -> FloatArray:
+    """Return what the models of the folds say of tested rows of these numbers, shape (t, k)."""
+    held = np.full((len(numbers), len(models[0][1])), np.nan)
+    for test, (coef, b) in zip(folds.test, models, strict=True):
+        own = np.flatnonzero(np.isin(numbers, test))
+        held[own] = rows.evaluate(kernel, rows.sample.X[numbers[own]], Z, coef, b)
+    return held
+
+
+def with_thresholds(fit: Fit, how: str) -> Fit:
+    """Add thresholds of classes: zero, or where out-of-fold outputs make the fewest errors."""
+    memory, details, task = fit.memory, fit.details, fit.task
+    if not isinstance(task, Classes):
+        return fit
+    if how == "zero":
+        return replace(fit, threshold=np.zeros(task.n_outputs))
+    sample = memory.sample if isinstance(memory, FixedMemory) else None
+    if sample is None or sample.held is None or sample.labels is None:
+        raise InvalidInputError(NO_OUTPUTS)
+    weight = sample.weight
+    if task.per_class and details.moments:  # else the weights are in the rows
+        factors = task.table(class_counts(details.moments)).factors[sample.labels]
+        weight = times(weight, factors)
+    outputs = zip(sample.held.T, sample.Y.T, strict=True)
+    moved = np.array([best_threshold(scores, targets, weight) for scores, targets in outputs])
+    held = replace(sample, held=sample.held - moved)
+    return replace(fit, threshold=moved, intercept=fit.intercept - moved, memory=FixedMemory(held))
+
+
+@dataclass(frozen=True, eq=False)
+class FixedMemory:
+    """A sample of the rows, or nothing."""
+
+    sample: CalibrationSample | None = None
+
+    def reduced(self, form: str, fit: Fit) -> FixedMemory:
+        """Return what a file of this form keeps: no rows."""
+        return self if form == "all" else FixedMemory()
+
+    def _rows(self) -> CalibrationSample:
+        if self.sample is None or len(self.sample.keys) < 2:
+            raise InvalidInputError(
+                "The model has too few rows of its training set left to calibrate on: fit it to "
+                "at least 2 rows."
+            )
+        if self.sample.behind:
+            warnings.warn(
+                "Rows added from a scan are learned but do not calibrate intervals and "
+                "probabilities, which stay those of the other rows: fit again on all rows.",
+                NumericalWarning,
+                stacklevel=4,
+            )
+        return self.sample
+
+    def posteriors(self, fit: Fit, resources: Resources) -> Posteriors:
+        """Return the Gaussian posteriors of a regressor's outputs."""
+        details: FixedDetails = fit.details
+        fit.check_posterior()
+        if fit.solver == "pcg":
+            raise InvalidInputError(
+                "solver='pcg' keeps no moments, from which standard deviations and intervals "
+                "follow: use solver='cholesky', with fewer prototypes if need be."
+            )
+        if details.penalised:
+            raise InvalidInputError(
+                "fit_intercept='penalised' has no posterior here: use fit_intercept=True for "
+                "standard deviations and intervals."
+            )
+        if not details.is_posterior_of_model:
+            raise InvalidInputError(
+                "The reduction of this model, or tuning='separate', has left it without a "
+                "posterior: use reduction='spfs' or None, and tuning='joint', for standard "
+                "deviations and intervals."
+            )
+        return list(self._posteriors(fit, resources))
+
+    def _posteriors(self, fit: Fit, resources: Resources) -> list[tuple[IntArray, FixedPosterior]]:
+        details: FixedDetails = fit.details
+        assert details.map is not None
+        basis, limits = (fit.kernel, fit.basis, details.map), (resources.budget, resources.threads)
+        return [
+            (columns, FixedPosterior(*basis, moments, C, *limits))
+            for columns, C, moments in problems(details.moments, fold_task(fit.task), fit.C)
+        ]
+
+    def residuals(self, fit: Fit, resources: Resources, posteriors: Posteriors) -> Residuals:
+        """Return errors of rows left out, in units of their predicted deviations.
+
+        Prototypes stay in the basis while they are left out, which no new row is: they are not
+        among these rows, as long as there are others.
+        """
+        sample = self._rows()
+        others = np.flatnonzero(~np.isin(sample.keys, hash_rows(fit.basis, fit.seed)))
+        sample = sample.take(others) if len(others) >= OTHERS else sample
+        assert sample.X is not None
+        residuals, scale = np.empty(sample.Y.shape), np.empty(sample.Y.shape)
+        folds, leaving = sample.folds(sample.weight)
+        for columns, posterior in posteriors:
+            assert isinstance(posterior, FixedPosterior)
+            Y = sample.Y[:, columns]
+            left, variance = posterior.leave_out(sample.X, Y, folds, leaving)
+            residuals[:, columns] = Y - left
+            spread = variance[:, None] * posterior.prior_variance + posterior.noise_variance
+            scale[:, columns] = np.sqrt(spread)
+        if sample.held is not None:
+            residuals = sample.Y - sample.held
+        return scaled_residuals(residuals, scale, sample.weight)
+
+    def out_of_fold(self, fit: Fit, resources: Resources) -> OutOfFold:
+        """Return scores of rows by models that have not seen them."""
+        sample, details, task = self._rows(), fit.details, fit.task
+        assert isinstance(task, Classes)
+        if len(groups_of(fold_task(task), task.n_outputs)) > 1 and sample.held is None:
+            sample = sample.enough_for_pairs(task.n_classes)
+        assert sample.labels is not None
+        weight, Y = sample.weight, sample.Y
+        if fold_task(fit.task) is not None and details.moments:
+            table = task.table(class_counts(details.moments))  # as it follows from all rows now
+            weight = times(weight, table.factors[sample.labels])
+            Y = table.targets[sample.labels]
+        if sample.held is not None:
+            return OutOfFold(sample.held, sample.labels, weight)
+        assert sample.X is not None
+        if not details.is_posterior_of_model:  # few coefficients remember at most the prototypes
+            new = np.flatnonzero(~np.isin(sample.keys, hash_rows(fit.basis, fit.seed)))
+            if len(np.unique(sample.labels[new])) < task.n_classes:
+                new = np.arange(len(sample.keys))
+            outputs = fit.outputs(sample.X[new], resources)
+            return OutOfFold(outputs, sample.labels[new], pick(weight, new))
+        folds, leaving = sample.folds(weight)
+        fold_of = np.empty(len(Y), dtype=np.intp)
+        fold_of[np.concatenate(folds)] = np.repeat(np.arange(len(folds)), [len(f) for f in folds])
+        assert details.map is not None
+        map = details.map
+        features = resources.evaluate(
+            fit.kernel, sample.X, fit.basis, map.T, np.zeros(map.rank)
+        )  # once for all problems, as are the moments of the features
+        parts = [part.mapped(map.whiten(part.gram), map.T) for part in details.moments]
+        scores = np.empty(Y.shape)
+        for columns, C, moments in problems(parts, fold_task(task), fit.C):
+            data = (features, Y[:, columns], fold_of, leaving)
+            scores[:, columns] = left_out_scores(moments, C, *data)
+        return OutOfFold(scores, sample.labels, weight)
+
+
+KEEP = 0.05
+"""Part of the memory budget up to which the moments of the folds are kept."""
+SD_KEEPS_NO_ROWS = (
+    "reduction='sd' has learned from the prototypes alone, so there are no other rows to add or "
+    "remove: use reduction='ssd'"
+)
+REWEIGHTED = (
+    "a reduction with refit=False ends in a reweighted system, so rows cannot be added or removed "
+    "exactly: use refit=True"
+)
+
+
+# -- the dual model on the prototypes: the start of SSD, and SD itself ----------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class PrototypeRows:
+    """The training rows that are prototypes: one for each different pair of row and class.
+
+    Attributes
+    ----------
+    rows : int array of shape (t,)
+        Rows of the sample.
+    member : int array of shape (t,)
+        Prototypes that they are.
+    labels : int array or None
+    Y : array of shape (t, k)
+        Weighted means of the targets of equal rows.
+    weight : array of shape (t,)
+        Sums of their weights.
+    """
+
+    rows: IntArray
+    member: IntArray
+    labels: IntArray | None
+    Y: FloatArray
+    weight: FloatArray
+
+
+def prototype_rows(sample: HostRows, chosen: Prototypes, what: str) -> PrototypeRows:
+    """Find the training rows that are prototypes."""
+    Z, support = chosen.Z, chosen.support
+    if len(support) != Z.shape[0] or np.any(support < 0):
+        raise InvalidInputError(
+            f"reduction={what!r} needs the targets of the prototypes, which must be rows of X: "
+            "choose another selection (not 'kmeans' or given points, and not the linear kernel, "
+            "which has none), or reduction='spfs'."
+        )
+    keys, names = hash_rows(sample.X), hash_rows(Z)
+    order = np.argsort(names, kind="stable")
+    at = np.minimum(np.searchsorted(names[order], keys), Z.shape[0] - 1)
+    rows = np.flatnonzero(names[order][at] == keys)
+    member = order[at[rows]]
+    s = np.ones(len(keys)) if sample.weight is None else np.asarray(sample.weight, float)
+    labels = np.zeros(len(keys), np.intp) if sample.labels is None else sample.labels
+    classes = labels[rows].astype(np.intp)
+    pair = member * (int(labels.max()) + 1) + classes
+    _, first, group = np.unique(pair, return_index=True, return_inverse=True)
+    weight = np.bincount(group, s[rows])
+    Y = np.asarray(sample.Y[rows], dtype=np.float64)
+    means = [np.bincount(group, s[rows] * column) / weight for column in Y.T]
+    own = None if sample.labels is None else classes[first]
+    return PrototypeRows(rows[first], member[first], own, np.stack(means, 1), weight)
+
+
+@dataclass(frozen=True, eq=False)
+class DualStart:
+    """The dual model that was tuned and trained on the prototypes alone."""
+
+    fit: Fit
+    coef: FloatArray  # (m, k)
+
+
+def fit_on_prototypes(problem: FixedProblem, chosen: Prototypes) -> DualStart | None:
+    """Train the dual model on the prototypes [Mall2014, algorithm 4]; None where not asked for."""
+    rows, task, ask, gamma = problem.rows, problem.task, problem.ask, problem.gamma
+    if ask.method not in ("ssd", "sd"):
+        return None
+    if ask.sizes_by_cv:
+        raise InvalidInputError(
+            f"n_prototypes='cv' cannot be used with reduction={ask.method!r}, which tunes on "
+            "the prototypes alone: give a number, or 'auto'."
+        )
+    if ask.search.checkpoint is not None:
+        raise InvalidInputError(
+            "A checkpoint cannot be used with reduction='ssd' or 'sd', which tune on the "
+            "prototypes alone: leave it out."
+        )
+    sample: HostRows = rows.sample
+    part = prototype_rows(sample, chosen, ask.method)
+    X, resources = chosen.Z[part.member], Resources(sample.budget, sample.threads)
+    if isinstance(task, Classes):
+        assert part.labels is not None
+        missing = np.setdiff1d(np.arange(task.n_classes), part.labels)
+        if len(missing):
+            raise InvalidInputError(
+                f"No prototype is of the classes {task.classes[missing].tolist()}, which the dual "
+                "model on the prototypes has to learn: raise n_prototypes, or use "
+                "reduction='spfs'."
+            )
+        inner = class_rows(task, X, part.labels, part.weight, resources, by_class=False)
+        y = task.classes[part.labels]
+    else:
+        y = part.Y if sample.centre is None else part.Y + sample.centre
+        inner = HostRows(X, y, part.weight, budget=sample.budget, threads=sample.threads)
+    # the groups are those of the first of equal rows
+    groups = None if sample.groups is None else sample.groups[sample.row_numbers[part.rows]]
+    inner = replace(inner, given=(X, y), groups=groups)
+    settings = DualSettings(
+        C=ask.C,
+        choice=ask.choice if gamma is None else replace(ask.choice, gamma=gamma),
+        cv=_cv_on_prototypes(rows, ask, part),
+        search=ask.search,
+        scoring=ask.scoring,
+        seed=ask.seed,
+    )
+    fit = fit_dual(inner, task, settings, problem.tell)
+    coef = np.zeros((chosen.Z.shape[0], fit.coef.shape[1]))
+    np.add.at(coef, part.member[fit.support], fit.coef)
+    return DualStart(fit, coef)
+
+
+def _cv_on_prototypes(rows: Rows, ask: FixedSettings, part: PrototypeRows) -> Any:
+    if isinstance(ask.cv, (int, np.integer, str)):
+        return ask.cv
+    given = folds_of(rows.sample, ask)  # folds of all rows: what is left of them
+    assert isinstance(given, Folds)
+    folds = restrict_folds(given, part.rows, rows.sample.n_rows)
+    everyone = np.arange(len(part.rows))
+    train = folds.train or [np.setdiff1d(everyone, test) for test in folds.test]
+    return [pair for pair in zip(train, folds.test, strict=True) if len(pair[0])]
+
+
+# -- which prototypes are left ---------------------------------------------------------------------
+
+
+def moments_to_reduce(problem: FixedProblem, kernel: Kernel, Z: FloatArray) -> FoldMoments | None:
+    """Return the moments of the folds for a reduction whose model was not tuned on all rows."""
+    rows, ask = problem.rows, problem.ask
+    if ask.method in (None, "sd"):
+        return None
+    data = (rows, Z, folds_of(rows, ask), SquaredError(), problem.by_class)
+    return FixedSizeObjective(lambda _: kernel, *data).at(None).moments
+
+
+def prototype_basis(
+    problem: FixedProblem,
+    fit: Fit,
+    chosen: Prototypes,
+    moments: FoldMoments,
+    start: DualStart | None,
+) -> PrototypeBasis:
+    """Return what reductions work on."""
+    given, rows, kernel, scale = None, problem.rows, fit.kernel, None
+    reduction = problem.ask.reduction
+    printed = reduction is not None and reduction.settings.printed  # in whatever unit y is
+    if not printed and not isinstance(problem.task, Classes):
+        scale = target_scale(moments.whole[0])
+    if problem.ask.method == "sv-l0":
+        part = prototype_rows(rows.sample, chosen, "sv-l0")
+        given = _prototype_systems(kernel, chosen.Z, part, problem.task, scale)
+    first = None if start is None else start.coef
+    return PrototypeBasis(kernel, chosen.Z, moments, fit.C, first, given, rows.threads, scale)
+
+
+def _prototype_systems(
+    kernel: Kernel, Z: FloatArray, part: PrototypeRows, task: Task, scale: FloatArray | None
+) -> list[L0System]:
+    K = np.asarray(kernel(Z, Z), dtype=np.float64)[part.member]
+    systems, by_class = [], fold_task(task)
+    for columns in groups_of(by_class, task.n_outputs):
+        weight, Y = part.weight, part.Y[:, columns]
+        if by_class is not None:
+            assert part.labels is not None
+            table = by_class.table(by_class.counts(part.labels, part.weight))
+            Y = table.targets[np.ix_(part.labels, columns)]
+            weight = weight * table.factors[part.labels] * (Y[:, 0] != 0)
+        if weight.sum() > 0:
+            own = None if scale is None else scale[columns]
+            systems.append(L0System.of(Moments.of(K, Y, weight), columns, own))
+    return systems
+
+
+def worth_keeping(basis: PrototypeBasis, budget: int) -> PrototypeBasis | None:
+    """Return the moments of the folds, on the host, where they are small beside the budget."""
+    size = 8 * basis.Z.shape[0] ** 2 * len(basis.moments.cells)
+    if basis.n_folds < 2 or size > KEEP * budget:
+        return None
+    return replace(basis, moments=basis.moments.on_host())
+
+
+def reduce_model(
+    fit: Fit, rows: Rows, basis: PrototypeBasis, reduction: FixedSizeL0, C_grid: FloatArray | None
+) -> Fit:
+    """Drop prototypes [Mall2014, algorithms 3 and 4]."""
+    m, k = basis.Z.shape[0], len(basis.C)
+    size = reduction.size if isinstance(reduction.size, (int, np.integer)) else None
+    if size is not None and size > m:
+        raise InvalidInputError(
+            f"size={size} support vectors were asked for, but there are only {m} prototypes: give "
+            f"at most {m}, or raise n_prototypes."
+        )
+    jobs = [np.arange(k)] if reduction.joint else [np.array([j]) for j in range(k)]
+    coef, intercept, C = np.zeros((m, k)), np.zeros(k), np.empty(k)
+    used = np.zeros((m, k), dtype=bool)
+    paths = []
+    for columns in jobs:
+        path = None
+        if reduction.size != "l0" and basis.n_folds > 1:
+            path = cross_validate_sizes(basis, columns, C_grid)
+            paths.append(path)
+        support, C[columns], solved = _choose(basis, columns, reduction, size, path)
+        if solved is None:
+            solved = basis.solve(None, columns, support, C[columns])
+        coef[np.ix_(support, columns)], intercept[columns] = solved
+        used[np.ix_(support, columns)] = True
+    left = np.flatnonzero(used.any(axis=1))
+    if len(left) == 0:  # only as printed
+        left = np.zeros(1, dtype=np.intp)
+        warnings.warn(
+            "The reduction has dropped every prototype: the model is a constant. Raise C, or use "
+            "reduction='spfs', which keeps those that matter.",
+            NumericalWarning,
+            stacklevel=5,
+        )
+    details: FixedDetails = replace(
+        fit.details,
+        moments=[whole.subset(left) for whole in basis.moments.whole],
+        map=rows.map(fit.kernel, basis.Z[left]),
+        used=None if reduction.joint else used[left],
+        no_update=None if reduction.refit else REWEIGHTED,
+        paths=tuple(paths),
+    )
+    support = fit.support[left] if len(fit.support) else fit.support
+    fit = replace(fit, basis=basis.Z[left], coef=coef[left], intercept=intercept, C=C)
+    return replace(fit, support=support, details=details)
+
+
+def _choose(
+    basis: PrototypeBasis,
+    columns: IntArray,
+    reduction: FixedSizeL0,
+    size: int | None,
+    path: SparsityPath | None,
+) -> tuple[IntArray, FloatArray, tuple[FloatArray, FloatArray] | None]:
+    C = basis.C[columns]
+    if size is not None:
+        if path is not None:
+            return path.support(size), path.C_at(size), None
+        order = l0_order(basis.systems(None, columns), basis.first(None, columns), C)
+        return np.sort(order[:size]), C, None
+    if path is None:
+        reduced = reduce_as_printed(basis, columns, reduction.settings)
+        solution = None if reduction.refit else (reduced.coef, reduced.intercept)
+        return reduced.support, C, solution
+    size = path.chosen
+    if path.constant <= path.limit:
+        size = 1
+        warnings.warn(
+            "The reduction would have dropped every prototype: the cross-validated error of the "
+            f"bias alone is {path.constant:.3g}, that of the best model {path.mean.min():.3g}. The "
+            "one that left last was kept. Give a size for more, or other features.",
+            NumericalWarning,
+            stacklevel=6,
+        )
+    return path.support(size), path.C_at(size), None
+
+
+def solve_used(fit: Fit, whole: list[Moments], used: BoolArray) -> tuple[FloatArray, FloatArray]:
+    """Solve for outputs that each have their own prototypes."""
+    moments = FoldMoments.without_folds(whole, fold_task(fit.task))
+    basis = PrototypeBasis(fit.kernel, fit.basis, moments, fit.C)
+    coef, intercept = np.zeros(used.shape), np.zeros(used.shape[1])
+    for j in range(used.shape[1]):
+        columns, support = np.array([j]), np.flatnonzero(used[:, j])
+        solved, b = basis.solve(None, columns, support, fit.C[columns])
+        coef[np.ix_(support, columns)], intercept[columns] = solved, b
+    return coef, intercept

@@ -4,33 +4,158 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import BoolArray, FloatArray, IntArray, pick
 from lssvm._core.blocks import small_problem
 from lssvm._core.errors import ConvergenceWarning, InvalidInputError
 from lssvm._core.progress import Listener
 from lssvm.backends.host import HostRows
 from lssvm.codes import ProblemGroup, groups
 from lssvm.data.folds import Folds, hash_rows, observation_weight, repeats_by_nature
-from lssvm.fitting.greedy_settings import GreedySettings
-from lssvm.fitting.output_code import class_rows
 from lssvm.fitting.record import Fit, Machine, Resources, Tuning, check_finite
-from lssvm.fitting.settings import is_int, make_folds
-from lssvm.greedy import GreedyPath, Observations, greedy_leave_one_out, greedy_paths
+from lssvm.fitting.settings import (
+    KernelChoice,
+    KernelParameters,
+    check_C,
+    class_rows,
+    is_int,
+    make_folds,
+    seed_of,
+)
+from lssvm.greedy import Greedy, GreedyPath, Observations, greedy_leave_one_out, greedy_paths
+from lssvm.greedy.forward import change_C
 from lssvm.greedy.path import cholesky
-from lssvm.greedy.paths import change_C
 from lssvm.kernels import Kernel, resolve_gamma
 from lssvm.kernels.factory import check_kernel_matrix
 from lssvm.solvers import DualSystem
 from lssvm.tasks import Classes, SquaredError, Task
-from lssvm.tasks.weights import pick
 from lssvm.tuning.objective import Losses
 from lssvm.tuning.path import PathSearch
 from lssvm.tuning.search import Space
 from lssvm.uncertainty import OutOfFold
+
+
+class GreedyParameters(KernelParameters, Protocol):
+    """The parameters of a greedy estimator that settings are read from."""
+
+    fit_intercept: bool
+    epsilon: float
+    criterion: str
+    candidates: int | None
+    prefit: bool
+    max_support: int | None
+    validation_fraction: float | None
+    cv: Any
+
+
+@dataclass(frozen=True, eq=False)
+class GreedySettings:
+    """The settings of a greedy model, checked.
+
+    Attributes
+    ----------
+    C : float or None
+        None: to be chosen by leave-one-out.
+    choice : KernelChoice
+    search : Greedy
+        How bases grow, and when they stop.
+    validation_fraction : float or None
+        Part of the rows that the size is judged by.
+    fit_intercept : bool
+    seed : int
+    calibrates : bool
+        Whether leave-one-out outputs are kept, for probabilities.
+    cv : int, "loo", splitter or iterable
+        Folds that gamma is tuned on, and, of groups, C and probabilities.
+    """
+
+    C: float | None
+    choice: KernelChoice
+    search: Greedy
+    validation_fraction: float | None
+    fit_intercept: bool
+    seed: int
+    calibrates: bool
+    cv: Any = 10
+
+    @classmethod
+    def of(cls, estimator: GreedyParameters) -> GreedySettings:
+        """Read and check the parameters of an estimator."""
+        choice = KernelChoice.of(estimator)
+        unknown = isinstance(choice.gamma, str) and choice.gamma not in ("scale", "auto", "cv")
+        if choice.asks_ard or (unknown and choice.has_gamma):
+            raise InvalidInputError(
+                f"gamma={choice.gamma!r} is not available here: give a number, 'scale', 'auto', "
+                "'cv' or an array with one value per feature."
+            )
+        choice.check()
+        growth = (estimator.epsilon, estimator.criterion, estimator.candidates)
+        return cls(
+            check_C(estimator.C),
+            choice,
+            Greedy(*growth, bool(estimator.prefit), estimator.max_support),
+            estimator.validation_fraction,
+            bool(estimator.fit_intercept),
+            seed_of(estimator.random_state),
+            getattr(estimator, "calibration", None) is not None,
+            estimator.cv,
+        )
+
+    def check_labels(self) -> None:
+        """Refuse an epsilon that a model without basis functions satisfies for labels +1, -1."""
+        epsilon = self.search.epsilon
+        number = isinstance(epsilon, (int, float, np.number))
+        if self.search.criterion == "fsals" and number and epsilon >= 1:
+            raise InvalidInputError(
+                f"epsilon={epsilon!r} is not usable: a model without any basis function is "
+                "within 1 of the labels +1 and -1, so give a number below 1 (0.5 is usual)."
+            )
+
+    @property
+    def splits(self) -> bool:
+        """Whether the caller has said which rows make a fold."""
+        return not isinstance(self.cv, str) and (
+            hasattr(self.cv, "split") or hasattr(self.cv, "__iter__")
+        )
+
+    def held_out(
+        self, n: int, rng: np.random.Generator, groups: IntArray | None = None
+    ) -> BoolArray | None:
+        """Draw the rows on which the size is judged; rows stand in an order of their content.
+
+        With groups, numbered from 0, whole ones: as many as hold about the share.
+        """
+        share = self.validation_fraction
+        if share is None:
+            return None
+        if not isinstance(share, (int, float, np.number)) or not 0 < share < 1:
+            raise InvalidInputError(
+                f"validation_fraction={share!r} is not usable: give a number between 0 and 1, or "
+                "None to use every row."
+            )
+        many = round(float(share) * n)
+        if not 0 < many < n:
+            raise InvalidInputError(
+                f"validation_fraction={share!r} of {n} distinct rows leaves none to learn from or "
+                "none to judge by: give more rows, or None."
+            )
+        if groups is None:
+            held = np.zeros(n, dtype=bool)
+            held[rng.permutation(n)[:many]] = True
+            return held
+        sizes = np.bincount(groups)
+        if len(sizes) < 2:
+            raise InvalidInputError(
+                f"validation_fraction={share!r} needs at least 2 groups, one of them to judge by, "
+                "but there is 1: give more groups, or None."
+            )
+        order = rng.permutation(len(sizes))
+        enough = int(np.searchsorted(np.cumsum(sizes[order]), many)) + 1
+        return np.isin(groups, order[: min(enough, len(sizes) - 1)])
+
 
 SELECTION_C = 8.0
 """The C at which the basis is selected when C itself is to be chosen."""
@@ -127,25 +252,7 @@ class GreedyMemory:
 
 
 def fit_greedy(rows: HostRows, task: Task, ask: GreedySettings, tell: Listener) -> Fit:
-    """Fit a sparse model by [Jiao2007, algorithms 1 and 2].
-
-    Parameters
-    ----------
-    rows : HostRows
-    task : Classes or Numbers
-    ask : GreedySettings
-    tell : Listener
-
-    Returns
-    -------
-    Fit
-        With `GreedyDetails` and a `GreedyMemory`.
-
-    Notes
-    -----
-    Time n m^2 + n m d and memory n m numbers for an output that ends with m of n rows; with
-    candidates, m^3 + candidates m^2 and the kernel columns.
-    """
+    """Fit a sparse model by [Jiao2007, algorithms 1 and 2]."""
     if isinstance(task, Classes):
         ask.check_labels()
     if ask.choice.precomputed:
@@ -255,15 +362,6 @@ def _tune(
 class GreedyObjective:
     """Cross-validated loss of a greedy model as a function of (C, gamma).
 
-    Parameters
-    ----------
-    rows : HostRows
-    task : Classes or Numbers
-    ask : GreedySettings
-    folds : Folds
-
-    Notes
-    -----
     "All the free parameters are tuned using tenfold cross validation" [Jiao2007, section VII-C]. In
     every fold the bases grow on its training rows, at the given C or at `SELECTION_C`; other values
     of C are solved on those bases. Time v n m^2 for each gamma.
@@ -558,23 +656,7 @@ def _expand(
 
 
 def truncate_fit(fit: Fit, n: int) -> Fit:
-    """Return the model of the first ``n`` basis functions of every output.
-
-    Parameters
-    ----------
-    fit : Fit
-        Of `fit_greedy`.
-    n : int
-        Largest number of basis functions of an output.
-
-    Returns
-    -------
-    Fit
-
-    Notes
-    -----
-    m^3/3 operations for each output of m basis functions (m^2 for "kmp" and "sggp").
-    """
+    """Return the model of the first ``n`` basis functions of every output."""
     if not is_int(n) or n < 1:
         raise InvalidInputError(f"n={n!r} is not usable: give a whole number >= 1.")
     fit.need("all", "A truncated model")

@@ -49,14 +49,7 @@ class Machine:
 
 
 def alike(values: Iterable[Any]) -> list[IntArray]:
-    """Return the positions of values that are written the same, for each of them.
-
-    Examples
-    --------
-    >>> from lssvm.fitting.record import alike
-    >>> [where.tolist() for where in alike([0.5, 2.0, 0.5])]
-    [[0, 2], [1]]
-    """
+    """Return the positions of values that are written the same, for each of them."""
     gathered: dict[str, list[int]] = {}
     for position, value in enumerate(values):
         gathered.setdefault(repr(value), []).append(position)

@@ -10,16 +10,19 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from lssvm._core.arrays import FloatArray, is_sparse
+from lssvm._core.arrays import FloatArray, IntArray, is_sparse, pick, times
 from lssvm._core.blocks import as_bytes, n_threads
 from lssvm._core.errors import ConvergenceWarning, InvalidInputError
 from lssvm._core.progress import Listener
 from lssvm._core.random import RandomState, as_generator
 from lssvm.backends.host import HostRows
+from lssvm.codes import one_vs_one
+from lssvm.codes.code import ONE_VS_ONE_UP_TO
 from lssvm.data.folds import (
     Folds,
     content_folds,
     content_holdout,
+    hash_rows,
     restrict_folds,
     splitter_folds,
 )
@@ -27,8 +30,9 @@ from lssvm.fitting.record import Resources
 from lssvm.kernels import Kernel, Precomputed, has_gamma, make_kernel, resolve_gamma
 from lssvm.solvers.reweighting import LOSSES
 from lssvm.tasks import Classes, Task
-from lssvm.tuning.choice import make_search
+from lssvm.tuning.fixed_size import FixedSizeObjective
 from lssvm.tuning.objective import Objective
+from lssvm.tuning.path import make_search
 from lssvm.tuning.search import Search, Space, TuningResult
 
 LEAST_C, MOST_C = 1e-30, 1e30  # float32 has numbers up to 1e38
@@ -108,18 +112,7 @@ class TunedParameters(KernelParameters, Protocol):
 
 @dataclass(frozen=True, eq=False)
 class KernelChoice:
-    """A kernel whose parameter may still be open.
-
-    Parameters
-    ----------
-    kernel : str, callable or Kernel
-        A kernel object without gamma, such as ``Matern(nu=2.5)``, takes that of the estimator.
-    gamma : float, array, "scale", "auto", "cv" or "ard"
-    degree : int, default=3
-    coef0 : float, default=1.0
-    scales : array of shape (d,) or None, default=None
-        Factors of gamma by feature.
-    """
+    """A kernel whose parameter may still be open."""
 
     kernel: Any
     gamma: Any = "scale"
@@ -319,23 +312,7 @@ def usual_C_range(rows: Any, choice: KernelChoice) -> tuple[float, float]:
 
 
 def make_folds(cv: Any, seed: int, rows: HostRows, *, positions: bool = False) -> Folds:
-    """Turn ``cv`` into folds of rows.
-
-    Parameters
-    ----------
-    cv : int, float, "loo", splitter or iterable
-        Number of folds, or a share to hold out.
-    seed : int
-        What they are drawn with.
-    rows : HostRows
-        Rows of positive weight; a splitter sees what the caller gave.
-    positions : bool, default=False
-        Whether rows are told apart by their numbers, as those of a kernel matrix.
-
-    Returns
-    -------
-    Folds
-    """
+    """Turn ``cv`` into folds of rows."""
     given: tuple[Any, Any] = (rows.X, None) if rows.given is None else rows.given
     n, numbers = given[0].shape[0], rows.row_numbers
     loo, share = isinstance(cv, str) and cv == "loo", isinstance(cv, (float, np.floating))
@@ -363,3 +340,97 @@ def make_folds(cv: Any, seed: int, rows: HostRows, *, positions: bool = False) -
         f"cv={cv!r} is not usable: give a number of folds, a share between 0 and 1 to hold out, "
         "'loo', a scikit-learn splitter, or an iterable of (train, test) indices."
     )
+
+
+PAIRS_UP_TO = 60
+"""Classes beyond which pairs are not tried: 1,770 binary problems."""
+ROWS, OF_A_CLASS = 4_000, 10
+"""Rows that the codes are compared on, about, and those of a class at least."""
+PROTOTYPES = 200
+"""Prototypes of the models that are compared."""
+WIDTHS = (0.1, 0.3, 1.0)
+"""What gamma="scale" is multiplied by, where gamma is tuned."""
+N_C = 20
+"""Values of C that are tried."""
+
+
+def class_rows(
+    task: Classes,
+    X: Any,
+    labels: IntArray,
+    weight: FloatArray | None,
+    resources: Resources,
+    *,
+    by_class: bool,
+    counts: FloatArray | None = None,
+) -> HostRows:
+    """Return rows of known classes, with their targets and weights.
+
+    ``by_class`` says that the recipe keeps moments per class where the task asks for that: weights
+    of rows are then without those of classes. ``counts`` are the weights of the classes where these
+    rows are a sample of all.
+    """
+    table = task.table(task.counts(labels, weight) if counts is None else counts)
+    own = times(weight, table.row_factors(labels))
+    apart = by_class and task.per_class
+    return HostRows(
+        X,
+        table.looked_up(labels),
+        weight if apart else own,
+        labels,
+        loss_weight=own,
+        sample_weight=weight,
+        budget=resources.budget,
+        threads=resources.threads,
+    )
+
+
+def is_open(multiclass: Any, task: Classes, choice: KernelChoice) -> bool:
+    """Return whether a code is to be chosen for as many classes as these."""
+    auto = isinstance(multiclass, str) and multiclass == "auto"
+    few = ONE_VS_ONE_UP_TO < task.n_classes <= PAIRS_UP_TO
+    return auto and few and not choice.precomputed
+
+
+def better_code(rows: HostRows, task: Classes, choice: KernelChoice, C: float | None) -> Classes:
+    """Return the task with the better of its own code and one-vs-one."""
+    pairs = replace(task, code=one_vs_one(task.n_classes))
+    assert rows.labels is not None
+    some = _sample(rows.X, np.asarray(rows.labels), task.n_classes)
+    X, labels, weight = rows.X[some], rows.labels[some], pick(rows.sample_weight, some)
+    Z = _prototypes(X, choice)
+    first = content_folds(X, 3, labels=labels).test[:1]
+    gamma = choice.fixed_gamma(X, weight, rows.gamma_scale() if choice.has_gamma else None)
+    gammas = [gamma]
+    if choice.tunes_gamma:
+        gammas = [width * rows.gamma_scale() for width in WIDTHS]
+    grid = Space(C=C, C_range=usual_C_range(rows, choice)).C_grid(N_C)
+    resources = Resources(rows.budget, rows.threads)
+
+    def error(code: Classes) -> float:
+        own = class_rows(code, X, labels, weight, resources, by_class=True)
+        by_class = code if code.per_class else None
+        data = (own, Z, Folds(first), code.loss(None), by_class)
+        objective = FixedSizeObjective(choice.at, *data, grid if len(code.groups()) > 1 else None)
+        means = [objective.at(value).losses(grid).mean for value in gammas]
+        return float(np.min([np.min(np.where(np.isnan(mean), np.inf, mean)) for mean in means]))
+
+    return pairs if error(pairs) < error(task) else task
+
+
+def _sample(X: Any, labels: IntArray, n_classes: int) -> IntArray:
+    """Return rows of all classes in proportion, at least a few of each."""
+    hashes, share = hash_rows(X), min(1.0, ROWS / X.shape[0])
+    parts = []
+    for c in range(n_classes):
+        own = np.flatnonzero(labels == c)
+        size = max(OF_A_CLASS, round(share * len(own)))
+        parts.append(own[np.argsort(hashes[own], kind="stable")[:size]])
+    return np.sort(np.concatenate(parts))
+
+
+def _prototypes(X: Any, choice: KernelChoice) -> Any:
+    """Return the rows of the smallest hashes, or the axes of a linear kernel."""
+    if choice.name == "linear" and X.shape[1] <= PROTOTYPES:
+        return np.eye(X.shape[1])
+    return X[np.argsort(hash_rows(X, 1), kind="stable")[:PROTOTYPES]]

@@ -19,7 +19,7 @@ from lssvm.fitting.metric_rounds import N_FOLDS
 from lssvm.fitting.table_rows import AllRows
 from lssvm.fitting.table_run import Candidate, TableRun
 from lssvm.kernels import Kernel
-from lssvm.kernels.distances import Distance
+from lssvm.kernels.radial import Distance
 from lssvm.local import Cut, Leaf, PartsModel, Rows, Setting
 from lssvm.local.leaf import weighted_error
 from lssvm.local.tree import Tree

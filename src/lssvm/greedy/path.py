@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
-from scipy.linalg import LinAlgError, solve_triangular
+from scipy.linalg import LinAlgError, eigh, solve_triangular
 from scipy.linalg import cholesky as dense_cholesky
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import BoolArray, FloatArray, IntArray, is_sparse
+from lssvm._core.blocks import run_blocks, slices
 from lssvm._core.errors import NotPositiveDefiniteError
+from lssvm.kernels import RBF, evaluate_expansion
 from lssvm.solvers import DualSystem
 
 NOT_DEFINITE = (
@@ -294,3 +296,396 @@ def support_gram(system: DualSystem, support: IntArray) -> FloatArray:
     """Return the kernel matrix of the support, without weights, shape (m, m), in float64."""
     K = system.kernel(system.rows[support], system.basis[support])
     return np.asarray(K, dtype=np.float64)
+
+
+Rows = IntArray | slice
+
+_WIDTH = 512  # columns per piece of a store
+
+
+class ColumnStore:
+    """Columns over all rows, one after the other: grows without copying what is there.
+
+    Parameters
+    ----------
+    n : int
+        Length of a column.
+    dtype : dtype
+    limit : int
+        Most columns it may hold.
+
+    Notes
+    -----
+    Memory n (size + 512) numbers at most. Blocks of columns come and go as arrays (m, n), each
+    column contiguous.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.greedy.path import ColumnStore
+    >>> store = ColumnStore(3, np.float64, 10)
+    >>> store.append(np.eye(3)[:2])
+    >>> store.size, store.rows(np.array([1])).ravel()
+    (2, array([0., 1.]))
+    """
+
+    def __init__(self, n: int, dtype: Any, limit: int) -> None:
+        self.n, self.dtype, self.limit, self.size = n, np.dtype(dtype), limit, 0
+        self._width = max(1, min(_WIDTH, limit))
+        self._pieces: list[FloatArray] = []
+
+    def append(self, block: FloatArray) -> None:
+        """Add columns (m, n); the caller keeps to the limit."""
+        done, m = 0, block.shape[0]
+        while done < m:
+            at = self.size % self._width
+            if at == 0:
+                self._pieces.append(np.empty((self._width, self.n), self.dtype))
+            take = min(m - done, self._width - at)
+            self._pieces[-1][at : at + take] = block[done : done + take]
+            done, self.size = done + take, self.size + take
+
+    def _used(self) -> list[tuple[slice, FloatArray]]:
+        spans = slices(self.size, self._width)
+        return [
+            (span, piece[: span.stop - span.start])
+            for span, piece in zip(spans, self._pieces, strict=True)
+        ]
+
+    def rows(self, index: IntArray) -> FloatArray:
+        """Return the entries of all columns at some rows, shape (size, len(index))."""
+        parts = [np.take(piece, index, axis=1) for _, piece in self._used()]
+        return np.concatenate(parts) if parts else np.empty((0, len(index)), self.dtype)
+
+    def column(self, slot: int) -> FloatArray:
+        """Return one column, shape (n,)."""
+        return np.asarray(self._pieces[slot // self._width][slot % self._width])
+
+    def combine(self, factors: FloatArray) -> FloatArray:
+        """Return combinations of the columns with ``factors`` (m, size), shape (m, n)."""
+        out = np.zeros((factors.shape[0], self.n), self.dtype)
+        for span, piece in self._used():
+            if span.start == 0:
+                np.matmul(factors[:, span], piece, out=out)
+            else:
+                out += factors[:, span] @ piece
+        return out
+
+    def correlate(self, right: FloatArray) -> FloatArray:
+        """Return the inner products of the columns with ``right`` (n, m), shape (size, m)."""
+        out = np.empty((self.size, right.shape[1]), self.dtype)
+        for span, piece in self._used():
+            np.matmul(piece, right, out=out[span])
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """What the problems of a search by algorithm 1 or 2 have in common.
+
+    Attributes
+    ----------
+    columns : KernelColumns
+    ridge : array of shape (n,)
+        1/(C s_i), what is added to the diagonal of the kernel matrix.
+    H : array of shape (n,)
+        The diagonal of the system, K_ii + ridge.
+    settings : Greedy
+    bias : bool
+    usable : bool array of shape (n,)
+        Rows that may be chosen; the others are held out.
+    weight : array of shape (n,)
+    on_event : callable or None
+    """
+
+    columns: KernelColumns
+    ridge: FloatArray
+    H: FloatArray
+    settings: Greedy
+    bias: bool
+    usable: BoolArray
+    weight: FloatArray
+    on_event: OnEvent | None = None
+
+    @property
+    def held(self) -> IntArray:
+        """Rows that are held out."""
+        return np.flatnonzero(~self.usable)
+
+
+class KernelColumns:
+    """Kernel values between training rows; whole columns are kept while the budget lasts.
+
+    Parameters
+    ----------
+    system : DualSystem
+        Kernel, rows and threads; its weights play no part here.
+    share : float, default=0.4
+        Part of the system's memory budget that kept columns may take.
+
+    Notes
+    -----
+    A column costs n d operations, and nothing when it is kept. For the Gaussian kernel the rows are
+    centred and extended by their squares once, so that the exponents are one product.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.kernels import Linear
+    >>> from lssvm.greedy.path import KernelColumns
+    >>> from lssvm.solvers import DualSystem
+    >>> KernelColumns(DualSystem(Linear(), np.eye(3), np.eye(3), 1.0)).columns(np.array([2]))
+    array([[0., 0., 1.]])
+    """
+
+    def __init__(self, system: DualSystem, share: float = 0.4) -> None:
+        self.n, self.dtype, self.threads = system.n, system.dtype, system.threads
+        self._system = system
+        self.limit = min(self.n, int(share * system.budget / (self.n * self.dtype.itemsize)))
+        self.store = ColumnStore(self.n, self.dtype, self.limit)
+        self._slot = np.full(self.n, -1, dtype=np.intp)  # where a kept column is
+        self._gaussian = _extended(system)
+
+    def block(self, rows: Rows, index: IntArray) -> FloatArray:
+        """Return K(rows, index) from the kernel, shape (len(rows), len(index))."""
+        if self._gaussian is None:
+            system = self._system
+            return np.asarray(system.kernel(system.rows[rows], system.basis[index]), self.dtype)
+        exponents = self._gaussian[rows] @ _partners(self._gaussian[index]).T
+        return np.asarray(np.exp(exponents, out=exponents))
+
+    def near(self, rows: IntArray) -> Callable[[int], FloatArray]:
+        """Return a function that gives single columns at some rows, shape (len(rows),)."""
+        extended = None if self._gaussian is None else self._gaussian[rows]
+
+        def column(row: int) -> FloatArray:
+            slot = int(self._slot[row])
+            if slot >= 0:
+                return self.store.column(slot)[rows]
+            if extended is None or self._gaussian is None:
+                return self.block(rows, np.array([row]))[:, 0]
+            exponents = extended @ _partners(self._gaussian[row : row + 1])[0]
+            return np.asarray(np.exp(exponents, out=exponents))
+
+        return column
+
+    def columns(self, index: IntArray) -> FloatArray:
+        """Return whole columns, shape (len(index), n), and keep those that are new."""
+        out = np.empty((len(index), self.n), self.dtype)
+        slots = self._slot[index]
+        for j in np.flatnonzero(slots >= 0):
+            out[j] = self.store.column(int(slots[j]))
+        missing = np.flatnonzero(slots < 0)
+        if len(missing):
+            fresh = self.compute(index[missing])
+            out[missing] = fresh
+            keep = min(len(missing), self.store.limit - self.store.size)
+            self._slot[index[missing[:keep]]] = self.store.size + np.arange(keep)
+            self.store.append(fresh[:keep])
+        return out
+
+    def compute(self, index: IntArray) -> FloatArray:
+        """Compute whole columns, shape (len(index), n), without keeping them."""
+        out = np.empty((len(index), self.n), self.dtype)
+        self.fill(index, out.T)
+        return out
+
+    def fill(self, index: IntArray, out: FloatArray) -> None:
+        """Write whole columns into ``out`` (n, len(index)), rows shared out among the threads."""
+        partners = None if self._gaussian is None else _partners(self._gaussian[index])
+
+        def work(part: slice) -> None:
+            if partners is None or self._gaussian is None:
+                out[part] = self.block(part, index)
+                return
+            exponents = partners @ self._gaussian[part].T  # the long side inside: faster
+            out[part] = np.exp(exponents, out=exponents).T
+
+        run_blocks(work, slices(self.n, 2048), self.threads if self.n > 2048 else 1)
+
+
+def _extended(system: DualSystem) -> FloatArray | None:
+    """Return rows [2 x, -x'x, 1] of the scaled centred data, None where K is not of that form.
+
+    Their product with the partners [z, 1, -z'z] is -gamma ||x - z||^2.
+    """
+    X = system.rows
+    if not isinstance(system.kernel, RBF) or is_sparse(X) or not isinstance(X, np.ndarray):
+        return None
+    n, d = X.shape
+    out = np.empty((n, d + 2), X.dtype)
+    scaled = out[:, :d]
+    np.subtract(X, X.mean(axis=0), out=scaled)
+    scaled *= np.sqrt(np.asarray(system.kernel.gamma, dtype=X.dtype))
+    squares = np.einsum("ij,ij->i", scaled, scaled)
+    if np.max(squares, initial=0.0) * np.finfo(X.dtype).eps > 1e-3:
+        return None  # the differences would have no digits left
+    scaled *= 2.0
+    out[:, d], out[:, d + 1] = -squares, 1.0
+    return out
+
+
+def _partners(rows: FloatArray) -> FloatArray:
+    """Turn extended rows [2 x, -x'x, 1] into [x, 1, -x'x]."""
+    out = np.empty_like(rows)
+    np.multiply(rows[:, :-2], 0.5, out=out[:, :-2])
+    out[:, -2], out[:, -1] = 1.0, rows[:, -2]
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class Observations:
+    """Single observations of rows that were merged because they are equal.
+
+    Attributes
+    ----------
+    member : int array of shape (t,)
+        The merged row of each observation.
+    y : array of shape (t,)
+        Its own target.
+    share : array of shape (t,)
+        Its part of the weight of the merged row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.greedy import Observations
+    >>> Observations(np.array([0, 0]), np.array([1.0, -1.0]), np.full(2, 0.5)).share
+    array([0.5, 0.5])
+    """
+
+    member: IntArray
+    y: FloatArray
+    share: FloatArray
+
+    def left_out(self, fitted: FloatArray, leverage: FloatArray) -> FloatArray:
+        """Return the outputs (c, t) without each observation, from those of the rows (c, n).
+
+        Parameters
+        ----------
+        fitted : array of shape (c, n)
+            Outputs of c models for the merged rows.
+        leverage : array of shape (c, n)
+            Change of the output of each row with its own target.
+        """
+        fitted, leverage = fitted[:, self.member], leverage[:, self.member]
+        left = np.maximum(1.0 - self.share * leverage, np.finfo(float).eps)
+        return np.asarray(self.y - (self.y - fitted) / left)
+
+
+def greedy_leave_one_out(
+    system: DualSystem,
+    y: FloatArray,
+    path: GreedyPath,
+    Cs: FloatArray,
+    criterion: str = "fsals",
+    observations: Observations | None = None,
+) -> FloatArray:
+    r"""Predict every row by the model that has not seen it, at each of several values of C.
+
+    Parameters
+    ----------
+    system : DualSystem
+        Its own C plays no part.
+    y : array of shape (n,)
+        Targets.
+    path : GreedyPath
+        The basis; it stays as it is.
+    Cs : array of shape (c,)
+        Values of C.
+    criterion : {"fsals", "kmp", "sggp"}, default="fsals"
+        The loss under which the coefficients are fitted.
+    observations : Observations or None, default=None
+        Left out one by one in the place of rows.
+
+    Returns
+    -------
+    array of shape (c, n), or (c, t) of observations
+
+    Notes
+    -----
+    A model of "fsals" is the LS-SVM of the rows P. Rows outside P take no part in it, so its
+    prediction is their leave-one-out prediction; for a row of P the residual is
+    alpha_i / (R)_ii with R the inverse of the bordered matrix (eq. (13) of [Jiao2007]_). "kmp" and
+    "sggp" are ridge regressions on all rows with a fixed basis: the residual divided by one minus
+    the leverage. One eigendecomposition serves all C: 10 m^3 + n m (d + c) operations, or n m^2
+    more for "kmp" and "sggp". What leaving a row out would change in the selection of the basis is
+    not accounted for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.kernels import RBF
+    >>> from lssvm.greedy import Greedy, greedy_leave_one_out, greedy_paths
+    >>> from lssvm.solvers import DualSystem
+    >>> X = np.linspace(0, 6, 50)[:, None]
+    >>> y = np.sin(X[:, 0])
+    >>> system = DualSystem(RBF(1.0), X, X, C=8.0)
+    >>> (path,) = greedy_paths(system, y[:, None], Greedy(epsilon=0.1))
+    >>> left_out = greedy_leave_one_out(system, y, path, np.array([0.1, 1000.0]))
+    >>> errors = np.mean((left_out - y) ** 2, axis=1)
+    >>> bool(errors[1] < errors[0])
+    True
+    """
+    Cs, y = np.asarray(Cs, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    if len(path.support) == 0:
+        n = len(y) if observations is None else len(observations.y)
+        return np.full((len(Cs), n), path.intercept)
+    if criterion == "fsals":
+        left_out, fitted, leverage = _dual(system, y, path, Cs)
+    else:
+        left_out, fitted, leverage = _primal(system, y, path, Cs, criterion)
+    return left_out if observations is None else observations.left_out(fitted, leverage)
+
+
+Outputs: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
+"""What is predicted without each row, what with it, and its leverage, each of shape (c, n)."""
+
+
+def _dual(system: DualSystem, y: FloatArray, path: GreedyPath, Cs: FloatArray) -> Outputs:
+    P, leverage = path.support, np.zeros((len(Cs), len(y)))
+    u = np.asarray(system.u, dtype=np.float64)[P]
+    values, Q = eigh(u[:, None] * support_gram(system, path.support) * u, check_finite=False)
+    squares, Qu, Qy = Q * Q, Q.T @ u, Q.T @ (u * y[P])
+    coef, b, own = np.empty((len(P), len(Cs))), np.zeros(len(Cs)), np.zeros((len(Cs), len(P)))
+    for c, C in enumerate(Cs):
+        inverse = 1.0 / (np.maximum(values, 0.0) + 1.0 / C)
+        beta, diagonal = Q @ (inverse * Qy), squares @ inverse
+        if system.bias:
+            eta = Q @ (inverse * Qu)
+            b[c] = (u @ beta) / (u @ eta)
+            beta, diagonal = beta - b[c] * eta, diagonal - eta**2 / (u @ eta)
+        coef[:, c] = u * beta
+        if len(P) > 1 or not system.bias:  # nothing is left of a basis of one: the model is 0
+            own[c] = y[P] - beta / (diagonal * u)
+        leverage[c, P] = 1.0 - diagonal / C
+    limits = {"budget": system.budget, "threads": system.threads}
+    fitted = evaluate_expansion(system.kernel, system.rows, system.basis[P], coef, b, **limits).T
+    left_out = fitted.copy()
+    left_out[:, P] = own
+    return left_out, fitted, leverage
+
+
+def _primal(
+    system: DualSystem, y: FloatArray, path: GreedyPath, Cs: FloatArray, criterion: str
+) -> Outputs:
+    w = np.asarray(system.u, dtype=np.float64) ** 2
+    total = float(w.sum())
+    Phi = np.asarray(system.kernel(system.rows, system.basis[path.support]), dtype=np.float64)
+    mean = float(w @ y / total) if system.bias else 0.0
+    if system.bias:
+        Phi = Phi - w @ Phi / total
+    A = Phi.T @ (w[:, None] * Phi)
+    if criterion == "sggp":  # (A + D/C) a = t as an ordinary eigenproblem of L^-1 A L^-T, D = L L^T
+        D = support_gram(system, path.support)
+        L = cholesky(D + np.diag(np.full(len(D), 1e-12 * np.trace(D))))
+        A = solve_triangular(L, solve_triangular(L, A, lower=True).T, lower=True)
+        Phi = solve_triangular(L, Phi.T, lower=True).T
+    values, Q = eigh(0.5 * (A + A.T), check_finite=False)
+    Phi = Phi @ Q
+    t, squares = Phi.T @ (w * (y - mean)), Phi * Phi
+    inverse = 1.0 / (np.maximum(values, 0.0)[:, None] + 1.0 / Cs)  # (m, c)
+    fitted = Phi @ (inverse * t[:, None]) + mean
+    leverage = w[:, None] * (squares @ inverse) + (w[:, None] / total if system.bias else 0.0)
+    residual = (y[:, None] - fitted) / np.maximum(1.0 - leverage, np.finfo(float).eps)
+    return (y[:, None] - residual).T, fitted.T, leverage.T

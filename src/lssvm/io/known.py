@@ -25,7 +25,7 @@ from lssvm import (
     uncertainty,
 )
 from lssvm._core.arrays import AnyArray
-from lssvm.fitting import configurations, dual_memory, fixed_memory, record, series, series_data
+from lssvm.fitting import configurations, dual, fixed_solution, record, series
 from lssvm.fitting import greedy as greedy_recipe
 from lssvm.fitting import table as table_recipe
 from lssvm.fitting.table_context import TableContext
@@ -248,7 +248,7 @@ def _check_classes(task: tasks.Classes, lengths: Lengths) -> None:
     )
 
 
-def _check_dual(memory: dual_memory.DualMemory, lengths: Lengths) -> None:
+def _check_dual(memory: dual.DualMemory, lengths: Lengths) -> None:
     columns = [j for part in memory.parts for j in part.columns.tolist()]
     whole = not columns or sorted(columns) == list(range(lengths["k"]))
     need(whole and bool(columns) == bool(memory.parts), "the parts do not serve every output")
@@ -260,7 +260,7 @@ def _check_dual(memory: dual_memory.DualMemory, lengths: Lengths) -> None:
     need(not columns or lengths["n"] == lengths["y"] == rows, "the rows do not fit")
 
 
-def _check_sample(sample: fixed_memory.CalibrationSample, lengths: Lengths) -> None:
+def _check_sample(sample: fixed_solution.CalibrationSample, lengths: Lengths) -> None:
     need(sample.X is not None or sample.held is not None, "the sample has neither rows nor scores")
 
 
@@ -269,12 +269,12 @@ def _check_residuals(residuals: uncertainty.Residuals, lengths: Lengths) -> None
     need(all(len(a) == len(b) for a, b in pairs), "the weights of the residuals do not fit")
 
 
-def _check_series(one: series_data.Series, lengths: Lengths) -> None:
+def _check_series(one: series.Series, lengths: Lengths) -> None:
     width = 0 if one.inputs is None else one.inputs.shape[1]
     need(lengths.get("e", width) == width, "the inputs of a series do not fit")
 
 
-def _check_layout(layout: series_data.Layout, lengths: Lengths) -> None:
+def _check_layout(layout: series.Layout, lengths: Lengths) -> None:
     """Check the units of the inputs; e, h and w are their columns, the history, and a row's."""
     need((layout.inputs_mean is None) == (layout.inputs_scale is None), "the units do not fit")
     e = layout.n_exog
@@ -283,14 +283,14 @@ def _check_layout(layout: series_data.Layout, lengths: Lengths) -> None:
     lengths |= {"h": layout.history, "w": layout.lags + e * (layout.exog_lags + 1)}
 
 
-def _check_calendar(calendar: series_data.Calendar, lengths: Lengths) -> None:
+def _check_calendar(calendar: series.Calendar, lengths: Lengths) -> None:
     ways = (calendar.step > 0, calendar.months > 0 and calendar.day > 0, calendar.weekdays)
     need(sum(ways) == 1, "the times of a series follow no rule")
     sizes = (abs(calendar.last), calendar.step)
     need(max(sizes) < 2**58, "the times of a series are out of range")
 
 
-def _check_plan(plan: series_data.Plan, lengths: Lengths) -> None:
+def _check_plan(plan: series.Plan, lengths: Lengths) -> None:
     need(sum(plan.sizes) == lengths["n"], "the sizes of the series do not fit")
 
 
@@ -462,11 +462,11 @@ def known() -> Registry:
         (moments, "Moments/NystromMap"),
         (uncertainty, "Isotonic/Sigmoid/OutOfFold/Probabilities/Residuals"),
         (record, "Fit/Machine/Tuning"),
-        (dual_memory, "DualDetails/DualMemory/DualPart"),
-        (fixed_memory, "FixedDetails/FixedMemory/CalibrationSample"),
+        (dual, "DualDetails/DualMemory/DualPart"),
+        (fixed_solution, "FixedDetails/FixedMemory/CalibrationSample"),
         (greedy_recipe, "GreedyDetails/GreedyMemory"),
         (series, "SeriesFit/SeriesResiduals/Calibration"),
-        (series_data, "Calendar/Layout/Plan/Series"),
+        (series, "Calendar/Layout/Plan/Series"),
         (local, "Cut/Leaf/PartsModel/Rows/Setting/Tree"),
         (preparation, "DateEncoding/LevelEncoding/NumberEncoding/PreparedColumn/PreparedTable"),
         (configurations, "Configuration/Member"),

@@ -27,8 +27,8 @@ from lssvm.data import Preparation
 from lssvm.estimators import LSSVR, NARX, FixedSizeLSSVR, GreedyLSSVR
 from lssvm.estimators.base import KernelClassifier, KernelEstimator, KernelRegressor
 from lssvm.estimators.table_model import TableModel
-from lssvm.fitting.dual_memory import DualMemory
-from lssvm.fitting.fixed_memory import FixedDetails, FixedMemory
+from lssvm.fitting.dual import DualMemory
+from lssvm.fitting.fixed_solution import FixedDetails, FixedMemory
 from lssvm.fitting.greedy import GreedyDetails
 from lssvm.fitting.record import FORMS, Fit
 from lssvm.fitting.series import SeriesFit

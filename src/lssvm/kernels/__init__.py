@@ -1,7 +1,6 @@
 """Kernels K(x, z) between blocks of rows and prototypes."""
 
 from lssvm.kernels.base import Kernel, evaluate_expansion, fill_gram
-from lssvm.kernels.distances import DISTANCES, distances, fill_distances
 from lssvm.kernels.dot import Linear, NonStationary, Polynomial
 from lssvm.kernels.factory import (
     KERNEL_NAMES,
@@ -12,7 +11,15 @@ from lssvm.kernels.factory import (
     resolve_gamma,
 )
 from lssvm.kernels.metric import IDENTITY, Metric, mean_outer_product
-from lssvm.kernels.radial import RBF, Exponential, Laplacian, Matern
+from lssvm.kernels.radial import (
+    DISTANCES,
+    RBF,
+    Exponential,
+    Laplacian,
+    Matern,
+    distances,
+    fill_distances,
+)
 from lssvm.kernels.trend import TRENDS, Trend
 
 __all__ = [

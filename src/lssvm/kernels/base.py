@@ -10,10 +10,9 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from lssvm._core.arrays import Array, FloatArray, is_numpy
+from lssvm._core.arrays import Array, FloatArray, check_gram, is_numpy
 from lssvm._core.blocks import block_rows, one_blas_thread, run_blocks, slices
 from lssvm._core.errors import InvalidInputError
-from lssvm._core.magnitudes import check_gram
 
 
 class Evaluate(Protocol):

@@ -17,8 +17,8 @@ import numpy as np
 from lssvm._core.arrays import Array, FloatArray, IntArray, to_numpy
 from lssvm._core.device import Device, out_of_memory
 from lssvm._core.errors import MemoryBudgetError, NotPositiveDefiniteError, NumericalWarning
-from lssvm.kernels.distances import Distance
 from lssvm.kernels.metric import Metric, Shape
+from lssvm.kernels.radial import Distance
 from lssvm.local.engine import LeafTask
 from lssvm.local.leaf import Leaf, Rows, Setting, Walk
 from lssvm.local.tree import Tree

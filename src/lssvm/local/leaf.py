@@ -10,7 +10,7 @@ import numpy as np
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.blocks import slices
 from lssvm.kernels import distances, fill_distances
-from lssvm.kernels.distances import Distance
+from lssvm.kernels.radial import Distance
 from lssvm.solvers import ALONE, ExactFit, Repeats, solve_exact
 
 _CLEAR = 1e-3  # share of the error that a step has to save

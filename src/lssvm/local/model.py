@@ -11,7 +11,7 @@ import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.kernels.distances import Distance
+from lssvm.kernels.radial import Distance
 from lssvm.local.engine import ONE_THREAD, LeafTask, PartsEngine
 from lssvm.local.leaf import Leaf, Rows, Setting
 from lssvm.local.tree import Tree, grow_tree

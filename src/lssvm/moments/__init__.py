@@ -1,8 +1,7 @@
 """Second moments of kernel values and targets: what the fixed-size model needs of the data."""
 
 from lssvm.moments.accumulate import Piece, accumulate, accumulate_stream
-from lssvm.moments.moments import Moments, total
-from lssvm.moments.nystrom import NystromMap, nystrom_map
+from lssvm.moments.moments import Moments, NystromMap, nystrom_map, total
 
 __all__ = [
     "Moments",

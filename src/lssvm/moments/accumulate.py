@@ -14,10 +14,9 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from lssvm._core.arrays import FloatArray, IntArray, float_rows
+from lssvm._core.arrays import FloatArray, IntArray, check_gram, float_rows
 from lssvm._core.blocks import block_rows, require, run_stream, slices
 from lssvm._core.lapack import add_gram, mirror
-from lssvm._core.magnitudes import check_gram
 from lssvm.data import ArraySource, RowSource
 from lssvm.kernels import Kernel
 from lssvm.moments.moments import Moments

@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from lssvm._core.arrays import FloatArray
+from lssvm._core.arrays import FloatArray, check_weight
 from lssvm._core.errors import InvalidInputError, not_known
 from lssvm.preparation.learning import Learned, PreparationSettings, learn
 from lssvm.preparation.record import PreparedTable
 from lssvm.preparation.report import PreparationReport
 from lssvm.preparation.tables import RawTable, column_names, read_table
-from lssvm.tasks.weights import check_weight
 
 METHODS = ("standardised", "quantiles")
 TARGETS = ("auto", "classes", "numbers")

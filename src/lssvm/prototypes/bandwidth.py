@@ -15,11 +15,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.fft import next_fast_len, rfft
 
-from lssvm._core.arrays import BoolArray, FloatArray
+from lssvm._core.arrays import BoolArray, FloatArray, check_weight
 from lssvm._core.errors import InvalidInputError, not_usable
 from lssvm._core.random import RandomState, as_generator
-from lssvm.prototypes.sampling import as_rows, random_order
-from lssvm.tasks.weights import check_weight
+from lssvm.prototypes.selection import as_rows, random_order
 
 _REACH = 9.0  # in bandwidths: the Gaussian and its derivatives are negligible beyond
 _MAX_CELLS = 2**22

@@ -17,8 +17,7 @@ from lssvm._core.arrays import FloatArray, IntArray, to_numpy
 from lssvm._core.device import Device
 from lssvm._core.errors import InvalidInputError, not_known, not_usable
 from lssvm.prototypes.bandwidth import Bandwidth, plug_in_bandwidth, rule_of_thumb_bandwidth
-from lssvm.prototypes.sampling import as_rows, interleave, random_order
-from lssvm.prototypes.selection import Selection, Task
+from lssvm.prototypes.selection import Selection, Task, as_rows, interleave, random_order
 
 _ROUNDING = 1e-12
 

@@ -18,30 +18,27 @@ import numpy.typing as npt
 from numpy.random import Generator
 from scipy.linalg import solve_triangular
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import FloatArray, IntArray, check_weight
 from lssvm._core.device import Device
 from lssvm._core.errors import InvalidInputError, NumericalWarning, not_known, not_usable
 from lssvm._core.random import RandomState, as_generator
 from lssvm.data.folds import hash_rows
 from lssvm.prototypes.renyi import RenyiEntropy
-from lssvm.prototypes.sampling import (
-    Keys,
-    as_rows,
-    class_quotas,
-    draw_distinct,
-    interleaved,
-    random_order,
-)
 from lssvm.prototypes.selection import (
     Kernel,
+    Keys,
     Rule,
     Selection,
     Task,
     Uniform,
     as_labels,
+    as_rows,
+    class_quotas,
+    draw_distinct,
+    interleaved,
+    random_order,
     warn_if_short,
 )
-from lssvm.tasks.weights import check_weight
 
 _PASSES = 4
 

@@ -24,7 +24,7 @@ from lssvm._core.device import Device
 from lssvm._core.errors import InvalidInputError
 from lssvm.kernels import Kernel
 from lssvm.moments import Moments, NystromMap, nystrom_map
-from lssvm.moments.cells import FoldMoments
+from lssvm.moments.moments import FoldMoments
 from lssvm.reductions.l0 import L0, L0System, Reduced, l0_order, reduce_printed, reduce_systems
 from lssvm.solvers.primal import fold_paths, output_errors, solve_primal
 
@@ -147,7 +147,7 @@ class PrototypeBasis:
     >>> from lssvm.kernels import Linear
     >>> from lssvm.moments import Moments
     >>> from lssvm.reductions import PrototypeBasis
-    >>> from lssvm.moments.cells import FoldMoments
+    >>> from lssvm.moments.moments import FoldMoments
     >>> Q = np.random.default_rng(0).normal(size=(50, 2))
     >>> whole = FoldMoments.without_folds([Moments.of(Q, 3.0 * Q[:, :1] + 1.0)], None)
     >>> basis = PrototypeBasis(Linear(), np.eye(2), whole, np.array([1e6]))

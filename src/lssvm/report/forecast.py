@@ -19,8 +19,8 @@ from sklearn.linear_model import RidgeCV
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.estimators import NARX
-from lssvm.fitting import series_data
-from lssvm.fitting.series_data import Series, is_list_of_series, open_series
+from lssvm.fitting import series
+from lssvm.fitting.series import Series, is_list_of_series, open_series
 from lssvm.plots import TuningSurfaceDisplay
 from lssvm.plots.tuning import KEYS
 from lssvm.report.charts import Chart, alone, figure, pictures
@@ -144,9 +144,9 @@ def interval_runs(model: NARX, past: Series, test: Series, runs: Runs) -> list[I
 def compared_runs(model: NARX, past: Series, test: Series, runs: Runs) -> dict[str, Runs]:
     """Return the runs of simple rules and of a linear model of the same lags."""
     origins, truth = runs.origins, runs.truth
-    season = series_data.find_season(past.values)
+    season = series.find_season(past.values)
     known = [np.concatenate([past.values, test.values[:o]]) for o in origins]
-    made = [series_data.baselines(y, truth.shape[1], season) for y in known]
+    made = [series.baselines(y, truth.shape[1], season) for y in known]
     found = {
         DRIFT if name == "drift" else name: Runs(origins, truth, np.stack([m[name] for m in made]))
         for name in made[0]
@@ -534,7 +534,7 @@ def _comparison(subject: Forecast, others: dict[str, Runs]) -> Section:
 def _data(subject: Forecast) -> Section:
     y = subject.past.values
     n = len(y)
-    season = series_data.find_season(y) or 1
+    season = series.find_season(y) or 1
     slope = float(np.polyfit(np.arange(n), y, 1)[0])
     echo = float(np.corrcoef(y[1:], y[:-1])[0, 1]) if np.std(y) > 0 else 0.0
     jumps = np.abs(np.diff(y))

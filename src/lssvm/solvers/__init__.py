@@ -11,8 +11,16 @@ from lssvm.solvers.circulant import (
     lattice_shape,
     lay_rows,
 )
-from lssvm.solvers.direct import Cholesky, EigenState, eigen_state
-from lssvm.solvers.leave_one_out import ALONE, ExactFit, ExactPath, Repeats, solve_exact
+from lssvm.solvers.exact import (
+    ALONE,
+    Cholesky,
+    EigenState,
+    ExactFit,
+    ExactPath,
+    Repeats,
+    eigen_state,
+    solve_exact,
+)
 from lssvm.solvers.pcg import (
     PCG,
     KernelProducts,

@@ -9,7 +9,7 @@ from lssvm._core.errors import not_known, not_usable
 from lssvm.solvers.base import DualSystem, Solution
 from lssvm.solvers.cg import ConjugateGradient
 from lssvm.solvers.circulant import CirculantSolver, TakenOver, warn_if_rough
-from lssvm.solvers.direct import Cholesky
+from lssvm.solvers.exact import Cholesky
 from lssvm.solvers.pcg import FUNCTION, preconditioner_rows
 from lssvm.solvers.smo import SMO
 

@@ -1,6 +1,5 @@
 """What y means: classes or numbers, their targets, weights, decisions and losses."""
 
-from lssvm.tasks.classes import Classes, ClassTable
 from lssvm.tasks.losses import (
     AbsoluteError,
     Loss,
@@ -10,7 +9,7 @@ from lssvm.tasks.losses import (
     SquaredError,
     Truth,
 )
-from lssvm.tasks.numbers import Numbers
+from lssvm.tasks.targets import Classes, ClassTable, Numbers
 
 Task = Classes | Numbers
 """One of the two tasks."""

@@ -15,9 +15,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import get_scorer
 
-from lssvm._core.arrays import Array, FloatArray, IntArray, get_namespace
+from lssvm._core.arrays import Array, FloatArray, IntArray, get_namespace, pick
 from lssvm._core.errors import InvalidInputError
-from lssvm.tasks.weights import pick
 
 SAME = 1e-9
 """Scores that differ by less than this part of the largest are the same, but for rounding."""

@@ -14,15 +14,13 @@ from lssvm.data.folds import (
     splitter_folds,
 )
 from lssvm.tuning.annealing import CoupledAnnealing
-from lssvm.tuning.choice import make_search
-from lssvm.tuning.circulant_objective import CirculantObjective, CirculantPoint
-from lssvm.tuning.circulant_search import CirculantSearch
+from lssvm.tuning.circulant import CirculantObjective, CirculantPoint, CirculantSearch
 from lssvm.tuning.dual import C_range, DualObjective, DualPoint
 from lssvm.tuning.fixed_size import FixedSizeObjective
 from lssvm.tuning.free_running import FreeRunObjective, FreeRunPoint, Stretch, free_run
 from lssvm.tuning.grid import GridSearch, ShrinkingGridSearch
 from lssvm.tuning.objective import Group, Losses, Objective, Point
-from lssvm.tuning.path import PathSearch
+from lssvm.tuning.path import PathSearch, make_search
 from lssvm.tuning.relevance import (
     DualRelevance,
     FixedRelevance,

@@ -31,7 +31,7 @@ from lssvm.data.folds import Folds
 from lssvm.kernels import Kernel, Linear, Precomputed
 from lssvm.solvers import DualSystem, EigenState, eigen_state
 from lssvm.solvers.base import relative_residual
-from lssvm.solvers.direct import BorderedPath
+from lssvm.solvers.exact import BorderedPath
 from lssvm.tasks import Loss, RowLoss, Truth
 from lssvm.tuning.objective import FoldTargets, FoldTruth, Group, Losses, Predictions
 

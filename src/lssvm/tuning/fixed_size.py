@@ -22,6 +22,8 @@ from lssvm._core.arrays import (
     device,
     get_namespace,
     join_rows,
+    pick,
+    times,
     to_numpy,
 )
 from lssvm._core.blocks import run_blocks, slices, small_problem
@@ -30,7 +32,7 @@ from lssvm.backends.host import AnyFolds, Expansion, FoldModels, Rows
 from lssvm.data.folds import Folds
 from lssvm.kernels import Kernel
 from lssvm.moments import Moments, NystromMap
-from lssvm.moments.cells import FoldMoments
+from lssvm.moments.moments import FoldMoments
 from lssvm.solvers.primal import (
     FoldPaths,
     fold_paths,
@@ -39,7 +41,6 @@ from lssvm.solvers.primal import (
     output_errors,
 )
 from lssvm.tasks import Classes, Loss, RowLoss, SquaredError, Truth
-from lssvm.tasks.weights import pick, times
 from lssvm.tuning.objective import Losses, pools
 
 

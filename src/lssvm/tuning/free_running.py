@@ -27,7 +27,7 @@ from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.blocks import slices
 from lssvm.kernels import Kernel
 from lssvm.solvers import DualSystem, EigenState, eigen_state
-from lssvm.solvers.direct import BorderedPath
+from lssvm.solvers.exact import BorderedPath
 from lssvm.tuning.objective import Losses
 
 RUNAWAY = 1e6

@@ -16,11 +16,10 @@ from typing import Protocol
 
 import numpy as np
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import FloatArray, IntArray, pick, times
 from lssvm._core.errors import InvalidInputError
 from lssvm.data.folds import Folds
 from lssvm.tasks import Classes, ClassTable, Loss, RowLoss, SquaredError, Truth
-from lssvm.tasks.weights import pick, times
 
 POOL_ABOVE = 50
 """With more folds than this losses that are means over rows are pooled into one."""

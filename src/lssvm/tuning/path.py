@@ -9,6 +9,9 @@ import numpy as np
 
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
+from lssvm.tuning.annealing import CoupledAnnealing
+from lssvm.tuning.circulant import CirculantSearch
+from lssvm.tuning.grid import GridSearch, ShrinkingGridSearch
 from lssvm.tuning.search import (
     Recorder,
     Search,
@@ -332,3 +335,41 @@ def best_gammas(result: TuningResult, n: int) -> tuple[float, ...]:
     for gamma in result.cv_results["param_gamma"][order].tolist():
         gammas.setdefault(f"{gamma:.3g}", gamma)
     return tuple(gammas.values())[:n]
+
+
+SEARCHES: dict[str, type[Search]] = {
+    "path": PathSearch,
+    "grid": GridSearch,
+    "shrinking": ShrinkingGridSearch,
+    "csa": CoupledAnnealing,
+    "circulant": CirculantSearch,
+}
+
+
+def make_search(search: str | Search) -> Search:
+    """Return the search of that name with its default settings, or the instance itself.
+
+    Parameters
+    ----------
+    search : {"path", "grid", "shrinking", "csa", "circulant"} or Search
+        A name or an instance.
+
+    Returns
+    -------
+    Search
+
+    Examples
+    --------
+    >>> from lssvm.tuning.path import make_search
+    >>> make_search("shrinking")
+    ShrinkingGridSearch(i_max=3)
+    """
+    if isinstance(search, Search):
+        return search
+    if isinstance(search, str) and search in SEARCHES:
+        return SEARCHES[search]()
+    names = ", ".join(repr(name) for name in SEARCHES)
+    raise InvalidInputError(
+        f"search={search!r} is not known: give one of {names}, or an instance such as "
+        "PathSearch(n_C=30)."
+    )

@@ -27,7 +27,7 @@ import numpy as np
 from scipy import fft
 from scipy.spatial import cKDTree
 
-from lssvm._core.arrays import Array, BoolArray, FloatArray, IntArray, is_sparse, to_numpy
+from lssvm._core.arrays import Array, BoolArray, FloatArray, IntArray, is_sparse, pick, to_numpy
 from lssvm._core.errors import InvalidInputError
 from lssvm.data.folds import Folds, content_folds
 from lssvm.kernels import Kernel
@@ -43,7 +43,6 @@ from lssvm.solvers import (
 )
 from lssvm.solvers.primal import primal_system
 from lssvm.tasks import Loss, SquaredError, Truth
-from lssvm.tasks.weights import pick
 from lssvm.tuning.dual import DualObjective
 from lssvm.tuning.fixed_size import FixedSizeObjective, FixedSizePoint
 from lssvm.tuning.objective import Group, Losses

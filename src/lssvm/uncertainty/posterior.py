@@ -22,7 +22,7 @@ from lssvm.kernels import RBF, Kernel, Laplacian, Matern, Polynomial
 from lssvm.moments import Moments, NystromMap
 from lssvm.solvers import Cholesky, DualSystem, EigenState
 from lssvm.solvers.base import eliminate_bias
-from lssvm.solvers.direct import CholeskyState
+from lssvm.solvers.exact import CholeskyState
 from lssvm.solvers.primal import primal_system
 
 
