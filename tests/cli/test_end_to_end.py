@@ -144,7 +144,7 @@ def test_a_short_series_is_refused(tmp_path):
 
 
 def test_demo_ends_with_a_model_a_report_and_an_accuracy_line(tmp_path, monkeypatch):
-    monkeypatch.setattr("lssvm.cli.demonstrating.MODEL", Modelling(preset="fast"))
+    monkeypatch.setattr("lssvm.cli.app.MODEL", Modelling(preset="fast"))
     answer = good("demo", tmp_path / "out")
     files = {path.name for path in (tmp_path / "out").iterdir()}
     assert files == {"credit.csv", "credit.lssvm", "report.html", "predictions.csv"}

@@ -7,9 +7,8 @@ import pytest
 from tests.cli.running import as_csv, good, lssvm, mixed_rows
 
 from lssvm import LSSVC, GreedyLSSVC, LSSVMClassifier, LSSVMRegressor, load
-from lssvm.cli.inspection import inspect_table
 from lssvm.cli.options import Columns, Reading
-from lssvm.cli.tables import open_table
+from lssvm.cli.tables import inspect_table, open_table
 from lssvm.cli.training import too_large
 from lssvm.data import Scan
 

@@ -10,9 +10,8 @@ from tests.cli.running import QUICK, as_csv, good, lssvm, mixed_rows, write_csv
 
 import lssvm as package
 from lssvm import scan
-from lssvm.cli.holding_out import HoldOut, stratified
 from lssvm.cli.options import Reading
-from lssvm.cli.tables import open_table
+from lssvm.cli.tables import HoldOut, open_table, stratified
 from lssvm.io import read_header
 
 DROP = ("--drop", "id", "--drop", "value")

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 ROUGH = {
-    "recipes.table.NESTED": 0,  # copies of models for tables are judged by their own folds
+    "fitting.table.NESTED": 0,  # copies of models for tables are judged by their own folds
     "report.comparison.TREES": 5,
     "report.forecast.INTERVAL_RUNS": 2,
     "report.forecast.RUNS": 6,
-    "report.importance.REPEATS": (2, 4),
+    "report.columns.REPEATS": (2, 4),
     "report.measures.GROUPS": (3, 4),
     "report.refits.SIZES": 4,
-    "report.shapes.CELLS": 6,
-    "report.shapes.POINTS": 8,
+    "report.columns.CELLS": 6,
+    "report.columns.POINTS": 8,
 }
 
 

@@ -17,15 +17,12 @@ from lssvm import LSSVC, LSSVR, FixedSizeLSSVC, scan
 from lssvm.plots import TuningSurfaceDisplay
 from lssvm.report import refits, tuning, write_report
 from lssvm.report.charts import SHAPES, Chart, Scale, nice_ticks
-from lssvm.report.data import leaks
-from lssvm.report.formats import number, percent, short
-from lssvm.report.importance import shuffle_importance
-from lssvm.report.markup import Markup, escape, plain, style, table, tag
-from lssvm.report.prototypes import project
+from lssvm.report.columns import leaks, shuffle_importance
+from lssvm.report.markup import Markup, escape, number, percent, plain, short, style, table, tag
+from lssvm.report.performance import error_histogram
 from lssvm.report.refits import copy_size, learning_curve, out_of_fold, tuned_copy
-from lssvm.report.regression import error_histogram
-from lssvm.report.sample import SampledRows
-from lssvm.report.tuning import verdict
+from lssvm.report.subject import SampledRows
+from lssvm.report.tuning import project, verdict
 
 
 @given(st.text())
@@ -205,7 +202,7 @@ def test_shuffling_is_the_permutation_importance_of_scikit_learn(monkeypatch, to
     X, weight = rng.normal(size=(60, 3)), rng.uniform(0.5, 2.0, size=60)
     y = X[:, 0] + 0.3 * X[:, 1] ** 2
     model = LSSVR(10.0, gamma=0.3).fit(X, y, sample_weight=weight)
-    monkeypatch.setattr("lssvm.report.importance.NUMBERS", together * X.size)
+    monkeypatch.setattr("lssvm.report.columns.NUMBERS", together * X.size)
     rows = SampledRows.read(model, scan(X, target=y, weight=weight))
     found = shuffle_importance(model, rows)
 
@@ -224,7 +221,7 @@ def test_the_column_that_decides_is_found_among_many(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 80))
     y = X[:, 70] > 0
-    monkeypatch.setattr("lssvm.report.importance.REPEATS", (2, 5))
+    monkeypatch.setattr("lssvm.report.columns.REPEATS", (2, 5))
     model = LSSVC(1.0, kernel="linear").fit(X, y)
     found = shuffle_importance(model, SampledRows.read(model, (X, y)))
     assert found.names[0] == "x70"

@@ -14,7 +14,7 @@ from tests.report.rough import make_rough
 from lssvm import LSSVC, LSSVR, NARX, FixedSizeLSSVC, LSSVMClassifier, LSSVMRegressor
 from lssvm._core.errors import InvalidInputError
 from lssvm.report import write_report
-from lssvm.report.classification import thresholds
+from lssvm.report.columns import Grid, answers, explanation, partial_dependence
 from lssvm.report.comparison import TABLE, as_matrix, compare, suggestions
 from lssvm.report.forecast import (
     COVERAGES,
@@ -25,17 +25,16 @@ from lssvm.report.forecast import (
     read_series,
     same_model,
 )
-from lssvm.report.formats import duration, plus_minus
+from lssvm.report.markup import duration, plus_minus
 from lssvm.report.measures import ClassPredictions
-from lssvm.report.rows import explanation
-from lssvm.report.sample import SampledRows
-from lssvm.report.shapes import Grid, answers, partial_dependence
-from lssvm.report.subject import Subject
+from lssvm.report.performance import thresholds
+from lssvm.report.refits import read_subject
+from lssvm.report.subject import SampledRows
 
 
 def subject(name):
     case = cases.CASES[name]()
-    return Subject.read(case.model, case.train, case.test)
+    return read_subject(case.model, case.train, case.test)
 
 
 # -- shapes ----------------------------------------------------------------------------------------
@@ -150,7 +149,7 @@ def test_a_leak_comes_first_and_a_one_sided_target_is_named():
     y = (np.arange(240) % 20 == 0).astype(int)
     X = np.column_stack([y + 0.01 * rng.normal(size=240), rng.normal(size=(240, 3))])
     model = FixedSizeLSSVC(20, C=1.0, gamma=0.1).fit(X, y)
-    about = Subject.read(model, (X, y), (X, y))
+    about = read_subject(model, (X, y), (X, y))
     about.facts |= {
         "data": {"suspected_leaks": {"x0": 1.0}, "suspected_ids": ["x3"]},
         "baseline_accuracy": 0.95,
@@ -166,7 +165,7 @@ def test_a_leak_comes_first_and_a_one_sided_target_is_named():
 def test_few_binary_problems_for_many_classes_are_named():
     X, y = cases.rows(120, 6)
     model = LSSVC(1.0, gamma=0.1, multiclass="moc").fit(X, y)
-    lines = suggestions(Subject.read(model, (X, y), (X, y)), None)
+    lines = suggestions(read_subject(model, (X, y), (X, y)), None)
     assert any('multiclass="ova"' in line for line in lines)
 
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from typer import Option
 
-from lssvm.cli.models import Model, as_columns
+from lssvm.cli.models import Model, as_columns, estimator_class
 from lssvm.cli.options import Columns, DataFile, Reading, Seeded
 
 if TYPE_CHECKING:
-    from lssvm.cli.inspection import Inspection
+    from lssvm.cli.tables import Inspection
 
 _DUAL_ROWS = 3_000  # rows up to which the dual model is tuned
 _ARD_ROWS = 5_000  # rows up to which a width for each feature is learned
@@ -45,8 +45,7 @@ def compare(
     grid up to 2,000 rows and has its defaults beyond, Nystroem + Ridge chooses among three widths
     and nine penalties, gradient boosting has its defaults.
     """
-    from lssvm.cli.inspection import inspect_table
-    from lssvm.cli.tables import open_table
+    from lssvm.cli.tables import inspect_table, open_table
 
     output = general.output
     table = open_table(data, reading, output.note)
@@ -121,10 +120,8 @@ def contenders(classes: bool, n: int, d: int, seed: int) -> list[tuple[str, str,
     from sklearn.preprocessing import StandardScaler
     from sklearn.svm import SVC, SVR
 
-    from lssvm.cli.parameters import ESTIMATORS
-
     fixed, dual, table = (
-        ESTIMATORS[kind][0 if classes else 1] for kind in ("fixed-size", "dual", "table")
+        estimator_class(kind, classes) for kind in ("fixed-size", "dual", "table")
     )
     svm = SVC if classes else SVR
     ridge = RidgeClassifierCV if classes else RidgeCV

@@ -8,9 +8,8 @@ from dataclasses import MISSING, dataclass
 from typing import TYPE_CHECKING, Any
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.cli.option_groups import option
-from lssvm.cli.options import OUTPUT, DataFile, Reading, Seeded
-from lssvm.cli.writing import ENDINGS, table_writer
+from lssvm.cli.console import ENDINGS, table_writer
+from lssvm.cli.options import OUTPUT, DataFile, Reading, Seeded, option
 
 if TYPE_CHECKING:
     from lssvm.estimators import NARX

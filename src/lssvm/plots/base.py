@@ -1,11 +1,16 @@
-"""What all pictures share: matplotlib itself, axes, legends, colours, markers and dashes."""
+"""What all pictures share: matplotlib, axes, colours, and what they read from an estimator."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from lssvm._core.arrays import AnyArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError, library
-from lssvm.plots.fitted import Estimator, fitted_model
 
 # Okabe and Ito's colours for readers with any kind of colour vision, the pale yellow left out.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#666666")
@@ -153,3 +158,182 @@ def line_style(i: int) -> dict[str, Any]:
 def dot_style(i: int) -> dict[str, Any]:
     """Return colour and marker of the i-th class."""
     return {"facecolors": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
+
+
+class Estimator(Protocol):
+    """A model of lssvm or scikit-learn, or a pipeline that ends in one."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters."""
+
+
+class SupportModel(Protocol):
+    """A fitted model with support vectors."""
+
+    support_: Any
+    dual_coef_: Any
+
+
+class Predictor(Estimator, Protocol):
+    """A fitted model that predicts."""
+
+    def predict(self, X: Any) -> Any:
+        """Return the predictions of rows."""
+
+
+def fitted_model(estimator: Estimator) -> Any:
+    """Return the fitted model: the estimator itself, or the last step of a pipeline.
+
+    Raises
+    ------
+    sklearn.exceptions.NotFittedError
+        If it is not fitted.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from sklearn.svm import SVC
+    >>> from lssvm.plots.fitted import fitted_model
+    >>> pipeline = make_pipeline(StandardScaler(), SVC()).fit([[0.0], [1.0]], [0, 1])
+    >>> fitted_model(pipeline)
+    SVC()
+    """
+    model = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+    check_is_fitted(model)
+    return model
+
+
+def behind_steps(estimator: Estimator, X: Any) -> Any:
+    """Return rows as the model at the end of an estimator takes them, behind its other steps."""
+    if isinstance(estimator, Pipeline) and len(estimator) > 1:
+        return estimator[:-1].transform(X)
+    return X
+
+
+def require(model: object, names: tuple[str, ...], purpose: str) -> None:
+    """Raise an error that names the attributes a model lacks for a purpose.
+
+    Examples
+    --------
+    >>> from lssvm.plots.fitted import require
+    >>> require("a text", ("lower", "upper"), "this example")
+    """
+    missing = [name for name in names if not hasattr(model, name)]
+    if missing:
+        raise InvalidInputError(
+            f"{type(model).__name__} has no {' and no '.join(missing)}, which {purpose} needs: "
+            f"give an estimator of lssvm, or another one with {', '.join(names)}."
+        )
+
+
+def support_magnitudes(model: SupportModel) -> FloatArray:
+    r"""Return the magnitude of the coefficient of every support vector.
+
+    Parameters
+    ----------
+    model : object
+        Fitted, with ``support_`` of shape (n_sv,) and ``dual_coef_`` of shape (n_sv, k) or (n_sv,);
+        scikit-learn's (k, n_sv) is understood as well.
+
+    Returns
+    -------
+    ndarray of shape (n_sv,)
+        :math:`|\alpha_i|` for one output, :math:`(\sum_l \alpha_{il}^2)^{1/2}` for several.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> from lssvm.plots.fitted import support_magnitudes
+    >>> support_magnitudes(SimpleNamespace(support_=[4, 7], dual_coef_=[[3.0, -4.0], [1.0, 0.0]]))
+    array([5., 1.])
+    """
+    require(model, ("support_", "dual_coef_"), "a picture of the support values")
+    n_sv = len(np.asarray(model.support_))
+    dual_coef = np.asarray(model.dual_coef_, dtype=np.float64)
+    coefficients = dual_coef[:, None] if dual_coef.ndim == 1 else dual_coef
+    if coefficients.shape[0] != n_sv:
+        coefficients = coefficients.T
+    if n_sv == 0 or coefficients.ndim != 2 or coefficients.shape[0] != n_sv:
+        raise InvalidInputError(
+            f"{type(model).__name__} has dual_coef_ of shape {dual_coef.shape} for {n_sv} support "
+            "vectors: a picture needs at least one, and one row of dual_coef_ for each."
+        )
+    return np.asarray(np.linalg.norm(coefficients, axis=1))
+
+
+def finite_vector(what: str, values: ArrayLike, needed: str) -> FloatArray:
+    """Return numbers as a vector, or raise an error that says what is needed.
+
+    Parameters
+    ----------
+    what : str
+        What they are, for the message.
+    values : array-like of shape (n,)
+    needed : str
+        What to give instead, for the message.
+
+    Examples
+    --------
+    >>> from lssvm.plots.fitted import finite_vector
+    >>> finite_vector("the trace", [1, 2], "numbers")
+    array([1., 2.])
+    """
+    vector = np.asarray(values, dtype=np.float64)
+    if vector.ndim != 1 or vector.size == 0 or not np.isfinite(vector).all():
+        raise InvalidInputError(
+            f"{what} has shape {vector.shape} and {np.count_nonzero(~np.isfinite(vector))} values "
+            f"that are not finite: give {needed}."
+        )
+    return vector
+
+
+def class_scores(decision: ArrayLike) -> FloatArray:
+    """Return decision values with a column for every class: -f and f where there are two.
+
+    Examples
+    --------
+    >>> from lssvm.plots.fitted import class_scores
+    >>> class_scores([1.0, 2.0])
+    array([[-1.,  1.],
+           [-2.,  2.]])
+    """
+    f = np.asarray(decision, dtype=np.float64)
+    return np.column_stack([-f.ravel(), f.ravel()]) if f.ndim == 1 or f.shape[1] == 1 else f
+
+
+def class_positions(y: ArrayLike, classes: AnyArray, n: int) -> IntArray:
+    """Return the classes of the rows as positions in ``classes``.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Classes of the rows.
+    classes : ndarray of shape (n_classes,)
+        All classes, sorted.
+    n : int
+        Number of rows.
+
+    Returns
+    -------
+    ndarray of int, shape (n,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.plots.fitted import class_positions
+    >>> class_positions(["b", "a"], np.array(["a", "b"]), 2).tolist()
+    [1, 0]
+    """
+    labels = np.asarray(y)
+    if labels.shape != (n,):
+        raise InvalidInputError(
+            f"y has shape {labels.shape}, but X has {n} rows: give one class for each row."
+        )
+    unknown = np.setdiff1d(labels, classes)
+    if unknown.size:
+        raise InvalidInputError(
+            f"y has classes {unknown.tolist()} that the estimator does not know: it was fitted on "
+            f"{classes.tolist()}; give the X and y it was fitted on."
+        )
+    return np.searchsorted(classes, labels)

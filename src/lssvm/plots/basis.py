@@ -9,8 +9,16 @@ from numpy.typing import ArrayLike
 
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.plots.base import COLOURS, MARKERS, Display, line_style
-from lssvm.plots.fitted import Estimator, finite_vector, require, support_magnitudes
+from lssvm.plots.base import (
+    COLOURS,
+    MARKERS,
+    Display,
+    Estimator,
+    finite_vector,
+    line_style,
+    require,
+    support_magnitudes,
+)
 from lssvm.reductions import SparsityPath
 
 

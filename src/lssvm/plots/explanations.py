@@ -15,8 +15,15 @@ from numpy.typing import NDArray
 from lssvm._core.arrays import AnyArray, BoolArray, FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.explanations import Explanation
-from lssvm.plots.base import COLOURS, MARKERS, Display, pyplot
-from lssvm.plots.fitted import Estimator, behind_steps, fitted_model
+from lssvm.plots.base import (
+    COLOURS,
+    MARKERS,
+    Display,
+    Estimator,
+    behind_steps,
+    fitted_model,
+    pyplot,
+)
 
 UP, DOWN = "#D55E00", "#0072B2"
 """Colours of what raises and of what lowers an output."""

@@ -9,8 +9,7 @@ from numpy.typing import ArrayLike
 
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.plots.base import COLOURS, Display
-from lssvm.plots.fitted import Estimator, finite_vector, require
+from lssvm.plots.base import COLOURS, Display, Estimator, finite_vector, require
 
 
 class ForecastDisplay(Display):

@@ -12,8 +12,16 @@ from sklearn.pipeline import Pipeline
 
 from lssvm._core.arrays import AnyArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.plots.base import COLOURS, Display, dot_style
-from lssvm.plots.fitted import Estimator, class_positions, class_scores, require, support_magnitudes
+from lssvm.plots.base import (
+    COLOURS,
+    Display,
+    Estimator,
+    class_positions,
+    class_scores,
+    dot_style,
+    require,
+    support_magnitudes,
+)
 
 Features: TypeAlias = tuple[int | str, int | str] | None
 """Two features by their positions or names; None: there are no others."""

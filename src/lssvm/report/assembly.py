@@ -11,25 +11,29 @@ import numpy as np
 
 from lssvm._core.version import __version__
 from lssvm.estimators import NARX
-from lssvm.plots.fitted import Predictor
-from lssvm.report import classification, regression
+from lssvm.plots.base import Predictor
+from lssvm.report.columns import columns, data, explained_rows, shapes
 from lssvm.report.comparison import comparison, helping
-from lssvm.report.data import data
 from lssvm.report.forecast import NextValues, forecast_sections
-from lssvm.report.formats import count, percent, short
-from lssvm.report.importance import columns
-from lssvm.report.markup import Markup, Section, clean, noted, page, plain, tag, write_file
+from lssvm.report.markup import (
+    Markup,
+    Section,
+    clean,
+    count,
+    noted,
+    page,
+    percent,
+    plain,
+    short,
+    tag,
+    write_file,
+)
 from lssvm.report.measures import Intervals, predict_intervals
-from lssvm.report.model_facts import preparation_of, search_facts, support_size
-from lssvm.report.prototypes import prototypes, sizes
-from lssvm.report.refits import held_out_intervals
+from lssvm.report.performance import answer, costs, coverage, errors, mistakes, rankings, summary
+from lssvm.report.refits import held_out_intervals, read_subject
 from lssvm.report.reproduce import reproduce, time_spent
-from lssvm.report.rows import explained_rows
-from lssvm.report.sample import SampledRows
-from lssvm.report.shapes import shapes
-from lssvm.report.subject import Subject
-from lssvm.report.summary import answer, summary
-from lssvm.report.tuning import configurations, learning, tuning
+from lssvm.report.subject import SampledRows, Subject, preparation_of, search_facts, support_size
+from lssvm.report.tuning import configurations, learning, prototypes, sizes, tuning
 
 OVERLAP = 0.05  # share of test rows that may be training rows
 
@@ -113,7 +117,7 @@ def write_report(
     """
     if isinstance(model, NARX):
         return write_forecast(model, path, train, test, title, settings, seconds)
-    subject = Subject.read(model, train, test)
+    subject = read_subject(model, train, test)
     name = type(subject.model).__name__
     subject.facts |= {
         "task": "classification" if subject.classification else "regression",
@@ -185,10 +189,10 @@ def _sections(
         intervals = held_out_intervals(subject.estimator, subject.train)
     first, figures = summary(subject, intervals)
     if subject.classification:
-        checks = [classification.mistakes(subject), classification.rankings(subject)]
-        checks.append(classification.costs(subject))
+        checks = [mistakes(subject), rankings(subject)]
+        checks.append(costs(subject))
     else:
-        checks = [regression.errors(subject), regression.coverage(subject, intervals)]
+        checks = [errors(subject), coverage(subject, intervals)]
     made: list[Section | None] = [
         figures,
         *checks,

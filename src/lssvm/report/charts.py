@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
-from lssvm.report.formats import MINUS, short
-from lssvm.report.markup import Markup, clean, tag
+from lssvm.report.markup import MINUS, Markup, clean, short, tag
 
 MARGIN = 0.04  # of the range of the values, on either side
 

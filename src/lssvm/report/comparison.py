@@ -25,12 +25,20 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import LSSVMError
 from lssvm.estimators import LSSVMClassifier, LSSVMRegressor
-from lssvm.report.formats import MINUS, count, number, percent, short
-from lssvm.report.markup import Section, bullets, table, tag, why
+from lssvm.report.markup import (
+    MINUS,
+    Section,
+    bullets,
+    count,
+    number,
+    percent,
+    short,
+    table,
+    tag,
+    why,
+)
 from lssvm.report.measures import Z95, as_columns, losses, mean_and_error
-from lssvm.report.model_facts import is_table
-from lssvm.report.sample import SampledRows
-from lssvm.report.subject import Subject
+from lssvm.report.subject import SampledRows, Subject, is_table
 
 ROWS = 5000  # rows that the others are fitted to
 TABLE_ROWS = 1000  # rows that the model for tables is fitted to

@@ -25,13 +25,27 @@ from lssvm.plots import TuningSurfaceDisplay
 from lssvm.plots.tuning import KEYS
 from lssvm.report.charts import Chart, alone, figure, pictures
 from lssvm.report.comparison import help_section
-from lssvm.report.formats import UNKNOWN, count, listing, number, percent, short, shown, span
-from lssvm.report.markup import Markup, Section, bar_table, clean, noted, table, tag, tiles, why
-from lssvm.report.measures import Intervals, Measure, finite, proportion_interval
-from lssvm.report.model_facts import parameters_of, search_facts
-from lssvm.report.regression import error_histogram
+from lssvm.report.markup import (
+    UNKNOWN,
+    Markup,
+    Section,
+    bar_table,
+    clean,
+    count,
+    listing,
+    noted,
+    number,
+    percent,
+    short,
+    table,
+    tag,
+    tiles,
+    why,
+)
+from lssvm.report.measures import Intervals, Measure, finite, proportion_interval, shown, span
+from lssvm.report.performance import as_fact, error_histogram, figure_table
 from lssvm.report.reproduce import SPECIAL, code_block, listed, time_spent, versions
-from lssvm.report.summary import as_fact, figure_table
+from lssvm.report.subject import parameters_of, search_facts
 from lssvm.report.tuning import surface
 
 RUNS = 20  # free runs that errors come from

@@ -19,10 +19,9 @@ from sklearn.calibration import calibration_curve
 
 from lssvm._core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.plots.fitted import Predictor, class_positions, class_scores, fitted_model
-from lssvm.report.formats import short
-from lssvm.report.model_facts import classifies, slow_to_calibrate, support_size
-from lssvm.report.sample import SampledRows
+from lssvm.plots.base import Predictor, class_positions, class_scores, fitted_model
+from lssvm.report.markup import UNKNOWN, number, percent, short
+from lssvm.report.subject import SampledRows, classifies, slow_to_calibrate, support_size
 
 COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
 INTERVAL_WORK = 4e9  # multiplications for the intervals of one coverage
@@ -333,6 +332,19 @@ class Measure:
     method: str
     share: bool = False
     meaning: str = ""
+
+
+def shown(measure: Measure) -> str:
+    """Return the value of a figure."""
+    return percent(measure.value) if measure.share else number(measure.value)
+
+
+def span(measure: Measure) -> str:
+    """Return the interval of a figure."""
+    if not math.isfinite(measure.low):
+        return UNKNOWN
+    say = percent if measure.share else number
+    return f"{say(measure.low)} to {say(measure.high)}"
 
 
 class Figure(NamedTuple):

@@ -13,7 +13,14 @@ from sklearn.pipeline import Pipeline
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.data.folds import content_folds
-from lssvm.plots.fitted import Estimator, Predictor, behind_steps, class_positions, fitted_model
+from lssvm.plots.base import (
+    Estimator,
+    Predictor,
+    behind_steps,
+    class_positions,
+    fitted_model,
+    require,
+)
 from lssvm.report.measures import (
     ClassPredictions,
     Intervals,
@@ -23,10 +30,20 @@ from lssvm.report.measures import (
     model_intervals,
     predict_classes,
     predict_numbers,
+    predict_rows,
     row_losses,
 )
-from lssvm.report.model_facts import MANY, basis, classifies, is_table, n_prototypes, n_systems
-from lssvm.report.sample import SampledRows
+from lssvm.report.subject import (
+    MANY,
+    SampledRows,
+    Subject,
+    basis,
+    classifies,
+    is_precomputed,
+    is_table,
+    n_prototypes,
+    n_systems,
+)
 from lssvm.tuning.search import Search
 
 FOLDS = 5
@@ -186,6 +203,24 @@ def out_of_fold(
             "to fit a copy of the model. Give rows to test on."
         )
     return join_predictions(predictions), some.take(np.concatenate(tested))
+
+
+def read_subject(estimator: Predictor, train: Any, test: Any) -> Subject:
+    """Return an estimator with its rows and predictions: of test rows, or out of fold."""
+    model = fitted_model(estimator)
+    if not is_table(model):
+        require(model, ("dual_coef_", "intercept_"), "a report")
+    rows = SampledRows.read(estimator, train)
+    if test is not None:
+        checked = SampledRows.read(estimator, test)
+        return Subject(estimator, model, rows, checked, predict_rows(estimator, checked), checked)
+    if is_precomputed(model):
+        raise InvalidInputError(
+            "A report on a model with kernel='precomputed' needs test=(K, y), the kernel of "
+            "test rows with the training rows, because it cannot be fitted to other rows."
+        )
+    predictions, checked = out_of_fold(estimator, rows)
+    return Subject(estimator, model, rows, None, predictions, checked)
 
 
 def held_out_intervals(estimator: Predictor, rows: SampledRows) -> list[Intervals]:

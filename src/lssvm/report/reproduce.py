@@ -20,12 +20,27 @@ from lssvm._core.errors import LSSVMError
 from lssvm._core.version import __version__
 from lssvm.data import CsvOptions, Scan
 from lssvm.io.files import schema_hash
-from lssvm.plots.fitted import Estimator
-from lssvm.report.formats import duration, number
-from lssvm.report.markup import Markup, Section, bar_table, clean, more, table, tag
-from lssvm.report.model_facts import SearchFacts, is_table, parameters_of, preparation_of
-from lssvm.report.sample import SampledRows, innermost_reader
-from lssvm.report.subject import Subject
+from lssvm.plots.base import Estimator
+from lssvm.report.markup import (
+    Markup,
+    Section,
+    bar_table,
+    clean,
+    duration,
+    more,
+    number,
+    table,
+    tag,
+)
+from lssvm.report.subject import (
+    SampledRows,
+    SearchFacts,
+    Subject,
+    innermost_reader,
+    is_table,
+    parameters_of,
+    preparation_of,
+)
 
 SPECIAL = ("command", "warnings", "notes")
 WIDTH = 60  # letters of a line of code that fit a narrow page

@@ -1,17 +1,477 @@
-"""What a report is about: the model, its rows and its predictions, read once."""
+"""What a report is about: a fitted estimator, its rows and its predictions."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+import zlib
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Self, cast
 
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+
+from lssvm._core.arrays import AnyArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.plots.fitted import Predictor, fitted_model, require
-from lssvm.report.formats import count
-from lssvm.report.measures import ClassPredictions, NumberPredictions, predict_rows
-from lssvm.report.model_facts import is_precomputed, is_table
-from lssvm.report.refits import out_of_fold
-from lssvm.report.sample import SampledRows
+from lssvm.data import Scan, scan
+from lssvm.data.folds import hash_rows
+from lssvm.data.frames import FrameReader, is_frame, raw_block
+from lssvm.data.prepare import Preparation
+from lssvm.data.raw import RawBlock, Schema, TextColumn, check_rows, plain_features
+from lssvm.fitting import TableFit
+from lssvm.plots.base import Estimator, Predictor, behind_steps, fitted_model
+from lssvm.preparation import read_table
+from lssvm.reductions import SparsityPath
+from lssvm.report.markup import count
+
+if TYPE_CHECKING:
+    from lssvm.report.measures import ClassPredictions, NumberPredictions
+
+MANY = 64  # pairs of classes
+PATH_WORK = 2e10  # operations of a sparsity path that are not too many
+
+
+def classifies(estimator: Estimator) -> bool:
+    """Say whether an estimator, or the last step of a pipeline, predicts classes."""
+    return bool(is_classifier(fitted_model(estimator)))
+
+
+def is_table(model: Estimator) -> bool:
+    """Say whether a model is one of those for tables, with a stack of configurations."""
+    return hasattr(model, "configurations_")
+
+
+def table_record(model: Estimator) -> TableFit | None:
+    """Return the stack of a model for tables; None for other models."""
+    return getattr(model, "record_", None) if is_table(model) else None
+
+
+def column_kinds(estimator: Estimator) -> dict[str, str] | None:
+    """Return what the columns of a model for tables hold, by their names; None for other models."""
+    record = table_record(estimator)
+    if record is None or record.context is None:
+        return None
+    return {column.name: column.kind for column in record.context.any_prepared.columns}
+
+
+def preparation_of(estimator: Estimator) -> Preparation | None:
+    """Return how raw columns become numbers, where the model has learned that from a scan."""
+    return getattr(estimator, "preparation_", None)
+
+
+def columns_of(estimator: Estimator) -> tuple[tuple[str, ...] | None, int, tuple[str, ...] | None]:
+    """Return names (None: they have none), number and kinds (None: unknown) of its columns."""
+    names = tuple(str(name) for name in getattr(estimator, "feature_names_in_", ())) or None
+    ready = preparation_of(estimator)
+    known = None if ready is None or ready.schema.names != names else ready.schema.kinds
+    return names, int(getattr(estimator, "n_features_in_", 0)), known
+
+
+def inner_names(estimator: Estimator, d: int) -> tuple[str, ...]:
+    """Return names of the d features that the model itself sees, behind all preparation."""
+    ready = preparation_of(estimator)
+    names = ready.feature_names if ready is not None else columns_of(estimator)[0] or ()
+    return tuple(names) if len(names) == d else tuple(f"x{j}" for j in range(d))
+
+
+def is_precomputed(model: Estimator) -> bool:
+    """Say whether the model takes kernel values in place of features."""
+    kernel = getattr(model, "kernel", None)
+    return isinstance(kernel, str) and kernel == "precomputed"
+
+
+def support_size(model: Estimator) -> int:
+    """Return the number of basis functions of a model; of one for tables, the rows it keeps."""
+    record = table_record(model)
+    if record is not None:
+        cuts = [member.model.cuts[0] for member in record.members]
+        return max(sum(len(leaf.rows.X) for leaf in cut.leaves) for cut in cuts)
+    return int(np.atleast_2d(np.asarray(getattr(model, "dual_coef_", 0.0))).shape[0])
+
+
+def prediction_work(model: Estimator, d: int) -> float:
+    """Return about how many operations the prediction of a row of d columns takes."""
+    kept, record = basis(model), table_record(model)
+    width = 20 + (d if kept is None else kept[1].shape[1])
+    return float(support_size(model) * width * (1 if record is None else len(record.used)))
+
+
+def n_prototypes(model: Estimator) -> int | None:
+    """Return the prototypes before a reduction; None for models without."""
+    m = getattr(model, "n_prototypes_", None)
+    return None if m is None else int(m)
+
+
+def basis(model: Estimator) -> tuple[str, FloatArray, IntArray] | None:
+    """Return what the rows that a model keeps are called, the rows (m, d) and their positions."""
+    what = "prototypes" if hasattr(model, "prototypes_") else "support vectors"
+    Z = getattr(model, "prototypes_", getattr(model, "support_vectors_", None))
+    support = np.asarray(getattr(model, "support_", ()), dtype=np.intp)
+    if Z is None or len(support) == 0:
+        return None
+    return what, np.asarray(Z.toarray() if hasattr(Z, "toarray") else Z, dtype=np.float64), support
+
+
+def parameters_of(model: Estimator) -> dict[str, Any]:
+    """Return C, gamma, the number of prototypes and the solver, as far as a model has them."""
+    values = {k: getattr(model, f"{k}_", None) for k in ("C", "gamma", "n_prototypes", "solver")}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def n_systems(model: Estimator) -> int:
+    """Return how many linear systems a model has: one per pair of classes in one-vs-one."""
+    code = getattr(model, "code_", None)
+    return 1 if code is None or code.shares_rows else int(code.n_problems)
+
+
+def slow_to_calibrate(model: Estimator) -> bool:
+    """Say whether probabilities would take very long: a pass over the rows for each of many pairs.
+
+    The scores of a tuned model are at hand.
+    """
+    return n_systems(model) > MANY and not hasattr(model, "tuning_result_")
+
+
+@dataclass(frozen=True)
+class SearchFacts:
+    """What a search for parameters has left.
+
+    Attributes
+    ----------
+    results : dict or list of dict
+        ``cv_results_``; a list where binary problems were tuned one by one.
+    evaluations : int
+    seconds : float
+    best_score : float
+    interrupted : bool
+    """
+
+    results: Any
+    evaluations: int
+    seconds: float
+    best_score: float
+    interrupted: bool
+
+
+def search_facts(model: Estimator) -> SearchFacts | None:
+    """Return the record of a search; None where nothing was searched."""
+    results = getattr(model, "cv_results_", None)
+    if results is None:
+        return None
+    record = getattr(model, "tuning_result_", None)
+    tried = len(results) if isinstance(results, list) else len(results["mean_test_score"])
+    return SearchFacts(
+        results,
+        int(getattr(model, "n_evaluations_", tried)),
+        float(getattr(record, "seconds", 0.0)),
+        float(getattr(model, "best_score_", np.nan)),
+        bool(getattr(record, "interrupted", False)),
+    )
+
+
+def sparsity_path(model: Estimator) -> SparsityPath | None:
+    """Return error against support vectors, where the model has it or finds it quickly."""
+    if not hasattr(model, "sparsity_path"):
+        return None
+    if not getattr(model, "sparsity_paths_", None):
+        folds = getattr(model, "cv", 10)
+        folds = int(folds) if isinstance(folds, (int, np.integer)) and folds > 1 else 10
+        problems = max(1, len(getattr(model, "moments_", None) or [0]))
+        if 15.0 * folds * (n_prototypes(model) or 0) ** 3 * problems > PATH_WORK:
+            return None
+    try:
+        path = model.sparsity_path()
+    except InvalidInputError:
+        return None
+    return path if isinstance(path, SparsityPath) else None
+
+
+LIMIT = 50_000  # rows that are kept in memory
+
+
+@dataclass(frozen=True, eq=False)
+class SampledRows:
+    """Rows of a data set with their targets.
+
+    Attributes
+    ----------
+    block : RawBlock
+        Rows of positive weight, with targets.
+    schema : Schema
+        Columns of features.
+    n_rows : int
+        Rows there are, of which ``block`` holds all or a uniform sample.
+    positions : int array
+        Where the rows stand among all rows.
+    target : tuple of str
+        Names of the target, where it has any.
+    files : tuple of str
+        Where the rows come from, where that is files.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm import LSSVC
+    >>> from lssvm.report.sample import SampledRows
+    >>> X, y = np.arange(6.0).reshape(3, 2), np.array([0, 1, 1])
+    >>> rows = SampledRows.read(LSSVC(gamma=1.0).fit(X, y), (X, y))
+    >>> rows.n_rows, rows.schema.names, rows.take([2]).y.tolist()
+    (3, ('x0', 'x1'), [1])
+    """
+
+    block: RawBlock
+    schema: Schema
+    n_rows: int
+    positions: IntArray
+    target: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, estimator: Estimator, data: Any, limit: int = LIMIT, seed: int = 0) -> Self:
+        """Read at most ``limit`` rows, drawn uniformly, of a scan or a pair (X, y).
+
+        Parameters
+        ----------
+        estimator : object
+            Fitted; its columns are read.
+        data : Scan or (X, y)
+        limit : int, default=50000
+        seed : int, default=0
+
+        Notes
+        -----
+        One pass over the data, one more to count the rows of files. Memory of the sample.
+        """
+        if isinstance(data, tuple) and len(data) == 2:
+            block, schema = _from_pair(*data, typed=column_kinds(estimator) is not None)
+            return cls._of(_sample([block], len(block), limit, seed), schema, len(block))
+        if not isinstance(data, Scan):
+            raise InvalidInputError(
+                f"The rows of a report came as {type(data).__name__}: give lssvm.scan(...) with a "
+                "target, or a pair (X, y)."
+            )
+        if not data.has_target:
+            raise InvalidInputError(
+                "The rows of a report have no target: give scan(..., target=...)."
+            )
+        data, ready = data.select(*columns_of(estimator)), preparation_of(estimator)
+        if ready is not None and data.named:
+            ready.schema.check(data.schema, "the data set")
+        n = data.n_rows
+        rows = cls._of(_sample(data.blocks(), n, limit, seed), data.schema, n)
+        reader = innermost_reader(data)
+        target, files = getattr(reader, "target", ()), getattr(reader, "files", ())
+        names = target if isinstance(target, tuple) else ()
+        return replace(rows, target=tuple(map(str, names)), files=tuple(map(str, files)))
+
+    @classmethod
+    def _of(cls, sampled: tuple[RawBlock, IntArray], schema: Schema, n: int) -> Self:
+        block, positions = sampled
+        check_rows(block)
+        if block.weight is not None:
+            used = np.flatnonzero(block.weight > 0)
+            block, positions = block.take(used), positions[used]
+        if len(block) == 0:
+            raise InvalidInputError("The rows of a report are empty, or have no weight.")
+        return cls(block, schema, n, positions)
+
+    def __len__(self) -> int:
+        return len(self.block)
+
+    @property
+    def complete(self) -> bool:
+        """Whether these are all rows."""
+        return len(self) == self.n_rows
+
+    @property
+    def y(self) -> AnyArray:
+        """The targets, shape (n,) or (n, k)."""
+        assert self.block.target is not None
+        return self.block.target
+
+    @property
+    def weight(self) -> FloatArray | None:
+        """The weights, shape (n,); None where all are one."""
+        weight = self.block.weight
+        return None if weight is None or np.all(weight == weight[0]) else weight
+
+    def take(self, rows: Any) -> SampledRows:
+        """Return some rows."""
+        index = np.asarray(rows, dtype=np.intp)
+        return replace(self, block=self.block.take(index), positions=self.positions[index])
+
+    def some(self, limit: int, seed: int = 0) -> SampledRows:
+        """Return at most so many rows, drawn at random, in their order."""
+        if len(self) <= limit:
+            return self
+        rng = np.random.default_rng(seed)
+        return self.take(np.sort(rng.choice(len(self), limit, replace=False)))
+
+    def moved(self, name: str, places: IntArray) -> SampledRows:
+        """Return rows where one column has values of other rows.
+
+        Parameters
+        ----------
+        name : str
+            Of the column.
+        places : int array of shape (n,)
+            Which row each of its values comes from.
+        """
+        column = self.columns()[name]
+        moved = column.take(places) if isinstance(column, TextColumn) else column[places]
+        return self.replaced({name: moved})
+
+    def replaced(self, values: dict[str, Any]) -> SampledRows:
+        """Return rows with other values in some columns: numbers (n,), texts (n,), or a column."""
+        numbers, texts = self.block.numbers.copy(), list(self.block.texts)
+        for name, column in values.items():
+            if name in self.schema.texts:
+                coded = column if isinstance(column, TextColumn) else TextColumn.of(list(column))
+                texts[self.schema.texts.index(name)] = coded
+            else:
+                numbers[:, self.schema.numbers.index(name)] = column
+        return replace(self, block=replace(self.block, numbers=numbers, texts=tuple(texts)))
+
+    def columns(self) -> dict[str, FloatArray | TextColumn]:
+        """Return the columns by their names, in the order of the schema."""
+        numbers = dict(zip(self.schema.numbers, self.block.numbers.T, strict=True))
+        texts = dict(zip(self.schema.texts, self.block.texts, strict=True))
+        found: dict[str, FloatArray | TextColumn] = {**numbers, **texts}
+        return {name: found[name] for name in self.schema.names}
+
+    def values(self) -> dict[str, AnyArray]:
+        """Return the columns by their names, strings as they are."""
+        columns = self.columns().items()
+        return {name: c.texts if isinstance(c, TextColumn) else c for name, c in columns}
+
+    def codes(self) -> FloatArray:
+        """Return all columns as numbers, strings by their position; only to tell rows apart."""
+        return np.column_stack([self.block.numbers, *map(as_numbers, self.block.texts)])
+
+    def keys(self) -> NDArray[np.uint64]:
+        """Return a hash of every row with its target, the same for equal rows anywhere."""
+        columns = [np.nan_to_num(self.block.numbers, nan=0.123456789)]
+        for text in (*self.block.texts, TextColumn.of(map(str, self.y.tolist()))):
+            levels = [zlib.crc32(level.encode("utf-8", "replace")) for level in text.levels]
+            columns.append(np.array([*levels, 0], dtype=np.float64)[text.codes][:, None])
+        return hash_rows(np.hstack(columns), 0)
+
+    def given(self, estimator: Estimator) -> Any:
+        """Return the rows as the estimator takes them for a prediction."""
+        if preparation_of(estimator) is not None:
+            return replace(self.block, target=None, weight=None)
+        kinds = column_kinds(estimator)
+        if kinds is not None:
+            typed = {name: _typed(v, kinds.get(name, "")) for name, v in self.columns().items()}
+            if columns_of(estimator)[0] is not None:
+                return typed
+            plain = np.column_stack([column.astype(object) for column in typed.values()])
+            return plain if self.schema.texts else plain.astype(np.float64)
+        if columns_of(estimator)[0] is not None:
+            try:
+                import pandas as pd
+            except ImportError:  # our own models take columns by their names as well
+                return self.values() if self.schema.texts else plain_features(self.block)
+            return pd.DataFrame(self.values())
+        if self.schema.texts:
+            raise InvalidInputError(
+                f"The columns {list(self.schema.texts)} hold text, but the model was fitted to an "
+                "array of numbers: give the rows as it takes them."
+            )
+        return plain_features(self.block)
+
+    def features(self, estimator: Estimator) -> Any:
+        """Return the rows as a copy of the estimator is fitted to them, prepared if it prepares."""
+        ready = preparation_of(estimator)
+        return self.given(estimator) if ready is None else ready.transform(self.block)
+
+    def inner(self, estimator: Estimator) -> FloatArray:
+        """Return the features (n, d) that the model itself sees, behind all preparation."""
+        return np.asarray(behind_steps(estimator, self.features(estimator)), dtype=np.float64)
+
+    def seen(self, estimator: Estimator) -> Any:
+        """Return the rows as the model at the end of an estimator takes them."""
+        plain = fitted_model(estimator) is estimator
+        return self.given(estimator) if plain else self.inner(estimator)
+
+
+def as_numbers(values: FloatArray | TextColumn) -> FloatArray:
+    """Return a column as numbers, strings by their position."""
+    array = values.codes if isinstance(values, TextColumn) else values
+    return np.asarray(array, dtype=np.float64)
+
+
+def innermost_reader(data: Scan) -> Any:
+    """Return what reads the rows of a scan, of which it may take a part."""
+    reader: Any = data.reader
+    while hasattr(reader, "reader"):
+        reader = reader.reader
+    return reader
+
+
+def _typed(values: FloatArray | TextColumn, kind: str) -> AnyArray:
+    """Return a column as a model for tables has met it: texts, dates, booleans, durations."""
+    if isinstance(values, TextColumn):
+        return values.texts.astype("datetime64[us]") if kind == "date" else values.texts
+    if kind == "boolean" and not np.isnan(values).any():
+        return values.astype(bool)
+    if kind == "duration":
+        return np.asarray((values * 86_400e6).astype("timedelta64[us]"))
+    return values
+
+
+def _read_typed(X: Any) -> tuple[RawBlock, Schema]:
+    """Read a table of any kind: dates become texts, booleans and durations (days) numbers."""
+    columns: dict[str, Any] = {}
+    for column in read_table(X).columns:
+        values: Any = column.values
+        if column.kind == "category":
+            values = TextColumn(np.asarray(values, dtype=np.intp), column.levels)
+        elif column.kind == "date":
+            known = ~np.isnat(values)
+            said = np.datetime_as_string(values, unit="s").astype(object)
+            said[~known] = None
+            values = TextColumn.of(said.tolist())
+        columns[column.name] = values
+    names = tuple(columns)
+    texts = tuple(name for name in names if isinstance(columns[name], TextColumn))
+    schema = Schema(names, tuple("text" if name in texts else "number" for name in names))
+    numbers = [columns[name] for name in names if name not in texts]
+    n = len(columns[names[0]].codes if names[0] in texts else columns[names[0]])
+    stacked = np.column_stack([np.empty((n, 0)), *numbers])
+    return RawBlock(stacked, tuple(columns[name] for name in texts), None, None, 0), schema
+
+
+def _from_pair(X: Any, y: Any, *, typed: bool = False) -> tuple[RawBlock, Schema]:
+    target = np.asarray(y)
+    if typed:
+        block, schema = _read_typed(X)
+    elif is_frame(X):
+        schema = FrameReader(X, (), None, None).schema
+        block = raw_block(X, schema)
+    else:
+        source = scan(np.asarray(X))
+        schema, block = source.schema, RawBlock.join(list(source.blocks()))
+    if target.ndim not in (1, 2) or len(target) != len(block):
+        raise InvalidInputError(
+            f"y has shape {target.shape} but X has {len(block)} rows: give one target per row."
+        )
+    return replace(block, target=target, places=()), schema
+
+
+def _sample(blocks: Any, n: int, limit: int, seed: int) -> tuple[RawBlock, IntArray]:
+    """Return at most ``limit`` of n rows, and their positions."""
+    if n <= limit:
+        whole = RawBlock.join(list(blocks))
+        return whole, np.arange(len(whole))
+    positions = np.sort(np.random.default_rng(seed).choice(n, limit, replace=False))
+    parts, start = [], 0
+    for block in blocks:
+        first, last = np.searchsorted(positions, (start, start + len(block)))
+        if last > first:
+            check_rows(block)
+            parts.append(block.take(positions[first:last] - start))
+        start += len(block)
+    return RawBlock.join(parts), positions
 
 
 @dataclass(eq=False)
@@ -45,46 +505,20 @@ class Subject:
     notes: list[str] = field(default_factory=list)
     facts: dict[str, Any] = field(default_factory=dict)
 
-    @classmethod
-    def read(cls, estimator: Predictor, train: Any, test: Any) -> Subject:
-        """Read rows and predict them.
-
-        Notes
-        -----
-        Without test rows the model is fitted five times more, see
-        `lssvm.report.refits.out_of_fold`.
-        """
-        model = fitted_model(estimator)
-        if not is_table(model):
-            require(model, ("dual_coef_", "intercept_"), "a report")
-        rows = SampledRows.read(estimator, train)
-        if test is not None:
-            checked = SampledRows.read(estimator, test)
-            return cls(estimator, model, rows, checked, predict_rows(estimator, checked), checked)
-        if is_precomputed(model):
-            raise InvalidInputError(
-                "A report on a model with kernel='precomputed' needs test=(K, y), the kernel of "
-                "test rows with the training rows, because it cannot be fitted to other rows."
-            )
-        predictions, checked = out_of_fold(estimator, rows)
-        return cls(estimator, model, rows, None, predictions, checked)
-
     @property
     def classification(self) -> bool:
         """Whether the model predicts classes."""
-        return isinstance(self.predictions, ClassPredictions)
+        return classifies(self.model)
 
     @property
     def classes(self) -> ClassPredictions:
         """The predictions of a classifier."""
-        assert isinstance(self.predictions, ClassPredictions)
-        return self.predictions
+        return cast("ClassPredictions", self.predictions)
 
     @property
     def numbers(self) -> NumberPredictions:
         """The predictions of a regressor."""
-        assert isinstance(self.predictions, NumberPredictions)
-        return self.predictions
+        return cast("NumberPredictions", self.predictions)
 
     @property
     def has_features(self) -> bool:

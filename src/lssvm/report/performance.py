@@ -1,26 +1,245 @@
-"""Sections of a classifier: its mistakes, how its scores behave, and what a threshold costs."""
+"""The sections of figures and errors: summary, classes, scores, costs, numbers, intervals."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from lssvm._core.arrays import FloatArray
-from lssvm.report.charts import N_COLOURS, Chart, figure, pictures
-from lssvm.report.formats import UNKNOWN, count, number, percent, short
-from lssvm.report.markup import Markup, Section, more, table, tag, why
+from lssvm.report.charts import N_COLOURS, Chart, alone, figure, pictures
+from lssvm.report.markup import (
+    UNKNOWN,
+    Markup,
+    Section,
+    count,
+    listing,
+    more,
+    number,
+    percent,
+    short,
+    table,
+    tag,
+    tiles,
+    why,
+)
 from lssvm.report.measures import (
     ClassPredictions,
+    Intervals,
+    Measure,
+    baseline_accuracy,
     calibration_bins,
+    class_measures,
     class_table,
     confusion,
+    coverage_measures,
+    finite,
+    number_measures,
     proportion_interval,
     ranking_curves,
     row_shares,
+    shown,
+    span,
 )
-from lssvm.report.subject import Subject
+from lssvm.report.refits import copy_size
+from lssvm.report.subject import (
+    Subject,
+    basis,
+    n_prototypes,
+    parameters_of,
+    support_size,
+    table_record,
+)
+
+FEW = 200  # test rows below which intervals are wide
+TILES = ("accuracy", "balanced_accuracy", "roc_auc", "f1")
+
+
+def as_fact(measure: Measure) -> dict[str, Any]:
+    """Return a figure in types that JSON knows."""
+    ends = {"low": finite(measure.low), "high": finite(measure.high)}
+    return {"value": finite(measure.value), **ends, "interval": measure.method}
+
+
+def summary(subject: Subject, intervals: list[Intervals]) -> tuple[list[Any], Section]:
+    """Return the first sentence of the page and the section of figures."""
+    first, body = _classes(subject) if subject.classification else _numbers(subject, intervals)
+    return first, Section("figures", "How good it is", "Figures", body)
+
+
+def answer(subject: Subject, first: list[Any], advice: str | None) -> Markup:
+    """Return the three sentences at the top: how good, by what, and what would help.
+
+    Parameters
+    ----------
+    subject : Subject
+        With the facts that the sections have found.
+    first : list
+        The first sentence.
+    advice : str or None
+        What the learning curve says.
+    """
+    gains = subject.facts.get("importance", {}).items()
+    names = [f"“{short(name, 30)}”" for name, gain in gains if gain > 0][:3]
+    second = f" It leans most on {listing(names)}."
+    if not names:
+        kept = count(support_size(subject.model))
+        second = f" It compares new rows with {kept} rows that it has kept."
+    leaking = list(subject.facts.get("data", {}).get("suspected_leaks", ()))
+    third = advice or "There were too few rows, or none to spare, to see whether more would help."
+    if leaking:
+        third = (
+            f"But “{short(leaking[0], 30)}” alone predicts the target, which looks like a leak: "
+            "check that before anything else."
+        )
+    return tag("p", *first, second, " ", third, class_="lead")
+
+
+def _classes(subject: Subject) -> tuple[list[Any], list[Any]]:
+    found = subject.classes
+    measures = [m for m in class_measures(found) if np.isfinite(m.value)]
+    accuracy, (baseline, usual) = measures[0], baseline_accuracy(found)
+    name = short(found.classes[usual], 30)
+    first = [
+        "This model tells the ",
+        tag("strong", f"{len(found.classes)} classes of {short(subject.target, 40)}"),
+        " apart and is right for ",
+        tag("strong", shown(accuracy)),
+        f" of {subject.rows_said} (95 % interval {span(accuracy)}), where always answering "
+        f"“{name}”, the most frequent class, would be right for {percent(baseline)}.",
+    ]
+    if accuracy.low <= baseline:
+        subject.notes.append(
+            f"The model is not clearly better than always answering “{name}”: the interval of its "
+            f"accuracy ({span(accuracy)}) reaches down to {percent(baseline)}. Other columns, or "
+            "more rows, may help."
+        )
+    if baseline > 0.9:
+        subject.notes.append(
+            f"{percent(baseline)} of the rows are of one class, so the accuracy says little: look "
+            "at the balanced accuracy and at the precision-recall curve, and consider "
+            'class_weight="balanced".'
+        )
+    subject.facts["metrics"] = {m.key: as_fact(m) for m in measures}
+    subject.facts["baseline_accuracy"] = baseline
+    leading = [m for m in measures if m.key in TILES]
+    caption = (
+        "Figures; 95 % intervals: accuracy by Wilson's score interval, the others by jackknife "
+        "over rows."
+    )
+    return first, [_tiles(subject, leading), _explained(subject), figure_table(caption, measures)]
+
+
+def _numbers(subject: Subject, intervals: list[Intervals]) -> tuple[list[Any], list[Any]]:
+    found = subject.numbers
+    k, mean = found.Y.shape[1], partial(np.average, axis=0, weights=found.weight)
+    each = [number_measures(found, j) for j in range(k)]
+    base = mean(np.abs(found.Y - mean(found.Y)))
+    subject.facts["baseline_mae"] = base.tolist()
+    usual = [interval for interval in intervals if interval.coverage == 0.95]
+    covered = [[measure for _, measure, _ in coverage_measures(usual, j)] for j in range(k)]
+    facts = [{m.key: as_fact(m) for m in own} for own in each]
+    for own, inside in zip(facts, covered, strict=True):
+        own |= zip(["coverage_95"], map(as_fact, inside), strict=False)
+    r2 = [m for own in each for m in own if m.key == "r2" and np.isfinite(m.value)]
+    average = float(np.mean([m.value for m in r2])) if r2 else np.nan
+    explained = ["explains ", tag("strong", percent(max(average, 0.0))), " of the variance"]
+    if k > 1:
+        numbers = tag("strong", f"{k} numbers at once")
+        first = ["This model predicts ", numbers, " and on average over them ", *explained]
+        first.append(f" of {subject.rows_said}.")
+        subject.facts["metrics"] = {"r2": {"value": average}}
+        subject.facts["outputs"] = dict(zip(found.names, facts, strict=True))
+        return first, [_explained(subject), _outputs(found.names, each)]
+    mae = next(m for m in each[0] if m.key == "mae")
+    first = [
+        "This model predicts ",
+        tag("strong", short(subject.target, 40)),
+        ", is off by ",
+        tag("strong", shown(mae)),
+        f" on average (95 % interval {span(mae)}) on {subject.rows_said}, and ",
+        *explained,
+        f"; always answering the mean would be off by {number(base[0])}.",
+    ]
+    subject.facts["metrics"] = facts[0]
+    if r2 and r2[0].low <= 0:
+        subject.notes.append(
+            "The model is not clearly better than always answering the mean: the interval of the "
+            "explained variance reaches zero. Other columns, or more rows, may help."
+        )
+    leading = [m for m in (*each[0][:3], *covered[0]) if np.isfinite(m.value)]
+    listed = figure_table("Figures; 95 % intervals: all by jackknife over rows.", each[0])
+    return first, [_tiles(subject, leading), _explained(subject), listed]
+
+
+def _tiles(subject: Subject, measures: list[Measure]) -> Markup:
+    kept, record = basis(subject.model), table_record(subject.model)
+    what = "Support vectors" if kept is None else kept[0].capitalize()
+    size, rows = count(support_size(subject.model)), f"of {count(subject.train.n_rows)} rows"
+    if record is not None:
+        what, size = "Configurations", count(len(record.used))
+        rows = f"of {count(len(record.trials))} that were tried"
+    return tiles([*((m.name, shown(m), span(m)) for m in measures), (what, size, rows)])
+
+
+def _explained(subject: Subject) -> Markup:
+    checked, model = len(subject.checked), subject.model
+    if checked < FEW:
+        subject.notes.append(
+            f"There are only {count(checked)} rows to measure on, so the intervals are wide: "
+            "differences within them mean nothing."
+        )
+    if subject.test is not None:
+        if not subject.test.complete:
+            subject.notes.append(
+                f"The figures come from {count(checked)} test rows drawn at random from "
+                f"{count(subject.test.n_rows)}."
+            )
+        return why("All figures come from test rows that took no part in the fit.")
+    subject.notes.append(
+        "There were no test rows: all figures are cross-validated on training rows."
+    )
+    if np.size(parameters_of(model).get("C", 1.0)) > 1:
+        subject.notes.append(
+            "Every binary problem of the model has its own C; the cross-validated copies have "
+            "their median for all, so that the model itself may be better."
+        )
+    size, whole = copy_size(model), n_prototypes(model)
+    if size is not None and whole is not None and size < whole:
+        subject.notes.append(
+            f"The cross-validated copies have {count(size)} prototypes, not {count(whole)}, to "
+            "save time: the model itself is better."
+        )
+    if table_record(model) is not None:
+        subject.notes.append(
+            "The cross-validated copies have the heaviest configuration alone, to save time: the "
+            "model itself is better."
+        )
+    used = "all" if checked == subject.train.n_rows else "some"
+    return why(
+        f"No test rows were given. Instead, {used} training rows ({count(checked)}) were dealt "
+        "into 5 folds, and each fold was predicted by a copy of the model, with the same "
+        "parameters, that was fitted to the others. As the parameters were chosen on these rows, "
+        "the figures are slightly too good: a test set tells more."
+    )
+
+
+def figure_table(caption: str, measures: list[Measure]) -> Markup:
+    """Return the table of figures with their intervals."""
+    rows = ([[m.name, tag("small", m.meaning)], shown(m), span(m)] for m in measures)
+    return table(caption, ["Figure", "Value", "95 % interval"], rows)
+
+
+def _outputs(names: tuple[str, ...], each: list[list[Measure]]) -> Markup:
+    rows = [
+        [short(name, 40), *[[shown(m), tag("small", span(m))] for m in found]]
+        for name, found in zip(names, each, strict=True)
+    ]
+    head = ["Output", *[m.name for m in each[0]]]
+    return table("Figures of every output; 95 % intervals by jackknife over rows.", head, rows)
+
 
 SMALL = 8  # classes from which on the table of confusions is set smaller
 CURVES = 6  # classes whose curves are named; more are drawn thin
@@ -362,3 +581,123 @@ def _rates(made: Thresholds, at: int) -> tuple[float, float]:
     found = made.positive - float(made.misses[at])
     said = found + float(made.false_alarms[at])
     return found / made.positive, found / said if said > 0 else float("nan")
+
+
+DOTS = 2000
+OUTPUTS = 6  # outputs that are drawn
+
+
+def errors(subject: Subject) -> Section:
+    """Return the section of predicted against true values and residuals."""
+    found = subject.numbers
+    n, k = found.Y.shape
+    rows = np.sort(np.random.default_rng(0).choice(n, min(n, DOTS), replace=False))
+    drawn = []
+    for j in range(min(k, OUTPUTS)):
+        y, f = found.Y[rows, j], found.predicted[rows, j]
+        drawn.append(_beside(y, f, found.names[j], k))
+        if k == 1:
+            drawn += [_residuals(y, f), error_histogram(found.Y[:, 0] - found.predicted[:, 0])]
+    words = "Points on the dashed line are predicted exactly."
+    words += f" {count(DOTS)} rows drawn at random are shown." if n > DOTS else ""
+    words += f" The first {OUTPUTS} of {k} outputs are drawn." if k > OUTPUTS else ""
+    body = [why(words), pictures(*drawn)]
+    return Section("errors", "Where it is right and wrong", "Errors", body)
+
+
+def _beside(y: FloatArray, f: FloatArray, name: str, k: int) -> Markup:
+    low, high = min(y.min(), f.min()), max(y.max(), f.max())
+    edge = 0.03 * (high - low) or 0.5 * (abs(low) or 1.0)
+    ends = (low - edge, high + edge)
+    label = f"Predicted against true values{f' of {short(name, 40)}' if k > 1 else ''}"
+    chart = Chart(label, y, f, "true", "predicted", x_limits=ends, y_limits=ends)
+    chart.dots(y, f, size=5.0, opacity=0.4)
+    chart.line(ends, ends, "st", dashed=True, width=1.3, opacity=0.7)
+    return figure(chart.svg(), f"{label}.")
+
+
+def _residuals(y: FloatArray, f: FloatArray) -> Markup:
+    chart = Chart("Errors against predicted values", f, y - f, "predicted", "true minus predicted")
+    chart.dots(f, y - f, size=5.0, opacity=0.4).rule(y=0.0)
+    edges, key = np.unique(np.quantile(f, np.linspace(0, 1, 9))), []
+    if len(edges) > 3 and len(f) >= 80:
+        which = np.clip(np.searchsorted(edges, f, side="right") - 1, 0, len(edges) - 2)
+        groups = [np.flatnonzero(which == g) for g in np.unique(which)]
+        x, middle = ([float(np.median(v[g])) for g in groups] for v in (f, y - f))
+        chart.line(x, middle, "sb", width=2.6)
+        key = [("sb line", "median of an eighth of the rows")]
+    words = "Errors against predictions: a bend would be something still to learn."
+    return figure(chart.svg(), words, key)
+
+
+def error_histogram(error: FloatArray) -> Markup:
+    """Return how errors are distributed, beside the normal curve of the same spread."""
+    low, high = np.quantile(error, [0.005, 0.995])
+    if not high > low:
+        low, high = float(error.min()) - 0.5, float(error.max()) + 0.5
+    bins = int(np.clip(np.sqrt(len(error)), 8, 30))
+    counts, edges = np.histogram(np.clip(error, low, high), bins, (low, high))
+    title, across = "How errors are distributed", "true minus predicted"
+    chart = Chart(title, edges, [0, *counts], across, "rows", y_zero=True)
+    chart.bars(edges, counts)
+    deviation = float(error.std())
+    if deviation > 0:
+        x = np.linspace(low, high, 80)
+        density = np.exp(-0.5 * ((x - error.mean()) / deviation) ** 2)
+        density *= len(error) * (edges[1] - edges[0]) / (deviation * np.sqrt(2 * np.pi))
+        chart.line(x, density, "sb", width=1.8)
+    caption = f"{title} (median {number(float(np.median(error)))})."
+    if error.min() < low or error.max() > high:
+        caption += " The outermost bars also hold what lies beyond them."
+    keys = [("sa square", "errors"), ("sb line", "normal of the same spread")]
+    return figure(chart.svg(), caption, keys)
+
+
+def coverage(subject: Subject, intervals: list[Intervals]) -> Section | None:
+    """Return the section of prediction intervals."""
+    if not intervals:
+        return None
+    names = subject.numbers.names
+    k = len(names)
+    title = "Share of rows inside the intervals against the share that was promised"
+    axes: dict[str, Any] = {
+        "x_limits": (0.45, 1.02),
+        "y_limits": (0.3, 1.02),
+        "x_names": [(c, percent(c, 0)) for c in (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)],
+        "y_names": [(c, percent(c, 0)) for c in (0.4, 0.6, 0.8, 1.0)],
+    }
+    chart = Chart(title, [0, 1], [0, 1], "promised", "inside", **axes)
+    chart.line([0.45, 1.0], [0.45, 1.0], "st", dashed=True, width=1.2, opacity=0.5)
+    rows, keys = [], []
+    for j in range(k):
+        colour = "sa" if k == 1 else f"s{j % N_COLOURS}"
+        name = "" if k == 1 else short(names[j], 24)
+        found = coverage_measures(intervals, j)
+        for promised, measure, width in found:
+            if j < OUTPUTS:
+                ends = [measure.low, measure.high]
+                chart.line([promised] * 2, ends, colour, width=1.4, opacity=0.6)
+            label = f"{name} {percent(promised, 0)}".strip()
+            rows.append([label, shown(measure), span(measure), number(width)])
+            if promised == 0.95 and not measure.low <= 0.95 <= measure.high:
+                subject.notes.append(
+                    f"The 95 % intervals{name and ' of '}{name} hold {shown(measure)} of the rows, "
+                    f"{'less' if measure.high < 0.95 else 'more'} than promised: the test rows may "
+                    "differ from the training rows."
+                )
+        x, y = [f[0] for f in found], [f[1].value for f in found]
+        if j < OUTPUTS:
+            chart.line(x, y, colour).dots(x, y, colour, size=8.0)
+            keys.append((f"s{j} line", name))
+    caption = (
+        f"Coverage on {count(len(intervals[0].Y))} rows with 95 % intervals (Wilson): on the "
+        "dashed line a promise is kept."
+    )
+    words = (
+        "Beside each prediction the model can give an interval. A 95 % interval should hold 95 % "
+        "of new rows; narrower is better, as long as the promise is kept."
+    )
+    head = ["Promised", "Inside", "95 % interval", "Mean width"]
+    listed = table("Coverage and width of the prediction intervals.", head, rows)
+    body = [why(words), alone(chart, caption, keys if k > 1 else []), listed]
+    return Section("intervals", "Can its intervals be trusted?", "Intervals", body)

@@ -1,0 +1,727 @@
+"""The sections of the columns: what they hold, which matter, what they do, and single rows."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.feature_selection import r_regression
+from sklearn.model_selection import cross_val_score
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.errors import InvalidInputError
+from lssvm.data.raw import TextColumn
+from lssvm.explanations import Explanation
+from lssvm.plots.base import Predictor, class_scores, fitted_model
+from lssvm.report.charts import N_COLOURS, Chart, figure, pictures
+from lssvm.report.markup import (
+    Markup,
+    Section,
+    bar_table,
+    count,
+    more,
+    number,
+    percent,
+    plus_minus,
+    short,
+    signed_table,
+    table,
+    tag,
+    why,
+)
+from lssvm.report.measures import as_columns, losses, nameless_rows, row_losses
+from lssvm.report.subject import (
+    SampledRows,
+    Subject,
+    as_numbers,
+    classifies,
+    inner_names,
+    prediction_work,
+    slow_to_calibrate,
+)
+
+LEAK = 0.98  # accuracy, or R2, of a single column from which on it is suspected
+LEAK_ROWS = 2000
+LEAK_COLUMNS = 200
+FEW = 30  # rows below which nothing is suspected
+LONG = 25  # columns from which on their table is folded away
+MOST = 1200  # columns that are listed
+LEVELS = 6  # categories that are named
+
+
+@dataclass(frozen=True)
+class ColumnFacts:
+    """What a column holds.
+
+    Attributes
+    ----------
+    name, kind : str
+    missing : int
+        Rows without a value.
+    holds : str
+        Range or categories, in words.
+    suspicion : str
+        "constant", "an identifier" or nothing.
+    """
+
+    name: str
+    kind: str
+    missing: int
+    holds: str
+    suspicion: str
+
+
+def column_facts(name: str, values: FloatArray | TextColumn) -> ColumnFacts:
+    """Look at one column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.report.data import column_facts
+    >>> column_facts("id", np.arange(100.0)).suspicion, column_facts("a", np.ones(9)).holds
+    ('an identifier', '1 to 1, mean 1')
+    """
+    numbers = as_numbers(values)
+    n = len(numbers)
+    if isinstance(values, TextColumn):
+        kind, known = "text", numbers[numbers >= 0]
+        levels = [values.levels[int(code)] for code in np.unique(known)]
+        names = ", ".join(short(level, 16) for level in levels[:LEVELS])
+        holds = f"{count(len(levels))} categories: {names}{', …' if len(levels) > LEVELS else ''}"
+        different, ordered = len(levels), len(levels) == len(known)
+    else:
+        kind, known = "number", numbers[np.isfinite(numbers)]
+        holds = "no value"
+        if known.size:
+            holds = f"{number(known.min())} to {number(known.max())}, mean {number(known.mean())}"
+        different = len(np.unique(known))
+        # whole numbers that never repeat and leave few gaps, as those of a counter
+        whole = bool(known.size) and bool(np.all(known == np.floor(known)))
+        ordered = whole and float(np.ptp(known)) < 2.0 * n
+    suspicion = "constant" if different < 2 else ""
+    if n >= FEW and different == len(known) == n and ordered:
+        suspicion = "an identifier"
+    return ColumnFacts(name, kind, n - len(known), holds, suspicion)
+
+
+def leaks(rows: SampledRows, classification: bool) -> dict[str, float]:
+    """Return the columns that predict the target almost alone, with their accuracy or R2.
+
+    Parameters
+    ----------
+    rows : SampledRows
+    classification : bool
+
+    Notes
+    -----
+    A small decision tree on each column, three-fold cross-validation on at most 2,000 rows, the
+    first 200 columns. Classes of which nearly all rows are one are no evidence: the tree has to be
+    right for 98 % of the rows, and wrong for at most a tenth of those that the largest class gets
+    wrong.
+    """
+    some = rows.some(LEAK_ROWS)
+    if classification:
+        _, sizes = np.unique(some.y, return_counts=True)
+        limit = max(LEAK, 1.0 - 0.1 * (1.0 - sizes.max() / len(some)))
+        tree = DecisionTreeClassifier(max_leaf_nodes=64, min_samples_leaf=3, random_state=0)
+        target, usable = some.y, sizes.min() >= 3
+    else:
+        target, limit, usable = as_columns(some.y), LEAK, True
+        tree = DecisionTreeRegressor(max_leaf_nodes=256, min_samples_leaf=3, random_state=0)
+    if len(some) < FEW or not usable:
+        return {}
+    scores = {
+        name: float(np.mean(cross_val_score(tree, as_numbers(values)[:, None], target, cv=3)))
+        for name, values in list(some.columns().items())[:LEAK_COLUMNS]
+    }
+    return {name: score for name, score in scores.items() if score >= limit}
+
+
+def data(subject: Subject) -> Section | None:
+    """Return the section of the data; None where rows are kernel values."""
+    if not subject.has_features:
+        return None
+    rows = subject.train
+    facts = [column_facts(name, values) for name, values in rows.columns().items()]
+    leaking = leaks(rows, subject.classification)
+    duplicates = len(rows) - len(np.unique(rows.keys()))
+    ids = [fact.name for fact in facts if fact.suspicion == "an identifier"]
+    holes = {fact.name: fact.missing / len(rows) for fact in facts if fact.missing}
+    subject.facts["data"] = {
+        "duplicates": duplicates,
+        "missing": holes,
+        "constant": [fact.name for fact in facts if fact.suspicion == "constant"],
+        "suspected_ids": ids,
+        "suspected_leaks": leaking,
+    }
+    what = "rows rightly" if subject.classification else "variance of the target"
+    for name, score in leaking.items():
+        subject.notes.append(
+            f"The column “{short(name, 40)}” alone predicts {percent(score)} of the {what}: make "
+            "sure that it is known before the target is, or leave it out. Such a column is often a "
+            "leak."
+        )
+    for name in ids[:5]:
+        subject.notes.append(
+            f"The column “{short(name, 40)}” has another value in every row, as a number of rows "
+            "has: leave it out, unless it means something."
+        )
+    texts = sum(fact.kind == "text" for fact in facts)
+    seen = "" if rows.complete else f" (of which {count(len(rows))} were looked at)"
+    words = (
+        f"{count(rows.n_rows)} training rows{seen}, {count(len(facts) - texts)} columns of numbers "
+        f"and {count(texts)} of text. "
+        + (f"{count(duplicates)} rows repeat another one, target and all. " if duplicates else "")
+        + (f"{count(len(holes))} columns have missing values." if holes else "Nothing is missing.")
+    )
+    head = ["Column", "Kind", "What it holds", "Missing", "Remark"]
+    lines = [head, *(_line(fact, leaking, len(rows)) for fact in facts[:MOST])]
+    kept = [j for j in range(5) if j < 3 or any(line[j] for line in lines[1:])]
+    head, *lines = [[line[j] for j in kept] for line in lines]
+    listed = table("Columns of the training rows.", head, lines, class_=None)
+    if len(lines) > LONG:
+        listed = more(f"The {count(len(facts))} columns", listed)
+    return Section("data", "What it learned from", "Data", [why(words), _target(subject), listed])
+
+
+def _line(fact: ColumnFacts, leaking: dict[str, float], n: int) -> list[str]:
+    remark = "predicts the target alone" if fact.name in leaking else fact.suspicion
+    missing = percent(fact.missing / n) if fact.missing else ""
+    bold = tag("strong", remark) if remark else ""
+    return [short(fact.name, 60), fact.kind, fact.holds, missing, bold]
+
+
+def _target(subject: Subject) -> Markup:
+    """Return what the target holds: rows by class, or the range of numbers."""
+    if subject.classification:
+        labels, sizes = np.unique(subject.train.y, return_counts=True)
+        rows = [
+            (label, float(n), f"{count(n)} ({percent(float(n / sizes.sum()))})")
+            for label, n in zip(labels, sizes, strict=True)
+        ]
+        colours = [f"s{c % N_COLOURS}" for c in range(len(rows))]
+        made = bar_table("Training rows by class.", ["Class", "", "Rows"], rows, colours)
+        return made if len(rows) <= LONG else more(f"The {len(rows)} classes", made)
+    Y = as_columns(subject.train.y)
+    said = [
+        f"{short(name, 40)}: {column_facts(name, y).holds}"
+        for name, y in zip(subject.numbers.names, Y.T, strict=True)
+    ]
+    return tag("p", "What is predicted lies in these ranges: ", "; ".join(said[:LONG]), ".")
+
+
+WORK = 1.2e10  # kernel operations that shuffling columns may take
+ROWS = (300, 2000)
+PREDICTIONS = 6000  # of every shuffled column, over the repetitions
+REPEATS = (2, 30)
+NUMBERS = 2e7  # values of rows that are predicted at once
+COLUMNS = 60  # columns that are tried
+SHOWN = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Importance:
+    """How much worse predictions get when a column is shuffled.
+
+    Attributes
+    ----------
+    names : tuple of str
+    mean, spread : arrays of shape (c,)
+        Over the repetitions, in descending order of the mean.
+    n_rows, repeats : int
+    tried, all : int
+        Columns that were shuffled, of how many.
+    """
+
+    names: tuple[str, ...]
+    mean: FloatArray
+    spread: FloatArray
+    n_rows: int
+    repeats: int
+    tried: int
+    all: int
+
+
+def shuffle_importance(estimator: Predictor, rows: SampledRows) -> Importance:
+    """Shuffle one column after the other and predict again.
+
+    Parameters
+    ----------
+    estimator : Predictor
+        Fitted. The loss of a classifier is the share of wrong rows, that of a regressor the root
+        mean squared error over the deviation of the target.
+    rows : SampledRows
+
+    Notes
+    -----
+    What `sklearn.inspection.permutation_importance` computes, with all repetitions of a column
+    predicted at once and columns of any kind shuffled as they are. Rows and repetitions are as many
+    as the work allows; few rows are shuffled more often. Of more than 60 columns, those that go
+    most with the predictions (by rank correlation) are tried.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm import LSSVR
+    >>> from lssvm.report.importance import shuffle_importance
+    >>> from lssvm.report.sample import SampledRows, as_numbers
+    >>> X = np.random.default_rng(0).normal(size=(80, 2))
+    >>> model = LSSVR(10.0, gamma=0.3).fit(X, X[:, 1])
+    >>> shuffle_importance(model, SampledRows.read(model, (X, X[:, 1]))).names
+    ('x1', 'x0')
+    """
+    model, d = fitted_model(estimator), len(rows.schema.names)
+    most = WORK / (prediction_work(model, d) * min(d, COLUMNS))  # predictions of a column
+    some = rows.some(int(np.clip(most / REPEATS[0], *ROWS)), seed=1)
+    repeats = int(np.clip(min(PREDICTIONS, most) / len(some), *REPEATS))
+    tried = np.arange(d) if d <= COLUMNS else _strongest(estimator, some)
+    classes = classifies(estimator)
+
+    random = np.random.default_rng(0)
+    places = np.array([random.permutation(len(some)) for _ in range(repeats)])
+    together = int(np.clip(NUMBERS / (len(some) * d), 1, repeats))  # repetitions at a time
+
+    def badness(sample: SampledRows) -> FloatArray:
+        losses = row_losses(estimator, sample.given(estimator), sample.y)
+        each = np.average(losses.reshape(-1, len(some)), axis=1, weights=some.weight)
+        return np.asarray(each if classes else np.sqrt(each))
+
+    worse = np.empty((len(tried), repeats))
+    for begin in range(0, repeats, together):
+        part = slice(begin, begin + together)
+        many = some.take(np.tile(np.arange(len(some)), len(places[part])))
+        for i, j in enumerate(tried):
+            worse[i, part] = badness(many.moved(rows.schema.names[j], places[part].ravel()))
+    worse -= badness(some)
+    mean, spread = worse.mean(axis=1), worse.std(axis=1)
+    order = np.argsort(-mean, kind="stable")
+    names = tuple(rows.schema.names[tried[i]] for i in order)
+    return Importance(names, mean[order], spread[order], len(some), repeats, len(tried), d)
+
+
+def _strongest(estimator: Predictor, rows: SampledRows) -> IntArray:
+    """Return the columns whose values go most with the predictions, by rank correlation."""
+    with nameless_rows():
+        predicted = np.asarray(estimator.predict(rows.given(estimator)))
+    target = np.unique(predicted, return_inverse=True)[1].reshape(len(rows), -1)[:, 0]
+    table = np.nan_to_num(np.column_stack([as_numbers(v) for v in rows.columns().values()]))
+    ranks = np.argsort(np.argsort(table, axis=0), axis=0).astype(np.float64)
+    strength = np.abs(r_regression(ranks, target, force_finite=True))
+    strength[table.std(axis=0) == 0] = -1.0
+    return np.sort(np.argsort(-strength, kind="stable")[:COLUMNS])
+
+
+def columns(subject: Subject) -> Section | None:
+    """Return the section of the columns."""
+    if not subject.has_features or len(subject.train.schema.names) < 2:
+        return None
+    rows = subject.train if subject.test is None else subject.test
+    found = shuffle_importance(subject.estimator, rows)
+    body = [*_relevance(subject), *_importance(subject, found)]
+    return Section("columns", "Which columns matter", "Columns", body)
+
+
+def _importance(subject: Subject, found: Importance) -> list[Markup]:
+    subject.facts["importance"] = dict(zip(found.names, found.mean.tolist(), strict=True))
+    kind = "training" if subject.test is None else "test"
+    unit, scale, tail = "root mean squared error, in deviations of the target,", 1.0, ""
+    if subject.classification:
+        unit, scale, tail = "share of wrong rows", 100.0, " points"
+    words = (
+        f"Each column in turn was shuffled among {count(found.n_rows)} {kind} rows "
+        f"({found.repeats} times), so that it says nothing any more: the {unit} rises by this "
+        "much. Columns that say the same can stand in for each other and then look unimportant."
+    )
+    if found.tried < found.all:
+        words += (
+            f" Of {count(found.all)} columns, the {found.tried} that go most with the predictions "
+            "were tried."
+        )
+    rows = [
+        (name, float(mean), f"{plus_minus(scale * mean, scale * spread)}{tail}")
+        for name, mean, spread in zip(found.names, found.mean, found.spread, strict=True)
+    ]
+    rest = len(rows) - SHOWN
+    more = f" {rest} more columns matter less." if rest > 0 else ""
+    caption = f"Importance by shuffling: mean and deviation over the repetitions.{more}"
+    return [why(words), bar_table(caption, ["Column", "", "Worse by"], rows[:SHOWN])]
+
+
+def _relevance(subject: Subject) -> list[Markup]:
+    relevance = getattr(subject.model, "feature_relevance_", None)
+    if relevance is None:
+        return []
+    names = inner_names(subject.estimator, len(relevance))
+    order = np.argsort(-np.asarray(relevance), kind="stable")
+    shares = subject.facts["relevance"] = {names[i]: float(relevance[i]) for i in order}
+    rows = [(name, share, percent(share)) for name, share in shares.items()][:SHOWN]
+    words = (
+        "Each feature has a gamma of its own, found by the evidence of the training rows. The "
+        "larger it is, the more the model looks at that feature."
+    )
+    caption = "Relevance: the share of each feature in the distances that the model sees."
+    return [why(words), bar_table(caption, ["Feature", "", "Share"], rows)]
+
+
+SHAPE_WORK = 6e9  # operations that the pictures may take
+SHAPE_ROWS = (20, 100)  # rows that the answers are averaged over
+SHAPE_COLUMNS = 4  # columns that are drawn
+POINTS = 20  # values of a column
+CATEGORIES = 8
+CELLS = 14  # values of each column of a pair
+LINES = 6  # classes or outputs with a line of their own
+STEPS = 12  # shades of a pair
+NARROW = 6  # letters of a category under a picture
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Values of a column that are tried.
+
+    Attributes
+    ----------
+    name : str
+    values : list of float or str
+    places : array of shape (g,)
+        Where they stand on an axis: the values themselves, or 0, 1, 2 and so on.
+    text : bool
+    """
+
+    name: str
+    values: list[Any]
+    places: FloatArray
+    text: bool
+
+    @classmethod
+    def of(cls, rows: SampledRows, name: str, most: int) -> Grid | None:
+        """Return values between the 2 % and 98 % quantiles, or the most frequent categories.
+
+        None where a column has fewer than two values.
+        """
+        column = rows.columns()[name]
+        if isinstance(column, TextColumn):
+            often = np.bincount(column.codes[column.codes >= 0], minlength=len(column.levels))
+            order = np.argsort(-often, kind="stable")[: min(most, CATEGORIES)]
+            levels = [column.levels[i] for i in order if often[i]]
+            return cls(name, levels, np.arange(len(levels)) + 0.0, True) if levels[1:] else None
+        known = column[np.isfinite(column)]
+        different = np.unique(known)
+        if len(different) < 2:
+            return None
+        values = different
+        if len(different) > most:
+            values = np.linspace(np.quantile(known, 0.02), np.quantile(known, 0.98), most)
+            values = (
+                values if values[-1] > values[0] else np.linspace(different[0], different[-1], most)
+            )
+        return cls(name, values.tolist(), values, False)
+
+    @property
+    def names(self) -> list[tuple[float, str]] | None:
+        """Names of the places on an axis, where they are categories."""
+        if not self.text:
+            return None
+        return [
+            (i, short(value, NARROW)) for i, value in zip(self.places, self.values, strict=True)
+        ]
+
+
+def answers(estimator: Predictor, given: Any) -> tuple[FloatArray, str]:
+    """Return what a model says about rows, (n, q), and what that is.
+
+    Returns
+    -------
+    values : array of shape (n, q)
+        A column for every class (of two classes too) or every output.
+    what : {"probability", "score", "value"}
+    """
+    with nameless_rows():
+        if not classifies(estimator):
+            values = np.asarray(estimator.predict(given), dtype=np.float64)
+            return values.reshape(len(values), -1), "value"
+        if hasattr(estimator, "predict_proba") and not slow_to_calibrate(fitted_model(estimator)):
+            with suppress(InvalidInputError):  # nothing to calibrate on
+                return np.asarray(estimator.predict_proba(given)), "probability"
+        return class_scores(getattr(estimator, "decision_function")(given)), "score"  # noqa: B009
+
+
+def partial_dependence(
+    estimator: Predictor, rows: SampledRows, grids: list[Grid]
+) -> tuple[FloatArray, str]:
+    """Return the answers of rows with every combination of values put into some columns.
+
+    Parameters
+    ----------
+    estimator : Predictor
+    rows : SampledRows
+        m rows, whose other columns stay as they are.
+    grids : list of Grid
+
+    Returns
+    -------
+    values : array of shape (g1, ..., m, q)
+    what : str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm import LSSVR
+    >>> from lssvm.report.sample import SampledRows
+    >>> from lssvm.report.shapes import Grid, partial_dependence
+    >>> X = np.random.default_rng(0).normal(size=(80, 2))
+    >>> model = LSSVR(100.0, gamma=0.1).fit(X, 2 * X[:, 0])
+    >>> rows = SampledRows.read(model, (X, 2 * X[:, 0]))
+    >>> made, what = partial_dependence(model, rows, [Grid.of(rows, "x0", 5)])
+    >>> bool(np.all(np.diff(made.mean(axis=1)[:, 0]) > 0)), made.shape, what
+    (True, (5, 80, 1), 'value')
+    """
+    sizes, m = [len(grid.values) for grid in grids], len(rows)
+    places = np.indices(sizes).reshape(len(sizes), -1)
+    every = rows.take(np.tile(np.arange(m), places.shape[1]))
+    values = {
+        grid.name: np.repeat(np.array(grid.values, dtype=object)[at], m).tolist()
+        for grid, at in zip(grids, places, strict=True)
+    }
+    found, what = answers(estimator, every.replaced(values).given(estimator))
+    return found.reshape(*sizes, m, -1), what
+
+
+def shapes(subject: Subject) -> Section | None:
+    """Return the section of partial dependence; None where no column can be varied."""
+    if not subject.has_features:
+        return None
+    leading = list(subject.facts.get("importance") or subject.train.schema.names)[:SHAPE_COLUMNS]
+    evaluations = SHAPE_COLUMNS * POINTS + 2 * CELLS * CELLS // 3
+    work = prediction_work(subject.model, len(subject.train.schema.names)) * evaluations
+    rows = subject.train.some(int(np.clip(SHAPE_WORK / work, *SHAPE_ROWS)), seed=2)
+    grids = [grid for name in leading if (grid := Grid.of(subject.train, name, POINTS))]
+    if not grids:
+        return None
+    facts: dict[str, Any] = {}
+    drawn = [_one(subject, rows, grid, facts) for grid in grids]
+    coarse = [Grid.of(subject.train, grid.name, CELLS) for grid in grids[:3]]
+    first, *rest = [grid for grid in coarse if grid is not None]
+    drawn += [_two(subject, rows, [first, other]) for other in rest]
+    subject.facts["partial_dependence"] = facts
+    words = (
+        f"One column at a time is set to each of its values in {count(len(rows))} training rows, "
+        "and the answers are averaged: the line. The band holds the middle half of the rows. A "
+        "flat line is a column that does nothing by itself; a wide band, one that works together "
+        "with others. Combinations that never occur are tried too."
+    )
+    body = [why(words), pictures(*drawn)]
+    return Section("shapes", "What the leading columns do", "Shapes", body)
+
+
+def _lines(subject: Subject, values: FloatArray) -> list[int]:
+    """Return the classes or outputs that are drawn: the second of two, else those that vary."""
+    q = values.shape[-1]
+    if subject.classification and q == 2:
+        return [1]
+    moves = np.ptp(values.mean(axis=-2).reshape(-1, q), axis=0)
+    return sorted(np.argsort(-moves, kind="stable")[:LINES].tolist())
+
+
+def _named(subject: Subject, j: int) -> str:
+    names = subject.classes.classes if subject.classification else subject.numbers.names
+    return short(names[j], 24)
+
+
+def _said(subject: Subject, what: str, lines: list[int]) -> str:
+    if what == "value":
+        one = len(subject.numbers.names) == 1
+        return short(subject.target, 30) if one else "predicted"
+    return f"{what} of “{_named(subject, lines[0])}”" if len(lines) == 1 else what
+
+
+def _one(subject: Subject, rows: SampledRows, grid: Grid, facts: dict[str, Any]) -> Markup:
+    values, what = partial_dependence(subject.estimator, rows, [grid])  # (g, m, q)
+    lines = _lines(subject, values)
+    mean, (low, high) = values.mean(axis=1), np.quantile(values, [0.25, 0.75], axis=1)
+    facts[grid.name] = {"values": grid.values, "mean": mean[:, lines].tolist()}
+    name, said = short(grid.name, 40), _said(subject, what, lines)
+    drawn = np.concatenate([mean[:, lines], low[:, lines], high[:, lines]])
+    title = f"{said} against {name}"
+    limits = (-0.02, 1.02) if what == "probability" else None
+    chart = Chart(title, grid.places, drawn, name, said, x_names=grid.names, y_limits=limits)
+    keys = []
+    for j in lines:
+        colour = f"s{j % 8}" if subject.classification or len(lines) > 1 else "sa"
+        if grid.text:
+            for x, a, b in zip(grid.places, low[:, j], high[:, j], strict=True):
+                chart.line([x, x], [a, b], colour, width=5.0, opacity=0.25)
+            chart.dots(grid.places, mean[:, j], colour, size=8.0)
+        else:
+            if len(lines) <= 2:
+                chart.band(grid.places, low[:, j], high[:, j], colour)
+            chart.line(grid.places, mean[:, j], colour)
+        keys.append((f"{colour} {'dot' if grid.text else 'line'}", _named(subject, j)))
+    caption = f"{said[:1].upper()}{said[1:]} as “{name}” varies, all else as it is."
+    if grid.text and any(len(str(value)) > NARROW for value in grid.values):
+        caption += f" From left: {', '.join(short(value, 20) for value in grid.values)}."
+    return figure(chart.svg(), caption, keys if len(lines) > 1 else ())
+
+
+def _two(subject: Subject, rows: SampledRows, pair: list[Grid]) -> Markup:
+    some = rows.some(max(SHAPE_ROWS[0], len(rows) // 3), seed=3)
+    values, what = partial_dependence(subject.estimator, some, pair)
+    j = _lines(subject, values.reshape(-1, *values.shape[2:]))[0]
+    mean = values.mean(axis=2)[..., j].T  # rows of the picture are the second column
+    x, y = pair
+    said = _said(subject, what, [j])
+    names = [short(grid.name, 40) for grid in pair]
+    title = f"{said} over {names[0]} and {names[1]}"
+    edges = [_edges(grid.places) for grid in pair]
+    ends = [(float(e[0]), float(e[-1])) for e in edges]
+    axes: dict[str, Any] = {"x_limits": ends[0], "y_limits": ends[1]}
+    axes |= {"x_names": x.names, "y_names": y.names}
+    chart = Chart(title, x.places, y.places, names[0], names[1], **axes)
+    low, high = float(mean.min()), float(mean.max())
+    levels = np.floor(STEPS * (mean - low) / ((high - low) or 1.0)).clip(0, STEPS - 1)
+    colour = f"s{j % 8}" if subject.classification else "sa"
+    chart.cells(edges[0], edges[1], levels.astype(np.intp), colour)
+    say = percent if what == "probability" else number
+    caption = (
+        f"{said[:1].upper()}{said[1:]} over “{names[0]}” and “{names[1]}”: from {say(low)} (pale) "
+        f"to {say(high)} (strong)."
+    )
+    return figure(chart.svg(), caption)
+
+
+def _edges(places: FloatArray) -> FloatArray:
+    """Return the ends of cells around places."""
+    middle = (places[1:] + places[:-1]) / 2
+    first, last = 2 * places[0] - middle[0], 2 * places[-1] - middle[-1]
+    return np.concatenate([[first], middle, [last]])
+
+
+WORST = 3
+TYPICAL = 2
+BACKGROUND = 20
+ORDERS = 4
+ROW_COLUMNS = 7  # columns of a row that are listed
+WIDE = 60  # columns beyond which sampling would take too long
+
+
+def explained_rows(subject: Subject) -> Section | None:
+    """Return the section of explanations; None where the model has none."""
+    if not subject.has_features or not hasattr(subject.model, "explain"):
+        return None
+    typical, worst = _chosen(subject)
+    rows = [*typical, *worst]
+    found = explanation(subject, rows)
+    if found is None:
+        return None
+    said = [f"Typical row {i + 1}" for i in range(len(typical))]
+    said += [
+        f"Wrong row {i + 1}" if subject.classification else f"Row far off {i + 1}"
+        for i in range(len(worst))
+    ]
+    drawn = [
+        _table(subject, found, i, row, name)
+        for i, (row, name) in enumerate(zip(rows, said, strict=True))
+    ]
+    what = "score" if subject.classification else "prediction"
+    words = (
+        f"What each column adds to the {what} of a row, beginning with the mean {what} of "
+        f"{BACKGROUND} training rows (Shapley values). "
+        + ("They are exact" if found.exact else "They are sampled, and the ± is a standard error")
+        + f"; with the mean they add up to the {what}. The wrong rows are those on which the model "
+        "was surest, or furthest off: look for values that cannot be right."
+    )
+    return Section("rows", "Why it said so", "Rows", [why(words), pictures(*drawn)])
+
+
+def explanation(subject: Subject, rows: list[int]) -> Explanation | None:
+    """Return the explanation of some of the rows that figures come from."""
+    model, background = subject.model, subject.train.some(BACKGROUND, seed=4)
+    both = subject.checked.take(rows), background
+    given, against = (some.seen(subject.estimator) for some in both)
+    with suppress(InvalidInputError), nameless_rows():
+        found: Explanation = model.explain(  # type: ignore[attr-defined]
+            given, against, n_background=BACKGROUND, n_permutations=ORDERS
+        )
+        return found
+    return None
+
+
+def _chosen(subject: Subject) -> tuple[list[int], list[int]]:
+    """Return rows in the middle and at the end of what the model gets wrong."""
+    if not subject.classification:
+        found = subject.numbers
+        order = np.argsort(losses(found.predicted, found.Y, classes=False), kind="stable")
+        middle = len(order) // 2
+        return order[middle : middle + TYPICAL].tolist(), order[::-1][:WORST].tolist()
+    classes = subject.classes
+    sure = classes.probability if classes.probability is not None else classes.ranking
+    sure = np.zeros((len(classes), len(classes.classes))) if sure is None else sure
+    own = sure[np.arange(len(classes)), classes.decided]
+    right = classes.decided == classes.labels
+    wrong = np.flatnonzero(~right)
+    worst = wrong[np.argsort(-own[wrong], kind="stable")][:WORST].tolist()
+    typical = []
+    for c in np.argsort(-np.bincount(classes.labels), kind="stable")[:TYPICAL]:
+        good = np.flatnonzero(right & (classes.labels == c))
+        if len(good):
+            typical.append(int(good[np.argsort(own[good], kind="stable")[len(good) // 2]]))
+    return typical, worst
+
+
+def _table(subject: Subject, found: Explanation, i: int, row: int, name: str) -> Markup:
+    j, positive, negative = _output(subject, row)
+    part = found[i].output(j) if found.values.ndim == 3 else found[i]
+    values, errors = part.values[0], part.errors[0]
+    order = np.argsort(-np.abs(values), kind="stable")
+    shown, rest = order[:ROW_COLUMNS], order[ROW_COLUMNS:]
+    names = list(part.feature_names)
+    if subject.model is not subject.estimator:
+        names = list(inner_names(subject.estimator, len(names)))
+    added = [
+        (f"{short(names[k], 28)} = {_value(part.data[0, k])}", float(values[k]), float(errors[k]))
+        for k in shown
+    ]
+    if len(rest):
+        added.append((f"{len(rest)} other columns", float(values[rest].sum()), 0.0))
+    lines = [(what, value, plus_minus(value, error, sign=True)) for what, value, error in added]
+    base, total = float(part.base_values[0]), float(part.prediction[0])
+    where = int(subject.checked.positions[row]) + 1
+    kind = "training" if subject.test is None else "test"
+    caption = (
+        f"{name}: {kind} row {where}, {_verdict(subject, row, j)} From {number(base)} to "
+        f"{number(total)}."
+    )
+    return signed_table(caption, ["Column", "", "Adds"], lines, (positive, negative))
+
+
+def _output(subject: Subject, row: int) -> tuple[int, str, str]:
+    """Return the output that is explained, and the colours of what speaks for and against it."""
+    if not subject.classification:
+        return 0, "sa", "sb"
+    if len(subject.classes.classes) == 2:
+        return 0, "s1", "s0"
+    c = int(subject.classes.decided[row])
+    return c, f"s{c % N_COLOURS}", "sb"
+
+
+def _verdict(subject: Subject, row: int, j: int) -> str:
+    if not subject.classification:
+        true, said = (values[row, 0] for values in (subject.numbers.Y, subject.numbers.predicted))
+        return f"predicted {number(said)}, true {number(true)}."
+    found = subject.classes
+    decided, label = (short(found.classes[each[row]], 24) for each in (found.decided, found.labels))
+    sure = ""
+    if found.probability is not None:
+        sure = f" ({percent(float(found.probability[row, found.decided[row]]))} sure)"
+    speaks = short(found.classes[1], 24) if len(found.classes) == 2 else decided
+    return f"said to be “{decided}”{sure}, truly “{label}”. Bars to the right speak for “{speaks}”."
+
+
+def _value(value: Any) -> str:
+    if value is None or (isinstance(value, float) and not np.isfinite(value)):
+        return "missing"
+    if isinstance(value, (float, int, np.number)) and not isinstance(value, bool):
+        return number(float(value))
+    return short(value, 20)
