@@ -24,7 +24,7 @@ from benchmarks.study.printed_2011 import SETS
 from lssvm import LSSVC
 from lssvm.kernels import RBF
 from lssvm.solvers import Circulant, CirculantSolver, DualSystem, lay_rows
-from lssvm.tuning import CirculantSearch, GridSearch, content_folds
+from lssvm.tuning import CirculantSearch, GridSearch, assign_folds
 
 Array = NDArray[np.float64]
 
@@ -93,7 +93,7 @@ def tune(X: Array, y: Any, **settings: Any) -> LSSVC:
 
 def repeated_factorisation(X: Array, y: Any) -> tuple[float, float]:
     """Choose (C, gamma) as the paper's 5-fold cross-validation does: every system factorised."""
-    folds = content_folds(X, 5, labels=(y > 0).astype(np.intp)).test
+    folds = assign_folds(X, 5, labels=(y > 0).astype(np.intp)).test
     errors = np.zeros((len(GRID.gamma), len(GRID.C)))
     for i, gamma in enumerate(GRID.gamma):
         K = np.asarray(RBF(gamma)(X, X))

@@ -9,10 +9,11 @@ from sklearn.model_selection import KFold
 
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.random import mix_bits
+from lssvm.data.folds import Folds, rank_hashes
 from lssvm.tuning import (
     PositionFolds,
     PositionHoldout,
-    content_folds,
+    assign_folds,
     content_holdout,
     hash_rows,
     smallest_hashes,
@@ -37,28 +38,28 @@ def assignment(folds, n):
 def test_equal_rows_share_a_fold_and_order_does_not_matter(v, seed):
     rows = np.vstack([X, X[:50]])
     order = np.random.default_rng(seed).permutation(len(rows))
-    fold = assignment(content_folds(rows, v, seed=seed), len(rows))
+    fold = assignment(assign_folds(rows, v, seed=seed), len(rows))
     np.testing.assert_array_equal(fold[300:], fold[:50])
-    shuffled = assignment(content_folds(rows[order], v, seed=seed), len(rows))
+    shuffled = assignment(assign_folds(rows[order], v, seed=seed), len(rows))
     np.testing.assert_array_equal(shuffled, fold[order])
 
 
 def test_folds_are_balanced_and_stratified():
     rows = rng.normal(size=(403, 2))
     labels = (np.arange(403) < 61).astype(int)
-    folds = content_folds(rows, 10, labels=labels)
+    folds = assign_folds(rows, 10, labels=labels)
     sizes = [len(t) for t in folds.test]
     ones = [labels[t].sum() for t in folds.test]
     assert max(sizes) - min(sizes) <= 1 and max(ones) - min(ones) <= 1
 
 
 def test_seed_changes_the_folds():
-    one, two = (assignment(content_folds(X, 5, seed=s), 300) for s in (0, 1))
+    one, two = (assignment(assign_folds(X, 5, seed=s), 300) for s in (0, 1))
     assert np.any(one != two)
 
 
 def test_one_distinct_row_at_a_time():
-    folds = content_folds(np.array([[1.0], [2.0], [1.0]]), None)
+    folds = assign_folds(np.array([[1.0], [2.0], [1.0]]), None)
     assert sorted(len(t) for t in folds.test) == [1, 2]
 
 
@@ -75,9 +76,9 @@ def test_hash_sees_the_column():
 
 
 def test_too_few_distinct_rows():
-    assert len(content_folds(np.array([[1.0], [2.0], [1.0]]), 10)) == 2
+    assert len(assign_folds(np.array([[1.0], [2.0], [1.0]]), 10)) == 2
     with pytest.raises(InvalidInputError, match="distinct rows"):
-        content_folds(np.ones((20, 2)), 5)
+        assign_folds(np.ones((20, 2)), 5)
 
 
 def test_splitters_are_used_as_they_are():
@@ -136,7 +137,7 @@ def test_folds_of_very_many_rows_follow_the_hash_alone(monkeypatch):
     rng = np.random.default_rng(3)
     X = rng.standard_normal((2000, 3))
     X[1000:1400] = X[:400]
-    folds = content_folds(X, 5, labels=rng.integers(2, size=2000))
+    folds = assign_folds(X, 5, labels=rng.integers(2, size=2000))
     assert np.array_equal(np.sort(np.concatenate(folds.test)), np.arange(2000))
     fold = np.empty(2000, dtype=int)
     for v, rows in enumerate(folds.test):
@@ -145,7 +146,7 @@ def test_folds_of_very_many_rows_follow_the_hash_alone(monkeypatch):
     assert min(len(rows) for rows in folds.test) > 320
     order = rng.permutation(2000)
     moved = np.empty(2000, dtype=int)
-    for v, rows in enumerate(content_folds(X[order], 5).test):
+    for v, rows in enumerate(assign_folds(X[order], 5).test):
         moved[order[rows]] = v
     assert np.array_equal(moved, fold)
 
@@ -153,7 +154,7 @@ def test_folds_of_very_many_rows_follow_the_hash_alone(monkeypatch):
 def test_folds_of_few_contents_are_dealt_one_by_one(monkeypatch):
     monkeypatch.setattr("lssvm.data.folds._LARGE", 10)
     X = np.repeat(np.arange(3.0), 700)[:, None]
-    assert [len(rows) for rows in content_folds(X, 3).test] == [700, 700, 700]
+    assert [len(rows) for rows in assign_folds(X, 3).test] == [700, 700, 700]
 
 
 def test_rows_of_zeros_are_not_the_first_of_a_draw():
@@ -178,3 +179,45 @@ def test_smallest_hashes_are_those_of_a_full_sort(size, monkeypatch):
         order = order[rank[order] <= np.sort(rank)[size - 1]]
     assert np.array_equal(rows, candidates[order])
     assert np.array_equal(hashes, every[order])
+
+
+def fold_numbers(X, n_folds=5, **known):
+    return assign_folds(X, n_folds, **known).numbers(len(X))
+
+
+def test_by_rank_neither_order_nor_units_of_columns_matter():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.standard_normal((90, 4)), rng.integers(0, 3, 90)])
+    X[5, 2] = np.nan
+    fold = fold_numbers(X, by_rank=True)
+    np.testing.assert_array_equal(fold_numbers(X[:, [3, 0, 4, 2, 1]], by_rank=True), fold)
+    np.testing.assert_array_equal(fold_numbers(X * 3.7 + 11.0, by_rank=True), fold)
+    order = rng.permutation(90)
+    np.testing.assert_array_equal(fold_numbers(X[order], by_rank=True), fold[order])
+    assert np.any(fold_numbers(X, by_rank=True, seed=1) != fold)
+    assert np.ptp(np.bincount(fold)) == 0
+
+
+@pytest.mark.parametrize("by_rank", [False, True])
+def test_a_row_repeated_or_of_weight_zero_moves_no_other(by_rank):
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((60, 3))
+    fold = fold_numbers(X, by_rank=by_rank)
+    twice = fold_numbers(np.vstack([X, X[:25], X[:25]]), by_rank=by_rank)
+    np.testing.assert_array_equal(twice, np.concatenate([fold, fold[:25], fold[:25]]))
+    more = np.vstack([X, rng.standard_normal((20, 3)), X[:5]])
+    weight = np.concatenate([np.ones(60), np.zeros(25)])
+    with_zeros = fold_numbers(more, by_rank=by_rank, weight=weight)
+    np.testing.assert_array_equal(with_zeros[:60], fold)
+    np.testing.assert_array_equal(with_zeros[80:], fold[:5])
+
+
+def test_swapped_values_are_another_row_by_rank():
+    X = np.array([[1.0, 2.0], [2.0, 1.0], [1.0, 2.0], [3.0, 1.0]])
+    hashes = rank_hashes(X)
+    assert hashes[0] == hashes[2] and len(np.unique(hashes)) == 3
+
+
+def test_numbers_of_folds_that_do_not_hold_every_row_once():
+    with pytest.raises(InvalidInputError, match="tests 3 rows of 3, or some of them twice"):
+        Folds([np.array([0, 1]), np.array([1])]).numbers(3)

@@ -10,7 +10,7 @@ from lssvm._core.errors import InvalidInputError
 from lssvm.data.folds import DistinctRows, count_observations, hash_rows, observation_weight
 from lssvm.fitting.greedy import C_GRID
 from lssvm.fitting.record import Resources
-from lssvm.tuning import content_folds, content_holdout, smallest_hashes
+from lssvm.tuning import assign_folds, content_holdout, smallest_hashes
 
 
 def assignment(folds, n):
@@ -33,14 +33,14 @@ def cells(seed=0, n=1100):
 
 def test_repeats_are_dealt_one_by_one_and_order_changes_nothing():
     X, y, cell = cells()
-    fold = assignment(content_folds(X, 10, labels=y), len(X))
+    fold = assignment(assign_folds(X, 10, labels=y), len(X))
     for label in (0, 1):
         sizes = np.bincount(fold[y == label], minlength=10)
         assert sizes.max() - sizes.min() <= 1
     big = cell == np.argmax(np.bincount(cell))
     assert len(np.unique(fold[big])) == 10
     order = np.random.default_rng(1).permutation(len(X))
-    moved = assignment(content_folds(X[order], 10, labels=y[order]), len(X))
+    moved = assignment(assign_folds(X[order], 10, labels=y[order]), len(X))
 
     def table(fold, X, y):
         keys = [tuple(row) for row in np.column_stack([X, y, fold])]
@@ -55,32 +55,33 @@ def test_targets_and_weights_tell_observations_apart():
     weight = rng.integers(1, 4, 400).astype(float)
     order = rng.permutation(400)
     known, moved = {"targets": y, "weight": weight}, {"targets": y[order], "weight": weight[order]}
-    fold = assignment(content_folds(X, 7, **known), 400)
-    other = assignment(content_folds(X[order], 7, **moved), 400)
+    fold = assignment(assign_folds(X, 7, **known), 400)
+    other = assignment(assign_folds(X[order], 7, **moved), 400)
     rows = np.column_stack([X, y, weight, fold])
     again = np.column_stack([X[order], y[order], weight[order], other])
     assert sorted(map(tuple, rows)) == sorted(map(tuple, again))
 
 
-def test_half_of_the_rows_decide():
+def test_copies_share_a_fold_up_to_nine_of_each():
     X = np.arange(50.0)[:, None]
-    twice, thrice = np.repeat(X, 2, axis=0), np.repeat(X, 3, axis=0)
-    copies = assignment(content_folds(twice, 5), 100)
-    assert np.all(copies[::2] == copies[1::2])
-    apart = assignment(content_folds(thrice, 5), 150)
-    assert np.any(apart[::3] != apart[1::3])
-    assert len(content_folds(thrice, None)) == 150
-    assert len(content_folds(twice, None)) == 50
-    assert count_observations(twice) == 50 and count_observations(thrice) == 150
-    assert count_observations(sparse.csr_matrix(thrice)) == 150
-    (held,) = content_holdout(thrice, 0.2).test
-    assert len(held) == 30
+    for times in (2, 3, 9):
+        fold = assignment(assign_folds(np.repeat(X, times, axis=0), 5), 50 * times)
+        assert np.all(fold.reshape(50, times) == fold[::times, None])
+    ten = np.repeat(X, 10, axis=0)
+    apart = assignment(assign_folds(ten, 5), 500).reshape(50, 10)
+    assert np.any(apart != apart[:, :1])
+    nine = np.repeat(X, 9, axis=0)
+    assert len(assign_folds(ten, None)) == 500 and len(assign_folds(nine, None)) == 50
+    assert count_observations(nine) == 50 and count_observations(ten) == 500
+    assert count_observations(sparse.csr_matrix(ten)) == 500
+    (held,) = content_holdout(ten, 0.2).test
+    assert len(held) == 100
 
 
 def test_very_many_rows_follow_the_same_rule(monkeypatch):
     monkeypatch.setattr("lssvm.data.folds._LARGE", 500)
     X, y, _ = cells(n=2000)
-    fold = assignment(content_folds(X, 5, labels=y), 2000)
+    fold = assignment(assign_folds(X, 5, labels=y), 2000)
     sizes = np.bincount(fold)
     assert sizes.max() - sizes.min() <= 1
 
@@ -236,14 +237,14 @@ def clusters(seed=7, n=240):
 
 def test_rows_of_a_group_share_a_fold():
     X, _, groups = clusters()
-    fold = assignment(content_folds(X, 5, groups=groups), len(X))
+    fold = assignment(assign_folds(X, 5, groups=groups), len(X))
     for name in np.unique(groups):
         assert len(np.unique(fold[groups == name])) == 1
     order = np.random.default_rng(0).permutation(len(X))
-    moved = assignment(content_folds(X[order], 5, groups=groups[order]), len(X))
+    moved = assignment(assign_folds(X[order], 5, groups=groups[order]), len(X))
     np.testing.assert_array_equal(moved, fold[order])
     with pytest.raises(InvalidInputError, match="2 groups"):
-        content_folds(X, 5, groups=np.zeros(len(X)))
+        assign_folds(X, 5, groups=np.zeros(len(X)))
 
 
 @pytest.mark.parametrize("cls", [LSSVR, FixedSizeLSSVR])
@@ -306,7 +307,7 @@ def test_greedy_probabilities_leave_out_groups_as_by_refits(multiclass):
     X, y, groups = clusters()
     labels = np.digitize(y, [-0.5, 0.5])
     model = GreedyLSSVC(10.0, gamma=0.3, cv=4, multiclass=multiclass).fit(X, labels, groups=groups)
-    folds = content_folds(X, 4, labels=labels, groups=groups)
+    folds = assign_folds(X, 4, labels=labels, groups=groups)
     scores = []
     for train, test in pairs(folds, len(X)):
         refit = GreedyLSSVC(10.0, gamma=0.3, multiclass=multiclass).fit(X[train], labels[train])
@@ -328,7 +329,7 @@ def test_greedy_C_is_chosen_by_folds_of_groups_as_by_refits(kernel):
     given = X if kernel == "rbf" else K
     model = GreedyLSSVR("cv", cv=3, **options).fit(given, y, weight, groups)
     kept = np.flatnonzero(weight)
-    folds = content_folds(X[kept], 3, groups=groups[kept])
+    folds = assign_folds(X[kept], 3, groups=groups[kept])
     loss = np.zeros(len(C_GRID))
     for train, test in pairs(folds, len(kept)):
         train, test = kept[train], kept[test]
@@ -356,7 +357,7 @@ def test_greedy_gamma_is_chosen_by_folds_of_groups(cls):
         listed.best_score_,
     )
     labels = None if cls is GreedyLSSVR else y
-    dealt = pairs(content_folds(X, 3, labels=labels, groups=groups), len(X))
+    dealt = pairs(assign_folds(X, 3, labels=labels, groups=groups), len(X))
     numbered, named = cls(**options, cv=3).fit(X, y, groups=groups), cls(**options, cv=dealt)
     assert numbered.best_score_ == named.fit(X, y).best_score_
     if cls is GreedyLSSVC:  # calibrated on the folds of the tuning

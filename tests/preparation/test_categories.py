@@ -9,8 +9,8 @@ from sklearn.model_selection import KFold
 from tests.oracles import preparation as oracle
 
 from lssvm._core.errors import InvalidInputError
+from lssvm.data.folds import assign_folds
 from lssvm.preparation import TablePreparation, read_table
-from lssvm.preparation.folds import deal_folds, hash_raw_rows
 
 SQRT2 = np.sqrt(2.0)
 
@@ -108,10 +108,10 @@ def test_new_rows_are_encoded_by_all_training_rows():
     np.testing.assert_array_equal(new[:, 0], 0.0)
 
 
-def test_dealt_folds_are_those_of_the_content():
+def test_folds_are_those_of_assign_folds():
     table, y = many_levels(200)
-    columns = read_table(table).columns
-    fold = deal_folds(hash_raw_rows(columns, 200), np.ones(200), 5, y[:, None])
+    rows = np.column_stack([column.as_numbers() for column in read_table(table).columns])
+    fold = assign_folds(rows, 5, targets=y, by_rank=True).numbers(200)
     assert np.bincount(fold).tolist() == [40] * 5
     Z = TablePreparation(max_levels=10, cv=5).fit_transform(table, y)
     expected = oracle.out_of_fold_encoding(table["town"], y, np.ones(200), fold, None)
@@ -191,12 +191,6 @@ def test_noise_encoded_out_of_fold_does_not_predict_its_target():
 
 
 def test_equal_rows_and_groups_share_a_fold():
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=50)
-    columns = read_table({"x": np.concatenate([x, x[:20]])}).columns
-    hashes = hash_raw_rows(columns, 70)
-    fold = deal_folds(hashes, np.ones(70), 5, rng.normal(size=(70, 1)))
-    np.testing.assert_array_equal(fold[50:], fold[:20])
     table, y = many_levels(200)
     groups = np.repeat(np.arange(40), 5)
     preparation = TablePreparation(max_levels=10)
@@ -210,7 +204,26 @@ def test_equal_rows_and_groups_share_a_fold():
         preparation.fit(table, y, groups=groups[:5])
 
 
-def test_rows_that_repeat_are_dealt_one_by_one():
+def test_copies_of_a_table_tell_nothing_of_its_targets():
+    """Three copies of noise, one target changed: levels must not know the targets of their rows."""
+    rng = np.random.default_rng(0)
+    level, x = np.tile(rng.integers(0, 60, 150), 3), np.tile(rng.normal(size=150), 3)
+    y = np.tile(rng.normal(size=150), 3)
+    y[0] += 0.5
+    Z = TablePreparation().fit_transform({"town": [f"t{i}" for i in level], "x": x}, y)
+    assert abs(np.corrcoef(Z[:, 0], y)[0, 1]) < 0.3
+    single = TablePreparation().fit_transform(
+        {"town": [f"t{i}" for i in level[:150]], "x": x[:150]},
+        y[150:300],
+        sample_weight=np.full(150, 3.0),
+    )
+    same = TablePreparation().fit_transform(
+        {"town": [f"t{i}" for i in level], "x": x}, y[np.r_[150:300].tolist() * 3]
+    )
+    np.testing.assert_allclose(same[:150], single, atol=1e-9)
+
+
+def test_rows_that_repeat_by_nature_are_assigned_one_by_one():
     rng = np.random.default_rng(0)
     level = rng.integers(0, 60, 3000)
     p = rng.uniform(size=60)[level]

@@ -22,7 +22,7 @@ from lssvm.kernels import RBF
 from lssvm.moments import Moments
 from lssvm.reductions import L0, FixedSizeL0, L0System, l0_order, reduce_printed
 from lssvm.reductions.l0 import reweighted_step
-from lssvm.tuning import content_folds
+from lssvm.tuning import assign_folds
 
 rng = np.random.default_rng(3)
 X = rng.normal(size=(400, 2))
@@ -382,7 +382,7 @@ def test_of_large_folds_five_are_judged():
     model = FixedSizeLSSVR(5, C=1.0, gamma=1.0, selection=np.arange(5), cv=10, reduction="spfs")
     model.fit(big, target)
     path = model.sparsity_path()
-    folds = content_folds(big, 10)
+    folds = assign_folds(big, 10)
     residuals = []
     for test in folds.test[:5]:
         train = np.setdiff1d(np.arange(2000), test)

@@ -22,7 +22,7 @@ from lssvm.tuning import (
     Group,
     PathSearch,
     Space,
-    content_folds,
+    assign_folds,
     splitter_folds,
 )
 from lssvm.tuning.dual import leave_out_direct
@@ -55,7 +55,7 @@ def literal(train, test, c, solver, bias, gamma=0.5):
 @pytest.mark.parametrize("settings", [(1, "sorted", "mean"), (2, "plain", "sum")], ids=str)
 def test_folds_are_algorithm_2(settings, bias):
     solver = CirculantSolver(*settings)
-    folds = content_folds(X, 5)
+    folds = assign_folds(X, 5)
     point = CirculantObjective(objective(folds, bias=bias), solver).at(0.5)
     out = point.predictions(C[:1])
     for v, test in enumerate(folds.test):
@@ -65,7 +65,7 @@ def test_folds_are_algorithm_2(settings, bias):
 
 
 def test_all_values_of_C_come_together():
-    point = CirculantObjective(objective(content_folds(X, 5))).at(0.5)
+    point = CirculantObjective(objective(assign_folds(X, 5))).at(0.5)
     together = point.losses(C).mean
     apart = [point.losses(C[i : i + 1]).mean[0] for i in range(2)]
     np.testing.assert_allclose(together, apart, rtol=1e-12)
@@ -84,7 +84,7 @@ def test_splits_with_their_own_training_rows():
 
 @pytest.mark.parametrize("bias", [True, False])
 def test_leave_one_out_equals_refits_with_the_circulant_matrix(bias):
-    folds = content_folds(X, None)
+    folds = assign_folds(X, None)
     made = CirculantObjective(objective(folds, bias=bias))
     out = made.at(0.5).predictions(C[:1])
     lattice = made.parts[0].lattice
@@ -104,18 +104,18 @@ def test_groups_on_some_of_the_rows():
     part = np.arange(0, 70, 2)
     groups = [Group(np.array([0])), Group(np.array([1]), part)]
     solver = CirculantSolver()
-    folds = content_folds(X, 5)
+    folds = assign_folds(X, 5)
     out = CirculantObjective(objective(folds, groups), solver).at(0.5).predictions(C[:1])
     test = folds.test[2]
     train = np.setdiff1d(part, test)
     expected = literal(train, test, C[0], solver, True)[:, 1]
     np.testing.assert_allclose(out.fold(2)[0, :, 1], expected, atol=1e-9)
-    loo = CirculantObjective(objective(content_folds(X, None), groups)).at(0.5)
+    loo = CirculantObjective(objective(assign_folds(X, None), groups)).at(0.5)
     assert np.isfinite(loo.losses(C).mean).all()
 
 
 def test_indefinite_matrices_are_ruled_out():
-    made = CirculantObjective(objective(content_folds(X, 5)), CirculantSolver(wrap="sum"))
+    made = CirculantObjective(objective(assign_folds(X, 5)), CirculantSolver(wrap="sum"))
     losses = made.at(1e-4).losses(np.array([1e-3, 1e3]))
     assert np.isfinite(losses.mean[0])
     assert np.isinf(losses.mean[1])
@@ -126,7 +126,7 @@ def test_indefinite_matrices_are_ruled_out():
 @pytest.mark.parametrize("bias", [True, False])
 def test_one_value_of_C_equals_the_spectrum(bias, n_folds, rows):
     groups = [Group(np.arange(2), rows)]
-    folds = content_folds(X, n_folds)
+    folds = assign_folds(X, n_folds)
     alone = objective(folds, groups, bias).at(0.5)
     direct = [alone.losses(C[i : i + 1]).mean[0] for i in range(2)]
     assert alone.solution(0, 1.0, Y if rows is None else Y[rows]) is None
@@ -148,7 +148,7 @@ class TestSearch:
     grid = GridSearch(C=[0.1, 1.0, 10.0], gamma=[0.05, 0.5, 5.0])
 
     def test_refinement_starts_from_the_approximate_choice(self):
-        exact = objective(content_folds(X, 5))
+        exact = objective(assign_folds(X, 5))
         result = CirculantSearch(self.grid, refine=7).run(exact, Space())
         chosen = GridSearch(self.grid.C, self.grid.gamma).run(CirculantObjective(exact), Space())
         assert (result.approximate.C, result.approximate.gamma) == (chosen.C, chosen.gamma)
@@ -161,12 +161,12 @@ class TestSearch:
         assert result.loss <= -result.cv_results["mean_test_score"][0]
 
     def test_one_exact_evaluation_keeps_the_pair(self):
-        result = CirculantSearch(self.grid, refine=1).run(objective(content_folds(X, 5)), Space())
+        result = CirculantSearch(self.grid, refine=1).run(objective(assign_folds(X, 5)), Space())
         kept = result.approximate
         assert (result.C, result.gamma) == pytest.approx((kept.C, kept.gamma))
 
     def test_without_refinement_nothing_exact_is_asked(self):
-        exact = objective(content_folds(X, 5))
+        exact = objective(assign_folds(X, 5))
         result = CirculantSearch(self.grid, refine=0).run(exact, Space())
         chosen = self.grid.run(CirculantObjective(exact), Space())
         assert (result.C, result.gamma, result.loss) == (chosen.C, chosen.gamma, chosen.loss)
@@ -174,12 +174,12 @@ class TestSearch:
 
     def test_refinement_moves_to_the_floor_of_a_bowl(self):
         search = CirculantSearch(refine=30)
-        best = search.run(objective(content_folds(X, 5)), Space(gamma_start=0.3))
-        path = PathSearch().run(objective(content_folds(X, 5)), Space(gamma_start=0.3))
+        best = search.run(objective(assign_folds(X, 5)), Space(gamma_start=0.3))
+        path = PathSearch().run(objective(assign_folds(X, 5)), Space(gamma_start=0.3))
         assert best.loss <= 1.1 * path.loss
 
     def test_one_parameter_at_a_time(self):
-        exact = objective(content_folds(X, 5))
+        exact = objective(assign_folds(X, 5))
         result = CirculantSearch(self.grid, refine=5).run(exact, Space(C=1.0))
         assert set(result.cv_results["param_C"]) == {1.0}
         result = CirculantSearch(self.grid, refine=5).run(exact, Space(gamma=0.5, tune_gamma=False))
@@ -190,7 +190,7 @@ class TestSearch:
             if event["n_evaluations"] == 6:
                 raise Stopped
 
-        exact = objective(content_folds(X, 5))
+        exact = objective(assign_folds(X, 5))
         result = CirculantSearch(self.grid).run(exact, Space(), on_event=stop)
         first = GridSearch(self.grid.C, self.grid.gamma[:2]).run(CirculantObjective(exact), Space())
         assert result.interrupted
@@ -205,7 +205,7 @@ class TestSearch:
             if event["n_evaluations"] >= stop_at or refining:
                 raise Stopped
 
-        exact = objective(content_folds(X, 5))
+        exact = objective(assign_folds(X, 5))
         # powers of 4: the refinement asks for the very numbers of the grid
         search = CirculantSearch(GridSearch(C=[0.25, 1.0, 4.0], gamma=[1.0]), refine=8)
         whole = search.run(exact, Space())

@@ -21,7 +21,7 @@ from lssvm.tasks import (
     SquaredError,
     Truth,
 )
-from lssvm.tuning import DualObjective, Group, content_folds, splitter_folds
+from lssvm.tuning import DualObjective, Group, assign_folds, splitter_folds
 from lssvm.tuning.objective import FoldTargets
 
 rng = np.random.default_rng(0)
@@ -43,9 +43,9 @@ def pairs(folds):
 
 
 FOLDS = {
-    "loo": content_folds(X, None),
-    "7": content_folds(X, 7),
-    "2": content_folds(X, 2),
+    "loo": assign_folds(X, None),
+    "7": assign_folds(X, 7),
+    "2": assign_folds(X, 2),
     "LeaveOneOut": splitter_folds(LeaveOneOut().split(X), n),
     "KFold": splitter_folds(KFold(4).split(X), n),
     "ShuffleSplit": splitter_folds(ShuffleSplit(3, random_state=0).split(X), n),

@@ -14,7 +14,7 @@ from lssvm.tuning import (
     FixedSizeObjective,
     Group,
     HostRows,
-    content_folds,
+    assign_folds,
     criterion_objective,
 )
 
@@ -27,7 +27,7 @@ NAMES = ["gcv", "rk", "evidence", "press"]
 
 def fixed(name, Z, weight=None):
     rows = HostRows(X, Y, weight)
-    plain = FixedSizeObjective(RBF, rows, Z, content_folds(X, 5), SquaredError())
+    plain = FixedSizeObjective(RBF, rows, Z, assign_folds(X, 5), SquaredError())
     return FixedCriterionObjective(name, plain)
 
 

@@ -7,7 +7,7 @@ from lssvm.kernels import RBF
 from lssvm.moments.moments import make_cells
 from lssvm.solvers import solve_primal
 from lssvm.tasks import AbsoluteError, Classes, Misclassification, SquaredError, Truth
-from lssvm.tuning import Folds, HostRows, content_folds
+from lssvm.tuning import Folds, HostRows, assign_folds
 from lssvm.tuning.fixed_size import FixedSizeObjective
 
 C = np.array([1e-2, 1.0, 30.0, 1e2, 3e2, 1e3, 2e3])
@@ -47,7 +47,7 @@ def oracle_features(X, point):
 def test_fold_errors_equal_refits(data, method, weighted):
     X, Y, s = data
     weight = s if weighted else None
-    folds = content_folds(X, 5)
+    folds = assign_folds(X, 5)
     point = objective(X, Y, folds, SquaredError(), weight, method=method).at(0.2)
     losses = point.losses(C)
     F = oracle_features(X, point)
@@ -61,7 +61,7 @@ def test_fold_errors_equal_refits(data, method, weighted):
 
 def test_absolute_errors_equal_refits(data):
     X, Y, s = data
-    folds = content_folds(X, 7)
+    folds = assign_folds(X, 7)
     point = objective(X, Y, folds, AbsoluteError(), s, threads=2).at(0.2)
     losses = point.losses(C)
     F = oracle_features(X, point)
@@ -96,7 +96,7 @@ def test_leave_one_out_equals_refits_also_with_duplicates(data, weighted):
     X, Y, s = X[:60].copy(), Y[:60], s[:60]
     X[50:] = X[:10]
     weight = s if weighted else None
-    folds = content_folds(X, None)
+    folds = assign_folds(X, None)
     problem = objective(X, Y, folds, AbsoluteError(), weight, m=20)
     assert problem.leave_out
     point = problem.at(0.2)
@@ -112,7 +112,7 @@ def test_leave_one_out_equals_refits_also_with_duplicates(data, weighted):
 
 def test_many_folds_that_are_not_single_rows(data):
     X, Y, _ = data
-    folds = content_folds(X, 60)
+    folds = assign_folds(X, 60)
     problem = objective(X, Y, folds, AbsoluteError())
     assert not problem.leave_out
     point = problem.at(0.2)
@@ -127,7 +127,7 @@ def test_classes_change_nothing(data):
     labels = (Y[:, 0] > 0).astype(np.intp)
     task = Classes.of(np.arange(2), multiclass="auto", targets=(2.0, 1.0), class_weight={1: 0.5})
     table = task.table(task.counts(labels, s))
-    folds = content_folds(X, 5, labels=labels)
+    folds = assign_folds(X, 5, labels=labels)
     rows = s * table.factors[labels]
     plain = objective(X, table.targets[labels], folds, SquaredError(), rows)
     kept_apart = HostRows(X, table.targets[labels], s, labels, loss_weight=rows)
@@ -165,7 +165,7 @@ def test_pairs_of_classes_equal_models_of_their_own(data, leave_out):
     matrix = np.array([[-1.0, -1.0, 0.0], [1.0, 0.0, -1.0], [0.0, 1.0, 1.0]])
     code = Code(matrix.astype(np.int8))
     task = Classes(np.arange(3), code)
-    folds = content_folds(X, None if leave_out else 4, labels=None if leave_out else labels)
+    folds = assign_folds(X, None if leave_out else 4, labels=None if leave_out else labels)
     loss = Misclassification(lambda s: np.argmax(s @ matrix.T, axis=1))
     rows = HostRows(X, matrix[labels], labels=labels)
     problem = FixedSizeObjective(RBF, rows, X[:30], folds, loss, task, C_grid=C)
@@ -193,7 +193,7 @@ def test_pairs_of_classes_equal_models_of_their_own(data, leave_out):
 
 def test_a_prefix_of_the_prototypes_needs_no_pass(data):
     X, Y, _ = data
-    folds = content_folds(X, 5)
+    folds = assign_folds(X, 5)
     large = objective(X, Y, folds, SquaredError()).at(0.2).prefix(15).losses(C)
     small = objective(X, Y, folds, SquaredError(), m=15).at(0.2).losses(C)
     np.testing.assert_allclose(large.fold, small.fold, rtol=1e-9)
@@ -210,7 +210,7 @@ def test_cells_are_consecutive_and_complete():
 @pytest.mark.parametrize("n_folds", [5, None])
 def test_a_small_budget_takes_the_path_in_pieces(data, n_folds):
     X, Y, _ = data
-    folds = content_folds(X, n_folds)
+    folds = assign_folds(X, n_folds)
     whole = objective(X, Y, folds, AbsoluteError()).at(0.2).losses(C)
     tight = objective(X, Y, folds, AbsoluteError(), budget=120_000).at(0.2).losses(C)
     np.testing.assert_allclose(tight.fold, whole.fold, rtol=1e-8)

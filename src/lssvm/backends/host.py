@@ -424,7 +424,7 @@ class HostRows(Rows):
         return np.arange(self.n_rows) if self.positions is None else self.positions
 
     def observed(self) -> dict[str, Any]:
-        """Return what tells rows of the same content apart, as `content_folds` takes it."""
+        """Return what tells rows of the same content apart, as `assign_folds` takes it."""
         return {
             "labels": self.labels,
             "targets": np.asarray(self.Y) if self.labels is None else None,

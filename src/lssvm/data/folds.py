@@ -29,7 +29,7 @@ from lssvm._core.random import hash_positions, mix_bits, mix_signed
 
 _BLOCK = 8192
 _CHUNK = 65_536  # rows whose hashes are held at a time
-_LARGE = 200_000  # more rows than this are dealt by their hashes alone
+_LARGE = 200_000  # more rows than this are assigned by their hashes alone
 _DEVICE_BLOCK = 2**20  # rows whose hashes are fetched at a time from a device
 _DEVICE_ENTRIES = 2**22  # numbers that are hashed at a time there
 _COUNTED = 2**15  # different rows that are counted one by one
@@ -60,6 +60,20 @@ class Folds:
 
     def __len__(self) -> int:
         return len(self.test)
+
+    def numbers(self, n: int) -> IntArray:
+        """Return the fold of each of n rows; raise where one is tested never, or twice."""
+        count = np.zeros(n, dtype=np.intp)
+        fold = np.full(n, -1, dtype=np.intp)
+        for f, rows in enumerate(self.test):
+            count[rows] += 1
+            fold[rows] = f
+        if np.any(count != 1):
+            raise InvalidInputError(
+                f"cv tests {int(count.sum())} rows of {n}, or some of them twice: folds that hold "
+                "every row once are needed here, such as those of KFold."
+            )
+        return fold
 
 
 def hash_rows(X: Array, seed: int = 0) -> NDArray[np.uint64]:
@@ -122,6 +136,44 @@ def _device_sums(X: Array, key: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return to_numpy(total).view(np.uint64)
 
 
+def rank_hashes(
+    X: FloatArray, seed: int = 0, counted: BoolArray | None = None
+) -> NDArray[np.uint64]:
+    """Return a seeded 64-bit hash of each row that neither order nor units of columns change.
+
+    A value counts by its rank among the distinct values of its column, and a column by the set of
+    its distinct rows: permuted columns, and columns times a positive number plus a constant, give
+    the same hashes (as far as rounding keeps different values different). Rows that are repeated
+    change nothing either. Time O(n d log n), memory O(n d).
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Rows; NaN is a value like the others.
+    seed : int, default=0
+        Of the hash.
+    counted : bool array of shape (n,), optional
+        The rows that ranks are made of; other rows do not change the hashes of these.
+
+    Returns
+    -------
+    uint64 array of shape (n,)
+    """
+    X = np.asarray(X, dtype=np.float64)
+    known = X if counted is None else X[counted]
+    ranks = np.empty(X.shape, dtype=np.uint64)
+    for j in range(X.shape[1]):
+        values = np.unique(known[:, j])  # NaN is the last of them
+        ranks[:, j] = np.searchsorted(values, X[:, j])
+    inside = ranks if counted is None else ranks[counted]
+    distinct = inside[np.unique(hash_rows(inside), return_index=True)[1]]
+    with np.errstate(over="ignore"):
+        whole = mix_bits(distinct + _GOLDEN).sum(axis=1, dtype=np.uint64)
+        key = mix_bits(distinct * _GOLDEN + mix_bits(whole)[:, None]).sum(axis=0, dtype=np.uint64)
+        mixed = mix_bits(mix_bits(ranks + _GOLDEN) ^ mix_bits(key))
+        return mix_bits(mixed.sum(axis=1, dtype=np.uint64) + np.uint64(seed) * _GOLDEN)
+
+
 class DistinctRows:
     """Counts different rows from their hashes, chunk by chunk, in bounded memory.
 
@@ -166,15 +218,21 @@ class DistinctRows:
         return min(self.n_rows, round(_COUNTED * (2.0**64 / float(self._smallest[-1]))))
 
     def n_observations(self) -> int:
-        """Return the number of different rows, or of all where fewer than half are different."""
+        """Return the number of different rows, or of all where these repeat by nature."""
         distinct = self.n_distinct()
         return self.n_rows if repeats_by_nature(distinct, self.n_rows) else distinct
 
 
-def repeats_by_nature(n_distinct: int, n: float) -> bool:
-    """Say whether equal rows are observations of their own: where fewer than half of n differ.
+REPEATS = 10
+"""Rows for each distinct row, on average, from which on equal rows are observations."""
 
-    While most rows differ, equal ones are taken for copies, and are left out together.
+
+def repeats_by_nature(n_distinct: int, n: float) -> bool:
+    """Say whether equal rows are observations of their own: ten for each distinct row, or more.
+
+    This is so for a few categories (Titanic: 2,201 rows of which 14 differ), where leaving out all
+    equal rows would leave out a category. Otherwise equal rows are copies, and are left out
+    together: a table that is there twice, or nine times, tells nothing of itself.
 
     Parameters
     ----------
@@ -186,21 +244,21 @@ def repeats_by_nature(n_distinct: int, n: float) -> bool:
     Examples
     --------
     >>> from lssvm.tuning import repeats_by_nature
-    >>> repeats_by_nature(13, 1100), repeats_by_nature(1, 2)
+    >>> repeats_by_nature(13, 1100), repeats_by_nature(150, 450)
     (True, False)
     """
-    return 2 * n_distinct < n
+    return REPEATS * n_distinct <= n
 
 
 def count_observations(X: Array) -> int:
-    """Return the number of different rows, or of all where fewer than half are different.
+    """Return the number of different rows, or of all where these repeat by nature.
 
     Examples
     --------
     >>> import numpy as np
     >>> from lssvm.data.folds import count_observations
-    >>> count_observations(np.array([[1.0], [2.0], [1.0]])), count_observations(np.zeros((9, 1)))
-    (2, 9)
+    >>> count_observations(np.array([[1.0], [2.0], [1.0]])), count_observations(np.zeros((20, 1)))
+    (2, 20)
     """
     return _counted(X).n_observations()
 
@@ -214,7 +272,7 @@ def rows_repeat(X: Array, n_observations: float | None = None) -> bool:
     --------
     >>> import numpy as np
     >>> from lssvm.data.folds import rows_repeat
-    >>> rows_repeat(np.array([[1.0], [2.0], [1.0]])), rows_repeat(np.zeros((9, 1)))
+    >>> rows_repeat(np.array([[1.0], [2.0], [1.0]])), rows_repeat(np.zeros((20, 1)))
     (False, True)
     """
     counted = _counted(X)
@@ -272,7 +330,7 @@ def observation_weight(
     return float(np.count_nonzero(weight > 0)), weight
 
 
-def content_folds(
+def assign_folds(
     X: Array,
     n_folds: int | None,
     *,
@@ -281,17 +339,22 @@ def content_folds(
     weight: AnyArray | None = None,
     groups: AnyArray | None = None,
     seed: int = 0,
+    by_rank: bool = False,
 ) -> Folds:
     """Assign rows to folds by their content.
 
-    While at least half of the rows differ, equal rows share a fold, so that copies never leak from
-    a training set into its test set and a weight of 2 equals the row twice. Where fewer than half
-    differ (a few categories), equal rows are observations of their own, not copies: they are dealt
-    one by one, by a hash of row, target and occurrence. Neither the order nor the chunking of the
-    data matters. Up to 200,000 rows the folds have the same number of distinct rows (of
-    each class), or of observations. Of more rows most of which differ, the hash alone decides:
-    the sizes of the folds then differ a little, by about ``sqrt(n / n_folds)`` rows, and nothing is
-    sorted.
+    - Equal rows share a fold, so that copies never leak from a training set into its test set and
+      a weight of 2 is the row twice. The one exception are rows of which there are ten or more for
+      each distinct row (a few categories, see `repeats_by_nature`): these are observations, and
+      are assigned one by one, by row, target and occurrence.
+    - Rows of one group share a fold, whatever their content.
+    - Every class is spread evenly over the folds.
+    - Neither order nor chunking of the rows matters; with ``by_rank``, neither do order and units
+      of the columns. Rows of weight 0 do not change where the others go.
+
+    Up to 200,000 rows the folds have the same number of distinct rows (of each class), or of
+    observations. Of more rows most of which differ, the hash alone decides: the sizes of the folds
+    then differ a little, by about ``sqrt(n / n_folds)`` rows, and nothing is sorted.
 
     Parameters
     ----------
@@ -306,12 +369,13 @@ def content_folds(
     targets : array of shape (n,) or (n, k), optional
         Numbers that tell observations of the same row apart.
     weight : array of shape (n,), optional
-        Weights, which tell them apart too. A row is dealt as one, whatever its weight: where rows
-        repeat by nature, a weight of 2 is in one fold, and the row twice may be in two.
+        Weights, which tell them apart too, and count them.
     groups : array of shape (n,), optional
         Rows of a group share a fold, whatever their content.
     seed : int, default=0
         Of the random numbers; the same seed gives the same result.
+    by_rank : bool, default=False
+        Whether rows are known by the ranks of their values (`rank_hashes`), not by the values.
 
     Returns
     -------
@@ -320,28 +384,46 @@ def content_folds(
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.tuning import content_folds
-    >>> folds = content_folds(np.array([[1.0], [2.0], [3.0], [1.0]]), 3)
+    >>> from lssvm.tuning import assign_folds
+    >>> folds = assign_folds(np.array([[1.0], [2.0], [3.0], [1.0]]), 3)
     >>> [len(rows) for rows in folds.test]
     [2, 1, 1]
-    >>> [len(rows) for rows in content_folds(np.repeat([[1.0], [2.0]], 6, axis=0), 3).test]
-    [4, 4, 4]
+    >>> [len(rows) for rows in assign_folds(np.repeat([[1.0], [2.0]], 12, axis=0), 3).test]
+    [8, 8, 8]
     """
     large = n_folds is not None and X.shape[0] > max(_LARGE, 100 * n_folds) and not is_sparse(X)
-    if n_folds is not None and large and groups is None:
+    if n_folds is not None and large and groups is None and not by_rank:
         folds = _by_hash(X, n_folds, seed)
         if folds is not None and min(len(rows) for rows in folds.test) > 0:
             return folds
-    order, new = _units(X, labels, targets, weight, groups, seed)
+    counted = None if weight is None or np.all(weight > 0) else np.asarray(weight) > 0
+    rows: Any = slice(None) if counted is None else counted
+    hashes = _hashes(X, groups, seed, by_rank, counted)
+    labels, targets, weight = (None if v is None else v[rows] for v in (labels, targets, weight))
+    order, new = _units(hashes[rows], labels, targets, weight, groups is not None, seed)
     n_units = int(new.sum())
     n_folds = n_units if n_folds is None else min(n_folds, n_units)
     if n_folds < 2:
         raise _too_few(n_units, len(order), groups is not None)
     kind = np.min_scalar_type(n_folds)  # sorted in linear time where it is small
-    dealt = (np.arange(n_units) % n_folds).astype(kind)
-    fold = _spread(dealt, order, new, labels)
+    fold = _spread((np.arange(n_units) % n_folds).astype(kind), order, new, labels)
     del order, new  # 9 bytes a row: nothing is kept longer than it is needed
+    if counted is not None:
+        fold = _with_others(fold, hashes, counted, n_folds)
     return _from_assignment(fold, n_folds)
+
+
+def _with_others(
+    fold: AnyArray, hashes: NDArray[np.uint64], counted: BoolArray, n_folds: int
+) -> AnyArray:
+    """Return the folds of all rows: those of weight 0 go where equal rows are, or by the hash."""
+    known, first = np.unique(hashes[counted], return_index=True)
+    place = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
+    everywhere = np.where(
+        known[place] == hashes, fold[first[place]], hashes % np.uint64(n_folds)
+    ).astype(fold.dtype)
+    everywhere[counted] = fold
+    return everywhere
 
 
 def _chunk(X: Array) -> int:
@@ -349,9 +431,9 @@ def _chunk(X: Array) -> int:
 
 
 def _by_hash(X: Array, n_folds: int, seed: int) -> Folds | None:
-    """Deal rows by their hashes: 1 byte a row, and 4 for the numbers of the rows.
+    """Assign rows by their hashes: 1 byte a row, and 4 for the numbers of the rows.
 
-    None where fewer than half of the rows differ.
+    None where rows repeat by nature.
     """
     fold, counted = np.empty(X.shape[0], dtype=np.min_scalar_type(n_folds)), DistinctRows()
     for part in slices(X.shape[0], _chunk(X)):
@@ -376,8 +458,7 @@ def smallest_hashes(
     """Draw rows by their content: those of the smallest hashes (of another hash than `hash_rows`).
 
     The order of the rows does not change the draw, and equal rows are drawn together. A row that is
-    there twice counts as two of ``size``. Where fewer than half of the rows differ, so that equal
-    rows are observations, they are drawn one by one.
+    there twice counts as two of ``size``. Where rows repeat by nature, they are drawn one by one.
 
     Parameters
     ----------
@@ -390,7 +471,7 @@ def smallest_hashes(
     among : bool array of shape (n,), optional
         Which rows may be drawn.
     labels, targets, weight : arrays, optional
-        What tells observations of the same row apart, as in `content_folds`.
+        What tells observations of the same row apart, as in `assign_folds`.
 
     Returns
     -------
@@ -475,7 +556,7 @@ def content_holdout(
     share : float
         Between 0 and 1.
     labels, targets, weight, groups : arrays, optional
-        As in `content_folds`.
+        As in `assign_folds`.
     seed : int, default=0
         Of the random numbers; the same seed gives the same result.
 
@@ -486,8 +567,8 @@ def content_holdout(
 
     Notes
     -----
-    The validation sequence of [DeBrabanter2010]_, algorithm 4. Equal rows are held out together
-    while at least half of the rows differ; else rows are held out one by one.
+    The validation sequence of [DeBrabanter2010]_, algorithm 4. Equal rows are held out together;
+    where they repeat by nature, rows are held out one by one.
 
     Examples
     --------
@@ -496,7 +577,8 @@ def content_holdout(
     >>> [len(rows) for rows in content_holdout(np.arange(20.0)[:, None], 0.25).test]
     [5]
     """
-    order, new = _units(X, labels, targets, weight, groups, seed)
+    hashes = _hashes(X, groups, seed)
+    order, new = _units(hashes, labels, targets, weight, groups is not None, seed)
     n_distinct = int(new.sum())
     held = np.diff(np.floor(np.arange(n_distinct + 1) * share + 0.5)) > 0
     if n_distinct < 2:
@@ -511,27 +593,37 @@ def content_holdout(
 
 
 def _units(
-    X: Array,
+    hashes: NDArray[np.uint64],
     labels: AnyArray | None,
     targets: AnyArray | None,
     weight: AnyArray | None,
-    groups: AnyArray | None,
+    grouped: bool,
     seed: int,
 ) -> tuple[IntArray, BoolArray]:
-    """Return the rows in a random order, and where the next that are dealt together begin.
+    """Return the rows in a random order, and where the next that share a fold begin.
 
     These are equal rows, single rows where rows repeat by nature, or groups.
     """
-    if groups is not None:
-        numbers = np.unique(groups, return_inverse=True)[1].reshape(-1, 1)
-        return _ordered(hash_rows(numbers + 1.0, seed), labels)
-    hashes = hash_rows(X, seed)
     order, new = _ordered(hashes.copy(), labels)
     n_distinct = int(new.sum())
-    if n_distinct < 2 or not repeats_by_nature(n_distinct, len(order)):
+    n = observation_weight(len(order), weight, labels)[0]
+    if grouped or n_distinct < 2 or not repeats_by_nature(n_distinct, n):
         return order, new
     hashes = _of_observations(hashes, (labels, targets, weight), seed)
     return np.argsort(hashes, kind="stable").astype(np.intp), np.ones(len(order), bool)
+
+
+def _hashes(
+    X: Array,
+    groups: AnyArray | None,
+    seed: int,
+    by_rank: bool = False,
+    counted: BoolArray | None = None,
+) -> NDArray[np.uint64]:
+    """Return the hashes of groups, or of rows."""
+    if groups is not None:
+        return hash_rows(np.unique(groups, return_inverse=True)[1].reshape(-1, 1) + 1.0, seed)
+    return rank_hashes(to_numpy(X), seed, counted) if by_rank else hash_rows(X, seed)
 
 
 def _ordered(hashes: NDArray[np.uint64], labels: AnyArray | None) -> tuple[IntArray, BoolArray]:
@@ -563,15 +655,15 @@ def occurrences(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return out
 
 
-def _spread(dealt: AnyArray, order: IntArray, new: BoolArray, labels: AnyArray | None) -> AnyArray:
-    """Give every row what was dealt to its content."""
+def _spread(turns: AnyArray, order: IntArray, new: BoolArray, labels: AnyArray | None) -> AnyArray:
+    """Give every row what was assigned to its content."""
     if labels is not None:
-        # Deal the rows of one class after the other, continuing where the last class stopped.
-        by_class = np.empty_like(dealt)
-        by_class[np.argsort(labels[order[new]], kind="stable")] = dealt
-        dealt = by_class
-    values = np.empty(len(order), dtype=dealt.dtype)
-    values[order] = np.repeat(dealt, np.diff(np.flatnonzero(new), append=len(order)))
+        # The rows of one class after the other, continuing where the last class stopped.
+        by_class = np.empty_like(turns)
+        by_class[np.argsort(labels[order[new]], kind="stable")] = turns
+        turns = by_class
+    values = np.empty(len(order), dtype=turns.dtype)
+    values[order] = np.repeat(turns, np.diff(np.flatnonzero(new), append=len(order)))
     return values
 
 
@@ -691,7 +783,7 @@ def _indices(rows: Any) -> IntArray:
 
 @dataclass(frozen=True)
 class PositionFolds:
-    """Rows are dealt to folds by a seeded hash of their position.
+    """Rows are assigned to folds by a seeded hash of their position.
 
     Blocks, files and threads do not matter: a row is in the same fold however the data were cut.
     Other than folds by content, equal rows may come into different folds.

@@ -20,7 +20,7 @@ from lssvm.backends.host import HostRows
 from lssvm.codes import groups as code_groups
 from lssvm.data.folds import (
     Folds,
-    content_folds,
+    assign_folds,
     count_observations,
     observation_weight,
     restrict_folds,
@@ -194,7 +194,7 @@ class DualMemory:
         if rows_repeat(system.rows, observed):
             folds = list(np.arange(system.n)[:, None])
         else:
-            folds, share = content_folds(system.rows, None).test, None
+            folds, share = assign_folds(system.rows, None).test, None
         return posterior.leave_out(folds, share)
 
     def _leave_one_out(self, resources: Resources) -> FloatArray:

@@ -19,7 +19,7 @@ from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm._core.progress import Listener
 from lssvm._core.random import hash_positions
 from lssvm.backends.host import AnyFolds, HostRows, Rows
-from lssvm.data.folds import Folds, PositionFolds, PositionHoldout, content_folds
+from lssvm.data.folds import Folds, PositionFolds, PositionHoldout, assign_folds
 from lssvm.fitting.settings import (
     SQUARES,
     KernelChoice,
@@ -295,7 +295,7 @@ def folds_of(rows: Rows, ask: FixedSettings) -> AnyFolds:
         return folds
     if is_int(ask.cv) and ask.cv >= 2:
         content = rows.content
-        return content_folds(content, int(ask.cv), **sample.observed(), seed=ask.seed)
+        return assign_folds(content, int(ask.cv), **sample.observed(), seed=ask.seed)
     return make_folds(ask.cv, ask.seed, sample)
 
 

@@ -20,7 +20,7 @@ from lssvm.codes import one_vs_one
 from lssvm.codes.code import ONE_VS_ONE_UP_TO
 from lssvm.data.folds import (
     Folds,
-    content_folds,
+    assign_folds,
     content_holdout,
     hash_rows,
     restrict_folds,
@@ -324,8 +324,8 @@ def make_folds(cv: Any, seed: int, rows: HostRows, *, positions: bool = False) -
         if share:
             return content_holdout(content, float(cv), **known)
         if loo:
-            return content_folds(content, None, groups=known["groups"], seed=seed)
-        return content_folds(content, int(cv), **known)
+            return assign_folds(content, None, groups=known["groups"], seed=seed)
+        return assign_folds(content, int(cv), **known)
     if not isinstance(cv, str) and (hasattr(cv, "split") or hasattr(cv, "__iter__")):
         grouped = (*given, rows.groups) if rows.groups is not None else given
         splits = cv.split(*grouped) if hasattr(cv, "split") else cv
@@ -399,7 +399,7 @@ def better_code(rows: HostRows, task: Classes, choice: KernelChoice, C: float | 
     some = _sample(rows.X, np.asarray(rows.labels), task.n_classes)
     X, labels, weight = rows.X[some], rows.labels[some], pick(rows.sample_weight, some)
     Z = _prototypes(X, choice)
-    first = content_folds(X, 3, labels=labels).test[:1]
+    first = assign_folds(X, 3, labels=labels).test[:1]
     gamma = choice.fixed_gamma(X, weight, rows.gamma_scale() if choice.has_gamma else None)
     gammas = [gamma]
     if choice.tunes_gamma:

@@ -13,6 +13,7 @@ import numpy as np
 
 from lssvm._core.arrays import BoolArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
+from lssvm.data.folds import assign_folds, splitter_folds
 from lssvm.preparation.categories import (
     LevelWeights,
     Targets,
@@ -30,7 +31,6 @@ from lssvm.preparation.encodings import (
     days,
     phase,
 )
-from lssvm.preparation.folds import column_bits, deal_folds, hash_groups, hash_raw_rows, split_folds
 from lssvm.preparation.numbers import Distinct, learn_normal_scores, learn_standardised
 from lssvm.preparation.record import PreparedColumn, PreparedTable, check_finite
 from lssvm.preparation.tables import RawColumn, RawTable
@@ -152,14 +152,36 @@ def _folds(
     groups: Any,
     settings: PreparationSettings,
 ) -> IntArray:
-    n = len(weight)
-    if not isinstance(settings.cv, int):
-        return split_folds(settings.cv, y, groups, n)
-    if groups is not None:
-        hashes = hash_groups(groups, n, settings.seed)
-        return deal_folds(hashes, weight, settings.cv, None)
-    hashes = hash_raw_rows(columns, n, settings.seed)
-    return deal_folds(hashes, weight, settings.cv, targets.values)
+    n, cv = len(weight), settings.cv
+    if not isinstance(cv, int):
+        splits = cv.split(np.zeros((n, 1)), y, groups) if hasattr(cv, "split") else cv
+        return splitter_folds(splits, n).numbers(n)
+    if groups is not None and np.shape(groups) != (n,):
+        raise InvalidInputError(
+            f"groups has shape {np.shape(groups)} but X has {n} rows: give one group for each row."
+        )
+    labels = None if groups is None else np.asarray(groups).astype(str)
+    rows = np.column_stack([column.as_numbers() for column in columns])
+    if not _two_units(rows, weight, labels):
+        return np.zeros(n, dtype=np.intp)
+    folds = assign_folds(
+        rows,
+        cv,
+        targets=targets.values,
+        weight=weight,
+        groups=labels,
+        seed=settings.seed,
+        by_rank=True,
+    )
+    return folds.numbers(n)
+
+
+def _two_units(rows: FloatArray, weight: FloatArray, groups: Any) -> bool:
+    """Whether there are two rows that differ, or two groups, to be in different folds."""
+    some = (rows if groups is None else groups)[weight > 0]
+    return len(some) > 0 and bool(
+        np.any((some != some[0]) & ~((some != some) & (some[0] != some[0])))
+    )
 
 
 def _encode_by_target(
@@ -215,8 +237,10 @@ class Learner:
         if column.kind == "empty":
             return self._left_out(column, "all its values are missing")
         if self.settings.drop:
-            digest = hashlib.blake2b(column.kind.encode())
-            digest.update(column_bits(column).data)
+            digest = hashlib.blake2b(
+                "\0".join([column.kind, *column.levels]).encode("utf-8", "replace")
+            )
+            digest.update(column.as_numbers().tobytes())
             twin = self.met.setdefault(digest.digest(), column.name)
             if twin != column.name:
                 return self._left_out(column, f"it equals column {twin!r}")

@@ -80,6 +80,15 @@ class RawColumn:
             return np.asarray(self.values < 0)
         return np.asarray(np.isnat(self.values) if self.kind == "date" else np.isnan(self.values))
 
+    def as_numbers(self) -> FloatArray:
+        """Return one number for every value, equal for equal values; NaN where missing."""
+        if self.kind == "category":
+            return np.where(self.values < 0, np.nan, self.values.astype(np.float64))
+        if self.kind == "date":
+            micros = self.values.astype(np.int64).astype(np.float64)
+            return np.where(np.isnat(self.values), np.nan, micros)
+        return np.where(np.isnan(self.values), np.nan, self.values + 0.0)  # -0 is 0
+
     def as_dates(self, order: str) -> RawColumn | None:
         """Return a category as the dates that its levels are, None where one is none.
 

@@ -58,8 +58,9 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         are classes. Classes give one feature for each class but the first, numbers one for each
         column of ``y``.
     cv : int, splitter or iterable of (train, test), default=10
-        Folds in which the rows of `fit_transform` are encoded by the target. A number deals rows by
-        their content; a splitter of scikit-learn is used as it is and has to test every row once.
+        Folds in which the rows of `fit_transform` are encoded by the target. A number assigns rows
+        by their content; a splitter of scikit-learn is used as it is and has to test every row
+        once.
     drop : bool, default=True
         Leave out columns that are constant, equal to another one, an id (all different text, or a
         running number) or free text; `report_` names them and says why.
@@ -67,7 +68,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         Read text as dates where every value is one and the order of day, month and year is beyond
         doubt (2024-01-31, 31.1.2024, 1/31/2024, with or without a time).
     random_state : int, default=0
-        Seed of the hash that deals rows into folds.
+        Seed of the hash that assigns rows to folds.
 
     Attributes
     ----------
@@ -95,14 +96,15 @@ class TablePreparation(TransformerMixin, BaseEstimator):
     encoding by the target, it is 0 in all features of the column. `unseen` counts such levels.
 
     **Honesty**: `fit_transform` encodes every training row by the targets of the other folds only,
-    including mean, scale and smoothing. Folds are dealt by the content of the rows (or by
-    ``groups``), so that equal rows share a fold and their order changes nothing; where fewer than
-    half of the rows differ, repeats are observations and rows are dealt one by one. `transform` of
-    training rows does not do this: use what `fit_transform` returns to fit a model.
+    including mean, scale and smoothing. Folds are assigned by the content of the rows (or by
+    ``groups``), so that equal rows share a fold, and neither the order of rows and columns nor
+    their units change anything; where there are ten or more rows for each distinct one, these are
+    observations and are assigned one by one. `transform` of training rows does not do this: use
+    what `fit_transform` returns to fit a model.
 
     **Weights**: a weight of 2 is the row twice, a weight of 0 no row. (Weights that add up to less
     than the number of rows are scaled up to it, so that `rare` and `smoothing` can count. Where
-    rows are dealt one by one, a row that is there twice may be in two folds, one of weight 2 is in
+    rows are assigned one by one, a row that is there twice may be in two folds, one of weight 2 is in
     one; what is learned is the same.)
 
     Dates become days (treated as numbers are) and, where the training rows span more than one of

@@ -421,9 +421,9 @@ def cross_validate_sizes(
     >>> from lssvm.kernels import RBF
     >>> from lssvm.reductions import PrototypeBasis, cross_validate_sizes
     >>> from lssvm.tasks import SquaredError
-    >>> from lssvm.tuning import FixedSizeObjective, HostRows, content_folds
+    >>> from lssvm.tuning import FixedSizeObjective, HostRows, assign_folds
     >>> X = np.linspace(0, 6, 200)[:, None]
-    >>> rows, Z, folds = HostRows(X, np.sin(X)), X[::10], content_folds(X, 5)
+    >>> rows, Z, folds = HostRows(X, np.sin(X)), X[::10], assign_folds(X, 5)
     >>> objective = FixedSizeObjective(RBF, rows, Z, folds, SquaredError())
     >>> basis = PrototypeBasis(RBF(1.0), Z, objective.at(1.0).moments, np.array([100.0]))
     >>> path = cross_validate_sizes(basis, np.array([0]))
@@ -485,9 +485,9 @@ def reduce_as_printed(basis: PrototypeBasis, columns: IntArray, settings: L0) ->
     >>> from lssvm.kernels import RBF
     >>> from lssvm.reductions import L0, PrototypeBasis, reduce_as_printed
     >>> from lssvm.tasks import SquaredError
-    >>> from lssvm.tuning import FixedSizeObjective, HostRows, content_folds
+    >>> from lssvm.tuning import FixedSizeObjective, HostRows, assign_folds
     >>> X = np.linspace(0, 6, 200)[:, None]
-    >>> rows, Z, folds = HostRows(X, np.sin(X)), X[::10], content_folds(X, 5)
+    >>> rows, Z, folds = HostRows(X, np.sin(X)), X[::10], assign_folds(X, 5)
     >>> objective = FixedSizeObjective(RBF, rows, Z, folds, SquaredError())
     >>> basis = PrototypeBasis(RBF(1.0), Z, objective.at(1.0).moments, np.array([100.0]))
     >>> len(reduce_as_printed(basis, np.array([0]), L0()).support) < 20

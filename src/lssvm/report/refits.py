@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.data.folds import content_folds
+from lssvm.data.folds import assign_folds
 from lssvm.plots.base import (
     Estimator,
     Predictor,
@@ -180,7 +180,7 @@ def out_of_fold(
     some = rows.some(FOLD_ROWS)
     classes = np.asarray(estimator.classes_) if classifies(estimator) else None  # type: ignore[attr-defined]
     labels = None if classes is None else class_positions(some.y, classes, len(some))
-    folds = content_folds(some.codes(), min(FOLDS, len(some)), labels=labels, seed=0)
+    folds = assign_folds(some.codes(), min(FOLDS, len(some)), labels=labels, seed=0)
     predictions: list[Any] = []
     tested = []
     for test in folds.test:

@@ -69,10 +69,10 @@ class CirculantObjective:
     >>> from lssvm.solvers import DualSystem
     >>> from lssvm.tasks import SquaredError, Truth
     >>> from lssvm.tuning import CirculantObjective, DualObjective, Group
-    >>> from lssvm.tuning import content_folds
+    >>> from lssvm.tuning import assign_folds
     >>> X = np.linspace(0, 6, 100)[:, None]
     >>> exact = DualObjective(RBF, DualSystem(RBF(), X, X, C=1.0), Truth(np.sin(X)),
-    ...                       content_folds(X, 5), SquaredError(), [Group(np.array([0]))])
+    ...                       assign_folds(X, 5), SquaredError(), [Group(np.array([0]))])
     >>> losses = CirculantObjective(exact).at(1.0).losses(np.array([1e-3, 1e-1]))
     >>> bool(losses.mean[1] < losses.mean[0])
     True
@@ -134,10 +134,10 @@ class CirculantPoint:
     >>> from lssvm.solvers import DualSystem
     >>> from lssvm.tasks import SquaredError, Truth
     >>> from lssvm.tuning import CirculantObjective, DualObjective, Group
-    >>> from lssvm.tuning import content_folds
+    >>> from lssvm.tuning import assign_folds
     >>> X = np.linspace(0, 6, 100)[:, None]
     >>> exact = DualObjective(RBF, DualSystem(RBF(), X, X, C=1.0), Truth(X),
-    ...                       content_folds(X, 5), SquaredError(), [Group(np.array([0]))])
+    ...                       assign_folds(X, 5), SquaredError(), [Group(np.array([0]))])
     >>> CirculantObjective(exact).at(1.0).definite(np.array([1e-2, 1e3]))
     array([ True,  True])
     """

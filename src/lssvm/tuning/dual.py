@@ -71,10 +71,10 @@ class DualObjective:
     >>> from lssvm.kernels import RBF
     >>> from lssvm.solvers import DualSystem
     >>> from lssvm.tasks import SquaredError, Truth
-    >>> from lssvm.tuning import DualObjective, Group, content_folds
+    >>> from lssvm.tuning import DualObjective, Group, assign_folds
     >>> X = np.linspace(0, 6, 30)[:, None]
     >>> objective = DualObjective(RBF, DualSystem(RBF(), X, X, C=1.0), Truth(np.sin(X)),
-    ...                           content_folds(X, 5), SquaredError(), [Group(np.array([0]))])
+    ...                           assign_folds(X, 5), SquaredError(), [Group(np.array([0]))])
     >>> losses = objective.at(1.0).losses(np.array([1e-2, 1e3]))
     >>> bool(losses.mean[1] < losses.mean[0])
     True
@@ -167,10 +167,10 @@ class DualPoint:
     >>> from lssvm.kernels import RBF
     >>> from lssvm.solvers import DualSystem
     >>> from lssvm.tasks import SquaredError, Truth
-    >>> from lssvm.tuning import DualObjective, Group, content_folds
+    >>> from lssvm.tuning import DualObjective, Group, assign_folds
     >>> X = np.linspace(0, 6, 30)[:, None]
     >>> point = DualObjective(RBF, DualSystem(RBF(), X, X, C=1.0), Truth(np.sin(X)),
-    ...                       content_folds(X, 5), SquaredError(), [Group(np.array([0]))]).at(1.0)
+    ...                       assign_folds(X, 5), SquaredError(), [Group(np.array([0]))]).at(1.0)
     >>> [p.shape for p in point.predictions(np.array([1.0, 10.0]))][0]
     (2, 6, 1)
     """

@@ -80,10 +80,10 @@ class FixedSizeObjective:
     >>> import numpy as np
     >>> from lssvm.kernels import RBF
     >>> from lssvm.tasks import SquaredError
-    >>> from lssvm.tuning import FixedSizeObjective, HostRows, content_folds
+    >>> from lssvm.tuning import FixedSizeObjective, HostRows, assign_folds
     >>> X = np.linspace(0, 6, 100)[:, None]
     >>> rows = HostRows(X, np.sin(X))
-    >>> objective = FixedSizeObjective(RBF, rows, X[::10], content_folds(X, 5), SquaredError())
+    >>> objective = FixedSizeObjective(RBF, rows, X[::10], assign_folds(X, 5), SquaredError())
     >>> bool(objective.at(1.0).losses(np.array([1e4])).mean[0] < 1e-3)
     True
     """
@@ -503,9 +503,9 @@ class KeptPoints:
     >>> from lssvm.tuning.fixed_size import KeptPoints
     >>> from lssvm.kernels import RBF
     >>> from lssvm.tasks import SquaredError
-    >>> from lssvm.tuning import FixedSizeObjective, HostRows, content_folds
+    >>> from lssvm.tuning import FixedSizeObjective, HostRows, assign_folds
     >>> X = np.linspace(0, 6, 100)[:, None]
-    >>> rows, folds = HostRows(X, np.sin(X)), content_folds(X, 5)
+    >>> rows, folds = HostRows(X, np.sin(X)), assign_folds(X, 5)
     >>> objective = FixedSizeObjective(RBF, rows, X[::10], folds, SquaredError())
     >>> kept = KeptPoints(objective, room=10**6)
     >>> kept.at(1.0) is kept.at(1.0)
@@ -553,10 +553,10 @@ class SeparateObjective:
     >>> from lssvm.kernels import RBF
     >>> from lssvm.tuning.fixed_size import SeparateObjective
     >>> from lssvm.tasks import SquaredError
-    >>> from lssvm.tuning import FixedSizeObjective, HostRows, content_folds
+    >>> from lssvm.tuning import FixedSizeObjective, HostRows, assign_folds
     >>> X = np.linspace(0, 6, 100)[:, None]
     >>> rows = HostRows(X, np.hstack([np.sin(X), np.sin(9 * X)]))
-    >>> both = FixedSizeObjective(RBF, rows, X[::5], content_folds(X, 5), SquaredError())
+    >>> both = FixedSizeObjective(RBF, rows, X[::5], assign_folds(X, 5), SquaredError())
     >>> slow, fast = (SeparateObjective(both, False, 10**8).of(j) for j in (0, 1))
     >>> C = np.array([1e4])
     >>> bool(slow.at(0.1).losses(C).mean[0] < 1e-3 < fast.at(0.1).losses(C).mean[0])
@@ -686,9 +686,9 @@ def fold_models(
     >>> from lssvm.kernels import RBF
     >>> from lssvm.tuning.fixed_size import fold_models
     >>> from lssvm.tasks import SquaredError
-    >>> from lssvm.tuning import FixedSizeObjective, HostRows, content_folds
+    >>> from lssvm.tuning import FixedSizeObjective, HostRows, assign_folds
     >>> X = np.linspace(0, 6, 100)[:, None]
-    >>> folds = content_folds(X, 5)
+    >>> folds = assign_folds(X, 5)
     >>> made = FixedSizeObjective(RBF, HostRows(X, np.sin(X)), X[::5], folds, SquaredError())
     >>> [coef.shape for coef, _ in fold_models(made.at(1.0), 10.0, 0)][:2]
     [(20, 1), (20, 1)]

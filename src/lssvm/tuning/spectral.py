@@ -29,7 +29,7 @@ from scipy.spatial import cKDTree
 
 from lssvm._core.arrays import Array, BoolArray, FloatArray, IntArray, is_sparse, pick, to_numpy
 from lssvm._core.errors import InvalidInputError
-from lssvm.data.folds import Folds, content_folds
+from lssvm.data.folds import Folds, assign_folds
 from lssvm.kernels import Kernel
 from lssvm.moments import Moments
 from lssvm.solvers import (
@@ -469,9 +469,7 @@ def press_folds(system: DualSystem, positions: bool) -> Folds:
 
     ``positions`` says that rows have no content of their own, as with a precomputed kernel.
     """
-    return content_folds(
-        np.arange(1.0, system.n + 1.0)[:, None] if positions else system.rows, None
-    )
+    return assign_folds(np.arange(1.0, system.n + 1.0)[:, None] if positions else system.rows, None)
 
 
 def press_loss(groups: Sequence[Group]) -> Loss:
@@ -591,9 +589,9 @@ class FixedCriterionObjective:
     >>> from lssvm.kernels import RBF
     >>> from lssvm.tasks import SquaredError
     >>> from lssvm.tuning import FixedCriterionObjective, FixedSizeObjective
-    >>> from lssvm.tuning import HostRows, content_folds
+    >>> from lssvm.tuning import HostRows, assign_folds
     >>> X = np.linspace(0, 6, 100)[:, None]
-    >>> rows, folds = HostRows(X, np.sin(X)), content_folds(X, 5)
+    >>> rows, folds = HostRows(X, np.sin(X)), assign_folds(X, 5)
     >>> plain = FixedSizeObjective(RBF, rows, X[::10], folds, SquaredError())
     >>> losses = FixedCriterionObjective("gcv", plain).at(1.0).losses(np.array([1e-3, 1e3]))
     >>> bool(losses.mean[1] < losses.mean[0])
@@ -607,7 +605,7 @@ class FixedCriterionObjective:
     def inner(self) -> FixedSizeObjective:
         """What gives the moments: of all rows, or with single rows left out."""
         X = self.objective.rows.sample.X
-        folds = content_folds(X, None) if self.name == "press" else Folds([])
+        folds = assign_folds(X, None) if self.name == "press" else Folds([])
         return replace(self.objective, folds=folds, loss=SquaredError())
 
     @cached_property
