@@ -136,7 +136,7 @@ class Rows(Protocol):
         return float(self.sample.spread())
 
     def n_observations(self) -> int:
-        """Return the number of different rows, or of all where fewer than half are different."""
+        """Return the number of different rows, or of all where rows repeat by nature."""
         return count_observations(self.content)
 
     def moments(

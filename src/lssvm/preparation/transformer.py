@@ -104,8 +104,8 @@ class TablePreparation(TransformerMixin, BaseEstimator):
 
     **Weights**: a weight of 2 is the row twice, a weight of 0 no row. (Weights that add up to less
     than the number of rows are scaled up to it, so that `rare` and `smoothing` can count. Where
-    rows are assigned one by one, a row that is there twice may be in two folds, one of weight 2 is in
-    one; what is learned is the same.)
+    rows are assigned one by one, a row that is there twice may be in two folds, one of weight 2 is
+    in one; what is learned is the same.)
 
     Dates become days (treated as numbers are) and, where the training rows span more than one of
     them, points on the circles of the year, the week and the day, by the clock of their time zone.

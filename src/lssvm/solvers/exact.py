@@ -130,7 +130,7 @@ class Repeats:
 
     @classmethod
     def among(cls, X: FloatArray) -> Repeats:
-        """Return the groups of equal rows of X (n, d), unless fewer than half of the rows differ.
+        """Return the groups of equal rows of X (n, d), unless rows repeat by nature.
 
         Where most rows have a twin (a few categories) a repeat is an observation of its own, not a
         copy, and is left out alone.
