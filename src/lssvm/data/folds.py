@@ -62,7 +62,13 @@ class Folds:
         return len(self.test)
 
     def numbers(self, n: int) -> IntArray:
-        """Return the fold of each of n rows; raise where one is tested never, or twice."""
+        """Return the fold of each row; raise where one is tested never, or twice.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows.
+        """
         count = np.zeros(n, dtype=np.intp)
         fold = np.full(n, -1, dtype=np.intp)
         for f, rows in enumerate(self.test):
