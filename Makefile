@@ -69,11 +69,17 @@ $(STAMPS)/group-%: pyproject.toml $(STAMPS)/package
 	$(RUN) -m pip install --quiet --group $*
 	@touch $@
 
+# Compiled loops, where numba has a wheel for this Python; without it the same numbers come slower.
+$(STAMPS)/fast: pyproject.toml $(STAMPS)/package
+	@$(RUN) -m pip install --quiet --only-binary numba,llvmlite --editable '.[fast]' \
+		|| echo "numba does not install here: predictions are computed by SciPy, at a third of the speed."
+	@touch $@
+
 setup: $(STAMPS)/package
 
 # --- the commands ------------------------------------------------------------------------------
 
-demo: $(STAMPS)/package
+demo: $(STAMPS)/package $(STAMPS)/fast
 	$(VENV)/bin/lssvm demo demo-output
 
 demo-cluster: $(STAMPS)/extra-dask

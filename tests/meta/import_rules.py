@@ -51,6 +51,7 @@ OPTIONAL = {
     "dask",
     "distributed",
     "matplotlib",
+    "numba",
     "onnx",
     "onnxruntime",
     "pandas",

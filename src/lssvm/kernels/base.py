@@ -13,6 +13,7 @@ import numpy as np
 from lssvm._core.arrays import Array, FloatArray, check_gram, is_numpy
 from lssvm._core.blocks import block_rows, one_blas_thread, run_blocks, slices
 from lssvm._core.errors import InvalidInputError
+from lssvm.kernels.compiled import AddTo
 
 
 class Evaluate(Protocol):
@@ -87,6 +88,20 @@ class Kernel(ABC):
             From ``X`` (n, d) and an optional ``out`` to the kernel (n, m), as `__call__`.
         """
         return lambda X, out=None: self(X, Z, out)
+
+    def fused(self, X: Array, Z: Array, coef: FloatArray) -> AddTo | None:
+        """Return compiled loops that add K(x, Z) coef to outputs of blocks of rows, or None.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            All the rows, for their number and type.
+        Z : array of shape (m, d)
+            Points of the expansion.
+        coef : array of shape (m, k)
+            Coefficients.
+        """
+        return None
 
     @abstractmethod
     def diag(self, X: Array) -> Array:
@@ -260,10 +275,14 @@ def evaluate_expansion(
     if threads > 1:
         rows = max(1, min(rows, -(-n // threads)))
 
-    values, local = kernel.against(Z), threading.local()
     kind = np.result_type(X.dtype, Z.dtype) if is_numpy(X) and is_numpy(Z) else None
+    add = None if kind is None else kernel.fused(X, Z, coef)
+    values, local = kernel.against(Z), threading.local()
 
     def fill(part: slice) -> None:
+        if add is not None:
+            out[part] = 0.0
+            return add(X[part], out[part])
         if kind is not None and not hasattr(local, "room"):  # fresh pages for every block cost time
             local.room = np.empty((rows, m), dtype=kind)
         room = None if kind is None else local.room[: part.stop - part.start]

@@ -23,6 +23,7 @@ from lssvm._core.arrays import (
 )
 from lssvm._core.blocks import run_blocks, slices
 from lssvm._core.errors import InvalidInputError, not_known, not_usable
+from lssvm.kernels import compiled
 from lssvm.kernels.base import Evaluate, Kernel, pull
 from lssvm.kernels.dot import row_products, row_squares
 
@@ -35,7 +36,9 @@ _CLOSE = 1e-6  # squared distances below this share of the squared norms are com
 _FILLED = 256  # rows of a block
 
 
-def distances(X: FloatArray, Z: FloatArray, kind: Distance) -> FloatArray:
+def distances(
+    X: FloatArray, Z: FloatArray, kind: Distance, *, pairs: int | None = None
+) -> FloatArray:
     """Return the distances between two sets of rows.
 
     Parameters
@@ -46,6 +49,8 @@ def distances(X: FloatArray, Z: FloatArray, kind: Distance) -> FloatArray:
         Other rows.
     kind : {"sqeuclidean", "euclidean", "cityblock"}
         Squared Euclidean, Euclidean, or the sum of absolute differences.
+    pairs : int, optional
+        Pairs of the whole matrix, where this is a block of it: many are worth compiled loops.
 
     Returns
     -------
@@ -69,7 +74,7 @@ def distances(X: FloatArray, Z: FloatArray, kind: Distance) -> FloatArray:
     array([[7.]])
     """
     if kind == "cityblock":
-        return _cityblock(X, Z)
+        return _cityblock(X, Z, pairs)
     if kind not in DISTANCES:
         raise not_known("distance", kind, f"choose one of {DISTANCES}.")
     D = _squares(X, Z)
@@ -120,15 +125,21 @@ def two_valued(X: FloatArray, Z: FloatArray) -> tuple[BoolArray, FloatArray]:
         return np.zeros(d, dtype=bool), np.ones(d)
     low = np.minimum(X.min(axis=0), Z.min(axis=0))
     high = np.maximum(X.max(axis=0), Z.max(axis=0))
-    few = [all(np.isin(A[:, j], (low[j], high[j])).all() for A in (X, Z)) for j in range(d)]
-    return np.array(few, dtype=bool), np.where(high > low, high - low, 1.0)
+    few = np.logical_and(*(((A == low) | (A == high)).all(axis=0) for A in (X, Z)))
+    return few, np.where(high > low, high - low, 1.0)
 
 
-def _cityblock(X: FloatArray, Z: FloatArray) -> FloatArray:
-    """Return the sums of absolute differences (n, m)."""
+def _absolute(X: FloatArray, Z: FloatArray, pairs: int | None) -> FloatArray:
+    """Return the sums of absolute differences (n, m), compiled where that is worth it."""
+    D = compiled.cityblock(X, Z, pairs)
+    return np.asarray(cdist(X, Z, "cityblock")) if D is None else D
+
+
+def _cityblock(X: FloatArray, Z: FloatArray, pairs: int | None) -> FloatArray:
+    """Return the sums of absolute differences (n, m); columns of two values by a product."""
     few, gap = two_valued(X, Z)
     if few.sum() < 4:
-        return np.asarray(cdist(X, Z, "cityblock"))
+        return _absolute(X, Z, pairs)
     factor = 1.0 / np.sqrt(gap[few])
     A, B = X[:, few] * factor, Z[:, few] * factor
     D = A @ (-2.0 * B.T)
@@ -138,7 +149,7 @@ def _cityblock(X: FloatArray, Z: FloatArray) -> FloatArray:
     # Rounding of equal rows is taken away: sums of the gaps are no smaller than the least gap.
     D[D < 1e-9 * gap[few].min()] = 0.0
     if not few.all():
-        D += cdist(X[:, ~few], Z[:, ~few], "cityblock")
+        D += _absolute(X[:, ~few], Z[:, ~few], pairs)
     return np.asarray(D)
 
 
@@ -179,7 +190,7 @@ def fill_distances(
     """
 
     def fill(block: slice) -> None:
-        values = distances(X[block], X[: block.stop], kind)
+        values = distances(X[block], X[: block.stop], kind, pairs=len(X) ** 2 // 2)
         out[block, : block.stop] = values
         out[: block.start, block] = values[:, : block.start].T
 
@@ -321,6 +332,13 @@ class _Radial(Kernel):
     def _per_feature(self, X: Array) -> FloatArray:
         """Return gamma for every column of ``X``, shape (d,)."""
         return np.broadcast_to(np.asarray(self.gamma, dtype=float), (X.shape[1],))
+
+    def _fused(self, distance: str, X: Array, Z: Array, coef: Array) -> compiled.AddTo | None:
+        """Return the compiled expansion of exp(-distance) between rows times gamma, or None."""
+        factors, pairs = self._per_feature(Z), len(X) * len(Z)
+        dtype = np.result_type(X.dtype, Z.dtype, np.float32)
+        add = compiled.expansion(distance, Z * factors, coef, pairs=pairs, dtype=dtype)
+        return None if add is None else lambda rows, out: add(rows * factors, out)
 
 
 @dataclass(frozen=True, eq=False)
@@ -472,6 +490,10 @@ class Exponential(_Radial):
         xp = get_namespace(X)
         return xp.exp(-xp.sqrt(_by_differences(X, Z, squared=True)))
 
+    def fused(self, X: Array, Z: Array, coef: FloatArray) -> compiled.AddTo | None:
+        """Return compiled loops that add K(x, Z) coef to outputs of blocks of rows, or None."""
+        return self._fused("euclidean", X, Z, coef)
+
     def gradient(self, X: FloatArray, Z: FloatArray, coef: FloatArray) -> FloatArray:
         """Return -gamma sum_j coef_j K(x, z_j) (u - v_j) / ||u - v_j||, shape (n, k, d).
 
@@ -508,9 +530,14 @@ class Laplacian(_Radial):
         factors = self._per_feature(X)
         X, Z = _scaled(X, factors), _scaled(Z, factors)
         if is_numpy(X):
-            result = np.negative(cdist(X, Z, "cityblock"))
+            D = compiled.cityblock(X, Z)
+            result = np.negative(cdist(X, Z, "cityblock") if D is None else D)
             return np.exp(result, out=result).astype(X.dtype, copy=False)
         return get_namespace(X).exp(-_by_differences(X, Z, squared=False))
+
+    def fused(self, X: Array, Z: Array, coef: FloatArray) -> compiled.AddTo | None:
+        """Return compiled loops that add K(x, Z) coef to outputs of blocks of rows, or None."""
+        return self._fused("cityblock", X, Z, coef)
 
     def gradient(self, X: FloatArray, Z: FloatArray, coef: FloatArray) -> FloatArray:
         """Return -gamma_i sum_j coef_j K(x, z_j) sign(x_i - z_ji), shape (n, k, d).
@@ -540,6 +567,8 @@ def _signed_sums(K: FloatArray, X: FloatArray, Z: FloatArray, coef: FloatArray) 
     The rows of Z with z <= x are the first ones in the order of a feature: ranks of two bytes are
     compared, which takes a fifth of the time of values. Tiles of K stay in the cache meanwhile.
     """
+    if (sums := compiled.signed_sums(K, X, Z, coef)) is not None:
+        return sums
     n, k, d = len(X), coef.shape[1], X.shape[1]
     twice = np.zeros((d, n, k))  # sum over z <= x and sum over z < x, together
     room, chosen = np.empty(max(_TILE, _RANKS)), np.empty(max(_TILE, _RANKS), dtype=bool)

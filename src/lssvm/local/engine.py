@@ -235,11 +235,12 @@ class HostParts:
         """Return the outputs of every part for its own rows, in blocks on all threads."""
         blocks = [(i, b) for i, (_, X) in enumerate(jobs) for b in slices(len(X), _ROWS)]
         out = [np.empty((len(X), leaf.fit.coef.shape[1])) for leaf, X in jobs]
+        pairs = sum(len(X) * len(leaf.rows.X) for leaf, X in jobs)
 
         def work(item: tuple[int, slice]) -> None:
             i, block = item
             leaf, X = jobs[i]
-            out[i][block] = leaf.outputs(X[block], distance)
+            out[i][block] = leaf.outputs(X[block], distance, pairs)
 
         run_blocks(work, blocks, self.threads)
         return out

@@ -10,6 +10,7 @@ import numpy as np
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.blocks import slices
 from lssvm.kernels import distances, fill_distances
+from lssvm.kernels.compiled import expansion
 from lssvm.kernels.radial import Distance
 from lssvm.solvers import ALONE, ExactFit, Repeats, solve_exact
 
@@ -179,7 +180,7 @@ class Leaf:
             out[block] = squares[near].sum(axis=1)
         return np.asarray((out + mean) / (count + 1.0))
 
-    def outputs(self, X: FloatArray, distance: Distance) -> FloatArray:
+    def outputs(self, X: FloatArray, distance: Distance, pairs: int | None = None) -> FloatArray:
         """Return the outputs (n, k) for mapped rows X (n, d), in blocks.
 
         Parameters
@@ -188,12 +189,19 @@ class Leaf:
             Mapped rows.
         distance : {"sqeuclidean", "euclidean", "cityblock"}
             What the kernel is a function of.
+        pairs : int, optional
+            Kernel values of all the rows of which X is a block: many are worth compiled loops.
         """
-        out = np.empty((len(X), self.fit.coef.shape[1]))
-        Z = np.asarray(self.rows.X, dtype=np.float64)
+        out = np.zeros((len(X), self.fit.coef.shape[1]))
+        Z, gamma = np.asarray(self.rows.X, dtype=np.float64), self.setting.gamma
+        pairs = len(X) * len(Z) if pairs is None else pairs
+        if (add := expansion(distance, Z * gamma, self.fit.coef, pairs=pairs)) is not None:
+            add(X * gamma, out)
+            out += self.fit.intercept
+            return out
         for block in slices(len(X), max(1, _ENTRIES // len(self.rows.X))):
             K = distances(X[block], Z, distance)
-            K *= -self.setting.gamma
+            K *= -gamma
             np.exp(K, out=K)
             np.matmul(K, self.fit.coef, out=out[block])
         out += self.fit.intercept
