@@ -22,9 +22,11 @@ from benchmarks.chapter3 import describe_run
 from benchmarks.study import records
 from benchmarks.study.printed_2011 import SETS
 from lssvm import LSSVC
+from lssvm.data.folds import assign_folds
 from lssvm.kernels import RBF
-from lssvm.solvers import Circulant, CirculantSolver, DualSystem, lay_rows
-from lssvm.tuning import CirculantSearch, GridSearch, assign_folds
+from lssvm.solvers import CirculantSolver, DualSystem
+from lssvm.solvers.circulant import Circulant, lay_rows
+from lssvm.tuning import CirculantSearch, GridSearch
 
 Array = NDArray[np.float64]
 

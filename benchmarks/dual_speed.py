@@ -25,7 +25,8 @@ from sklearn.model_selection import GridSearchCV, KFold
 
 from lssvm import LSSVR, __version__
 from lssvm._core.blocks import n_threads
-from lssvm.kernels import RBF, fill_gram
+from lssvm.kernels import RBF
+from lssvm.kernels.base import fill_gram
 from lssvm.solvers import ConjugateGradient, DualSystem
 from lssvm.tuning import GridSearch
 

@@ -25,12 +25,12 @@ from sklearn.pipeline import make_pipeline
 from lssvm._core.blocks import n_threads, run_blocks, slices
 from lssvm.backends.host import HostRows
 from lssvm.data import ArraySource
+from lssvm.data.folds import Folds
 from lssvm.kernels import RBF
 from lssvm.moments import accumulate, nystrom_map
 from lssvm.moments.moments import make_cells
 from lssvm.solvers.primal import solve_primal
 from lssvm.tasks import AbsoluteError, SquaredError
-from lssvm.tuning import Folds
 from lssvm.tuning.fixed_size import FixedSizeObjective
 
 C_PATH = np.geomspace(1e-3, 1e6, 60)

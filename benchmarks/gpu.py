@@ -37,10 +37,11 @@ from lssvm._core.device import Device
 from lssvm.backends import device as device_rows
 from lssvm.backends.device import DeviceBlocks, DeviceRows, accumulate_on_device, block_size
 from lssvm.backends.host import HostRows
+from lssvm.data.folds import Folds
 from lssvm.kernels import RBF
 from lssvm.moments.moments import make_cells
 from lssvm.tasks import Misclassification
-from lssvm.tuning import Folds, PathSearch
+from lssvm.tuning import PathSearch
 from lssvm.tuning.fixed_size import FixedSizeObjective
 from lssvm.tuning.path import ListedPathSearch
 

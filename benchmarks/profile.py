@@ -69,10 +69,10 @@ def moments(scale: float) -> Case:
     from scipy.linalg import blas
 
     from lssvm.data import ArraySource
+    from lssvm.data.folds import Folds
     from lssvm.kernels import RBF
     from lssvm.moments import accumulate
     from lssvm.moments.moments import make_cells
-    from lssvm.tuning import Folds
 
     n, d, m, rows = int(40_000 * scale), 30, 500, 1000
     X, Y = _rows(n, d)
@@ -226,7 +226,8 @@ def gradients(scale: float) -> list[Case]:
     """Average outer products of gradients, which make a metric: smooth kernel and Laplacian."""
     from scipy.spatial.distance import cdist
 
-    from lssvm.kernels import RBF, Laplacian, mean_outer_product
+    from lssvm.kernels import RBF, Laplacian
+    from lssvm.kernels.metric import mean_outer_product
 
     n, d = int(3000 * np.sqrt(scale)), 20
     X, Y = _rows(n, d)

@@ -22,7 +22,8 @@ from benchmarks.study import records
 from benchmarks.study.frames import Drawn, draw, load
 from benchmarks.study.statistics import average_ranks, sign_test, wilcoxon_test
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR
-from lssvm.prototypes import RULES, Rule, Selection, Task
+from lssvm.prototypes import Candidates, Rule, Selection
+from lssvm.prototypes.select import RULES
 
 CLASSIFICATION = tuple("spa mgt adu ftc rae_banana thy ims wav shu lan opt pen".split())
 REGRESSION = ("bike_hour", "kin8nm", "protein", "ccs")
@@ -40,10 +41,10 @@ class Timed:
         self.rule = rule
         self.seconds = 0.0
 
-    def select(self, task: Task) -> Selection:
+    def select(self, candidates: Candidates) -> Selection:
         """Select prototypes by the rule."""
         start = time.process_time()
-        selection = self.rule.select(task)
+        selection = self.rule.select(candidates)
         self.seconds = time.process_time() - start
         return selection
 

@@ -33,11 +33,12 @@ from lssvm import FixedSizeLSSVC, scan
 from lssvm._core.blocks import n_threads
 from lssvm.backends.scan import Blocks, ScanRows
 from lssvm.data import ArraySource
+from lssvm.data.folds import Folds
 from lssvm.data.prepare import survey
 from lssvm.kernels import RBF
 from lssvm.moments import accumulate
 from lssvm.moments.moments import make_cells
-from lssvm.tuning import Folds, PositionFolds
+from lssvm.tuning import PositionFolds
 
 FEATURES = 28
 PER_FILE = 1_000_000

@@ -9,7 +9,7 @@ import ray
 from lssvm.data import ArraySource
 from lssvm.kernels import RBF
 from lssvm.moments import accumulate, nystrom_map
-from lssvm.solvers import solve_primal
+from lssvm.solvers.primal import solve_primal
 
 KERNEL, C = RBF(0.3), 1000.0
 Z = np.random.default_rng(0).standard_normal((100, 3))  # prototypes: rows from anywhere will do

@@ -19,8 +19,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from lssvm.kernels import RBF
-from lssvm.solvers import Circulant, DualSystem, eigen_state, lay_rows
-from lssvm.tuning import Spectrum
+from lssvm.solvers import DualSystem
+from lssvm.solvers.circulant import Circulant, lay_rows
+from lssvm.solvers.exact import eigen_state
+from lssvm.tuning.spectral import Spectrum
 
 GAMMA, MU, NOISE = 0.5, 0.1, 0.05
 SIDES = np.array([5, 7, 10, 14, 20, 28, 40])

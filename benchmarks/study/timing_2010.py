@@ -41,9 +41,10 @@ def fast_cv(
     X: Array, y: Array, Z: Array, folds: list[NDArray[np.intp]], C: float, gamma: float
 ) -> float:
     """Return the same number from the moments of the folds, one thread."""
+    from lssvm.backends.host import HostRows
+    from lssvm.data.folds import Folds
     from lssvm.kernels import RBF
     from lssvm.tasks import SquaredError
-    from lssvm.tuning import Folds, HostRows
     from lssvm.tuning.fixed_size import FixedSizeObjective
 
     Y = y[:, None]

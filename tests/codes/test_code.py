@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.codes import Code, groups, make_code, one_vs_all, one_vs_one, targets
+from lssvm.codes import Code, make_code, one_vs_all, one_vs_one
+from lssvm.codes.code import groups, targets
 
 MIXED = [  # columns 0 and 3 share a zero pattern, column 2 has no zero
     [-1, 0, -1, +1],

@@ -9,16 +9,16 @@ from sklearn.model_selection import KFold
 
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.random import mix_bits
-from lssvm.data.folds import Folds, rank_hashes
-from lssvm.tuning import (
-    PositionFolds,
-    PositionHoldout,
+from lssvm.data.folds import (
+    Folds,
     assign_folds,
     content_holdout,
     hash_rows,
+    rank_hashes,
     smallest_hashes,
     splitter_folds,
 )
+from lssvm.tuning import PositionFolds, PositionHoldout
 
 rng = np.random.default_rng(0)
 X = np.round(rng.normal(size=(300, 3)), 1)

@@ -7,10 +7,17 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, cross_va
 
 from lssvm import LSSVC, LSSVR, FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, GreedyLSSVR, scan
 from lssvm._core.errors import InvalidInputError
-from lssvm.data.folds import DistinctRows, count_observations, hash_rows, observation_weight
+from lssvm.data.folds import (
+    DistinctRows,
+    assign_folds,
+    content_holdout,
+    count_observations,
+    hash_rows,
+    observation_weight,
+    smallest_hashes,
+)
 from lssvm.fitting.greedy import C_GRID
 from lssvm.fitting.record import Resources
-from lssvm.tuning import assign_folds, content_holdout, smallest_hashes
 
 
 def assignment(folds, n):

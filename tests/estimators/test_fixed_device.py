@@ -14,10 +14,11 @@ from lssvm._core.device import Device
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError
 from lssvm.backends import device as choosing
 from lssvm.backends import device as device_rows
+from lssvm.data.folds import hash_rows, smallest_hashes
 from lssvm.prototypes import renyi
 from lssvm.reductions import FixedSizeL0
 from lssvm.solvers import PCG
-from lssvm.tuning import GridSearch, hash_rows, smallest_hashes
+from lssvm.tuning import GridSearch
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(400, 3))

@@ -14,7 +14,8 @@ from lssvm.fitting.dual import DualSettings, fit_dual
 from lssvm.fitting.record import Resources
 from lssvm.fitting.settings import KernelChoice
 from lssvm.tasks import Classes, Numbers
-from lssvm.tuning import DualObjective, GridSearch
+from lssvm.tuning import GridSearch
+from lssvm.tuning.dual import DualObjective
 
 rng = np.random.default_rng(0)
 X, new = rng.normal(size=(60, 2)), rng.normal(size=(9, 2))

@@ -7,13 +7,14 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from lssvm import FixedSizeLSSVC
 from lssvm.backends.host import HostRows
 from lssvm.codes import one_vs_one
+from lssvm.data.folds import Folds
 from lssvm.fitting.fixed_size import enough_folds, searched_prototypes
 from lssvm.fitting.fixed_solution import problems, solve_moments
 from lssvm.kernels import RBF
 from lssvm.moments import nystrom_map
-from lssvm.solvers import solve_primal
+from lssvm.solvers.primal import solve_primal
 from lssvm.tasks import Classes
-from lssvm.tuning import Folds, PositionFolds
+from lssvm.tuning import PositionFolds
 
 
 def _blobs(n, k, d=3, seed=0):

@@ -10,7 +10,7 @@ from lssvm.fitting import Configuration, Interrupted, Problem, TableSettings, fi
 from lssvm.fitting.clock import Clock
 from lssvm.fitting.problem import deal, sample_rows
 from lssvm.fitting.table import choose_part_size
-from lssvm.kernels import IDENTITY
+from lssvm.kernels.metric import IDENTITY
 from lssvm.local import HostParts, Rows, fit_leaf
 
 

@@ -19,10 +19,11 @@ from lssvm.cli.checking import nearest_of
 from lssvm.fitting import Member
 from lssvm.fitting.table_beside import fit_beside, moments_of, rows_of
 from lssvm.fitting.table_run import Candidate, TableRun
-from lssvm.kernels import IDENTITY, RBF, Laplacian
+from lssvm.kernels import RBF, Laplacian
+from lssvm.kernels.metric import IDENTITY
 from lssvm.local import HostParts, PartsModel, Rows
 from lssvm.moments import Moments, accumulate
-from lssvm.solvers import solve_on_prototypes
+from lssvm.solvers.primal import solve_on_prototypes
 
 
 def close(found: np.ndarray, wanted: np.ndarray, atol: float) -> None:

@@ -6,14 +6,9 @@ import sys
 import numpy as np
 import pytest
 
-from lssvm.kernels import (
-    Exponential,
-    Laplacian,
-    compiled,
-    distances,
-    evaluate_expansion,
-    fill_distances,
-)
+from lssvm.kernels import Exponential, Laplacian, compiled
+from lssvm.kernels.base import evaluate_expansion
+from lssvm.kernels.radial import distances, fill_distances
 from lssvm.local import Rows, Setting, fit_leaf
 
 
@@ -166,7 +161,8 @@ def test_leaves(routes, distance, dtype):
 SMALL = """
 import sys
 import numpy as np
-from lssvm.kernels import Laplacian, compiled, evaluate_expansion
+from lssvm.kernels import Laplacian, compiled
+from lssvm.kernels.base import evaluate_expansion
 {before}
 n = {n}
 X = np.linspace(0.0, 1.0, n * 10).reshape(n, 10)

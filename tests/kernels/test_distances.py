@@ -5,7 +5,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.kernels import DISTANCES, distances, fill_distances
+from lssvm.kernels.radial import DISTANCES, distances, fill_distances
 
 rng = np.random.default_rng(1)
 NUMBERS = rng.normal(size=(300, 6)) * [1, 10, 0.1, 1, 5, 1] + 40.0

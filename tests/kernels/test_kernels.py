@@ -20,12 +20,10 @@ from lssvm.kernels import (
     NonStationary,
     Polynomial,
     Precomputed,
-    evaluate_expansion,
-    fill_gram,
-    has_gamma,
     make_kernel,
-    resolve_gamma,
 )
+from lssvm.kernels.base import evaluate_expansion, fill_gram
+from lssvm.kernels.factory import has_gamma, resolve_gamma
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(40, 5)) + 3.0

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.kernels import IDENTITY, RBF, Exponential, Laplacian, Linear, Metric, mean_outer_product
+from lssvm.kernels import RBF, Exponential, Laplacian, Linear, Metric
+from lssvm.kernels.metric import IDENTITY, mean_outer_product
 
 rng = np.random.default_rng(0)
 X, Z, coef = rng.normal(size=(30, 4)), rng.normal(size=(9, 4)), rng.normal(size=(9, 2))

@@ -8,7 +8,8 @@ from tests.oracles.gaussian_process import with_trend
 import lssvm
 from lssvm import LSSVR, FixedSizeLSSVR
 from lssvm._core.errors import InvalidInputError
-from lssvm.kernels import RBF, Linear, Matern, Trend, has_gamma, make_kernel
+from lssvm.kernels import RBF, Linear, Matern, Trend, make_kernel
+from lssvm.kernels.factory import has_gamma
 
 rng = np.random.default_rng(0)
 X, new = rng.normal(size=(40, 2)), 2.0 * rng.normal(size=(15, 2))

@@ -6,7 +6,8 @@ import pytest
 from lssvm import LSSVMClassifier, LSSVMRegressor
 from lssvm._core.device import find_device
 from lssvm._core.errors import MemoryBudgetError
-from lssvm.kernels import IDENTITY, Metric
+from lssvm.kernels import Metric
+from lssvm.kernels.metric import IDENTITY
 from lssvm.local import DeviceParts, HostParts, LeafTask, Rows, Setting, fit_parts, grow_tree
 
 pytestmark = pytest.mark.torch

@@ -179,12 +179,12 @@ def method_violations(name: str, value: Any, others: Iterable[Any] = ()) -> list
     return found
 
 
-def undocumented(packages: list[ModuleType], page: str) -> list[str]:
-    """Return the packages that the API page, which is made from their names, leaves out.
+def undocumented(packages: list[ModuleType], page: str, internal: Iterable[str]) -> list[str]:
+    """Return the packages that neither the API page names nor the list of internal ones.
 
     The first one is the root; a package that only holds names of the root needs no page of its own.
     """
-    listed = set(page.split())
+    listed = {*page.split(), *internal}
     known = set(getattr(packages[0], "__all__", ()))
     return [
         f"{package.__name__} is not on the API page"

@@ -23,6 +23,11 @@ from tests.meta.tree import ROOT, SOURCE
 
 PACKAGES = public_packages(SOURCE / "lssvm")
 PAGES = (ROOT / "docs" / "api.rst").read_text(encoding="utf-8").split()
+INTERNAL = {  # packages without a promise: nobody outside imports from them
+    f"lssvm.{name}"
+    for name in "backends explanations fitting greedy local moments tasks uncertainty".split()
+}
+MOST_NAMES = 130  # only ever lowered
 DOCUMENTED = [name for name in PACKAGES if name in PAGES]
 
 
@@ -86,7 +91,7 @@ def test_the_face_of_a_package_is_closed_and_sorted(package):
     assert face_violations(import_module(package)) == []
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", sorted({*PACKAGES} - INTERNAL))
 def test_everything_public_has_a_docstring_with_an_example(package):
     objects = public_objects(import_module(package))
     assert [line for name in objects for line in docstring_violations(name, objects[name])] == []
@@ -235,7 +240,13 @@ def test_a_protocol_that_is_not_followed_describes_nothing():
 
 def test_every_package_is_on_the_api_page():
     page = (ROOT / "docs" / "api.rst").read_text(encoding="utf-8")
-    assert undocumented([import_module(name) for name in PACKAGES], page) == []
+    assert undocumented([import_module(name) for name in PACKAGES], page, INTERNAL) == []
+    assert not INTERNAL & set(page.split())
+
+
+def test_about_a_hundred_names_are_public():
+    names = {name for package in DOCUMENTED for name in public_objects(import_module(package))}
+    assert len(names) <= MOST_NAMES, sorted(names)
 
 
 def test_the_walk_reaches_the_public_packages_and_their_parts():
@@ -300,6 +311,7 @@ def test_a_package_that_the_api_page_forgets_is_found():
     root, part, inner = ModuleType("made"), ModuleType("made.part"), ModuleType("made.inner")
     root.__all__, part.__all__, inner.__all__ = ["fit"], ["fit", "step"], ["fit"]
     packages = [root, part, inner]
-    assert undocumented(packages, "made\n made.part") == []
-    assert undocumented(packages, "made\n made.parts") == ["made.part is not on the API page"]
-    assert undocumented(packages, "made.part") == ["made is not on the API page"]
+    assert undocumented(packages, "made\n made.part", ()) == []
+    assert undocumented(packages, "made", ["made.part"]) == []
+    assert undocumented(packages, "made\n made.parts", ()) == ["made.part is not on the API page"]
+    assert undocumented(packages, "made.part", ()) == ["made is not on the API page"]

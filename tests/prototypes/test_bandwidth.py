@@ -6,8 +6,8 @@ from tests.oracles import plugin_bandwidth as oracle
 from tests.oracles import prototypes as printed
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.prototypes import plug_in_bandwidth, rule_of_thumb_bandwidth
-from lssvm.prototypes.bandwidth import _column, _equation, _newton
+from lssvm.prototypes import plug_in_bandwidth
+from lssvm.prototypes.bandwidth import _column, _equation, _newton, rule_of_thumb_bandwidth
 
 # Annual precipitation of 70 cities of the USA (inches), the set `precip` of R
 PRECIP = [67, 54.7, 7, 48.5, 14, 17.2, 20.7, 13, 43.4, 40.2, 38.9, 54.5, 59.8, 48.3, 22.9, 11.5]

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from lssvm._core.errors import InvalidInputError, NumericalWarning
-from lssvm.prototypes import RULES, RenyiEntropy, Selection, select_prototypes
+from lssvm.prototypes import RenyiEntropy, Selection, select_prototypes
+from lssvm.prototypes.select import RULES
 
 
 class Gaussian:
@@ -77,8 +78,8 @@ def test_contents_shared_by_classes_are_taken_once(rule):
 
 def test_rule_objects_of_ones_own(data):
     class Last:
-        def select(self, task):
-            return Selection(np.arange(task.X.shape[0])[-task.size :])
+        def select(self, candidates):
+            return Selection(np.arange(candidates.X.shape[0])[-candidates.size :])
 
     assert select_prototypes(data[0], 2, Last()).indices.tolist() == [298, 299]
 

@@ -18,11 +18,11 @@ from tests.oracles.reductions import (
 
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR
 from lssvm._core.errors import InvalidInputError, NumericalWarning
+from lssvm.data.folds import assign_folds
 from lssvm.kernels import RBF
 from lssvm.moments import Moments
-from lssvm.reductions import L0, FixedSizeL0, L0System, l0_order, reduce_printed
-from lssvm.reductions.l0 import reweighted_step
-from lssvm.tuning import assign_folds
+from lssvm.reductions import L0, FixedSizeL0
+from lssvm.reductions.l0 import L0System, l0_order, reduce_printed, reweighted_step
 
 rng = np.random.default_rng(3)
 X = rng.normal(size=(400, 2))

@@ -6,8 +6,8 @@ from tests.oracles.dual import l0_loop, rbf
 
 from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm.moments import Moments
-from lssvm.reductions import L0, L0System, Prune, reduce_l0
-from lssvm.reductions.l0 import strongest
+from lssvm.reductions import L0, Prune
+from lssvm.reductions.l0 import L0System, reduce_l0, strongest
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(200, 2))

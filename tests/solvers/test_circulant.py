@@ -11,17 +11,8 @@ from tests.oracles import circulant as oracle
 from lssvm import LSSVC, LSSVR
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError, NumericalWarning
 from lssvm.kernels import RBF, Laplacian, Linear, Matern
-from lssvm.solvers import (
-    Cholesky,
-    Circulant,
-    CirculantSolver,
-    DualSystem,
-    first_row,
-    lattice_shape,
-    lay_rows,
-    make_solver,
-)
-from lssvm.solvers.circulant import Lattice
+from lssvm.solvers import Cholesky, CirculantSolver, DualSystem, make_solver
+from lssvm.solvers.circulant import Circulant, Lattice, first_row, lattice_shape, lay_rows
 
 SHAPES = [(12,), (5, 7), (3, 4, 5)]
 

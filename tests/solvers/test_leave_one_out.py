@@ -5,7 +5,8 @@ import pytest
 from tests.oracles.local import dense_solution
 
 from lssvm._core.errors import NotPositiveDefiniteError
-from lssvm.solvers import ALONE, ExactPath, Repeats, solve_exact
+from lssvm.solvers import solve_exact
+from lssvm.solvers.exact import ALONE, ExactPath, Repeats
 
 rng = np.random.default_rng(0)
 

@@ -7,19 +7,10 @@ from tests.oracles import fixed_size as oracle
 from lssvm._core.errors import ConvergenceWarning, InvalidInputError, NotPositiveDefiniteError
 from lssvm.kernels import RBF
 from lssvm.kernels.factory import FunctionKernel
-from lssvm.solvers import (
-    PCG,
-    KernelProducts,
-    PreconditionerRows,
-    RowBlock,
-    Status,
-    array_rows,
-    choose_primal,
-    make_space,
-    preconditioner_rows,
-    solve_pcg,
-)
-from lssvm.solvers.pcg_space import ArraySpace, PackedSpace
+from lssvm.solvers import PCG, Status
+from lssvm.solvers.choice import choose_primal
+from lssvm.solvers.pcg import KernelProducts, RowBlock, array_rows, preconditioner_rows, solve_pcg
+from lssvm.solvers.pcg_space import ArraySpace, PackedSpace, PreconditionerRows, make_space
 
 N, M, GAMMA = 1500, 120, 0.3
 rng = np.random.default_rng(0)

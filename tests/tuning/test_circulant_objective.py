@@ -11,21 +11,15 @@ from tests.oracles.dual import rbf
 
 from lssvm import LSSVC, LSSVR, FixedSizeLSSVR
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError, NumericalWarning, Stopped
+from lssvm.data.folds import assign_folds, splitter_folds
 from lssvm.kernels import RBF
-from lssvm.solvers import CirculantSolver, DualSystem, first_row, lay_rows
+from lssvm.solvers import CirculantSolver, DualSystem
+from lssvm.solvers.circulant import first_row, lay_rows
 from lssvm.tasks import SquaredError, Truth
-from lssvm.tuning import (
-    CirculantObjective,
-    CirculantSearch,
-    DualObjective,
-    GridSearch,
-    Group,
-    PathSearch,
-    Space,
-    assign_folds,
-    splitter_folds,
-)
-from lssvm.tuning.dual import leave_out_direct
+from lssvm.tuning import CirculantSearch, GridSearch, PathSearch, Space
+from lssvm.tuning.circulant import CirculantObjective
+from lssvm.tuning.dual import DualObjective, leave_out_direct
+from lssvm.tuning.objective import Group
 
 RNG = np.random.default_rng(3)
 X = RNG.standard_normal((70, 3))

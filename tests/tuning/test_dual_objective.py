@@ -9,7 +9,9 @@ from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit, TimeSeries
 from tests.looping import case
 from tests.oracles.dual import kkt_regression, rbf, refit_predictions
 
-from lssvm.codes import groups, make_code, targets
+from lssvm.codes import make_code
+from lssvm.codes.code import groups, targets
+from lssvm.data.folds import assign_folds, splitter_folds
 from lssvm.kernels import RBF, Precomputed
 from lssvm.solvers import DualSystem
 from lssvm.tasks import (
@@ -21,8 +23,8 @@ from lssvm.tasks import (
     SquaredError,
     Truth,
 )
-from lssvm.tuning import DualObjective, Group, assign_folds, splitter_folds
-from lssvm.tuning.objective import FoldTargets
+from lssvm.tuning.dual import DualObjective
+from lssvm.tuning.objective import FoldTargets, Group
 
 rng = np.random.default_rng(0)
 n = 60

@@ -6,17 +6,14 @@ from tests.oracles import circulant as oracle
 
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR
 from lssvm._core.errors import InvalidInputError
+from lssvm.backends.host import HostRows
+from lssvm.data.folds import assign_folds
 from lssvm.kernels import RBF
 from lssvm.solvers import DualSystem
 from lssvm.tasks import SquaredError
-from lssvm.tuning import (
-    FixedCriterionObjective,
-    FixedSizeObjective,
-    Group,
-    HostRows,
-    assign_folds,
-    criterion_objective,
-)
+from lssvm.tuning.fixed_size import FixedSizeObjective
+from lssvm.tuning.objective import Group
+from lssvm.tuning.spectral import FixedCriterionObjective, criterion_objective
 
 RNG = np.random.default_rng(2)
 X = RNG.uniform(-2, 2, (30, 2))

@@ -2,12 +2,13 @@ import numpy as np
 import pytest
 from tests.oracles import fixed_size as oracle
 
+from lssvm.backends.host import HostRows
 from lssvm.codes import Code
+from lssvm.data.folds import Folds, assign_folds
 from lssvm.kernels import RBF
 from lssvm.moments.moments import make_cells
-from lssvm.solvers import solve_primal
+from lssvm.solvers.primal import solve_primal
 from lssvm.tasks import AbsoluteError, Classes, Misclassification, SquaredError, Truth
-from lssvm.tuning import Folds, HostRows, assign_folds
 from lssvm.tuning.fixed_size import FixedSizeObjective
 
 C = np.array([1e-2, 1.0, 30.0, 1e2, 3e2, 1e3, 2e3])

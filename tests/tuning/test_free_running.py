@@ -8,19 +8,16 @@ from sklearn.linear_model import LinearRegression
 from tests.oracles import narx as oracle
 
 from lssvm.kernels import RBF, Linear
-from lssvm.solvers import DualSystem, eigen_state
-from lssvm.tuning import (
-    FreeRunObjective,
-    GridSearch,
-    PathSearch,
-    Space,
-    Stretch,
-    free_run,
-)
+from lssvm.solvers import DualSystem
+from lssvm.solvers.exact import eigen_state
+from lssvm.tuning import GridSearch, PathSearch, Space
 from lssvm.tuning.free_running import (
     RUNAWAY,
     Expansions,
     FittedRegressors,
+    FreeRunObjective,
+    Stretch,
+    free_run,
     left_out_solution,
 )
 

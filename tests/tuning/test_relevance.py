@@ -6,8 +6,14 @@ import pytest
 from lssvm._core.errors import InvalidInputError
 from lssvm.kernels import RBF, Laplacian, Matern
 from lssvm.solvers import DualSystem
-from lssvm.tuning import DualRelevance, FixedRelevance, find_relevance
-from lssvm.tuning.relevance import feature_sums, kernel_and_slope, sample_rows
+from lssvm.tuning.relevance import (
+    DualRelevance,
+    FixedRelevance,
+    feature_sums,
+    find_relevance,
+    kernel_and_slope,
+    sample_rows,
+)
 from lssvm.uncertainty import log_evidence
 
 rng = np.random.default_rng(3)

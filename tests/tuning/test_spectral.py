@@ -9,8 +9,11 @@ from tests.oracles.dual import rbf, refit_predictions
 from lssvm import LSSVC, LSSVR
 from lssvm._core.errors import InvalidInputError
 from lssvm.kernels import RBF
-from lssvm.solvers import Circulant, DualSystem, eigen_state, first_row, lay_rows
-from lssvm.tuning import Group, SpectralObjective, Spectrum, criterion_objective, noise_variance
+from lssvm.solvers import DualSystem
+from lssvm.solvers.circulant import Circulant, first_row, lay_rows
+from lssvm.solvers.exact import eigen_state
+from lssvm.tuning.objective import Group
+from lssvm.tuning.spectral import SpectralObjective, Spectrum, criterion_objective, noise_variance
 
 RNG = np.random.default_rng(5)
 X = RNG.uniform(-2, 2, (25, 2))

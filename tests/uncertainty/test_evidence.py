@@ -7,7 +7,8 @@ from tests.oracles.gaussian_process import evidence, restricted_evidence
 
 from lssvm._core.errors import InvalidInputError
 from lssvm.kernels import RBF, FunctionKernel, Laplacian, Linear, Matern, Polynomial
-from lssvm.solvers import DualSystem, eigen_state
+from lssvm.solvers import DualSystem
+from lssvm.solvers.exact import eigen_state
 from lssvm.uncertainty import evidence_path, log_evidence, log_gamma_slope
 
 rng = np.random.default_rng(0)

@@ -39,15 +39,7 @@ _STAGE = 2**26  # bytes that are copied from a GPU at a time
 
 
 def get_namespace(*arrays: Array) -> Any:
-    """Return the array-API namespace shared by ``arrays`` (NumPy's when there is no array).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm._core.arrays import get_namespace
-    >>> get_namespace(np.ones(2)).__name__.endswith("numpy")
-    True
-    """
+    """Return the array-API namespace shared by ``arrays`` (NumPy's when there is no array)."""
     known = [a for a in arrays if a is not None and not isinstance(a, (int, float, bool))]
     if not known:
         return compat.array_namespace(np.empty(0))
@@ -188,20 +180,7 @@ _GRAM, _GRAM32 = 1e50, 1e25  # the same for kernels
 def check_magnitude(
     values: Any, name: str, change: str, *, small: bool = False, dtype: Any = None
 ) -> None:
-    """Raise where numbers are so large or so small that their squares are no numbers.
-
-    Parameters
-    ----------
-    values : array or sparse matrix
-    name : str
-        What the error calls them.
-    change : str
-        What to do.
-    small : bool, default=False
-        Whether small numbers are as good as zero.
-    dtype : dtype or None, default=None
-        What is computed with; None: the type of the values.
-    """
+    """Raise where numbers are so large or so small that their squares are no numbers."""
     numbers: AnyArray = np.asarray(getattr(values, "data", ()) if issparse(values) else values)
     if numbers.size == 0 or numbers.dtype.kind != "f":
         return

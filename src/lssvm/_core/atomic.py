@@ -35,45 +35,6 @@ def replacing(path: str | os.PathLike[str], *, private: bool = False) -> Iterato
 
     It lies in the same folder, so that the exchange is one step of the file system: whoever looks,
     at any moment, and after any kind of end of the process, finds the old file or the new one.
-
-    Parameters
-    ----------
-    path : str or path
-        A symbolic link stays, and the file that it points to is replaced.
-    private : bool, default=False
-        Whether a new file is for its owner alone (mode 0600): for what holds rows of data.
-
-    Yields
-    ------
-    str
-        The name of an empty file to open and write.
-
-    Raises
-    ------
-    InvalidInputError
-        Where there can be no such file: a folder is missing, or the name is one of a folder,
-        a device or a loop of links.
-    OSError
-        Where the disk is full or the folder may not be written; nothing is left behind then.
-
-    Notes
-    -----
-    The name is unpredictable and made with ``O_EXCL``, so that nobody can put a link in its place;
-    writers of one path do not disturb each other, and the last one wins. A file that is replaced
-    passes its mode and owner on. What killed processes have left in the folder is removed: files
-    of such names, of this user, whose lock no process holds (where there are no locks: of more
-    than a day ago).
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> from lssvm._core.atomic import replacing
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "a.txt")
-    ...     with replacing(path) as name, open(name, "w") as file:
-    ...         _ = file.write("done"), os.path.exists(path)
-    ...     os.listdir(folder)
-    ['a.txt']
     """
     target, old = _destination(os.fspath(path))
     folder = os.path.dirname(target)
@@ -106,17 +67,7 @@ def replacing(path: str | os.PathLike[str], *, private: bool = False) -> Iterato
 
 
 def remove_leftovers(folder: str) -> list[str]:
-    """Remove what killed processes have left of `replacing` in a folder; return the names.
-
-    Parameters
-    ----------
-    folder : str
-
-    Returns
-    -------
-    list of str
-        Of the files that were removed, without their folder.
-    """
+    """Remove what killed processes have left of `replacing` in a folder; return the names."""
     with suppress(OSError):
         names = filter(_PATTERN.fullmatch, os.listdir(folder))
         return [name for name in names if _remove_leftover(os.path.join(folder, name))]

@@ -77,24 +77,7 @@ def _cgroup_left() -> int | None:
 
 
 def as_bytes(memory_budget: int | float | str | None) -> int:
-    """Turn a memory budget into bytes.
-
-    Parameters
-    ----------
-    memory_budget : int, float, str or None
-        Bytes, or a string such as ``"1.5 GB"`` or ``"800 MiB"``. None means 70 % of what is
-        available now.
-
-    Returns
-    -------
-    int
-
-    Examples
-    --------
-    >>> from lssvm._core.blocks import as_bytes
-    >>> as_bytes("1.5 GB"), as_bytes("2MiB")
-    (1500000000, 2097152)
-    """
+    """Turn a memory budget into bytes."""
     if memory_budget is None:
         return int(0.7 * available_memory())
     if isinstance(memory_budget, str):
@@ -116,21 +99,7 @@ def as_bytes(memory_budget: int | float | str | None) -> int:
 def block_rows(
     row_bytes: int, budget: int, *, n_rows: int, at_most: int = 4096, share: float = 0.25
 ) -> int:
-    """Return how many rows a block may have so that it takes ``share`` of the budget.
-
-    Parameters
-    ----------
-    row_bytes : int
-        Bytes that one row of the block occupies with all its temporaries.
-    budget : int
-        The memory budget in bytes.
-    n_rows : int
-        Rows there are in all.
-    at_most : int, default=4096
-        Larger blocks gain nothing.
-    share : float, default=0.25
-        Part of the budget one block may take.
-    """
+    """Return how many rows a block may have so that it takes ``share`` of the budget."""
     return int(max(1, min(n_rows, at_most, share * budget // max(row_bytes, 1))))
 
 
@@ -165,12 +134,6 @@ def n_threads(n_jobs: int | None) -> int:
 
     What may be used is joblib's to say: it knows affinities, the limits of containers and the
     environment's ``LOKY_MAX_CPU_COUNT``.
-
-    Examples
-    --------
-    >>> from lssvm._core.blocks import n_threads
-    >>> n_threads(3), n_threads(None) >= 1
-    (3, True)
     """
     from joblib import cpu_count  # scikit-learn's; not needed by what only reads files
 

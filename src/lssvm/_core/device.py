@@ -16,15 +16,7 @@ _LEAST = 64  # rows of a block below which memory has run out for good
 
 
 def is_foreign(array: Any) -> bool:
-    """Say whether ``array`` is one of another library than NumPy that computes by itself.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm._core.device import is_foreign
-    >>> is_foreign(np.ones(2)), is_foreign([1.0])
-    (False, False)
-    """
+    """Say whether ``array`` is one of another library than NumPy that computes by itself."""
     if isinstance(array, np.ndarray) or not compat.is_array_api_obj(array):
         return False
     return not (compat.is_dask_array(array) or compat.is_pydata_sparse_array(array))
@@ -103,25 +95,7 @@ class Device:
 
 
 def find_device(device_name: Any, X: Any, *, dispatch: bool) -> Device | None:
-    """Return what computes on ``X``; None is NumPy on the host.
-
-    Parameters
-    ----------
-    device_name : None, str or torch.device
-        None: where ``X`` is. "cpu" is NumPy for NumPy arrays and otherwise the library of ``X``;
-        everything else is a device of torch.
-    X : array-like
-    dispatch : bool
-        Whether arrays of other libraries in host memory are to be computed by those libraries
-        (scikit-learn's ``array_api_dispatch``); otherwise only those that are on an accelerator.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm._core.device import find_device
-    >>> find_device(None, np.ones((2, 2)), dispatch=True) is None
-    True
-    """
+    """Return what computes on ``X``; None is NumPy on the host."""
     foreign = is_foreign(X)
     if device_name is None:
         if not foreign or not (dispatch or _on_accelerator(X)):
@@ -185,20 +159,6 @@ class Halving:
     engine : Device
     rows : int
         Rows of a block; halved whenever a block does not fit.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm._core.device import Device, Halving
-    >>> seen = []
-    >>> def work(part):
-    ...     if part.stop - part.start > 100:
-    ...         raise MemoryError
-    ...     seen.append(part.stop)
-    >>> blocks = Halving(Device(np, "cpu"), 256)
-    >>> blocks.run(work, 150)
-    >>> seen, blocks.rows
-    ([64, 128, 150], 64)
     """
 
     engine: Device

@@ -58,17 +58,7 @@ def _call(name: str, *arguments: Any) -> None:
 
 
 def tridiagonalise(A: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Reduce a symmetric matrix to tridiagonal form in place (LAPACK's dsytrd).
-
-    Parameters
-    ----------
-    A : array of shape (r, r), Fortran order
-        Its lower triangle is read; the reflectors take its place.
-
-    Returns
-    -------
-    tuple of (diagonal (r,), off-diagonal (r - 1,), scalars of the reflectors (r - 1,))
-    """
+    """Reduce a symmetric matrix to tridiagonal form in place (LAPACK's dsytrd)."""
     r = A.shape[0]
     d, e, tau = np.empty(r), np.empty(max(r - 1, 0)), np.empty(max(r - 1, 0))
     work, info = np.empty(_BLOCK * max(r, 1)), np.zeros(1, dtype=np.intc)
@@ -77,15 +67,7 @@ def tridiagonalise(A: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 def reflect(reflectors: FloatArray, tau: FloatArray, B: FloatArray, *, transposed: bool) -> None:
-    """Multiply B (r, q) in place by Q or Q^T of a QR factorisation (LAPACK's dormqr).
-
-    Parameters
-    ----------
-    reflectors : array of shape (r, p), Fortran order
-    tau : array of shape (p,)
-    B : array of shape (r, q), Fortran order
-    transposed : bool
-    """
+    """Multiply B (r, q) in place by Q or Q^T of a QR factorisation (LAPACK's dormqr)."""
     r, q = B.shape
     p = len(tau)
     work, info = np.empty(_BLOCK * max(q, 1) + _BLOCK * (_BLOCK + 1)), np.zeros(1, dtype=np.intc)
@@ -94,15 +76,7 @@ def reflect(reflectors: FloatArray, tau: FloatArray, B: FloatArray, *, transpose
 
 
 def add_gram(gram: FloatArray, K: FloatArray, *, new: bool) -> None:
-    r"""Add :math:`K^T K` to the upper triangle of a matrix in place (BLAS's dsyrk).
-
-    Parameters
-    ----------
-    gram : array of shape (m, m), C order
-    K : array of shape (b, m), C order
-    new : bool
-        Whether to overwrite instead of adding.
-    """
+    """Add :math:`K^T K` to the upper triangle of a matrix in place (BLAS's dsyrk)."""
     b, m = K.shape
     if b and m:
         # Read by columns, as BLAS does, K is K^T and the upper triangle the lower one.
@@ -120,19 +94,7 @@ def mirror(A: FloatArray) -> FloatArray:
 
 
 def congruence(half: FloatArray, T: FloatArray) -> FloatArray:
-    r"""Return :math:`T^T (L + L^T) T` for a lower triangular L (BLAS's dtrmm and dsyr2k).
-
-    Parameters
-    ----------
-    half : array of shape (m, m), Fortran order
-        L in its lower triangle.
-    T : array of shape (m, r), Fortran order
-
-    Returns
-    -------
-    array of shape (r, r), Fortran order
-        Only its lower triangle is filled.
-    """
+    """Return :math:`T^T (L + L^T) T` for a lower triangular L (BLAS's dtrmm and dsyr2k)."""
     m, r = T.shape
     X = T.copy(order="F")
     _call("dtrmm", "L", "L", "T", "N", m, r, 1.0, half, m, X, m)
@@ -150,21 +112,7 @@ def _leading(A: FloatArray) -> int:
 
 
 def factorise_triangle(A: FloatArray, *, lower: bool) -> bool:
-    """Factorise a positive definite matrix in place (LAPACK's dpotrf); say whether it is one.
-
-    Parameters
-    ----------
-    A : array of shape (r, r), contiguous columns
-        One triangle is read and becomes the factor; the other is left alone, so that two factors
-        can share a buffer.
-    lower : bool
-        Which: A = L L^T, or A = U^T U.
-
-    Notes
-    -----
-    A large lower triangle is finished panel by panel, each taken off what is right of it by one
-    symmetric product (dsyrk): a tenth faster than OpenBLAS's own dpotrf.
-    """
+    """Factorise a positive definite matrix in place (LAPACK's dpotrf); say whether it is one."""
     r = A.shape[0]
     if not lower or r < 4 * _PANEL:
         return _factorise_at_once(A, lower=lower)
@@ -201,15 +149,7 @@ def add_outer(A: FloatArray, B: FloatArray, factor: float = 1.0) -> None:
 
 
 def invert_triangle(A: FloatArray, *, lower: bool) -> bool:
-    """Invert a triangle in place (LAPACK's dtrtri); say whether no diagonal entry was zero.
-
-    Parameters
-    ----------
-    A : array of shape (r, r), contiguous columns
-        One triangle is read and becomes its inverse; the other is left alone.
-    lower : bool
-        Which.
-    """
+    """Invert a triangle in place (LAPACK's dtrtri); say whether no diagonal entry was zero."""
     info = np.zeros(1, dtype=np.intc)
     _call("dtrtri", "L" if lower else "U", "N", A.shape[0], A, _leading(A), info)
     return int(info[0]) == 0

@@ -14,22 +14,7 @@ _LISTENERS: list[Callable[[dict[str, Any]], None]] = []
 
 @contextmanager
 def listening(listener: Callable[[dict[str, Any]], None]) -> Iterator[None]:
-    """Have every event reported to a function too, whatever ``verbose`` is.
-
-    Parameters
-    ----------
-    listener : callable
-        Called with each event, a dict; it may raise KeyboardInterrupt to stop a search.
-
-    Examples
-    --------
-    >>> from lssvm._core.progress import Progress, listening
-    >>> heard = []
-    >>> with listening(heard.append):
-    ...     Progress(0)({"stage": "path"})
-    >>> heard
-    [{'stage': 'path'}]
-    """
+    """Have every event reported to a function too, whatever ``verbose`` is."""
     _LISTENERS.append(listener)
     try:
         yield
@@ -38,27 +23,7 @@ def listening(listener: Callable[[dict[str, Any]], None]) -> Iterator[None]:
 
 
 class Progress:
-    """Write what a search reports: a line that is rewritten, or lines in a log.
-
-    Parameters
-    ----------
-    verbose : int
-        0 writes nothing, 1 at most one line a second, 2 every event.
-    stream : text stream, optional
-        Standard error by default. With ``verbose=1`` a terminal or a notebook shows one line with a
-        bar that is rewritten (in a notebook without the control codes of terminals), everything
-        else gets lines of text.
-
-    Examples
-    --------
-    >>> import io
-    >>> from lssvm._core.progress import Progress
-    >>> stream = io.StringIO()
-    >>> Progress(2, stream)({"stage": "path", "n_evaluations": 3, "best_loss": -0.9,
-    ...                      "best_C": 1.0, "best_gamma": 0.5, "elapsed": 0.2})
-    >>> stream.getvalue().strip()
-    'lssvm: path, 3 evaluations, best score 0.9 at C=1, gamma=0.5, 0.2 s'
-    """
+    """Write what a search reports: a line that is rewritten, or lines in a log."""
 
     def __init__(self, verbose: int, stream: TextIO | None = None) -> None:
         self.verbose = verbose
@@ -118,14 +83,7 @@ def _line(event: dict[str, Any], bar: bool) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a time for people.
-
-    Examples
-    --------
-    >>> from lssvm._core.progress import duration
-    >>> duration(3.21), duration(75), duration(7265)
-    ('3.2 s', '1:15', '2:01:05')
-    """
+    """Return a time for people."""
     if seconds < 60.0:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -134,15 +92,7 @@ def duration(seconds: float) -> str:
 
 
 class Listener:
-    """What long work tells its progress to.
-
-    Parameters
-    ----------
-    on_event : callable
-        Takes the events.
-    was_stopped : callable or None, default=None
-        Returns whether the work was stopped by who listens, rather than by Ctrl-C.
-    """
+    """What long work tells its progress to."""
 
     def __init__(
         self,

@@ -13,23 +13,7 @@ RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState | Non
 
 
 def as_generator(random_state: RandomState) -> np.random.Generator:
-    """Return a NumPy generator for any accepted ``random_state``.
-
-    Parameters
-    ----------
-    random_state : int, Generator, RandomState or None
-        A Generator is returned as it is; a RandomState seeds a new generator (its state advances).
-
-    Returns
-    -------
-    numpy.random.Generator
-
-    Examples
-    --------
-    >>> from lssvm._core.random import as_generator
-    >>> int(as_generator(0).integers(10)) == int(as_generator(0).integers(10))
-    True
-    """
+    """Return a NumPy generator for any accepted ``random_state``."""
     if isinstance(random_state, np.random.Generator):
         return random_state
     if isinstance(random_state, np.random.RandomState):
@@ -65,15 +49,7 @@ def _shifted(values: Any, bits: int) -> Any:
 
 
 def hash_positions(positions: NDArray[np.integer], seed: int) -> NDArray[np.uint64]:
-    """Return a seeded 64-bit hash of each row's position: the same however rows are cut.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm._core.random import hash_positions
-    >>> hash_positions(np.arange(4), 0)[2] == hash_positions(np.array([2]), 0)[0]
-    np.True_
-    """
+    """Return a seeded 64-bit hash of each row's position: the same however rows are cut."""
     with np.errstate(over="ignore"):
         key = mix_bits(np.array([seed], dtype=np.uint64) * _GOLDEN + _GOLDEN)
         return mix_bits(positions.astype(np.uint64) * _GOLDEN + key)

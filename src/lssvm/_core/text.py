@@ -10,30 +10,10 @@ _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Cn", "Zl", "Zp"})
 
 
 def printable(text: object, limit: int = 200) -> str:
-    r"""Write a name for a message: what a terminal would obey or hide becomes an escape.
+    """Write a name for a message: what a terminal would obey or hide becomes an escape.
 
     Names of files, columns and labels come from other people. An escape sequence in one could
     repaint the screen, a direction mark could show a name in another order than it has.
-
-    Parameters
-    ----------
-    text : object
-        What to show; anything else than a string is shown as ``str`` writes it.
-    limit : int, default=200
-        The most characters of the text that are shown; what is longer ends in three dots.
-
-    Returns
-    -------
-    str
-        The text on one line, with ``\x1b``, ``\n`` or ``\u202e`` in place of such characters.
-
-    Examples
-    --------
-    >>> from lssvm._core.text import printable
-    >>> print(printable("a\x1b[2Jb\n"), printable("price\u202e"), printable("Größe"))
-    a\x1b[2Jb\n price\u202e Größe
-    >>> printable("abcdef", limit=3)
-    'abc...'
     """
     whole = text if isinstance(text, str) else str(text)
     shown = "".join(map(_visible, whole[:limit]))

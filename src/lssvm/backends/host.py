@@ -28,8 +28,10 @@ from lssvm._core.blocks import run_blocks, slices
 from lssvm._core.device import Device
 from lssvm.data.folds import Folds, PositionFolds, PositionHoldout, count_observations, hash_rows
 from lssvm.data.source import ArraySource, LookedUp
-from lssvm.kernels import Kernel, evaluate_expansion, resolve_gamma
+from lssvm.kernels import Kernel
+from lssvm.kernels.base import evaluate_expansion
 from lssvm.kernels.dot import variances
+from lssvm.kernels.factory import resolve_gamma
 from lssvm.moments import NystromMap, accumulate, nystrom_map
 from lssvm.moments.moments import Cells, FoldMoments, make_cells
 from lssvm.solvers.pcg import KernelProducts, RowBlock
@@ -564,7 +566,7 @@ class HostRows(Rows):
         Parameters
         ----------
         **options : Any
-            Further arguments of `lssvm.solvers.solve_reweighted`.
+            Further arguments of `lssvm.solvers.reweighting.solve_reweighted`.
         """
         options |= {"budget": self.budget, "threads": self.threads}
         y = self.Y[:, [output]]

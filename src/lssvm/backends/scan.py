@@ -18,7 +18,8 @@ from lssvm.data.folds import Folds, PositionFolds, PositionHoldout, hash_rows
 from lssvm.data.prepare import Preparation, Survey
 from lssvm.data.raw import RawBlock, check_rows, plain_features
 from lssvm.data.scanning import Scan
-from lssvm.kernels import IDENTITY, Kernel, Metric
+from lssvm.kernels import Kernel, Metric
+from lssvm.kernels.metric import IDENTITY
 from lssvm.moments import Moments, NystromMap, Piece, accumulate_stream
 from lssvm.moments.accumulate import map_outputs
 from lssvm.moments.moments import FoldMoments, stream_cells

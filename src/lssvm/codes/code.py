@@ -99,21 +99,7 @@ class Code:
 
 @dataclass(frozen=True, eq=False)
 class ProblemGroup:
-    """Binary problems that use the same rows, to be solved together.
-
-    Parameters
-    ----------
-    columns : ndarray of shape (n_columns,)
-        The columns of the code matrix, ascending.
-    rows : ndarray of shape (n_rows,) or None
-        The rows of the training data, ascending; None means all of them.
-
-    Examples
-    --------
-    >>> from lssvm.codes import groups, one_vs_one
-    >>> groups(one_vs_one(3), [0, 2, 1, 0])[0].rows
-    array([0, 2, 3])
-    """
+    """Binary problems that use the same rows, to be solved together."""
 
     columns: IntArray
     rows: IntArray | None
@@ -122,29 +108,8 @@ class ProblemGroup:
 def targets(code: Code, labels: ArrayLike) -> FloatArray:
     """Return the targets of all binary problems.
 
-    Parameters
-    ----------
-    code : Code
-        The output code.
-    labels : array-like of shape (n,)
-        Class numbers, integers in 0 .. n_classes - 1.
-
-    Returns
-    -------
-    ndarray of shape (n, n_problems)
-        The code word of every row's class: -1, +1, or 0 where the row takes no part.
-
-    Notes
-    -----
     Time and memory are O(n n_problems). These are the :math:`y_k^{(i)}` of
     [Suykens2002, eq. (3.9)].
-
-    Examples
-    --------
-    >>> from lssvm.codes import one_vs_all, targets
-    >>> targets(one_vs_all(3), [2, 0])
-    array([[-1., -1.,  1.],
-           [ 1., -1., -1.]])
     """
     return code.matrix.astype(np.float64)[_as_labels(code, labels)]
 
@@ -152,34 +117,10 @@ def targets(code: Code, labels: ArrayLike) -> FloatArray:
 def groups(code: Code, labels: ArrayLike) -> list[ProblemGroup]:
     """Split the binary problems into groups that use the same rows.
 
-    Parameters
-    ----------
-    code : Code
-        The output code.
-    labels : array-like of shape (n,)
-        Class numbers, integers in 0 .. n_classes - 1.
-
-    Returns
-    -------
-    list of ProblemGroup
-        One group, with ``rows=None``, when ``code.shares_rows``. Otherwise one group for each set
-        of columns with the same zero pattern, in the order of their first columns: for one-vs-one,
-        one group per pair of classes. A class without a row in ``labels`` contributes nothing.
-
-    Notes
-    -----
     This is the decomposition of the block-diagonal system [Suykens2002, eq. (3.12)]; blocks that
     have the same rows, and hence the same matrix once the labels are moved to the right-hand side,
     are kept together. Time and memory are O(n log n) plus the rows returned (for one-vs-one,
     n (n_classes - 1) in all).
-
-    Examples
-    --------
-    >>> from lssvm.codes import groups, one_vs_all, one_vs_one
-    >>> [group.rows.tolist() for group in groups(one_vs_one(3), [0, 1, 2, 1])]
-    [[0, 1, 3], [0, 2], [1, 2, 3]]
-    >>> groups(one_vs_all(3), [0, 1, 2, 1])
-    [ProblemGroup(columns=array([0, 1, 2]), rows=None)]
     """
     numbers = _as_labels(code, labels)
     order = np.argsort(numbers, kind="stable")

@@ -50,7 +50,7 @@ class Folds:
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.tuning import Folds
+    >>> from lssvm.data.folds import Folds
     >>> len(Folds([np.array([0, 1]), np.array([2])]))
     2
     """
@@ -102,7 +102,7 @@ def hash_rows(X: Array, seed: int = 0) -> NDArray[np.uint64]:
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.tuning import hash_rows
+    >>> from lssvm.data.folds import hash_rows
     >>> h = hash_rows(np.array([[1.0, 2.0], [2.0, 1.0], [1.0, 2.0]]))
     >>> bool(h[0] == h[2]), bool(h[0] == h[1])
     (True, False)
@@ -249,7 +249,7 @@ def repeats_by_nature(n_distinct: int, n: float) -> bool:
 
     Examples
     --------
-    >>> from lssvm.tuning import repeats_by_nature
+    >>> from lssvm.data.folds import repeats_by_nature
     >>> repeats_by_nature(13, 1100), repeats_by_nature(150, 450)
     (True, False)
     """
@@ -390,7 +390,7 @@ def assign_folds(
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.tuning import assign_folds
+    >>> from lssvm.data.folds import assign_folds
     >>> folds = assign_folds(np.array([[1.0], [2.0], [3.0], [1.0]]), 3)
     >>> [len(rows) for rows in folds.test]
     [2, 1, 1]
@@ -492,7 +492,7 @@ def smallest_hashes(
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.tuning import smallest_hashes
+    >>> from lssvm.data.folds import smallest_hashes
     >>> X = np.array([[1.0], [2.0], [3.0], [1.0]])
     >>> hashes, rows = smallest_hashes(X, 3)
     >>> len(rows) in (3, 4) and 0 in rows and 3 in rows
@@ -579,7 +579,7 @@ def content_holdout(
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.tuning import content_holdout
+    >>> from lssvm.data.folds import content_holdout
     >>> [len(rows) for rows in content_holdout(np.arange(20.0)[:, None], 0.25).test]
     [5]
     """
@@ -710,7 +710,7 @@ def splitter_folds(splits: Iterable[tuple[Any, Any]], n: int) -> Folds:
 
     Examples
     --------
-    >>> from lssvm.tuning import splitter_folds
+    >>> from lssvm.data.folds import splitter_folds
     >>> splitter_folds([([0, 1], [2]), ([2], [0, 1])], 3).train is None
     True
     """
@@ -747,7 +747,7 @@ def restrict_folds(folds: Folds, rows: IntArray, n: int) -> Folds:
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.tuning import Folds, restrict_folds
+    >>> from lssvm.data.folds import Folds, restrict_folds
     >>> restrict_folds(Folds([np.array([0, 1]), np.array([2, 3])]), np.array([1, 3]), 4).test
     [array([0]), array([1])]
     """

@@ -112,8 +112,8 @@ class LSSVC(DualModel, KernelClassifier):
         Any scikit-learn scorer of labels or decision values, whose best value is taken; it is
         given the sample weights, not the class weights. None is the accuracy under both weights,
         with what lies within half a standard error of the best value decided by the squared error.
-        "press", "gcv", "rk" and "evidence" are criteria of the targets without folds, see
-        `lssvm.tuning.criterion_objective`; cv is then not used.
+        "press", "gcv", "rk" and "evidence" are criteria of the targets without folds;
+        cv is then not used.
     tuning : {"joint", "separate"}, default="joint"
         One (C, gamma) for all binary problems, or one for each (eq. (3.13)), chosen by its own
         error, or with ``scoring="neg_mean_squared_error"`` by the squared error of its targets.
@@ -261,7 +261,7 @@ class LSSVR(DualModel, KernelRegressor):
         Fewer support vectors after training (section 3.7 of [Suykens2002]_; [Lopez2011]_).
     loss : {"squared", "huber", "absolute", "weighted"}, default="squared"
         What takes the place of the squares. The others keep gross errors in the targets from
-        bending the model, see `lssvm.solvers.robust_weights`: Huber's loss bends at 1.345 robust
+        bending the model: Huber's loss bends at 1.345 robust
         standard deviations of its own residuals, "weighted" gives rows beyond 3 next to no weight.
         Reached by reweighting, one solve each time. What is tuned is a least squares model by its
         absolute error, first on all rows, then twice with the weights of "weighted", which stay on
@@ -275,8 +275,8 @@ class LSSVR(DualModel, KernelRegressor):
         where a stopped fit was.
     scoring : str, callable or None, default=None
         Any scikit-learn scorer; None is the mean squared error, for a robust loss the mean
-        absolute error. "press", "gcv", "rk" and "evidence" are criteria without folds, see
-        `lssvm.tuning.criterion_objective`; cv is then not used.
+        absolute error. "press", "gcv", "rk" and "evidence" are criteria without folds;
+        cv is then not used.
     tuning : {"joint", "separate"}, default="joint"
         One (C, gamma) for all outputs, or one for each.
     tol : float, default=1e-6

@@ -239,7 +239,7 @@ class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
     scoring : str, callable or None, default=None
         Any scikit-learn scorer; None is the accuracy, with what lies within half a standard error
         of the best value decided by the squared error. "press", "gcv", "rk" and "evidence" are
-        criteria without folds, see `lssvm.tuning.FixedCriterionObjective`; cv is then not used.
+        criteria without folds, for which cv is not used.
     tuning : {"joint", "separate"}, default="joint"
         One (C, gamma) for all outputs (one-vs-one: a C for each pair), or one of each for every
         binary problem, as eq. (3.13) of [Suykens2002]_ and section 8 of [DeBrabanter2010]_ have it:
@@ -255,7 +255,7 @@ class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
         than 1,000 rows, else the better of the two. None: there is no `predict_proba`.
     solver : {"auto", "cholesky", "eigen", "tridiagonal", "pcg"} or PCG, default="auto"
         How the systems along a path of C are solved, exactly; or, without moments, conjugate
-        gradients for many prototypes (`lssvm.solvers.PCG`); see `lssvm.solvers.choose_primal`.
+        gradients for many prototypes (`lssvm.solvers.PCG`).
     device : None, "cpu", "cuda", "cuda:1", ... or torch.device, default=None
         Where fit and predict are computed. None: NumPy arrays by NumPy, arrays of torch or CuPy on
         a GPU there. A device of torch is also given for NumPy arrays, which are copied to it, in
@@ -484,8 +484,8 @@ class FixedSizeLSSVR(FixedSizeModel, KernelRegressor):
         such as a given number of support vectors. "spfs-printed" and "ssd-printed" are algorithms 3
         and 4 of [Mall2014]_ to the letter, see `lssvm.reductions.FixedSizeL0.printed`.
     loss : {"squared", "huber", "absolute", "weighted"}, default="squared"
-        L above. The others keep gross errors in the targets from bending the model, see
-        `lssvm.solvers.robust_weights`: Huber's loss bends at 1.345 robust standard deviations of
+        L above. The others keep gross errors in the targets from bending the model:
+        Huber's loss bends at 1.345 robust standard deviations of
         its own residuals, "weighted" gives rows beyond 3 next to no weight. Reached by reweighting,
         one pass each time. What is tuned is a least squares model by its absolute error, first on
         all rows, then twice with the weights of "weighted", which stay on the rows; for absolute
@@ -502,15 +502,15 @@ class FixedSizeLSSVR(FixedSizeModel, KernelRegressor):
         ``PathSearch(checkpoint="file")`` goes on where a stopped fit was.
     scoring : str, callable or None, default=None
         Any scikit-learn scorer; None is the mean squared error, for a robust loss the mean
-        absolute error. "press", "gcv", "rk" and "evidence" are criteria without folds, see
-        `lssvm.tuning.FixedCriterionObjective`; cv is then not used.
+        absolute error. "press", "gcv", "rk" and "evidence" are criteria without folds;
+        cv is then not used.
     tuning : {"joint", "separate"}, default="joint"
         One (C, gamma) for all outputs, or one of each for every output. Rows cannot be added later,
         and there are no error bars.
     solver : {"auto", "cholesky", "eigen", "tridiagonal", "pcg"} or PCG, default="auto"
         How the systems along a path of C are solved, exactly; or, without moments, conjugate
         gradients for many prototypes, see `lssvm.solvers.PCG`. "auto" takes those where moments do
-        not fit or would take twice the operations, see `lssvm.solvers.choose_primal`.
+        not fit or would take twice the operations.
     device : None, "cpu", "cuda", "cuda:1", ... or torch.device, default=None
         Where fit and predict are computed. None: NumPy arrays by NumPy, arrays of torch or CuPy on
         a GPU there. A device of torch is also given for NumPy arrays, which are copied to it, in
@@ -683,7 +683,6 @@ class FixedSizeLSSVR(FixedSizeModel, KernelRegressor):
 
         Notes
         -----
-        The first error bars take 5 m^3 operations, later ones 4 m^2 a row, in blocks; see
-        `lssvm.uncertainty.FixedPosterior`.
+        The first error bars take 5 m^3 operations, later ones 4 m^2 a row, in blocks.
         """
         return self._predict_numbers(X, return_std, return_cov, out)

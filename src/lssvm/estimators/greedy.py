@@ -174,7 +174,7 @@ class GreedyLSSVC(GreedyModel, KernelClassifier):
     Time n m^2 + n m d and memory n m numbers for a problem that ends with m of n rows; with
     candidates, m^3 + candidates m^2 and, within the memory budget, the kernel columns. Equal rows
     are merged (their weights add up, their targets are averaged), which leaves the LS-SVM as it is
-    and makes a weight of 2 the row twice. See `lssvm.greedy.greedy_paths` for the bias.
+    and makes a weight of 2 the row twice.
 
     Examples
     --------

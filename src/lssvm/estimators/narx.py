@@ -114,7 +114,7 @@ class NARX(CallbackSupportMixin, BaseEstimator):
     training series. ``scoring`` is left out (then it is `score`), or a function of the model, the
     test part and its inputs.
 
-    Cost of tuning: see `lssvm.tuning.FreeRunObjective`. An interval is calibrated at the first call
+    An interval is calibrated at the first call
     that asks for one: ``n_origins`` times ``n_paths`` simulated paths, and ``n_origins`` refits
     where the estimator is no plain `LSSVR`.
 

@@ -42,7 +42,8 @@ from lssvm.fitting.configurations import Inputs, Member
 from lssvm.fitting.input_metric import check_length, read_metric
 from lssvm.fitting.record import Resources
 from lssvm.fitting.table_beside import change_beside
-from lssvm.kernels import Metric, mean_outer_product
+from lssvm.kernels import Metric
+from lssvm.kernels.metric import mean_outer_product
 from lssvm.local import ClusterParts, DeviceParts, HostParts, PartsEngine, Rows
 from lssvm.preparation import PreparedTable, TablePreparation
 from lssvm.tasks import Classes, Numbers

@@ -17,7 +17,9 @@ from lssvm._core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from lssvm._core.blocks import slices
 from lssvm._core.errors import InvalidInputError, library, not_known
 from lssvm.explanations.product import Contrast, factor_exponents, product_values
-from lssvm.kernels import IDENTITY, Kernel, Linear, Metric, Precomputed, evaluate_expansion
+from lssvm.kernels import Kernel, Linear, Metric, Precomputed
+from lssvm.kernels.base import evaluate_expansion
+from lssvm.kernels.metric import IDENTITY
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,43 +157,14 @@ def sampled_values(
 ) -> tuple[FloatArray, FloatArray]:
     """Return Shapley values of a function, averaged over background rows.
 
-    Parameters
-    ----------
-    evaluate : callable
-        The function at rows of which some columns are a background row's.
-    shape : tuple of three int
-        Numbers n of rows, B of background rows and p of columns.
-    n_permutations : int
-        Orders of the columns for every pair of row and background row, each with its reverse; at
-        least 2, as their differences make the standard errors.
-    random : numpy Generator
-
-    Returns
-    -------
-    values, errors : array of shape (n, p, k)
-        Means over background rows, and their standard errors: zeros where all coalitions were
-        evaluated.
-
-    Notes
-    -----
     Along an order columns change one by one from the background row's value to the row's; every
     order's steps add up to the difference of the two outputs, so the sums are exact whatever the
-    orders are. An order and its reverse make antithetic pairs ([Mitchell2022]_): effects of pairs
+    orders are. An order and its reverse make antithetic pairs ([Mitchell2022]): effects of pairs
     of columns cancel in their mean. All background rows are used equally often, and standard errors
     are those of the orders within them.
 
     2 B s (p - 1) evaluations for every row with s orders; where 2^p - 2 is not more than
     2 s (p - 1), all coalitions are evaluated in their place and the values are exact.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.explanations.expansion import sampled_values
-    >>> def product(rows, backgrounds, present):  # of three ones, against zeros
-    ...     return present.all(axis=1, keepdims=True).astype(float)
-    >>> values, errors = sampled_values(product, (1, 1, 3), 2, np.random.default_rng(0))
-    >>> values[0, :, 0].round(4), errors.max()
-    (array([0.3333, 0.3333, 0.3333]), np.float64(0.0))
     """
     if n_permutations < 2:
         raise InvalidInputError(
@@ -270,15 +243,6 @@ class Expansion:
         What is added to every output.
     metric : Metric, default=IDENTITY
         The map A of the inputs.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.explanations import Expansion
-    >>> from lssvm.kernels import RBF
-    >>> f = Expansion(RBF(1.0), np.zeros((1, 2)), np.ones((1, 1)), np.zeros(1))
-    >>> f.exact, f.evaluate(np.zeros((1, 2)), budget=10**6, threads=1)
-    (True, array([[1.]]))
     """
 
     kernel: Kernel
@@ -299,28 +263,12 @@ class Expansion:
         return self.linear or (straight and factor_exponents(self.kernel) is not None)
 
     def evaluate(self, X: FloatArray, *, budget: int, threads: int) -> FloatArray:
-        """Return the outputs (n, k) of rows (n, d).
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            Rows, before the metric.
-        budget : int
-            Memory budget in bytes.
-        threads : int
-            How many threads compute.
-        """
+        """Return the outputs (n, k) of rows (n, d)."""
         function, rows = (self.basis, self.coef, self.intercept), self.metric.apply(X)
         return evaluate_expansion(self.kernel, rows, *function, budget=budget, threads=threads)
 
     def slopes(self, d: int) -> FloatArray:
-        """Return the slopes (d, k) of a linear expansion.
-
-        Parameters
-        ----------
-        d : int
-            Number of features.
-        """
+        """Return the slopes (d, k) of a linear expansion."""
         if isinstance(self.kernel, Precomputed):
             out = np.zeros((d, self.coef.shape[1]))
             np.add.at(out, np.asarray(self.basis, dtype=np.intp), self.coef)
@@ -348,13 +296,6 @@ class Term:
         Rows and background rows in these features.
     function : Expansion or callable
         An `Expansion`, or any function from rows (n, d) to outputs (n, k).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.explanations import Contrast, Term
-    >>> Term(Contrast.of(np.ones((1, 2)), np.zeros((1, 2))), lambda X: X[:, :1]).exact
-    False
     """
 
     rows: Contrast
@@ -380,12 +321,6 @@ class Effort:
         Bytes.
     threads : int, default=1
         How many threads compute.
-
-    Examples
-    --------
-    >>> from lssvm.explanations import Effort
-    >>> Effort(threads=2).n_permutations
-    10
     """
 
     n_permutations: int = 10
@@ -409,12 +344,6 @@ class ShapleyValues:
     interactions : array of shape (n, p, p, k) or None
         Half the interaction of two columns, and on the diagonal what is left of a column's value:
         rows sum to `values`.
-
-    Examples
-    --------
-    >>> from lssvm.explanations import ShapleyValues
-    >>> list(ShapleyValues.__dataclass_fields__)
-    ['values', 'base', 'errors', 'interactions']
     """
 
     values: FloatArray
@@ -430,39 +359,7 @@ DEFAULT = Effort()
 def shapley_values(
     terms: Sequence[Term], *, interactions: bool = False, effort: Effort = DEFAULT
 ) -> ShapleyValues:
-    """Return the Shapley values of a sum of terms.
-
-    Parameters
-    ----------
-    terms : sequence of Term
-        Of the same rows, background rows and columns; their features may differ.
-    interactions : bool, default=False
-        Whether pairs of columns are looked at too; all terms have to be exact.
-    effort : Effort
-        Memory, threads, and how much is sampled where values are not exact.
-
-    Returns
-    -------
-    ShapleyValues
-        Of interventional Shapley values ([Janzing2020]_): absent columns take the values of a
-        background row, and values are averaged over the background rows.
-
-    Notes
-    -----
-    Shapley values are linear in the function: terms that have exact values get them
-    (`product_values`, or slopes times differences for linear kernels), all others are sampled
-    together (`sampled_values`).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.explanations import Contrast, Expansion, Term, shapley_values
-    >>> from lssvm.kernels import Linear
-    >>> f = Expansion(Linear(), np.array([[1.0, 2.0]]), np.ones((1, 1)), np.zeros(1))
-    >>> found = shapley_values([Term(Contrast.of(np.ones((1, 2)), np.zeros((1, 2))), f)])
-    >>> found.values[0, :, 0], found.base
-    (array([1., 2.]), array([0.]))
-    """
+    """Return the Shapley values of a sum of terms."""
     exact = [term for term in terms if term.exact]
     others = [term for term in terms if not term.exact]
     if interactions and others:

@@ -53,29 +53,7 @@ _LEADING = np.log(64.0 / 15.0) - np.log1p(-np.exp(-2.0 * _ELLIPSES))
 
 
 def n_nodes(n_factors: int, mean_size: float = 1.0, error: float = 2.0**-52) -> int:
-    r"""Return how many nodes integrate a product of factors 1 + tau h_l.
-
-    Parameters
-    ----------
-    n_factors : int
-        Number d of factors; the integrand leaves out one of them.
-    mean_size : float, default=1.0
-        Mean of :math:`|h_l|` over the factors, between 0 and 1.
-    error : float, default=2**-52
-        In units of the largest value of the product.
-
-    Returns
-    -------
-    int
-        Even, as no node may lie at 0. At most d/2 + 1, and of the order of sqrt(d) for many
-        factors.
-
-    Examples
-    --------
-    >>> from lssvm.explanations.product import n_nodes
-    >>> n_nodes(10), n_nodes(50), n_nodes(50, mean_size=0.05), n_nodes(1000)
-    (6, 22, 10, 98)
-    """
+    """Return how many nodes integrate a product of factors 1 + tau h_l."""
     exact = (n_factors + 1) // 2
     size = min(max(mean_size, 0.0), 1.0)
     growth = n_factors * (np.log1p(size * _COSH) - np.log1p(size))
@@ -86,15 +64,7 @@ def n_nodes(n_factors: int, mean_size: float = 1.0, error: float = 2.0**-52) -> 
 
 @cache
 def rule(n: int) -> tuple[FloatArray, FloatArray]:
-    """Return nodes and weights of the Gauss-Legendre rule on [-1, 1], each of shape (n,).
-
-    Examples
-    --------
-    >>> from lssvm.explanations.product import rule
-    >>> nodes, weights = rule(4)
-    >>> round(float(weights @ nodes**6), 12) == round(2 / 7, 12)
-    True
-    """
+    """Return nodes and weights of the Gauss-Legendre rule on [-1, 1], each of shape (n,)."""
     nodes, weights = np.polynomial.legendre.leggauss(n)
     nodes.setflags(write=False)
     weights.setflags(write=False)
@@ -116,14 +86,6 @@ class Contrast:
         a category, are present or absent together.
     n_columns : int
         Number p of columns.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.explanations import Contrast
-    >>> rows = Contrast.of(np.ones((1, 3)), np.zeros((2, 3)))
-    >>> rows.mixed(np.array([0]), np.array([1]), np.array([[True, False, True]]))
-    array([[1., 0., 1.]])
     """
 
     X: FloatArray
@@ -139,19 +101,7 @@ class Contrast:
         owner: IntArray | None = None,
         n_columns: int | None = None,
     ) -> Contrast:
-        """Return the rows with features on their own, or with those of an owner together.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            Rows to explain.
-        background : array of shape (B, d)
-            What absent features are taken from.
-        owner : int array of shape (d,), optional
-            The column of every feature; None: each is a column of its own.
-        n_columns : int, optional
-            Number of columns, those without features too; None: up to the last one that has some.
-        """
+        """Return the rows with features on their own, or with those of an owner together."""
         if X.ndim != 2 or background.ndim != 2 or X.shape[1] != background.shape[1]:
             raise InvalidInputError(
                 f"Rows of shape {X.shape} and background rows of shape {background.shape} have no "
@@ -169,40 +119,16 @@ class Contrast:
         )
 
     def mixed(self, rows: IntArray, backgrounds: IntArray, present: BoolArray) -> FloatArray:
-        """Return rows of which some columns are a background row's.
-
-        Parameters
-        ----------
-        rows, backgrounds : int arrays of shape (N,)
-            Which row and which background row are mixed.
-        present : bool array of shape (N, p)
-            Which columns are those of the row itself.
-
-        Returns
-        -------
-        array of shape (N, d)
-        """
+        """Return rows of which some columns are a background row's."""
         return np.where(present[:, self.owner], self.X[rows], self.background[backgrounds])
 
     def among(self, columns: IntArray) -> Contrast:
-        """Return the same rows with columns numbered by their place among ``columns`` (sorted).
-
-        Parameters
-        ----------
-        columns : int array of shape (q,)
-            Sorted numbers of columns, those of all features among them.
-        """
+        """Return the same rows with columns numbered by their place among ``columns`` (sorted)."""
         owner = np.searchsorted(columns, self.owner)
         return Contrast(self.X, self.background, owner, len(columns))
 
     def summed(self, values: FloatArray) -> FloatArray:
-        """Return values of features (..., d) summed over the features of every column, (..., p).
-
-        Parameters
-        ----------
-        values : array of shape (..., d)
-            A value for each feature.
-        """
+        """Return values of features (..., d) summed over the features of every column, (..., p)."""
         out = np.zeros((*values.shape[:-1], self.n_columns))
         for feature, column in enumerate(self.owner):
             out[..., column] += values[..., feature]
@@ -221,27 +147,7 @@ _ROOM = 2**17  # and at all nodes that are looked at together
 
 
 def factor_exponents(kernel: Kernel) -> Exponents | None:
-    """Return the logarithms of the factors of a product kernel, None for another kernel.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        Of any kind.
-
-    Returns
-    -------
-    callable or None
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.explanations import factor_exponents
-    >>> from lssvm.kernels import RBF, Matern
-    >>> factor_exponents(RBF(2.0))(np.array([1.0]), np.array([[0.0, 3.0]]))
-    array([[-2., -8.]])
-    >>> factor_exponents(Matern(1.0)) is None
-    True
-    """
+    """Return the logarithms of the factors of a product kernel, None for another kernel."""
     if isinstance(kernel, RBF):
         return lambda x, Z: -_columns(kernel.gamma, len(x)) * (x[:, None] - Z) ** 2
     if isinstance(kernel, Laplacian):
@@ -269,12 +175,6 @@ class ProductValues(NamedTuple):
     values : array of shape (n, p, k)
     interactions : array of shape (n, p, p, k), or (n, p, p, 0) where nobody asked for them
         The diagonal is of no meaning.
-
-    Examples
-    --------
-    >>> from lssvm.explanations.product import ProductValues
-    >>> ProductValues._fields
-    ('values', 'interactions')
     """
 
     values: FloatArray
@@ -295,42 +195,7 @@ def product_values(
     interactions: bool = False,
     threads: int = 1,
 ) -> ProductValues:
-    """Return the Shapley values of sum_j coef_j prod_l k_l(x_l, z_jl), averaged over background.
-
-    Parameters
-    ----------
-    exponents : callable
-        Logarithms of the factors, see `factor_exponents`.
-    rows : Contrast
-        n rows, B background rows, p columns.
-    Z : array of shape (m, d)
-    coef : array of shape (m, k)
-    interactions : bool, default=False
-        Whether pairs of columns are looked at too.
-    threads : int, default=1
-
-    Returns
-    -------
-    ProductValues
-
-    Notes
-    -----
-    About 4 p q operations for each of the n B m triples, with q <= p/2 + 1 nodes and q of the order
-    of sqrt(p) for many columns, and p^2 q k more with interactions. Columns that x and r have in
-    common cost nothing beyond the kernel; support vectors too far from both for a digit are left
-    out. A block takes a few MB on every thread.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.explanations import Contrast, factor_exponents
-    >>> from lssvm.explanations.product import product_values
-    >>> from lssvm.kernels import RBF
-    >>> x, r, z = np.array([[1.0, 0.0]]), np.array([[0.0, 0.0]]), np.array([[1.0, 1.0]])
-    >>> found = product_values(factor_exponents(RBF(1.0)), Contrast.of(x, r), z, np.ones((1, 1)))
-    >>> found.values[0, :, 0].round(4)  # e^-1 - e^-2, and a column that does not differ
-    array([0.2325, 0.    ])
-    """
+    """Return the Shapley values of sum_j coef_j prod_l k_l(x_l, z_jl), averaged over background."""
     used = np.unique(rows.owner)
     total = ProductValues.zeros(len(rows.X), rows.n_columns, coef.shape[1], interactions)
     if len(used) < rows.n_columns:  # columns without features

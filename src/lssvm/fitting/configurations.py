@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from lssvm._core.arrays import FloatArray
-from lssvm.kernels import IDENTITY, Kernel, Metric
-from lssvm.kernels.metric import Shape
+from lssvm.kernels import Kernel, Metric
+from lssvm.kernels.metric import IDENTITY, Shape
 from lssvm.kernels.radial import Distance
 from lssvm.local import PartsEngine, PartsModel
 from lssvm.local.engine import KERNEL_OF

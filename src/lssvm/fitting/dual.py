@@ -17,7 +17,7 @@ from lssvm._core.blocks import small_problem
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError
 from lssvm._core.progress import Listener
 from lssvm.backends.host import HostRows
-from lssvm.codes import groups as code_groups
+from lssvm.codes.code import groups as code_groups
 from lssvm.data.folds import (
     Folds,
     assign_folds,
@@ -35,9 +35,11 @@ from lssvm.fitting.settings import (
     is_int,
     make_folds,
 )
-from lssvm.kernels import Kernel, Precomputed, resolve_gamma
-from lssvm.kernels.factory import check_kernel_matrix
-from lssvm.reductions import L0, Prune, WrongSides, prune, reduce_dual_l0
+from lssvm.kernels import Kernel, Precomputed
+from lssvm.kernels.factory import check_kernel_matrix, resolve_gamma
+from lssvm.reductions import L0, Prune
+from lssvm.reductions.l0 import reduce_dual_l0
+from lssvm.reductions.pruning import WrongSides, prune
 from lssvm.solvers import DualSystem
 from lssvm.solvers.choice import solve_with
 from lssvm.solvers.reweighting import ROUGH, absolute_C, lower_weights, reweight, reweights, rounds

@@ -61,8 +61,9 @@ from lssvm.fitting.settings import KernelChoice, is_int
 from lssvm.kernels import Kernel, Linear
 from lssvm.moments import Moments, NystromMap, total
 from lssvm.moments.moments import FoldMoments
-from lssvm.reductions import PrototypeBasis, SparsityPath, cross_validate_sizes
-from lssvm.solvers import solve_primal
+from lssvm.reductions import SparsityPath
+from lssvm.reductions.fixed_size import PrototypeBasis, cross_validate_sizes
+from lssvm.solvers.primal import solve_primal
 from lssvm.solvers.reweighting import ROUGH, absolute_C, lower_weights, reweights, rounds
 from lssvm.tasks import Classes, Numbers, SquaredError, Task
 from lssvm.tuning.fixed_size import (

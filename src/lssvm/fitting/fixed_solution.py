@@ -49,25 +49,14 @@ from lssvm.kernels import Kernel
 from lssvm.moments import Moments, NystromMap
 from lssvm.moments.moments import FoldMoments, assemble
 from lssvm.prototypes import Selection
-from lssvm.reductions import (
-    FixedSizeL0,
-    L0System,
-    PrototypeBasis,
-    SparsityPath,
-    cross_validate_sizes,
-    l0_order,
-    reduce_as_printed,
-    target_scale,
-)
-from lssvm.solvers import (
-    PCG,
-    PreconditionerRows,
-    choose_primal,
-    make_space,
-    preconditioner_rows,
-    solve_pcg,
-    solve_primal,
-)
+from lssvm.reductions import FixedSizeL0, SparsityPath
+from lssvm.reductions.fixed_size import PrototypeBasis, cross_validate_sizes, reduce_as_printed
+from lssvm.reductions.l0 import L0System, l0_order, target_scale
+from lssvm.solvers import PCG
+from lssvm.solvers.choice import choose_primal
+from lssvm.solvers.pcg import preconditioner_rows, solve_pcg
+from lssvm.solvers.pcg_space import PreconditionerRows, make_space
+from lssvm.solvers.primal import solve_primal
 from lssvm.tasks import Classes, ClassTable, SquaredError, Task
 from lssvm.tuning.fixed_size import FixedSizeObjective
 from lssvm.tuning.threshold import best_threshold

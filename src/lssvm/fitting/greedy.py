@@ -13,7 +13,7 @@ from lssvm._core.blocks import small_problem
 from lssvm._core.errors import ConvergenceWarning, InvalidInputError
 from lssvm._core.progress import Listener
 from lssvm.backends.host import HostRows
-from lssvm.codes import ProblemGroup, groups
+from lssvm.codes.code import ProblemGroup, groups
 from lssvm.data.folds import Folds, hash_rows, observation_weight, repeats_by_nature
 from lssvm.fitting.record import Fit, Machine, Resources, Tuning, check_finite
 from lssvm.fitting.settings import (
@@ -28,8 +28,8 @@ from lssvm.fitting.settings import (
 from lssvm.greedy import Greedy, GreedyPath, Observations, greedy_leave_one_out, greedy_paths
 from lssvm.greedy.forward import change_C
 from lssvm.greedy.path import cholesky
-from lssvm.kernels import Kernel, resolve_gamma
-from lssvm.kernels.factory import check_kernel_matrix
+from lssvm.kernels import Kernel
+from lssvm.kernels.factory import check_kernel_matrix, resolve_gamma
 from lssvm.solvers import DualSystem
 from lssvm.tasks import Classes, SquaredError, Task
 from lssvm.tuning.objective import Losses

@@ -16,9 +16,10 @@ from lssvm.fitting.configurations import DISTANCE
 from lssvm.fitting.metric_rounds import N_FOLDS, clearly_best
 from lssvm.fitting.record import Resources
 from lssvm.fitting.settings import KernelChoice
-from lssvm.kernels import IDENTITY, Kernel, Metric, distances
+from lssvm.kernels import Kernel, Metric
 from lssvm.kernels.dot import variances
-from lssvm.kernels.metric import Shape, mean_outer_product
+from lssvm.kernels.metric import IDENTITY, Shape, mean_outer_product
+from lssvm.kernels.radial import distances
 
 SHAPES: tuple[Shape, ...] = ("diagonal", "full")
 """Metrics that can be learned."""

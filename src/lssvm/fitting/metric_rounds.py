@@ -11,7 +11,8 @@ from lssvm._core.arrays import FloatArray, IntArray
 from lssvm.fitting.problem import Problem
 from lssvm.fitting.screening import median_of
 from lssvm.fitting.table_run import Candidate, TableRun, TableSettings
-from lssvm.kernels import Metric, distances
+from lssvm.kernels import Metric
+from lssvm.kernels.radial import distances
 from lssvm.local import PartsEngine, PartsModel, Setting, fit_parts
 from lssvm.local.leaf import weighted_error
 

@@ -14,7 +14,7 @@ from lssvm.fitting.problem import deal
 from lssvm.fitting.screening import CS, chosen_elsewhere, distinct, exact_paths, median_of
 from lssvm.fitting.stacking import combine, most_used
 from lssvm.fitting.table_run import TableRun
-from lssvm.kernels import fill_distances
+from lssvm.kernels.radial import fill_distances
 
 NESTED = 250
 """Up to as many rows held-out outputs come from nested folds.
@@ -49,7 +49,7 @@ def nested_outputs(run: TableRun, learned: list[FloatArray], at_most: int) -> Fl
     What is done to all rows is done to those outside of every fold: a setting for each
     configuration by leave-one-out, the configurations that a stack of outputs with settings of
     other folds needs, weights by leave-one-out outputs. One eigendecomposition for every
-    configuration and width serves all folds (`lssvm.solvers.ExactPath.left_out_of_folds`).
+    configuration and width serves all folds (`lssvm.solvers.exact.ExactPath.left_out_of_folds`).
     """
     problem = run.problem
     # Not stratified: the shares of the classes outside would tell which class a fold has most of.

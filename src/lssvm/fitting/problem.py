@@ -10,7 +10,8 @@ import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm.fitting.configurations import Inputs
-from lssvm.kernels import IDENTITY, Metric
+from lssvm.kernels import Metric
+from lssvm.kernels.metric import IDENTITY
 from lssvm.local import Rows
 
 

@@ -10,7 +10,9 @@ import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.kernels import IDENTITY, Kernel, Metric, evaluate_expansion
+from lssvm.kernels import Kernel, Metric
+from lssvm.kernels.base import evaluate_expansion
+from lssvm.kernels.metric import IDENTITY
 from lssvm.tasks import Task
 from lssvm.tuning.search import TuningResult
 from lssvm.uncertainty import DualPosterior, FixedPosterior, OutOfFold, Residuals

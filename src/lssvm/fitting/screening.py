@@ -11,9 +11,9 @@ from lssvm._core.arrays import FloatArray, IntArray
 from lssvm.fitting.configurations import INPUTS, Configuration
 from lssvm.fitting.problem import Problem, sample_rows
 from lssvm.fitting.table_run import Candidate, TableRun
-from lssvm.kernels import fill_distances
+from lssvm.kernels.radial import fill_distances
 from lssvm.local import Rows, Setting, fit_leaf
-from lssvm.solvers import ExactPath
+from lssvm.solvers.exact import ExactPath
 
 CS = 10.0 ** np.arange(-2.0, 4.51, 0.5)
 """Values of C that are screened."""

@@ -26,7 +26,8 @@ from lssvm.fitting.settings import (
     resources_of,
     seed_of,
 )
-from lssvm.kernels import Kernel, resolve_gamma
+from lssvm.kernels import Kernel
+from lssvm.kernels.factory import resolve_gamma
 from lssvm.solvers import DualSystem
 from lssvm.tuning.dual import C_range
 from lssvm.tuning.free_running import (

@@ -27,7 +27,8 @@ from lssvm.data.folds import (
     splitter_folds,
 )
 from lssvm.fitting.record import Resources
-from lssvm.kernels import Kernel, Precomputed, has_gamma, make_kernel, resolve_gamma
+from lssvm.kernels import Kernel, Precomputed, make_kernel
+from lssvm.kernels.factory import has_gamma, resolve_gamma
 from lssvm.solvers.reweighting import LOSSES
 from lssvm.tasks import Classes, Task
 from lssvm.tuning.fixed_size import FixedSizeObjective

@@ -28,7 +28,7 @@ from lssvm.fitting.table_large import fit_every_row, plan_fit
 from lssvm.fitting.table_prototypes import fit_prototypes
 from lssvm.fitting.table_rows import AllRows
 from lssvm.fitting.table_run import Candidate, TableRun, TableSettings, Tell
-from lssvm.kernels import distances
+from lssvm.kernels.radial import distances
 from lssvm.local import PartsEngine, PartsJob, PartsModel, Setting, fit_many
 from lssvm.local.engine import ONE_THREAD
 from lssvm.local.leaf import weighted_error

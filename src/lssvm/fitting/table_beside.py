@@ -18,7 +18,7 @@ from lssvm.kernels import Kernel
 from lssvm.local import PartsModel, Rows, Setting
 from lssvm.local.leaf import STEPS, Walk
 from lssvm.moments import Moments, accumulate, total
-from lssvm.solvers import solve_on_prototypes
+from lssvm.solvers.primal import solve_on_prototypes
 
 FEWEST = 1000
 """Prototypes below which there are none: parts say more for their time."""

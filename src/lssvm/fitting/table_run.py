@@ -17,8 +17,8 @@ from lssvm.fitting.judging import Judge
 from lssvm.fitting.problem import Problem
 from lssvm.fitting.stacking import StackRule
 from lssvm.fitting.table_rows import AllRows
-from lssvm.kernels import IDENTITY, Metric
-from lssvm.kernels.metric import Shape
+from lssvm.kernels import Metric
+from lssvm.kernels.metric import IDENTITY, Shape
 from lssvm.local import PartsEngine, PartsModel, Setting
 from lssvm.local.engine import ONE_THREAD
 

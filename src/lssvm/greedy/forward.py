@@ -39,16 +39,6 @@ class PackedCholesky:
     """A Cholesky factor that grows by one row at a time, without a copy per solve.
 
     Its rows stand one after the other, which is BLAS's packed upper storage of the transpose.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.greedy.forward import PackedCholesky
-    >>> factor = PackedCholesky()
-    >>> factor.append(np.empty(0), 2.0)
-    >>> factor.append(np.array([1.0]), 3.0)
-    >>> factor.solve(np.array([2.0, 4.0]))
-    array([1., 1.])
     """
 
     def __init__(self) -> None:
@@ -88,20 +78,7 @@ class PackedCholesky:
 
 
 class RowStore:
-    """Kernel columns kept row by row, so that all of them are quickly read at a few rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import Linear
-    >>> from lssvm.greedy.path import KernelColumns
-    >>> from lssvm.greedy.forward import RowStore
-    >>> from lssvm.solvers import DualSystem
-    >>> store = RowStore(KernelColumns(DualSystem(Linear(), np.eye(3), np.eye(3), 1.0)))
-    >>> store.append(np.array([2, 0]))
-    >>> store.size, store.take(np.array([0]))[0]
-    (2, array([[0., 1.]]))
-    """
+    """Kernel columns kept row by row, so that all of them are quickly read at a few rows."""
 
     def __init__(self, columns: KernelColumns) -> None:
         self._columns = columns
@@ -194,12 +171,6 @@ class SampledSearch:
     them that are not in its basis yet, a uniform draw from its set Q. The kernel values between
     these rows and all basis functions are gathered once for all problems, and their residuals are
     one product.
-
-    Notes
-    -----
-    Per step and problem size^2 operations for the factor, and candidates x size for the residual.
-    Kernel columns of new basis functions are computed over all rows, 64 at a time, while the budget
-    lasts; later ones are evaluated at the candidates, step by step.
     """
 
     def __init__(
@@ -357,14 +328,6 @@ class FullSearch:
     included:
 
     .. math:: h_i = H_{ii} - \|V_i\|^2 + (1 - V_i^T w_1)^2 / w_1^T w_1 .
-
-    Notes
-    -----
-    The n x size product of each step would be bound by memory. So a block of up to 32 steps is
-    tried out on the 256 most promising rows; then the columns and residuals of all these steps are
-    computed for all rows by matrix products, and the steps are kept up to the first at which a row
-    outside would have been better. Each kept step is thus that of algorithm 1. Time n m^2 + n m d
-    for m steps, memory n m numbers.
     """
 
     def __init__(self, search: Search, y: FloatArray, limit: int, number: int = 0) -> None:
@@ -527,21 +490,13 @@ _SPANNED = 1e-11  # of a function's squared length: less than this outside the b
 class Pursuit:
     r"""Greedy minimisation of the squared loss over a growing basis.
 
-    The losses of [Jiao2007]_, eqs. (36) and (37), are 1/2 a^T S a - t^T a with
+    The losses of [Jiao2007], eqs. (36) and (37), are 1/2 a^T S a - t^T a with
 
     .. math:: S = K^T K + D / C, \qquad t = K^T y, \qquad D = I \text{ (kmp) or } K \text{ (sggp)},
 
     the loss of FSALS with another matrix and other targets: the same gains and the same growing
     Cholesky factor serve. With a bias, the columns of K and y are centred; with weights the
     products are weighted.
-
-    Notes
-    -----
-    Where the print has a regularisation parameter of its own, it is 1/C here, so that "sggp" is
-    the primal LS-SVM 1/2 w'w + C/2 sum e^2 restricted to the basis. Sparse greedy Gaussian
-    processes choose by prefitting: ``prefit=True``. Time n^2 per step with all rows as candidates
-    (the n x n kernel matrix is stored when half the budget can hold it, else recomputed), or
-    n (size + candidates d) with some, times size with prefitting.
     """
 
     def __init__(
@@ -755,63 +710,12 @@ def greedy_paths(
     on_event: OnEvent | None = None,
     left_out: bool = False,
 ) -> list[GreedyPath]:
-    r"""Build sparse models of several targets, one basis function at a time.
+    """Build sparse models of several targets, one basis function at a time.
 
-    Algorithms 1 (FSALS) and 2 (PFSALS) of [Jiao2007]_, and the losses of kernel matching pursuit
+    Algorithms 1 (FSALS) and 2 (PFSALS) of [Jiao2007], and the losses of kernel matching pursuit
     and of the sparse greedy Gaussian process (eqs. (36) and (37)) in the same scheme: the row whose
     kernel function promises the largest fall of the loss joins the basis, and the coefficients of
     the whole basis are solved for again.
-
-    Parameters
-    ----------
-    system : DualSystem
-        Kernel, rows, C, weights; ``bias=False`` drops the border of eq. (12).
-    Y : array of shape (n, k)
-        Every column is a problem of its own, with its own basis.
-    settings : Greedy, optional
-        Criterion, candidates and when to stop; None: the defaults.
-    held_out : bool array of shape (n,), optional
-        Rows that never join a basis; the size with the smallest squared error on them is kept.
-    random_state : int, Generator, RandomState or None, default=0
-        Draws the candidates.
-    on_event : callable, optional
-        Called with a dict that says how far a run is.
-    left_out : bool, default=False
-        Whether the paths of "fsals" get the leave-one-out predictions of all rows at this C, for
-        m^3/3 operations more (n m k with candidates); where held-out rows cut a run, they do not.
-
-    Returns
-    -------
-    list of GreedyPath
-        One per column.
-
-    Notes
-    -----
-    The paper's gamma is C/2 (its matrix is K + I/(2 gamma)), and step 7 of its algorithms lacks the
-    -y of eq. (28). With weights s_i the ridge of row i is 1/(C s_i).
-
-    The bias is the border of the system of every subproblem (eqs. (13), (16)): after each step
-    sum_P alpha = 0, and the model is exactly the LS-SVM trained on the rows P alone. The first
-    basis function therefore gets the coefficient zero and only sets the bias. The selection
-    (eq. (27)) moves one coefficient with the bias held, which is not feasible by itself; it ranks.
-    For "kmp" and "sggp", whose losses have no bias in print, the bias is the weighted mean of what
-    is left, so that the columns of K are centred; ``system.bias=False`` gives the print.
-
-    Time n m^2 + n m d per problem of final size m with all candidates, m^3 + candidates m^2 with
-    some; kernel columns are shared by all problems. "kmp" and "sggp": n^2 m, or n m candidates
-    (times m with prefitting).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import RBF
-    >>> from lssvm.greedy import Greedy, greedy_paths
-    >>> from lssvm.solvers import DualSystem
-    >>> X = np.linspace(0, 6, 50)[:, None]
-    >>> system = DualSystem(RBF(1.0), X, X, C=100.0)
-    >>> sine, cosine = greedy_paths(system, np.hstack([np.sin(X), np.cos(X)]), Greedy(epsilon=0.1))
-    >>> bool(np.all(np.diff(sine.objective) <= 0)), bool(sine.error[-1] <= 0.1)
-    (True, True)
     """
     settings = settings or Greedy()
     check_settings(settings)
@@ -864,21 +768,7 @@ def support_factor(system: DualSystem, support: IntArray) -> FloatArray:
 
 
 def change_C(system: DualSystem, path: GreedyPath, C: float, criterion: str) -> GreedyPath:
-    """Return the path with its coefficients solved again at another C, on the same basis.
-
-    Parameters
-    ----------
-    system : DualSystem
-        With the C of the run.
-    path : GreedyPath
-    C : float
-    criterion : {"fsals", "kmp", "sggp"}
-
-    Returns
-    -------
-    GreedyPath
-        Its traces are those of the run.
-    """
+    """Return the path with its coefficients solved again at another C, on the same basis."""
     if len(path.support) == 0:
         return path
     if path.factor is None:

@@ -13,7 +13,8 @@ from scipy.linalg import cholesky as dense_cholesky
 from lssvm._core.arrays import BoolArray, FloatArray, IntArray, is_sparse
 from lssvm._core.blocks import run_blocks, slices
 from lssvm._core.errors import NotPositiveDefiniteError
-from lssvm.kernels import RBF, evaluate_expansion
+from lssvm.kernels import RBF
+from lssvm.kernels.base import evaluate_expansion
 from lssvm.solvers import DualSystem
 
 NOT_DEFINITE = (
@@ -26,34 +27,7 @@ OnEvent = Callable[[dict[str, Any]], None]
 
 @dataclass(frozen=True)
 class Greedy:
-    """Settings of the greedy approximation.
-
-    Parameters
-    ----------
-    epsilon : float, default=0.5
-        Stop when no row outside the basis is predicted with a larger error (eq. (31) of
-        [Jiao2007]_); 0 takes every row.
-    criterion : {"fsals", "kmp", "sggp"}, default="fsals"
-        The loss that the next basis function is to lower most: the dual of the LS-SVM, eq. (38),
-        or that of kernel matching pursuit, eq. (36), or of the sparse greedy Gaussian process,
-        eq. (37).
-    candidates : int or None, default=None
-        Look at that many random rows per step; None looks at all. 146 rows hold one of the best
-        2.5 % with probability 0.975 (eq. (35)).
-    prefit : bool, default=False
-        Whether the gain of a candidate counts the refit of all coefficients (eq. (23)), not of its
-        own alone (eq. (30)).
-    max_support : int or None, default=None
-        Stop at that many basis functions per problem.
-    patience : int, default=50
-        With held-out rows: stop after that many steps without a smaller squared error on them.
-
-    Examples
-    --------
-    >>> from lssvm.greedy import Greedy
-    >>> Greedy(candidates=146).epsilon
-    0.5
-    """
+    """Settings of the greedy approximation."""
 
     epsilon: float = 0.5
     criterion: str = "fsals"
@@ -96,18 +70,6 @@ class GreedyPath:
         Lower Cholesky factor of the system where the support alone does not tell it.
     left_out : array of shape (n,) or None
         Leave-one-out predictions of all rows, where they were asked for.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import RBF
-    >>> from lssvm.greedy import Greedy, greedy_paths
-    >>> from lssvm.solvers import DualSystem
-    >>> X = np.linspace(0, 6, 50)[:, None]
-    >>> system = DualSystem(RBF(1.0), X, X, C=100.0)
-    >>> (path,) = greedy_paths(system, np.sin(X), Greedy(epsilon=0.1))
-    >>> path.status, len(path.support) < 20
-    ('epsilon', True)
     """
 
     support: IntArray
@@ -129,13 +91,6 @@ class GreedyPath:
 
         The leading part of the factor is that of the smaller system, so that a size costs size^2
         operations.
-
-        Parameters
-        ----------
-        size : int
-            How many functions.
-        factor : array of shape (m, m)
-            Lower Cholesky factor of the system of all functions.
         """
         return solve_size(
             factor[:size, :size],
@@ -146,17 +101,7 @@ class GreedyPath:
         )
 
     def cut(self, size: int, coef: FloatArray, intercept: float) -> GreedyPath:
-        """Return the path of the first ``size`` functions, with the solution of `at`.
-
-        Parameters
-        ----------
-        size : int
-            How many functions stay.
-        coef : array of shape (size,)
-            Their coefficients.
-        intercept : float
-            The bias.
-        """
+        """Return the path of the first ``size`` functions, with the solution of `at`."""
         names = ("support", "objective", "error", "held_out", "targets")
         changed: dict[str, Any] = {name: getattr(self, name)[:size] for name in names}
         if self.offsets is not None:
@@ -176,23 +121,7 @@ def solve_size(
     offsets: FloatArray | None = None,
     mean: float = 0.0,
 ) -> tuple[FloatArray, float]:
-    """Solve one subproblem from its Cholesky factor.
-
-    Parameters
-    ----------
-    factor : array of shape (m, m)
-        Lower triangular G with G G^T the definite part of the system.
-    targets : array of shape (m,)
-    bordered : bool
-        Whether a border of ones determines the bias.
-    offsets, mean
-        See `GreedyPath`.
-
-    Returns
-    -------
-    coef : array of shape (m,)
-    intercept : float
-    """
+    """Solve one subproblem from its Cholesky factor."""
     w = solve_triangular(factor, targets, lower=True)
     if not bordered:
         coef = solve_triangular(factor, w, lower=True, trans=1)
@@ -304,30 +233,7 @@ _WIDTH = 512  # columns per piece of a store
 
 
 class ColumnStore:
-    """Columns over all rows, one after the other: grows without copying what is there.
-
-    Parameters
-    ----------
-    n : int
-        Length of a column.
-    dtype : dtype
-    limit : int
-        Most columns it may hold.
-
-    Notes
-    -----
-    Memory n (size + 512) numbers at most. Blocks of columns come and go as arrays (m, n), each
-    column contiguous.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.greedy.path import ColumnStore
-    >>> store = ColumnStore(3, np.float64, 10)
-    >>> store.append(np.eye(3)[:2])
-    >>> store.size, store.rows(np.array([1])).ravel()
-    (2, array([0., 1.]))
-    """
+    """Columns over all rows, one after the other: grows without copying what is there."""
 
     def __init__(self, n: int, dtype: Any, limit: int) -> None:
         self.n, self.dtype, self.limit, self.size = n, np.dtype(dtype), limit, 0
@@ -414,29 +320,7 @@ class Search:
 
 
 class KernelColumns:
-    """Kernel values between training rows; whole columns are kept while the budget lasts.
-
-    Parameters
-    ----------
-    system : DualSystem
-        Kernel, rows and threads; its weights play no part here.
-    share : float, default=0.4
-        Part of the system's memory budget that kept columns may take.
-
-    Notes
-    -----
-    A column costs n d operations, and nothing when it is kept. For the Gaussian kernel the rows are
-    centred and extended by their squares once, so that the exponents are one product.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import Linear
-    >>> from lssvm.greedy.path import KernelColumns
-    >>> from lssvm.solvers import DualSystem
-    >>> KernelColumns(DualSystem(Linear(), np.eye(3), np.eye(3), 1.0)).columns(np.array([2]))
-    array([[0., 0., 1.]])
-    """
+    """Kernel values between training rows; whole columns are kept while the budget lasts."""
 
     def __init__(self, system: DualSystem, share: float = 0.4) -> None:
         self.n, self.dtype, self.threads = system.n, system.dtype, system.threads
@@ -545,13 +429,6 @@ class Observations:
         Its own target.
     share : array of shape (t,)
         Its part of the weight of the merged row.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.greedy import Observations
-    >>> Observations(np.array([0, 0]), np.array([1.0, -1.0]), np.full(2, 0.5)).share
-    array([0.5, 0.5])
     """
 
     member: IntArray
@@ -559,15 +436,7 @@ class Observations:
     share: FloatArray
 
     def left_out(self, fitted: FloatArray, leverage: FloatArray) -> FloatArray:
-        """Return the outputs (c, t) without each observation, from those of the rows (c, n).
-
-        Parameters
-        ----------
-        fitted : array of shape (c, n)
-            Outputs of c models for the merged rows.
-        leverage : array of shape (c, n)
-            Change of the output of each row with its own target.
-        """
+        """Return the outputs (c, t) without each observation, from those of the rows (c, n)."""
         fitted, leverage = fitted[:, self.member], leverage[:, self.member]
         left = np.maximum(1.0 - self.share * leverage, np.finfo(float).eps)
         return np.asarray(self.y - (self.y - fitted) / left)
@@ -581,51 +450,15 @@ def greedy_leave_one_out(
     criterion: str = "fsals",
     observations: Observations | None = None,
 ) -> FloatArray:
-    r"""Predict every row by the model that has not seen it, at each of several values of C.
+    """Predict every row by the model that has not seen it, at each of several values of C.
 
-    Parameters
-    ----------
-    system : DualSystem
-        Its own C plays no part.
-    y : array of shape (n,)
-        Targets.
-    path : GreedyPath
-        The basis; it stays as it is.
-    Cs : array of shape (c,)
-        Values of C.
-    criterion : {"fsals", "kmp", "sggp"}, default="fsals"
-        The loss under which the coefficients are fitted.
-    observations : Observations or None, default=None
-        Left out one by one in the place of rows.
-
-    Returns
-    -------
-    array of shape (c, n), or (c, t) of observations
-
-    Notes
-    -----
     A model of "fsals" is the LS-SVM of the rows P. Rows outside P take no part in it, so its
     prediction is their leave-one-out prediction; for a row of P the residual is
-    alpha_i / (R)_ii with R the inverse of the bordered matrix (eq. (13) of [Jiao2007]_). "kmp" and
+    alpha_i / (R)_ii with R the inverse of the bordered matrix (eq. (13) of [Jiao2007]). "kmp" and
     "sggp" are ridge regressions on all rows with a fixed basis: the residual divided by one minus
     the leverage. One eigendecomposition serves all C: 10 m^3 + n m (d + c) operations, or n m^2
     more for "kmp" and "sggp". What leaving a row out would change in the selection of the basis is
     not accounted for.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import RBF
-    >>> from lssvm.greedy import Greedy, greedy_leave_one_out, greedy_paths
-    >>> from lssvm.solvers import DualSystem
-    >>> X = np.linspace(0, 6, 50)[:, None]
-    >>> y = np.sin(X[:, 0])
-    >>> system = DualSystem(RBF(1.0), X, X, C=8.0)
-    >>> (path,) = greedy_paths(system, y[:, None], Greedy(epsilon=0.1))
-    >>> left_out = greedy_leave_one_out(system, y, path, np.array([0.1, 1000.0]))
-    >>> errors = np.mean((left_out - y) ** 2, axis=1)
-    >>> bool(errors[1] < errors[0])
-    True
     """
     Cs, y = np.asarray(Cs, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if len(path.support) == 0:

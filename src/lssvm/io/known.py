@@ -33,6 +33,8 @@ from lssvm.io.records import Book, Known, Lengths, Registry, need, table
 from lssvm.preparation.encodings import CYCLES
 from lssvm.preparation.tables import KINDS
 from lssvm.preparation.text_dates import ORDERS
+from lssvm.prototypes import bandwidth
+from lssvm.reductions import l0, pruning
 
 
 @dataclass(frozen=True)
@@ -454,8 +456,11 @@ def known() -> Registry:
         (kernels, f"{KERNELS}/Precomputed/Metric"),
         (codes, "Code"),
         (tasks, "Classes/Numbers"),
-        (prototypes, "KMeans/RenyiEntropy/RPCholesky/Uniform/Selection/Bandwidth"),
-        (reductions, "L0/FixedSizeL0/Prune/SparsityPath/Reduced/Pruned/PruneStep"),
+        (prototypes, "KMeans/RenyiEntropy/RPCholesky/Uniform/Selection"),
+        (bandwidth, "Bandwidth"),
+        (reductions, "L0/FixedSizeL0/Prune/SparsityPath"),
+        (l0, "Reduced"),
+        (pruning, "Pruned/PruneStep"),
         (greedy, "GreedyPath"),
         (solvers, "PCG/SMO/Cholesky/CirculantSolver/ConjugateGradient/ExactFit"),
         (tuning, f"{searches}/PositionFolds/PositionHoldout/TuningResult"),

@@ -35,7 +35,7 @@ from lssvm.fitting.series import SeriesFit
 from lssvm.fitting.table import TableFit
 from lssvm.io.known import BOOK, MAX_CLASSES, MOST, Model, is_zone, known
 from lssvm.io.records import Lengths, NotStorable, check_parameters, encode, need, table
-from lssvm.kernels import has_gamma
+from lssvm.kernels.factory import has_gamma
 from lssvm.preparation import DateEncoding
 from lssvm.tasks import Classes
 from lssvm.uncertainty import Probabilities, Residuals

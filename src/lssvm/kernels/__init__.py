@@ -1,33 +1,15 @@
 """Kernels K(x, z) between blocks of rows and prototypes."""
 
-from lssvm.kernels.base import Kernel, evaluate_expansion, fill_gram
+from lssvm.kernels.base import Kernel
 from lssvm.kernels.dot import Linear, NonStationary, Polynomial
-from lssvm.kernels.factory import (
-    KERNEL_NAMES,
-    FunctionKernel,
-    Precomputed,
-    has_gamma,
-    make_kernel,
-    resolve_gamma,
-)
-from lssvm.kernels.metric import IDENTITY, Metric, mean_outer_product
-from lssvm.kernels.radial import (
-    DISTANCES,
-    RBF,
-    Exponential,
-    Laplacian,
-    Matern,
-    distances,
-    fill_distances,
-)
-from lssvm.kernels.trend import TRENDS, Trend
+from lssvm.kernels.factory import KERNEL_NAMES, FunctionKernel, Precomputed, make_kernel
+from lssvm.kernels.metric import Metric
+from lssvm.kernels.radial import RBF, Exponential, Laplacian, Matern
+from lssvm.kernels.trend import Trend
 
 __all__ = [
-    "DISTANCES",
-    "IDENTITY",
     "KERNEL_NAMES",
     "RBF",
-    "TRENDS",
     "Exponential",
     "FunctionKernel",
     "Kernel",
@@ -39,12 +21,5 @@ __all__ = [
     "Polynomial",
     "Precomputed",
     "Trend",
-    "distances",
-    "evaluate_expansion",
-    "fill_distances",
-    "fill_gram",
-    "has_gamma",
     "make_kernel",
-    "mean_outer_product",
-    "resolve_gamma",
 ]

@@ -138,36 +138,7 @@ class Kernel(ABC):
 
 
 def fill_gram(kernel: Kernel, X: Array, Z: Array, out: FloatArray, *, threads: int) -> None:
-    """Write the symmetric Gram matrix of a training set into ``out`` on several threads.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel.
-    X, Z : array of shape (n, d)
-        The same rows twice (for a precomputed kernel: the rows of the matrix and the indices of
-        its columns).
-    out : NumPy array of shape (n, n), C order
-        Overwritten.
-    threads : int
-        How many threads compute.
-
-    Notes
-    -----
-    Only blocks on and below the diagonal are evaluated, the others are mirrored: n^2 d / 2
-    multiplications and n^2 / 2 evaluations of the kernel's scalar function, no memory beyond
-    ``out``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import Linear, fill_gram
-    >>> K = np.empty((2, 2))
-    >>> fill_gram(Linear(), np.eye(2), np.eye(2), K, threads=1)
-    >>> K
-    array([[1., 0.],
-           [0., 1.]])
-    """
+    """Write the symmetric Gram matrix of a training set into ``out`` on several threads."""
     n = out.shape[0]
     rows = int(np.clip(n // (8 * threads), 64, 512))
 
@@ -183,26 +154,7 @@ def fill_gram(kernel: Kernel, X: Array, Z: Array, out: FloatArray, *, threads: i
 
 
 def pull(W: FloatArray, X: FloatArray, Z: FloatArray, coef: FloatArray) -> FloatArray:
-    """Return sum_j W_ij coef_jk (x_i - z_j), shape (n, k, d), by two matrix products.
-
-    Parameters
-    ----------
-    W : array of shape (n, m)
-    X : array of shape (n, d)
-    Z : array of shape (m, d)
-    coef : array of shape (m, k)
-
-    Notes
-    -----
-    2 n m k (d + 1) operations, no temporary of n m d numbers.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels.base import pull
-    >>> pull(np.ones((1, 2)), np.array([[1.0]]), np.array([[0.0], [3.0]]), np.ones((2, 1)))
-    array([[[-1.]]])
-    """
+    """Return sum_j W_ij coef_jk (x_i - z_j), shape (n, k, d), by two matrix products."""
     (m, k), d = coef.shape, Z.shape[1]
     centre = Z.mean(axis=0)  # a common offset costs no digits
     X, Z = X - centre, Z - centre
@@ -230,42 +182,7 @@ def evaluate_expansion(
     budget: int,
     threads: int,
 ) -> FloatArray:
-    """Return K(X, Z) coef + intercept.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel.
-    X : array of shape (n, d)
-        Rows.
-    Z : array of shape (m, d)
-        Points of the expansion.
-    coef : array of shape (m, k)
-        Coefficients, a column for each output.
-    intercept : array of shape (k,)
-        What is added to every output.
-    budget : int
-        Memory budget in bytes for the blocks of K.
-    threads : int
-        How many threads compute.
-
-    Returns
-    -------
-    array of shape (n, k)
-
-    Notes
-    -----
-    n m (d + k) operations; the n x m kernel matrix is never stored.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import Linear, evaluate_expansion
-    >>> evaluate_expansion(Linear(), np.eye(2), np.eye(2), np.ones((2, 1)), np.ones(1),
-    ...                    budget=10**6, threads=1)
-    array([[2.],
-           [2.]])
-    """
+    """Return K(X, Z) coef + intercept."""
     n, m = X.shape[0], coef.shape[0]
     if m == 0:  # no function, and no middle of the rows of Z
         return np.tile(np.asarray(intercept, dtype=coef.dtype), (n, 1))

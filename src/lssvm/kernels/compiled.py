@@ -274,26 +274,7 @@ def signed_sums(K: FloatArray, X: FloatArray, Z: FloatArray, coef: FloatArray) -
 def expansion(
     distance: str, Z: FloatArray, coef: FloatArray, *, pairs: int, dtype: Any = np.float64
 ) -> AddTo | None:
-    """Return what adds sum_j exp(-d(x, z_j)) coef_j to outputs of blocks of rows, or None.
-
-    Parameters
-    ----------
-    distance : str
-        "cityblock" or "euclidean"; others are left to matrix products.
-    Z : array of shape (m, d)
-        The basis.
-    coef : array of shape (m, k)
-        Coefficients.
-    pairs : int
-        Kernel values that are needed in all.
-    dtype : dtype, default=float64
-        Precision of city-block distances; Euclidean ones are computed in float64.
-
-    Notes
-    -----
-    n m (d + k) operations in tiles of 64 x 512 kernel values: nothing of n m numbers is kept.
-    Columns of two values go through a matrix product, as Euclidean distances do.
-    """
+    """Return what adds sum_j exp(-d(x, z_j)) coef_j to outputs of blocks of rows, or None."""
     if distance not in ("cityblock", "euclidean"):
         return None
     if (run := _worth(pairs * Z.shape[1])) is None:

@@ -82,18 +82,7 @@ class Precomputed(Kernel):
 
 
 def check_kernel_matrix(K: AnyArray) -> None:
-    """Refuse what cannot be the kernel matrix of the training rows.
-
-    Parameters
-    ----------
-    K : array of shape (n, n)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels.factory import check_kernel_matrix
-    >>> check_kernel_matrix(np.eye(3))
-    """
+    """Refuse what cannot be the kernel matrix of the training rows."""
     if K.shape[0] != K.shape[1]:
         raise InvalidInputError(
             f"kernel='precomputed' needs a square kernel matrix of the training rows but X has "
@@ -121,19 +110,7 @@ _ENTRIES = 2**17  # numbers that are looked at at a time
 
 
 def has_gamma(kernel: str | Kernel | Callable[..., Any]) -> bool:
-    """Return whether a kernel takes the estimator's gamma: by its name, or where it has none yet.
-
-    Parameters
-    ----------
-    kernel : str, Kernel or callable
-        As the estimators take it.
-
-    Examples
-    --------
-    >>> from lssvm.kernels import Matern, has_gamma
-    >>> has_gamma("rbf"), has_gamma("linear"), has_gamma(Matern(nu=2.5))
-    (True, False, True)
-    """
+    """Return whether a kernel takes the estimator's gamma."""
     if isinstance(kernel, Kernel):
         return getattr(kernel, "gamma", 1.0) is None
     return isinstance(kernel, str) and kernel in {*_SCALED, "poly"}
@@ -180,28 +157,7 @@ def make_kernel(
 
 
 def resolve_gamma(gamma: Any, X: Array, sample_weight: AnyArray | None = None) -> float | AnyArray:
-    """Turn a ``gamma`` parameter into numbers.
-
-    Parameters
-    ----------
-    gamma : float, array of shape (d,), "scale" or "auto"
-        "scale" is 1/(d var(X)), "auto" is 1/d, as in `sklearn.svm.SVC`.
-    X : array or sparse matrix of shape (n, d)
-        Training rows.
-    sample_weight : array of shape (n,), optional
-        Weights for the variance, so that a weight of 2 equals the row twice.
-
-    Returns
-    -------
-    float or array of shape (d,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import resolve_gamma
-    >>> resolve_gamma("scale", np.array([[0.0], [2.0]]))
-    1.0
-    """
+    """Turn a ``gamma`` parameter into numbers."""
     d = int(X.shape[1])
     if isinstance(gamma, str):
         if gamma == "auto":

@@ -181,44 +181,7 @@ def mean_outer_product(
     weight: FloatArray | None = None,
     threads: int = 1,
 ) -> FloatArray:
-    """Return the average outer product of the gradients of an expansion.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel.
-    X : array of shape (n, d)
-        Where gradients are taken, after ``metric``.
-    Z : array of shape (m, d)
-        Points of the expansion sum_j coef_j K(x, z_j), after ``metric``.
-    coef : array of shape (m, k)
-        Coefficients of the expansion.
-    metric : Metric, default=IDENTITY
-        The map that made X and Z of the inputs: gradients are with respect to the inputs.
-    shape : {"full", "diagonal"}, default="full"
-        Whether the whole matrix is wanted, or its diagonal.
-    weight : array of shape (n,), optional
-        Weights of the rows of X.
-    threads : int, default=1
-        How many threads compute.
-
-    Returns
-    -------
-    array of shape (d, d) or (d,)
-        Summed over the k outputs.
-
-    Notes
-    -----
-    2 n m k d operations for the gradients and n k d^2 for their products, in blocks of rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import Linear, mean_outer_product
-    >>> mean_outer_product(Linear(), np.zeros((3, 2)), np.eye(2), np.array([[2.0], [0.0]]))
-    array([[4., 0.],
-           [0., 0.]])
-    """
+    """Return the average outer product of the gradients of an expansion."""
     if shape not in ("full", "diagonal"):
         raise not_known("metric", shape, "choose 'full' or 'diagonal'.")
     n, d = X.shape

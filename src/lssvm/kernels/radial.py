@@ -41,37 +41,11 @@ def distances(
 ) -> FloatArray:
     """Return the distances between two sets of rows.
 
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        Rows.
-    Z : array of shape (m, d)
-        Other rows.
-    kind : {"sqeuclidean", "euclidean", "cityblock"}
-        Squared Euclidean, Euclidean, or the sum of absolute differences.
-    pairs : int, optional
-        Pairs of the whole matrix, where this is a block of it: many are worth compiled loops.
-
-    Returns
-    -------
-    array of shape (n, m)
-
-    Notes
-    -----
     Euclidean ones are one matrix product of n m d multiplications, with rows centred on the mean of
     ``Z``; pairs that lie so close that rounding would show are computed anew by differences. In the
     sum of absolute differences a column of two values a and b needs no absolute value, since there
     :math:`|x - z| = (x - z)^2 / |a - b|`: such columns (the levels of a category) go through the
     matrix product too, ten times as fast. No temporary of n m d numbers.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import distances
-    >>> distances(np.zeros((1, 2)), np.array([[3.0, 4.0]]), "euclidean")
-    array([[5.]])
-    >>> distances(np.zeros((1, 2)), np.array([[3.0, 4.0]]), "cityblock")
-    array([[7.]])
     """
     if kind == "cityblock":
         return _cityblock(X, Z, pairs)
@@ -101,25 +75,7 @@ def _squares(X: FloatArray, Z: FloatArray) -> FloatArray:
 
 
 def two_valued(X: FloatArray, Z: FloatArray) -> tuple[BoolArray, FloatArray]:
-    """Return which columns hold two values in both sets of rows, and how far apart they are.
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-    Z : array of shape (m, d)
-
-    Returns
-    -------
-    tuple of (bool array (d,), array (d,))
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels.radial import two_valued
-    >>> columns, gap = two_valued(np.array([[0.0, 1.0], [2.0, 5.0]]), np.array([[2.0, 3.0]]))
-    >>> columns, gap[0]
-    (array([ True, False]), np.float64(2.0))
-    """
+    """Return which columns hold two values in both sets of rows, and how far apart they are."""
     d = X.shape[1]
     if not len(X) or not len(Z):
         return np.zeros(d, dtype=bool), np.ones(d)
@@ -156,38 +112,7 @@ def _cityblock(X: FloatArray, Z: FloatArray, pairs: int | None) -> FloatArray:
 def fill_distances(
     X: FloatArray, kind: Distance, out: FloatArray, *, threads: int = 1
 ) -> FloatArray:
-    """Write the distances of all pairs of rows into a symmetric matrix; return it.
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        Rows.
-    kind : {"sqeuclidean", "euclidean", "cityblock"}
-        As for `distances`.
-    out : array of shape (n, n), float32 or float64
-        Overwritten.
-    threads : int, default=1
-        How many threads compute.
-
-    Returns
-    -------
-    array of shape (n, n)
-        ``out``.
-
-    Notes
-    -----
-    Blocks on and below the diagonal are computed, the others mirrored. Distances are computed in
-    float64 and rounded to the type of ``out``: float32 keeps seven digits of every distance, where
-    the matrix product itself in float32 would lose those of near rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import fill_distances
-    >>> fill_distances(np.array([[0.0], [3.0]]), "cityblock", np.empty((2, 2), np.float32))
-    array([[0., 3.],
-           [3., 0.]], dtype=float32)
-    """
+    """Write the distances of all pairs of rows into a symmetric matrix; return it."""
 
     def fill(block: slice) -> None:
         values = distances(X[block], X[: block.stop], kind, pairs=len(X) ** 2 // 2)

@@ -10,8 +10,8 @@ import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.blocks import run_blocks, slices
-from lssvm.kernels import RBF, Exponential, Laplacian, mean_outer_product
-from lssvm.kernels.metric import Metric, Shape
+from lssvm.kernels import RBF, Exponential, Laplacian
+from lssvm.kernels.metric import Metric, Shape, mean_outer_product
 from lssvm.kernels.radial import Distance
 from lssvm.local.leaf import Leaf, Rows, Setting, fit_leaf
 from lssvm.local.tree import Tree

@@ -9,10 +9,10 @@ import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.blocks import slices
-from lssvm.kernels import distances, fill_distances
 from lssvm.kernels.compiled import expansion
-from lssvm.kernels.radial import Distance
-from lssvm.solvers import ALONE, ExactFit, Repeats, solve_exact
+from lssvm.kernels.radial import Distance, distances, fill_distances
+from lssvm.solvers import ExactFit, solve_exact
+from lssvm.solvers.exact import ALONE, Repeats
 
 _CLEAR = 1e-3  # share of the error that a step has to save
 _ENTRIES = 2**20  # kernel values of a block

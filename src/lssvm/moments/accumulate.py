@@ -34,31 +34,9 @@ def accumulate(
     budget: int = 2**31,
     threads: int = 1,
 ) -> list[Moments]:
-    r"""Return the moments of consecutive cells of rows, in one pass.
+    """Return the moments of consecutive cells of rows, in one pass.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel.
-    source : RowSource
-        Its rows are ordered so that every cell is consecutive.
-    Z : array of shape (m, d)
-        Prototypes.
-    cells : sequence of slice, optional
-        One per cell; they may be empty. By default one cell of all rows.
-    budget : int, default=2**31
-        Memory budget in bytes, for the moments and all buffers.
-    threads : int, default=1
-        How many threads compute.
-
-    Returns
-    -------
-    list of Moments
-        In float64 whatever the type of the rows.
-
-    Notes
-    -----
-    [DeBrabanter2010]_, algorithm 4 and eqs. (22)-(24), for any number of folds at once. n m^2
+    [DeBrabanter2010], algorithm 4 and eqs. (22)-(24), for any number of folds at once. n m^2
     operations for the symmetric products, 2 n m d for the kernel, n m evaluations of its scalar
     function; memory m^2 per cell and 2 m^2 + 1,000 m per thread. K (n, m) is never stored.
 
@@ -67,19 +45,6 @@ def accumulate(
 
     Rows are added in chunks that depend on the cells alone, and chunks in their order: neither the
     number of threads nor their timing changes a bit of the result.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.data import ArraySource
-    >>> from lssvm.kernels import Linear
-    >>> from lssvm.moments import accumulate
-    >>> X = np.arange(8.0).reshape(4, 2)
-    >>> source, cells = ArraySource(X, X[:, :1]), [slice(0, 2), slice(2, 4)]
-    >>> folds = accumulate(Linear(), source, np.eye(2), cells)
-    >>> folds[1].plain().gram
-    array([[52., 62.],
-           [62., 74.]])
     """
     Z = float_rows(Z)
     m, k = Z.shape[0], source.n_targets
@@ -235,14 +200,6 @@ class Piece(NamedTuple):
         Where the rows stand in the data.
     label : int array of shape (b,)
         Class numbers; zeros where there are no classes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.moments import Piece
-    >>> rows = np.arange(3)
-    >>> Piece(np.ones((3, 2)), np.ones((3, 1)), None, rows % 2, rows, rows * 0).cell
-    array([0, 1, 0])
     """
 
     X: FloatArray
@@ -253,13 +210,7 @@ class Piece(NamedTuple):
     label: IntArray
 
     def take(self, rows: slice) -> Piece:
-        """Return some of the rows.
-
-        Parameters
-        ----------
-        rows : slice
-            Which rows.
-        """
+        """Return some of the rows."""
         return Piece(*(None if a is None else a[rows] for a in self))  # type: ignore[arg-type]
 
 
@@ -335,50 +286,14 @@ def accumulate_stream(
     threads: int = 1,
     source: Callable[[Piece], RowSource] | None = None,
 ) -> list[Moments]:
-    r"""Return the moments of cells whose rows come in any order, in one pass.
+    """Return the moments of cells whose rows come in any order, in one pass.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel.
-    pieces : iterable of Piece
-        Read once, by the calling thread, while ``threads`` others compute.
-    Z : array of shape (m, d)
-        Prototypes.
-    n_cells, n_targets : int
-        How many cells there are.
-    budget : int, default=2**31
-        Memory budget in bytes, for the moments and all buffers.
-    threads : int, default=1
-        How many threads compute.
-    source : callable, optional
-        How rows of a cell are read, by the threads that compute; as they are by default.
-
-    Returns
-    -------
-    list of Moments
-
-    Notes
-    -----
-    [DeBrabanter2010]_, algorithm 4: blocks of rows are read, mapped and added up. There the blocks
+    [DeBrabanter2010], algorithm 4: blocks of rows are read, mapped and added up. There the blocks
     are of one training set; here rows are collected per cell (fold, class) first, so that one pass
     serves all folds. The operations are those of `accumulate`. Memory m^2 per cell and for each of
     ``threads + 2`` packets on the way; it does not depend on the number of rows.
 
     Moments add: what several workers have read is added with ``+``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import Linear
-    >>> from lssvm.moments import Piece, accumulate_stream
-    >>> rows = np.arange(4)
-    >>> X = np.arange(8.0).reshape(4, 2)
-    >>> piece = Piece(X, X[:, :1], None, rows % 2, rows, 0 * rows)
-    >>> even, odd = accumulate_stream(Linear(), [piece], np.eye(2), 2, 1)
-    >>> even.n, odd.plain().gram
-    (2, array([[40., 48.],
-           [48., 58.]]))
     """
     Z = np.asarray(Z, dtype=np.float64)
     m = Z.shape[0]
@@ -403,42 +318,7 @@ def map_outputs(
     *,
     threads: int = 1,
 ) -> Iterator[tuple[int, Result]]:
-    """Evaluate the models of every cell on its rows, in one pass, and use what they say.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    pieces : iterable of Piece
-    Z : array of shape (m, d)
-    models : list of (array of shape (c, m, k), array of shape (c, k))
-        Coefficients and intercepts of c candidates for each cell.
-    use : callable
-        ``use(cell, rows, outputs)`` with outputs of shape (c, b, k) for b rows, at most 1,024;
-        called by several threads.
-    threads : int, default=1
-
-    Yields
-    ------
-    tuple
-        Cell and what ``use`` returned, in the order of the rows of each cell.
-
-    Notes
-    -----
-    2 n m (d + c k) operations; memory c k 1,024 numbers per thread.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import Linear
-    >>> from lssvm.moments import Piece
-    >>> from lssvm.moments.accumulate import map_outputs
-    >>> rows = np.arange(2)
-    >>> piece = Piece(np.eye(2), np.ones((2, 1)), None, rows, rows, 0 * rows)
-    >>> model = (np.ones((1, 2, 1)), np.zeros((1, 1)))
-    >>> found = map_outputs(Linear(), [piece], np.eye(2), [model] * 2, lambda c, r, out: out.sum())
-    >>> [(cell, float(value)) for cell, value in found]
-    [(0, 1.0), (1, 1.0)]
-    """
+    """Evaluate the models of every cell on its rows, in one pass, and use what they say."""
     kernel_values = kernel.against(np.asarray(Z, dtype=np.float64))
     flat = []
     for coef, b in models:

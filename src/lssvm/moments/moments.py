@@ -62,19 +62,8 @@ class Moments:
         hardly vary (small gamma) would lose its digits in the gram otherwise; the bias of a model
         takes the shift up exactly. None: nothing was subtracted. `plain` undoes it.
 
-    Notes
-    -----
     The moments of a union are the sum, those of what is left without some rows the difference
-    ([DeBrabanter2010]_, eqs. (20), (21) and (24)). Memory m^2 + m (k + 1) numbers.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.moments import Moments
-    >>> K, Y = np.eye(2), np.array([[1.0], [3.0]])
-    >>> both = Moments.of(K, Y)
-    >>> (both - Moments.of(K[:1], Y[:1])).target, (both + both).n, sum([both, both, both]).n
-    (array([3.]), 4, 6)
+    ([DeBrabanter2010], eqs. (20), (21) and (24)). Memory m^2 + m (k + 1) numbers.
     """
 
     gram: FloatArray
@@ -88,54 +77,20 @@ class Moments:
 
     @classmethod
     def of(cls, K: FloatArray, Y: FloatArray, weight: FloatArray | None = None) -> Moments:
-        """Return the moments of kernel rows ``K`` (n, m) and targets ``Y`` (n, k).
-
-        Parameters
-        ----------
-        K : array of shape (n, m)
-            Kernel values of the rows and the prototypes.
-        Y : array of shape (n, k)
-            Targets.
-        weight : array of shape (n,), optional
-            Weights of the rows; by default all are one.
-        """
+        """Return the moments of kernel rows ``K`` (n, m) and targets ``Y`` (n, k)."""
         s = np.ones(len(K)) if weight is None else weight
         SK = K * s[:, None]
         return cls(SK.T @ K, SK.sum(0), SK.T @ Y, s @ Y, s @ Y**2, float(s.sum()), len(K))
 
     @classmethod
     def zero(cls, m: int, k: int, shift: FloatArray | None = None) -> Moments:
-        """Return the moments of no rows.
-
-        Parameters
-        ----------
-        m : int
-            Number of prototypes.
-        k : int
-            Number of targets.
-        shift : array of shape (m,), optional
-            What is subtracted from kernel values; by default nothing.
-        """
+        """Return the moments of no rows."""
         z = np.zeros
         return cls(z((m, m)), z(m), z((m, k)), z(k), z(k), 0.0, 0, shift)
 
     @classmethod
     def of_sums(cls, gram: Array, side: Array, corner: Array, n: int, shift: Array) -> Moments:
-        """Return the moments from sums of K^T K, K^T [Y, 1] and [Y, 1]^T [Y, 1] over n rows.
-
-        Parameters
-        ----------
-        gram : array of shape (m, m)
-            Sum of K^T K.
-        side : array of shape (m, k + 1)
-            Sum of K^T [Y, 1].
-        corner : array of shape (k + 1, k + 1)
-            Sum of [Y, 1]^T [Y, 1].
-        n : int
-            Rows counted.
-        shift : array of shape (m,)
-            What was subtracted from kernel values.
-        """
+        """Return the moments from sums of K^T K, K^T [Y, 1] and [Y, 1]^T [Y, 1] over n rows."""
         xp = get_namespace(gram)
         views = (side[:, -1], side[:, :-1], corner[-1, :-1], xp.linalg.diagonal(corner)[:-1])
         border, cross, target, squares = (xp.asarray(view, copy=True) for view in views)
@@ -177,23 +132,11 @@ class Moments:
         return replace(self, **{x: combine(getattr(self, x), getattr(other, x)) for x in names})
 
     def prefix(self, size: int) -> Moments:
-        """Return the moments for the first ``size`` prototypes only.
-
-        Parameters
-        ----------
-        size : int
-            How many prototypes stay.
-        """
+        """Return the moments for the first ``size`` prototypes only."""
         return self.subset(np.arange(size))
 
     def subset(self, index: IntArray) -> Moments:
-        """Return the moments for some prototypes only, in the order given.
-
-        Parameters
-        ----------
-        index : int array of shape (m',)
-            Numbers of the prototypes that stay.
-        """
+        """Return the moments for some prototypes only, in the order given."""
         return replace(
             self,
             gram=take_square(self.gram, index),
@@ -203,13 +146,7 @@ class Moments:
         )
 
     def outputs(self, columns: IntArray) -> Moments:
-        """Return the moments for some targets only.
-
-        Parameters
-        ----------
-        columns : int array of shape (q,)
-            Numbers of the targets that stay.
-        """
+        """Return the moments for some targets only."""
         cross = self.cross
         return replace(
             self,
@@ -219,17 +156,7 @@ class Moments:
         )
 
     def shifted(self, shift: FloatArray | None) -> Moments:
-        """Return the moments of K(x, Z) - ``shift`` (m,); None: of K(x, Z) itself.
-
-        Parameters
-        ----------
-        shift : array of shape (m,) or None
-            What is to be subtracted from kernel values.
-
-        Notes
-        -----
-        Exact but for rounding, which is that of the larger of the two grams. O(m^2).
-        """
+        """Return the moments of K(x, Z) - ``shift`` (m,); None: of K(x, Z) itself."""
         zero = np.zeros(self.size)
         change = (zero if self.shift is None else self.shift) - (zero if shift is None else shift)
         if not np.any(change):
@@ -244,15 +171,7 @@ class Moments:
         return self.shifted(None)
 
     def mapped(self, gram: FloatArray, T: FloatArray) -> Moments:
-        """Return the moments of the features T^T k(x), given their gram.
-
-        Parameters
-        ----------
-        gram : array of shape (r, r)
-            T^T gram T; its lower triangle is read.
-        T : array of shape (m, r)
-            From kernel values to features.
-        """
+        """Return the moments of the features T^T k(x), given their gram."""
         if is_numpy(gram):
             gram = np.tril(gram) + np.tril(gram, -1).T
         shift = None if self.shift is None else T.T @ self.shift
@@ -260,15 +179,7 @@ class Moments:
         return replace(self, gram=gram, border=border, cross=cross, shift=shift)
 
     def scaled(self, factor: float, targets: FloatArray | None = None) -> Moments:
-        """Return the moments with all weights multiplied by ``factor``.
-
-        Parameters
-        ----------
-        factor : float
-            Of the weights.
-        targets : array of shape (k,), optional
-            New targets, the same for every row, as those of the rows of one class are.
-        """
+        """Return the moments with all weights multiplied by ``factor``."""
         moments = self
         if targets is not None:
             own = targets
@@ -293,21 +204,6 @@ class Moments:
         r"""Return the weighted sum of squared errors of candidates, without a pass over the data.
 
         .. math:: \sum_i s_i (y_i - \alpha^T k(x_i) - b)^2
-
-        Parameters
-        ----------
-        coef : array of shape (c, m, k)
-            Coefficients of every candidate.
-        intercept : array of shape (c, k)
-            Bias of every candidate.
-
-        Returns
-        -------
-        array of shape (c, k)
-
-        Notes
-        -----
-        2 m^2 c k operations.
         """
         xp, (c, m, k) = get_namespace(coef), coef.shape
         columns = xp.permute_dims(coef, (1, 0, 2))
@@ -321,20 +217,7 @@ class Moments:
 
 
 def total(parts: Iterable[Moments]) -> Moments:
-    """Return the sum of moments, added in the order given.
-
-    Parameters
-    ----------
-    parts : iterable of Moments
-        At least one; of the same prototypes and targets.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.moments import Moments, total
-    >>> total([Moments.of(np.eye(2), np.ones((2, 1)))] * 3).n
-    6
-    """
+    """Return the sum of moments, added in the order given."""
     todo = iter(parts)
     first = next(todo)
     xp, weight, n = get_namespace(first.gram), first.weight, first.n
@@ -368,18 +251,8 @@ class NystromMap:
     cut : float
         Eigenvalues up to this one were dropped.
 
-    Notes
-    -----
     Features whose inner products reproduce the kernel between prototypes; the model
     :math:`w^T \varphi(x) + b` is the expansion with coefficients :math:`T w` on the prototypes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.moments import nystrom_map
-    >>> from lssvm.kernels import Linear
-    >>> nystrom_map(Linear(), np.eye(2)).transform(np.array([[3.0, 4.0]])).shape
-    (1, 2)
     """
 
     T: FloatArray
@@ -392,13 +265,7 @@ class NystromMap:
         return int(self.T.shape[1])
 
     def transform(self, K: FloatArray) -> FloatArray:
-        """Return the features (n, r) of rows given by their kernel values ``K`` (n, m).
-
-        Parameters
-        ----------
-        K : array of shape (n, m)
-            Kernel values of the rows and the prototypes.
-        """
+        """Return the features (n, r) of rows given by their kernel values ``K`` (n, m)."""
         return np.asarray(K @ self.T)  # [DeBrabanter2010, eq. (5)]
 
     def on_host(self) -> NystromMap:
@@ -406,15 +273,8 @@ class NystromMap:
         return NystromMap(to_numpy(self.T), to_numpy(self.eigenvalues), self.cut)
 
     def whiten(self, gram: FloatArray) -> FloatArray:
-        r"""Return :math:`T^T G T` for a symmetric ``gram`` G (m, m), shape (r, r).
+        """Return :math:`T^T G T` for a symmetric ``gram`` G (m, m), shape (r, r).
 
-        Parameters
-        ----------
-        gram : array of shape (m, m)
-            Symmetric.
-
-        Notes
-        -----
         With G = L + L^T (L lower triangular, half the diagonal) it is
         :math:`(L^T T)^T T + T^T (L^T T)`: a triangular product and a symmetric rank-2r update,
         3 m^3 operations instead of 4. Only the lower triangle is filled.
@@ -432,26 +292,7 @@ def nystrom_map(
 ) -> NystromMap:
     r"""Build the Nystrom map of a kernel on prototypes.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel.
-    Z : array of shape (m, d)
-        Prototypes; duplicates are harmless, they only add eigenvalues of zero. An array of another
-        library than NumPy gives a map on its device.
-    tol : float, optional
-        Eigenvalues up to ``tol`` times the trace of K(Z, Z) are dropped. By default
-        :math:`\sqrt{\epsilon / (10 m)}`, about 1.5e-10 for 1,000 prototypes.
-    gram : array of shape (m, m), optional
-        K(Z, Z) where it is known.
-
-    Returns
-    -------
-    NystromMap
-
-    Notes
-    -----
-    [DeBrabanter2010]_, eq. (5). The printed map divides by the square root of every eigenvalue.
+    [DeBrabanter2010], eq. (5). The printed map divides by the square root of every eigenvalue.
     The gram :math:`G = K_{nm}^T K_{nm}` that it is applied to carries a rounding error of about
     :math:`\epsilon n / 10` in every direction (once near-constant kernels are shifted, see
     `lssvm.moments.Moments`), which becomes :math:`\epsilon n / (10 \lambda)` after the map,
@@ -464,17 +305,6 @@ def nystrom_map(
     About 9 m^3 operations, 3 m^2 numbers at the peak. With torch on a device, more than 12,000
     prototypes are mapped by the Cholesky factor of K(Z, Z) instead: features with the same inner
     products. Where an eigenvalue is below what would be dropped, that much is added to all.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.moments import nystrom_map
-    >>> from lssvm.kernels import RBF
-    >>> Z = np.array([[0.0], [1.0], [2.0], [2.0]])
-    >>> map = nystrom_map(RBF(1.0), Z)
-    >>> F = map.transform(RBF(1.0)(Z, Z))
-    >>> map.rank, bool(np.allclose(F @ F.T, RBF(1.0)(Z, Z)))
-    (3, True)
     """
     m = int(np.shape(Z)[0])
     if tol is None:
@@ -567,22 +397,7 @@ def _smallest(torch: Any, factor: Array) -> float:
 def assemble(
     task: Classes, parts: Sequence[Moments], columns: IntArray, counts: FloatArray
 ) -> Moments:
-    """Return the moments of some binary problems from those of the classes.
-
-    Parameters
-    ----------
-    task : Classes
-    parts : list of Moments
-        One per class, without targets.
-    columns : int array
-        Problems that are trained on the same classes.
-    counts : array of shape (n_classes,)
-        Weight of the classes in the training rows, from which targets and class weights follow.
-
-    Returns
-    -------
-    Moments
-    """
+    """Return the moments of some binary problems from those of the classes."""
     table = task.table(counts)
     used = np.flatnonzero(task.code.matrix[:, columns[0]]).tolist()
     return total(parts[c].scaled(float(table.factors[c]), table.targets[c, columns]) for c in used)
@@ -616,36 +431,7 @@ class Cells:
 def make_cells(
     folds: Folds | None, n: int, labels: IntArray | None = None, n_classes: int = 0
 ) -> Cells:
-    """Cut the rows into cells: folds, and classes within folds where labels are given.
-
-    Parameters
-    ----------
-    folds : Folds or None
-        None: one cell per class.
-    n : int
-        Rows.
-    labels : int array of shape (n,) or None, default=None
-        Class numbers; None: classes are not kept apart.
-    n_classes : int, default=0
-
-    Returns
-    -------
-    Cells
-
-    Notes
-    -----
-    Folds that do not overlap are read once, with what is left over (the training rows of a holdout)
-    as one more cell. Folds that overlap, or training sets that are not the complement of their test
-    sets, are cells of their own and are read as often as they come.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.moments.moments import make_cells
-    >>> from lssvm.tuning import Folds
-    >>> make_cells(Folds([np.array([2, 0]), np.array([1])]), 3).cells
-    [slice(0, 2, None), slice(2, 3, None)]
-    """
+    """Cut the rows into cells: folds, and classes within folds where labels are given."""
     if folds is None and labels is None:
         return Cells(None, [slice(0, n)], [], None, [[0]])
     parts: list[IntArray] = []
@@ -675,24 +461,7 @@ def make_cells(
 
 
 def stream_cells(n_parts: int, n_test: int, n_classes: int) -> Cells:
-    """Return the layout of a stream: cell number = part * n_classes + class.
-
-    Parameters
-    ----------
-    n_parts : int
-        Parts that rows are dealt to.
-    n_test : int
-        How many of them, the first ones, are left out in turn.
-    n_classes : int
-        1 where classes are not kept apart.
-
-    Examples
-    --------
-    >>> from lssvm.moments.moments import stream_cells
-    >>> layout = stream_cells(3, 3, 2)
-    >>> layout.test, layout.whole
-    ([[0, 1], [2, 3], [4, 5]], [[0, 2, 4], [1, 3, 5]])
-    """
+    """Return the layout of a stream: cell number = part * n_classes + class."""
     number = np.arange(n_parts * n_classes).reshape(n_parts, n_classes)
     return Cells(None, [], number[:n_test].tolist(), None, number.T.tolist())
 

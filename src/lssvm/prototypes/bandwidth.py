@@ -38,17 +38,6 @@ class DensityFunctionals:
     frequencies that matter, and every further bandwidth costs as many operations as there are
     frequencies (some hundreds).
 
-    Parameters
-    ----------
-    values : ndarray of shape (u,)
-        Distinct points in increasing order.
-    weights : ndarray of shape (u,)
-        Their probabilities, positive, with sum one.
-    tol : float
-        Bound on the relative error of every returned value.
-
-    Notes
-    -----
     [DeBrabanter2010, eq. (14)], evaluated there by the improved fast Gauss transform. The error
     is bounded after the fact by adding up three terms: aliasing of the grid (at most the sum of
     |theta / (theta + 2 pi k)|^4 over k != 0, with theta the frequency times the cell width, since
@@ -57,16 +46,6 @@ class DensityFunctionals:
     exceeds ``tol``, the cells are halved.
 
     Time O(u + G log G) per grid, memory O(u + G), with G about 24 cells per smallest bandwidth.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.prototypes.bandwidth import DensityFunctionals
-    >>> psi = DensityFunctionals(np.array([0.0, 1.0]), np.array([0.5, 0.5]), tol=1e-6)
-    >>> phi = lambda u: np.exp(-0.5 * u**2) / np.sqrt(2 * np.pi)
-    >>> direct = 0.5 * 3 * phi(0.0) + 0.5 * (1 - 6 + 3) * phi(1.0)
-    >>> bool(abs(psi(4, 1.0) - direct) < 1e-6 * direct)
-    True
     """
 
     def __init__(self, values: FloatArray, weights: FloatArray, tol: float) -> None:
@@ -169,13 +148,6 @@ class Bandwidth:
         gave the number.
     reason : tuple of d str
         Why a column fell back on the normal reference; empty where it did not.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.prototypes import plug_in_bandwidth
-    >>> plug_in_bandwidth(np.ones((5, 1))).reason
-    ('the column is constant',)
     """
 
     value: FloatArray
@@ -323,32 +295,11 @@ def rule_of_thumb_bandwidth(
 
     .. math:: h_j = \sigma_j \left(\frac{4}{(d + 2) n}\right)^{1/(d+4)}
 
-    Parameters
-    ----------
-    X : array-like of shape (n, d)
-        Rows, finite.
-    sample_weight : array-like of shape (n,), optional
-        How often each row counts.
-
-    Returns
-    -------
-    Bandwidth
-        1 for a constant column; d counts the others.
-
-    Notes
-    -----
-    Step 1 of algorithm 2 of [Mall2014]_, "the multivariate rule-of-thumb", for which it cites Scott
+    Step 1 of algorithm 2 of [Mall2014], "the multivariate rule-of-thumb", for which it cites Scott
     and Sain and prints no equation: it is the bandwidth that is best for a normal density with
     independent columns. With its usual rounding of the constant, between 0.92 and 1.06, to 1 it is
     :math:`h_j = \sigma_j n^{-1/(d+4)}`. Here :math:`\sigma_j` is the standard deviation over n.
     Time O(n d).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.prototypes import rule_of_thumb_bandwidth
-    >>> rule_of_thumb_bandwidth(np.array([[-1.0, 0.0], [1.0, 0.0]])).value.round(4)
-    array([0.9221, 1.    ])
     """
     data = as_rows(X).astype(np.float64, copy=False)
     weight = check_weight(sample_weight, data.shape[0])

@@ -17,7 +17,7 @@ from lssvm._core.arrays import FloatArray, IntArray, to_numpy
 from lssvm._core.device import Device
 from lssvm._core.errors import InvalidInputError, not_known, not_usable
 from lssvm.prototypes.bandwidth import Bandwidth, plug_in_bandwidth, rule_of_thumb_bandwidth
-from lssvm.prototypes.selection import Selection, Task, as_rows, interleave, random_order
+from lssvm.prototypes.selection import Candidates, Selection, as_rows, interleave, random_order
 
 _ROUNDING = 1e-12
 
@@ -50,17 +50,6 @@ class WorkingSet:
     rows divided by twice the bandwidths. An exchange of member i for candidate c lowers the sum
     over all ordered pairs by twice ``(potential_i + k(c, z_i)) - sum_l k(c, z_l)``.
 
-    Parameters
-    ----------
-    points : ndarray of shape (m, d)
-        Scaled rows. Changed in place by exchanges.
-    labels : ndarray of int, shape (m,), or None
-        A candidate replaces only a member of its own class.
-    engine : Device or None, default=None
-        What computes the kernel between points; None: NumPy.
-
-    Notes
-    -----
     A batch of b candidates costs b m exponentials and 2 b m d operations at once, an exchange O(m);
     the paper counts the same, one candidate at a time [DeBrabanter2010, section 5]. Candidates that
     would gain nothing when the batch begins are dropped; every other one is judged by the set as it
@@ -119,24 +108,7 @@ class WorkingSet:
         least_rise: float,
         partners: IntArray | None,
     ) -> list[tuple[int, int, float]]:
-        """Offer candidates one after the other; take each that raises the entropy enough.
-
-        Parameters
-        ----------
-        candidates : ndarray of shape (b, d)
-            Scaled rows.
-        labels : ndarray of int, shape (b,), or None
-            Their classes.
-        least_rise : float
-            The entropy an exchange has to gain.
-        partners : ndarray of int, shape (b,), or None
-            The member each candidate may replace; None: the one that gains most.
-
-        Returns
-        -------
-        list of (candidate, member, log_sum)
-            The exchanges made and the logarithm of the double sum after each.
-        """
+        """Offer candidates one after the other; take each that raises the entropy enough."""
         block = gaussian(candidates, self.points, self.engine)  # (b, m)
         sums = block.sum(axis=1)
         if partners is None:
@@ -196,17 +168,6 @@ class WorkingSet:
 
         From the last place to the first, the member with the largest potential among those left is
         taken out. Members below ``floor`` are equally good and keep their (random) order.
-
-        Parameters
-        ----------
-        sequence : ndarray of int, shape (m,)
-            The class of each place; all 0 without classes.
-        floor : float
-            Potential below which members are not told apart.
-
-        Notes
-        -----
-        Time and memory O(m^2).
         """
         labels = np.zeros(self.size, dtype=np.intp) if self.labels is None else self.labels
         left = self.potential.copy()
@@ -350,26 +311,26 @@ class RenyiEntropy:
             needed = "give a number of candidates, at least 0, or None."
             raise not_usable("max_trials", self.max_trials, needed)
 
-    def select(self, task: Task) -> Selection:
+    def select(self, candidates: Candidates) -> Selection:
         """Select prototypes, see `select_prototypes`."""
-        rows = task.draw()
-        bandwidth, used = self._bandwidth(task)
+        rows = candidates.draw()
+        bandwidth, used = self._bandwidth(candidates)
         h = bandwidth.value[used]
-        start = _scaled(task.X, rows, used, 0.0, h)
+        start = _scaled(candidates.X, rows, used, 0.0, h)
         if not np.isfinite(start).all():
             raise InvalidInputError(
                 "X has values that are not finite; impute them or drop those rows."
             )
         centre = start.mean(axis=0)
-        labels = None if task.labels is None else task.labels[rows]
-        members = WorkingSet(start - centre, labels, task.engine)
+        labels = None if candidates.labels is None else candidates.labels[rows]
+        members = WorkingSet(start - centre, labels, candidates.engine)
         constant = _constant(h, rows.size)
         trace = [constant - members.log_sum]
         trials, mark, mark_entropy = 0, rows.size, trace[0]
-        for drawn in self._candidates(task, labels, rows.size):
+        for drawn in self._candidates(candidates, labels, rows.size):
             trials += drawn.size
-            points = _scaled(task.X, drawn, used, centre, h)
-            for candidate, member, log_sum in self._offer(members, drawn, points, task):
+            points = _scaled(candidates.X, drawn, used, centre, h)
+            for candidate, member, log_sum in self._offer(members, drawn, points, candidates):
                 rows[member] = candidate
                 trace.append(constant - log_sum)  # [DeBrabanter2010, eq. (12)]
             if trials >= 2 * mark:
@@ -381,25 +342,25 @@ class RenyiEntropy:
         return Selection(rows[order], np.array(trace), trials, len(trace) - 1, bandwidth)
 
     def _offer(
-        self, members: WorkingSet, drawn: IntArray, points: FloatArray, task: Task
+        self, members: WorkingSet, drawn: IntArray, points: FloatArray, candidates: Candidates
     ) -> list[tuple[int, int, float]]:
         """Offer candidates to the working set; return (row, member, log_sum) of each exchange."""
         partners, least_rise = None, self.tol / members.size
         if self.swap == "random":
-            partners, least_rise = _partners(members, drawn, task), 0.0
-        labels = None if task.labels is None else task.labels[drawn]
+            partners, least_rise = _partners(members, drawn, candidates), 0.0
+        labels = None if candidates.labels is None else candidates.labels[drawn]
         if self.swap == "greedy" and drawn.size > _BATCH:
-            kept = members.screen(points, labels, _BATCH, task.rng, 0.5 * self.tol)
+            kept = members.screen(points, labels, _BATCH, candidates.rng, 0.5 * self.tol)
             drawn, points = drawn[kept], points[kept]
             labels = None if labels is None else labels[kept]
         made = members.exchange(points, labels, least_rise, partners)
         return [(int(drawn[candidate]), member, log_sum) for candidate, member, log_sum in made]
 
-    def _bandwidth(self, task: Task) -> tuple[Bandwidth, IntArray]:
+    def _bandwidth(self, candidates: Candidates) -> tuple[Bandwidth, IntArray]:
         """Return the bandwidths and the columns that take part."""
-        d = task.X.shape[1]
+        d = candidates.X.shape[1]
         if isinstance(self.bandwidth, str):
-            thumb = rule_of_thumb_bandwidth(task.X, sample_weight=task.weight)
+            thumb = rule_of_thumb_bandwidth(candidates.X, sample_weight=candidates.weight)
             return thumb, np.flatnonzero(~thumb.constant)
         if self.bandwidth is not None:
             given = np.asarray(self.bandwidth, dtype=np.float64)
@@ -409,28 +370,35 @@ class RenyiEntropy:
             value = np.broadcast_to(given, d).copy()
             return Bandwidth(value, ("given",) * d, ("",) * d), np.arange(d)
         plug_in = plug_in_bandwidth(
-            task.X, sample_weight=task.weight, max_rows=_BANDWIDTH_ROWS, random_state=task.rng
+            candidates.X,
+            sample_weight=candidates.weight,
+            max_rows=_BANDWIDTH_ROWS,
+            random_state=candidates.rng,
         )
         used = np.flatnonzero(~plug_in.constant)
         k = max(used.size, 1)
-        rate = task.count ** (1.0 / 5.0 - 1.0 / (k + 4.0))
+        rate = candidates.count ** (1.0 / 5.0 - 1.0 / (k + 4.0))
         rate *= (4.0 / (k + 2.0)) ** (1.0 / (k + 4.0)) * 0.75**0.2
         value = plug_in.value.copy()
         value[used] *= rate
         return replace(plug_in, value=value), used
 
-    def _candidates(self, task: Task, labels: IntArray | None, m: int) -> Iterator[IntArray]:
+    def _candidates(
+        self, candidates: Candidates, labels: IntArray | None, m: int
+    ) -> Iterator[IntArray]:
         """Draw batches of candidates, in sweeps that grow as long as the search lasts."""
-        n, sweep = task.X.shape[0], 8 * _BATCH * _SCREENED
+        n, sweep = candidates.X.shape[0], 8 * _BATCH * _SCREENED
         left = max(10 * n, 50 * m) if self.max_trials is None else self.max_trials
         if m == n:
             return
         size = _BATCH if self.swap == "random" else _BATCH * _SCREENED
         while left > 0:
-            order = random_order(n, min(sweep, left), task.rng, task.weight)
+            order = random_order(n, min(sweep, left), candidates.rng, candidates.weight)
             left, sweep = left - order.size, 2 * sweep
-            if labels is not None and task.labels is not None:  # no place to take: no candidate
-                order = order[np.isin(task.labels[order], labels)]
+            if (
+                labels is not None and candidates.labels is not None
+            ):  # no place to take: no candidate
+                order = order[np.isin(candidates.labels[order], labels)]
             for start in range(0, order.size, size):
                 yield order[start : start + size]
 
@@ -442,12 +410,12 @@ def _scaled(
     return X[rows][:, used].astype(np.float64) / (2.0 * h) - centre
 
 
-def _partners(members: WorkingSet, drawn: IntArray, task: Task) -> IntArray:
+def _partners(members: WorkingSet, drawn: IntArray, candidates: Candidates) -> IntArray:
     """Draw a member to replace for every candidate, of its class where there are labels."""
-    if members.labels is None or task.labels is None:
-        return task.rng.integers(members.size, size=drawn.size)
+    if members.labels is None or candidates.labels is None:
+        return candidates.rng.integers(members.size, size=drawn.size)
     order = np.argsort(members.labels, kind="stable")
-    own = task.labels[drawn]
+    own = candidates.labels[drawn]
     first = np.searchsorted(members.labels[order], own)
     count = np.searchsorted(members.labels[order], own, side="right") - first
-    return order[first + (task.rng.random(drawn.size) * count).astype(np.intp)]
+    return order[first + (candidates.rng.random(drawn.size) * count).astype(np.intp)]

@@ -25,11 +25,11 @@ from lssvm._core.random import RandomState, as_generator
 from lssvm.data.folds import hash_rows
 from lssvm.prototypes.renyi import RenyiEntropy
 from lssvm.prototypes.selection import (
+    Candidates,
     Kernel,
     Keys,
     Rule,
     Selection,
-    Task,
     Uniform,
     as_labels,
     as_rows,
@@ -74,51 +74,53 @@ class KMeans:
 
     max_iter: int = 20
 
-    def select(self, task: Task) -> Selection:
+    def select(self, candidates: Candidates) -> Selection:
         """Select prototypes, see `select_prototypes`."""
-        start = task.draw()  # how many distinct rows each class has to give
-        if task.labels is None:
-            usable = np.ones(len(task.X)) if task.weight is None else task.weight
+        start = candidates.draw()  # how many distinct rows each class has to give
+        if candidates.labels is None:
+            usable = np.ones(len(candidates.X)) if candidates.weight is None else candidates.weight
             groups, starts = [np.flatnonzero(usable > 0.0)], [start]
         else:
-            groups = task.class_rows()[0]
-            starts = [start[task.labels[start] == c] for c in range(len(groups))]
+            groups = candidates.class_rows()[0]
+            starts = [start[candidates.labels[start] == c] for c in range(len(groups))]
         taken = np.empty(0, dtype=np.uint64)
         parts = []
         for rows, own in zip(groups, starts, strict=True):
-            parts.append(self._cluster(task, rows, own.size, taken) if own.size else own)
-            taken = np.append(taken, hash_rows(task.X[parts[-1]]))
+            parts.append(self._cluster(candidates, rows, own.size, taken) if own.size else own)
+            taken = np.append(taken, hash_rows(candidates.X[parts[-1]]))
         return Selection(interleaved(parts), n_trials=sum(rows.size for rows in groups))
 
-    def _cluster(self, task: Task, rows: IntArray, size: int, taken: Keys) -> IntArray:
+    def _cluster(self, candidates: Candidates, rows: IntArray, size: int, taken: Keys) -> IntArray:
         """Return so many of the rows, heaviest cluster first."""
         from sklearn.cluster import MiniBatchKMeans
 
-        weight = None if task.weight is None else task.weight[rows]
+        weight = None if candidates.weight is None else candidates.weight[rows]
         model = MiniBatchKMeans(
             n_clusters=size,
             n_init=1,
             max_iter=self.max_iter,
             batch_size=max(1024, 2 * size),
-            random_state=int(task.rng.integers(2**31)),
+            random_state=int(candidates.rng.integers(2**31)),
         )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # clusters that stay empty are filled below
-            member = model.fit_predict(task.X[rows], sample_weight=weight)
+            member = model.fit_predict(candidates.X[rows], sample_weight=weight)
         mass = np.bincount(member, weight, minlength=size)
         centres = model.cluster_centers_[np.argsort(-mass, kind="stable")]
-        return _nearest_distinct(task, rows, centres, taken)
+        return _nearest_distinct(candidates, rows, centres, taken)
 
 
-def _nearest_distinct(task: Task, rows: IntArray, centres: FloatArray, taken: Keys) -> IntArray:
+def _nearest_distinct(
+    candidates: Candidates, rows: IntArray, centres: FloatArray, taken: Keys
+) -> IntArray:
     """Return for every centre the nearest row with a content that no other one has."""
     from sklearn.metrics import pairwise_distances_argmin
 
     chosen = np.full(centres.shape[0], -1, dtype=np.intp)
     open_ = np.arange(centres.shape[0])
     for _ in range(_PASSES):
-        nearest = rows[pairwise_distances_argmin(centres[open_], task.X[rows])]
-        keys = hash_rows(task.X[nearest])
+        nearest = rows[pairwise_distances_argmin(centres[open_], candidates.X[rows])]
+        keys = hash_rows(candidates.X[nearest])
         first = np.sort(np.unique(keys, return_index=True)[1])
         first = first[~np.isin(keys[first], taken)]
         chosen[open_[first]] = nearest[first]
@@ -126,10 +128,10 @@ def _nearest_distinct(task: Task, rows: IntArray, centres: FloatArray, taken: Ke
         open_ = np.delete(open_, first)
         if open_.size == 0:
             return chosen
-        rows = rows[~np.isin(hash_rows(task.X[rows]), taken)]
+        rows = rows[~np.isin(hash_rows(candidates.X[rows]), taken)]
         if rows.size == 0:
             return chosen[chosen >= 0]
-    rest = draw_distinct(task.X, open_.size, task.rng, task.weight, rows, taken)
+    rest = draw_distinct(candidates.X, open_.size, candidates.rng, candidates.weight, rows, taken)
     chosen[open_[: rest.size]] = rest
     return chosen[chosen >= 0]
 
@@ -183,23 +185,27 @@ class RPCholesky:
 
     max_rows: int = 20_000
 
-    def select(self, task: Task) -> Selection:
+    def select(self, candidates: Candidates) -> Selection:
         """Select prototypes, see `select_prototypes`."""
-        if task.kernel is None:
+        if candidates.kernel is None:
             raise InvalidInputError(
                 "rule='rpcholesky' needs the kernel of the model: give kernel=, an object with "
                 "kernel(X, Z) and kernel.diag(X)."
             )
-        usable = None if task.weight is None else (task.weight > 0.0).astype(np.float64)
-        rows = np.sort(random_order(task.X.shape[0], self.max_rows, task.rng, usable))
-        labels = np.zeros(rows.size, dtype=np.intp) if task.labels is None else task.labels[rows]
-        weight = np.ones(rows.size) if task.weight is None else task.weight[rows]
-        size = min(task.size, rows.size)
+        usable = None if candidates.weight is None else (candidates.weight > 0.0).astype(np.float64)
+        rows = np.sort(random_order(candidates.X.shape[0], self.max_rows, candidates.rng, usable))
+        labels = (
+            np.zeros(rows.size, dtype=np.intp)
+            if candidates.labels is None
+            else candidates.labels[rows]
+        )
+        weight = np.ones(rows.size) if candidates.weight is None else candidates.weight[rows]
+        size = min(candidates.size, rows.size)
         mass = np.bincount(labels, weight).astype(np.float64)
         room = class_quotas(mass, size, np.bincount(labels))
-        X = task.X[rows].astype(np.float64)  # residuals in float32 are mostly rounding
-        pivots, trials = _factorise(X, weight, labels, room, task.kernel, task.rng)
-        warn_if_short(task.size, pivots.size, "rows that the kernel can tell apart")
+        X = candidates.X[rows].astype(np.float64)  # residuals in float32 are mostly rounding
+        pivots, trials = _factorise(X, weight, labels, room, candidates.kernel, candidates.rng)
+        warn_if_short(candidates.size, pivots.size, "rows that the kernel can tell apart")
         return Selection(rows[pivots], n_trials=trials, n_swaps=pivots.size)
 
 
@@ -301,7 +307,7 @@ def select_prototypes(
     rule : str, rule object, callable or array, default="random"
         ``"renyi"`` (`RenyiEntropy`), ``"random"`` or ``"uniform"`` (`Uniform`), ``"kmeans"``
         (`KMeans`), ``"rpcholesky"`` (`RPCholesky`), an object of one of these classes, or of any
-        class with the method ``select(task)``;
+        class with the method ``select(candidates)``;
         a function ``rule(X, n_prototypes, random_state)`` with an int as last argument that returns
         indices of rows or rows; or such indices, shape (m,), or rows, shape (m, d), themselves, of
         which the first ``n_prototypes`` are taken.
@@ -347,8 +353,8 @@ def select_prototypes(
         rule = RULES[rule]()
     rng = as_generator(random_state)
     if isinstance(rule, Rule):
-        task = _task(rows, _size(n_prototypes), y, sample_weight, kernel, rng)
-        return rule.select(replace(task, engine=engine))
+        candidates = _task(rows, _size(n_prototypes), y, sample_weight, kernel, rng)
+        return rule.select(replace(candidates, engine=engine))
     if callable(rule):
         size = _size(n_prototypes)
         return _given(rows, rule(rows, size, int(rng.integers(2**31))), size)
@@ -370,7 +376,7 @@ def _task(
     sample_weight: npt.ArrayLike | None,
     kernel: Kernel | None,
     rng: np.random.Generator,
-) -> Task:
+) -> Candidates:
     """Check the data."""
     n = X.shape[0]
     weight = check_weight(sample_weight, n)
@@ -387,7 +393,7 @@ def _task(
             )
     if size > usable:
         warn_if_short(size, usable, "rows of positive weight")
-    return Task(X, min(size, usable), rng, weight, labels, kernel)
+    return Candidates(X, min(size, usable), rng, weight, labels, kernel)
 
 
 def _given(X: FloatArray, chosen: npt.ArrayLike, size: int | None) -> Selection:

@@ -59,27 +59,7 @@ def draw_distinct(
     rows: IntArray | None = None,
     taken: Keys | None = None,
 ) -> IntArray:
-    """Draw rows with different contents at random, in random order.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        The rows.
-    size : int
-        How many to draw; fewer come back if there are not enough different ones.
-    rng : numpy.random.Generator
-        Source of randomness.
-    weight : ndarray of shape (n,), optional
-        Rows are drawn one after the other with probabilities proportional to these.
-    rows : ndarray of int, optional
-        Draw among these only.
-    taken : ndarray of uint64, optional
-        Keys of contents that may not be drawn.
-
-    Notes
-    -----
-    Time O(n) at most (`random_order`), O(n d) where duplicates exhaust a first try of 2 size rows.
-    """
+    """Draw rows with different contents at random, in random order."""
     n = X.shape[0] if rows is None else rows.size
     own = weight if weight is None or rows is None else weight[rows]
     for tried in (min(2 * size, n), n):
@@ -96,34 +76,7 @@ def draw_distinct(
 
 
 def class_quotas(weights: FloatArray, size: int, limits: IntArray) -> IntArray:
-    """Share ``size`` places among classes in proportion to their weights.
-
-    Parameters
-    ----------
-    weights : ndarray of shape (k,)
-        Weight of each class.
-    size : int
-        Places. Fewer are given out only if the limits do not allow more.
-    limits : ndarray of shape (k,)
-        The most a class can take; a class that can take one gets at least one, unless there are
-        fewer places than such classes: then the heaviest classes get one each.
-
-    Returns
-    -------
-    ndarray of int, shape (k,)
-
-    Notes
-    -----
-    Shares are clipped to [1, limit] and scaled until they add up; fractions are settled by the
-    largest remainder (the first of equal ones).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.prototypes.selection import class_quotas
-    >>> class_quotas(np.array([900.0, 95.0, 5.0]), 20, np.array([900, 95, 5])).tolist()
-    [17, 2, 1]
-    """
+    """Share ``size`` places among classes in proportion to their weights."""
     if limits.sum() <= size:
         return limits.copy()
     least = np.minimum(limits, 1)
@@ -155,20 +108,7 @@ def interleaved(parts: list[IntArray]) -> IntArray:
 
 
 def interleave(quotas: IntArray) -> IntArray:
-    """Order places so that every prefix shares them about as the whole does.
-
-    Returns
-    -------
-    ndarray of int, shape (sum of quotas,)
-        The class of each place. Every class comes once before any comes twice.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.prototypes.selection import interleave
-    >>> interleave(np.array([4, 2, 1])).tolist()
-    [0, 1, 2, 0, 0, 1, 0]
-    """
+    """Order places so that every prefix shares them about as the whole does."""
     classes = np.repeat(np.arange(quotas.size), quotas)
     nth = np.concatenate([np.arange(q) for q in quotas]) if quotas.size else classes
     due = np.where(nth == 0, -1.0, (nth + 0.5) / np.maximum(quotas[classes], 1))
@@ -239,8 +179,8 @@ class Kernel(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
-    """A checked request for prototypes.
+class Candidates:
+    """Rows to select prototypes from, checked, and how many are wanted.
 
     Attributes
     ----------
@@ -266,8 +206,8 @@ class Task:
     >>> import numpy as np
     >>> from lssvm.prototypes import Selection, select_prototypes
     >>> class Largest:
-    ...     def select(self, task):
-    ...         return Selection(np.argsort(-task.X.sum(axis=1))[: task.size])
+    ...     def select(self, candidates):
+    ...         return Selection(np.argsort(-candidates.X.sum(axis=1))[: candidates.size])
     >>> select_prototypes(np.array([[1.0], [5.0], [3.0]]), 2, Largest()).indices.tolist()
     [1, 2]
     """
@@ -338,12 +278,12 @@ class Rule(Protocol):
     True
     """
 
-    def select(self, task: Task) -> Selection:
-        """Select ``task.size`` rows of ``task.X``, or fewer with a warning.
+    def select(self, candidates: Candidates) -> Selection:
+        """Select ``candidates.size`` rows of ``candidates.X``, or fewer with a warning.
 
         Parameters
         ----------
-        task : Task
+        candidates : Candidates
             The rows, and what is asked of them.
         """
 
@@ -395,6 +335,6 @@ class Uniform:
     [4, 1]
     """
 
-    def select(self, task: Task) -> Selection:
+    def select(self, candidates: Candidates) -> Selection:
         """Select prototypes, see `select_prototypes`."""
-        return Selection(task.draw())
+        return Selection(candidates.draw())

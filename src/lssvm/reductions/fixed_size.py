@@ -140,20 +140,6 @@ class PrototypeBasis:
         How many threads compute.
     scale : array of shape (k,) or None
         Units of the targets, see `reduce_l0`; None: 1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import Linear
-    >>> from lssvm.moments import Moments
-    >>> from lssvm.reductions import PrototypeBasis
-    >>> from lssvm.moments.moments import FoldMoments
-    >>> Q = np.random.default_rng(0).normal(size=(50, 2))
-    >>> whole = FoldMoments.without_folds([Moments.of(Q, 3.0 * Q[:, :1] + 1.0)], None)
-    >>> basis = PrototypeBasis(Linear(), np.eye(2), whole, np.array([1e6]))
-    >>> coef, b = basis.solve(None, np.array([0]), np.array([0]), basis.C)  # on the first alone
-    >>> coef.round(4), b.round(4)
-    (array([[3.]]), array([1.]))
     """
 
     kernel: Kernel
@@ -191,53 +177,23 @@ class PrototypeBasis:
         return len(self.moments.layout.test)
 
     def groups(self, columns: IntArray) -> list[IntArray]:
-        """Return the outputs among ``columns`` that share their rows, group by group.
-
-        Parameters
-        ----------
-        columns : int array of shape (q,)
-            Outputs, ascending.
-        """
+        """Return the outputs among ``columns`` that share their rows, group by group."""
         shared = [np.intersect1d(g, columns) for g in self.moments.groups(len(self.C))]
         return [group for group in shared if len(group)]
 
     def training(self, v: int | None, group: IntArray) -> Moments:
-        """Return the moments of the training rows of a fold (None: all rows).
-
-        Parameters
-        ----------
-        v : int or None
-            Fold whose rows are left out; None: no rows are.
-        group : int array of shape (q,)
-            Outputs that share their rows, ascending.
-        """
+        """Return the moments of the training rows of a fold (None: all rows)."""
         return self._outputs(self.moments.training(v, group), group)
 
     def testing(self, v: int, group: IntArray) -> Moments:
-        """Return the moments of the test rows of a fold.
-
-        Parameters
-        ----------
-        v : int
-            The fold.
-        group : int array of shape (q,)
-            Outputs that share their rows, ascending.
-        """
+        """Return the moments of the test rows of a fold."""
         return self._outputs(self.moments.testing(v, group), group)
 
     def _outputs(self, moments: Moments, group: IntArray) -> Moments:
         return moments if self.moments.task is not None else moments.outputs(group)
 
     def systems(self, v: int | None, columns: IntArray) -> list[L0System]:
-        """Return the systems of some outputs, their columns numbered within ``columns``.
-
-        Parameters
-        ----------
-        v : int or None
-            Fold whose rows are left out; None: no rows are.
-        columns : int array of shape (q,)
-            Outputs, ascending.
-        """
+        """Return the systems of some outputs, their columns numbered within ``columns``."""
         if self.given is not None:
             systems = [system.outputs(columns) for system in self.given]
             return [system for system in systems if len(system.columns)]
@@ -250,30 +206,17 @@ class PrototypeBasis:
         ]
 
     def first(self, v: int | None, columns: IntArray) -> FloatArray:
-        """Return the coefficients (m, q) to start from.
-
-        Parameters
-        ----------
-        v : int or None
-            Fold whose rows are left out; None: no rows are.
-        columns : int array of shape (q,)
-            Outputs, ascending.
-        """
+        """Return the coefficients (m, q) to start from."""
         if self.start is not None:
             return self.start[:, columns]
         return self.solve(v, columns, None, self.C[columns])[0]
 
     def printed_start(self, columns: IntArray) -> FloatArray:
-        """Return what algorithms 3 and 4 of [Mall2014]_ start from, shape (m, q).
+        """Return what algorithms 3 and 4 of [Mall2014] start from, shape (m, q).
 
         The support values of the dual model on the prototypes, or the weights of the features,
         w = T^T K(Z, Z) beta: an eigenvector has no sign of its own, so each is turned to have a
         positive largest entry.
-
-        Parameters
-        ----------
-        columns : int array of shape (q,)
-            Outputs, ascending.
         """
         first = self.first(None, columns)
         if self.start is not None:
@@ -288,25 +231,7 @@ class PrototypeBasis:
     ) -> tuple[FloatArray, FloatArray]:
         """Fit the fixed-size model on some of the prototypes.
 
-        Parameters
-        ----------
-        v : int or None
-            Without the rows of a fold; None: to all rows.
-        columns : int array of shape (q,)
-            Outputs, ascending.
-        support : int array of shape (m',) or None
-            None: all prototypes.
-        C : array of shape (q,)
-            Regularisation of every output.
-
-        Returns
-        -------
-        coef : array of shape (m', q)
-        intercept : array of shape (q,)
-
-        Notes
-        -----
-        [Mall2014]_, eq. (5), on the support. 13 m'^3 operations.
+        [Mall2014], eq. (5), on the support. 13 m'^3 operations.
         """
         map = self.map if support is None else self._part(support)
         coef, intercept = np.zeros((map.T.shape[0], len(columns))), np.zeros(len(columns))
@@ -334,21 +259,7 @@ class PrototypeBasis:
         maps: list[NystromMap],
         grids: list[FloatArray],
     ) -> list[FloatArray]:
-        """Return the squared errors (c, q) of a group on a fold, for supports and paths of C.
-
-        Parameters
-        ----------
-        v : int
-            The fold.
-        group : int array of shape (q,)
-            Outputs that share their rows, ascending.
-        supports : list of int arrays of shape (m',)
-            Numbers of prototypes.
-        maps : list of NystromMap
-            Of every support, as `quick_map` returns it.
-        grids : list of arrays of shape (c,)
-            Values of C for every support.
-        """
+        """Return the squared errors (c, q) of a group on a fold, for supports and paths of C."""
         training, test = self.training(v, group), self.testing(v, group)
         if not test.weight > 0:
             return [np.zeros((len(grid), len(group))) for grid in grids]
@@ -364,13 +275,7 @@ class PrototypeBasis:
         return out
 
     def quick_map(self, support: IntArray) -> NystromMap:
-        """Return a map of the same inner products by Cholesky where K is far from singular.
-
-        Parameters
-        ----------
-        support : int array of shape (m',)
-            Numbers of prototypes.
-        """
+        """Return a map of the same inner products by Cholesky where K is far from singular."""
         if len(support) == self.Z.shape[0]:
             return self.map
         if not is_numpy(self.gram):
@@ -387,49 +292,7 @@ class PrototypeBasis:
 def cross_validate_sizes(
     basis: PrototypeBasis, columns: IntArray, C_grid: FloatArray | None = None
 ) -> SparsityPath:
-    r"""Measure the error of every size of a reduction on the folds of a fit.
-
-    Parameters
-    ----------
-    basis : PrototypeBasis
-        With the moments of at least 2 folds.
-    columns : int array of shape (q,)
-        Outputs that are reduced jointly, ascending.
-    C_grid : array of shape (c,), optional
-        From which C is chosen anew at every size below m; None keeps the C of the basis.
-
-    Returns
-    -------
-    SparsityPath
-
-    Notes
-    -----
-    For every fold the order in which prototypes leave is found from the moments of its training
-    rows, and the fixed-size model of every size is fitted to them; the errors on the rows of the
-    fold follow from their moments. There is no pass over the data, and nothing of a fold is used to
-    choose the support that is judged on it (except for "sv-l0", whose loss sees the labels of all
-    prototypes). Squared errors are the only ones that moments give, for classes too: their targets
-    are codes.
-
-    With v folds, about 15 v m^3 operations, and v m^2 numbers of memory, which the moments of the
-    folds have already. Of folds that all have at least 10 m rows, five are enough and no more are
-    judged.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import RBF
-    >>> from lssvm.reductions import PrototypeBasis, cross_validate_sizes
-    >>> from lssvm.tasks import SquaredError
-    >>> from lssvm.tuning import FixedSizeObjective, HostRows, assign_folds
-    >>> X = np.linspace(0, 6, 200)[:, None]
-    >>> rows, Z, folds = HostRows(X, np.sin(X)), X[::10], assign_folds(X, 5)
-    >>> objective = FixedSizeObjective(RBF, rows, Z, folds, SquaredError())
-    >>> basis = PrototypeBasis(RBF(1.0), Z, objective.at(1.0).moments, np.array([100.0]))
-    >>> path = cross_validate_sizes(basis, np.array([0]))
-    >>> path.sizes[:3], bool(path.mean[0] > 100 * path.mean[-1])
-    (array([1, 2, 3]), True)
-    """
+    """Measure the error of every size of a reduction on the folds of a fit."""
     m = basis.Z.shape[0]
     groups = basis.groups(columns)
     n_folds = _judged_folds(basis, groups)
@@ -466,32 +329,9 @@ def cross_validate_sizes(
 
 
 def reduce_as_printed(basis: PrototypeBasis, columns: IntArray, settings: L0) -> Reduced:
-    """Run algorithm 3 or 4 of [Mall2014]_ on the moments of all rows, with the C of the basis.
+    """Run algorithm 3 or 4 of [Mall2014] on the moments of all rows, with the C of the basis.
 
     To the letter, for one output, with ``L0(printed=True)``.
-
-    Parameters
-    ----------
-    basis : PrototypeBasis
-        The model that is reduced.
-    columns : int array
-        Outputs that are reduced together.
-    settings : L0
-        With ``printed``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import RBF
-    >>> from lssvm.reductions import L0, PrototypeBasis, reduce_as_printed
-    >>> from lssvm.tasks import SquaredError
-    >>> from lssvm.tuning import FixedSizeObjective, HostRows, assign_folds
-    >>> X = np.linspace(0, 6, 200)[:, None]
-    >>> rows, Z, folds = HostRows(X, np.sin(X)), X[::10], assign_folds(X, 5)
-    >>> objective = FixedSizeObjective(RBF, rows, Z, folds, SquaredError())
-    >>> basis = PrototypeBasis(RBF(1.0), Z, objective.at(1.0).moments, np.array([100.0]))
-    >>> len(reduce_as_printed(basis, np.array([0]), L0()).support) < 20
-    True
     """
     with small_problem(basis.Z.shape[0]):
         if settings.printed:
@@ -633,14 +473,7 @@ class SparsityPath:
 
 
 def path_sizes(m: int, ratio: float = 0.75) -> IntArray:
-    """Return the sizes of a path: from m downwards, each three quarters of the one before.
-
-    Examples
-    --------
-    >>> from lssvm.reductions.fixed_size import path_sizes
-    >>> path_sizes(10)
-    array([ 1,  2,  3,  4,  6,  8, 10])
-    """
+    """Return the sizes of a path: from m downwards, each three quarters of the one before."""
     sizes = [m]
     while sizes[-1] > 1:
         sizes.append(min(sizes[-1] - 1, round(sizes[-1] * ratio)))

@@ -67,26 +67,7 @@ class L0:
 
 @dataclass(frozen=True)
 class Reduced:
-    """A reduced expansion: which basis functions are left, their coefficients, the intercepts.
-
-    Parameters
-    ----------
-    support : int array of shape (p,)
-        Basis functions that are left.
-    coef : array of shape (p, k)
-        Their coefficients.
-    intercept : array of shape (k,)
-        Of the outputs.
-    iterations : int
-        Systems that were solved.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.reductions import Reduced
-    >>> len(Reduced(np.array([3]), np.ones((1, 1)), np.zeros(1), 5).support)
-    1
-    """
+    """A reduced expansion: which basis functions are left, their coefficients, the intercepts."""
 
     support: IntArray  # (m',)
     coef: FloatArray  # (m', k)
@@ -108,48 +89,9 @@ def reduce_l0(
     .. math:: \min_{\beta, b} \tfrac12 \sum_j \lambda_j \beta_j^2 + \tfrac C2 \sum_i s_i
               (y_i - \sum_j \beta_j Q_{ij} - b)^2,
 
-    which is eq. (8)-(10) and (12)-(13) of [Mall2014]_ and, with all training rows as the basis,
-    the method of [Lopez2011]_. Several targets are reduced jointly: beta_j^2 is then the squared
+    which is eq. (8)-(10) and (12)-(13) of [Mall2014] and, with all training rows as the basis,
+    the method of [Lopez2011]. Several targets are reduced jointly: beta_j^2 is then the squared
     norm of a row.
-
-    Parameters
-    ----------
-    moments : Moments
-        Of the basis Q and the targets.
-    start : array of shape (m, k)
-        Coefficients to start from; lambda = 1/start^2 (the printed start lambda = beta may be
-        negative: `reduce_printed` has it).
-    C : float
-        Regularisation.
-    settings : L0, optional
-        How far it goes; None: the defaults.
-    scale : array of shape (k,), optional
-        Units of the targets, such as `target_scale`; by default 1. The penalty counts basis
-        functions and has no unit, so that the number left depends on that of the errors: codes of
-        classes have their own, numbers are measured in their standard deviation.
-
-    Returns
-    -------
-    Reduced
-
-    Notes
-    -----
-    With D = diag(abs(beta)) the step is beta = D (D A D + I/C)^-1 D c for the centred moments A, c:
-    nothing is divided by a coefficient that tends to zero, and what has become zero leaves the
-    active set, so that the systems shrink. m^3/3 operations per step at most, no pass over the
-    data. If everything would vanish, the basis function that explains most is kept and a warning
-    says so.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.moments import Moments
-    >>> from lssvm.reductions import reduce_l0
-    >>> Q = np.random.default_rng(0).normal(size=(100, 5))
-    >>> y = Q[:, [1]] * 3.0 + 2.0
-    >>> reduced = reduce_l0(Moments.of(Q, y), np.ones((5, 1)), C=10.0)
-    >>> reduced.support, reduced.coef.round(2), reduced.intercept.round(2)
-    (array([1]), array([[3.]]), array([2.]))
     """
     k = start.shape[1]
     system = L0System.of(moments, np.arange(k), scale)
@@ -157,21 +99,7 @@ def reduce_l0(
 
 
 def target_scale(moments: Moments) -> FloatArray:
-    """Return the standard deviations (k,) of the targets, 1 where they are constant.
-
-    Parameters
-    ----------
-    moments : Moments
-        Of rows and targets.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.moments import Moments
-    >>> from lssvm.reductions import target_scale
-    >>> target_scale(Moments.of(np.zeros((2, 1)), np.array([[1.0, 5.0], [7.0, 5.0]])))
-    array([3., 1.])
-    """
+    """Return the standard deviations (k,) of the targets, 1 where they are constant."""
     squares, target = to_numpy(moments.squares), to_numpy(moments.target)
     mean = target / moments.weight
     variance = squares / moments.weight - mean**2
@@ -182,38 +110,7 @@ def target_scale(moments: Moments) -> FloatArray:
 def reduce_systems(
     systems: Sequence[L0System], start: FloatArray, C: FloatArray, settings: L0 | None = None
 ) -> Reduced:
-    """Sparsify several outputs jointly, also where they are trained on different rows.
-
-    Parameters
-    ----------
-    systems : sequence of L0System
-        Their columns make up all k outputs; the basis functions are the same.
-    start : array of shape (m, k)
-        Coefficients to start from.
-    C : array of shape (k,)
-        Of every output.
-    settings : L0, optional
-        How far it goes; None: the defaults.
-
-    Returns
-    -------
-    Reduced
-
-    Notes
-    -----
-    See `reduce_l0`, which is the case of one system. m^3/3 operations per step and system.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.moments import Moments
-    >>> from lssvm.reductions import L0System, reduce_systems
-    >>> Q = np.random.default_rng(0).normal(size=(100, 5))
-    >>> first = L0System.of(Moments.of(Q[:50], Q[:50, [1]]), np.array([0]))
-    >>> second = L0System.of(Moments.of(Q[50:], 2.0 * Q[50:, [3]]), np.array([1]))
-    >>> reduce_systems([first, second], np.ones((5, 2)), np.full(2, 10.0)).support
-    array([1, 3])
-    """
+    """Sparsify several outputs jointly, also where they are trained on different rows."""
     settings = settings or L0()
     m, scale = len(start), _scales(systems, len(C))
     active = np.arange(m)
@@ -262,7 +159,7 @@ def _scales(systems: Sequence[L0System], k: int) -> FloatArray:
 def reduce_printed(
     system: L0System, start: FloatArray, C: float, settings: L0 | None = None
 ) -> Reduced:
-    r"""Run the loop of algorithms 3 and 4 of [Mall2014]_ to the letter, for one output.
+    r"""Run the loop of algorithms 3 and 4 of [Mall2014] to the letter, for one output.
 
     .. math::
 
@@ -271,42 +168,12 @@ def reduce_printed(
         \text{solve (10) or (13) for } \beta, b, \quad
         \lambda_i \leftarrow 1/\beta_i^2
 
-    Parameters
-    ----------
-    system : L0System
-        Of one output.
-    start : array of shape (m,)
-        The solution before the reduction, which is also the first vector of penalties.
-    C : float
-        The gamma of the print.
-    settings : L0, optional
-        Section IV: ``tol=1e-4`` for :math:`\|\beta^t - \beta^{t+1}\| / M`, ``max_iter=50``, and
-        ``threshold=1e-6`` for :math:`|\beta_i|`, all absolute.
-
-    Returns
-    -------
-    Reduced
-        Its support may be empty: what is left then is the bias.
-
-    Notes
-    -----
     The first penalties may be negative, and the first system indefinite or singular; it is then
     solved in the sense of least squares. All later systems are solved as
     :math:`\beta = D (D A D + I/C)^{-1} D c` with :math:`D = \mathrm{diag}(|\beta|)`, which is the
     printed system where no coefficient is zero, and no basis function leaves before the end.
     `reduce_systems` differs in its start (1/beta^2), in tolerances that are relative to the largest
     coefficient, and in that it keeps one function at least. m^3/3 operations per step.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.moments import Moments
-    >>> from lssvm.reductions import L0System, reduce_printed
-    >>> Q = np.random.default_rng(0).normal(size=(100, 5))
-    >>> system = L0System.of(Moments.of(Q, Q[:, [1]] * 3.0 + 2.0), np.array([0]))
-    >>> reduced = reduce_printed(system, np.ones(5), C=10.0)
-    >>> reduced.support, reduced.coef.round(2), reduced.intercept.round(2)
-    (array([1]), array([[3.]]), array([2.]))
     """
     settings = settings or L0(printed=True)
     beta, value, m = np.array(start, dtype=np.float64), np.array([C]), len(start)
@@ -361,42 +228,8 @@ def reduce_dual_l0(
 ) -> tuple[FloatArray, Reduced]:
     """Reduce a dual model, every distinct training row being a basis function.
 
-    Parameters
-    ----------
-    system : DualSystem
-        Of the model that is reduced.
-    Y : array of shape (n, k)
-        Targets.
-    alpha : array of shape (n, k)
-        Support values to start from.
-    settings : L0, optional
-        How far it goes; None: the defaults.
-    numbers : bool, default=False
-        Whether targets are numbers, whose unit is their standard deviation, and no codes.
-
-    Returns
-    -------
-    coef : array of shape (n, k)
-        Zero but for the rows that are left.
-    reduced : Reduced
-
-    Notes
-    -----
-    The method of [Lopez2011]_. Equal rows are one basis function, so that a weight of 2 equals the
+    The method of [Lopez2011]. Equal rows are one basis function, so that a weight of 2 equals the
     row twice. n^3 operations for the moments, then those of `reduce_l0`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import RBF
-    >>> from lssvm.reductions import reduce_dual_l0
-    >>> from lssvm.solvers import Cholesky, DualSystem
-    >>> X = np.linspace(0, 6, 60)[:, None]
-    >>> system, solver = DualSystem(RBF(1.0), X, X, C=100.0), Cholesky()
-    >>> solution = solver.solve(solver.factorise(system), np.sin(X))
-    >>> coef, reduced = reduce_dual_l0(system, np.sin(X), solution.alpha)
-    >>> len(reduced.support) < 15
-    True
     """
     u, k = system.u.astype(np.float64), alpha.shape[1]
     content = system.basis if isinstance(system.kernel, Precomputed) else system.rows
@@ -441,22 +274,10 @@ class L0System:
     scale : array of shape (q,)
         Units of the targets.
 
-    Notes
-    -----
-    Eliminating the bias from eqs. (10) and (13) of [Mall2014]_ leaves
+    Eliminating the bias from eqs. (10) and (13) of [Mall2014] leaves
     :math:`(A + \mathrm{diag}(\lambda) / C) \beta = c` and the bias is the mean target minus
     :math:`\beta` times the means. Nothing of this changes when a constant is subtracted from a
     basis function, so moments may stay shifted.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.moments import Moments
-    >>> from lssvm.reductions import L0System
-    >>> Q = np.array([[0.0], [1.0], [2.0]])
-    >>> system = L0System.of(Moments.of(Q, 2.0 * Q + 1.0), np.array([0]))
-    >>> system.A, system.target_mean
-    (array([[2.]]), array([3.]))
     """
 
     columns: IntArray
@@ -468,17 +289,7 @@ class L0System:
 
     @classmethod
     def of(cls, moments: Moments, columns: IntArray, scale: FloatArray | None = None) -> L0System:
-        """Return the system of a training set from its moments: O(m^2).
-
-        Parameters
-        ----------
-        moments : Moments
-            Of the training rows.
-        columns : int array of shape (q,)
-            Which outputs of the model the targets of the moments are.
-        scale : array of shape (q,), optional
-            Units of the targets; by default 1.
-        """
+        """Return the system of a training set from its moments: O(m^2)."""
         scale = np.ones(len(columns)) if scale is None else scale
         border, target = to_numpy(moments.border), to_numpy(moments.target)
         mean, target_mean = border / moments.weight, target / moments.weight
@@ -490,70 +301,27 @@ class L0System:
         return cls(columns, A, c / scale, mean, target_mean, scale)
 
     def subset(self, index: IntArray) -> L0System:
-        """Return the system of some of its basis functions.
-
-        Parameters
-        ----------
-        index : int array of shape (m',)
-            Numbers of the basis functions that stay.
-        """
+        """Return the system of some of its basis functions."""
         A, c, mean = take_square(self.A, index), self.c[index], self.mean[index]
         return replace(self, A=A, c=c, mean=mean)
 
     def outputs(self, columns: IntArray) -> L0System:
-        """Return the same system for those of its outputs that are among ``columns``.
-
-        Parameters
-        ----------
-        columns : int array
-            Outputs, ascending; the system numbers its own by their place among these.
-        """
+        """Return the same system for those of its outputs that are among ``columns``."""
         inside = np.isin(self.columns, columns)
         place = np.searchsorted(columns, self.columns[inside])
         c, target_mean, scale = self.c[:, inside], self.target_mean[inside], self.scale[inside]
         return replace(self, columns=place, c=c, target_mean=target_mean, scale=scale)
 
     def intercept(self, beta: FloatArray) -> FloatArray:
-        """Return the bias (q,) that belongs to coefficients (m, q), both in the caller's units.
-
-        Parameters
-        ----------
-        beta : array of shape (m, q)
-            Coefficients.
-        """
+        """Return the bias (q,) that belongs to coefficients (m, q), both in the caller's units."""
         return np.asarray(self.target_mean - self.mean @ beta)
 
 
 def reweighted_step(systems: Sequence[L0System], D: FloatArray, C: FloatArray) -> FloatArray:
     r"""Solve the systems with :math:`\lambda_j = 1 / D_j^2`.
 
-    Parameters
-    ----------
-    systems : sequence of L0System
-        Of m basis functions; their columns make up all k outputs.
-    D : array of shape (m,)
-        Magnitudes of the coefficients of the step before.
-    C : array of shape (k,)
-
-    Returns
-    -------
-    array of shape (m, k)
-
-    Notes
-    -----
-    Eqs. (10) and (13) of [Mall2014]_ as :math:`\beta = D (D A D + I/C)^{-1} D c`: nothing is
+    Eqs. (10) and (13) of [Mall2014] as :math:`\beta = D (D A D + I/C)^{-1} D c`: nothing is
     divided by a coefficient that tends to zero. m^3/3 operations for each system and value of C.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.moments import Moments
-    >>> from lssvm.reductions import L0System
-    >>> from lssvm.reductions.l0 import reweighted_step
-    >>> Q = np.array([[0.0], [1.0], [2.0]])
-    >>> system = L0System.of(Moments.of(Q, 2.0 * Q), np.array([0]))
-    >>> reweighted_step([system], np.ones(1), np.array([0.5]))  # 4 / (2 + 1 / 0.5)
-    array([[1.]])
     """
     out = np.zeros((len(D), len(C)))  # outputs without rows stay zero
     for system in systems:
@@ -566,18 +334,7 @@ def reweighted_step(systems: Sequence[L0System], D: FloatArray, C: FloatArray) -
 
 
 def strongest(systems: Sequence[L0System]) -> int:
-    """Return the basis function that alone explains most of the targets' squares.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.moments import Moments
-    >>> from lssvm.reductions import L0System
-    >>> from lssvm.reductions.l0 import strongest
-    >>> Q = np.array([[0.0, 1.0], [1.0, 1.5], [0.0, 2.0]])
-    >>> strongest([L0System.of(Moments.of(Q, Q[:, [1]]), np.array([0]))])
-    1
-    """
+    """Return the basis function that alone explains most of the targets' squares."""
     gain = np.zeros(systems[0].A.shape[0])
     for system in systems:
         variance = _diagonal(system.A)
@@ -632,25 +389,9 @@ def _ridge(A: Array, B: FloatArray, C: float) -> FloatArray:
 
 
 def l0_order(systems: Sequence[L0System], start: FloatArray, C: FloatArray) -> IntArray:
-    r"""Return the basis functions from the last to the first that leaves.
+    """Return the basis functions from the last to the first that leaves.
 
-    Parameters
-    ----------
-    systems : sequence of L0System
-        Their columns make up all k outputs.
-    start : array of shape (m, k)
-        Coefficients to start from.
-    C : array of shape (k,)
-        Of every output.
-
-    Returns
-    -------
-    int array of shape (m,)
-        A permutation: its first k entries are a support of k basis functions, for every k.
-
-    Notes
-    -----
-    Algorithms 3 and 4 of [Mall2014]_ end at one size, which follows from C and is found by
+    Algorithms 3 and 4 of [Mall2014] end at one size, which follows from C and is found by
     accident. Here their reweighting goes on, C divided by :math:`10^{1/4}` after every 3 steps,
     until one basis function is left. A function leaves when the norm of its coefficients falls
     below 1e-6 of the largest. On nine data sets three reweightings for each C gave supports as good
@@ -659,16 +400,6 @@ def l0_order(systems: Sequence[L0System], start: FloatArray, C: FloatArray) -> I
 
     About 40 systems of the shrinking active set, in all some 7 times m^3/3 operations; no pass over
     the data.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.moments import Moments
-    >>> from lssvm.reductions import L0System, l0_order
-    >>> Q = np.random.default_rng(0).normal(size=(100, 4))
-    >>> y = Q[:, [2]] + 0.5 * Q[:, [0]]
-    >>> l0_order([L0System.of(Moments.of(Q, y), np.array([0]))], np.ones((4, 1)), np.ones(1))[:2]
-    array([2, 0])
     """
     beta = np.array(start, dtype=np.float64) / _scales(systems, len(C))
     active = np.arange(len(beta))  # what the systems in hand are about

@@ -70,16 +70,7 @@ class Prune:
 
 @dataclass(frozen=True)
 class WrongSides(RowLoss):
-    """Share of the binary problems of a row whose output lies on the wrong side of zero.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.reductions import WrongSides
-    >>> from lssvm.tasks import Truth
-    >>> WrongSides()(np.array([[[0.5], [-0.1]]]), Truth(np.array([[1.0], [1.0]])))
-    array([0.5])
-    """
+    """Share of the binary problems of a row whose output lies on the wrong side of zero."""
 
     def rows(self, outputs: FloatArray, truth: Truth) -> FloatArray:
         """Return the share of each row, shape (c, t)."""
@@ -88,23 +79,7 @@ class WrongSides(RowLoss):
 
 @dataclass(frozen=True)
 class PruneStep:
-    """One stage: how many rows were left, their mean loss, the p-value of its rise.
-
-    Parameters
-    ----------
-    n_rows : int
-        Rows that were left.
-    loss : float
-        Mean loss of their model.
-    p_value : float
-        Of the hypothesis that the loss has not risen.
-
-    Examples
-    --------
-    >>> from lssvm.reductions import PruneStep
-    >>> PruneStep(n_rows=95, loss=0.1, p_value=0.4).n_rows
-    95
-    """
+    """One stage: how many rows were left, their mean loss, the p-value of its rise."""
 
     n_rows: int
     loss: float
@@ -113,26 +88,7 @@ class PruneStep:
 
 @dataclass(frozen=True)
 class Pruned:
-    """Rows that are left, the parameters they were trained with, and the stages.
-
-    Parameters
-    ----------
-    rows : int array
-        Rows that are left.
-    C : float
-        Regularisation they were trained with.
-    gamma : float or None
-        Width parameter they were trained with.
-    steps : list of PruneStep
-        The stages.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.reductions import Pruned, PruneStep
-    >>> Pruned(np.arange(5), 1.0, 0.5, [PruneStep(5, 0.1, 1.0)]).steps[0].loss
-    0.1
-    """
+    """Rows that are left, the parameters they were trained with, and the stages."""
 
     rows: IntArray
     C: float
@@ -154,57 +110,9 @@ def prune(
 ) -> Pruned:
     r"""Remove the rows of the smallest support values, step by step.
 
-    The algorithm of section 3.7 of [Suykens2002]_: train, remove the 5 % of the rows that are left
+    The algorithm of section 3.7 of [Suykens2002]: train, remove the 5 % of the rows that are left
     with the smallest :math:`|\alpha|` (a row norm where there are several outputs), train again,
     until the cross-validated performance falls significantly.
-
-    Parameters
-    ----------
-    system : DualSystem
-        Of all rows.
-    Y : array of shape (n, k)
-        Targets.
-    folds : Folds
-        Of all rows; a fold's model is trained on the rows that are left outside the fold and
-        tested on all rows of the fold.
-    loss : RowLoss
-        What the performance is the mean of, such as `WrongSides` or `lssvm.tasks.SquaredError`.
-    alpha : array of shape (n, k)
-        Support values of the full model.
-    solve : callable
-        From a system and its targets to support values.
-    settings : Prune
-        How many rows leave at a time, and when it ends.
-    retune : callable, optional
-        From the rows that are left to (gamma, system of all rows with the new parameters).
-    gamma : float or None
-        Kernel parameter of ``system``, reported back.
-    weight : array of shape (n,), optional
-        How often each row was observed.
-
-    Returns
-    -------
-    Pruned
-
-    Notes
-    -----
-    The chapter does not say which test is meant. Losses of 0 and 1 of the pruned and of the full
-    model (of the step before where ``settings.against`` says so) on the same rows are compared by
-    the exact sign test (McNemar), one-sided. Other losses fall significantly when their mean leaves
-    the range that the mean of that model's losses could have had by chance (a one-sided z-test with
-    its standard error): a paired test would stop at any small but consistent rise. Counts are sums
-    of weights (the sign test in its continuous form), and a row's support value is divided by its
-    weight, as the row twice would have it. Each step costs one eigendecomposition of the rows left:
-    about 7 times that of the first in all for steps of 5 %.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm import LSSVR
-    >>> X = np.linspace(-5, 5, 80)[:, None]
-    >>> model = LSSVR(C=100.0, gamma=0.5, reduction="prune").fit(X, np.sinc(X[:, 0]))
-    >>> len(model.support_) < 80
-    True
     """
     rows = kept = np.arange(system.n)
     count = np.ones(system.n) if weight is None else np.asarray(weight, dtype=np.float64)

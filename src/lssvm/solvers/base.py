@@ -13,7 +13,8 @@ import numpy as np
 from lssvm._core.arrays import Array, FloatArray, IntArray
 from lssvm._core.blocks import block_rows, require, run_blocks, slices
 from lssvm._core.errors import ConvergenceWarning, InvalidInputError
-from lssvm.kernels import Kernel, Precomputed, fill_gram
+from lssvm.kernels import Kernel, Precomputed
+from lssvm.kernels.base import fill_gram
 
 OnIteration: TypeAlias = Callable[[int, float], None] | None
 """What is told of every iteration, its number and the relative residual; None: nobody."""
@@ -295,30 +296,7 @@ class Solver(Protocol):
 def eliminate_bias(
     eta: FloatArray, nu: FloatArray, u: FloatArray, bias: bool = True
 ) -> tuple[FloatArray, FloatArray]:
-    """Combine H^-1 u and H^-1 Y into the solution of the bordered system.
-
-    Parameters
-    ----------
-    eta : array of shape (n,)
-        Solution of H eta = u.
-    nu : array of shape (n, k)
-        Solutions of H nu = R Y.
-    u : array of shape (n,)
-    bias : bool, default=True
-        False leaves nu as it is, with b = 0.
-
-    Returns
-    -------
-    beta : array of shape (n, k)
-    b : array of shape (k,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.solvers.base import eliminate_bias
-    >>> eliminate_bias(np.ones(2), np.array([[1.0], [3.0]]), np.ones(2))[1]
-    array([2.])
-    """
+    """Combine H^-1 u and H^-1 Y into the solution of the bordered system."""
     if not bias:
         return nu, np.zeros(nu.shape[1], nu.dtype)
     s = u @ eta  # [Suykens2002, section 3.4.1, step 2]

@@ -25,25 +25,6 @@ def choose_solver(n: int, budget: int, itemsize: int = 8) -> str:
 
     The kernel matrix is factorised when it fits into the memory budget; otherwise conjugate
     gradients recompute it block by block.
-
-    Parameters
-    ----------
-    n : int
-        Rows.
-    budget : int
-        Memory budget in bytes.
-    itemsize : int, default=8
-        Bytes of a number.
-
-    Returns
-    -------
-    {"cholesky", "cg"}
-
-    Examples
-    --------
-    >>> from lssvm.solvers import choose_solver
-    >>> choose_solver(1000, 10**9), choose_solver(100_000, 10**9)
-    ('cholesky', 'cg')
     """
     return "cholesky" if n * n * itemsize <= budget else "cg"
 
@@ -65,33 +46,6 @@ def choose_primal(
     for more than 2,000 prototypes, they and the direct solution take more than twice as many
     operations as 25 iterations and the preconditioner. (Moments are worth something: rows can be
     added, error bars computed.)
-
-    Parameters
-    ----------
-    n, m, d, k : int
-        Rows, prototypes, features and outputs.
-    n_cells : int, default=1
-        Moments that are held at once: folds times classes.
-    n_groups : int, default=1
-        Systems: the pairs of one-vs-one, else 1.
-    budget : int
-        Memory budget in bytes.
-    threads : int, default=1
-        How many threads compute.
-
-    Returns
-    -------
-    {"direct", "pcg"}
-
-    Examples
-    --------
-    >>> from lssvm.solvers import choose_primal
-    >>> choose_primal(10**5, 1000, 30, 1, budget=10**10)
-    'direct'
-    >>> choose_primal(10**6, 10_000, 30, 1, budget=10**10)
-    'pcg'
-    >>> choose_primal(10**4, 2000, 30, 1, n_cells=10, budget=10**8)
-    'pcg'
     """
     moments = 8 * m * (m + k + 1) * (n_cells + max(2 * threads, 4))
     if moments > budget or m <= _MANY:
@@ -156,16 +110,6 @@ def solve_with(
 
     Parameters are those of `make_solver`. Returns the name of the solver that did it, which for
     "circulant" may be that of its fallback, and the solution.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import RBF
-    >>> from lssvm.solvers import DualSystem
-    >>> from lssvm.solvers.choice import solve_with
-    >>> system = DualSystem(RBF(1.0), np.eye(3), np.eye(3), C=1.0)
-    >>> solve_with("circulant", system, np.eye(3), tol=1e-6, max_iter=None, seed=0)[0]
-    'cholesky'
     """
     name, chosen = make_solver(solver, system, tol=tol, max_iter=max_iter, seed=seed)
     state = chosen.factorise(system)

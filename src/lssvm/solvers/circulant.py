@@ -57,14 +57,6 @@ class Lattice:
         Distances h_s between neighbours.
     n : int
         Number of rows, at most N.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.solvers import lay_rows
-    >>> lattice = lay_rows(np.array([[3.0], [1.0], [2.0], [0.0]]), levels=1)
-    >>> lattice.places, lattice.spacing.round(6)
-    (array([3, 1, 2, 0]), array([1.]))
     """
 
     places: IntArray
@@ -78,23 +70,11 @@ class Lattice:
         return tuple(range(len(self.shape)))
 
     def spread(self, V: FloatArray) -> FloatArray:
-        """Put the values of the rows (n, k) at their places, one array per column.
-
-        Parameters
-        ----------
-        V : array of shape (n, k)
-            Values of the rows.
-        """
+        """Put the values of the rows (n, k) at their places, one array per column."""
         return V[self.places].reshape(*self.shape, V.shape[1])
 
     def gather(self, V: FloatArray) -> FloatArray:
-        """Add the values (N, k) at all places of each row, shape (n, k).
-
-        Parameters
-        ----------
-        V : array of shape (N, k), or with p + 1 axes
-            Values at the places.
-        """
+        """Add the values (N, k) at all places of each row, shape (n, k)."""
         flat = V.reshape(len(self.places), -1)
         first = self.first()
         out = flat[first]
@@ -115,23 +95,8 @@ def lattice_shape(n: int, levels: int) -> tuple[int, ...]:
     """Return sides of a lattice that has room for ``n`` rows.
 
     Sides within a quarter of the p-th root of n are tried; the fewest spare places win, then the
-    most equal sides: theorems 5 and 6 of [Ding2011]_ ask for a long shortest side, and the
+    most equal sides: theorems 5 and 6 of [Ding2011] ask for a long shortest side, and the
     transform is fast for sides of any length.
-
-    Parameters
-    ----------
-    n, levels : int
-        Rows.
-
-    Returns
-    -------
-    tuple of int
-
-    Examples
-    --------
-    >>> from lssvm.solvers import lattice_shape
-    >>> lattice_shape(1300, 2), lattice_shape(1009, 3), lattice_shape(7, 1)
-    ((31, 42), (9, 9, 13), (7,))
     """
     if levels == 1:
         return (n,)
@@ -152,37 +117,13 @@ def check_layout(levels: int, layout: str) -> None:
 def lay_rows(X: Array, *, levels: int = 2, layout: str = "sorted") -> Lattice:
     """Lay rows on a lattice and estimate its spacings.
 
-    Parameters
-    ----------
-    X : array or sparse matrix of shape (n, d)
-        Rows.
-    levels : {1, 2, 3}, default=2
-        At most d of them are used by the sorted layout.
-    layout : {"sorted", "plain"}, default="sorted"
-        "sorted" sorts all rows along the first principal direction, cuts them into n_0 parts, sorts
-        each along the second direction, and so on. "plain" leaves them as they come.
-
-    Returns
-    -------
-    Lattice
-
-    Notes
-    -----
-    [Ding2011]_ says neither how rows are laid nor how h is set. Here h^2 is the non-negative least
+    [Ding2011] says neither how rows are laid nor how h is set. Here h^2 is the non-negative least
     squares fit of squared lattice distances, sum_s (j_s - l_s)^2 h_s^2, to the squared distances
     of 4,096 pairs of rows (always the same pairs of places). Where n has no product with sides
     of nearly equal length, the next larger lattice is taken and its spare places (in two levels
     fewer than the shorter side) repeat rows, evenly spread over the order: such a row counts twice.
 
     Time O(n d^2 + p n log n), memory O(n p + d^2).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.solvers import lay_rows
-    >>> lattice = lay_rows(np.random.default_rng(0).random((100, 3)))
-    >>> lattice.shape, len(lattice.spacing)
-    ((10, 10), 2)
     """
     check_layout(levels, layout)
     n = int(X.shape[0])
@@ -266,46 +207,15 @@ _CHECKED = 16  # rows at which a solution is held against the true kernel
 
 
 def first_row(kernel: Kernel, lattice: Lattice, wrap: str = "mean") -> FloatArray:
-    r"""Return the first row u of the multilevel circulant matrix U.
+    """Return the first row u of the multilevel circulant matrix U.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        A function of the Euclidean distance.
-    lattice : Lattice
-        Where the rows stand.
-    wrap : {"mean", "sum", "set"}, default="mean"
-        A step of j and one of n - j the other way round lead to the same place of the circle.
-        "set" adds their kernel values as printed, :math:`u_j = \sum_{l \in D_j} t_l` over the
-        *set* :math:`D_{j,s} = \{j_s, n_s - j_s\}` (eq. (13) of [Ding2011]_): a step of n/2, which
-        is the same both ways, is counted once. "sum" counts it twice, as the periodic sum of the
-        kernel does. "mean" weighs the two by the parts (n - j)/n and j/n of the pairs of places
-        that are so far apart, on every level.
-
-    Returns
-    -------
-    array of the lattice's shape
-
-    Notes
-    -----
     O(p N) time and memory, where the sets D_j of the print, of up to 2^p members, are formed one
     level after the other.
 
     "sum" and "set" double every value but the first where the kernel does not decay over the
     lattice, so U + I/C has eigenvalues near -1: for wide kernels, not only for small n, it is not
     positive definite. "mean" gives the circulant matrix nearest to the lattice's kernel matrix in
-    the Frobenius norm ([Chan1988]_), which is positive semi-definite whenever that is.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import RBF
-    >>> from lssvm.solvers import first_row, lay_rows
-    >>> lattice = lay_rows(np.arange(4.0)[:, None], levels=1)
-    >>> first_row(RBF(1.0), lattice, "sum").round(4)
-    array([1.    , 0.368 , 0.0366, 0.368 ])
-    >>> first_row(RBF(1.0), lattice, "set").round(4)
-    array([1.    , 0.368 , 0.0183, 0.368 ])
+    the Frobenius norm ([Chan1988]), which is positive semi-definite whenever that is.
     """
     check_wrap(wrap)
     check_kernel(kernel)
@@ -360,17 +270,7 @@ class Circulant:
     lattice : Lattice
         Where the rows stand.
     eigenvalues : array of the lattice's shape
-        v of eq. (16) of [Ding2011]_ (lemma 1).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import RBF
-    >>> from lssvm.solvers import Circulant, lay_rows
-    >>> U = Circulant.of(RBF(1.0), lay_rows(np.arange(6.0)[:, None], levels=1))
-    >>> V = np.arange(6.0)[:, None]
-    >>> bool(np.allclose(U.solve(U.product(V) + 0.5 * V, np.array([0.5]))[..., 0], V))
-    True
+        v of eq. (16) of [Ding2011] (lemma 1).
     """
 
     lattice: Lattice
@@ -378,39 +278,17 @@ class Circulant:
 
     @classmethod
     def of(cls, kernel: Kernel, lattice: Lattice, wrap: str = "mean") -> Circulant:
-        """Approximate the kernel matrix of the rows on a lattice; O(N log N) operations.
-
-        Parameters
-        ----------
-        kernel : Kernel
-            A function of the Euclidean distance.
-        lattice : Lattice
-            Where the rows stand.
-        wrap : {"mean", "sum", "set"}, default="mean"
-            How the two ways round the circle are put together, see `first_row`.
-        """
+        """Approximate the kernel matrix of the rows on a lattice; O(N log N) operations."""
         v = fft.fftn(first_row(kernel, lattice, wrap)).real  # [Ding2011, eq. (16)]
         rounding = 10.0 * np.finfo(np.float64).eps * np.log2(2 * v.size) * np.abs(v).max()
         return cls(lattice, np.where(np.abs(v) <= rounding, 0.0, v))
 
     def definite(self, shift: FloatArray) -> BoolArray:
-        """Say for each of the shifts mu (c,) whether U + mu I is positive definite.
-
-        Parameters
-        ----------
-        shift : array of shape (c,)
-            Values of mu.
-        """
+        """Say for each of the shifts mu (c,) whether U + mu I is positive definite."""
         return np.asarray(self.eigenvalues.min() + np.asarray(shift) > 0)
 
     def product(self, V: FloatArray) -> FloatArray:
-        """Return U V for values at the places, the lattice's axes first, then k columns.
-
-        Parameters
-        ----------
-        V : array with p + 1 axes
-            Values at the places: the axes of the p levels, then k columns.
-        """
+        """Return U V for values at the places, the lattice's axes first, then k columns."""
         axes = self.lattice.axes
         transformed = fft.fftn(V, axes=axes) * self.eigenvalues[..., None]
         return np.asarray(fft.ifftn(transformed, axes=axes).real)
@@ -420,13 +298,6 @@ class Circulant:
 
         The result has the lattice's axes first, c and k last. One forward transform serves all
         shifts: O((c + 1) k N log N) operations.
-
-        Parameters
-        ----------
-        V : array with p + 1 axes
-            Values at the places: the axes of the p levels, then k columns.
-        shift : array of shape (c,)
-            Values of mu.
         """
         axes = self.lattice.axes
         transformed = fft.rfftn(V, axes=axes)

@@ -84,25 +84,12 @@ class Repeats:
     ----------
     members : tuple of int arrays
         Row numbers of every group of two rows or more; other rows are left out one by one.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.solvers import Repeats
-    >>> [group.tolist() for group in Repeats.of(np.array([3, 1, 3, 2])).members]
-    [[0, 2]]
     """
 
     members: tuple[IntArray, ...] = ()
 
     def stacked(self, most: int) -> Iterator[IntArray]:
-        """Yield the groups of one size as arrays (g, size), with at most about ``most`` rows.
-
-        Parameters
-        ----------
-        most : int
-            Rows of an array, at most, unless one group has more.
-        """
+        """Yield the groups of one size as arrays (g, size), with at most about ``most`` rows."""
         by_size: dict[int, list[IntArray]] = {}
         for group in self.members:
             by_size.setdefault(len(group), []).append(group)
@@ -113,13 +100,7 @@ class Repeats:
 
     @classmethod
     def of(cls, labels: NDArray[np.generic]) -> Self:
-        """Return the groups of rows (n,) with the same label.
-
-        Parameters
-        ----------
-        labels : array of shape (n,)
-            Of anything that can be sorted.
-        """
+        """Return the groups of rows (n,) with the same label."""
         if not len(labels):
             return cls()
         order = np.argsort(labels, kind="stable").astype(np.intp)
@@ -134,11 +115,6 @@ class Repeats:
 
         Where most rows have a twin (a few categories) a repeat is an observation of its own, not a
         copy, and is left out alone.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            Rows.
         """
         if not len(X):
             return cls()
@@ -275,7 +251,7 @@ def _left_out(
 
 @dataclass(frozen=True, eq=False)
 class ExactPath:
-    r"""The eigendecomposition from which the exact model of every C follows in n^2 operations.
+    """The eigendecomposition from which the exact model of every C follows in n^2 operations.
 
     Attributes
     ----------
@@ -289,20 +265,6 @@ class ExactPath:
         Targets.
     repeats : Repeats
         Rows that are left out together.
-
-    Notes
-    -----
-    About 9 n^3 operations once, where a factorisation with its inverse takes 2 n^3 / 3 for every
-    C, at a higher rate: it pays for small n or long paths.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.solvers import ExactPath, solve_exact
-    >>> K, Y = np.array([[1.0, 0.5], [0.5, 1.0]]), np.array([[1.0], [-1.0]])
-    >>> path = ExactPath.of(K, Y, np.ones(2))
-    >>> bool(np.allclose(path.at(10.0).coef, solve_exact(K, Y, np.full(2, 0.1)).coef))
-    True
     """
 
     values: FloatArray
@@ -315,41 +277,17 @@ class ExactPath:
     def of(
         cls, K: FloatArray, Y: FloatArray, weight: FloatArray, repeats: Repeats = ALONE
     ) -> ExactPath:
-        """Decompose the kernel matrix K (n, n) of rows with targets Y (n, k), weights (n,).
-
-        Parameters
-        ----------
-        K : array of shape (n, n)
-            Kernel matrix.
-        Y : array of shape (n, k)
-            Targets.
-        weight : array of shape (n,)
-            Weights of the rows.
-        repeats : Repeats, optional
-            Rows that are left out together; by default each is left out alone.
-        """
+        """Decompose the kernel matrix K (n, n) of rows with targets Y (n, k), weights (n,)."""
         root = np.sqrt(weight)
         values, vectors = np.linalg.eigh(root[:, None] * K * root)
         return cls(np.maximum(values, 0.0), vectors, root, Y, repeats)
 
     def at(self, C: float) -> ExactFit:
-        """Return the model of one C.
-
-        Parameters
-        ----------
-        C : float
-            Regularisation.
-        """
+        """Return the model of one C."""
         return next(self._fits(np.array([C])))
 
     def left_out(self, Cs: FloatArray) -> list[FloatArray]:
-        """Return the leave-one-out outputs (n, k) of many C (q,) in n^2 q (k + 2) operations.
-
-        Parameters
-        ----------
-        Cs : array of shape (q,)
-            Values of C.
-        """
+        """Return the leave-one-out outputs (n, k) of many C (q,) in n^2 q (k + 2) operations."""
         return [fit.left_out for fit in self._fits(Cs)]
 
     def _fits(self, Cs: FloatArray) -> Iterator[ExactFit]:
@@ -385,28 +323,6 @@ class ExactPath:
 
         Rows of the fold are those of the model without the fold; every other row is that of the
         model without the fold and the row (or the row's group).
-
-        Parameters
-        ----------
-        Cs : array of shape (q,)
-            Values of C.
-        folds : int array of shape (g, s)
-            Rows of g folds of equal size; rows that are left out together share a fold.
-
-        Notes
-        -----
-        What `left_out` of a decomposition of the rows outside would return, fold by fold, from the
-        one decomposition of all rows: 2 q g s n^2 operations for the columns of P, q g s^2 n for
-        what is taken away.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from lssvm.solvers import ExactPath
-        >>> K, Y, C = np.eye(4), np.array([[1.0], [2.0], [3.0], [6.0]]), np.ones(1)
-        >>> path = ExactPath.of(K, Y, np.ones(4))
-        >>> path.left_out_of_folds(C, np.array([[3]])).ravel()  # means of the other two, of three
-        array([2.5, 2. , 1.5, 2. ])
         """
         n, (g, s) = len(self.Y), folds.shape
         shrunk, nu, coef, _, whole = self._along(Cs)
@@ -572,7 +488,7 @@ def _factorise(array: FloatArray) -> bool:
 
 @dataclass(frozen=True)
 class EigenState:
-    r"""The spectrum of R K R = Q diag(lam) Q^T, from which every C follows.
+    """The spectrum of R K R = Q diag(lam) Q^T, from which every C follows.
 
     Attributes
     ----------
@@ -586,20 +502,6 @@ class EigenState:
         Q^T u.
     bias : bool
         Without a bias G is H^-1 itself.
-
-    Notes
-    -----
-    For a given C let d = 1/(lam + 1/C). Then H^-1 = Q diag(d) Q^T and the lower right block of
-    the inverse of the bordered matrix is G = H^-1 - eta eta^T / s with eta = H^-1 u, s = u^T eta.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import Linear
-    >>> from lssvm.solvers import DualSystem, eigen_state
-    >>> state = eigen_state(DualSystem(Linear(), np.eye(2), np.eye(2), C=1.0))
-    >>> state.bordered(np.array([0.5, 2.0]), np.array([[1.0], [-1.0]])).beta.shape
-    (2, 2, 1)
     """
 
     lam: FloatArray
@@ -609,13 +511,7 @@ class EigenState:
     bias: bool = True
 
     def inverse_spectrum(self, C: FloatArray) -> FloatArray:
-        """Return d = 1/(lam + 1/C), shape (n, c); zero where the system is not definite.
-
-        Parameters
-        ----------
-        C : array of shape (c,)
-            Regularisation, one value for each candidate.
-        """
+        """Return d = 1/(lam + 1/C), shape (n, c); zero where the system is not definite."""
         shifted = self.lam[:, None] + 1.0 / np.asarray(C, dtype=float)[None, :]
         return np.where(shifted > 0, 1.0 / np.where(shifted > 0, shifted, 1.0), 0.0)
 
@@ -623,13 +519,6 @@ class EigenState:
         """Solve the bordered system for all ``C`` (c,) and all scaled targets ``RY`` (n, k).
 
         Cost: 2 n^2 c (k + 1) operations.
-
-        Parameters
-        ----------
-        C : array of shape (c,)
-            Regularisation, one value for each candidate.
-        RY : array of shape (n, k)
-            Targets times the roots of the weights.
         """
         d = self.inverse_spectrum(C)  # (n, c)
         definite = np.all(d > 0, axis=0)
@@ -673,31 +562,7 @@ class BorderedPath:
 
 
 def eigen_state(system: DualSystem) -> EigenState:
-    """Decompose R K R of a system (its C is not used).
-
-    Parameters
-    ----------
-    system : DualSystem
-        Rows, kernel, weights, memory budget and threads.
-
-    Returns
-    -------
-    EigenState
-
-    Notes
-    -----
-    About 9 n^3 operations (LAPACK's divide and conquer), three matrices of n^2 numbers at the
-    peak, one kept.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import Linear
-    >>> from lssvm.solvers import DualSystem, eigen_state
-    >>> X = np.array([[0.0], [1.0], [2.0]])
-    >>> eigen_state(DualSystem(Linear(), X, X, C=1.0)).lam.round(6)[-1]
-    np.float64(5.0)
-    """
+    """Decompose R K R of a system (its C is not used)."""
     K = system.gram(
         copies=3,
         what="Tuning or pruning by the eigendecomposition of the kernel matrix",

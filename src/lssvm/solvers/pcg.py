@@ -45,13 +45,6 @@ class RowBlock(NamedTuple):
     weight : array of shape (b,) or (b, k), or None
         Weights of the rows, or of the rows in every output (0: it is not trained on them); None
         where all are one. The same kind in all parts of a training set.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.solvers import RowBlock
-    >>> RowBlock(np.ones((3, 2)), np.ones((3, 1)), None).X.shape
-    (3, 2)
     """
 
     X: Array
@@ -74,16 +67,6 @@ class Sums(NamedTuple):
         1^T S_j 1.
     offset : array of shape (k,)
         Something near the mean of the targets, which keeps their digits.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import Linear
-    >>> from lssvm.solvers import KernelProducts, array_rows
-    >>> x = np.arange(4.0)[:, None]
-    >>> rows = KernelProducts(Linear(), array_rows(x, 2.0 * x), np.eye(1), 1)
-    >>> rows.sums.cross.item(), rows.sums.weight.item()
-    (28.0, 4.0)
     """
 
     cross: Array
@@ -94,56 +77,20 @@ class Sums(NamedTuple):
 
 
 class NormalProducts(Protocol):
-    """What `solve_pcg` needs of the rows; any engine that has these two can be solved with.
-
-    Examples
-    --------
-    >>> from lssvm.solvers import KernelProducts
-    >>> callable(KernelProducts.product)
-    True
-    """
+    """What `solve_pcg` needs of the rows; any engine that has these two can be solved with."""
 
     @property
     def sums(self) -> Sums:
         """The sums that do not depend on the coefficients."""
 
     def product(self, V: Array, b: Array, columns: IntArray) -> Array:
-        """Return K^T S_j (K v_j + b_j) for the outputs ``columns`` (a,), V (m, a) and b (a,).
-
-        Parameters
-        ----------
-        V : array of shape (m, a)
-            Coefficients on the prototypes.
-        b : array of shape (a,)
-            Bias of each.
-        columns : int array of shape (a,)
-            Which outputs they belong to.
-        """
+        """Return K^T S_j (K v_j + b_j) for the outputs ``columns`` (a,), V (m, a) and b (a,)."""
 
 
 def array_rows(
     X: Array, Y: Array, weight: Array | None = None, *, chunk: int | None = None
 ) -> Callable[[], Iterator[RowBlock]]:
-    """Return the function that begins a pass over rows in memory.
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        Rows.
-    Y : array of shape (n, k)
-        Targets.
-    weight : array of shape (n,) or (n, k), optional
-        Weights of the rows; None: all are one.
-    chunk : int, optional
-        Rows of a part; by default a sixteenth, between 1,024 and 8,192.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.solvers import array_rows
-    >>> [len(part.X) for part in array_rows(np.ones((5, 1)), np.ones((5, 1)), chunk=3)()]
-    [3, 2]
-    """
+    """Return the function that begins a pass over rows in memory."""
     n = X.shape[0]
     size = int(np.clip(n // 16, 1024, _CHUNK)) if chunk is None else chunk
 
@@ -155,42 +102,7 @@ def array_rows(
 
 
 class KernelProducts:
-    r"""Products with the kernel matrix K (n, m) of the rows and the prototypes.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel.
-    rows : callable
-        Begins a pass: returns an iterable of `RowBlock`, the same at every call.
-    Z : array of shape (m, d)
-        Prototypes.
-    n_targets : int
-        k.
-    offset : array of shape (k,), optional
-        What is taken off the targets.
-    keep : bool, default=False
-        Whether K is kept from the first pass on, n m numbers, and the rows are not read again;
-        else its blocks are computed anew in every pass.
-    threads : int, default=1
-        For NumPy arrays; other libraries have their own.
-
-    Notes
-    -----
-    A pass takes n m (2 d + 4 a) operations and n m evaluations of the kernel's function for a
-    outputs, or 4 n m a where K is kept. Sums are added in the order of the rows, whatever the
-    number of threads.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import Linear
-    >>> from lssvm.solvers import KernelProducts, array_rows
-    >>> x = np.arange(4.0)[:, None]
-    >>> rows = KernelProducts(Linear(), array_rows(x, x), np.eye(1), 1)
-    >>> rows.product(np.full((1, 1), 2.0), np.ones(1), np.arange(1)).item()
-    34.0
-    """
+    """Products with the kernel matrix K (n, m) of the rows and the prototypes."""
 
     def __init__(
         self,
@@ -370,13 +282,6 @@ class PCGSolution:
         How many there were.
     history : list of float
         Largest relative residual after every iteration.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.solvers import PCGSolution, Status
-    >>> PCGSolution(np.zeros((3, 1)), np.ones(1), Status.SOLVED, 0.0, 4).iterations
-    4
     """
 
     coef: Array
@@ -405,33 +310,9 @@ def solve_pcg(
         \qquad b = \bar y - \mu^T \beta,
         \qquad \mu = K^T s / 1^T s, \quad \bar y = s^T y / 1^T s,
 
-    which is [DeBrabanter2010]_, eq. (7), with the bias eliminated instead of regularised.
+    which is [DeBrabanter2010], eq. (7), with the bias eliminated instead of regularised.
 
-    Parameters
-    ----------
-    rows : NormalProducts
-        Products with K and its transpose; see `KernelProducts`.
-    space : FeatureSpace
-        Holds the preconditioners of all ``columns``; see `make_space`.
-    C : array of shape (k,)
-        Of all outputs.
-    columns : int array, optional
-        The outputs that are solved for; all by default.
-    tol : float, default=1e-6
-        Relative residual of every output.
-    max_iter : int, default=200
-        Iterations at most.
-    on_iteration : callable, optional
-        Called with the number of the iteration and the largest relative residual.
-
-    Returns
-    -------
-    PCGSolution
-        With arrays of the library, and on the device, of ``rows``.
-
-    Notes
-    -----
-    The idea is that of [Rudi2017]_: conjugate gradients on the Nystrom normal equations, one pass
+    The idea is that of [Rudi2017]: conjugate gradients on the Nystrom normal equations, one pass
     over the rows for each step, with a preconditioner from Cholesky factors of size m. With
     U^T U = K_ZZ + delta I (delta = 1e-12 of its trace) the system in w = U beta is
 
@@ -452,21 +333,6 @@ def solve_pcg(
     end the residual is computed anew, and where rounding has parted the recurrence from it, the
     iteration starts again from there, up to five times. Each iteration costs a pass (n m (2 d + 4
     k) operations) and 4 m^2 k; memory is that of the two arguments and 6 m k numbers.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import RBF
-    >>> from lssvm.solvers import KernelProducts, PreconditionerRows
-    >>> from lssvm.solvers import array_rows, make_space, solve_pcg
-    >>> X = np.linspace(0, 6, 200)[:, None]
-    >>> Z, C = X[::20], np.array([100.0])
-    >>> rows = KernelProducts(RBF(1.0), array_rows(X, np.sin(X)), Z, 1)
-    >>> space = make_space(RBF(1.0), Z)
-    >>> space.add(PreconditionerRows(np.arange(1), 100.0, X[::5], np.full(40, 4.0), 1.0))
-    >>> solution = solve_pcg(rows, space, C)
-    >>> solution.status.name, solution.residual < 1e-6
-    ('SOLVED', True)
     """
     sums = rows.sums
     xp = get_namespace(sums.cross)
@@ -596,20 +462,9 @@ def preconditioner_rows(n: int, m: int, d: int, k: int = 1) -> int:
 
     Four times the number of prototypes as far as that costs no more than 60 iterations, twelve
     times as far as it costs no more than 20, and no more than there are. On 20,000 rows of
-    Covertype with m = 1,000 (two widths, C = 1 and 100) the prototypes alone, as in [Rudi2017]_,
+    Covertype with m = 1,000 (two widths, C = 1 and 100) the prototypes alone, as in [Rudi2017],
     took 39 to 130 iterations to a residual of 1e-6, twice as many rows beside them at most 38, four
     times as many at most 29, eight times as many at most 21.
-
-    Parameters
-    ----------
-    n, m, d, k : int
-        Rows, prototypes, features and outputs.
-
-    Examples
-    --------
-    >>> from lssvm.solvers import preconditioner_rows
-    >>> preconditioner_rows(500_000, 2_000, 54), preconditioner_rows(30_000, 20_000, 54)
-    (24000, 6750)
     """
     iteration = n * (d + k + FUNCTION) / max(m, 1)
     return int(min(n, max(min(each * m, most * iteration) for each, most in _SAMPLES)))

@@ -49,13 +49,6 @@ class PreconditionerRows:
         Of the rows of X.
     prototype_weight : float
         Weight of every prototype, taken as one more row.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.solvers.pcg_space import PreconditionerRows
-    >>> PreconditionerRows(np.arange(1), 10.0, np.ones((5, 2)), np.ones(5), 0.0).X.shape
-    (5, 2)
     """
 
     columns: IntArray
@@ -66,78 +59,26 @@ class PreconditionerRows:
 
 
 class FeatureSpace(Protocol):
-    """Coordinates w = U beta with K(Z, Z) = U^T U, and preconditioners in them.
-
-    Examples
-    --------
-    >>> from lssvm.solvers.pcg_space import PackedSpace
-    >>> callable(PackedSpace.lift) and callable(PackedSpace.lower)
-    True
-    """
+    """Coordinates w = U beta with K(Z, Z) = U^T U, and preconditioners in them."""
 
     def lift(self, V: Array) -> Array:
-        """Return the coefficients U^-1 V on the prototypes, shape (m, k).
-
-        Parameters
-        ----------
-        V : array of shape (m, k)
-            Coordinates.
-        """
+        """Return the coefficients U^-1 V on the prototypes, shape (m, k)."""
 
     def lower(self, G: Array) -> Array:
-        """Return U^-T G for gradients G (m, k) with respect to the coefficients.
-
-        Parameters
-        ----------
-        G : array of shape (m, k)
-            Gradients with respect to the coefficients.
-        """
+        """Return U^-T G for gradients G (m, k) with respect to the coefficients."""
 
     def add(self, group: PreconditionerRows) -> None:
-        """Factorise the preconditioner of a group.
-
-        Parameters
-        ----------
-        group : PreconditionerRows
-            What the outputs of the group are preconditioned by.
-        """
+        """Factorise the preconditioner of a group."""
 
     def clear(self) -> None:
         """Forget the preconditioners."""
 
     def precondition(self, R: Array, columns: IntArray) -> Array:
-        """Solve with the preconditioners of the outputs ``columns`` (k,), for R (m, k).
-
-        Parameters
-        ----------
-        R : array of shape (m, k)
-            Residuals.
-        columns : int array of shape (k,)
-            Which outputs they belong to.
-        """
+        """Solve with the preconditioners of the outputs ``columns`` (k,), for R (m, k)."""
 
 
 def make_space(kernel: Kernel, Z: Array, *, threads: int = 1) -> FeatureSpace:
-    """Return the feature space of prototypes ``Z`` (m, d), on the device that they are on.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel.
-    Z : array of shape (m, d)
-        Prototypes.
-    threads : int, default=1
-        How many threads compute.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import Linear
-    >>> from lssvm.solvers.pcg_space import make_space
-    >>> space = make_space(Linear(), np.diag([1.0, 2.0]))
-    >>> space.lift(np.ones((2, 1))).round(6).ravel()
-    array([1. , 0.5])
-    """
+    """Return the feature space of prototypes ``Z`` (m, d), on the device that they are on."""
     if is_numpy(Z):
         return PackedSpace(kernel, np.asarray(Z, dtype=np.float64), threads=threads)
     return ArraySpace(kernel, Z)
@@ -146,41 +87,22 @@ def make_space(kernel: Kernel, Z: Array, *, threads: int = 1) -> FeatureSpace:
 class PackedSpace:
     r"""A feature space in main memory: two triangular factors in one buffer of (m + 1) m numbers.
 
-    Parameters
-    ----------
-    kernel : Kernel
-    Z : array of shape (m, d)
-    threads : int, default=1
-
     Attributes
     ----------
     jitter : float
         What was added to the diagonal of K(Z, Z).
 
-    Notes
-    -----
     The upper triangle of rows 0 to m - 1 holds U, the lower triangle of rows 1 to m the factor L of
     the first group's preconditioner
 
     .. math:: L L^T = \sum_j q_j (u_j - \bar u)(u_j - \bar u)^T + I/C, \qquad u_j = U^{-T} k(x_j),
 
     over some rows of weight q_j (further groups have a matrix of their own). With the prototypes
-    alone and no centring that is the preconditioner of [Rudi2017]_, section 3,
+    alone and no centring that is the preconditioner of [Rudi2017], section 3,
     :math:`T T^T / M + \lambda I` up to a factor. Nothing else of size m^2 is allocated: a
     factorisation that fails is started again from the kernel, with a hundred times the jitter.
 
     Cost: m^2 d + m^3/3 operations, and for a group of p rows 2 p m^2 + 2/3 m^3.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import RBF
-    >>> from lssvm.solvers.pcg_space import PreconditionerRows, PackedSpace
-    >>> X = np.linspace(0, 1, 20)[:, None]
-    >>> space = PackedSpace(RBF(1.0), X[::4])
-    >>> space.add(PreconditionerRows(np.arange(1), 10.0, X, np.ones(20), 0.0))
-    >>> space.precondition(np.ones((5, 1)), np.arange(1)).shape
-    (5, 1)
     """
 
     def __init__(self, kernel: Kernel, Z: FloatArray, *, threads: int = 1) -> None:
@@ -277,27 +199,9 @@ class PackedSpace:
 class ArraySpace:
     """A feature space of any array library, on the device of its prototypes.
 
-    Parameters
-    ----------
-    kernel : Kernel
-    Z : array of shape (m, d)
-
     Attributes
     ----------
     jitter : float
-
-    Notes
-    -----
-    As `PackedSpace`, from the functions of the array-API standard, with each factor in a matrix of
-    its own: 2 m^2 numbers, 4 m^2 while they are computed.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import Linear
-    >>> from lssvm.solvers.pcg_space import ArraySpace
-    >>> ArraySpace(Linear(), np.diag([1.0, 2.0])).lift(np.ones((2, 1))).round(6).ravel()
-    array([1. , 0.5])
     """
 
     def __init__(self, kernel: Kernel, Z: Array) -> None:

@@ -43,9 +43,9 @@ _FLOOR = 1e-10  # squared errors, relative to the variance of the targets, that 
 
 @dataclass(eq=False)
 class PrimalBatch:
-    r"""The centred normal equations of several training sets, for every C.
+    """The centred normal equations of several training sets, for every C.
 
-    The systems of `lssvm.solvers.PrimalSystem`, one for each of v training sets, on a device.
+    The systems of `PrimalSystem`, one for each of v training sets, on a device.
 
     Attributes
     ----------
@@ -59,27 +59,6 @@ class PrimalBatch:
     weight : array of shape (v,) or None
         Where the bias is penalised, the sums of the weights of the rows; B then has the mean of the
         features as one more column, see `penalise_bias`. None: the bias is free.
-
-    Notes
-    -----
-    "cholesky" (torch) factorises all v c systems in batches; "eigen" decomposes the v matrices once
-    and any C then takes 4 r^2 k. On an H200 10 folds and 60 values of C at r = 1,000 took 43 ms and
-    110 ms, at r = 10,000 8 s and 9 s: "auto" is "cholesky" with torch, and "eigen" with libraries
-    that know the array-API standard alone, which has no triangular solve.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.moments import nystrom_map
-    >>> from lssvm.kernels import Linear
-    >>> from lssvm.moments import Moments
-    >>> from lssvm.solvers.primal import primal_batch
-    >>> x = np.arange(4.0)[:, None]
-    >>> both = [Moments.of(x, 2.0 * x + 1.0), Moments.of(x, 3.0 - x)]
-    >>> batch = primal_batch(both, nystrom_map(Linear(), np.eye(1)))
-    >>> coef, intercept = batch.solve(np.array([1e6]))
-    >>> coef.ravel().round(2), intercept.ravel().round(2)
-    (array([ 2., -1.]), array([1., 3.]))
     """
 
     map: NystromMap | None
@@ -164,7 +143,7 @@ def penalise_bias(
 
         (\Phi_e^T S \Phi_e + I_{m+1} / C) (w; b) = \Phi_e^T S Y
 
-    of eq. (7) of [DeBrabanter2010]_ is, the bias eliminated, the centred system plus a matrix of
+    of eq. (7) of [DeBrabanter2010] is, the bias eliminated, the centred system plus a matrix of
     rank one: with :math:`\mu` and :math:`\bar y` the means of features and targets, s the sum of
     the weights and :math:`\rho = s / (C s + 1)`,
 
@@ -172,33 +151,6 @@ def penalise_bias(
 
         (A + I/C + \rho \mu \mu^T) w = B + \rho \mu \bar y^T, \qquad
         b = \frac{C s}{C s + 1} (\bar y - w^T \mu).
-
-    Parameters
-    ----------
-    W : array of shape (v, c, r, k + 1)
-        :math:`(A + I/C)^{-1} [B, \mu]` of v training sets and c values of C.
-    mean : array of shape (v, r)
-        :math:`\mu`.
-    target_mean : array of shape (v, k)
-    weight : array of shape (v,)
-    C : array of shape (c,)
-
-    Returns
-    -------
-    W : array of shape (v, c, r, k)
-    intercept : array of shape (v, c, k)
-
-    Notes
-    -----
-    The formula of Sherman and Morrison; 6 r c k operations for each training set.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.solvers.primal import penalise_bias
-    >>> W = np.zeros((1, 1, 0, 2))  # no features: the bias alone, 4 rows with a mean of 3
-    >>> penalise_bias(W, np.zeros((1, 0)), np.array([[3.0]]), np.array([4.0]), np.ones(1))[1]
-    array([[[2.4]]])
     """
     xp = get_namespace(W)
     C = np.asarray(C, dtype=np.float64)
@@ -218,29 +170,7 @@ def penalise_bias(
 def primal_batch(
     training: Sequence[Moments], map: NystromMap | None, *, penalised: bool = False
 ) -> PrimalBatch:
-    """Centre the moments of several training sets and carry them into feature space.
-
-    Parameters
-    ----------
-    training : sequence of Moments
-        With arrays on one device.
-    map : NystromMap or None
-        On that device.
-    penalised : bool, default=False
-        Whether the bias is penalised, see `penalise_bias`.
-
-    Notes
-    -----
-    4 m^3 operations for each.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.moments import Moments
-    >>> from lssvm.solvers.primal import primal_batch
-    >>> primal_batch([Moments.of(np.eye(3), np.ones((3, 1)))] * 2, None).A.shape
-    (2, 3, 3)
-    """
+    """Centre the moments of several training sets and carry them into feature space."""
     parts = [centred(moments, map, penalised=penalised) for moments in training]
     weight = np.array([moments.weight for moments in training]) if penalised else None
     xp = get_namespace(parts[0][0])
@@ -297,8 +227,8 @@ class PrimalSystem:
         A = T^T (G - g g^T / s) T, \quad B = T^T (c - g t^T / s), \quad
         b = (t - g^T T w) / s,
 
-    with G, g, c, t, s the gram, border, cross, target and weight of `lssvm.moments.Moments`. This
-    is [DeBrabanter2010]_, eq. (7), with the bias eliminated instead of regularised, so that with
+    with G, g, c, t, s the gram, border, cross, target and weight of `Moments`. This
+    is [DeBrabanter2010], eq. (7), with the bias eliminated instead of regularised, so that with
     all rows as prototypes it is the dual model. With ``weight`` it is eq. (7) as printed.
 
     Attributes
@@ -315,20 +245,7 @@ class PrimalSystem:
         t / s.
     weight : float or None
         s, where the bias is penalised like a weight; B then has the mean of the features as one
-        more column, see `lssvm.solvers.primal.penalise_bias`. None: the bias is free.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.moments import nystrom_map
-    >>> from lssvm.kernels import Linear
-    >>> from lssvm.moments import Moments
-    >>> from lssvm.solvers.primal import primal_system
-    >>> x = np.arange(4.0)[:, None]
-    >>> system = primal_system(Moments.of(x, 2.0 * x + 1.0), nystrom_map(Linear(), np.eye(1)))
-    >>> coef, intercept = system.solve(np.array([1e-3, 1e6]))
-    >>> coef.ravel().round(2), intercept.ravel().round(2)
-    (array([0.01, 2.  ]), array([3.99, 1.  ]))
+        more column, see `penalise_bias`. None: the bias is free.
     """
 
     map: NystromMap | None
@@ -340,23 +257,7 @@ class PrimalSystem:
     _reduced: Any = field(default=None, repr=False)
 
     def solve(self, C: FloatArray, method: str = "auto") -> tuple[FloatArray, FloatArray]:
-        """Return coefficients on the prototypes (c, m, k) and intercepts (c, k) for all ``C``.
-
-        Parameters
-        ----------
-        C : array of shape (c,)
-            Regularisation, one value for each candidate.
-        method : {"auto", "cholesky", "eigen", "tridiagonal"}, default="auto"
-            "cholesky" factorises once per value (m^3/3 each); "tridiagonal" reduces A once to
-            tridiagonal form (4 m^3/3, half of it at the speed of memory), then every value takes
-            O(m); "eigen" decomposes A once (about 9 m^3). "auto" takes Cholesky up to 5 values,
-            else the reduction.
-
-        Notes
-        -----
-        4 m^2 c k operations besides. Where a system is not positive definite to rounding its
-        coefficients are NaN.
-        """
+        """Return coefficients on the prototypes (c, m, k) and intercepts (c, k) for all ``C``."""
         C = np.asarray(C, dtype=np.float64)
         (r, k), few = self.B.shape, len(C) <= _FEW
         if r == 0:
@@ -429,37 +330,7 @@ def _rotate(factor: FloatArray, tau: FloatArray, B: FloatArray, *, transposed: b
 def primal_system(
     moments: Moments, map: NystromMap | None, *, penalised: bool = False
 ) -> PrimalSystem:
-    """Centre the moments of a training set and carry them into feature space.
-
-    Parameters
-    ----------
-    moments : Moments
-        Of the training set.
-    map : NystromMap or None
-        None where the moments are those of the features already (`Moments.mapped`).
-    penalised : bool, default=False
-        Whether the bias is penalised like a weight, eq. (7) of [DeBrabanter2010]_ as printed.
-
-    Returns
-    -------
-    PrimalSystem
-
-    Notes
-    -----
-    3 m^3 operations. Centring eliminates the bias exactly: it is not regularised, unless asked for.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.data import ArraySource
-    >>> from lssvm.kernels import Linear
-    >>> from lssvm.moments import accumulate
-    >>> from lssvm.solvers import primal_system
-    >>> X = np.arange(8.0).reshape(4, 2)
-    >>> moments = accumulate(Linear(), ArraySource(X, X[:, :1]), np.eye(2), [slice(0, 4)])[0]
-    >>> type(primal_system(moments, None)).__name__
-    'PrimalSystem'
-    """
+    """Centre the moments of a training set and carry them into feature space."""
     weight = moments.weight if penalised else None
     return PrimalSystem(map, *centred(moments, map, penalised=penalised), weight)
 
@@ -471,29 +342,6 @@ def solve_primal(
 
     A system that is not positive definite to rounding is solved with a little more
     regularisation, with a warning.
-
-    Parameters
-    ----------
-    moments : Moments
-        Where they are on a device, so is the work; what comes back is NumPy's.
-    map : NystromMap or None
-        From kernel values to features; None where the moments are those of the features already.
-    C : float
-        Regularisation.
-    penalised : bool, default=False
-        Whether the bias is penalised like a weight, eq. (7) of [DeBrabanter2010]_ as printed.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.moments import nystrom_map
-    >>> from lssvm.kernels import Linear
-    >>> from lssvm.moments import Moments
-    >>> from lssvm.solvers.primal import solve_primal
-    >>> x = np.arange(4.0)[:, None]
-    >>> coef, b = solve_primal(Moments.of(x, 3.0 - x), nystrom_map(Linear(), np.eye(1)), 1e9)
-    >>> coef.round(6), b.round(6)
-    (array([[-1.]]), array([3.]))
     """
     with small_problem(moments.size):
         paths, jitter = fold_paths([moments], map, penalised=penalised), 0.0
@@ -525,37 +373,11 @@ def solve_on_prototypes(
 ) -> tuple[FloatArray, FloatArray]:
     """Return coefficients (m, k) on the prototypes and intercepts (k,), without a map to features.
 
-    Parameters
-    ----------
-    moments : Moments
-        Of the rows.
-    gram : array of shape (m, m)
-        Kernel values K between the prototypes.
-    C : float
-        Regularisation.
-
-    Raises
-    ------
-    NotPositiveDefiniteError
-        Where no small ridge makes the system positive definite.
-
-    Notes
-    -----
-    Minimises a'K a / 2 + C/2 sum s (y - a'k(x) - b)^2 for every output: [DeBrabanter2010]_, eq.
+    Minimises a'K a / 2 + C/2 sum s (y - a'k(x) - b)^2 for every output: [DeBrabanter2010], eq.
     (7), in the coordinates of the prototypes, the bias eliminated. One Cholesky factorisation, m^3
     / 3 operations, where the map of `solve_primal` takes nine times m^3 first: for some thousand
     prototypes of which a few values of C are asked. A tiny ridge gives back what rounding takes
     from a smooth kernel.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.moments import Moments
-    >>> from lssvm.solvers import solve_on_prototypes
-    >>> x = np.arange(4.0)[:, None]
-    >>> coef, intercept = solve_on_prototypes(Moments.of(x, 2.0 * x + 1.0), np.eye(1), 1e6)
-    >>> coef.ravel().round(3), intercept.round(3)
-    (array([2.]), array([1.]))
     """
     A, B, mean, target_mean = centred(moments, None)
     ridge = _RIDGE * max(float(np.diagonal(A).mean()), np.finfo(np.float64).tiny)
@@ -612,32 +434,7 @@ def fold_paths(
     threads: int = 1,
     penalised: bool = False,
 ) -> FoldPaths:
-    """Prepare the systems of several training sets.
-
-    Parameters
-    ----------
-    training : list of Moments
-        NumPy's, or all on one device.
-    map : NystromMap or None
-        From kernel values to features; None: the moments are those of features.
-    threads : int, default=1
-    penalised : bool, default=False
-        Whether the bias is penalised like a weight, eq. (7) of [DeBrabanter2010]_ as printed.
-
-    Returns
-    -------
-    FoldPaths
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.moments import Moments
-    >>> from lssvm.solvers.primal import fold_paths
-    >>> X = np.arange(4.0)[:, None]
-    >>> (coef, b), = fold_paths([Moments.of(X, X)], None).solve(np.array([1e6]))
-    >>> coef.round(4)
-    array([[[1.]]])
-    """
+    """Prepare the systems of several training sets."""
     if is_numpy(training[0].gram):
 
         def prepare(moments: Moments) -> PrimalSystem:
@@ -653,15 +450,6 @@ def output_errors(test: Moments, coef: Array, intercept: Array) -> FloatArray:
 
     Nothing is read again: y^T y - 2 w^T cross + w^T gram w. No rows: zero. Errors that rounding
     makes negative are a small part of the variance.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.moments import Moments
-    >>> from lssvm.solvers.primal import output_errors
-    >>> test = Moments.of(np.ones((2, 1)), np.array([[1.0, 2.0], [3.0, 2.0]]))
-    >>> output_errors(test, np.ones((1, 1, 2)), np.ones((1, 2)))
-    array([[1., 0.]])
     """
     if not test.weight > 0:
         return np.zeros(intercept.shape)
@@ -694,50 +482,14 @@ def leave_out_predictions(
 ) -> FloatArray:
     r"""Return what every row would be predicted by a model trained without its fold.
 
-    Parameters
-    ----------
-    kernel : Kernel
-    X, Y : arrays of shape (n, d) and (n, k)
-    Z : array of shape (m, d)
-        Prototypes.
-    folds : sequence of int arrays
-        They partition the rows; the rows of a fold have equal features.
-    moments : Moments
-        Of all rows.
-    map : NystromMap
-    C : array of shape (c,)
-    weight : array of shape (n,) or None
-        Rows of weight zero took no part in the training.
-    threads : int, default=1
-
-    Returns
-    -------
-    array of shape (c, n, k)
-
-    Notes
-    -----
     A fold of equal rows is one row of weight :math:`s` and target :math:`\bar y`. Its prediction
     p with the fold in the training set becomes :math:`\bar y - (\bar y - p) / (1 - s h)` without
     it, :math:`h = 1/S + \tilde\varphi^T (A + I/C)^{-1} \tilde\varphi` with the centred feature
-    :math:`\tilde\varphi` and S the total weight ([Cawley2004]_). The prototypes are not left out:
+    :math:`\tilde\varphi` and S the total weight ([Cawley2004]). The prototypes are not left out:
     they only say where basis functions are.
 
     One eigendecomposition of A and one pass of n m (2 r + 2 c + 2 c k) operations; memory c n k
     numbers.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.moments import nystrom_map
-    >>> from lssvm.kernels import Linear
-    >>> from lssvm.moments import Moments
-    >>> from lssvm.solvers.primal import leave_out_predictions
-    >>> x = np.array([[0.0], [1.0], [2.0]])
-    >>> out = leave_out_predictions(Linear(), x, x, np.eye(1), [np.array([i]) for i in range(3)],
-    ...                             Moments.of(x, x), nystrom_map(Linear(), np.eye(1)),
-    ...                             np.array([1e9]), None)
-    >>> out.ravel().round(4)
-    array([0., 1., 2.])
     """
     n, k = Y.shape
     system = primal_system(moments, map)

@@ -17,8 +17,8 @@ import numpy as np
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import ConvergenceWarning, NumericalWarning
 from lssvm.data import ArraySource, Block
-from lssvm.kernels import Kernel, evaluate_expansion
-from lssvm.kernels.base import Evaluate
+from lssvm.kernels import Kernel
+from lssvm.kernels.base import Evaluate, evaluate_expansion
 from lssvm.moments import Moments, NystromMap, Piece, accumulate, accumulate_stream
 from lssvm.solvers.primal import solve_primal
 
@@ -37,33 +37,7 @@ _BEND, _END, _LEAST = 2.5, 3.0, 1e-4  # of the weights of [Suykens2002w]
 
 
 def robust_weights(residual: FloatArray, loss: str, scale: float) -> FloatArray:
-    r"""Return the weights that turn squared into robust loss at given residuals.
-
-    Parameters
-    ----------
-    residual : array of shape (n,)
-        Targets less predictions.
-    loss : {"huber", "absolute", "weighted"}
-        Huber: :math:`L(e) = e^2` up to :math:`\delta = 1.345` scales and
-        :math:`2 \delta |e| - \delta^2` beyond. Absolute: :math:`L(e) = |e|`. Weighted: one up to
-        2.5 scales, falling linearly to 1e-4 at 3 scales and beyond ([Suykens2002w]_).
-    scale : float
-        Robust standard deviation of the residuals.
-
-    Notes
-    -----
-    For the first two the weight is L'(e) / (2 e); residuals below 1e-3 scales count as that for the
-    absolute loss.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.solvers.reweighting import robust_weights
-    >>> robust_weights(np.array([0.1, 13.45]), "huber", 1.0)
-    array([1. , 0.1])
-    >>> robust_weights(np.array([0.1, 2.75, 13.45]), "weighted", 1.0)
-    array([1.e+00, 5.e-01, 1.e-04])
-    """
+    """Return the weights that turn squared into robust loss at given residuals."""
     size = np.abs(residual)
     if loss == "huber":
         return np.asarray(np.minimum(1.0, _TUNING * scale / np.maximum(size, 1e-300)))
@@ -74,21 +48,7 @@ def robust_weights(residual: FloatArray, loss: str, scale: float) -> FloatArray:
 
 
 def residual_scale(residual: FloatArray, weight: FloatArray | None = None) -> float:
-    """Return the robust standard deviation of residuals: 1.4826 times their median size.
-
-    Parameters
-    ----------
-    residual : array of n values
-    weight : array of shape (n,), optional
-        A weight of 2 counts as the residual twice.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.solvers.reweighting import residual_scale
-    >>> residual_scale(np.array([-1.0, 1.0, 100.0]))
-    1.4826
-    """
+    """Return the robust standard deviation of residuals: 1.4826 times their median size."""
     size = np.abs(residual).ravel()
     if weight is None:
         return float(_MAD * np.median(size))
@@ -112,45 +72,10 @@ def reweight(
 ) -> tuple[Model, FloatArray, int]:
     """Turn a solver of weighted least squares into one of a robust loss.
 
-    Parameters
-    ----------
-    solve : callable
-        From weights (n,) to a model and what it predicts for the rows, shape (n,).
-    y : array of shape (n,)
-    start : (model, array of shape (n,))
-        The model to begin with and its predictions.
-    loss : {"huber", "absolute", "weighted"}
-    weight : array of shape (n,) or None
-        Sample weights.
-    tol : float, default=1e-3
-        Ends when predictions change by less than this part of the scale (root mean square).
-    max_iter : int, default=100
-    warn : bool, default=True
-        Whether to warn when it stops before that.
-
-    Returns
-    -------
-    model
-    predictions : array of shape (n,)
-    iterations : int
-
-    Notes
-    -----
     The scale is that of the current residuals, by the median absolute deviation. "weighted" begins
     where "huber" ends: its weights forget what is far off, so that they need a start which outliers
-    have not bent; [Suykens2002w]_ weights once, from the least squares model. One solve per
+    have not bent; [Suykens2002w] weights once, from the least squares model. One solve per
     iteration.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.solvers.reweighting import reweight
-    >>> y = np.array([1.0, 1.1, 0.9, 1.05, 50.0])
-    >>> def mean(weights):
-    ...     level = float(np.average(y, weights=weights))
-    ...     return level, np.full(5, level)
-    >>> round(reweight(mean, y, mean(np.ones(5)), "weighted")[0], 2)
-    1.01
     """
     stages = [("huber", 1e-2), (loss, tol)] if loss == "weighted" else [(loss, tol)]
     (model, fitted), steps, change = start, 0, 0.0
@@ -203,60 +128,8 @@ def solve_reweighted(
 ) -> tuple[FloatArray, FloatArray, int]:
     r"""Minimise :math:`\tfrac12 w^T w + \tfrac C2 \sum_i s_i L(e_i)` for one target.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel.
-    X : array of shape (n, d)
-        Rows.
-    y : array of shape (n, 1)
-        Targets.
-    Z : array of shape (m, d)
-        Prototypes.
-    map : NystromMap
-        From kernel values to features.
-    C : float
-        Regularisation.
-    loss : {"huber", "absolute", "weighted"}
-        See `robust_weights`; the scale is that of the model's own residuals.
-    start : (array of shape (m, 1), array of shape (1,))
-        Coefficients and intercept of the least squares model.
-    weight : array of shape (n,) or None
-        Weights of the rows; None: all are one.
-    budget, threads : int
-        Memory budget in bytes.
-    tol : float, default=1e-3
-        Ends when predictions change by less than this part of the scale (root mean square).
-    max_iter : int, default=100
-        Iterations at most.
-    warn : bool, default=True
-        Whether to warn when it stops before that.
-
-    Returns
-    -------
-    coef : array of shape (m, 1)
-    intercept : array of shape (1,)
-    iterations : int
-
-    Notes
-    -----
-    The L1 remark under [DeBrabanter2010]_, eq. (8), which solves a quadratic programme. Reweighting
+    The L1 remark under [DeBrabanter2010], eq. (8), which solves a quadratic programme. Reweighting
     takes one pass over the data per iteration, n m^2 operations.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.moments import nystrom_map
-    >>> from lssvm.kernels import Linear
-    >>> from lssvm.solvers.reweighting import solve_reweighted
-    >>> X = np.arange(9.0)[:, None]
-    >>> y = X.copy()
-    >>> y[8] = 100.0
-    >>> start = (np.array([[5.0]]), np.array([0.0]))
-    >>> coef, b, _ = solve_reweighted(Linear(), X, y, np.eye(1), nystrom_map(Linear(), np.eye(1)),
-    ...                               1e6, "absolute", start, tol=1e-6)
-    >>> coef.round(2)
-    array([[1.]])
     """
 
     def predict(coef: FloatArray, intercept: FloatArray) -> FloatArray:
@@ -343,56 +216,7 @@ def solve_reweighted_stream(
     tol: float = TOLERANCE,
     max_iter: int = MAX_ITER,
 ) -> tuple[FloatArray, FloatArray, int]:
-    """Minimise what `solve_reweighted` minimises, without rows in memory.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    reduce : callable
-        ``reduce(work, combine)`` applies ``work`` to all rows, an iterable of pieces in one cell
-        with one target, or to parts of the rows, and combines the results; once per pass.
-    Z : array of shape (m, d)
-    map : NystromMap
-    C : float
-    loss : {"huber", "absolute"}
-    scale : float
-        Robust standard deviation of the residuals of the start, which is that of a sample.
-    start : (array of shape (m, 1), array of shape (1,))
-        Coefficients and intercept of the least squares model.
-    budget, threads : int
-    tol : float, default=1e-3
-    max_iter : int, default=100
-
-    Returns
-    -------
-    coef : array of shape (m, 1)
-    intercept : array of shape (1,)
-    iterations : int
-
-    Notes
-    -----
-    One pass of n m^2 operations per iteration and one more at the end; every pass evaluates the
-    last two models, from which residuals and the change of the predictions follow.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.moments import nystrom_map
-    >>> from lssvm.kernels import Linear
-    >>> from lssvm.moments import Piece
-    >>> from lssvm.solvers.reweighting import solve_reweighted_stream
-    >>> X = np.arange(9.0)[:, None]
-    >>> y = X.copy()
-    >>> y[8] = 100.0
-    >>> rows = np.arange(9)
-    >>> start = (np.array([[5.0]]), np.array([0.0]))
-    >>> piece = Piece(X, y, None, 0 * rows, rows, 0 * rows)
-    >>> coef, b, _ = solve_reweighted_stream(
-    ...     Linear(), lambda work, combine: work([piece]), np.eye(1),
-    ...     nystrom_map(Linear(), np.eye(1)), 1e6, "absolute", 10.0, start)
-    >>> coef.round(2)
-    array([[1.]])
-    """
+    """Minimise what `solve_reweighted` minimises, without rows in memory."""
     Z = np.asarray(Z, dtype=np.float64)
     model = before = start
     if scale == 0.0:
@@ -436,26 +260,7 @@ def reweights(loss: str, lowered: bool) -> bool:
 def lower_weights(
     Y: FloatArray, predictions: FloatArray, weight: FloatArray | None, before: FloatArray | None
 ) -> FloatArray:
-    """Return the weights of rows (n,) for the next tuning: those that are far off count little.
-
-    Parameters
-    ----------
-    Y : array of shape (n, k)
-    predictions : array of shape (n, k)
-        NaN where there is none. A row is as far off as its worst output.
-    weight : array of shape (n,) or None
-        As the caller gave them.
-    before : array of shape (n,) or None
-        Of the tuning before, which rows without a prediction keep.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.solvers.reweighting import lower_weights
-    >>> y = np.array([0.1, -0.1, 0.1, -0.1, 9.0])[:, None]
-    >>> lower_weights(y, np.zeros((5, 1)), None, None)
-    array([1.e+00, 1.e+00, 1.e+00, 1.e+00, 1.e-04])
-    """
+    """Return the weights of rows (n,) for the next tuning: those that are far off count little."""
     factors = np.ones(len(Y))
     known = np.flatnonzero(np.isfinite(predictions).all(axis=1))
     own = None if weight is None else weight[known]

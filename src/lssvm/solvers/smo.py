@@ -25,25 +25,7 @@ _RESTARTS = 5
 
 
 class ColumnCache:
-    """Columns of a system's kernel matrix, the least recently used one making room for a new one.
-
-    Parameters
-    ----------
-    system : DualSystem
-        A quarter of its budget is the cache; two columns are held in any case. Where all n columns
-        fit, they are computed at once.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import Linear
-    >>> from lssvm.solvers.base import DualSystem
-    >>> from lssvm.solvers.smo import ColumnCache
-    >>> X = np.arange(3.0)[:, None]
-    >>> cache = ColumnCache(DualSystem(Linear(), X, X, C=1.0, budget=1))
-    >>> cache.column(2), cache.capacity
-    (array([0., 2., 4.]), 2)
-    """
+    """Columns of a system's kernel matrix, the least recently used one makes room."""
 
     def __init__(self, system: DualSystem) -> None:
         self._system = system

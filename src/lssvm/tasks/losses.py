@@ -27,28 +27,6 @@ def tie_scores(scores: FloatArray) -> FloatArray:
 
     Equal rows get the same score, but for the last digits, which depend on where a row stands and
     on its own target: whatever ranks rows must not see them.
-
-    Parameters
-    ----------
-    scores : array of shape (n,) or (n, k)
-        Columns are judged by themselves; what is not finite stays as it is.
-
-    Returns
-    -------
-    array of the same shape
-        In ascending order a score begins another value where it is more than 1e-9 of the largest
-        absolute one above the last; scores of a value become the smallest of them.
-
-    Notes
-    -----
-    O(n log n) time for each column.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.tasks.losses import tie_scores
-    >>> len(np.unique(tie_scores(np.array([0.1 + 0.2, 0.3, 0.7]))))
-    2
     """
     values = np.asarray(scores, dtype=np.float64)
     if values.ndim == 2:
@@ -69,28 +47,7 @@ def tie_scores(scores: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """What is known of some rows.
-
-    Parameters
-    ----------
-    Y : array of shape (t, k)
-        Targets.
-    labels : int array of shape (t,) or None
-        Class numbers; None where the targets are numbers.
-    weight : array of shape (t,) or None
-        Weights of the rows in a mean: sample weights times class weights.
-    sample_weight : array of shape (t,) or None
-        Weights that the caller gave, which is what a scorer sees.
-    X : array of shape (t, d) or None
-        Features, which a scorer may ask for.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.tasks import Truth
-    >>> Truth(np.array([[1.0], [2.0], [3.0]])).take(np.array([0, 2])).Y.ravel()
-    array([1., 3.])
-    """
+    """What is known of some rows."""
 
     Y: Array
     labels: Array | None = None
@@ -99,29 +56,13 @@ class Truth:
     X: Any = None
 
     def take(self, rows: IntArray) -> Truth:
-        """Return what is known of some of the rows.
-
-        Parameters
-        ----------
-        rows : int array of shape (m,)
-            Which rows.
-        """
+        """Return what is known of some of the rows."""
         columns = (self.Y, self.labels, self.weight, self.sample_weight, self.X)
         return Truth(*(pick(column, rows) for column in columns))
 
 
 class Loss(Protocol):
-    """From the outputs of c models on t rows to c numbers; lower is better.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.tasks import Truth
-    >>> def largest(outputs, truth):
-    ...     return np.abs(outputs - truth.Y).max(axis=(1, 2))
-    >>> largest(np.zeros((1, 2, 1)), Truth(np.array([[1.0], [-3.0]])))
-    array([3.])
-    """
+    """From the outputs of c models on t rows to c numbers; lower is better."""
 
     def __call__(self, outputs: Array, truth: Truth) -> FloatArray:
         """Return the losses (c,) of outputs of shape (c, t, k)."""
@@ -129,14 +70,7 @@ class Loss(Protocol):
 
 @runtime_checkable
 class RowLoss(Protocol):
-    """A loss that is a mean over rows, so that sums over blocks of rows are enough.
-
-    Examples
-    --------
-    >>> from lssvm.tasks import Numbers, RowLoss, ScorerLoss, SquaredError
-    >>> isinstance(SquaredError(), RowLoss), isinstance(ScorerLoss("r2", Numbers(1)), RowLoss)
-    (True, False)
-    """
+    """A loss that is a mean over rows, so that sums over blocks of rows are enough."""
 
     def __call__(self, outputs: Array, truth: Truth) -> FloatArray:
         """Return the losses (c,) of outputs of shape (c, t, k)."""
@@ -145,38 +79,16 @@ class RowLoss(Protocol):
         return self.finish(np.asarray(mean))
 
     def rows(self, outputs: Array, truth: Truth) -> Array:
-        """Return a number for each row, shape (c, t).
-
-        Parameters
-        ----------
-        outputs : array of shape (c, t, k)
-            Outputs of c candidates.
-        truth : Truth
-            What is known of the t rows.
-        """
+        """Return a number for each row, shape (c, t)."""
 
     def finish(self, mean: FloatArray) -> FloatArray:
-        """Turn weighted means of those numbers into losses.
-
-        Parameters
-        ----------
-        mean : array of shape (c,) or (c, v)
-            Weighted means over rows.
-        """
+        """Turn weighted means of those numbers into losses."""
         return mean
 
 
 @dataclass(frozen=True)
 class SquaredError(RowLoss):
-    """Mean squared error over rows and outputs.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.tasks import SquaredError, Truth
-    >>> SquaredError()(np.zeros((1, 2, 1)), Truth(np.array([[1.0], [3.0]])))
-    array([5.])
-    """
+    """Mean squared error over rows and outputs."""
 
     def rows(self, outputs: FloatArray, truth: Truth) -> FloatArray:
         """Return the mean squares of each row, shape (c, t)."""
@@ -186,15 +98,7 @@ class SquaredError(RowLoss):
 
 @dataclass(frozen=True)
 class AbsoluteError(RowLoss):
-    """Mean absolute error over rows and outputs: a few wrong targets do not decide.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.tasks import AbsoluteError, Truth
-    >>> AbsoluteError()(np.zeros((1, 2, 1)), Truth(np.array([[1.0], [-3.0]])))
-    array([2.])
-    """
+    """Mean absolute error over rows and outputs: a few wrong targets do not decide."""
 
     def rows(self, outputs: FloatArray, truth: Truth) -> FloatArray:
         """Return the mean absolute errors of each row, shape (c, t)."""
@@ -204,22 +108,7 @@ class AbsoluteError(RowLoss):
 
 @dataclass(frozen=True, eq=False)
 class Misclassification(RowLoss):
-    """Minus the share of rows whose class is right.
-
-    Parameters
-    ----------
-    decide : callable
-        From outputs (t, k) to class numbers (t,).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.tasks import Misclassification, Truth
-    >>> wrong = Misclassification(lambda raw: (raw[:, 0] > 0).astype(int))
-    >>> truth = Truth(np.zeros((2, 1)), labels=np.array([1, 1]))
-    >>> wrong(np.array([[[0.5], [-0.5]]]), truth)
-    array([-0.5])
-    """
+    """Minus the share of rows whose class is right."""
 
     decide: Callable[[Array], Array]
 
@@ -279,24 +168,7 @@ class Answering(Protocol):
 
 
 class ScorerLoss:
-    """Minus a score of scikit-learn.
-
-    Parameters
-    ----------
-    scoring : str or callable
-        A scorer of predictions or decision values.
-    task : Classes or Numbers
-        What outputs mean.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.tasks import Numbers, ScorerLoss
-    >>> from lssvm.tasks import Truth
-    >>> loss = ScorerLoss("neg_mean_absolute_error", Numbers(1))
-    >>> loss(np.zeros((1, 2, 1)), Truth(np.array([[1.0], [3.0]]), X=np.zeros((2, 1))))
-    array([2.])
-    """
+    """Minus a score of scikit-learn."""
 
     def __init__(self, scoring: Any, task: Answering) -> None:
         try:

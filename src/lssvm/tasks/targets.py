@@ -26,22 +26,7 @@ from lssvm.tasks.losses import (
 
 @dataclass(frozen=True)
 class Numbers:
-    """Targets are numbers, one or several a row.
-
-    Parameters
-    ----------
-    n_outputs : int
-        Numbers a row, k.
-    single : bool, default=True
-        Whether y was one-dimensional, and predictions are to be.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.tasks import Numbers
-    >>> Numbers(1).predict(np.array([[2.0], [3.0]]))
-    array([2., 3.])
-    """
+    """Targets are numbers, one or several a row."""
 
     n_outputs: int
     single: bool = True
@@ -61,59 +46,25 @@ class Numbers:
         return [np.arange(self.n_outputs)]
 
     def loss(self, scoring: Any, loss: str = "squared", centre: FloatArray | None = None) -> Loss:
-        """Return what tuning minimises; ``centre`` (k,) was taken off targets and outputs.
-
-        Parameters
-        ----------
-        scoring : str, callable or None
-            A scorer of scikit-learn; None: the mean error that ``loss`` names.
-        loss : str, default="squared"
-            What the model minimises: "squared" is judged by squares, all others by absolute errors.
-        centre : array of shape (k,), optional
-            What was taken off targets and outputs; by default nothing.
-        """
+        """Return what tuning minimises; ``centre`` (k,) was taken off targets and outputs."""
         if scoring is None:
             return SquaredError() if loss == "squared" else AbsoluteError()
         return ScorerLoss(scoring, self if centre is None else _Centred(self, centre))
 
     def predict(self, raw: FloatArray) -> FloatArray:
-        """Return predictions of shape (t,) or (t, k).
-
-        Parameters
-        ----------
-        raw : array of shape (t, k)
-            Outputs.
-        """
+        """Return predictions of shape (t,) or (t, k)."""
         return raw[:, 0] if self.single else raw
 
     def scores(self, raw: FloatArray) -> FloatArray:
-        """Return what a scorer may ask for beside predictions: the outputs.
-
-        Parameters
-        ----------
-        raw : array of shape (t, k)
-            Outputs.
-        """
+        """Return what a scorer may ask for beside predictions: the outputs."""
         return raw
 
     def truth_of(self, truth: Truth) -> FloatArray:
-        """Return targets as scorers take them.
-
-        Parameters
-        ----------
-        truth : Truth
-            What is known of the rows.
-        """
+        """Return targets as scorers take them."""
         return np.asarray(truth.Y[:, 0] if self.n_outputs == 1 else truth.Y)
 
     def check_outputs(self, Y: FloatArray) -> FloatArray:
-        """Return targets of further rows, of shape (n, k).
-
-        Parameters
-        ----------
-        Y : array of shape (n, k)
-            Targets of the further rows.
-        """
+        """Return targets of further rows, of shape (n, k)."""
         if Y.shape[1] != self.n_outputs:
             raise InvalidInputError(
                 f"y has {Y.shape[1]} outputs but the model was fitted with {self.n_outputs}: give "
@@ -145,78 +96,23 @@ _CHUNK = 65_536  # rows looked at at a time
 
 @dataclass(frozen=True, eq=False)
 class ClassTable:
-    """Targets and weights that are the same for all rows of a class.
-
-    Parameters
-    ----------
-    targets : array of shape (n_classes, k)
-        Target of every class in every binary problem; 0 where it takes no part.
-    factors : array of shape (n_classes,)
-        What the weights of the rows of a class are multiplied by.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.tasks import Classes
-    >>> task = Classes.of(np.array(["a", "b"]), multiclass="auto", class_weight="balanced")
-    >>> task.table(np.array([30.0, 10.0])).factors.round(3).tolist()
-    [0.667, 2.0]
-    """
+    """Targets and weights that are the same for all rows of a class."""
 
     targets: FloatArray
     factors: FloatArray
 
     def looked_up(self, labels: IntArray) -> LookedUp:
-        """Return the targets (n, k) of rows of these classes, without storing them.
-
-        Parameters
-        ----------
-        labels : int array of shape (n,)
-            Class numbers.
-        """
+        """Return the targets (n, k) of rows of these classes, without storing them."""
         return LookedUp(self.targets, labels)
 
     def row_factors(self, labels: IntArray) -> FloatArray | None:
-        """Return the factors of the weights of rows of these classes; None where all are 1.
-
-        Parameters
-        ----------
-        labels : int array of shape (n,)
-            Class numbers.
-        """
+        """Return the factors of the weights of rows of these classes; None where all are 1."""
         return self.factors[labels] if np.any(self.factors != 1.0) else None
 
 
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """Targets are labels, coded into binary problems.
-
-    Parameters
-    ----------
-    classes : array of shape (n_classes,)
-        Labels in order.
-    code : Code
-        Output code with k binary problems.
-    decoding : {"hamming", "loss"} or None, default=None
-        How outputs become classes; None: as the code has it.
-    targets : {"label", "fisher"} or (t1, t2), default="label"
-        Targets +1 and -1; "fisher" takes +N/N1 and -N/N2, a pair +t1 and -t2.
-    class_weight : dict, "balanced" or None, default=None
-        As in scikit-learn.
-
-    Notes
-    -----
-    "fisher" and "balanced" depend on how many rows the classes have. Their counts are those of the
-    rows that a model is trained on, in every fold anew (`table` is asked with the counts there).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.tasks import Classes
-    >>> task = Classes.of(np.array(["a", "b"]), multiclass="auto")
-    >>> task.predict(np.array([[0.3], [-0.2]])).tolist()
-    ['b', 'a']
-    """
+    """Targets are labels, coded into binary problems."""
 
     classes: AnyArray
     code: Code
@@ -235,23 +131,7 @@ class Classes:
         class_weight: Any = None,
         random_state: RandomState = None,
     ) -> Classes:
-        """Check the settings of a classifier and return the task.
-
-        Parameters
-        ----------
-        classes : array of shape (n_classes,)
-            Labels of the rows of positive weight, in order.
-        multiclass : str, array or Code
-            Output code, see `lssvm.codes.make_code`.
-        decoding, targets, class_weight
-            As above.
-        random_state : int or None
-            Seeds random codes.
-
-        Returns
-        -------
-        Classes
-        """
+        """Check the settings of a classifier and return the task."""
         if len(classes) < 2:
             raise InvalidInputError(
                 f"A classifier needs at least 2 classes but y has only one class: "
@@ -295,13 +175,7 @@ class Classes:
         return self.code.groups()
 
     def table(self, counts: FloatArray) -> ClassTable:
-        """Return targets and weights of the classes for rows with these (weighted) counts.
-
-        Parameters
-        ----------
-        counts : array of shape (n_classes,)
-            Weight of the rows of each class.
-        """
+        """Return targets and weights of the classes for rows with these (weighted) counts."""
         factors = self._factors(np.asarray(counts, dtype=np.float64))
         return ClassTable(self._scaled(counts * factors), factors)
 
@@ -353,15 +227,7 @@ class Classes:
         return np.where(codes > 0, t1, np.where(codes < 0, -t2, 0.0))  # [Suykens2002, eq. (3.23)]
 
     def numbers(self, y: Any, where: str = "") -> AnyArray:
-        """Return the class numbers of labels, all of which have to be known.
-
-        Parameters
-        ----------
-        y : array of shape (n,)
-            Labels.
-        where : str, default=""
-            Where they come from, put into the error.
-        """
+        """Return the class numbers of labels, all of which have to be known."""
         unseen = np.setdiff1d(distinct_labels(y), self.classes)
         if len(unseen):
             raise InvalidInputError(
@@ -375,51 +241,25 @@ class Classes:
         return numbers
 
     def counts(self, labels: IntArray, weight: FloatArray | None) -> FloatArray:
-        """Return the weight of the rows of each class, shape (n_classes,).
-
-        Parameters
-        ----------
-        labels : int array of shape (n,)
-            Class numbers.
-        weight : array of shape (n,) or None
-            Weights of the rows; None: all are one.
-        """
+        """Return the weight of the rows of each class, shape (n_classes,)."""
         total = np.zeros(self.n_classes)
         for part in slices(len(labels), _CHUNK):
             total += np.bincount(labels[part], pick(weight, part), minlength=self.n_classes)
         return total
 
     def decide(self, raw: Array) -> Array:
-        """Return class numbers (t,) from outputs (t, k), on whatever device they are.
-
-        Parameters
-        ----------
-        raw : array of shape (t, k)
-            Outputs.
-        """
+        """Return class numbers (t,) from outputs (t, k), on whatever device they are."""
         xp = get_namespace(raw)
         if self.n_classes == 2:
             return xp.astype(raw[:, 0] * float(self.code.matrix[1, 0]) > 0, xp.int64)
         return xp.argmax(decode(self.code, raw, self.decoding), axis=1)
 
     def predict(self, raw: FloatArray) -> AnyArray:
-        """Return labels (t,).
-
-        Parameters
-        ----------
-        raw : array of shape (t, k)
-            Outputs.
-        """
+        """Return labels (t,)."""
         return np.asarray(self.classes[self.decide(raw)])
 
     def scores(self, raw: FloatArray) -> FloatArray:
-        """Return decision values: (t,) for two classes, else (t, n_classes).
-
-        Parameters
-        ----------
-        raw : array of shape (t, k)
-            Outputs.
-        """
+        """Return decision values: (t,) for two classes, else (t, n_classes)."""
         if self.n_classes == 2:
             return np.asarray(raw[:, 0] * self.code.matrix[1, 0])
         return np.asarray(decode(self.code, raw, self.decoding))
@@ -433,25 +273,11 @@ class Classes:
         return None if counts and self.code.n_problems > 1 else words
 
     def truth_of(self, truth: Truth) -> AnyArray:
-        """Return the labels of rows as scorers take them.
-
-        Parameters
-        ----------
-        truth : Truth
-            What is known of the rows.
-        """
+        """Return the labels of rows as scorers take them."""
         return np.asarray(self.classes[truth.labels])
 
     def loss(self, scoring: Any, loss: str = "squared") -> Loss:
-        """Return what tuning minimises.
-
-        Parameters
-        ----------
-        scoring : str, callable or None
-            A scorer of scikit-learn; None: the share of rows that are misclassified.
-        loss : str, default="squared"
-            What the model minimises; decisions are judged alike whatever it is.
-        """
+        """Return what tuning minimises."""
         return Misclassification(self.decide) if scoring is None else ScorerLoss(scoring, self)
 
 

@@ -20,19 +20,7 @@ NEVER = 1e100  # energy of a pair without a finite loss
 
 
 def walk_simplex(box: Box, stage: str, start: FloatArray, edge: float, evaluations: int) -> None:
-    """Walk downhill from ``start``, shape (dimension,), by the method of Nelder and Mead.
-
-    Parameters
-    ----------
-    box : Box
-    stage : str
-        Name under which evaluations are recorded.
-    start : ndarray of shape (dimension,)
-    edge : float
-        Edge of the first simplex, in log C and log gamma.
-    evaluations : int
-        Largest number of energies asked for; what is known already counts.
-    """
+    """Walk downhill from ``start``, shape (dimension,), by the method of Nelder and Mead."""
 
     def energy(x: FloatArray) -> float:
         return box.energy(stage, box.reflect(x))
@@ -47,15 +35,7 @@ def walk_simplex(box: Box, stage: str, start: FloatArray, edge: float, evaluatio
 
 
 class Box:
-    """The tuned coordinates, (log C, log gamma) or one of them, and the energy on them.
-
-    Parameters
-    ----------
-    record : Recorder
-        Where pairs are evaluated.
-    space : Space
-        What is tuned.
-    """
+    """The tuned coordinates, (log C, log gamma) or one of them, and the energy on them."""
 
     def __init__(self, record: Recorder, space: Space) -> None:
         bounds = [space.C_range] * space.tune_C + [space.gamma_bounds] * space.tune_gamma
@@ -231,26 +211,6 @@ def acceptance(E_probes: FloatArray, E_states: FloatArray, temperature: float) -
     :math:`A_i = e^{-E(y_i)/T} / (e^{-E(y_i)/T} + \rho)` with
     :math:`\rho = \sum_j e^{-E(x_j)/T}`, [DeBrabanter2010, Appendix], evaluated as
     :math:`1 / (1 + \sum_j e^{(E(y_i) - E(x_j))/T})`.
-
-    Parameters
-    ----------
-    E_probes : ndarray of shape (n,)
-        Energies of the probes y.
-    E_states : ndarray of shape (q,)
-        Energies of the current states x.
-    temperature : float
-        Acceptance temperature T.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.tuning.annealing import acceptance
-    >>> acceptance(np.array([1e6]), np.array([1e6, 1e6, 1e6]), 1.0)
-    array([0.25])
     """
     differences = (E_probes[:, None] - E_states[None, :]) / temperature  # (n, q)
     A: FloatArray = expit(-logsumexp(differences, axis=1))  # [DeBrabanter2010, Appendix]
@@ -262,24 +222,6 @@ def acceptance_variance(E_states: FloatArray, temperature: float) -> float:
 
     :math:`\frac{1}{q} \sum_i A_i^2 - \frac{1}{q^2}` with :math:`A_i = e^{-E(x_i)/T} / \rho`,
     [DeBrabanter2010, Appendix]. It is between 0 (equal energies) and :math:`(q-1)/q^2`.
-
-    Parameters
-    ----------
-    E_states : ndarray of shape (q,)
-        Energies of the current states x.
-    temperature : float
-        Acceptance temperature T.
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.tuning.annealing import acceptance_variance
-    >>> acceptance_variance(np.array([0.0, 1e3]), 1.0)  # one share is 1: (q - 1) / q^2
-    0.25
     """
     q = E_states.size
     A = softmax(-E_states / temperature)

@@ -12,8 +12,8 @@ from lssvm._core.arrays import BoolArray, FloatArray, IntArray
 from lssvm._core.blocks import block_rows, run_blocks, slices
 from lssvm._core.errors import InvalidInputError, NumericalWarning, Stopped
 from lssvm.kernels import Kernel
-from lssvm.solvers import Circulant, CirculantSolver, Lattice, lay_rows
-from lssvm.solvers.circulant import check_kernel
+from lssvm.solvers import CirculantSolver
+from lssvm.solvers.circulant import Circulant, Lattice, check_kernel, lay_rows
 from lssvm.tuning.annealing import Box, walk_simplex
 from lssvm.tuning.dual import DualObjective
 from lssvm.tuning.grid import GridSearch
@@ -39,16 +39,7 @@ class _Part:
 class CirculantObjective:
     """An approximate cross-validated loss of a dual model as a function of (C, gamma).
 
-    Parameters
-    ----------
-    exact : DualObjective
-        What is approximated. It must have no weights.
-    solver : CirculantSolver
-        Levels, layout and wrap of the circulant matrices.
-
-    Notes
-    -----
-    Algorithm 2 of [Ding2011]_. The training rows of every fold are laid on a lattice once. At each
+    Algorithm 2 of [Ding2011]. The training rows of every fold are laid on a lattice once. At each
     gamma `at` computes the first row of each circulant matrix and its transform; all values of C
     and all outputs follow from one transform of the targets: O(t n (log n + c k log n)) for t folds
     and c values of C. Left-out rows are predicted with the true kernel (section 4), which
@@ -56,26 +47,11 @@ class CirculantObjective:
     they are done in blocks and nothing of size (n, n) is stored.
 
     More than 20 folds (leave-one-out) come from the inverse's diagonal in the closed form of
-    [Cawley2004]_ for single rows, with U in place of the kernel matrix: O(c k n log n) and no
+    [Cawley2004] for single rows, with U in place of the kernel matrix: O(c k n log n) and no
     kernel matrix at all. The diagonal is the same for all rows, so that leave-one-out and
     generalised cross-validation agree for a circulant matrix.
 
     A value of C for which a circulant matrix is not positive definite has the loss infinity.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import RBF
-    >>> from lssvm.solvers import DualSystem
-    >>> from lssvm.tasks import SquaredError, Truth
-    >>> from lssvm.tuning import CirculantObjective, DualObjective, Group
-    >>> from lssvm.tuning import assign_folds
-    >>> X = np.linspace(0, 6, 100)[:, None]
-    >>> exact = DualObjective(RBF, DualSystem(RBF(), X, X, C=1.0), Truth(np.sin(X)),
-    ...                       assign_folds(X, 5), SquaredError(), [Group(np.array([0]))])
-    >>> losses = CirculantObjective(exact).at(1.0).losses(np.array([1e-3, 1e-1]))
-    >>> bool(losses.mean[1] < losses.mean[0])
-    True
     """
 
     exact: DualObjective
@@ -116,44 +92,14 @@ class CirculantObjective:
 
 @dataclass(frozen=True)
 class CirculantPoint:
-    """An approximate dual model at one kernel parameter, for every C.
-
-    Parameters
-    ----------
-    objective : CirculantObjective
-        What is minimised.
-    kernel : Kernel
-        At the kernel parameter.
-    matrices : list of Circulant
-        The kernel matrices of the training rows, one for each set of them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import RBF
-    >>> from lssvm.solvers import DualSystem
-    >>> from lssvm.tasks import SquaredError, Truth
-    >>> from lssvm.tuning import CirculantObjective, DualObjective, Group
-    >>> from lssvm.tuning import assign_folds
-    >>> X = np.linspace(0, 6, 100)[:, None]
-    >>> exact = DualObjective(RBF, DualSystem(RBF(), X, X, C=1.0), Truth(X),
-    ...                       assign_folds(X, 5), SquaredError(), [Group(np.array([0]))])
-    >>> CirculantObjective(exact).at(1.0).definite(np.array([1e-2, 1e3]))
-    array([ True,  True])
-    """
+    """An approximate dual model at one kernel parameter, for every C."""
 
     objective: CirculantObjective
     kernel: Kernel
     matrices: list[Circulant]
 
     def definite(self, C: FloatArray) -> BoolArray:
-        """Say for each C (c,) whether all circulant matrices plus I/C are positive definite.
-
-        Parameters
-        ----------
-        C : array of shape (c,)
-            Regularisation, one value for each candidate.
-        """
+        """Say for each C (c,) whether all circulant matrices plus I/C are positive definite."""
         shift = 1.0 / np.asarray(C, dtype=float)
         return np.asarray(np.all([matrix.definite(shift) for matrix in self.matrices], axis=0))
 
@@ -163,13 +109,7 @@ class CirculantPoint:
         return exact.judge.losses_in_passes(self.predictions, C, exact.system.budget)
 
     def predictions(self, C: FloatArray) -> Predictions:
-        """Return the out-of-fold predictions of all candidates C (c,).
-
-        Parameters
-        ----------
-        C : array of shape (c,)
-            Regularisation, one value for each candidate.
-        """
+        """Return the out-of-fold predictions of all candidates C (c,)."""
         exact = self.objective.exact
         out = Predictions.zeros(exact.folds, len(C), exact.solved_for[0].shape[1])
         for part, matrix in zip(self.objective.parts, self.matrices, strict=True):
@@ -267,7 +207,7 @@ class CirculantSearch(Search):
     levels : {1, 2, 3}, default=2
         Sides of the lattice that rows are laid on.
     layout : {"sorted", "plain"}, default="sorted"
-        How, see `lssvm.solvers.lay_rows`.
+        How, see `lssvm.solvers.circulant.lay_rows`.
     wrap : {"mean", "sum", "set"}, default="mean"
         Of the circulant matrices, see `lssvm.solvers.CirculantSolver`;
         ``layout="plain", wrap="set"`` is the print.

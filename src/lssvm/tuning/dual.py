@@ -29,9 +29,9 @@ from lssvm._core.arrays import Array, FloatArray, IntArray
 from lssvm._core.blocks import require, slices
 from lssvm.data.folds import Folds
 from lssvm.kernels import Kernel, Linear, Precomputed
-from lssvm.solvers import DualSystem, EigenState, eigen_state
+from lssvm.solvers import DualSystem
 from lssvm.solvers.base import relative_residual
-from lssvm.solvers.exact import BorderedPath
+from lssvm.solvers.exact import BorderedPath, EigenState, eigen_state
 from lssvm.tasks import Loss, RowLoss, Truth
 from lssvm.tuning.objective import FoldTargets, FoldTruth, Group, Losses, Predictions
 
@@ -40,45 +40,7 @@ _CHUNK = 4_000_000  # numbers in the largest temporary of a fold
 
 @dataclass(frozen=True)
 class DualObjective:
-    """The cross-validated loss of a dual model as a function of (C, gamma).
-
-    Parameters
-    ----------
-    kernel : callable
-        From gamma to a `Kernel`.
-    system : DualSystem
-        Rows, weights, budget, threads and bias; its kernel and C are not used.
-    truth : Truth
-        Targets (n, k) of all problems, and what the loss compares predictions with.
-    folds : Folds
-        Which rows are left out together.
-    loss : Loss
-        Sees the out-of-fold predictions of all problems.
-    groups : sequence of Group
-        Problems that are trained on the same rows, see `Group`.
-    per_fold : FoldTargets or None, default=None
-        Targets and weights of classes that follow from the training rows of each fold.
-
-    Notes
-    -----
-    A path of C costs one eigendecomposition per group and gamma; a value of C then costs 2 n^2 k
-    for leave-one-out and n^3/v for v equal folds. One value of C alone costs n^3 instead. Folds
-    whose class weights differ have an eigendecomposition each.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import RBF
-    >>> from lssvm.solvers import DualSystem
-    >>> from lssvm.tasks import SquaredError, Truth
-    >>> from lssvm.tuning import DualObjective, Group, assign_folds
-    >>> X = np.linspace(0, 6, 30)[:, None]
-    >>> objective = DualObjective(RBF, DualSystem(RBF(), X, X, C=1.0), Truth(np.sin(X)),
-    ...                           assign_folds(X, 5), SquaredError(), [Group(np.array([0]))])
-    >>> losses = objective.at(1.0).losses(np.array([1e-2, 1e3]))
-    >>> bool(losses.mean[1] < losses.mean[0])
-    True
-    """
+    """The cross-validated loss of a dual model as a function of (C, gamma)."""
 
     kernel: Callable[[float | None], Kernel]
     system: DualSystem
@@ -96,13 +58,7 @@ class DualObjective:
         return self.per_fold.indicators(self.groups)
 
     def combine(self, out: Predictions) -> Predictions:
-        """Return predictions of the targets from those of what was solved for.
-
-        Parameters
-        ----------
-        out : Predictions
-            Of what was solved for.
-        """
+        """Return predictions of the targets from those of what was solved for."""
         if self.per_fold is None or not self.per_fold.fisher:
             return out
         return self.per_fold.combine(out, self.groups, self.solved_for[1])
@@ -152,40 +108,13 @@ class DualObjective:
 
 @dataclass(frozen=True)
 class DualPoint:
-    """A dual model at one kernel parameter, for every C.
-
-    Parameters
-    ----------
-    objective : DualObjective
-        What is minimised.
-    parts : list
-        The solved systems of every group of problems.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import RBF
-    >>> from lssvm.solvers import DualSystem
-    >>> from lssvm.tasks import SquaredError, Truth
-    >>> from lssvm.tuning import DualObjective, Group, assign_folds
-    >>> X = np.linspace(0, 6, 30)[:, None]
-    >>> point = DualObjective(RBF, DualSystem(RBF(), X, X, C=1.0), Truth(np.sin(X)),
-    ...                       assign_folds(X, 5), SquaredError(), [Group(np.array([0]))]).at(1.0)
-    >>> [p.shape for p in point.predictions(np.array([1.0, 10.0]))][0]
-    (2, 6, 1)
-    """
+    """A dual model at one kernel parameter, for every C."""
 
     objective: DualObjective
     parts: list[_Part]
 
     def predictions(self, C: FloatArray) -> list[FloatArray]:
-        """Return the out-of-fold predictions of each fold, each of shape (c, t, k).
-
-        Parameters
-        ----------
-        C : array of shape (c,)
-            Regularisation, one value for each candidate.
-        """
+        """Return the out-of-fold predictions of each fold, each of shape (c, t, k)."""
         out = self._predict(C)
         return [out.fold(v) for v in range(len(self.objective.folds))]
 
@@ -202,15 +131,6 @@ class DualPoint:
 
         None where folds were factorised one by one, or one value of C was not worth a spectrum.
         Cost: O(n^2 k), nothing is factorised.
-
-        Parameters
-        ----------
-        group : int
-            Number of the group.
-        C : float
-            Regularisation.
-        Y : array of shape (n, k)
-            Targets of the rows of the group.
         """
         per_fold = self.objective.per_fold
         if self.objective.folds.train is not None or not self.parts[group].decomposed:
@@ -384,23 +304,6 @@ def C_range(system: DualSystem, low: float = 1e-3, high: float = 1e6) -> tuple[f
     C times the kernel has no unit. Radial kernels are at most one; the scale of a linear or a
     precomputed kernel is the mean diagonal of its centred matrix, and the range is divided by it,
     so that multiplying X by a constant changes nothing.
-
-    Parameters
-    ----------
-    system : DualSystem
-        Rows and kernel.
-    low, high : float
-        The range for a kernel of scale one.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import Linear
-    >>> from lssvm.solvers import DualSystem
-    >>> from lssvm.tuning import C_range
-    >>> X = np.array([[-10.0], [10.0]])
-    >>> C_range(DualSystem(Linear(), X, X, C=1.0), low=1.0, high=100.0)
-    (0.01, 1.0)
     """
     weight = system.u.astype(np.float64) ** 2
     weight = weight / weight.sum()
@@ -426,41 +329,9 @@ def leave_out_direct(
 ) -> list[tuple[FloatArray, FloatArray]] | None:
     r"""Predict every fold by the model that was trained without it, for one C.
 
-    Parameters
-    ----------
-    system : DualSystem
-        Its C is not used.
-    RY : array of shape (n, k)
-        Scaled targets.
-    C : float
-    folds : sequence of int arrays
-        Rows of the system in each fold; empty where all its rows are elsewhere.
-    cross : sequence of arrays of shape (m, n)
-        For each fold the kernel between further rows and those of the system, times R.
-
-    Returns
-    -------
-    list of (array of shape (t, k), array of shape (m, k)) or None
-        Predictions of the fold's rows and of the further rows; None where the factorisation breaks
-        down: H is not positive definite, to rounding.
-
-    Notes
-    -----
-    :math:`e_v = G_{vv}^{-1} \beta_v` ([An2007]_, [Cawley2004]_) from the inverse of H by its
+    :math:`e_v = G_{vv}^{-1} \beta_v` ([An2007], [Cawley2004]) from the inverse of H by its
     Cholesky factor: n^3 operations, two matrices of n^2 numbers, where an
     eigendecomposition takes about 9 n^3.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import RBF
-    >>> from lssvm.solvers import DualSystem
-    >>> from lssvm.tuning.dual import leave_out_direct
-    >>> X = np.linspace(0, 3, 10)[:, None]
-    >>> system = DualSystem(RBF(1.0), X, X, C=1.0)
-    >>> out = leave_out_direct(system, np.sin(X), 1e3, [np.array([4])], [np.empty((0, 10))])
-    >>> bool(abs(out[0][0][0, 0] - np.sin(X[4, 0])) < 0.01)
-    True
     """
     H = system.gram(
         copies=2,

@@ -46,47 +46,7 @@ from lssvm.tuning.objective import Losses, pools
 
 @dataclass(frozen=True, eq=False)
 class FixedSizeObjective:
-    """Cross-validated loss of a fixed-size model as a function of (C, gamma).
-
-    Parameters
-    ----------
-    kernel : callable
-        From the kernel parameter (None where it has none) to a `Kernel`.
-    rows : Rows
-        Training rows, see `lssvm.backends`.
-    Z : array of shape (m, d)
-        Prototypes.
-    folds : Folds, PositionFolds or PositionHoldout
-        Which rows are left out together.
-    loss : Loss
-        What is minimised.
-    task : Classes or None, default=None
-        How problems are put together from the moments of classes, where they are kept apart.
-    C_grid : array or None, default=None
-        Values among which each problem of a code chooses its own C, where they do not share rows.
-    method : {"auto", "cholesky", "eigen", "tridiagonal"}, default="auto"
-        How the systems of a path of C are solved; "auto": whichever is cheapest.
-    penalised : bool, default=False
-        Whether the bias is penalised like a weight, eq. (7) of [DeBrabanter2010]_ as printed; not
-        where folds of equal rows are left out in closed form.
-
-    Notes
-    -----
-    One pass per kernel parameter (n m^2 + 2 n m d operations), 9 m^3 for the Nystrom map and about
-    5 m^3 per fold; then O(m^2) per value of C. Losses other than squared errors take one more pass.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import RBF
-    >>> from lssvm.tasks import SquaredError
-    >>> from lssvm.tuning import FixedSizeObjective, HostRows, assign_folds
-    >>> X = np.linspace(0, 6, 100)[:, None]
-    >>> rows = HostRows(X, np.sin(X))
-    >>> objective = FixedSizeObjective(RBF, rows, X[::10], assign_folds(X, 5), SquaredError())
-    >>> bool(objective.at(1.0).losses(np.array([1e4])).mean[0] < 1e-3)
-    True
-    """
+    """Cross-validated loss of a fixed-size model as a function of (C, gamma)."""
 
     kernel: Callable[[float | None], Kernel]
     rows: Rows
@@ -182,24 +142,7 @@ class FixedSizePoint:
     def output_models(
         self, C: FloatArray, columns: IntArray
     ) -> tuple[list[Expansion], FloatArray, FloatArray]:
-        """Return the models of outputs that share rows, for every fold and value of C.
-
-        Parameters
-        ----------
-        C : array of shape (c,)
-        columns : int array of shape (q,)
-            One of `groups`.
-
-        Returns
-        -------
-        models : list of Expansion
-            Coefficients (c, m, q) and intercepts (c, q) of every fold; zeros where it leaves no
-            rows to train on.
-        squares : array of shape (c, v, q)
-            Mean squared errors on the rows of the fold.
-        weight : array of shape (v,)
-            Weights of these rows.
-        """
+        """Return the models of outputs that share rows, for every fold and value of C."""
         T, C = self.map.T, np.asarray(C, dtype=np.float64)
         xp = get_namespace(T)
         tests, solved = self._solved(self.features, C, columns)
@@ -434,23 +377,7 @@ def _joined(truths: tuple[Truth, ...]) -> Truth:
 
 @dataclass(frozen=True)
 class BinaryErrors(RowLoss):
-    """Rows on the wrong side of a binary problem, for several problems at a time.
-
-    Parameters
-    ----------
-    columns : tuple of int
-        The problems; models come problem by problem, shape (c q, t, 1) for c models of q problems.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.tuning.fixed_size import BinaryErrors
-    >>> from lssvm.tasks import Truth
-    >>> truth = Truth(np.array([[1.0, 0.0], [-1.0, 1.0]]))  # the first row is not in problem 1
-    >>> BinaryErrors((0, 1)).rows(np.full((2, 2, 1), 0.5), truth)
-    array([[0., 1.],
-           [0., 0.]])
-    """
+    """Rows on the wrong side of a binary problem, for several problems at a time."""
 
     columns: tuple[int, ...]
 
@@ -466,14 +393,7 @@ class BinaryErrors(RowLoss):
 
 
 def untested_output(output: int) -> InvalidInputError:
-    """Return the error of a problem that is to be tuned by itself, and is in no fold.
-
-    Examples
-    --------
-    >>> from lssvm.tuning.fixed_size import untested_output
-    >>> str(untested_output(2))[:40]
-    'cv has no rows of the binary problem of '
-    """
+    """Return the error of a problem that is to be tuned by itself, and is in no fold."""
     return InvalidInputError(
         f"cv has no rows of the binary problem of output {output} both to train on and to test, so "
         "that tuning='separate' cannot choose its C: use tuning='joint', or folds with rows of "
@@ -488,29 +408,7 @@ class _HasPoints(Protocol):
 
 @dataclass(eq=False)
 class KeptPoints:
-    """A fixed-size objective that remembers the points it was asked for.
-
-    Parameters
-    ----------
-    objective : FixedSizeObjective or FixedCriterionObjective
-    room : int
-        Bytes that points may take, their moments and as much for their systems: the oldest leave
-        first, the last one is kept whatever it takes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.tuning.fixed_size import KeptPoints
-    >>> from lssvm.kernels import RBF
-    >>> from lssvm.tasks import SquaredError
-    >>> from lssvm.tuning import FixedSizeObjective, HostRows, assign_folds
-    >>> X = np.linspace(0, 6, 100)[:, None]
-    >>> rows, folds = HostRows(X, np.sin(X)), assign_folds(X, 5)
-    >>> objective = FixedSizeObjective(RBF, rows, X[::10], folds, SquaredError())
-    >>> kept = KeptPoints(objective, room=10**6)
-    >>> kept.at(1.0) is kept.at(1.0)
-    True
-    """
+    """A fixed-size objective that remembers the points it was asked for."""
 
     objective: _HasPoints
     room: int
@@ -530,38 +428,7 @@ class KeptPoints:
 
 @dataclass(eq=False)
 class SeparateObjective:
-    """One objective for each output, with the passes over the rows in common.
-
-    Parameters
-    ----------
-    objective : FixedSizeObjective
-        Of all outputs; its loss is not used.
-    by_error : bool
-        Whether an output is judged by its rows on the wrong side, with the squared error for ties,
-        or by the squared error alone.
-    room : int
-        Bytes that the moments of kernel parameters may take; those of the last one are kept
-        whatever they take.
-
-    Notes
-    -----
-    A pass for each gamma that any output asks for, and what `FixedSizeObjective` takes for each C.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import RBF
-    >>> from lssvm.tuning.fixed_size import SeparateObjective
-    >>> from lssvm.tasks import SquaredError
-    >>> from lssvm.tuning import FixedSizeObjective, HostRows, assign_folds
-    >>> X = np.linspace(0, 6, 100)[:, None]
-    >>> rows = HostRows(X, np.hstack([np.sin(X), np.sin(9 * X)]))
-    >>> both = FixedSizeObjective(RBF, rows, X[::5], assign_folds(X, 5), SquaredError())
-    >>> slow, fast = (SeparateObjective(both, False, 10**8).of(j) for j in (0, 1))
-    >>> C = np.array([1e4])
-    >>> bool(slow.at(0.1).losses(C).mean[0] < 1e-3 < fast.at(0.1).losses(C).mean[0])
-    True
-    """
+    """One objective for each output, with the passes over the rows in common."""
 
     objective: FixedSizeObjective
     by_error: bool
@@ -678,21 +545,7 @@ def _problem_by_problem(model: Expansion) -> Expansion:
 def fold_models(
     point: FixedSizePoint, C: float, output: int
 ) -> list[tuple[FloatArray, FloatArray]]:
-    """Return coefficients (m, 1) and intercepts (1,) of one output for every fold.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import RBF
-    >>> from lssvm.tuning.fixed_size import fold_models
-    >>> from lssvm.tasks import SquaredError
-    >>> from lssvm.tuning import FixedSizeObjective, HostRows, assign_folds
-    >>> X = np.linspace(0, 6, 100)[:, None]
-    >>> folds = assign_folds(X, 5)
-    >>> made = FixedSizeObjective(RBF, HostRows(X, np.sin(X)), X[::5], folds, SquaredError())
-    >>> [coef.shape for coef, _ in fold_models(made.at(1.0), 10.0, 0)][:2]
-    [(20, 1), (20, 1)]
-    """
+    """Return coefficients (m, 1) and intercepts (1,) of one output for every fold."""
     group = next(g for g in point.groups if output in g)
     at = [int(np.searchsorted(group, output))]
     models, _, _ = point.output_models(np.array([C]), group)

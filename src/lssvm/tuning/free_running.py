@@ -26,8 +26,8 @@ import numpy as np
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.blocks import slices
 from lssvm.kernels import Kernel
-from lssvm.solvers import DualSystem, EigenState, eigen_state
-from lssvm.solvers.exact import BorderedPath
+from lssvm.solvers import DualSystem
+from lssvm.solvers.exact import BorderedPath, EigenState, eigen_state
 from lssvm.tuning.objective import Losses
 
 RUNAWAY = 1e6
@@ -53,13 +53,6 @@ class Stretch:
         Training rows that a model of this stretch must not have seen.
     exog : array of shape (steps, e) or None, default=None
         Further columns of the rows of the stretch.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.tuning import Stretch
-    >>> len(Stretch(np.zeros(2), np.ones(5), np.arange(3, 8)).truth)
-    5
     """
 
     history: FloatArray
@@ -69,17 +62,7 @@ class Stretch:
 
 
 class Models(Protocol):
-    """Several models that predict side by side.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import Linear
-    >>> from lssvm.tuning.free_running import Expansions, Models
-    >>> models: Models = Expansions(Linear(), np.eye(2), np.ones((3, 2)), np.zeros(3))
-    >>> models(np.ones((3, 4, 2))).shape
-    (3, 4)
-    """
+    """Several models that predict side by side."""
 
     def __call__(self, rows: FloatArray) -> FloatArray:
         """Predict ``rows`` (m, p, d), those of each of the m models, and return (m, p)."""
@@ -87,24 +70,7 @@ class Models(Protocol):
 
 @dataclass(frozen=True)
 class Expansions:
-    """Dual models that share their kernel and their training rows.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    basis : array of shape (n, d)
-    alpha : array of shape (m, n)
-        Support values of each model.
-    b : array of shape (m,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import Linear
-    >>> from lssvm.tuning.free_running import Expansions
-    >>> Expansions(Linear(), np.eye(2), np.array([[1.0, 2.0]]), np.ones(1))(np.ones((1, 1, 2)))
-    array([[4.]])
-    """
+    """Dual models that share their kernel and their training rows."""
 
     kernel: Kernel
     basis: FloatArray
@@ -132,21 +98,7 @@ class Predicts(Protocol):
 
 @dataclass(frozen=True)
 class FittedRegressors:
-    """Fitted regressors, one for each model; a single one serves all.
-
-    Parameters
-    ----------
-    regressors : sequence of fitted regressors
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.linear_model import LinearRegression
-    >>> from lssvm.tuning.free_running import FittedRegressors
-    >>> line = LinearRegression().fit(np.eye(2), np.array([1.0, 2.0]))
-    >>> FittedRegressors([line])(np.ones((3, 4, 2))).shape
-    (3, 4)
-    """
+    """Fitted regressors, one for each model; a single one serves all."""
 
     regressors: Sequence[Predicts]
 
@@ -170,38 +122,6 @@ def free_run(
 
     Iterates :math:`\hat y_{k+1} = f(\hat y_k, \hat y_{k-1}, \dots) + \epsilon_k` from given values,
     for m models and p paths of each at once.
-
-    Parameters
-    ----------
-    models : Models
-        Kernel expansions over lagged values.
-    history : array of shape (m, p, lags)
-        Values before the first step, the newest first.
-    steps : int
-        How far they run.
-    exog : array of shape (m, steps, e) or None, default=None
-        Further columns of the rows, the same for all paths of a model.
-    noise : callable or None, default=None
-        From the rows of a step (m, p, lags + e) to what is added to their predictions (m, p) before
-        they are fed back; None: nothing.
-
-    Returns
-    -------
-    array of shape (m, p, steps)
-
-    Notes
-    -----
-    ``steps`` predictions of m p rows each. Values are held within plus or minus `RUNAWAY`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import Linear
-    >>> from lssvm.tuning import free_run
-    >>> from lssvm.tuning.free_running import Expansions
-    >>> halve = Expansions(Linear(), np.array([[1.0]]), np.array([[0.5]]), np.zeros(1))
-    >>> free_run(halve, np.array([[[8.0]]]), 3)
-    array([[[4., 2., 1.]]])
     """
     m, p, lags = history.shape
     # Newest last, so that a step appends: the window moves, nothing is copied.
@@ -222,39 +142,7 @@ def free_run(
 def left_out_solution(
     state: EigenState, path: BorderedPath, rows: IntArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the solutions of all C without some training rows.
-
-    Parameters
-    ----------
-    state : EigenState
-    path : BorderedPath
-        Solutions with all rows, of one target.
-    rows : int array of shape (v,)
-        What is left out.
-
-    Returns
-    -------
-    alpha : array of shape (c, n)
-        Zero at ``rows``.
-    b : array of shape (c,)
-
-    Notes
-    -----
-    v^2 n operations for each C.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import RBF
-    >>> from lssvm.solvers import DualSystem, eigen_state
-    >>> from lssvm.tuning.free_running import left_out_solution
-    >>> X = np.arange(5.0)[:, None]
-    >>> state = eigen_state(DualSystem(RBF(1.0), X, X, C=1.0))
-    >>> path = state.bordered(np.array([1.0, 10.0]), X)
-    >>> alpha, b = left_out_solution(state, path, np.array([1, 2]))
-    >>> alpha.shape, bool(np.all(alpha[:, 1:3] == 0))
-    ((2, 5), True)
-    """
+    """Return the solutions of all C without some training rows."""
     beta, b = path.beta[:, :, 0].T, path.b[:, 0]  # (c, n), (c,)
     if len(rows) == 0:
         return beta, b
@@ -273,45 +161,7 @@ def left_out_solution(
 
 @dataclass(frozen=True)
 class FreeRunObjective:
-    """The mean squared error of free runs as a function of (C, gamma).
-
-    Parameters
-    ----------
-    kernel : callable
-        From gamma to a `Kernel`.
-    rows : array of shape (n, d)
-        Training rows: the latest values first, then further columns.
-    targets : array of shape (n,)
-        The next value of every row.
-    stretches : sequence of Stretch
-        All of the same length.
-    sums : int, default=0
-        How often errors are summed up along a stretch before they are squared: a series that was
-        differenced is judged by its levels.
-    budget, threads : int
-        Memory budget in bytes.
-    bias : bool, default=True
-        Whether the model has an intercept.
-
-    Notes
-    -----
-    For n rows, o stretches of h steps with v rows left out each, and c values of C: one
-    eigendecomposition, o c v^2 n operations for the solutions and h o c n kernel evaluations for
-    the runs.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import RBF
-    >>> from lssvm.tuning import FreeRunObjective, Stretch
-    >>> y = np.sin(np.arange(60.0))
-    >>> rows = np.column_stack([y[1:-1], y[:-2]])
-    >>> stretch = Stretch(y[[29, 28]], y[30:40], np.arange(28, 40))
-    >>> objective = FreeRunObjective(RBF, rows, y[2:], [stretch])
-    >>> loss = objective.at(0.5).losses(np.array([1e-3, 1e3])).mean
-    >>> bool(loss[1] < 0.01 < loss[0])
-    True
-    """
+    """The mean squared error of free runs as a function of (C, gamma)."""
 
     kernel: Callable[[float | None], Kernel]
     rows: FloatArray
@@ -331,42 +181,14 @@ class FreeRunObjective:
 
 @dataclass(frozen=True)
 class FreeRunPoint:
-    """Free runs at one kernel parameter, for every C.
-
-    Parameters
-    ----------
-    objective : FreeRunObjective
-        What is minimised.
-    kernel : Kernel
-        At the kernel parameter.
-    state : EigenState
-        Of the kernel matrix.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import RBF
-    >>> from lssvm.tuning import FreeRunObjective, Stretch
-    >>> y = np.sin(np.arange(60.0))
-    >>> rows = np.column_stack([y[1:-1], y[:-2]])
-    >>> stretch = Stretch(y[[29, 28]], y[30:40], np.arange(28, 40))
-    >>> point = FreeRunObjective(RBF, rows, y[2:], [stretch]).at(0.5)
-    >>> point.runs(np.array([1.0, 10.0])).shape
-    (1, 2, 10)
-    """
+    """Free runs at one kernel parameter, for every C."""
 
     objective: FreeRunObjective
     kernel: Kernel
     state: EigenState
 
     def models(self, C: FloatArray) -> Expansions:
-        """Return the model of each stretch and C, stretch by stretch.
-
-        Parameters
-        ----------
-        C : array of shape (c,)
-            Regularisation, one value for each candidate.
-        """
+        """Return the model of each stretch and C, stretch by stretch."""
         objective = self.objective
         path = self.state.bordered(np.asarray(C, dtype=float), objective.targets[:, None])
         solved = [left_out_solution(self.state, path, s.left_out) for s in objective.stretches]
@@ -376,13 +198,7 @@ class FreeRunPoint:
         return Expansions(self.kernel, objective.rows, alpha, b)
 
     def runs(self, C: FloatArray) -> FloatArray:
-        """Return the free runs of all stretches and C, shape (o, c, steps).
-
-        Parameters
-        ----------
-        C : array of shape (c,)
-            Regularisation, one value for each candidate.
-        """
+        """Return the free runs of all stretches and C, shape (o, c, steps)."""
         stretches, c = self.objective.stretches, len(C)
         history = np.repeat(np.stack([s.history for s in stretches]), c, axis=0)
         exog, steps = stack_exog(stretches), len(stretches[0].truth)

@@ -28,24 +28,7 @@ SCORED_ROWS = 3
 
 
 def pools(loss: Loss, sizes: IntArray) -> bool:
-    """Return whether the rows of all folds are judged as one, instead of fold by fold.
-
-    Parameters
-    ----------
-    loss : Loss
-        A mean over rows is pooled for speed where there are many folds, which changes nothing; a
-        score only where a fold has next to no rows, so that its score would mean nothing.
-    sizes : int array of shape (v,)
-        Test rows of each fold; folds without any do not count.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.tuning.objective import pools
-    >>> from lssvm.tasks import SquaredError
-    >>> pools(SquaredError(), np.full(51, 9)), pools(lambda outputs, truth: outputs, np.full(51, 9))
-    (True, False)
-    """
+    """Return whether the rows of all folds are judged as one, instead of fold by fold."""
     if isinstance(loss, RowLoss):
         return len(sizes) > POOL_ABOVE
     return bool(np.any((sizes > 0) & (sizes < SCORED_ROWS)))
@@ -229,18 +212,7 @@ class Predictions:
 
 @dataclass(frozen=True, eq=False)
 class FoldTruth:
-    """What out-of-fold predictions are compared with.
-
-    Parameters
-    ----------
-    truth : Truth
-        Of all rows.
-    folds : Folds
-    loss : Loss
-    trained : Truth or None, default=None
-        Targets and weights of the test rows, one fold after the other, as their folds have them;
-        None: those of all rows.
-    """
+    """What out-of-fold predictions are compared with."""
 
     truth: Truth
     folds: Folds
@@ -306,13 +278,6 @@ class Group:
         Their columns among all problems.
     rows : int array or None
         The training rows they use; None for all.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.tuning import Group
-    >>> Group(np.array([0, 1])).rows is None
-    True
     """
 
     columns: IntArray
@@ -321,39 +286,7 @@ class Group:
 
 @dataclass(frozen=True, eq=False)
 class FoldTargets:
-    """Targets and weights of classes that follow from the training rows of each fold.
-
-    Parameters
-    ----------
-    tables : list of ClassTable
-        The different ones.
-    fold : int array of shape (v,)
-        Which of them each fold has.
-    labels : int array of shape (n,)
-    sample_weight : array of shape (n,) or None
-        Weights without those of classes.
-    fisher, balanced : bool
-        Whether targets, and whether weights, follow from how many rows the classes have.
-
-    Notes
-    -----
-    What a model predicts is linear in its targets, and these are the indicators of the classes
-    times a small table. So the indicators are solved for, once for all folds, and each fold's
-    predictions are multiplied by its own table. Weights are not linear: folds whose class weights
-    differ need factorisations of their own.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.tasks import Classes
-    >>> from lssvm.tuning.objective import FoldTargets
-    >>> from lssvm.tuning import Folds
-    >>> task = Classes.of(np.arange(2), multiclass="auto", targets="fisher")
-    >>> folds = Folds([np.array([2, 3]), np.array([0])])
-    >>> targets = FoldTargets.of(task, np.array([0, 0, 1, 1, 1, 1]), None, folds)
-    >>> [targets.tables[i].targets.ravel().tolist() for i in targets.fold]
-    [[-2.0, 2.0], [-5.0, 1.25]]
-    """
+    """Targets and weights of classes that follow from the training rows of each fold."""
 
     tables: list[ClassTable]
     fold: IntArray

@@ -144,19 +144,7 @@ class PathSearch(Search):
 
 
 class _Line:
-    """The profile over u = log(gamma / gamma_start), as far as it is known.
-
-    Parameters
-    ----------
-    profile : callable
-        Evaluates the profile: (stage, u) -> key.
-    budget : int
-        Largest number of evaluations.
-    low, high : float
-        Limits of u.
-    counted_rows : int or None
-        See `lssvm.tuning.search.Space`.
-    """
+    """The profile over u = log(gamma / gamma_start), as far as it is known."""
 
     def __init__(
         self,
@@ -283,30 +271,6 @@ class ListedPathSearch(PathSearch):
 
     For objectives whose points are dear, such as passes over a large file: where to look was found
     out on a sample.
-
-    Parameters
-    ----------
-    gammas : tuple of float
-    n_C : int, default=60
-    climbs : bool, default=False
-        Whether to go on to twice the last value, and so on, for as long as that is better: a search
-        with fewer basis functions ends at wider kernels than more of them can use.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace
-    >>> import numpy as np
-    >>> from lssvm.tuning import Losses
-    >>> from lssvm.tuning.search import Space
-    >>> from lssvm.tuning.path import ListedPathSearch
-    >>> def at(gamma):
-    ...     def losses(C):
-    ...         loss = (np.log(C) - 2.0) ** 2 + (np.log(gamma) + 1.0) ** 2
-    ...         return Losses(fold=loss[:, None], weight=np.ones(1), tie=loss)
-    ...     return SimpleNamespace(losses=losses)
-    >>> result = ListedPathSearch(gammas=(0.3, 1.0)).run(SimpleNamespace(at=at), Space())
-    >>> result.gamma, result.n_points
-    (0.3, 2)
     """
 
     gammas: tuple[float, ...] = ()

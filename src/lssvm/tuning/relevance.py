@@ -40,31 +40,7 @@ _STEP = 0.05  # answers are rounded to it: rounding in the last bits must not sh
 
 
 def kernel_and_slope(kernel: Kernel, X: FloatArray, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-    r"""Return a kernel and its derivative by :math:`q = \sum_l \gamma_l (x_l - z_l)^2`.
-
-    Parameters
-    ----------
-    kernel : RBF or Matern
-    X, Z : arrays of shape (n, d) and (m, d)
-
-    Returns
-    -------
-    K, slope : arrays of shape (n, m)
-
-    Notes
-    -----
-    For nu = 1/2 the derivative is infinite at q = 0, where what it is multiplied by is zero: zero
-    stands there.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import RBF
-    >>> from lssvm.tuning.relevance import kernel_and_slope
-    >>> K, slope = kernel_and_slope(RBF(0.5), np.array([[0.0]]), np.array([[2.0]]))
-    >>> K.round(4), slope.round(4)
-    (array([[0.1353]]), array([[-0.1353]]))
-    """
+    r"""Return a kernel and its derivative by :math:`q = \sum_l \gamma_l (x_l - z_l)^2`."""
     K = np.asarray(kernel(X, Z), dtype=np.float64)
     if isinstance(kernel, RBF):
         return K, -K
@@ -84,24 +60,7 @@ def kernel_and_slope(kernel: Kernel, X: FloatArray, Z: FloatArray) -> tuple[Floa
 
 
 def feature_sums(W: FloatArray, X: FloatArray, Z: FloatArray) -> FloatArray:
-    r"""Return :math:`\sum_{ij} W_{ij} (x_{il} - z_{jl})^2` for every feature l, shape (d,).
-
-    Parameters
-    ----------
-    W : array of shape (n, m)
-    X, Z : arrays of shape (n, d) and (m, d)
-
-    Notes
-    -----
-    2 n m d operations, m d numbers; rows are centred first, so that an offset costs no digits.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.tuning.relevance import feature_sums
-    >>> feature_sums(np.ones((1, 2)), np.zeros((1, 1)), np.array([[1.0], [2.0]]))
-    array([5.])
-    """
+    r"""Return :math:`\sum_{ij} W_{ij} (x_{il} - z_{jl})^2` for every feature l, shape (d,)."""
     centre = Z.mean(axis=0)
     X, Z = X - centre, Z - centre
     both = np.einsum("jl,jl->l", Z, W.T @ X)
@@ -109,18 +68,7 @@ def feature_sums(W: FloatArray, X: FloatArray, Z: FloatArray) -> FloatArray:
 
 
 class RelevanceEvidence(Protocol):
-    """The evidence of a model as a function of log gamma (d,) and log C.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import RBF
-    >>> from lssvm.tuning import DualRelevance, RelevanceEvidence
-    >>> X = np.linspace(0, 3, 9)[:, None]
-    >>> evidence: RelevanceEvidence = DualRelevance(RBF, X, np.sin(X))
-    >>> evidence.n_features
-    1
-    """
+    """The evidence of a model as a function of log gamma (d,) and log C."""
 
     @property
     def n_features(self) -> int:
@@ -144,13 +92,6 @@ class Relevance:
         The log evidence there and where the search began.
     n_evaluations : int
         Of the evidence and its gradient.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.tuning import Relevance
-    >>> Relevance(np.array([1.0, 0.01]), 10.0, -3.0, -9.0, 12).gamma[0]
-    np.float64(1.0)
     """
 
     gamma: FloatArray
@@ -165,38 +106,11 @@ def find_relevance(
 ) -> Relevance:
     r"""Find one gamma per feature, and C, that make the data most likely.
 
-    Parameters
-    ----------
-    evidence : RelevanceEvidence
-        `DualRelevance` or `FixedRelevance`.
-    gamma, C : float
-        Where the search begins: the same gamma for every feature.
-    tune_C : bool, default=True
-        Whether C is searched too.
-    max_iter : int, default=30
-        Steps of L-BFGS.
-
-    Returns
-    -------
-    Relevance
-
-    Notes
-    -----
     Maximises the log evidence less :math:`\tfrac12 \sum_l (\log(\gamma_l / \gamma) / 3)^2`:
     a feature that the data say nothing about stays where it was, one that they clearly do not need
     goes down by a factor of e^3 per standard deviation. Bounds keep the values within e^12 of the
     start. L-BFGS-B of SciPy; an evaluation is one evidence with its gradient. The answers are
     rounded to steps of 5 %, so that the order of the rows does not show in them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import RBF
-    >>> from lssvm.tuning import DualRelevance, find_relevance
-    >>> X = np.random.default_rng(0).normal(size=(60, 3))
-    >>> found = find_relevance(DualRelevance(RBF, X, np.sin(2 * X[:, :1])), 0.3, 100.0)
-    >>> int(np.argmax(found.gamma)), bool(found.value > found.start_value)
-    (0, True)
     """
     d = evidence.n_features
     start = np.append(np.full(d, np.log(gamma)), np.clip(np.log(C), *_C_BOUNDS))
@@ -226,15 +140,7 @@ def find_relevance(
 
 
 def sample_rows(X: Any, size: int, seed: int) -> IntArray:
-    """Return the rows of the ``size`` smallest hashes: sets of equal rows, in the order of X.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.tuning.relevance import sample_rows
-    >>> sample_rows(np.array([[1.0], [2.0], [1.0]]), 2, 0)
-    array([0, 1, 2])
-    """
+    """Return the rows of the ``size`` smallest hashes: sets of equal rows, in the order of X."""
     hashes = hash_rows(X, seed)
     distinct = np.unique(hashes)
     if len(distinct) <= size:
@@ -265,21 +171,6 @@ def _factor(H: FloatArray) -> FloatArray | None:
 class DualRelevance:
     r"""The log evidence of a dual model as a function of log gamma (d,) and log C.
 
-    Parameters
-    ----------
-    kernel : callable
-        From gamma (d,) to an `lssvm.kernels.RBF` or `lssvm.kernels.Matern`.
-    X : array of shape (n, d)
-        Rows.
-    Y : array of shape (n, k)
-        Outputs are independent and share the parameters; their evidences add.
-    weight : array of shape (n,) or None
-        A weight of 2 is the row twice.
-    bias : bool, default=True
-        Whether the model has an intercept.
-
-    Notes
-    -----
     As `lssvm.uncertainty.log_evidence` without weights, up to a constant: with N the sum of the
     weights, :math:`\nu = N - 1` (N without a bias), H, G and u of `lssvm.solvers.DualSystem`,
 
@@ -295,16 +186,6 @@ class DualRelevance:
     :math:`\log \det H - (N - n) \log C`.
 
     n^3 + 4 n^2 d operations and 4 n^2 numbers per evaluation.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import RBF
-    >>> from lssvm.tuning import DualRelevance
-    >>> X = np.random.default_rng(0).normal(size=(40, 2))
-    >>> value, slope = DualRelevance(RBF, X, np.sin(X[:, :1]))(np.zeros(2), np.log(100.0))
-    >>> bool(slope[1] < 0), slope.shape  # the second feature is not needed
-    (True, (3,))
     """
 
     kernel: KernelOf
@@ -358,21 +239,6 @@ class DualRelevance:
 class FixedRelevance:
     r"""The log evidence of a fixed-size model as a function of log gamma (d,) and log C.
 
-    Parameters
-    ----------
-    kernel : callable
-        From gamma (d,) to an `lssvm.kernels.RBF` or `lssvm.kernels.Matern`.
-    X : array of shape (n, d)
-        Rows.
-    Y : array of shape (n, k)
-        Targets.
-    Z : array of shape (m, d)
-        Prototypes.
-    weight : array of shape (n,) or None
-        Weights of the rows; None: all are one.
-
-    Notes
-    -----
     The data are seen through the centred moments :math:`G = \sum_i s_i \tilde k_i
     \tilde k_i^T` and :math:`c = \sum_i s_i \tilde k_i \tilde y_i^T`. With
     :math:`Q = G + \tilde K_{ZZ} / C`, :math:`\alpha = Q^{-1} c`, N the sum of the weights and
@@ -395,16 +261,6 @@ class FixedRelevance:
     `DualRelevance` up to that and a constant.
 
     2 n m (m + 3 d) + 5 m^3 operations per evaluation, in blocks of rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import RBF
-    >>> from lssvm.tuning import FixedRelevance
-    >>> X = np.random.default_rng(0).normal(size=(200, 2))
-    >>> value, slope = FixedRelevance(RBF, X, np.sin(X[:, :1]), X[:20])(np.zeros(2), np.log(10.0))
-    >>> bool(slope[1] < 0), slope.shape  # the second feature is not needed
-    (True, (3,))
     """
 
     kernel: KernelOf
@@ -500,25 +356,7 @@ def spread_gamma(
     *,
     tune_C: bool,
 ) -> T:
-    """Search for the widths of features, tune again with them, and keep the better model.
-
-    Parameters
-    ----------
-    evidence : DualRelevance or FixedRelevance
-    gamma, C : float
-        Where the search begins: what tuning has chosen for all features.
-    tuned : object
-        What was tuned, with its record.
-    tune : callable
-        From factors of gamma by feature (d,) to what is tuned with them.
-    tune_C : bool
-        Whether C is searched too.
-
-    Returns
-    -------
-    best : object
-        ``tuned``, or what ``tune`` has returned, with the evaluations of all searches.
-    """
+    """Search for the widths of features, tune again with them, and keep the better model."""
     relevance = find_relevance(evidence, gamma, C, tune_C=tune_C)
     spread = variances(evidence.X, evidence.weight)
     best, (score, evaluations) = tuned, _score(tuned)

@@ -187,14 +187,7 @@ class TuningResult:
 
 
 def chance_band(loss: float, rows: int) -> float:
-    """Return half a standard error of minus a rate counted over ``rows``; 0 for other losses.
-
-    Examples
-    --------
-    >>> from lssvm.tuning.search import chance_band
-    >>> chance_band(-0.8, 100)
-    0.02
-    """
+    """Return half a standard error of minus a rate counted over ``rows``; 0 for other losses."""
     if not -1.0 <= loss <= 0.0:
         return 0.0
     return float(0.5 * np.sqrt(-loss * (1.0 + loss) / rows))
@@ -207,22 +200,6 @@ def selection_order(
 
     Smallest mean, then smallest tie loss, then smallest C, then smallest gamma; what is not a
     number counts as infinite.
-
-    Parameters
-    ----------
-    mean, tie, C, gamma : ndarray of shape (c,)
-
-    Returns
-    -------
-    ndarray of shape (c,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.tuning.search import selection_order
-    >>> one = np.ones(3)
-    >>> selection_order(np.array([2.0, 1.0, 1.0]), np.array([0.0, 5.0, 4.0]), one, one)
-    array([2, 1, 0])
     """
 
     def worst_if_nan(x: FloatArray) -> FloatArray:
@@ -237,21 +214,7 @@ Settings: TypeAlias = dict[str, str | int]
 
 @dataclass(frozen=True)
 class Batch:
-    """Evaluations made in one call: a path of C at one kernel parameter.
-
-    Parameters
-    ----------
-    stage : str
-        The stage of the search that asked.
-    gamma : float or None
-        The kernel parameter.
-    C : ndarray of shape (c,)
-        The values of C.
-    losses : Losses
-        Their losses.
-    seconds : float
-        Wall time since the start of the search.
-    """
+    """Evaluations made in one call: a path of C at one kernel parameter."""
 
     stage: str
     gamma: float | None
@@ -285,36 +248,12 @@ class Batch:
 class Checkpoint:
     """The evaluations of one search, in memory and in a file.
 
-    Parameters
-    ----------
-    path : str or path-like
-        The file. It is made where it does not exist and continued where it does.
-    settings : mapping of str to str or int
-        Everything the evaluations depend on. A file of other settings is refused.
-    adopt : tuple of str, default=()
-        Names of settings that are taken from an existing file instead of compared with it.
-
     Attributes
     ----------
     settings : dict
         The settings in force, adopted ones included.
     seconds : float
         Wall time recorded so far.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> import numpy as np
-    >>> from lssvm.tuning import Losses
-    >>> from lssvm.tuning.search import Batch, Checkpoint
-    >>> C, one = np.array([0.1]), np.ones(1)
-    >>> batch = Batch("grid", 0.5, C, Losses(np.array([[0.3]]), one, one), seconds=2.0)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "search.jsonl")
-    ...     Checkpoint(path, {"seed": 1}).append(batch)
-    ...     found = Checkpoint(path, {"seed": 1}).find(0.5, C)
-    >>> found.losses.fold
-    array([[0.3]])
     """
 
     def __init__(
@@ -400,21 +339,7 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """One evaluated pair.
-
-    Parameters
-    ----------
-    C, gamma : float, float or None
-        The pair.
-    fold : ndarray of shape (v,)
-        Loss on each fold.
-    mean, std, tie : float
-        Summary over the folds and the tie loss.
-    stage : str
-        The stage of the search that asked.
-    seconds : float
-        Wall time since the start of the search.
-    """
+    """One evaluated pair."""
 
     C: float
     gamma: float | None
@@ -439,19 +364,6 @@ class Recorder:
     the checkpoint holds is replayed. Of the expensive points only the latest and the best one are
     kept alive, so memory is that of two points.
 
-    Parameters
-    ----------
-    objective : Objective
-        What is minimised.
-    on_event : callable or None, default=None
-        Called with a dict after every batch: ``stage``, ``n_evaluations``, ``planned`` (an upper
-        estimate), ``n_points``, ``best_loss``, ``best_C``, ``best_gamma``, ``elapsed``. It may
-        raise `Stopped` to end the search.
-    checkpoint : Checkpoint or None, default=None
-        Where evaluations are kept between runs.
-    counted_rows : int or None, default=None
-        As in `Space`.
-
     Attributes
     ----------
     planned : int
@@ -462,19 +374,6 @@ class Recorder:
         What is minimised from here on; set by a search that replaces it by an approximation.
     approximate : TuningResult or None
         What a search on an approximate objective found before; set by the search.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace
-    >>> import numpy as np
-    >>> from lssvm.tuning import Losses
-    >>> from lssvm.tuning.search import Recorder
-    >>> point = SimpleNamespace(losses=lambda C: Losses((C - 2)[:, None] ** 2, np.ones(1), 0 * C))
-    >>> record = Recorder(SimpleNamespace(at=lambda gamma: point))
-    >>> record.evaluate("grid", None, np.array([1.0, 2.0])).mean
-    array([1., 0.])
-    >>> record.best.C, record.n_points
-    (2.0, 1)
     """
 
     def __init__(
@@ -522,21 +421,7 @@ class Recorder:
         return self._before + time.perf_counter() - self._start
 
     def evaluate(self, stage: str, gamma: float | None, C: FloatArray) -> Losses:
-        """Return the losses of a path of C at one kernel parameter.
-
-        Parameters
-        ----------
-        stage : str
-            Name under which new evaluations are recorded.
-        gamma : float or None
-            The kernel parameter.
-        C : ndarray of shape (c,)
-            The values of C.
-
-        Returns
-        -------
-        Losses
-        """
+        """Return the losses of a path of C at one kernel parameter."""
         gamma = None if gamma is None else float(gamma)
         asked = [(gamma, value) for value in np.asarray(C, dtype=np.float64).tolist()]
         new = dict.fromkeys(pair[1] for pair in asked if pair not in self._position)
@@ -761,31 +646,7 @@ def whole(*values: object) -> bool:
 
 
 def zoom(values: FloatArray, best: int, n: int) -> FloatArray:
-    """Return a finer set around one element of an increasing set.
-
-    Parameters
-    ----------
-    values : ndarray of shape (k,)
-        Increasing positive values, k >= 2.
-    best : int
-        Index of the element.
-    n : int
-        Number of new values on either side, evenly spaced in the logarithm and strictly inside
-        the neighbours. At an end of the set the missing neighbour is the mirror image (in the
-        logarithm) of the other one.
-
-    Returns
-    -------
-    ndarray of shape (2 n + 1,)
-        Increasing; the middle is ``values[best]``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.tuning.search import zoom
-    >>> zoom(np.array([1.0, 100.0, 400.0]), 1, 1)
-    array([ 10., 100., 200.])
-    """
+    """Return a finer set around one element of an increasing set."""
     centre = values[best]
     left = values[best - 1] if best > 0 else centre**2 / values[best + 1]
     right = values[best + 1] if best + 1 < len(values) else centre**2 / values[best - 1]

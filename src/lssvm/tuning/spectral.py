@@ -32,15 +32,9 @@ from lssvm._core.errors import InvalidInputError
 from lssvm.data.folds import Folds, assign_folds
 from lssvm.kernels import Kernel
 from lssvm.moments import Moments
-from lssvm.solvers import (
-    Circulant,
-    CirculantSolver,
-    DualSystem,
-    EigenState,
-    Lattice,
-    eigen_state,
-    lay_rows,
-)
+from lssvm.solvers import CirculantSolver, DualSystem
+from lssvm.solvers.circulant import Circulant, Lattice, lay_rows
+from lssvm.solvers.exact import EigenState, eigen_state
 from lssvm.solvers.primal import primal_system
 from lssvm.tasks import Loss, SquaredError, Truth
 from lssvm.tuning.dual import DualObjective
@@ -67,18 +61,6 @@ class Spectrum:
         Sum of the weights.
     bias : bool
         Whether the model has an intercept.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import RBF
-    >>> from lssvm.solvers import DualSystem, eigen_state
-    >>> from lssvm.tuning import Spectrum
-    >>> X = np.linspace(0, 6, 30)[:, None]
-    >>> state = eigen_state(DualSystem(RBF(1.0), X, X, C=1.0))
-    >>> gcv = Spectrum.of_state(state, np.sin(X)).loss("gcv", np.array([1e-2, 1e2]))
-    >>> bool(gcv[1] < gcv[0])
-    True
     """
 
     lam: FloatArray
@@ -89,15 +71,7 @@ class Spectrum:
 
     @classmethod
     def of_state(cls, state: EigenState, RY: FloatArray) -> Spectrum:
-        """Take an eigendecomposition and the scaled targets (n, k).
-
-        Parameters
-        ----------
-        state : EigenState
-            Eigendecomposition of the kernel matrix R K R.
-        RY : array of shape (n, k)
-            Targets times the roots of the weights.
-        """
+        """Take an eigendecomposition and the scaled targets (n, k)."""
         return cls(state.lam, state.Qu, state.Q.T @ RY, float(state.u @ state.u), state.bias)
 
     @classmethod
@@ -105,15 +79,6 @@ class Spectrum:
         """Take a circulant matrix and the targets (n, k) of its rows.
 
         Its real eigenvectors are cosines plus sines (those of the Hartley transform): O(k N log N).
-
-        Parameters
-        ----------
-        matrix : Circulant
-            What stands for the kernel matrix.
-        Y : array of shape (n, k)
-            Targets of the rows.
-        bias : bool
-            Whether the model has a bias.
         """
         lattice = matrix.lattice
         places = lattice.spread(np.column_stack([np.ones(len(Y)), Y]).astype(np.float64))
@@ -123,36 +88,11 @@ class Spectrum:
         return cls(matrix.eigenvalues.ravel(), values[:, 0], values[:, 1:], mass, bias)
 
     def definite(self, C: FloatArray) -> BoolArray:
-        """Say for each C (c,) whether the regularised matrix is positive definite.
-
-        Parameters
-        ----------
-        C : array of shape (c,)
-            Regularisation, one value for each candidate.
-        """
+        """Say for each C (c,) whether the regularised matrix is positive definite."""
         return np.asarray(np.min(self.lam) + 1.0 / np.asarray(C, dtype=float) > 0)
 
     def loss(self, name: str, C: FloatArray, noise: FloatArray | None = None) -> FloatArray:
-        """Return a criterion, the mean over the outputs, for all C (c,); lower is better.
-
-        Parameters
-        ----------
-        name : {"gcv", "rk", "evidence"}
-            "evidence" is minus the log evidence per row.
-        C : array of shape (c,)
-            Regularisation, one value for each candidate.
-        noise : array of shape (k,) or None, default=None
-            Variance of the noise of each output; needed for "rk".
-
-        Returns
-        -------
-        array of shape (c,)
-            Infinity where the regularised matrix is not positive definite.
-
-        Notes
-        -----
-        O(n c k) operations.
-        """
+        """Return a criterion, the mean over the outputs, for all C (c,); lower is better."""
         C = np.asarray(C, dtype=np.float64)
         definite = self.definite(C)
         out = np.full(len(C), np.inf)
@@ -238,36 +178,6 @@ def noise_variance(X: Array, Y: FloatArray, weight: FloatArray | None = None) ->
     where the function changes little between neighbours this is the variance of the noise. In many
     dimensions neighbours are far and it is too large; it is at most twice the
     variance of the targets.
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        Rows.
-    Y : array of shape (n, k)
-        Targets.
-    weight : array of shape (n,) or None, default=None
-        Weights of the rows; None: all are one.
-
-    Returns
-    -------
-    array of shape (k,)
-
-    Notes
-    -----
-    O(n log n) time in few dimensions, O(n) memory. Equal rows are one row with their mean
-    target; what their targets differ by adds to the estimate. A model-free estimate is
-    needed because R(K) compares models: noise estimated from each model's own residuals would
-    reward models that fit badly or too well.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.tuning import noise_variance
-    >>> rng = np.random.default_rng(0)
-    >>> X = np.linspace(0, 6, 2000)[:, None]
-    >>> Y = np.sin(X) + 0.1 * rng.standard_normal(X.shape)
-    >>> bool(abs(noise_variance(X, Y)[0] - 0.01) < 1e-3)
-    True
     """
     if is_sparse(X):
         raise InvalidInputError(
@@ -297,44 +207,13 @@ def noise_variance(X: Array, Y: FloatArray, weight: FloatArray | None = None) ->
 class SpectralObjective:
     """A criterion of a dual model that needs its spectrum and no folds.
 
-    Parameters
-    ----------
-    name : {"gcv", "rk", "evidence"}
-        See `lssvm.tuning.spectral`. "rk" falls as C grows, for any kernel: it compares
-        kernels at one C.
-    kernel : callable
-        From gamma to a `Kernel`.
-    system : DualSystem
-        Rows, weights, budget, threads and bias; its kernel and C are not used.
-    Y : array of shape (n, k)
-        Targets of all problems.
-    groups : sequence of Group
-        Problems that are trained on the same rows, see `Group`.
-    solver : CirculantSolver or None, default=None
-        Replace the kernel matrix by a circulant one.
-
-    Notes
-    -----
     `at` costs one eigendecomposition per group, or with a circulant matrix O(k n log n) and no
     kernel matrix; a value of C then costs O(n k). The loss is the mean over all outputs.
 
-    R(K) is printed for the unknown true outputs and without a bias ([Ding2011]_, eqs. (27) to
+    R(K) is printed for the unknown true outputs and without a bias ([Ding2011], eqs. (27) to
     (29)). Here the observed outputs, less the bias where the model has one, stand in for the
     true ones, so that M carries the noise once more, and the variance of the noise is
     that of `noise_variance`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import RBF
-    >>> from lssvm.solvers import DualSystem
-    >>> from lssvm.tuning import Group, SpectralObjective
-    >>> X = np.linspace(0, 6, 40)[:, None]
-    >>> system = DualSystem(RBF(), X, X, C=1.0)
-    >>> objective = SpectralObjective("evidence", RBF, system, np.sin(X), [Group(np.array([0]))])
-    >>> losses = objective.at(1.0).losses(np.array([1e-3, 1e3]))
-    >>> bool(losses.mean[1] < losses.mean[0])
-    True
     """
 
     name: str
@@ -416,30 +295,12 @@ CRITERIA = (*SPECTRAL, "press")
 
 
 def is_criterion(scoring: Any) -> bool:
-    """Say whether ``scoring`` names a criterion of this library.
-
-    Parameters
-    ----------
-    scoring : object
-        As the estimators take it.
-
-    Examples
-    --------
-    >>> from lssvm.tuning import is_criterion
-    >>> is_criterion("gcv"), is_criterion("accuracy"), is_criterion(None)
-    (True, False, False)
-    """
+    """Say whether ``scoring`` names a criterion of this library."""
     return isinstance(scoring, str) and scoring in CRITERIA
 
 
 def check_criterion(scoring: str, C: float | None) -> None:
-    """Raise where a criterion cannot choose C.
-
-    Examples
-    --------
-    >>> from lssvm.tuning.spectral import check_criterion
-    >>> check_criterion("rk", 1.0)
-    """
+    """Raise where a criterion cannot choose C."""
     if scoring == "rk" and C is None:
         raise InvalidInputError(
             "scoring='rk' cannot choose C: R(K) falls as C grows, for any kernel. Give a number "
@@ -487,37 +348,7 @@ def criterion_objective(
     *,
     positions: bool,
 ) -> DualObjective | SpectralObjective:
-    """Return the objective that a criterion's name stands for.
-
-    Parameters
-    ----------
-    scoring : {"press", "gcv", "rk", "evidence"}
-        "press" is the mean squared error of leave-one-out predictions ([Cawley2004]_), equal
-        rows left out together; the others are those of `SpectralObjective`.
-    kernel : callable
-        From gamma to a `Kernel`.
-    system : DualSystem
-        Rows, weights, budget, threads and bias; its kernel and C are not used.
-    Y : array of shape (n, k)
-        Targets.
-    groups : sequence of Group
-        Problems that are trained on the same rows, see `Group`.
-    positions : bool
-        Whether rows have no content of their own, as with a precomputed kernel.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import RBF
-    >>> from lssvm.solvers import DualSystem
-    >>> from lssvm.tuning import Group, criterion_objective
-    >>> X = np.linspace(0, 6, 40)[:, None]
-    >>> system = DualSystem(RBF(1.0), X, X, C=1.0)
-    >>> press = criterion_objective("press", RBF, system, np.sin(X), [Group(np.array([0]))],
-    ...                             positions=False)
-    >>> bool(press.at(1.0).losses(np.array([1e3])).mean[0] < 1e-4)
-    True
-    """
+    """Return the objective that a criterion's name stands for."""
     if scoring != "press":
         return SpectralObjective(scoring, kernel, system, Y, groups)
     truth = Truth(Y, weight=None if system.root_weight is None else system.root_weight**2)
@@ -528,18 +359,6 @@ def criterion_objective(
 def fixed_terms(moments: Moments, lam: FloatArray, QB: FloatArray, C: FloatArray) -> Terms:
     r"""Return what the criteria are made of, from the spectrum of the centred normal equations.
 
-    Parameters
-    ----------
-    moments : Moments
-        Of all rows.
-    lam : array of shape (r,)
-        Eigenvalues of A of `lssvm.solvers.PrimalSystem`.
-    QB : array of shape (r, k)
-        Its right-hand sides in the eigenvectors' coordinates.
-    C : array of shape (c,)
-
-    Notes
-    -----
     The features are a kernel matrix of rank r. On the n - 1 directions orthogonal to the border it
     has the eigenvalues lam and, n - 1 - r times, zero; the targets have the components
     :math:`(Q^T B)_i / \sqrt{\lambda_i}` and, in the null space, what is left of their
@@ -568,35 +387,7 @@ def fixed_terms(moments: Moments, lam: FloatArray, QB: FloatArray, C: FloatArray
 
 @dataclass(frozen=True, eq=False)
 class FixedCriterionObjective:
-    """A criterion of a fixed-size model that needs no folds of the user's.
-
-    Parameters
-    ----------
-    name : {"press", "gcv", "rk", "evidence"}
-        As `lssvm.tuning.criterion_objective` has them for the dual model; with all rows as
-        prototypes the values are the same.
-    objective : FixedSizeObjective
-        Data, prototypes and settings; its folds and criterion are not used.
-
-    Notes
-    -----
-    `at` takes one pass (n m^2) for the moments and one eigendecomposition (9 m^3); a value of C
-    then costs O(m k). "press" takes one more pass, see `FixedSizeObjective`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import RBF
-    >>> from lssvm.tasks import SquaredError
-    >>> from lssvm.tuning import FixedCriterionObjective, FixedSizeObjective
-    >>> from lssvm.tuning import HostRows, assign_folds
-    >>> X = np.linspace(0, 6, 100)[:, None]
-    >>> rows, folds = HostRows(X, np.sin(X)), assign_folds(X, 5)
-    >>> plain = FixedSizeObjective(RBF, rows, X[::10], folds, SquaredError())
-    >>> losses = FixedCriterionObjective("gcv", plain).at(1.0).losses(np.array([1e-3, 1e3]))
-    >>> bool(losses.mean[1] < losses.mean[0])
-    True
-    """
+    """A criterion of a fixed-size model that needs no folds of the user's."""
 
     name: str
     objective: FixedSizeObjective

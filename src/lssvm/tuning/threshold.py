@@ -12,38 +12,14 @@ def best_threshold(
 ) -> float:
     """Return the threshold of the fewest errors, or one as good that is nearer to zero.
 
-    Parameters
-    ----------
-    scores : array of shape (n,)
-        Out-of-fold outputs; rows where they are not a number are left out.
-    targets : array of shape (n,)
-        Positive and negative; rows of target 0 take no part.
-    weight : array of shape (n,) or None, default=None
-        Weights of the rows; None: all are one.
-
-    Returns
-    -------
-    float
-        0.0 where there are no rows of both signs.
-
-    Notes
-    -----
     Targets of +1 and -1 put the threshold of a least squares classifier half-way between the
     classes, which is best only where both have the same shape. Choosing the cut by its errors is
-    the advice of [Hastie2009]_, section 4.3, for linear discriminants; here the outputs are those
+    the advice of [Hastie2009], section 4.3, for linear discriminants; here the outputs are those
     of models that did not see the rows. Among the cuts whose weight of errors lies within half a
     standard error of the smallest, the one nearest to zero is taken: as for C and gamma, what
     cannot be told apart is decided by least squares.
 
     Time O(n log n), memory O(n).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.tuning import best_threshold
-    >>> scores = np.array([-2.0, -1.0, -0.5, -0.3, -0.2, 1.0])
-    >>> round(best_threshold(scores, np.array([-1, -1, -1, 1, 1, 1])), 6)
-    -0.4
     """
     used = np.flatnonzero(np.isfinite(scores) & (targets != 0))
     mass = np.ones(len(used)) if weight is None else np.asarray(weight, dtype=np.float64)[used]

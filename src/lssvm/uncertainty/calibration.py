@@ -25,14 +25,7 @@ _FOLDS = 5
 
 
 class Calibrator(Protocol):
-    """A monotone map from scores to probabilities.
-
-    Examples
-    --------
-    >>> from lssvm.uncertainty import Sigmoid
-    >>> callable(Sigmoid(1.0, 0.0))
-    True
-    """
+    """A monotone map from scores to probabilities."""
 
     def __call__(self, scores: FloatArray) -> FloatArray:
         """Return the probabilities (n,) of the positive class for scores (n,)."""
@@ -49,13 +42,6 @@ class Sigmoid:
         Not negative.
     offset : float
         The log odds at a score of 0.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.uncertainty import Sigmoid
-    >>> Sigmoid(2.0, 0.0)(np.array([0.0, 1.0])).round(3)
-    array([0.5  , 0.881])
     """
 
     slope: float
@@ -76,13 +62,6 @@ class Isotonic:
         Increasing.
     values : array of shape (q,)
         Non-decreasing, inside (0, 1).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.uncertainty import Isotonic
-    >>> Isotonic(np.array([-1.0, 1.0]), np.array([0.1, 0.9]))(np.array([0.0, 5.0]))
-    array([0.5, 0.9])
     """
 
     knots: FloatArray
@@ -96,40 +75,7 @@ class Isotonic:
 def fit_calibrator(
     scores: FloatArray, positive: BoolArray, weight: FloatArray | None = None, method: str = "auto"
 ) -> Calibrator:
-    """Fit a map from scores to probabilities.
-
-    Parameters
-    ----------
-    scores : array of shape (n,)
-        Scores of rows by models that have not seen them.
-    positive : bool array of shape (n,)
-        Which rows are of the positive class.
-    weight : array of shape (n,) or None, default=None
-        Weights of the rows; None: all are one.
-    method : {"auto", "sigmoid", "isotonic"}, default="auto"
-        "auto" takes the sigmoid below a total weight of 1,000, else the one of smaller log loss in
-        5-fold cross-validation. The isotonic map needs many rows but follows any shape: the scores
-        of a least squares model level off towards -1 and +1, where a sigmoid does not.
-
-    Returns
-    -------
-    Calibrator
-
-    Notes
-    -----
-    O(n log n) time, O(n) memory. Rows of non-finite score are left out. Scores that differ by
-    rounding alone are tied.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.uncertainty import fit_calibrator
-    >>> scores = np.linspace(-1, 1, 101)
-    >>> map = fit_calibrator(scores, scores > 0)
-    >>> low, high = map(np.array([-1.0, 1.0]))
-    >>> bool(low < 0.05), bool(high > 0.95)
-    (True, True)
-    """
+    """Fit a map from scores to probabilities."""
     if method not in METHODS:
         raise InvalidInputError(f"calibration={method!r} is not known: choose one of {METHODS}.")
     scores = np.asarray(scores, dtype=np.float64)
@@ -169,39 +115,13 @@ def _choose(scores: FloatArray, positive: BoolArray, weight: FloatArray) -> str:
 def fit_sigmoid(
     scores: FloatArray, positive: BoolArray, weight: FloatArray, max_iter: int = 100
 ) -> Sigmoid:
-    r"""Fit the sigmoid of [Platt2000]_ by Newton's method.
+    """Fit the sigmoid of [Platt2000] by Newton's method.
 
-    Parameters
-    ----------
-    scores : array of shape (n,)
-        Of rows by models that have not seen them.
-    positive : bool array of shape (n,)
-        Which rows are of the positive class.
-    weight : array of shape (n,)
-        Weights of the rows; None: all are one.
-    max_iter : int, default=100
-        Iterations at most.
-
-    Returns
-    -------
-    Sigmoid
-
-    Notes
-    -----
     Minimises the cross-entropy to the targets :math:`(N_+ + 1) / (N_+ + 2)` and
-    :math:`1 / (N_- + 2)` ([Platt2000]_), which keep the slope finite where the classes do not
-    overlap, by the safeguarded Newton iteration of [Lin2007]_. N are sums of weights. A slope that
+    :math:`1 / (N_- + 2)` ([Platt2000]), which keep the slope finite where the classes do not
+    overlap, by the safeguarded Newton iteration of [Lin2007]. N are sums of weights. A slope that
     comes out negative (scores worse than chance) is set to zero, since a larger score must not mean
     a smaller probability.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.uncertainty import fit_sigmoid
-    >>> sigmoid = fit_sigmoid(np.array([-1.0, -0.5, 0.5, 1.0]), np.array([False, True] * 2),
-    ...                       np.ones(4))
-    >>> bool(sigmoid.slope > 0)
-    True
     """
     plus, minus = float(weight[positive].sum()), float(weight[~positive].sum())
     target = np.where(positive, (plus + 1.0) / (plus + 2.0), 1.0 / (minus + 2.0))  # [Platt2000]

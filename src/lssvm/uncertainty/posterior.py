@@ -20,9 +20,9 @@ from lssvm._core.blocks import block_rows, require, run_blocks, slices, small_pr
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError
 from lssvm.kernels import RBF, Kernel, Laplacian, Matern, Polynomial
 from lssvm.moments import Moments, NystromMap
-from lssvm.solvers import Cholesky, DualSystem, EigenState
+from lssvm.solvers import Cholesky, DualSystem
 from lssvm.solvers.base import eliminate_bias
-from lssvm.solvers.exact import CholeskyState
+from lssvm.solvers.exact import CholeskyState, EigenState
 from lssvm.solvers.primal import primal_system
 
 
@@ -39,37 +39,16 @@ class DualPosterior:
         + (1 - u^T H^{-1} \theta)^2 / (u^T H^{-1} u) \right], \qquad \theta = R\, K(X, x),
 
     with H, R and u of `lssvm.solvers.DualSystem`. Without the bias the last term, the uncertainty
-    of the bias, is absent and this is eq. (3.60) of [Suykens2002]_ with
+    of the bias, is absent and this is eq. (3.60) of [Suykens2002] with
     :math:`C_N = \Omega + I/\gamma`; its :math:`\nu` is :math:`K(x, x)`, so this is the variance of
     the function, not of a new observation, which has :math:`\sigma^2` more.
 
-    Parameters
-    ----------
-    system : DualSystem
-        Of the training rows.
-    Y : array of shape (n, k)
-        Targets.
-
-    Notes
-    -----
     The scale :math:`\sigma_f^2` is the one that maximises the (restricted) evidence at the given
     C: :math:`\hat\sigma_f^2 = y^T \alpha / (\sum_i s_i - 1)` (without a bias
     :math:`y^T \alpha / \sum_i s_i`), so :math:`\hat\sigma^2 = (\|e\|^2 + \|w\|^2 / C) / (n - 1)`.
 
     One Cholesky factorisation, n^3/3, when first needed; it is kept (n^2 numbers) but not pickled.
     Everything is computed in float64.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import RBF
-    >>> from lssvm.solvers import DualSystem
-    >>> from lssvm.uncertainty import DualPosterior
-    >>> X = np.linspace(0, 3, 7)[:, None]
-    >>> posterior = DualPosterior(DualSystem(RBF(1.0), X, X, C=100.0), np.sin(X))
-    >>> near, far = posterior.variance(np.array([[1.5], [9.0]]))
-    >>> bool(near < 0.01), bool(far > 1.0)  # in units of the prior variance
-    (True, True)
     """
 
     system: DualSystem
@@ -118,11 +97,6 @@ class DualPosterior:
         """Return the variance of the function at the rows ``X`` (t, d), shape (t,).
 
         In units of `prior_variance`. Cost: n^2 + n d operations a row, in blocks.
-
-        Parameters
-        ----------
-        X : array of shape (t, d)
-            Rows.
         """
         system = self.system
         eta, s, _, _ = self.solved
@@ -144,11 +118,6 @@ class DualPosterior:
         """Return the covariance of the function between the rows ``X`` (t, d), shape (t, t).
 
         In units of `prior_variance`. Cost: n^2 t + n t^2 operations, (n + t) t numbers.
-
-        Parameters
-        ----------
-        X : array of shape (t, d)
-            Rows.
         """
         eta, s, _, _ = self.solved
         X = _as_double(X)
@@ -173,24 +142,8 @@ class DualPosterior:
     ) -> tuple[FloatArray, FloatArray]:
         r"""Return what each row would be predicted without its fold, and how surely.
 
-        Parameters
-        ----------
-        folds : sequence of int arrays
-            They partition the rows.
-        share : array of shape (n,) or None, default=None
-            Which part of its weight leaves with a row that is a fold of its own; None: all.
-
-        Returns
-        -------
-        predictions : array of shape (n, k)
-            NaN where one fold holds all rows.
-        variance : array of shape (n,)
-            Of the function, in units of `prior_variance`.
-
-        Notes
-        -----
         With :math:`G = H^{-1} - \eta \eta^T / s` and :math:`\beta = G R y` the scaled residuals of
-        a fold v are :math:`G_{vv}^{-1} \beta_v` ([An2007]_) and their covariance
+        a fold v are :math:`G_{vv}^{-1} \beta_v` ([An2007]) and their covariance
         :math:`G_{vv}^{-1}` in units of :math:`\sigma_f^2`, noise included. A row's own leverage is
         :math:`h = 1 - G_{ii} / C`; a part r of its weight leaves the residual
         :math:`\beta_i / C / (1 - r h)`. The inverse of H takes another 2 n^3/3 operations.
@@ -239,12 +192,6 @@ def degrees_of_freedom(total: float, bias: bool) -> float:
 
     ``total`` is the sum of the weights. Weights that sum to less than 2 would leave nothing; half
     of them are kept.
-
-    Examples
-    --------
-    >>> from lssvm.uncertainty.posterior import degrees_of_freedom
-    >>> degrees_of_freedom(10.0, True), degrees_of_freedom(10.0, False)
-    (9.0, 10.0)
     """
     return max(total - 1.0, 0.5 * total) if bias else total
 
@@ -272,48 +219,16 @@ class FixedPosterior:
         + \sigma_f^2 \left[ K(x, x) - \varphi^T \varphi \right],
 
     where :math:`\varphi` are the Nystrom features of x, :math:`\tilde\varphi` the same less their
-    mean, A and s the centred gram and the weight of `lssvm.solvers.PrimalSystem`. The first bracket
-    is the posterior of w and b, the second what the kernel holds that the prototypes cannot
-    express: without it error bars would shrink away from the prototypes. With all rows as
-    prototypes this is `DualPosterior`.
+    mean, A and s the centred gram and the weight of `PrimalSystem`. The first bracket is the
+    posterior of w and b, the second what the kernel holds that the prototypes cannot express:
+    without it error bars would shrink away from the prototypes. With all rows as prototypes this is
+    `DualPosterior`.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel.
-    Z : array of shape (m, d)
-        Prototypes.
-    map : NystromMap
-        From kernel values to features.
-    moments : Moments
-        Of the training rows.
-    C : float
-        Regularisation.
-    budget, threads : int
-        Memory budget in bytes.
-
-    Notes
-    -----
     The scale is estimated from the moments alone,
     :math:`\hat\sigma^2 = (\sum_i s_i (y_i - \bar y)^2 - B^T w) / (s - 1)`, which is
     :math:`(\|e\|^2 + \|w\|^2 / C) / (s - 1)` as in the dual model.
 
     5 m^3 operations when first needed, m^2 numbers kept (not pickled).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.moments import nystrom_map
-    >>> from lssvm.kernels import RBF
-    >>> from lssvm.moments import Moments
-    >>> from lssvm.uncertainty import FixedPosterior
-    >>> X = np.linspace(0, 3, 40)[:, None]
-    >>> kernel, Z = RBF(1.0), X[::8]
-    >>> moments = Moments.of(kernel(X, Z), np.sin(X))
-    >>> posterior = FixedPosterior(kernel, Z, nystrom_map(kernel, Z), moments, 100.0)
-    >>> near, far = posterior.variance(np.array([[1.5], [9.0]]))
-    >>> bool(near < 0.01), bool(far > 1.0)  # in units of the prior variance
-    (True, True)
     """
 
     kernel: Kernel
@@ -354,11 +269,6 @@ class FixedPosterior:
         """Return the variance of the function at the rows ``X`` (t, d), shape (t,).
 
         In units of `prior_variance`. Cost: 4 m^2 + 2 m d operations a row, in blocks.
-
-        Parameters
-        ----------
-        X : array of shape (t, d)
-            Rows.
         """
         learned, missing, _ = self._pass(X)
         return learned / self.C + missing
@@ -367,11 +277,6 @@ class FixedPosterior:
         """Return the covariance of the function between the rows ``X`` (t, d), shape (t, t).
 
         In units of `prior_variance`. Cost: 4 m^2 t + 4 m t^2 operations, (2 m + t) t numbers.
-
-        Parameters
-        ----------
-        X : array of shape (t, d)
-            Rows.
         """
         X = float_rows(X)
         t, m = X.shape[0], self.Z.shape[0]
@@ -387,26 +292,9 @@ class FixedPosterior:
     ) -> tuple[FloatArray, FloatArray]:
         r"""Return what training rows would be predicted without their fold, and how surely.
 
-        Parameters
-        ----------
-        X, Y : arrays of shape (t, d) and (t, k)
-            Some of the rows that the moments have counted, or rows of weight zero.
-        folds : sequence of int arrays
-            They partition those rows; the rows of a fold have equal features.
-        weight : array of shape (t,) or None
-            Weights of the rows; None: all are one.
-
-        Returns
-        -------
-        predictions : array of shape (t, k)
-        variance : array of shape (t,)
-            Of the function, in units of `prior_variance`.
-
-        Notes
-        -----
         With :math:`h = 1/s + \tilde\varphi^T (A + I/C)^{-1} \tilde\varphi` and a fold of weight
         :math:`\mu` and mean target :math:`\bar y` a prediction p becomes
-        :math:`\bar y - (\bar y - p) / (1 - \mu h)` ([Cawley2004]_) and its variance
+        :math:`\bar y - (\bar y - p) / (1 - \mu h)` ([Cawley2004]) and its variance
         :math:`\sigma^2 h / (1 - \mu h)`. Where a fold is all there is, the prediction is NaN.
         """
         fold_of = np.empty(len(Y), dtype=np.intp)
@@ -477,41 +365,7 @@ def left_out_scores(
     fold_of: IntArray,
     weight: FloatArray | None = None,
 ) -> FloatArray:
-    """Return what a problem on features says of rows by models without their fold.
-
-    Parameters
-    ----------
-    moments : Moments
-        Of the features of all training rows, as `Moments.mapped` gives them.
-    C : float
-        Regularisation.
-    features : array of shape (t, r)
-        Of some rows.
-    Y : array of shape (t, k)
-        Their targets; the rows whose first target is 0 were not in the training set.
-    fold_of : int array of shape (t,)
-        Numbers of the folds; the rows of a fold have equal features.
-    weight : array of shape (t,) or None, default=None
-        Weights that leave with the rows.
-
-    Returns
-    -------
-    array of shape (t, k)
-
-    Notes
-    -----
-    As `FixedPosterior.leave_out`, for many problems on the same features: m^3/3 operations for a
-    problem and m^2 for each of its own rows, m k for the others.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.moments import Moments
-    >>> from lssvm.uncertainty import left_out_scores
-    >>> x = np.array([[0.0], [1.0], [2.0]])
-    >>> left_out_scores(Moments.of(x, x + 1.0), 1e9, x, x + 1.0, np.arange(3)).ravel().round(4)
-    array([1., 2., 3.])
-    """
+    """Return what a problem on features says of rows by models without their fold."""
     with small_problem(moments.size):
         system = primal_system(moments, None)
         L = _factor(system.A, C)
@@ -540,13 +394,6 @@ class Evidence:
         Its derivatives by log C and log gamma; NaN where the kernel has no gamma.
     prior_variance : array of shape (k,)
         The scale of each output that maximises it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.uncertainty import Evidence
-    >>> Evidence(-3.0, np.zeros(2), np.ones(1)).value
-    -3.0
     """
 
     value: float
@@ -557,23 +404,8 @@ class Evidence:
 def log_evidence(system: DualSystem, Y: FloatArray, *, with_gradient: bool = True) -> Evidence:
     r"""Return the log evidence of a dual model, its scale chosen best, and its gradient.
 
-    Parameters
-    ----------
-    system : DualSystem
-        Its C and its kernel's gamma are the point.
-    Y : array of shape (n, k)
-        Targets; outputs are independent and share (C, gamma).
-    with_gradient : bool, default=True
-        Whether to compute the gradient; NaN otherwise.
-
-    Returns
-    -------
-    Evidence
-
-    Notes
-    -----
     The evidence is the density of the targets as a Gaussian process with covariance
-    :math:`\sigma_f^2 H` (eq. (3.56) of [Suykens2002]_ for :math:`y_{1:N}`). A bias of unknown level
+    :math:`\sigma_f^2 H` (eq. (3.56) of [Suykens2002] for :math:`y_{1:N}`). A bias of unknown level
     is integrated out, which leaves :math:`\nu = n - 1` observations and
     :math:`G = H^{-1} - \eta \eta^T / s` in the place of :math:`H^{-1}`; without a bias
     :math:`\nu = n`. At :math:`\hat\sigma_f^2 = y^T G y / \nu` it is
@@ -597,18 +429,6 @@ def log_evidence(system: DualSystem, Y: FloatArray, *, with_gradient: bool = Tru
 
     One Cholesky factorisation and one inverse: n^3 operations, 3 n^2 numbers (n^3/3 and n^2
     without the gradient).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import RBF
-    >>> from lssvm.solvers import DualSystem
-    >>> from lssvm.uncertainty import log_evidence
-    >>> X = np.linspace(0, 6, 30)[:, None]
-    >>> wavy = log_evidence(DualSystem(RBF(0.5), X, X, C=100.0), np.sin(X))
-    >>> rough = log_evidence(DualSystem(RBF(500.0), X, X, C=100.0), np.sin(X))
-    >>> bool(wavy.value > rough.value), wavy.gradient.shape
-    (True, (2,))
     """
     Y, u = np.asarray(Y, dtype=np.float64), np.asarray(system.u, dtype=np.float64)
     n, k = Y.shape
@@ -630,34 +450,7 @@ def log_evidence(system: DualSystem, Y: FloatArray, *, with_gradient: bool = Tru
 
 
 def evidence_path(state: EigenState, RY: FloatArray, C: FloatArray) -> FloatArray:
-    """Return the log evidence of a path of C from one eigendecomposition, shape (c,).
-
-    Parameters
-    ----------
-    state : EigenState
-        Spectrum of the kernel matrix.
-    RY : array of shape (n, k)
-        Scaled targets.
-    C : array of shape (c,)
-        Values of C.
-
-    Notes
-    -----
-    The value of `log_evidence` at every C for n (k + 2) operations each, after 2 n^2 k; -inf where
-    the system is not definite.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import RBF
-    >>> from lssvm.solvers import DualSystem, eigen_state
-    >>> from lssvm.uncertainty import evidence_path
-    >>> X = np.linspace(0, 6, 30)[:, None]
-    >>> state = eigen_state(DualSystem(RBF(0.5), X, X, C=1.0))
-    >>> low, high = evidence_path(state, np.sin(X), np.array([1e-3, 1e3]))
-    >>> bool(low < high)
-    True
-    """
+    """Return the log evidence of a path of C from one eigendecomposition, shape (c,)."""
     C = np.asarray(C, dtype=np.float64)
     QY = state.Q.T @ np.asarray(RY, dtype=np.float64)
     n = len(state.lam)
@@ -689,27 +482,7 @@ def _value(
 
 
 def log_gamma_slope(kernel: Kernel, X: Any, Z: Any) -> FloatArray | None:
-    """Return the derivative of K(X, Z) by log gamma, shape (n, m); None without a gamma.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel.
-    X, Z : arrays of shape (n, d) and (m, d)
-        Rows and prototypes.
-
-    Notes
-    -----
-    Where gamma has one value per feature all of them are scaled together.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.kernels import RBF
-    >>> from lssvm.uncertainty import log_gamma_slope
-    >>> log_gamma_slope(RBF(1.0), np.array([[0.0]]), np.array([[1.0]])).round(4)
-    array([[-0.3679]])
-    """
+    """Return the derivative of K(X, Z) by log gamma, shape (n, m); None without a gamma."""
     if isinstance(kernel, (RBF, Laplacian)):  # K = exp(-gamma q): dK / dlog gamma = K log K
         K = np.asarray(kernel(X, Z), dtype=np.float64)
         return K * np.log(np.maximum(K, np.finfo(np.float64).tiny))

@@ -26,19 +26,7 @@ _TINY = 1e-300  # what a probability of 0 is taken for
 
 
 def check_coverage(coverage: float) -> float:
-    """Return ``coverage`` as a float, or raise if it is not inside (0, 1).
-
-    Parameters
-    ----------
-    coverage : float
-        Share of the values that intervals are to contain.
-
-    Examples
-    --------
-    >>> from lssvm.uncertainty import check_coverage
-    >>> check_coverage(0.9)
-    0.9
-    """
+    """Return ``coverage`` as a float, or raise if it is not inside (0, 1)."""
     number = isinstance(coverage, (int, float, np.number)) and type(coverage) is not bool
     if not number or not 0.0 < float(coverage) < 1.0:
         raise not_usable("coverage", coverage, "give a number between 0 and 1, such as 0.95.")
@@ -46,32 +34,7 @@ def check_coverage(coverage: float) -> float:
 
 
 def conformal_quantile(values: FloatArray, weight: FloatArray, coverage: float) -> float:
-    r"""Return the value that a new one does not exceed with probability ``coverage``.
-
-    Parameters
-    ----------
-    values : array of shape (t,)
-        Sorted.
-    weight : array of shape (t,)
-        How often each was seen.
-    coverage : float
-        Between 0 and 1.
-
-    Returns
-    -------
-    float
-        The :math:`\lceil (1 + 1/W) c W \rceil`-th smallest of W values (the correction for a new
-        value, [Vovk2005]_); infinite where there are too few.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.uncertainty import conformal_quantile
-    >>> conformal_quantile(np.arange(1.0, 20.0), np.ones(19), 0.9)
-    18.0
-    >>> conformal_quantile(np.arange(5.0), np.ones(5), 0.9)
-    inf
-    """
+    """Return the value that a new one does not exceed with probability ``coverage``."""
     total = float(weight.sum())
     wanted = coverage * (total + 1.0)
     position = int(np.searchsorted(np.cumsum(weight), wanted * (1.0 - 1e-12)))
@@ -88,29 +51,13 @@ class Residuals:
         (y - prediction) / scale of every row.
     weight : list of k arrays
         Weights in the same order.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.uncertainty import scaled_residuals
-    >>> residuals = scaled_residuals(np.linspace(-1, 1, 99)[:, None], np.ones((99, 1)))
-    >>> np.round(residuals.factor(0.9, 0), 2)
-    array([-0.92,  0.92])
     """
 
     values: list[FloatArray]
     weight: list[FloatArray]
 
     def factor(self, coverage: float, output: int) -> tuple[float, float]:
-        """Return the ends of the interval of one output in units of the local deviation.
-
-        Parameters
-        ----------
-        coverage : float
-            Share of the values that intervals are to contain.
-        output : int
-            Number of the output.
-        """
+        """Return the ends of the interval of one output in units of the local deviation."""
         values, weight = self.values[output], self.weight[output]
         size = np.abs(values)
         order = np.argsort(size, kind="stable")
@@ -128,28 +75,7 @@ class Residuals:
 def scaled_residuals(
     residuals: FloatArray, scale: FloatArray, weight: FloatArray | None = None
 ) -> Residuals:
-    """Divide residuals by their scale and keep them sorted, at most 10,000 of each output.
-
-    Parameters
-    ----------
-    residuals : array of shape (t, k)
-        y - prediction by a model that had not seen the row; what is not finite is left out.
-    scale : array of shape (t, k)
-        Standard deviation of a new observation there.
-    weight : array of shape (t,) or None, default=None
-        Weights of the rows; None: all are one.
-
-    Returns
-    -------
-    Residuals
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.uncertainty import scaled_residuals
-    >>> scaled_residuals(np.array([[2.0], [-1.0]]), np.full((2, 1), 2.0)).values[0]
-    array([-0.5,  1. ])
-    """
+    """Divide residuals by their scale and keep them sorted, at most 10,000 of each output."""
     w = np.ones(len(residuals)) if weight is None else np.asarray(weight, dtype=np.float64)
     values, weights = [], []
     for e, s in zip(residuals.T, scale.T, strict=True):
@@ -190,13 +116,6 @@ class OutOfFold:
         Class numbers.
     weight : array of shape (t,) or None
         Weights of the rows; None: all are one.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.uncertainty import OutOfFold
-    >>> OutOfFold(np.zeros((3, 1)), np.array([0, 1, 1])).weight is None
-    True
     """
 
     scores: FloatArray
@@ -223,26 +142,6 @@ class Probabilities:
     sharpness : float
         The power that normalised probabilities are raised to before they are normalised again;
         1 where there is nothing to normalise.
-
-    Notes
-    -----
-    Two classes: the map of the one problem. One-vs-one: a map for each pair, fitted on its two
-    classes, and `couple_pairs`. Other codes: a map of each class's decoded score against all other
-    classes, normalised, and sharpened by the power of `fit_sharpness`, since maps that are fitted
-    one by one say less than all of them together. At the end `agree_with` makes the largest
-    probability that of the class that `decision` names, so that probabilities never contradict
-    `predict`; least squares scores estimate 2 p - 1, so few rows change.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.codes import make_code
-    >>> from lssvm.uncertainty import OutOfFold, calibrate
-    >>> scores = np.linspace(-1, 1, 100)[:, None]
-    >>> labels = (scores[:, 0] > 0).astype(int)
-    >>> model = calibrate(OutOfFold(scores, labels), make_code("auto", 2, 0))
-    >>> bool(model.of(np.array([[0.9]]), np.array([1]))[0, 1] > 0.9)
-    True
     """
 
     code: Code
@@ -253,30 +152,12 @@ class Probabilities:
     sharpness: float = 1.0
 
     def of(self, raw: FloatArray, decided: IntArray) -> FloatArray:
-        """Return the probabilities of the classes, shape (n, K).
-
-        Parameters
-        ----------
-        raw : array of shape (n, k)
-            Outputs of all problems.
-        decided : int array of shape (n,)
-            What the classifier predicts.
-        """
+        """Return the probabilities of the classes, shape (n, K)."""
         free = sharpened(_free(self.code, self.decoding, self.maps, raw), self.sharpness)
         return agree_with(free, decided)
 
     def sets(self, raw: FloatArray, decided: IntArray, coverage: float) -> BoolArray:
-        """Return which classes belong to the prediction set of each row, shape (n, K).
-
-        Parameters
-        ----------
-        raw : array of shape (n, k)
-            Outputs of all problems.
-        decided : int array of shape (n,)
-            What the classifier predicts; always in the set.
-        coverage : float
-            Share of the rows whose class the sets are to contain.
-        """
+        """Return which classes belong to the prediction set of each row, shape (n, K)."""
         p = self.of(raw, decided)
         limit = conformal_quantile(self.threshold, self.weight, coverage)
         chosen = 1.0 - p <= limit
@@ -287,38 +168,7 @@ class Probabilities:
 def calibrate(
     table: OutOfFold, code: Code, decoding: str | None = None, method: str = "auto"
 ) -> Probabilities:
-    """Fit the maps from scores to probabilities.
-
-    Parameters
-    ----------
-    table : OutOfFold
-        Scores and classes of rows left out.
-    code : Code
-        Output code.
-    decoding : {"hamming", "loss"} or None, default=None
-        How the classifier decodes; None: as the code has it.
-    method : {"auto", "sigmoid", "isotonic"}, default="auto"
-        See `fit_calibrator`.
-
-    Returns
-    -------
-    Probabilities
-
-    Notes
-    -----
-    O(t log t) per problem, and O(t K^3) for the pairs of K classes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.codes import one_vs_all
-    >>> from lssvm.uncertainty import OutOfFold, calibrate
-    >>> labels = np.arange(30) % 3
-    >>> table = OutOfFold(np.where(np.eye(3)[labels] > 0, 0.9, -0.9), labels)
-    >>> p = calibrate(table, one_vs_all(3)).of(table.scores[:1], labels[:1])
-    >>> bool(p[0].argmax() == 0), p.sum().round(6)
-    (True, np.float64(1.0))
-    """
+    """Fit the maps from scores to probabilities."""
     labels = table.labels
     weight = np.ones(len(labels)) if table.weight is None else table.weight
     matrix = code.matrix
@@ -351,35 +201,11 @@ def calibrate(
 def fit_sharpness(
     probabilities: FloatArray, labels: IntArray, weight: FloatArray | None = None
 ) -> float:
-    r"""Return the power t for which p^t, normalised, has the smallest log loss.
+    """Return the power t for which p^t, normalised, has the smallest log loss.
 
-    Parameters
-    ----------
-    probabilities : array of shape (n, K)
-        Of rows by models that have not seen them; rows sum to one.
-    labels : int array of shape (n,)
-        True classes.
-    weight : array of shape (n,) or None, default=None
-        Weights of the rows; None: all are one.
-
-    Returns
-    -------
-    float
-        Between 1/8 and 8.
-
-    Notes
-    -----
-    Temperature scaling ([Guo2017]_), with 1/t for the temperature and a Gaussian prior of standard
+    Temperature scaling ([Guo2017]), with 1/t for the temperature and a Gaussian prior of standard
     deviation 1 on log t, so that few rows, or rows that are all right, do not make it certain.
     O(n K) time for each of some thirty values.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.uncertainty import fit_sharpness
-    >>> p = np.tile([0.6, 0.2, 0.2], (90, 1))          # right nine times of ten
-    >>> bool(fit_sharpness(p, np.repeat([0, 0, 0, 0, 0, 0, 0, 0, 0, 1], 9)) > 1.5)
-    True
     """
     w = np.ones(len(labels)) if weight is None else weight
     logs = np.log(np.maximum(probabilities, _TINY))
@@ -398,22 +224,7 @@ def fit_sharpness(
 
 
 def sharpened(probabilities: FloatArray, sharpness: float) -> FloatArray:
-    """Return powers of probabilities, normalised, shape (n, K).
-
-    Parameters
-    ----------
-    probabilities : array of shape (n, K)
-        Rows sum to one.
-    sharpness : float
-        The power; 1 leaves them as they are.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.uncertainty import sharpened
-    >>> sharpened(np.array([[0.6, 0.3, 0.1]]), 2.0).round(3)
-    array([[0.783, 0.196, 0.022]])
-    """
+    """Return powers of probabilities, normalised, shape (n, K)."""
     if sharpness == 1.0:
         return probabilities
     p = probabilities**sharpness
@@ -421,15 +232,7 @@ def sharpened(probabilities: FloatArray, sharpness: float) -> FloatArray:
 
 
 def by_problem(code: Code) -> bool:
-    """Say whether every binary problem separates one class from one other.
-
-    Examples
-    --------
-    >>> from lssvm.codes import one_vs_all, one_vs_one
-    >>> from lssvm.uncertainty.probabilities import by_problem
-    >>> by_problem(one_vs_one(4)), by_problem(one_vs_all(4))
-    (True, False)
-    """
+    """Say whether every binary problem separates one class from one other."""
     plus, minus = (code.matrix > 0).sum(axis=0), (code.matrix < 0).sum(axis=0)
     K = code.n_classes
     return bool(np.all(plus == 1) and np.all(minus == 1) and code.n_problems == K * (K - 1) // 2)
@@ -459,30 +262,10 @@ TILT = 1e-9
 def couple_pairs(pairs: FloatArray) -> FloatArray:
     r"""Return class probabilities that fit the probabilities of all pairs best.
 
-    Parameters
-    ----------
-    pairs : array of shape (n, K, K)
-        ``pairs[:, i, j]`` estimates P(class i given class i or j); the diagonal is not read, and
-        ``pairs[:, j, i] = 1 - pairs[:, i, j]``.
-
-    Returns
-    -------
-    array of shape (n, K)
-
-    Notes
-    -----
     Minimises :math:`\sum_i \sum_{j \ne i} (r_{ji} p_i - r_{ij} p_j)^2` subject to
-    :math:`\sum_i p_i = 1`, the second method of [Wu2004]_: one linear system of K + 1 equations per
+    :math:`\sum_i p_i = 1`, the second method of [Wu2004]: one linear system of K + 1 equations per
     row, whose solution is not negative. The printed algorithm iterates; here it is solved directly,
     all rows at once. O(n K^3) time.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.uncertainty import couple_pairs
-    >>> p = np.array([0.6, 0.3, 0.1])
-    >>> couple_pairs((p[:, None] / (p[:, None] + p[None, :]))[None]).round(6)
-    array([[0.6, 0.3, 0.1]])
     """
     n, K, _ = pairs.shape
     out = np.empty((n, K))
@@ -502,33 +285,7 @@ def couple_pairs(pairs: FloatArray) -> FloatArray:
 
 
 def agree_with(probabilities: FloatArray, decided: IntArray) -> FloatArray:
-    r"""Return the nearest probabilities whose largest belongs to the decided class.
-
-    Parameters
-    ----------
-    probabilities : array of shape (n, K)
-        Rows sum to one.
-    decided : int array of shape (n,)
-        Class numbers.
-
-    Returns
-    -------
-    array of shape (n, K)
-        Rows sum to one; the first argmax of every row is ``decided``.
-
-    Notes
-    -----
-    Rows that agree are left alone. In the others the decided class and those above it share
-    their mean: the Euclidean projection onto the vectors whose entry ``decided`` is a largest one,
-    then 1e-9 for the decided class to break the tie. O(n K log K) time.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.uncertainty import agree_with
-    >>> agree_with(np.array([[0.2, 0.5, 0.3]]), np.array([2])).round(3)
-    array([[0.2, 0.4, 0.4]])
-    """
+    """Return the nearest probabilities whose largest belongs to the decided class."""
     out = np.array(probabilities, dtype=np.float64)
     wrong = np.flatnonzero(np.argmax(out, axis=1) != decided)
     if len(wrong) == 0:
