@@ -7,6 +7,7 @@ and of a device; a scan and a Dask collection, whose folds are dealt by position
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,6 +25,8 @@ from lssvm import (
     FixedSizeLSSVR,
     GreedyLSSVC,
     GreedyLSSVR,
+    LSSVMClassifier,
+    LSSVMRegressor,
 )
 from lssvm.kernels import Matern
 from lssvm.reductions import FixedSizeL0, Prune
@@ -34,15 +37,27 @@ ENGINES = {"host": "host", "strict": "host", "torch": "host", "scan": "scan", "d
 """Engines, and the group whose recorded numbers they share."""
 
 TOLERANCE = 1e-9
+"""How near two engines are, which is promised."""
+
+RECORDED_TOLERANCE = 1e-7
+"""How near recorded numbers are: a change of rounding survives."""
 
 HOST = ("host",)
+DEVICE = ("host", "torch")
 ARRAYS = ("host", "strict", "torch")
+TABLES = ("host", "torch", "scan", "dask")
 ALL = ("host", "strict", "torch", "scan", "dask")
 SCAN = ("scan",)
 PARTS = ("scan", "dask")
 LITTLE = 5_700_000  # bytes: of 9,000 rows 7,125 are kept as a sample, the passes are streamed
 
-_FAMILIES = {"LSSVC": "dual", "LSSVR": "dual", "NARX": "narx"}
+_FAMILIES = {
+    "LSSVC": "dual",
+    "LSSVR": "dual",
+    "NARX": "narx",
+    "LSSVMClassifier": "table",
+    "LSSVMRegressor": "table",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +73,10 @@ class Case:
         Name of the data set.
     weights : bool
         Whether it is fitted with the sample weights of the data set, of which some are zero.
+    grouped : bool
+        Whether it is fitted with the groups of the data set.
+    many : int or None
+        Rows from which on a table is fitted by a sample, in place of the limit of the library.
     engines : tuple of str
     read : tuple of str
         What is read beside fitted attributes and outputs, see `running`.
@@ -67,8 +86,11 @@ class Case:
         Rows that are added or removed afterwards.
     truncate : int or None
         Size that a greedy model is cut to.
+    compressed : int or None
+        Support vectors that the model of a table is compressed to.
     looser : dict
-        Tolerances of single entries where `TOLERANCE` cannot hold between machines.
+        Tolerances of single entries where `RECORDED_TOLERANCE` cannot hold between machines;
+        infinite for those that are not compared.
     why : str
         Why it cannot.
     """
@@ -77,17 +99,20 @@ class Case:
     make: Callable[[], Any]
     data: str
     weights: bool = False
+    grouped: bool = False
+    many: int | None = None
     engines: tuple[str, ...] = HOST
     read: tuple[str, ...] = ()
     rows: int | None = None
     then: tuple[tuple[str, int, int], ...] = ()
     truncate: int | None = None
+    compressed: int | None = None
     looser: dict[str, float] = field(default_factory=dict)
     why: str = ""
 
     @property
     def family(self) -> str:
-        """The family of its estimator: dual, fixed, greedy or narx."""
+        """The family of its estimator: dual, fixed, greedy, narx or table."""
         name = type(self.make()).__name__
         return _FAMILIES.get(name, "fixed" if name.startswith("Fixed") else "greedy")
 
@@ -579,6 +604,110 @@ def _series() -> list[Case]:
     ]  # fmt: skip
 
 
+# The names of options that several cases share stand here only.
+ONE: dict[str, Any] = {"preset": "fast", "inputs": "standardised", "kernel": "rbf", "n_jobs": 1}
+IN_PARTS: dict[str, Any] = {**ONE, "part_size": 700, "grouped": True}
+SAMPLED: dict[str, Any] = {**ONE, "part_size": 300, "many": 3100}
+_DRAWN = "folds are drawn by the bytes of prepared numbers, which the last bit of a mean changes"
+DRAWN: dict[str, Any] = {
+    "looser": {"best_score_": 0.2, "proba": 0.3, "interval": 0.5, "set": math.inf},
+    "why": _DRAWN,
+}
+LOCAL: dict[str, Any] = {  # rows of a sample are drawn so too: choices follow the draw
+    "looser": {
+        **DRAWN["looser"],
+        "errors": 1.0,
+        "importances": 0.5,
+        "decision_function": 1.0,
+        "predict": 0.5,
+        **dict.fromkeys(("stack", "metric", "rounds"), math.inf),
+    },
+    "why": _DRAWN,
+}
+COMPRESSED: dict[str, Any] = {
+    "looser": {"best_score_": 0.2, "predict": 1.0, "interval": 1.0},
+    "why": "support vectors are chosen among rows that are drawn so",
+}
+PLAIN: dict[str, Any] = {**ONE, **DRAWN, "metric": None}
+"""Without groups and metric: held-out rows depend on the draw, the model itself does not."""
+
+
+def _tables() -> list[Case]:
+    classes, numbers = partial(_case, make=LSSVMClassifier), partial(_case, make=LSSVMRegressor)
+    grouped: dict[str, Any] = {**ONE, "grouped": True}
+    auto: dict[str, Any] = {"n_jobs": 1, "grouped": True}
+    update = {"rows": 80, "then": (("partial_fit", 80, 120), ("forget", 60, 90))}
+    probable, ranged = ("proba", "set", "file"), ("interval", "file")
+    drawn = ("proba", "file")
+    factors = {0: 1.0, 1: 3.0}
+    return [
+        classes("table two", data="two", **PLAIN, engines=TABLES, read=(*drawn, "score")),
+        classes("table two weights", data="two", **PLAIN, engines=TABLES, weights=True,
+                read=drawn),
+        classes("table two groups", data="two", **grouped, engines=DEVICE, read=probable),
+        classes("table two auto", data="two", **auto, read=probable),
+        classes("table class weights", data="two", **PLAIN, engines=TABLES, class_weight=factors,
+                read=drawn),
+        classes("table class weights groups", data="two", **grouped, class_weight=factors,
+                weights=True, read=probable),
+        classes("table balanced", data="uneven", **grouped, class_weight="balanced", weights=True,
+                read=probable),
+        classes("table three", data="three", **PLAIN, engines=TABLES, read=(*drawn, "score")),
+        classes("table three groups", **DRAWN, data="three", **grouped, engines=DEVICE,
+                read=probable),
+        classes("table three auto", **DRAWN, data="three", **auto, weights=True, read=probable),
+        classes("table five", **DRAWN, data="five", **grouped, read=probable),
+        classes("table two scoring", data="two", **auto, scoring="roc_auc", read=probable),
+        classes("table two updates", data="two", **grouped, engines=DEVICE, **update,
+                read=probable),
+        classes("table two weights updates", data="two", **grouped, weights=True, **update,
+                class_weight=factors, read=probable),
+        classes("table mixed two", data="mixed two", **auto, weights=True, read=probable),
+        classes("table mixed three", **DRAWN, data="mixed three", **grouped, read=probable),
+        classes("table frame three", data="frame three", **PLAIN, engines=("host", "scan"),
+                weights=True, read=drawn),
+        classes("table parts two", **LOCAL, data="parts two", **IN_PARTS, engines=DEVICE,
+                read=probable),
+        classes("table parts weights", **LOCAL, data="parts two", **IN_PARTS, weights=True,
+                n_prototypes=60,
+                n_trees=2, class_weight=factors, read=probable),
+        classes("table sampled two", data="parts two", **SAMPLED, engines=("host", "scan", "dask"),
+                weights=True, looser={"importances": 1e-5}, why=_GAMMA, read=probable),
+        numbers("table numbers", data="numbers", **PLAIN, engines=TABLES, read=(*ranged, "score")),
+        numbers("table numbers weights", data="numbers", **PLAIN, engines=TABLES, weights=True,
+                read=ranged),
+        numbers("table numbers groups", data="numbers", **grouped, engines=DEVICE, weights=True,
+                read=ranged),
+        numbers("table numbers auto", data="numbers", **auto, read=ranged),
+        numbers("table numbers best", data="rough", **auto, preset="best", read=ranged),
+        numbers("table outputs", data="outputs", **PLAIN, engines=TABLES, weights=True,
+                read=ranged),
+        numbers("table outputs auto", data="outputs", **auto, read=ranged),
+        numbers("table repeated", data="repeated", **PLAIN, weights=True, read=ranged),
+        numbers("table numbers scoring", data="spoiled", **auto,
+                scoring="neg_mean_absolute_error", read=ranged),
+        numbers("table numbers metric", data="numbers", **grouped, metric="diagonal", read=ranged),
+        numbers("table numbers updates", data="numbers", **grouped, engines=DEVICE, **update,
+                weights=True, read=ranged),
+        numbers("table mixed numbers", data="mixed numbers", **auto, weights=True, read=ranged),
+        numbers("table mixed groups", data="mixed numbers", **grouped, read=ranged),
+        numbers("table frame numbers", data="frame numbers", **PLAIN, engines=("host", "scan"),
+                read=ranged),
+        numbers("table parts", **LOCAL, data="parts numbers", **IN_PARTS, engines=DEVICE,
+                read=ranged),
+        numbers("table parts updates", **LOCAL, data="parts numbers", **IN_PARTS, weights=True,
+                rows=3150,
+                n_prototypes=60, n_trees=2, read=ranged,
+                then=(("partial_fit", 3150, 3200), ("forget", 3100, 3160))),
+        numbers("table sampled numbers", data="parts numbers", **SAMPLED,
+                looser={"importances": 1e-5}, why=_GAMMA, engines=("host", "scan", "dask"),
+                read=ranged),
+        numbers("table compressed", **COMPRESSED, data="numbers", **grouped, weights=True,
+                compressed=15,
+                read=ranged),
+    ]  # fmt: skip
+
+
 def _table() -> dict[str, Case]:
     listed = [
         *_dual_classes(),
@@ -587,6 +716,7 @@ def _table() -> dict[str, Case]:
         *_fixed_numbers(),
         *_greedy(),
         *_series(),
+        *_tables(),
     ]
     table = {case.name: case for case in listed}
     assert len(table) == len(listed), "two cases have one name"

@@ -27,6 +27,11 @@ class Rows:
     weight: NDArray[np.float64]
     new: Any
 
+    @property
+    def groups(self) -> NDArray[np.intp]:
+        """Groups of about six rows that are not neighbours."""
+        return np.arange(len(self.y)) * 7 % max(2, len(self.y) // 6)
+
 
 def _noise(seed: int, n: int, d: int) -> NDArray[np.float64]:
     return np.round(np.random.default_rng(seed).normal(size=(n, d)), 6)
@@ -120,6 +125,34 @@ def _frame(name: str) -> Rows:
     return Rows(plain.task, table(plain.X), y, plain.weight, table(plain.new))
 
 
+def _mixed(name: str) -> Rows:
+    """Columns of every kind: numbers with gaps, few and many texts, dates and truth values."""
+    import pandas as pd
+
+    plain = rows(name)
+
+    def table(X: Any) -> Any:
+        rng = np.random.default_rng(7)
+        level = (np.asarray(X)[:, 1] * 6).astype(int) + rng.integers(0, 4, size=len(X))
+        day = np.round(100 * np.asarray(X)[:, 2]).astype("timedelta64[D]")
+        frame = pd.DataFrame(
+            {
+                "size": np.where(np.arange(len(X)) % 9 == 4, np.nan, np.asarray(X)[:, 0]),
+                "kind": np.array(["north", "south", "west"])[np.digitize(X[:, 0], [-0.5, 0.5])],
+                "town": [f"town {number}" for number in level],  # more than thirty of them
+                "day": np.datetime64("2020-01-01") + day,
+                "open": np.asarray(X)[:, 1] > 0,
+            }
+        )
+        frame.loc[np.arange(len(X)) % 11 == 5, "kind"] = None
+        return frame
+
+    y = plain.y
+    if plain.task.startswith("classes"):
+        y = np.array([f"class {label}" for label in y])
+    return Rows(plain.task, table(plain.X), y, plain.weight, table(plain.new))
+
+
 def _series(n: int, seed: int, *, inputs: bool) -> Rows:
     noise, drive = _noise(seed, n, 1)[:, 0], _noise(seed + 1, n + NEW_ROWS, 1)
     y = np.zeros(n)
@@ -147,6 +180,11 @@ _MAKERS = {
     "lattice": lambda: _numbers(280, 1, 100),
     "frame three": lambda: _frame("three"),
     "frame numbers": lambda: _frame("numbers"),
+    "mixed two": lambda: _mixed("two"),
+    "mixed three": lambda: _mixed("three"),
+    "mixed numbers": lambda: _mixed("numbers"),
+    "parts two": lambda: _classes(3200, [0.2], [0, 1], 200),
+    "parts numbers": lambda: _numbers(3200, 1, 210),
     "gram two": lambda: _precomputed(rows("two")),
     "gram three": lambda: _precomputed(rows("three")),
     "gram numbers": lambda: _precomputed(rows("numbers")),

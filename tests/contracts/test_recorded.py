@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.contracts.cases import CASES, ENGINES, TOLERANCE
+from tests.contracts.cases import CASES, ENGINES, RECORDED_TOLERANCE
 from tests.contracts.record import PATH, recorded
 from tests.contracts.running import differences, run
 
@@ -26,18 +26,18 @@ def test_numbers_are_the_recorded_ones(case, group, engine):
         pytest.importorskip(LIBRARY[engine])
     # What the file gives back is what json makes of it: lists for tuples.
     found = json.loads(json.dumps(run(case, engine)))
-    assert differences(found, RECORDED[case.name][group], TOLERANCE, case.looser) == []
+    assert differences(found, RECORDED[case.name][group], RECORDED_TOLERANCE, case.looser) == []
 
 
 def test_the_file_holds_the_table_and_stays_small():
     assert set(RECORDED) == set(CASES)
     assert all(set(RECORDED[name]) == set(case.groups()) for name, case in CASES.items())
-    assert PATH.stat().st_size < 400_000
+    assert PATH.stat().st_size < 480_000
 
 
 def test_every_family_and_engine_has_cases():
     families = {case.family for case in CASES.values()}
-    assert families == {"dual", "fixed", "greedy", "narx"}
+    assert families == {"dual", "fixed", "greedy", "narx", "table"}
     assert {engine for case in CASES.values() for engine in case.engines} == set(ENGINES)
 
 
