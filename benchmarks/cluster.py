@@ -23,7 +23,7 @@ import numpy as np
 from distributed import Client, LocalCluster, wait
 
 from lssvm import scan
-from lssvm.backends.scan import Blocks, ScanRows
+from lssvm.backends.rows import Blocks, ScanRows
 from lssvm.kernels import RBF
 from lssvm.tuning import PositionFolds
 

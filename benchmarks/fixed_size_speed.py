@@ -23,7 +23,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from lssvm._core.blocks import n_threads, run_blocks, slices
-from lssvm.backends.host import HostRows
+from lssvm.backends.rows import Rows
 from lssvm.data import ArraySource
 from lssvm.data.folds import Folds
 from lssvm.kernels import RBF
@@ -95,7 +95,7 @@ def path_case(n: int, d: int, m: int, repeats: int, threads: int, limit: float) 
         solve_primal(moments, nystrom_map(kernel, Z), 1.0)
 
     def cross_validate(criterion: Any) -> None:
-        rows = HostRows(X, Y, threads=threads)
+        rows = Rows(X, Y, threads=threads)
         objective = FixedSizeObjective(RBF, rows, Z, folds, criterion)
         objective.at(1.0 / d).losses(C_PATH)
 
@@ -131,7 +131,7 @@ def grid_search_case(n: int, d: int, m: int, repeats: int, threads: int) -> dict
     )
 
     def ours() -> None:
-        rows = HostRows(X, Y, threads=threads)
+        rows = Rows(X, Y, threads=threads)
         objective = FixedSizeObjective(RBF, rows, X[:m], folds, SquaredError())
         objective.at(1.0 / d).losses(C_PATH)
 

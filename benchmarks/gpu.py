@@ -35,8 +35,8 @@ from lssvm import FixedSizeLSSVC, FixedSizeLSSVR
 from lssvm._core.arrays import get_namespace, to_numpy
 from lssvm._core.device import Device
 from lssvm.backends import device as device_rows
-from lssvm.backends.device import DeviceBlocks, DeviceRows, accumulate_on_device, block_size
-from lssvm.backends.host import HostRows
+from lssvm.backends.device import DeviceBlocks, accumulate_on_device, block_size
+from lssvm.backends.rows import Rows
 from lssvm.data.folds import Folds
 from lssvm.kernels import RBF
 from lssvm.moments.moments import make_cells
@@ -280,7 +280,7 @@ def relevant_scales(bench: Bench, X: Any, y: Any, m: int, limit: float) -> tuple
     held = np.sort(rng.choice(n, n // 10, replace=False))
     Z = X[np.setdiff1d(rng.choice(n, m, replace=False), held)]
     Y = np.where(y[:, None] == 1, 1.0, -1.0)
-    rows = DeviceRows(HostRows(X, Y, labels=y.astype(np.int16)), bench.engine)
+    rows = Rows(X, Y, labels=y.astype(np.int16), device=bench.engine)
     groups = [np.array([j]) for j in range(10)] + [np.arange(10, 14), np.arange(14, 54)]
     C, log = np.geomspace(3.0, 3000.0, 4), []
 

@@ -31,7 +31,7 @@ import pyarrow.parquet as pq
 import lssvm.estimators.scan_opening as scan_opening
 from lssvm import FixedSizeLSSVC, scan
 from lssvm._core.blocks import n_threads
-from lssvm.backends.scan import Blocks, ScanRows
+from lssvm.backends.rows import Blocks, ScanRows
 from lssvm.data import ArraySource
 from lssvm.data.folds import Folds
 from lssvm.data.prepare import survey

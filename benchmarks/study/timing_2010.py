@@ -41,14 +41,14 @@ def fast_cv(
     X: Array, y: Array, Z: Array, folds: list[NDArray[np.intp]], C: float, gamma: float
 ) -> float:
     """Return the same number from the moments of the folds, one thread."""
-    from lssvm.backends.host import HostRows
+    from lssvm.backends.rows import Rows
     from lssvm.data.folds import Folds
     from lssvm.kernels import RBF
     from lssvm.tasks import SquaredError
     from lssvm.tuning.fixed_size import FixedSizeObjective
 
     Y = y[:, None]
-    objective = FixedSizeObjective(RBF, HostRows(X, Y), Z, Folds(folds), SquaredError())
+    objective = FixedSizeObjective(RBF, Rows(X, Y), Z, Folds(folds), SquaredError())
     return float(objective.at(gamma).losses(np.array([C])).mean[0])
 
 

@@ -12,9 +12,9 @@ from lssvm import FixedSizeLSSVC, FixedSizeLSSVR, load, save, scan
 from lssvm._core.arrays import get_namespace
 from lssvm._core.device import Device
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError
-from lssvm.backends import device as choosing
 from lssvm.backends import device as device_rows
 from lssvm.data.folds import hash_rows, smallest_hashes
+from lssvm.fitting import fixed_settings as choosing
 from lssvm.prototypes import renyi
 from lssvm.reductions import FixedSizeL0
 from lssvm.solvers import PCG

@@ -9,7 +9,7 @@ import pytest
 from lssvm import LSSVC, LSSVR
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.progress import Listener
-from lssvm.backends.host import HostRows
+from lssvm.backends.rows import Rows
 from lssvm.fitting.dual import DualSettings, fit_dual
 from lssvm.fitting.record import Resources
 from lssvm.fitting.settings import KernelChoice
@@ -38,7 +38,7 @@ def silent(event):
 class TestWithoutAnEstimator:
     def test_numbers(self):
         told = []
-        rows = HostRows(X, y[:, None], weight, sample_weight=weight)
+        rows = Rows(X, y[:, None], weight, sample_weight=weight)
         fit = fit_dual(rows, Numbers(1), settings(), Listener(told.append))
         model = LSSVR("cv", gamma="cv", cv=4, search=GRID).fit(X, y, weight)
         np.testing.assert_allclose(fit.outputs(new, HERE)[:, 0], model.predict(new), rtol=1e-12)
@@ -51,7 +51,7 @@ class TestWithoutAnEstimator:
         table = task.table(task.counts(labels, weight))
         own = weight * table.factors[labels]
         splits = [(np.arange(30), np.arange(30, 60)), (np.arange(20, 60), np.arange(20))]
-        rows = HostRows(X, table.looked_up(labels), own, labels, sample_weight=weight)
+        rows = Rows(X, table.looked_up(labels), own, labels, sample_weight=weight)
         fit = fit_dual(rows, task, settings(cv=splits), Listener(silent))
         model = LSSVC("cv", gamma="cv", cv=splits, search=GRID, multiclass="ovo", **options)
         model.fit(X, task.classes[labels], weight)
@@ -73,7 +73,7 @@ class TestCheckpoint:
 
         file, whole = tmp_path / "search.jsonl", LSSVR("cv", gamma="cv", cv=4, search=GRID)
         search = replace(GRID, checkpoint=file)
-        rows = HostRows(X, y[:, None], given=(X, y))
+        rows = Rows(X, y[:, None], given=(X, y))
         with pytest.raises(KeyboardInterrupt):
             fit_dual(rows, Numbers(1), settings(search=search), Listener(stop))
         points = []

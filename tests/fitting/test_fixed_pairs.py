@@ -5,7 +5,7 @@ import pytest
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from lssvm import FixedSizeLSSVC
-from lssvm.backends.host import HostRows
+from lssvm.backends.rows import Rows
 from lssvm.codes import one_vs_one
 from lssvm.data.folds import Folds
 from lssvm.fitting.fixed_size import enough_folds, searched_prototypes
@@ -49,7 +49,7 @@ def test_folds_of_others_stay():
 def test_problems_of_pairs_are_solved_as_one_by_one():
     X, y = _blobs(240, 6)
     task = Classes(np.arange(6), one_vs_one(6), class_weight={c: 1.0 + c for c in range(6)})
-    rows = HostRows(X, np.zeros((240, 15)), labels=y)
+    rows = Rows(X, np.zeros((240, 15)), labels=y)
     kernel, Z = RBF(0.1), X[:30]
     whole, map = rows.moments(kernel, Z, None, task).whole, nystrom_map(kernel, Z)
     C_of = np.geomspace(0.1, 100, 15)

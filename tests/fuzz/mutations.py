@@ -273,7 +273,7 @@ MUTATIONS = (
     ),
     # engines
     change(
-        "backends/host.py",
+        "backends/base.py",
         "weight = factor if weight is None else weight * factor",
         "weight = factor if weight is None else weight",
         "backends",
@@ -281,14 +281,14 @@ MUTATIONS = (
         "estimators/test_many.py",
     ),
     change(
-        "backends/scan.py",
+        "backends/rows.py",
         "return fold * n_classes + label if n_classes else fold",
         "return fold + label if n_classes else fold",
         "backends",
         "estimators/test_fixed_stream.py",
     ),
     change(
-        "backends/scan.py",
+        "backends/rows.py",
         "return 1.0 / (len(mean) * spread) if spread > 0 else 1.0",
         "return 1.0 / spread if spread > 0 else 1.0",
         "backends",

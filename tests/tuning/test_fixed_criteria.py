@@ -6,7 +6,7 @@ from tests.oracles import circulant as oracle
 
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR
 from lssvm._core.errors import InvalidInputError
-from lssvm.backends.host import HostRows
+from lssvm.backends.rows import Rows
 from lssvm.data.folds import assign_folds
 from lssvm.kernels import RBF
 from lssvm.solvers import DualSystem
@@ -23,7 +23,7 @@ NAMES = ["gcv", "rk", "evidence", "press"]
 
 
 def fixed(name, Z, weight=None):
-    rows = HostRows(X, Y, weight)
+    rows = Rows(X, Y, weight)
     plain = FixedSizeObjective(RBF, rows, Z, assign_folds(X, 5), SquaredError())
     return FixedCriterionObjective(name, plain)
 

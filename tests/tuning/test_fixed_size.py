@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from tests.oracles import fixed_size as oracle
 
-from lssvm.backends.host import HostRows
+from lssvm.backends.rows import Rows
 from lssvm.codes import Code
 from lssvm.data.folds import Folds, assign_folds
 from lssvm.kernels import RBF
@@ -30,7 +30,7 @@ def splits(folds, n):
 
 
 def objective(X, Y, folds, loss, weight=None, *, m=40, method="auto", **options):
-    rows = HostRows(X, Y, weight, **options)
+    rows = Rows(X, Y, weight, **options)
     return FixedSizeObjective(RBF, rows, X[:m], folds, loss, method=method)
 
 
@@ -131,7 +131,7 @@ def test_classes_change_nothing(data):
     folds = assign_folds(X, 5, labels=labels)
     rows = s * table.factors[labels]
     plain = objective(X, table.targets[labels], folds, SquaredError(), rows)
-    kept_apart = HostRows(X, table.targets[labels], s, labels, loss_weight=rows)
+    kept_apart = Rows(X, table.targets[labels], s, labels, loss_weight=rows)
     by_class = FixedSizeObjective(RBF, kept_apart, X[:40], folds, SquaredError(), task)
     a, b = plain.at(0.2).losses(C), by_class.at(0.2).losses(C)
     np.testing.assert_allclose(a.fold, b.fold, rtol=1e-9)
@@ -146,11 +146,11 @@ def test_counts_of_classes_are_those_of_the_training_rows(data, options):
     rng = np.random.default_rng(3)
     folds = Folds([rng.permutation(240)[:90]])  # not stratified: the counts differ
     train = np.setdiff1d(np.arange(240), folds.test[0])
-    rows = HostRows(X, np.zeros((240, 1)), s, labels)
+    rows = Rows(X, np.zeros((240, 1)), s, labels)
     point = FixedSizeObjective(RBF, rows, X[:40], folds, SquaredError(), task).at(0.2)
     ((coef, b),) = point.fold_models(30.0)
     table = task.table(task.counts(labels[train], s[train]))
-    own = HostRows(X[train], table.targets[labels[train]], s[train] * table.factors[labels[train]])
+    own = Rows(X[train], table.targets[labels[train]], s[train] * table.factors[labels[train]])
     refit = FixedSizeObjective(RBF, own, X[:40], Folds([]), SquaredError()).at(0.2)
     alone = refit.moments.training(None, np.arange(1))
     wanted, intercept = solve_primal(alone, refit.map, 30.0)
@@ -168,7 +168,7 @@ def test_pairs_of_classes_equal_models_of_their_own(data, leave_out):
     task = Classes(np.arange(3), code)
     folds = assign_folds(X, None if leave_out else 4, labels=None if leave_out else labels)
     loss = Misclassification(lambda s: np.argmax(s @ matrix.T, axis=1))
-    rows = HostRows(X, matrix[labels], labels=labels)
+    rows = Rows(X, matrix[labels], labels=labels)
     problem = FixedSizeObjective(RBF, rows, X[:30], folds, loss, task, C_grid=C)
     point = problem.at(0.2)
     losses = point.losses(np.ones(1))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -19,16 +19,12 @@ from lssvm._core.arrays import Array, FloatArray, IntArray, is_numpy, to_numpy
 from lssvm._core.blocks import require, run_blocks, slices
 from lssvm._core.device import Device, Halving, out_of_memory
 from lssvm._core.errors import InvalidInputError
-from lssvm.backends.host import AnyFolds, FoldModels, HostRows, Rows, row_block
+from lssvm.backends.base import FoldModels, Named, Result
 from lssvm.data.folds import Folds
 from lssvm.data.source import LookedUp
 from lssvm.kernels import Kernel
 from lssvm.kernels.factory import FunctionKernel, Precomputed
-from lssvm.moments.moments import FoldMoments, Moments
-from lssvm.solvers.pcg import KernelProducts, RowBlock
-from lssvm.tasks import Classes, RowLoss, Truth
-
-Named = dict[str, Array]
+from lssvm.moments.moments import Cells, Moments
 
 _KEPT = 0.5  # part of the free memory up to which rows stay on the device
 _ROWS = 2**20  # rows of a block of those that stay
@@ -365,48 +361,6 @@ def use_outputs(
         parts.run(work, int(block["X"].shape[0]))
 
 
-def expand_on_device(
-    engine: Device, kernel: Kernel, X: Any, Z: FloatArray, coef: FloatArray, intercept: FloatArray
-) -> FloatArray:
-    """Return K(X, Z) coef + intercept as a NumPy array, computed on a device.
-
-    Parameters
-    ----------
-    engine : Device
-    kernel : Kernel
-    X : array of shape (n, d)
-        On the host or on the device.
-    Z : array of shape (m, d)
-    coef : array of shape (m, k)
-    intercept : array of shape (k,)
-
-    Returns
-    -------
-    array of shape (n, k)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm._core.device import Device
-    >>> from lssvm._core.arrays import get_namespace
-    >>> from lssvm.kernels import Linear
-    >>> from lssvm.backends.device import expand_on_device
-    >>> X = np.eye(2)
-    >>> engine = Device(get_namespace(X), "cpu")
-    >>> expand_on_device(engine, Linear(), X, X, np.ones((2, 1)), np.ones(1))
-    array([[2.],
-           [2.]])
-    """
-    kept = [np.empty((0, coef.shape[1]))]
-
-    def keep(outputs: Array, block: Named) -> None:
-        kept.append(to_numpy(outputs[:, 0, :]))
-
-    blocks = DeviceBlocks(engine, X, {}).in_order()
-    use_outputs(kernel, engine, blocks, Z, coef[None], intercept[None], keep)
-    return np.concatenate(kept)
-
-
 _PANELS = 8  # the gram is computed in so many panels of columns, from the diagonal on
 
 
@@ -555,36 +509,22 @@ class _Sums:
         return Moments.of_sums(self.gram, self.side, self.corner, n, shift)
 
 
-SELECTED_ON_HOST = 2000
-"""Prototypes up to which copies to and from a device take longer than their entropies on a host."""
-
-
 @dataclass(frozen=True, eq=False)
-class DeviceRows(Rows):
-    """Rows that a device computes with: kept there where they fit, else copied in blocks.
+class Torch:
+    """A device of torch, or of any other array-API namespace.
+
+    Rows are kept there where they fit, else copied in blocks.
 
     Parameters
     ----------
-    host : HostRows
-        Targets, weights and labels, and the features where they came from main memory.
     device : Device
-    X : array or None, default=None
-        The features, where they came on the device.
+        What computes.
+    threads : int, default=1
+        Threads of the host.
     """
 
-    host: HostRows
     device: Device
-    X: Array | None = None
     threads: int = 1
-
-    @cached_property
-    def blocks(self) -> DeviceBlocks:
-        """The rows as blocks on the device."""
-        host = self.host
-        columns: dict[str, Any] = {"Y": host.Y, "weight": host.weight, "labels": host.labels}
-        columns["loss_weight"] = host.truth.weight
-        used = {name: column for name, column in columns.items() if column is not None}
-        return DeviceBlocks(self.device, host.X if self.X is None else self.X, used)
 
     @property
     def budget(self) -> int:
@@ -592,124 +532,98 @@ class DeviceRows(Rows):
         free = self.device.free_bytes()
         return int(0.7 * free) if self.device.limit is None else free
 
-    @property
-    def content(self) -> Any:
-        """The features, where they can be hashed fastest."""
-        kept = self.blocks.kept if self.device.is_torch else None
-        return self.host.X if kept is None else kept["X"]
+    def has_room(self, n_bytes: int) -> bool:
+        """Return whether so much memory of the device is free."""
+        return self.device.free_bytes() >= n_bytes
 
-    @property
-    def sample(self) -> HostRows:
-        """The rows in main memory."""
-        return self.host
-
-    @property
-    def on_device(self) -> bool:
-        """Another library than NumPy computes."""
-        return True
-
-    def check(self, loss: str, criterion: str | None) -> None:
-        """Refuse other losses than the squares, and criteria without folds."""
+    def check(
+        self,
+        loss: str = "squared",
+        criterion: str | None = None,
+        *,
+        kernel: Kernel | None = None,
+        leaves_out: bool = False,
+    ) -> None:
+        """Refuse other losses than the squares, criteria without folds, and single rows."""
+        if kernel is not None:
+            check_device_kernel(kernel)
         if loss != "squared" or criterion is not None:
             raise InvalidInputError(
                 f"loss={loss!r} with scoring={criterion!r} is not available on a device: give "
                 "loss='squared' and scoring=None or a scorer, or device=None."
             )
-
-    def selector(self, size: int) -> Device | None:
-        """Return the device for many prototypes: copies of few take longer than their entropies."""
-        return self.device if size > SELECTED_ON_HOST else None
-
-    def moments(
-        self, kernel: Kernel, Z: FloatArray, folds: AnyFolds | None, task: Classes | None
-    ) -> FoldMoments:
-        """Return the moments of every fold, on the device."""
-        check_device_kernel(kernel)
-        layout = self.host.layout(folds, task)
-        k = self.n_outputs if task is None else 0
-        cells = accumulate_on_device(
-            kernel, self.blocks, Z, layout.order, layout.cells, n_targets=k
-        )
-        return FoldMoments(replace(layout, order=None), cells, task)
-
-    def leaves_out(self, folds: AnyFolds) -> bool:
-        """Refuse to leave out single rows."""
-        if self.host.leaves_out(folds):
+        if leaves_out:
             raise InvalidInputError(
                 "Leaving out single rows is not available on a device: give cv=10 or another "
                 "number of folds of several rows, or device=None."
             )
-        return False
-
-    def sums(self, held: FoldModels, loss: RowLoss) -> FloatArray:
-        """Return sums (c, v) of a loss over the test rows of each fold by that fold's models."""
-        kernel, Z, models, folds = held
-        assert isinstance(folds, Folds)
-        xp, sums = self.device.xp, []
-        for model, rows in zip(models, folds.test, strict=True):
-            total = np.zeros(int(model.coef.shape[0]))
-
-            def use(outputs: Array, block: Named, total: FloatArray = total) -> None:
-                outputs = xp.permute_dims(outputs, (1, 0, 2))
-                truth = Truth(block["Y"], block.get("labels"), block.get("loss_weight"))
-                values = loss.rows(outputs, truth)
-                if truth.weight is not None:
-                    values = xp.matmul(values, truth.weight[:, None])
-                total += to_numpy(xp.sum(values, axis=1))
-
-            blocks = self.blocks.in_order(np.sort(rows), ["Y", "labels", "loss_weight"])
-            use_outputs(kernel, self.device, blocks, Z, *model, use)
-            sums.append(total)
-        return np.stack(sums, 1)
-
-    def outputs(self, held: FoldModels) -> Iterator[tuple[FloatArray, Truth]]:
-        """Yield, fold by fold, the outputs (c, t, k) of its models for its test rows."""
-        kernel, Z, models, folds = held
-        assert isinstance(folds, Folds)
-        for model, rows in zip(models, folds.test, strict=True):
-            at = np.argsort(rows, kind="stable")
-            out = np.empty((int(model.coef.shape[0]), len(rows), int(model.coef.shape[2])))
-            done = 0
-
-            def use(outputs: Array, block: Named, at: IntArray = at, out: FloatArray = out) -> None:
-                nonlocal done
-                some = at[done : done + int(outputs.shape[0])]
-                out[:, some] = np.moveaxis(to_numpy(outputs), 1, 0)
-                done += len(some)
-
-            use_outputs(kernel, self.device, self.blocks.in_order(rows[at]), Z, *model, use)
-            yield out, self.host.truth.take(rows)
-
-    def evaluate(
-        self, kernel: Kernel, X: FloatArray, Z: FloatArray, coef: FloatArray, intercept: FloatArray
-    ) -> FloatArray:
-        """Return the outputs (t, k) of one model."""
-        return expand_on_device(self.device, kernel, X, Z, coef, intercept)
-
-    def products(
-        self, kernel: Kernel, Z: FloatArray, task: Classes | None, *, keep: bool
-    ) -> KernelProducts:
-        """Return what conjugate gradients need of the rows."""
-        check_device_kernel(kernel)
-        return super().products(kernel, Z, task, keep=keep)
-
-    def row_blocks(self, task: Classes | None) -> Iterator[RowBlock]:
-        """Yield the rows as conjugate gradients take them, with the targets of classes."""
-        table = self.host.table(task)
-        if task is not None:
-            table = replace(table, targets=self.put(table.targets), factors=self.put(table.factors))
-        for block in self.blocks.in_order(None, ["Y", "weight", "labels"]):
-            weight, labels = block.get("weight"), block.get("labels")
-            yield row_block(block["X"], block["Y"], weight, labels, task, table)
-
-    def reweighted(self, *args: Any, **options: Any) -> tuple[FloatArray, FloatArray, int]:
-        """Refuse: weights of rows are computed on the host."""
-        raise InvalidInputError("A device takes loss='squared' only: give it, or device=None.")
 
     def put(self, array: Any) -> Array:
         """Return the numbers on the device."""
         return self.device.put(np.asarray(array, dtype=np.float64))
 
-    def has_room(self, n_bytes: int) -> bool:
-        """Return whether so much memory of the device is free."""
-        return self.device.free_bytes() >= n_bytes
+    def load(self, X: Any, columns: dict[str, Any]) -> DeviceBlocks:
+        """Return the rows as blocks on the device."""
+        return DeviceBlocks(self.device, X, columns)
+
+    def content(self, data: DeviceBlocks) -> Array | None:
+        """Return the features on the device, where they are kept there and torch can hash them."""
+        kept = data.kept if self.device.is_torch else None
+        return None if kept is None else kept["X"]
+
+    def moments(
+        self, kernel: Kernel, data: DeviceBlocks, Z: FloatArray, layout: Cells, n_targets: int
+    ) -> list[Moments]:
+        """Return the moments of cells, in one pass on the device."""
+        check_device_kernel(kernel)
+        cells = (layout.order, layout.cells)
+        return accumulate_on_device(kernel, data, Z, *cells, n_targets=n_targets)
+
+    def outputs(
+        self, kernel: Kernel, X: Any, Z: FloatArray, coef: FloatArray, intercept: FloatArray
+    ) -> FloatArray:
+        """Return K(X, Z) coef + intercept as an array of NumPy, computed on the device."""
+        kept = [np.empty((0, coef.shape[1]))]
+
+        def keep(outputs: Array, block: Named) -> None:
+            kept.append(to_numpy(outputs[:, 0, :]))
+
+        blocks = DeviceBlocks(self.device, X, {}).in_order()
+        use_outputs(kernel, self.device, blocks, Z, coef[None], intercept[None], keep)
+        return np.concatenate(kept)
+
+    def fold_outputs(
+        self,
+        data: DeviceBlocks,
+        held_out: FoldModels,
+        columns: tuple[str, ...],
+        use: Callable[[int, IntArray, Array, Named], Result],
+    ) -> Iterator[tuple[int, Result]]:
+        """Yield what ``use`` makes of blocks of the test rows of every fold, read forwards."""
+        kernel, Z, models, folds = held_out
+        assert isinstance(folds, Folds)
+        xp = self.device.xp
+        for v, (model, rows) in enumerate(zip(models, folds.test, strict=True)):
+            order = np.argsort(rows, kind="stable")
+            results: list[Result] = []
+            done = 0
+
+            def block_use(
+                outputs: Array,
+                block: Named,
+                v: int = v,
+                order: IntArray = order,
+                results: list[Result] = results,
+            ) -> None:
+                nonlocal done
+                at = order[done : done + int(outputs.shape[0])]
+                results.append(use(v, at, xp.permute_dims(outputs, (1, 0, 2)), block))
+                done += len(at)
+
+            blocks = data.in_order(rows[order], columns)
+            use_outputs(kernel, self.device, blocks, Z, *model, block_use)
+            yield from ((v, result) for result in results)
+
+    def row_blocks(self, data: DeviceBlocks, columns: tuple[str, ...]) -> Iterator[Named]:
+        """Yield all rows in their order, with those of the named columns that there are."""
+        return data.in_order(None, columns)

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, Self
 
-from lssvm.backends.host import HostRows
+from lssvm.backends.rows import Rows
 from lssvm.estimators.base import KernelClassifier, KernelEstimator, KernelRegressor
 from lssvm.estimators.callbacks import listen, reports
 from lssvm.estimators.opening import (
@@ -40,7 +40,7 @@ class DualModel(KernelEstimator):
     metric: Any = None
 
     def _fit(
-        self, open_rows: Callable[..., tuple[HostRows, Task]], X: Any, *given: Any, groups: Any
+        self, open_rows: Callable[..., tuple[Rows, Task]], X: Any, *given: Any, groups: Any
     ) -> Self:
         refuse_scan(self, X)
         ask = DualSettings.of(self)

@@ -11,7 +11,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.arrays import FloatArray
-from lssvm.backends.host import HostRows
+from lssvm.backends.rows import Rows
 from lssvm.estimators.base import KernelClassifier, KernelEstimator
 from lssvm.estimators.callbacks import listen, reports
 from lssvm.estimators.opening import open_classes, open_numbers, refuse_scan
@@ -35,7 +35,7 @@ class GreedyModel(KernelEstimator):
     cv: Any = 10
 
     def _fit(
-        self, open_rows: Callable[..., tuple[HostRows, Task]], X: Any, *given: Any, groups: Any
+        self, open_rows: Callable[..., tuple[Rows, Task]], X: Any, *given: Any, groups: Any
     ) -> Self:
         refuse_scan(self, X)
         sparse = self._kernel_choice().accepts_sparse

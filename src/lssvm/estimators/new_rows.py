@@ -20,7 +20,7 @@ from lssvm._core.arrays import AnyArray, Array, FloatArray, device, get_namespac
 from lssvm._core.blocks import require, run_stream, slices
 from lssvm._core.device import Device, is_foreign
 from lssvm._core.errors import InvalidInputError
-from lssvm.backends.device import expand_on_device
+from lssvm.backends.device import Torch
 from lssvm.data.arrow import write_table
 from lssvm.data.raw import CHUNK, RawBlock, plain_features
 from lssvm.data.scanning import Scan
@@ -104,7 +104,7 @@ class DeviceNewRows(NewRows):
         out = np.empty((int(self.X.shape[0]), fit.coef.shape[1]))
         X = fit.metric.map_rows(self.X)
         for columns, kernel, coef, intercept in fit.expansions():
-            out[:, columns] = expand_on_device(self.place, kernel, X, fit.basis, coef, intercept)
+            out[:, columns] = Torch(self.place).outputs(kernel, X, fit.basis, coef, intercept)
         return out
 
     def inputs(self, fit: Fit) -> Any:

@@ -18,7 +18,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from lssvm._core.arrays import AnyArray, FloatArray, IntArray, check_magnitude, check_weight
 from lssvm._core.errors import InvalidInputError, NumericalWarning, ScaleWarning
 from lssvm._core.random import RandomState
-from lssvm.backends.host import HostRows
+from lssvm.backends.rows import Rows
 from lssvm.data.scanning import Scan
 from lssvm.fitting.input_metric import check_metric, metric_of
 from lssvm.fitting.record import Resources
@@ -118,15 +118,13 @@ class Classifier(UsesResources, Protocol):
     random_state: RandomState
 
 
-def map_given(
-    rows: HostRows, metric: Any, choice: KernelChoice, seed: int
-) -> tuple[HostRows, Metric]:
+def map_given(rows: Rows, metric: Any, choice: KernelChoice, seed: int) -> tuple[Rows, Metric]:
     """Return rows after the metric that a parameter asks for, and the metric."""
     found = metric_of(check_metric(metric, choice), rows, choice, seed)
     return mapped_rows(rows, found), found
 
 
-def mapped_rows(rows: HostRows, metric: Metric) -> HostRows:
+def mapped_rows(rows: Rows, metric: Metric) -> Rows:
     """Return rows, and what a splitter sees of them, after a metric."""
     if metric.map is None:
         return rows
@@ -157,7 +155,7 @@ def open_classes(
     task: Classes | None = None,
     by_class: bool = False,
     sparse: bool = False,
-) -> tuple[HostRows, Classes]:
+) -> tuple[Rows, Classes]:
     """Check arrays of a classifier.
 
     Parameters
@@ -176,7 +174,7 @@ def open_classes(
 
     Returns
     -------
-    rows : HostRows
+    rows : Rows
     task : Classes
     """
     X, y = _validated(estimator, X, y, task, sparse)
@@ -282,13 +280,13 @@ def task_of(estimator: Classifier, classes: AnyArray) -> Classes:
 
 def with_better_code(
     estimator: KernelParameters,
-    rows: HostRows,
+    rows: Rows,
     task: Task,
     choice: KernelChoice,
     *,
     by_class: bool,
     counts: FloatArray | None = None,
-) -> tuple[HostRows, Task]:
+) -> tuple[Rows, Task]:
     """Return rows and task with the better code, where there are many classes and none was named.
 
     The parameters are those of `class_rows` and `better_code`.
@@ -317,7 +315,7 @@ def open_numbers(
     by_moments: bool = True,
     centred: bool = False,
     centre: FloatArray | None = None,
-) -> tuple[HostRows, Numbers]:
+) -> tuple[Rows, Numbers]:
     """Check arrays of a regressor; the parameters are those of `open_classes`.
 
     ``by_moments`` says that squares of the targets are summed, which an offset costs digits:
@@ -363,9 +361,9 @@ def number_rows(
     weight: FloatArray | None,
     resources: Resources,
     centre: FloatArray | None = None,
-) -> HostRows:
+) -> Rows:
     """Return rows with numbers as targets, less their centre."""
-    return HostRows(
+    return Rows(
         X,
         Y if centre is None else Y - centre,
         weight,

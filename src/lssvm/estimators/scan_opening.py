@@ -32,9 +32,7 @@ from lssvm._core.blocks import as_bytes, require
 from lssvm._core.device import Device, find_device, is_foreign
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.progress import Listener
-from lssvm.backends.device import DeviceRows
-from lssvm.backends.host import HostRows, Rows
-from lssvm.backends.scan import Blocks, ScanRows
+from lssvm.backends.rows import Blocks, Rows, ScanRows, Training
 from lssvm.data import Scan, scan
 from lssvm.data.dask import is_dask
 from lssvm.data.frames import is_frame
@@ -221,11 +219,11 @@ class GivenArrays:
         """The caller's rows, where a device computes with arrays of their library."""
         return self.X if self.place is not None and is_foreign(self.X) else None
 
-    def rows(self, tell: Listener) -> tuple[Rows, Task, Metric]:
+    def rows(self, tell: Listener) -> tuple[Training, Task, Metric]:
         """Return the rows of a new fit after their metric, what y means, and the metric."""
         return self._open(None)
 
-    def further_rows(self, task: Task, tell: Listener, centre: FloatArray | None) -> Rows:
+    def further_rows(self, task: Task, tell: Listener, centre: FloatArray | None) -> Training:
         """Return rows that are added or taken, prepared as those of the fit were."""
         self._check_namespace("partial_fit")
         if not hasattr(self.estimator, "preparation_"):
@@ -236,11 +234,11 @@ class GivenArrays:
 
     def _open(
         self, task: Task | None, centre: FloatArray | None = None
-    ) -> tuple[Rows, Task, Metric]:
+    ) -> tuple[Training, Task, Metric]:
         new = task is None
         values = _on_host(self.X, self.y, self.sample_weight)
         sparse = is_sparse(self.X) and _check_sparse(self.estimator, self.place)
-        open_rows: Callable[..., tuple[HostRows, Task]] = partial(open_classes, by_class=True)
+        open_rows: Callable[..., tuple[Rows, Task]] = partial(open_classes, by_class=True)
         if not is_classifier(self.estimator):
             centred = _is_centred(self.estimator)
             open_rows = partial(open_numbers, centred=centred, centre=centre)
@@ -257,7 +255,7 @@ class GivenArrays:
         X = self.like
         if X is not None and rows.positions is not None:
             X = self.place.xp.take(X, self.place.put(rows.positions), axis=0)
-        return DeviceRows(rows, self.place, metric.map_rows(X)), task, metric
+        return replace(rows, device=self.place, placed=metric.map_rows(X)), task, metric
 
     def new_rows(self, method: str) -> NewRows:
         """Return rows that something is asked for."""
@@ -319,14 +317,13 @@ class GivenBlocks:
     collection: Any
     like: ClassVar[None] = None
 
-    def rows(self, tell: Listener) -> tuple[Rows, Task, Metric]:
+    def rows(self, tell: Listener) -> tuple[Training, Task, Metric]:
         """Return a sample where it is all there is, else rows that are read in blocks."""
         surveyed = self._first_pass()
         sample, task = _sample_of(self.estimator, surveyed)
         sample, task, metric = _mapped_and_coded(self.estimator, sample, task, surveyed.counts)
         if surveyed.complete:
-            held = sample if self.place is None else DeviceRows(sample, self.place, None)
-            return held, task, metric
+            return replace(sample, device=self.place), task, metric
         known = surveyed.preparation, surveyed.counts, sample.centre
         blocks, table = _blocks(task, self.data, *known, tell, metric)
         surveyed = _after(surveyed, metric, sample)
@@ -360,7 +357,7 @@ class GivenBlocks:
             estimator.preparation_ = surveyed.preparation
         return surveyed
 
-    def further_rows(self, task: Task, tell: Listener, centre: FloatArray | None) -> Rows:
+    def further_rows(self, task: Task, tell: Listener, centre: FloatArray | None) -> Training:
         """Return rows that are added or taken."""
         self._with_target()
         preparation = getattr(self.estimator, "preparation_", None)
@@ -461,8 +458,8 @@ def _blocks(
 
 
 def _mapped_and_coded(
-    estimator: FixedEstimator, rows: HostRows, task: Task, counts: FloatArray | None = None
-) -> tuple[HostRows, Task, Metric]:
+    estimator: FixedEstimator, rows: Rows, task: Task, counts: FloatArray | None = None
+) -> tuple[Rows, Task, Metric]:
     """Return the rows of a new fit after their metric, the task with its code, and the metric."""
     seed = seed_of(estimator.random_state) if estimator.metric is not None else 0
     choice = KernelChoice.of(estimator)
@@ -491,7 +488,7 @@ def _check_sparse(estimator: FixedEstimator, place: Device | None) -> bool:
     return True
 
 
-def _after(surveyed: Survey, metric: Metric, sample: HostRows) -> Survey:
+def _after(surveyed: Survey, metric: Metric, sample: Rows) -> Survey:
     """Return what was found of all rows after a metric; for a full one, from the sample."""
     if metric.map is None:
         return surveyed
@@ -502,7 +499,7 @@ def _after(surveyed: Survey, metric: Metric, sample: HostRows) -> Survey:
     return replace(surveyed, mean=mean, variance=variances(sample.X, sample.sample_weight))
 
 
-def _sample_of(estimator: FixedEstimator, surveyed: Survey) -> tuple[HostRows, Task]:
+def _sample_of(estimator: FixedEstimator, surveyed: Survey) -> tuple[Rows, Task]:
     """Return the rows that the survey has kept, and what y means."""
     block, ready, resources = surveyed.sample, surveyed.preparation, resources_of(estimator)
     X = plain_features(block) if ready is None else ready.transform(block)

@@ -16,7 +16,7 @@ from lssvm._core.arrays import FloatArray, IntArray, pick
 from lssvm._core.blocks import small_problem
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError
 from lssvm._core.progress import Listener
-from lssvm.backends.host import HostRows
+from lssvm.backends.rows import Rows
 from lssvm.codes.code import groups as code_groups
 from lssvm.data.folds import (
     Folds,
@@ -331,7 +331,7 @@ def _reduction(given: Any) -> Prune | L0 | None:
     return reduction
 
 
-def fit_dual(rows: HostRows, task: Task, ask: DualSettings, tell: Listener) -> Fit:
+def fit_dual(rows: Rows, task: Task, ask: DualSettings, tell: Listener) -> Fit:
     """Fit the dual model: least squares support vector machines of [Suykens2002, chapter 3]."""
     problem = _open(rows, task, ask)
     with small_problem(rows.n_rows):
@@ -350,7 +350,7 @@ def fit_dual(rows: HostRows, task: Task, ask: DualSettings, tell: Listener) -> F
         return _record(rows, ask, problem, chosen, solved)
 
 
-def _open(rows: HostRows, task: Task, ask: DualSettings) -> DualProblem:
+def _open(rows: Rows, task: Task, ask: DualSettings) -> DualProblem:
     choice = ask.choice
     if choice.precomputed:
         check_kernel_matrix(rows.X if rows.given is None else rows.given[0])
@@ -387,7 +387,7 @@ def _open(rows: HostRows, task: Task, ask: DualSettings) -> DualProblem:
 
 
 def _record(
-    rows: HostRows, ask: DualSettings, problem: DualProblem, chosen: Chosen, parts: list[Part]
+    rows: Rows, ask: DualSettings, problem: DualProblem, chosen: Chosen, parts: list[Part]
 ) -> Fit:
     n, k = problem.truth.Y.shape
     coef, intercept, C = np.zeros((n, k)), np.zeros(k), np.empty(k)
@@ -431,7 +431,7 @@ def _record(
 
 
 def _remember(
-    rows: HostRows,
+    rows: Rows,
     ask: DualSettings,
     problem: DualProblem,
     chosen: Chosen,
@@ -472,7 +472,7 @@ def _remember(
 
 
 def _without_groups(
-    rows: HostRows, ask: DualSettings, problem: DualProblem, parts: list[Part]
+    rows: Rows, ask: DualSettings, problem: DualProblem, parts: list[Part]
 ) -> tuple[FloatArray, IntArray]:
     """Return what the model says of rows whose folds of groups it has not seen."""
     n_folds = int(ask.cv) if is_int(ask.cv) and ask.cv >= 2 else 10
@@ -684,7 +684,7 @@ def _kept(folds: Folds, rows: IntArray) -> IntArray:
 
 
 def _spread_gamma(
-    problem: DualProblem, rows: HostRows, ask: DualSettings, chosen: Chosen, tell: Listener
+    problem: DualProblem, rows: Rows, ask: DualSettings, chosen: Chosen, tell: Listener
 ) -> Chosen:
     """Give every feature a gamma of its own, where cross-validation is not against it."""
     sample = relevance_sample(rows, problem.truth.weight, DUAL_ROWS, ask.seed)

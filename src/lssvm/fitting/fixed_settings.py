@@ -18,7 +18,8 @@ from lssvm._core.device import is_foreign
 from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm._core.progress import Listener
 from lssvm._core.random import hash_positions
-from lssvm.backends.host import AnyFolds, HostRows, Rows
+from lssvm.backends.base import AnyFolds
+from lssvm.backends.rows import Rows, Training
 from lssvm.data.folds import Folds, PositionFolds, PositionHoldout, assign_folds
 from lssvm.fitting.settings import (
     SQUARES,
@@ -282,9 +283,9 @@ def fold_task(task: Task) -> Classes | None:
     return task if isinstance(task, Classes) and task.per_class else None
 
 
-def folds_of(rows: Rows, ask: FixedSettings) -> AnyFolds:
+def folds_of(rows: Training, ask: FixedSettings) -> AnyFolds:
     """Return the folds that ``cv`` asks for, by content or, of rows read in blocks, by position."""
-    sample: HostRows = rows.sample
+    sample: Rows = rows.sample
     if sample.by_position:
         folds = rows.usable_folds(position_folds(ask.cv, ask.seed))
         if isinstance(folds, Folds) and len(folds) == 0 and ask.tunes:
@@ -319,7 +320,7 @@ class FixedProblem:
 
     Attributes
     ----------
-    rows : Rows
+    rows : Training
         Training rows, wherever they are.
     task : Classes or Numbers
     ask : FixedSettings
@@ -328,7 +329,7 @@ class FixedProblem:
         As given; None: tuned, or the kernel has none.
     """
 
-    rows: Rows
+    rows: Training
     task: Task
     ask: FixedSettings
     tell: Listener
@@ -349,7 +350,7 @@ class FixedProblem:
         taken: FloatArray | None = self.rows.sample.centre
         return np.zeros(self.rows.n_outputs) if taken is None else taken
 
-    def space(self, rows: Rows, C: float | None, counted: float | None) -> Space:
+    def space(self, rows: Training, C: float | None, counted: float | None) -> Space:
         """Return what is searched; ``counted`` are the rows that an accuracy is counted over."""
         tuned = self.ask.choice.tunes_gamma
         return Space(
@@ -364,7 +365,7 @@ class FixedProblem:
     def objective(
         self,
         choice: KernelChoice,
-        rows: Rows,
+        rows: Training,
         Z: FloatArray,
         folds: AnyFolds,
         loss: Loss,
@@ -410,6 +411,8 @@ SPARSE_FEATURES = 1000
 """Sparse features up to which a linear kernel needs no prototypes."""
 HASHED = 64
 """Columns that sparse features are hashed to for the choice of prototypes."""
+SELECTED_ON_HOST = 2000
+"""Prototypes up to which copies to a device take longer than their entropies on the host."""
 _CHUNK = 65_536  # rows looked at at a time
 RARE = 1000  # a class of fewer rows takes part with all of them
 
@@ -436,9 +439,9 @@ class Prototypes:
         return Prototypes(self.Z[:size], self.support[:size], self.selection)
 
 
-def choose_prototypes(rows: Rows, ask: FixedSettings, gamma: Any) -> Prototypes:
+def choose_prototypes(rows: Training, ask: FixedSettings, gamma: Any) -> Prototypes:
     """Choose the prototypes [DeBrabanter2010, algorithm 1]."""
-    sample: HostRows = rows.sample
+    sample: Rows = rows.sample
     X, n = sample.X, rows.n_rows
     size, d = number_of_prototypes(ask.n_prototypes, n), int(X.shape[1])
     most = SPARSE_FEATURES if is_sparse(X) else n
@@ -473,7 +476,7 @@ def choose_prototypes(rows: Rows, ask: FixedSettings, gamma: Any) -> Prototypes:
                 y=pick(sample.labels, some),
                 sample_weight=pick(sample.weight, some),
                 kernel=ask.choice.at(gamma),
-                engine=rows.selector(size),
+                engine=rows.backend.device if size > SELECTED_ON_HOST else None,
                 random_state=ask.seed,
             )
         if not isinstance(some, slice):
@@ -517,7 +520,7 @@ def _all_rows(X: Any, size: int, *, asked: bool) -> Selection:
     return Selection(first.astype(np.intp))
 
 
-def _at_hand(rule: Any, sample: HostRows) -> Any:
+def _at_hand(rule: Any, sample: Rows) -> Any:
     """Return given row numbers as those of the sample, where rows are read in blocks."""
     if not sample.by_position or sample.positions is None or np.ndim(rule) != 1:
         return rule
@@ -532,7 +535,7 @@ def _at_hand(rule: Any, sample: HostRows) -> Any:
     return np.searchsorted(sample.positions, numbers)
 
 
-def _some_rows(sample: HostRows, size: int, seed: int) -> Any:
+def _some_rows(sample: Rows, size: int, seed: int) -> Any:
     """Return the rows that prototypes are selected from: all, or some of very many."""
     n, most = sample.n_rows, max(SELECTED_FROM, 20 * size)
     if n <= most:

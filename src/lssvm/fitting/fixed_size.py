@@ -17,7 +17,8 @@ from lssvm._core.arrays import FloatArray, IntArray, is_sparse
 from lssvm._core.blocks import peak_memory
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError
 from lssvm._core.progress import Listener
-from lssvm.backends.host import AnyFolds, HostRows, Rows
+from lssvm.backends.base import AnyFolds
+from lssvm.backends.rows import Rows, Training
 from lssvm.data.folds import Folds
 from lssvm.fitting.fixed_settings import (
     N_C,
@@ -59,7 +60,7 @@ from lssvm.fitting.fixed_solution import (
 from lssvm.fitting.record import Fit, Machine, Resources, Tuning, alike
 from lssvm.fitting.settings import KernelChoice, is_int
 from lssvm.kernels import Kernel, Linear
-from lssvm.moments import Moments, NystromMap, total
+from lssvm.moments import Moments, NystromMap, nystrom_map, total
 from lssvm.moments.moments import FoldMoments
 from lssvm.reductions import SparsityPath
 from lssvm.reductions.fixed_size import PrototypeBasis, cross_validate_sizes
@@ -91,7 +92,7 @@ NO_MOMENTS = (
 )
 
 
-def fit_fixed_size(rows: Rows, task: Task, ask: FixedSettings, tell: Listener) -> Fit:
+def fit_fixed_size(rows: Training, task: Task, ask: FixedSettings, tell: Listener) -> Fit:
     """Fit a fixed-size model [DeBrabanter2010, algorithms 1-4]."""
     rows.check(ask.loss, ask.criterion)
     sample = rows.sample
@@ -112,11 +113,11 @@ def fit_fixed_size(rows: Rows, task: Task, ask: FixedSettings, tell: Listener) -
     else:
         chosen = chosen.first(tuned.size)
         moments = _moments_of_folds(problem, tuned, kernel, chosen.Z)
-        map = rows.map(kernel, chosen.Z)
+        map = nystrom_map(kernel, rows.backend.put(chosen.Z))
         if start is not None:
             first = start.coef, start.fit.intercept - problem.centre
         else:
-            how: dict[str, Any] = {"penalised": ask.penalised, "threads": rows.threads}
+            how: dict[str, Any] = {"penalised": ask.penalised, "threads": rows.backend.threads}
             whole, by_class = moments.whole, problem.by_class
             first = solve_moments(whole, map, by_class, tuned.C_of, **how)
         solution = _refined(ask, tuned, chosen.Z, map, first)
@@ -182,14 +183,14 @@ def _refined(
 ) -> Solution:
     """Minimise another loss than the squares, output by output, from the least squares model."""
     kernel, (coef, intercept) = tuned.choice.at(tuned.gamma), start
-    lowered = tuned.point is not None and tuned.rows is tuned.rows.sample
+    lowered = tuned.point is not None and tuned.rows.complete
     if not reweights(ask.loss, lowered):
         return Solution(coef, intercept, tuned.C_of)
     C_of, steps, sample = tuned.C_of.copy(), 0, tuned.rows.sample
     for j in range(len(C_of)):
         first = (coef[:, [j]], intercept[[j]])
         if ask.loss == "absolute" and ask.C is None:
-            residual = sample.Y[:, [j]] - sample.evaluate(kernel, sample.X, Z, *first)
+            residual = sample.Y[:, [j]] - sample.backend.outputs(kernel, sample.X, Z, *first)
             C_of[j] = absolute_C(float(C_of[j]), residual, sample.weight)
         coef[:, [j]], intercept[[j]], own = tuned.rows.reweighted(
             kernel, Z, map, float(C_of[j]), ask.loss, first, j
@@ -242,7 +243,7 @@ def _finished(
         if point is not None and point.has_folds:
             models = point.fold_models(float(fit.C[0]))
         if point is not None and models is not None:
-            folds = rows.tested(point.objective.folds)
+            folds = rows.sample.tested(point.objective.folds)
             outputs = partial(held_outputs, rows, folds, fit.kernel, Z, models)
         memory = remember(rows, ask.seed, table, folds, outputs)
     relevance = shares(fit.gamma, sample.X, sample.weight) if ask.choice.asks_ard else None
@@ -277,7 +278,7 @@ class Tuned:
         With the factors of the features, where they were looked for.
     size : int
         Number of prototypes.
-    rows : Rows
+    rows : Training
         The rows, with weights as a robust loss has lowered them.
     point : FixedSizePoint or None
         The moments there; None where nothing was tuned.
@@ -288,7 +289,7 @@ class Tuned:
     gamma: Any
     choice: KernelChoice
     size: int
-    rows: Rows
+    rows: Training
     point: FixedSizePoint | None = None
     tuning: Tuning | None = None
 
@@ -302,7 +303,7 @@ def _tune(problem: FixedProblem, Z: FloatArray) -> Tuned:
     """
     rows, ask, tune = problem.rows, problem.ask, _Tuner(problem)
     tuned = tune(rows, Z, ask.choice)
-    for number in range(rounds(ask.loss) if rows is rows.sample else 0):
+    for number in range(rounds(ask.loss) if rows.complete else 0):
         weighed = _weigh_down(rows, tuned, Z[: tuned.size], first=number == 0)
         tuned = tune(weighed, Z, ask.choice, again=True)
     if ask.choice.asks_ard:
@@ -321,7 +322,7 @@ class _Tuner:
 
     def __call__(
         self,
-        rows: Rows,
+        rows: Training,
         Z: FloatArray,
         choice: KernelChoice,
         *,
@@ -337,14 +338,14 @@ class _Tuner:
         search, sample_results = ask.search, None
         n_pairs = len(task.groups()) if separate else 1
         few = searched_prototypes(Z.shape[0], n_pairs) if type(search) is PathSearch else Z.shape[0]
-        if rows is not rows.sample and not rows.rereads and tunes_gamma:
-            first = (rows.sample, Z[:few], choice, space, N_GAMMAS)
-            search, sample_results = self._from_sample(*first)
+        if not rows.complete and tunes_gamma:
+            search, sample_results = self._from_sample(
+                rows.sample, Z[:few], choice, space, N_GAMMAS
+            )
         elif few < Z.shape[0] and tunes_gamma:
-            first = (rows, Z[:few], choice, space, 1)
-            search, sample_results = self._from_sample(*first)
+            search, sample_results = self._from_sample(rows, Z[:few], choice, space, 1)
             search = replace(search, climbs=not separate)
-        memory = KeptPoints(self._objective(rows, Z, choice), rows.budget // 4)
+        memory = KeptPoints(self._objective(rows, Z, choice), rows.backend.budget // 4)
         more: dict[str, Any] = {"resume": not again}
         if search.checkpoint is not None:
             Y = np.asarray(rows.sample.Y) + self.problem.centre
@@ -369,14 +370,14 @@ class _Tuner:
         tuning = Tuning((kept,), float(score), result.n_evaluations, size_results, sample_results)
         return replace(tuned, tuning=tuning)
 
-    def _folds(self, rows: Rows) -> AnyFolds:
+    def _folds(self, rows: Training) -> AnyFolds:
         ask, task = self.problem.ask, self.problem.task
         folds = folds_of(rows, ask)
         if self.separate and is_int(ask.cv) and ask.reduction is None:
             return enough_folds(folds, len(task.groups()))
         return folds
 
-    def _tested_share(self, rows: Rows) -> float:
+    def _tested_share(self, rows: Training) -> float:
         """Return the share of the rows that are left out, where pairs leave out some."""
         folds = self._folds(rows) if self.separate else None
         if not isinstance(folds, Folds) or not is_int(self.problem.ask.cv):
@@ -384,7 +385,7 @@ class _Tuner:
         return sum(len(test) for test in folds.test) / rows.n_rows
 
     def _objective(
-        self, rows: Rows, Z: FloatArray, choice: KernelChoice
+        self, rows: Training, Z: FloatArray, choice: KernelChoice
     ) -> FixedSizeObjective | FixedCriterionObjective:
         ask, task = self.problem.ask, self.problem.task
         grid = Space(C=ask.C, C_range=self.problem.C_range).C_grid(N_C) if self.separate else None
@@ -401,7 +402,7 @@ class _Tuner:
         return FixedCriterionObjective(ask.criterion, objective)
 
     def _from_sample(
-        self, rows: Rows, Z: FloatArray, choice: KernelChoice, space: Space, n_gammas: int
+        self, rows: Training, Z: FloatArray, choice: KernelChoice, space: Space, n_gammas: int
     ) -> tuple[ListedPathSearch, dict[str, Any]]:
         """Search on a sample, or with few prototypes; all then choose among its best gammas."""
         if rows is not self.problem.rows:
@@ -443,13 +444,13 @@ def _tune_size(
     return tuned, score, results
 
 
-def _weigh_down(rows: Rows, tuned: Tuned, Z: FloatArray, *, first: bool) -> HostRows:
+def _weigh_down(rows: Training, tuned: Tuned, Z: FloatArray, *, first: bool) -> Rows:
     """Return the rows with lower weights where they are far from what others say of them."""
-    sample: HostRows = rows.sample
+    sample: Rows = rows.sample
     kernel = tuned.choice.at(tuned.gamma)
     predictions = np.full(sample.Y.shape, np.nan)
     if first:
-        map = sample.map(kernel, Z)
+        map = nystrom_map(kernel, sample.backend.put(Z))
         moments = sample.moments(kernel, Z, None, None)
         coef, b = solve_moments(moments.whole, map, None, tuned.C_of)
         for j, C in enumerate(tuned.C_of):
@@ -457,12 +458,12 @@ def _weigh_down(rows: Rows, tuned: Tuned, Z: FloatArray, *, first: bool) -> Host
             coef[:, [j]], b[[j]], _ = sample.reweighted(
                 kernel, Z, map, float(C), "huber", start, j, **ROUGH
             )
-        predictions[:] = sample.evaluate(kernel, sample.X, Z, coef, b)
+        predictions[:] = sample.backend.outputs(kernel, sample.X, Z, coef, b)
     elif tuned.point is not None and tuned.point.has_folds:
         models = tuned.point.fold_models(float(tuned.C_of[0]))
         tests = [] if models is None else sample.tested(tuned.point.objective.folds).test
         for (coef, b), test in zip(models or [], tests, strict=True):
-            predictions[test] = sample.evaluate(kernel, sample.X[test], Z, coef, b)
+            predictions[test] = sample.backend.outputs(kernel, sample.X[test], Z, coef, b)
     weight = lower_weights(
         np.asarray(sample.Y), predictions, sample.weight, tuned.rows.sample.weight
     )
@@ -473,7 +474,7 @@ def _widths_of_features(
     tuned: Tuned, ask: FixedSettings, Z: FloatArray, tune: Callable[..., Tuned]
 ) -> Tuned:
     """Look for one gamma per feature, and keep it where cross-validation is not against it."""
-    sample: HostRows = tuned.rows.sample
+    sample: Rows = tuned.rows.sample
     X, Y, weight = relevance_sample(sample, sample.truth.weight, FIXED_ROWS, ask.seed)
     some = dense_rows(Z[:FIXED_PROTOTYPES], sample.budget)
     evidence = FixedRelevance(ask.choice.at, X, Y, some, weight)
@@ -487,17 +488,17 @@ def _widths_of_features(
     )
 
 
-def add_rows(fit: Fit, rows: Rows, resources: Resources) -> Fit:
+def add_rows(fit: Fit, rows: Training, resources: Resources) -> Fit:
     """Return the model of the old rows and these, with the same prototypes and parameters."""
     return _updated(fit, rows, resources, sign=1)
 
 
-def forget_rows(fit: Fit, rows: Rows, resources: Resources) -> Fit:
+def forget_rows(fit: Fit, rows: Training, resources: Resources) -> Fit:
     """Return the model as if these rows had never been there."""
     return _updated(fit, rows, resources, sign=-1)
 
 
-def _updated(fit: Fit, rows: Rows, resources: Resources, *, sign: int) -> Fit:
+def _updated(fit: Fit, rows: Training, resources: Resources, *, sign: int) -> Fit:
     details: FixedDetails = fit.details
     fit.need("all", "Adding or removing rows")
     if details.no_update is not None:
@@ -555,9 +556,9 @@ def _summed(old: list[Moments], change: list[Moments], sign: int) -> list[Moment
 
 
 def _sample_with(
-    fit: Fit, old: CalibrationSample, rows: Rows, resources: Resources
+    fit: Fit, old: CalibrationSample, rows: Training, resources: Resources
 ) -> CalibrationSample:
-    if not rows.rereads:
+    if not rows.complete:
         return replace(old, behind=True)
     size = SAMPLE if old.held is None or old.labels is None else SCORES
     new, _ = draw_sample(rows, None, fit.seed, size)
@@ -661,7 +662,7 @@ def fit_separate(problem: FixedProblem, chosen: Prototypes) -> Fit:
     machines = [Machine(ask.choice.at(gammas[columns[0]]), columns) for columns in parts]
     for kernel, columns in ((machine.kernel, machine.columns) for machine in machines):
         whole = rows.moments(kernel, Z, None, problem.by_class).whole
-        map = rows.map(kernel, Z)
+        map = nystrom_map(kernel, rows.backend.put(Z))
         for outputs, value, moments in problems(whole, problem.by_class, C, columns):
             solved = solve_primal(moments, map, value, penalised=ask.penalised)
             coef[:, outputs], intercept[outputs] = solved
@@ -670,7 +671,7 @@ def fit_separate(problem: FixedProblem, chosen: Prototypes) -> Fit:
         table = None if problem.by_class is None else rows.sample.table(problem.by_class)
         searched = [result.gamma for result in results]
         held = partial(_held, problem, shared, machines, searched, C)
-        memory = remember(rows, ask.seed, table, rows.tested(shared.objective.folds), held)
+        memory = remember(rows, ask.seed, table, rows.sample.tested(shared.objective.folds), held)
     published = ask.choice.by_feature(gammas[0]) if len(parts) == 1 else np.array(gammas)
     sample = rows.sample
     tuning = Tuning(
@@ -702,12 +703,12 @@ def fit_separate(problem: FixedProblem, chosen: Prototypes) -> Fit:
     return with_thresholds(fit, ask.threshold)
 
 
-def _shared(problem: FixedProblem, rows: Rows, Z: FloatArray) -> SeparateObjective:
+def _shared(problem: FixedProblem, rows: Training, Z: FloatArray) -> SeparateObjective:
     """Return what all outputs read their losses from."""
     ask = problem.ask
     objective = problem.objective(ask.choice, rows, Z, folds_of(rows, ask), SquaredError())
     by_error = ask.scoring is None and isinstance(problem.task, Classes)
-    return SeparateObjective(objective, by_error, rows.budget // 4)
+    return SeparateObjective(objective, by_error, rows.backend.budget // 4)
 
 
 def _search(
@@ -717,7 +718,7 @@ def _search(
     rows, ask, tell = problem.rows, problem.ask, problem.tell
     counted = rows.n_observations() * _share(problem, output) if shared.by_error else None
     space, search = problem.space(rows, ask.C, counted), ask.search
-    if rows is not rows.sample and not rows.rereads and ask.choice.tunes_gamma:
+    if not rows.complete and ask.choice.tunes_gamma:
         search, _ = problem.narrowed(_shared(problem, rows.sample, Z).of(output), space, 1)
     return replace(ask, search=search).run_search(shared.of(output), space, tell, resume=False)
 
@@ -759,6 +760,6 @@ def _held(
         for fold in zip(*(fold_models(point, float(C[j]), int(j)) for j in columns), strict=True):
             coef, b = zip(*fold, strict=True)
             models.append((np.concatenate(coef, axis=1), np.concatenate(b)))
-        folds = rows.tested(objective.folds)
+        folds = rows.sample.tested(objective.folds)
         held[:, columns] = held_outputs(rows, folds, point.kernel, point.Z, models, numbers)
     return held

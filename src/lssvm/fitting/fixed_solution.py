@@ -24,7 +24,7 @@ from lssvm._core.arrays import (
 from lssvm._core.blocks import require, run_blocks, run_stream, slices
 from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm._core.random import as_generator
-from lssvm.backends.host import HostRows, Rows
+from lssvm.backends.rows import Rows, Training
 from lssvm.data.folds import (
     Folds,
     hash_rows,
@@ -46,7 +46,7 @@ from lssvm.fitting.fixed_settings import (
 from lssvm.fitting.record import Fit, Posteriors, Resources
 from lssvm.fitting.settings import class_rows
 from lssvm.kernels import Kernel
-from lssvm.moments import Moments, NystromMap
+from lssvm.moments import Moments, NystromMap, nystrom_map
 from lssvm.moments.moments import FoldMoments, assemble
 from lssvm.prototypes import Selection
 from lssvm.reductions import FixedSizeL0, SparsityPath
@@ -54,7 +54,7 @@ from lssvm.reductions.fixed_size import PrototypeBasis, cross_validate_sizes, re
 from lssvm.reductions.l0 import L0System, l0_order, target_scale
 from lssvm.solvers import PCG
 from lssvm.solvers.choice import choose_primal
-from lssvm.solvers.pcg import preconditioner_rows, solve_pcg
+from lssvm.solvers.pcg import KernelProducts, preconditioner_rows, solve_pcg
 from lssvm.solvers.pcg_space import PreconditionerRows, make_space
 from lssvm.solvers.primal import solve_primal
 from lssvm.tasks import Classes, ClassTable, SquaredError, Task
@@ -143,8 +143,10 @@ def choose_pcg(problem: FixedProblem, Z: FloatArray) -> PCG | None:
         return ask.solver
     if ask.solver == "pcg":
         return PCG()
-    if ask.solver != "auto" or ask.needs_moments is not None or rows.on_device or is_sparse(Z):
-        return None  # products are what a device is good at
+    if ask.solver != "auto" or ask.needs_moments is not None or is_sparse(Z):
+        return None
+    if rows.backend.device is not None:  # products are what a device is good at
+        return None
     chosen = choose_primal(
         rows.n_rows,
         Z.shape[0],
@@ -152,8 +154,8 @@ def choose_pcg(problem: FixedProblem, Z: FloatArray) -> PCG | None:
         rows.n_outputs,
         n_cells=ask.n_folds * (1 if task is None else task.n_classes),
         n_groups=len(groups_of(task, rows.n_outputs)),
-        budget=rows.budget,
-        threads=rows.threads,
+        budget=rows.backend.budget,
+        threads=rows.backend.threads,
     )
     return PCG() if chosen == "pcg" else None
 
@@ -164,7 +166,8 @@ def solve_by_gradients(
     """Solve by preconditioned conjugate gradients, in passes over the rows."""
     rows, task, on_event = problem.rows, problem.by_class, problem.tell.on_event
     n, m, k = rows.n_rows, Z.shape[0], len(C_of)
-    budget, threads = rows.budget, rows.threads
+    backend = rows.backend
+    budget, threads = backend.budget, backend.threads
     factor, block = 8 * m * (m + 1), 8 * (512 * m + threads * (2**19 + 128 * m))
     require(
         factor + block + 8 * m * 8 * k,
@@ -174,8 +177,17 @@ def solve_by_gradients(
     )
     room = budget - factor - block
     keep = 8 * n * (m + k) <= room // 2
-    products = rows.products(kernel, Z, task, keep=keep)
-    space = make_space(kernel, rows.put(Z), threads=threads)
+    backend.check(kernel=kernel)
+    products = KernelProducts(
+        kernel,
+        lambda: rows.row_blocks(task),
+        backend.put(Z),
+        k,
+        offset=backend.put(rows.sample.target_offset()),
+        keep=keep,
+        threads=threads,
+    )
+    space = make_space(kernel, backend.put(Z), threads=threads)
     more = max(0, room - (8 * n * (m + k) if keep else 0)) // 2
     coef, intercept = np.empty((m, k)), np.empty(k)
     residual, iterations = 0.0, 0
@@ -213,7 +225,7 @@ def _precondition(
 ) -> PreconditionerRows:
     """Return the preconditioner of one system: the moments of prototypes and of some rows."""
     rows, task = problem.rows, problem.by_class
-    sample: HostRows = rows.sample
+    sample: Rows = rows.sample
     used, weight = np.arange(sample.n_rows), sample.weight
     if task is not None:
         table = sample.table(task)
@@ -225,13 +237,14 @@ def _precondition(
         n = int(len(used) / max(1, sample.n_rows) * rows.n_rows)
         size = preconditioner_rows(n, m, sample.X.shape[1], len(columns))
     own = np.ones(len(used)) if weight is None else weight[used]
+    put = rows.backend.put
     each = 0.0
-    if not rows.rereads or size < len(used):  # else all there are: nothing else is needed
+    if not rows.complete or size < len(used):  # else all there are: nothing else is needed
         chance = np.minimum(1.0, size * own / own.sum())
         drawn = np.flatnonzero(as_generator(problem.ask.seed).random(len(used)) < chance)
         used, own, each = used[drawn], own[drawn] / chance[drawn], mass / (len(drawn) + m)
         own *= each * len(drawn) / max(float(own.sum()), np.finfo(np.float64).tiny)
-    return PreconditionerRows(columns, C, rows.put(sample.X[used]), rows.put(own), each)
+    return PreconditionerRows(columns, C, put(sample.X[used]), put(own), each)
 
 
 @dataclass(frozen=True, eq=False)
@@ -397,7 +410,7 @@ class CalibrationSample:
 
 
 def draw_sample(
-    rows: Rows, folds: Folds | None, seed: int, size: int, class_table: ClassTable | None = None
+    rows: Training, folds: Folds | None, seed: int, size: int, class_table: ClassTable | None = None
 ) -> tuple[CalibrationSample, IntArray]:
     """Draw the rows with the smallest hashes, among those that were tested; also their numbers.
 
@@ -419,7 +432,7 @@ def draw_sample(
 
 
 def remember(
-    rows: Rows,
+    rows: Training,
     seed: int,
     class_table: ClassTable | None = None,
     folds: Folds | None = None,
@@ -440,7 +453,7 @@ def remember(
 
 
 def held_outputs(
-    rows: Rows,
+    rows: Training,
     folds: Folds,
     kernel: Kernel,
     Z: FloatArray,
@@ -451,7 +464,7 @@ def held_outputs(
     held = np.full((len(numbers), len(models[0][1])), np.nan)
     for test, (coef, b) in zip(folds.test, models, strict=True):
         own = np.flatnonzero(np.isin(numbers, test))
-        held[own] = rows.evaluate(kernel, rows.sample.X[numbers[own]], Z, coef, b)
+        held[own] = rows.backend.outputs(kernel, rows.sample.X[numbers[own]], Z, coef, b)
     return held
 
 
@@ -630,7 +643,7 @@ class PrototypeRows:
     weight: FloatArray
 
 
-def prototype_rows(sample: HostRows, chosen: Prototypes, what: str) -> PrototypeRows:
+def prototype_rows(sample: Rows, chosen: Prototypes, what: str) -> PrototypeRows:
     """Find the training rows that are prototypes."""
     Z, support = chosen.Z, chosen.support
     if len(support) != Z.shape[0] or np.any(support < 0):
@@ -679,7 +692,7 @@ def fit_on_prototypes(problem: FixedProblem, chosen: Prototypes) -> DualStart | 
             "A checkpoint cannot be used with reduction='ssd' or 'sd', which tune on the "
             "prototypes alone: leave it out."
         )
-    sample: HostRows = rows.sample
+    sample: Rows = rows.sample
     part = prototype_rows(sample, chosen, ask.method)
     X, resources = chosen.Z[part.member], Resources(sample.budget, sample.threads)
     if isinstance(task, Classes):
@@ -695,7 +708,7 @@ def fit_on_prototypes(problem: FixedProblem, chosen: Prototypes) -> DualStart | 
         y = task.classes[part.labels]
     else:
         y = part.Y if sample.centre is None else part.Y + sample.centre
-        inner = HostRows(X, y, part.weight, budget=sample.budget, threads=sample.threads)
+        inner = Rows(X, y, part.weight, budget=sample.budget, threads=sample.threads)
     # the groups are those of the first of equal rows
     groups = None if sample.groups is None else sample.groups[sample.row_numbers[part.rows]]
     inner = replace(inner, given=(X, y), groups=groups)
@@ -713,7 +726,7 @@ def fit_on_prototypes(problem: FixedProblem, chosen: Prototypes) -> DualStart | 
     return DualStart(fit, coef)
 
 
-def _cv_on_prototypes(rows: Rows, ask: FixedSettings, part: PrototypeRows) -> Any:
+def _cv_on_prototypes(rows: Training, ask: FixedSettings, part: PrototypeRows) -> Any:
     if isinstance(ask.cv, (int, np.integer, str)):
         return ask.cv
     given = folds_of(rows.sample, ask)  # folds of all rows: what is left of them
@@ -753,7 +766,8 @@ def prototype_basis(
         part = prototype_rows(rows.sample, chosen, "sv-l0")
         given = _prototype_systems(kernel, chosen.Z, part, problem.task, scale)
     first = None if start is None else start.coef
-    return PrototypeBasis(kernel, chosen.Z, moments, fit.C, first, given, rows.threads, scale)
+    threads = rows.backend.threads
+    return PrototypeBasis(kernel, chosen.Z, moments, fit.C, first, given, threads, scale)
 
 
 def _prototype_systems(
@@ -783,7 +797,11 @@ def worth_keeping(basis: PrototypeBasis, budget: int) -> PrototypeBasis | None:
 
 
 def reduce_model(
-    fit: Fit, rows: Rows, basis: PrototypeBasis, reduction: FixedSizeL0, C_grid: FloatArray | None
+    fit: Fit,
+    rows: Training,
+    basis: PrototypeBasis,
+    reduction: FixedSizeL0,
+    C_grid: FloatArray | None,
 ) -> Fit:
     """Drop prototypes [Mall2014, algorithms 3 and 4]."""
     m, k = basis.Z.shape[0], len(basis.C)
@@ -819,7 +837,7 @@ def reduce_model(
     details: FixedDetails = replace(
         fit.details,
         moments=[whole.subset(left) for whole in basis.moments.whole],
-        map=rows.map(fit.kernel, basis.Z[left]),
+        map=nystrom_map(fit.kernel, rows.backend.put(basis.Z[left])),
         used=None if reduction.joint else used[left],
         no_update=None if reduction.refit else REWEIGHTED,
         paths=tuple(paths),

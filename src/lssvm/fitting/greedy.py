@@ -12,7 +12,7 @@ from lssvm._core.arrays import BoolArray, FloatArray, IntArray, pick
 from lssvm._core.blocks import small_problem
 from lssvm._core.errors import ConvergenceWarning, InvalidInputError
 from lssvm._core.progress import Listener
-from lssvm.backends.host import HostRows
+from lssvm.backends.rows import Rows
 from lssvm.codes.code import ProblemGroup, groups
 from lssvm.data.folds import Folds, hash_rows, observation_weight, repeats_by_nature
 from lssvm.fitting.record import Fit, Machine, Resources, Tuning, check_finite
@@ -251,7 +251,7 @@ class GreedyMemory:
         return self if form == "all" else GreedyMemory()
 
 
-def fit_greedy(rows: HostRows, task: Task, ask: GreedySettings, tell: Listener) -> Fit:
+def fit_greedy(rows: Rows, task: Task, ask: GreedySettings, tell: Listener) -> Fit:
     """Fit a sparse model by [Jiao2007, algorithms 1 and 2]."""
     if isinstance(task, Classes):
         ask.check_labels()
@@ -333,7 +333,7 @@ def fit_greedy(rows: HostRows, task: Task, ask: GreedySettings, tell: Listener) 
 
 
 def _tune(
-    rows: HostRows, task: Task, ask: GreedySettings, tell: Listener
+    rows: Rows, task: Task, ask: GreedySettings, tell: Listener
 ) -> tuple[Tuning, GreedyPoint | None]:
     """Choose gamma, and C where it is open, by cross-validation [Jiao2007, section VII-C].
 
@@ -367,7 +367,7 @@ class GreedyObjective:
     of C are solved on those bases. Time v n m^2 for each gamma.
     """
 
-    rows: HostRows
+    rows: Rows
     task: Task
     ask: GreedySettings
     folds: Folds
@@ -381,7 +381,7 @@ class GreedyObjective:
         runs = [_grow_all(self._part(t), *data, tell, v) for v, t in enumerate(trained)]
         return GreedyPoint(self, gamma, runs)
 
-    def _part(self, train: IntArray) -> HostRows:
+    def _part(self, train: IntArray) -> Rows:
         """Return the training rows of a fold, with the class weights that follow from them."""
         rows, task = self.rows, self.task
         positions, resources = rows.row_numbers[train], Resources(rows.budget, rows.threads)
@@ -456,7 +456,7 @@ class _Merged:
     member: IntArray  # the distinct row of each training row
     groups: IntArray | None = None  # the group of each distinct row, the first one of several
 
-    def observations(self, rows: HostRows, y: FloatArray) -> Observations | None:
+    def observations(self, rows: Rows, y: FloatArray) -> Observations | None:
         """Return the training rows as observations, where rows repeat by nature."""
         _, unit = observation_weight(rows.n_rows, rows.sample_weight)
         own = np.ones(len(self.rows)) if rows.weight is None else rows.weight[self.rows]
@@ -493,7 +493,7 @@ class _Run:
         return np.asarray(1.0 / (C * weight))
 
 
-def _groups(task: Task, rows: HostRows) -> list[ProblemGroup]:
+def _groups(task: Task, rows: Rows) -> list[ProblemGroup]:
     """Return the outputs that are trained on the same rows, and these rows."""
     if isinstance(task, Classes):
         assert rows.labels is not None
@@ -502,7 +502,7 @@ def _groups(task: Task, rows: HostRows) -> list[ProblemGroup]:
 
 
 def _merge_equal(
-    rows: HostRows, Y: FloatArray, group: ProblemGroup, kernel: Kernel, ask: GreedySettings
+    rows: Rows, Y: FloatArray, group: ProblemGroup, kernel: Kernel, ask: GreedySettings
 ) -> _Merged:
     """Merge equal rows: their weights add up, their targets are averaged."""
     used = np.arange(rows.n_rows) if group.rows is None else group.rows
@@ -536,7 +536,7 @@ def _merge_equal(
     )
 
 
-def _first_group(rows: HostRows, used: IntArray, member: IntArray) -> IntArray | None:
+def _first_group(rows: Rows, used: IntArray, member: IntArray) -> IntArray | None:
     """Return the number of the group of each distinct row: the first of those of equal rows."""
     if rows.groups is None:
         return None
@@ -547,7 +547,7 @@ def _first_group(rows: HostRows, used: IntArray, member: IntArray) -> IntArray |
 
 
 def _grow_all(
-    rows: HostRows,
+    rows: Rows,
     task: Task,
     ask: GreedySettings,
     kernel: Kernel,
@@ -599,7 +599,7 @@ def _warn_of_memory(runs: list[_Run], epsilon: float) -> None:
 
 
 def _score_C(
-    rows: HostRows, Y: FloatArray, task: Task, runs: list[_Run], criterion: str
+    rows: Rows, Y: FloatArray, task: Task, runs: list[_Run], criterion: str
 ) -> tuple[FloatArray, FloatArray]:
     """Return leave-one-out scores of `C_GRID`, and minus squared errors, which decide ties."""
     truth = replace(rows.truth, Y=Y)
@@ -612,7 +612,7 @@ def _score_C(
 
 
 def _leave_one_out(
-    rows: HostRows, Y: FloatArray, runs: list[_Run], Cs: FloatArray, criterion: str
+    rows: Rows, Y: FloatArray, runs: list[_Run], Cs: FloatArray, criterion: str
 ) -> FloatArray:
     """Return leave-one-out outputs on the selected bases, shape (c, n, k).
 

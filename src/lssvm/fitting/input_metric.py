@@ -10,7 +10,7 @@ from scipy.linalg import cho_factor, cho_solve
 from lssvm._core.arrays import FloatArray, IntArray, is_sparse, pick
 from lssvm._core.blocks import require
 from lssvm._core.errors import InvalidInputError
-from lssvm.backends.host import HostRows
+from lssvm.backends.rows import Rows
 from lssvm.data.folds import hash_rows
 from lssvm.fitting.configurations import DISTANCE
 from lssvm.fitting.metric_rounds import N_FOLDS, clearly_best
@@ -72,9 +72,7 @@ def read_metric(metric: Any) -> Metric | Shape:
     return Metric(values)
 
 
-def metric_of(
-    wish: Metric | Shape | None, rows: HostRows, choice: KernelChoice, seed: int
-) -> Metric:
+def metric_of(wish: Metric | Shape | None, rows: Rows, choice: KernelChoice, seed: int) -> Metric:
     """Return the map of the inputs that is asked for.
 
     A round fits a dual model to at most 2,000 rows, at a fixed C and one over the median distance
@@ -123,7 +121,7 @@ _Model: TypeAlias = tuple[Kernel, FloatArray, FloatArray, FloatArray]  # Z, coef
 class _Rounds:
     """Rounds on rows in main memory."""
 
-    def __init__(self, rows: HostRows, choice: KernelChoice, shape: Shape, seed: int) -> None:
+    def __init__(self, rows: Rows, choice: KernelChoice, shape: Shape, seed: int) -> None:
         # In a random order that depends on the number of the rows alone, not on their content.
         some = np.random.default_rng(seed).permutation(rows.n_rows)[: 2 * _GRADIENTS]
         X: Any = rows.X[some]

@@ -15,7 +15,7 @@ from lssvm._core.blocks import as_bytes, n_threads
 from lssvm._core.errors import ConvergenceWarning, InvalidInputError
 from lssvm._core.progress import Listener
 from lssvm._core.random import RandomState, as_generator
-from lssvm.backends.host import HostRows
+from lssvm.backends.rows import Rows
 from lssvm.codes import one_vs_one
 from lssvm.codes.code import ONE_VS_ONE_UP_TO
 from lssvm.data.folds import (
@@ -312,7 +312,7 @@ def usual_C_range(rows: Any, choice: KernelChoice) -> tuple[float, float]:
     return low / unit, high / unit
 
 
-def make_folds(cv: Any, seed: int, rows: HostRows, *, positions: bool = False) -> Folds:
+def make_folds(cv: Any, seed: int, rows: Rows, *, positions: bool = False) -> Folds:
     """Turn ``cv`` into folds of rows."""
     given: tuple[Any, Any] = (rows.X, None) if rows.given is None else rows.given
     n, numbers = given[0].shape[0], rows.row_numbers
@@ -364,7 +364,7 @@ def class_rows(
     *,
     by_class: bool,
     counts: FloatArray | None = None,
-) -> HostRows:
+) -> Rows:
     """Return rows of known classes, with their targets and weights.
 
     ``by_class`` says that the recipe keeps moments per class where the task asks for that: weights
@@ -374,7 +374,7 @@ def class_rows(
     table = task.table(task.counts(labels, weight) if counts is None else counts)
     own = times(weight, table.row_factors(labels))
     apart = by_class and task.per_class
-    return HostRows(
+    return Rows(
         X,
         table.looked_up(labels),
         weight if apart else own,
@@ -393,7 +393,7 @@ def is_open(multiclass: Any, task: Classes, choice: KernelChoice) -> bool:
     return auto and few and not choice.precomputed
 
 
-def better_code(rows: HostRows, task: Classes, choice: KernelChoice, C: float | None) -> Classes:
+def better_code(rows: Rows, task: Classes, choice: KernelChoice, C: float | None) -> Classes:
     """Return the task with the better of its own code and one-vs-one."""
     pairs = replace(task, code=one_vs_one(task.n_classes))
     assert rows.labels is not None

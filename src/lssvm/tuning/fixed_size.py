@@ -28,10 +28,11 @@ from lssvm._core.arrays import (
 )
 from lssvm._core.blocks import run_blocks, slices, small_problem
 from lssvm._core.errors import InvalidInputError
-from lssvm.backends.host import AnyFolds, Expansion, FoldModels, Rows
+from lssvm.backends.base import AnyFolds, Expansion, FoldModels
+from lssvm.backends.rows import Training
 from lssvm.data.folds import Folds
 from lssvm.kernels import Kernel
-from lssvm.moments import Moments, NystromMap
+from lssvm.moments import Moments, NystromMap, nystrom_map
 from lssvm.moments.moments import FoldMoments
 from lssvm.solvers.primal import (
     FoldPaths,
@@ -49,7 +50,7 @@ class FixedSizeObjective:
     """Cross-validated loss of a fixed-size model as a function of (C, gamma)."""
 
     kernel: Callable[[float | None], Kernel]
-    rows: Rows
+    rows: Training
     Z: FloatArray
     folds: AnyFolds
     loss: Loss
@@ -96,10 +97,10 @@ class FixedSizePoint:
     @cached_property
     def map(self) -> NystromMap:
         """From kernel values to features."""
-        return self.rows.map(self.kernel, self.Z)
+        return nystrom_map(self.kernel, self.rows.backend.put(self.Z))
 
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> Training:
         """The training rows."""
         return self.objective.rows
 
@@ -129,7 +130,8 @@ class FixedSizePoint:
             else:
                 losses = self._joint(C, groups[0])
         cells, folds = len(self.moments.cells), self.moments.n_folds
-        if not self.rows.has_room(8 * self.Z.shape[0] ** 2 * (cells + 2 * folds + 4)):  # one more
+        one_more = 8 * self.Z.shape[0] ** 2 * (cells + 2 * folds + 4)
+        if not self.rows.backend.has_room(one_more):
             self._paths = None
             self.__dict__.pop("map", None)
         return losses
@@ -137,7 +139,7 @@ class FixedSizePoint:
     @cached_property
     def features(self) -> FoldMoments:
         """The moments of the features."""
-        return self.moments.mapped(self.map, self.rows.threads)
+        return self.moments.mapped(self.map, self.rows.backend.threads)
 
     def output_models(
         self, C: FloatArray, columns: IntArray
@@ -148,8 +150,8 @@ class FixedSizePoint:
         tests, solved = self._solved(self.features, C, columns)
         squares = np.empty((len(C), len(tests), len(columns)))
         nothing = Expansion(
-            self.rows.put(np.zeros((len(C), T.shape[0], len(columns)))),
-            self.rows.put(np.zeros((len(C), len(columns)))),
+            self.rows.backend.put(np.zeros((len(C), T.shape[0], len(columns)))),
+            self.rows.backend.put(np.zeros((len(C), len(columns)))),
         )
         models = []
         for v, test in enumerate(tests):
@@ -178,13 +180,14 @@ class FixedSizePoint:
         objective, sample = self.objective, self.rows.sample
         Y, weight = sample.Y, sample.weight
         if objective.task is not None:
+            assert sample.labels is not None
             table = sample.table(objective.task)
             Y = table.targets[np.ix_(sample.labels, columns)]
             weight = times(weight, table.factors[sample.labels] * (Y[:, 0] != 0))
         assert isinstance(objective.folds, Folds)
         data = (self.kernel, sample.X, np.asarray(Y), self.Z, objective.folds.test)
         model = (self.moments.training(None, columns), self.map)
-        return leave_out_predictions(*data, *model, C, weight, threads=self.rows.threads)
+        return leave_out_predictions(*data, *model, C, weight, threads=self.rows.backend.threads)
 
     def fold_models(self, C: float) -> list[tuple[FloatArray, FloatArray]] | None:
         """Return coefficients (m, k) and intercepts (k,) of every fold, as NumPy arrays.
@@ -205,7 +208,7 @@ class FixedSizePoint:
         if self._paths is None:
             training = [self.moments.training(v, columns) for v in range(self.moments.n_folds)]
             more: dict[str, Any] = {"penalised": self.objective.penalised}
-            self._paths = fold_paths(training, self.map, threads=self.rows.threads, **more)
+            self._paths = fold_paths(training, self.map, threads=self.rows.backend.threads, **more)
         return self._paths
 
     def _joint(self, C: FloatArray, columns: IntArray) -> Losses:
@@ -213,7 +216,7 @@ class FixedSizePoint:
         paths, n_folds = self._folds(columns), self.moments.n_folds
         tests = [self.moments.testing(v, columns) for v in range(n_folds)]
         each = 4 * 8 * n_folds * self.Z.shape[0] * len(columns)  # bytes of the models of a C
-        step = int(max(1, min(len(C), 0.25 * self.rows.budget // each)))
+        step = int(max(1, min(len(C), 0.25 * self.rows.backend.budget // each)))
         errors, losses = [], []
         for part in slices(len(C), step):
             models = [Expansion(*model) for model in paths.solve(C[part], self.objective.method)]
@@ -232,13 +235,9 @@ class FixedSizePoint:
             mass = self.moments.test_weight()
             losses = loss.finish(sums / np.where(mass > 0, mass, 1.0))
             return np.where(np.isfinite(errors), losses, np.inf)
-        step = self.rows.outputs_at_once(len(errors))
-        parts: list[slice | IntArray] = [*slices(len(errors), step)]
-        if not self.rows.rereads:  # another pass costs too much: only the most promising values
-            parts = [np.sort(np.argsort(errors.mean(axis=1), kind="stable")[:step])]
         width = 1 if self._pooled else errors.shape[1]
         losses = np.full((len(errors), width), np.inf)
-        for part in parts:
+        for part in self.rows.scored_parts(errors):
             chosen = [Expansion(coef[part, ...], b[part, ...]) for coef, b in models]
             losses[part] = self._score(chosen, loss)
         return losses
@@ -280,7 +279,7 @@ class FixedSizePoint:
     # -- folds of equal rows, in closed form ---------------------------------------------------
 
     def _left_out(self, C: FloatArray, columns: IntArray) -> Losses:
-        parts = slices(len(C), self.rows.outputs_at_once(len(C)))
+        parts = slices(len(C), self.rows.sample.outputs_at_once(len(C)))
         return Losses.joined([self._all_rows(self.left_out_outputs(C[p], columns)) for p in parts])
 
     def _all_rows(self, outputs: FloatArray) -> Losses:
@@ -315,7 +314,7 @@ class FixedSizePoint:
     def _choose_all(
         self, groups: list[IntArray], grid: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        k, v, threads = self.rows.n_outputs, self.moments.n_folds, self.rows.threads
+        k, v, threads = self.rows.n_outputs, self.moments.n_folds, self.rows.backend.threads
         self.C_of = C_of = np.empty(k)
         features = self.moments.mapped(self.map, threads)
         coef, b, ties = np.empty((v, self.map.T.shape[0], k)), np.empty((v, k)), np.empty((v, k))
@@ -470,7 +469,7 @@ class SeparateObjective:
         if self.objective.leave_out:
             return self._left_out(point, C, group)
         each = 6 * 8 * point.moments.n_folds * point.Z.shape[0] * len(group)
-        step = int(max(1, min(len(C), 0.25 * point.rows.budget // each)))
+        step = int(max(1, min(len(C), 0.25 * point.rows.backend.budget // each)))
         pieces = [self._stretch(point, C[part], group) for part in slices(len(C), step)]
         return np.concatenate([losses for losses, _ in pieces], axis=1), pieces[0][1]
 
@@ -497,7 +496,7 @@ class SeparateObjective:
         weight = np.ones(len(Y)) if truth.weight is None else truth.weight
         weight, Y = weight[used] / weight[used].sum(), Y[used]
         squares, wrong = [], []
-        for part in slices(len(C), point.rows.outputs_at_once(len(C))):
+        for part in slices(len(C), point.rows.sample.outputs_at_once(len(C))):
             outputs = point.left_out_outputs(C[part], group)[:, used]
             squares.append(np.einsum("cnq,n->cq", (outputs - Y) ** 2, weight))
             wrong.append(np.einsum("cnq,n->cq", (outputs * Y <= 0) & (Y != 0), weight))

@@ -25,7 +25,7 @@ from scipy.optimize import minimize
 from lssvm._core.arrays import FloatArray, IntArray, is_sparse
 from lssvm._core.blocks import require, slices, small_problem
 from lssvm._core.errors import InvalidInputError
-from lssvm.backends.host import HostRows
+from lssvm.backends.rows import Rows
 from lssvm.data.folds import hash_rows
 from lssvm.kernels import RBF, Kernel, Matern
 from lssvm.kernels.dot import variances
@@ -378,7 +378,7 @@ def _score(tuned: Tuned) -> tuple[float, int]:
 
 
 def relevance_sample(
-    rows: HostRows, weight: FloatArray | None, size: int, seed: int
+    rows: Rows, weight: FloatArray | None, size: int, seed: int
 ) -> tuple[FloatArray, FloatArray, FloatArray | None]:
     """Return features, targets and weights of the rows that the search sees.
 

@@ -1,0 +1,717 @@
+"""Training rows: values in main memory, or blocks that are read in passes."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from itertools import chain
+from typing import Any, Protocol
+
+import numpy as np
+
+from lssvm._core.arrays import (
+    Array,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    OnEvent,
+    get_namespace,
+    is_sparse,
+    times,
+    to_numpy,
+)
+from lssvm._core.blocks import require, slices
+from lssvm._core.device import Device
+from lssvm._core.errors import InvalidInputError
+from lssvm.backends.base import AnyFolds, Backend, FoldModels, Named, row_block
+from lssvm.backends.device import Torch
+from lssvm.backends.host import CHUNK, Host
+from lssvm.data.folds import Folds, PositionFolds, PositionHoldout, count_observations, hash_rows
+from lssvm.data.prepare import Preparation, Survey
+from lssvm.data.raw import RawBlock, check_rows, plain_features
+from lssvm.data.scanning import Scan
+from lssvm.data.source import LookedUp
+from lssvm.kernels import Kernel, Metric
+from lssvm.kernels.dot import variances
+from lssvm.kernels.factory import resolve_gamma
+from lssvm.kernels.metric import IDENTITY
+from lssvm.moments import Moments, NystromMap, Piece, accumulate_stream
+from lssvm.moments.accumulate import map_outputs
+from lssvm.moments.moments import FoldMoments, make_cells, stream_cells
+from lssvm.solvers.pcg import RowBlock
+from lssvm.solvers.reweighting import residual_scale, solve_reweighted, solve_reweighted_stream
+from lssvm.tasks import Classes, ClassTable, RowLoss, Truth
+
+_MANY = 20  # more folds than this, of equal rows each, are left out in closed form
+_RESCALINGS = 3  # how often a robust loss is solved for, as the scale of its residuals falls
+
+
+class Training(Protocol):
+    """The training rows of one task, wherever they are: `Rows` in memory, or `ScanRows`."""
+
+    @property
+    def n_rows(self) -> int:
+        """Rows there are."""
+
+    @property
+    def n_outputs(self) -> int:
+        """Targets of a row, k."""
+
+    @property
+    def backend(self) -> Backend:
+        """Who computes."""
+
+    @property
+    def sample(self) -> Rows:
+        """Rows in main memory: all of them, or some."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether the sample is all there is, so that another pass reads nothing."""
+
+    @property
+    def content(self) -> Any:
+        """Rows for hashes of what they hold, where they are hashed fastest."""
+
+    def check(self, loss: str, criterion: str | None) -> None:
+        """Raise for a loss, or a criterion without folds, that is not available here."""
+
+    def usable_folds(self, folds: PositionFolds | PositionHoldout) -> AnyFolds:
+        """Return folds by position as the passes take them."""
+
+    def leaves_out(self, folds: AnyFolds) -> bool:
+        """Return whether folds are left out in closed form rather than by moments."""
+
+    def gamma_scale(self) -> float:
+        """Return gamma="scale" of all rows."""
+
+    def spread(self) -> float:
+        """Return the sum of the variances of the features: the mean diagonal of a linear kernel."""
+
+    def n_observations(self) -> int:
+        """Return the number of different rows, or of all where rows repeat by nature."""
+
+    def moments(
+        self, kernel: Kernel, Z: FloatArray, folds: AnyFolds | None, task: Classes | None
+    ) -> FoldMoments:
+        """Return the moments of every fold, per class where a task puts them together."""
+
+    def sums(self, held_out: FoldModels, loss: RowLoss) -> FloatArray:
+        """Return sums (c, v) of a loss over the test rows of each fold by that fold's models."""
+
+    def outputs(self, held_out: FoldModels) -> Iterator[tuple[FloatArray, Truth]]:
+        """Yield, fold by fold, the outputs (c, t, k) of its models for its test rows."""
+
+    def scored_parts(self, errors: FloatArray) -> list[Any]:
+        """Return which models, of squared errors (c, v), are scored in which passes."""
+
+    def row_blocks(self, task: Classes | None) -> Iterator[RowBlock]:
+        """Yield the rows as conjugate gradients take them, with the targets of classes."""
+
+    def reweighted(
+        self,
+        kernel: Kernel,
+        Z: FloatArray,
+        map: NystromMap,
+        C: float,
+        loss: str,
+        start: tuple[FloatArray, FloatArray],
+        output: int,
+    ) -> tuple[FloatArray, FloatArray, int]:
+        """Minimise another loss than the squares for one output; also return the steps."""
+
+    def holds(self, keys: Any, seed: int) -> BoolArray:
+        """Return which of some hashes of rows are among the rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows(Training):
+    """Rows of arrays in main memory, computed on the host or on a device.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Features.
+    Y : array of shape (n, k) or LookedUp
+        Targets.
+    weight : array of shape (n,) or None, default=None
+        Weights of the rows, those of the classes included.
+    labels : array of shape (n,) or None, default=None
+        Number of every row's class.
+    loss_weight : array of shape (n,) or None, default=None
+        Weights in losses; None: ``weight``.
+    sample_weight : array of shape (n,) or None, default=None
+        The caller's weights.
+    positions : array of shape (n,) or None, default=None
+        Rows of the caller's data that these are, where some had weight zero.
+    given : (X, y) or None, default=None
+        What a splitter is to see.
+    groups : array or None, default=None
+        Groups of the caller's rows that are left out together.
+    centre : array of shape (k,) or None, default=None
+        What the targets are without.
+    by_position : bool, default=False
+        Whether folds are assigned by the positions of the rows.
+    budget, threads : int
+        Memory of the host in bytes, and threads.
+    device : Device or None, default=None
+        What computes; None: the host.
+    placed : array or None, default=None
+        The rows on that device, where the caller has them there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.kernels import RBF
+    >>> from lssvm.tuning import Rows
+    >>> X = np.linspace(0, 1, 10)[:, None]
+    >>> (moments,) = Rows(X, np.sin(X)).moments(RBF(1.0), X[::3], None, None).whole
+    >>> moments.gram.shape, moments.n
+    ((4, 4), 10)
+    """
+
+    X: FloatArray
+    Y: FloatArray | LookedUp
+    weight: FloatArray | None = None
+    labels: IntArray | None = None
+    loss_weight: FloatArray | None = None
+    sample_weight: FloatArray | None = None
+    positions: IntArray | None = None
+    given: tuple[Any, Any] | None = None
+    groups: FloatArray | None = None
+    centre: FloatArray | None = None
+    by_position: bool = False
+    budget: int = 2**31
+    threads: int = 1
+    device: Device | None = None
+    placed: Any = None
+
+    @cached_property
+    def backend(self) -> Backend:
+        """Who computes."""
+        if self.device is None:
+            return Host(self.budget, self.threads)
+        return Torch(self.device, self.threads)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows there are."""
+        return int(self.X.shape[0])
+
+    @property
+    def n_outputs(self) -> int:
+        """Targets of a row, k."""
+        return int(self.Y.shape[1])
+
+    @property
+    def sample(self) -> Rows:
+        """All rows."""
+        return self
+
+    @property
+    def complete(self) -> bool:
+        """All rows are here."""
+        return True
+
+    @property
+    def content(self) -> Any:
+        """The features, where they are hashed fastest."""
+        placed = self.backend.content(self.data)
+        return self.X if placed is None else placed
+
+    @property
+    def truth(self) -> Truth:
+        """What is known of all rows, for losses."""
+        weight = self.weight if self.loss_weight is None else self.loss_weight
+        return Truth(self.Y, self.labels, weight, self.sample_weight, self.X)
+
+    @cached_property
+    def row_numbers(self) -> IntArray:
+        """Rows of the caller's data that these are."""
+        return np.arange(self.n_rows) if self.positions is None else self.positions
+
+    @cached_property
+    def data(self) -> Any:
+        """The rows as the backend reads them."""
+        columns = {"Y": self.Y, "weight": self.weight, "labels": self.labels}
+        columns["loss_weight"] = self.truth.weight
+        known = {name: column for name, column in columns.items() if column is not None}
+        return self.backend.load(self.X if self.placed is None else self.placed, known)
+
+    def observed(self) -> dict[str, Any]:
+        """Return what tells rows of the same content apart, as `assign_folds` takes it."""
+        return {
+            "labels": self.labels,
+            "targets": np.asarray(self.Y) if self.labels is None else None,
+            "weight": self.sample_weight,
+            "groups": None if self.groups is None else self.groups[self.row_numbers],
+        }
+
+    def check(self, loss: str, criterion: str | None) -> None:
+        """Raise for what a device does not compute."""
+        self.backend.check(loss, criterion)
+
+    def usable_folds(self, folds: PositionFolds | PositionHoldout) -> Folds:
+        """Return the folds by position of these rows that can be trained on and tested."""
+        tests = self.tested(folds).test
+        return Folds([test for test in tests if 0 < len(test) < self.n_rows])
+
+    def tested(self, folds: AnyFolds) -> Folds:
+        """Return the folds of these rows."""
+        if isinstance(folds, Folds):
+            return folds
+        fold = folds.assign(self.row_numbers)
+        return Folds([np.flatnonzero(fold == v) for v in range(folds.n_test)])
+
+    def leaves_out(self, folds: AnyFolds) -> bool:
+        """Return whether there are many folds, each of one row or of equal ones."""
+        assert isinstance(folds, Folds)
+        if folds.train is not None or len(folds) <= _MANY:
+            return False
+        several = [rows for rows in folds.test if len(rows) > 1]
+        content = hash_rows(self.X) if is_sparse(self.X) and several else self.X
+        if all(bool(np.all(content[rows] == content[rows[0]])) for rows in several):
+            self.backend.check(leaves_out=True)
+            return True
+        return False
+
+    def gamma_scale(self) -> float:
+        """Return gamma="scale" of the rows."""
+        return float(resolve_gamma("scale", self.X, self.weight))
+
+    def spread(self) -> float:
+        """Return the sum of the variances of the features: the mean diagonal of a linear kernel."""
+        return float(variances(self.X, self.sample_weight).sum())  # weights not those of classes
+
+    def n_observations(self) -> int:
+        """Return the number of different rows, or of all where rows repeat by nature."""
+        return count_observations(self.content)
+
+    def moments(
+        self, kernel: Kernel, Z: FloatArray, folds: AnyFolds | None, task: Classes | None
+    ) -> FoldMoments:
+        """Return the moments of every fold in one pass: n m^2 + 2 n m d operations."""
+        assert folds is None or isinstance(folds, Folds)
+        labels = () if task is None else (self.labels, task.n_classes)
+        layout = make_cells(folds, self.n_rows, *labels)
+        k = self.n_outputs if task is None else 0
+        cells = self.backend.moments(kernel, self.data, Z, layout, k)
+        return FoldMoments(replace(layout, order=None), cells, task)  # 4 bytes a row
+
+    def sums(self, held_out: FoldModels, loss: RowLoss) -> FloatArray:
+        """Return sums (c, v) of a loss over the test rows of each fold by that fold's models."""
+        sums = np.zeros((held_out.models[0].coef.shape[0], len(held_out.models)))
+        columns = ("Y", "labels", "loss_weight")
+
+        def use(v: int, at: IntArray, outputs: Array, block: Named) -> FloatArray:
+            truth = Truth(block["Y"], block.get("labels"), block.get("loss_weight"))
+            values, xp = loss.rows(outputs, truth), get_namespace(outputs)
+            weight = xp.ones_like(values[0, ...]) if truth.weight is None else truth.weight
+            return np.asarray(to_numpy(xp.matmul(values, weight)))
+
+        for v, values in self.backend.fold_outputs(self.data, held_out, columns, use):
+            sums[:, v] += values
+        return sums
+
+    def outputs(self, held_out: FoldModels) -> Iterator[tuple[FloatArray, Truth]]:
+        """Yield, fold by fold, the outputs (c, t, k) of its models for its test rows."""
+        c, _, k = held_out.models[0].coef.shape
+        folds = self.tested(held_out.folds)
+        every = [np.empty((c, len(rows), k)) for rows in folds.test]
+
+        def use(v: int, at: IntArray, outputs: Array, block: Named) -> None:
+            every[v][:, at] = to_numpy(outputs)
+
+        deque(self.backend.fold_outputs(self.data, held_out, (), use), maxlen=0)
+        for outputs, rows in zip(every, folds.test, strict=True):
+            yield outputs, self.truth.take(rows)
+
+    def scored_parts(self, errors: FloatArray) -> list[Any]:
+        """Return all models, so many at a time as there is memory for."""
+        return [*slices(len(errors), self.outputs_at_once(len(errors)))]
+
+    def outputs_at_once(self, n_models: int) -> int:
+        """Return of how many models the outputs of all rows can be kept at a time."""
+        each = 3 * 8 * self.n_rows * self.n_outputs
+        return int(max(1, min(n_models, 0.25 * self.budget // each)))
+
+    def row_blocks(self, task: Classes | None) -> Iterator[RowBlock]:
+        """Yield the rows as conjugate gradients take them, with the targets of classes."""
+        table, put = None, self.backend.put
+        if task is not None:
+            table = self.table(task)
+            table = replace(table, targets=put(table.targets), factors=put(table.factors))
+        for block in self.backend.row_blocks(self.data, ("Y", "weight", "labels")):
+            weight, labels = block.get("weight"), block.get("labels")
+            yield row_block(block["X"], block["Y"], weight, labels, task, table)
+
+    def table(self, task: Classes) -> ClassTable:
+        """Return targets and weights of the classes."""
+        assert self.labels is not None
+        return task.table(task.counts(self.labels, self.weight))
+
+    def target_offset(self) -> FloatArray:
+        """Return what is taken off the targets for the sake of rounding: their mean."""
+        if self.labels is not None:
+            return np.zeros(self.n_outputs)
+        return np.asarray(np.average(self.Y, axis=0, weights=self.weight), dtype=np.float64)
+
+    def reweighted(
+        self,
+        kernel: Kernel,
+        Z: FloatArray,
+        map: NystromMap,
+        C: float,
+        loss: str,
+        start: tuple[FloatArray, FloatArray],
+        output: int,
+        **options: Any,
+    ) -> tuple[FloatArray, FloatArray, int]:
+        """Minimise another loss than the squares for one output; also return the steps."""
+        options |= {"budget": self.budget, "threads": self.threads}
+        y = self.Y[:, [output]]
+        return solve_reweighted(kernel, self.X, y, Z, map, C, loss, start, self.weight, **options)
+
+    def holds(self, keys: Any, seed: int) -> BoolArray:
+        """Return which of some hashes of rows are among the rows."""
+        return np.isin(keys, hash_rows(self.content, seed))
+
+
+# -- rows that are read in blocks ------------------------------------------------------------------
+
+
+class Encode(Protocol):
+    """From a raw block to targets (b, k) and class numbers (b,)."""
+
+    def __call__(self, block: RawBlock) -> tuple[FloatArray, IntArray]:
+        """Return targets and class numbers."""
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """Blocks of a scan, prepared: what travels to the workers of a cluster.
+
+    Parameters
+    ----------
+    data : Scan
+    preparation : Preparation or None
+        From raw columns to features.
+    encode : callable
+        From a raw block to targets and class numbers.
+    n_targets : int
+    factors : array of shape (n_classes,) or None
+        What the weights of the rows of a class are multiplied by.
+    on_event : callable or None
+    metric : Metric, default=IDENTITY
+        The map of the features.
+    """
+
+    data: Scan
+    preparation: Preparation | None
+    encode: Encode
+    n_targets: int
+    factors: FloatArray | None = None
+    on_event: OnEvent | None = None
+    metric: Metric = IDENTITY
+
+    def pieces(self, assign: Callable[[IntArray, IntArray], IntArray] | None = None) -> Any:
+        """Yield the rows of positive weight, with the cell that ``assign`` gives them."""
+        for block in self.data.blocks():
+            check_rows(block)
+            if self.on_event is not None:
+                self.on_event({"text": f"pass, {block.start + len(block):,} rows read"})
+            position = np.arange(block.start, block.start + len(block))
+            if block.weight is not None and not np.all(block.weight > 0):
+                used = np.flatnonzero(block.weight > 0)
+                block, position = block.take(used), position[used]
+            ready = self.preparation
+            X = plain_features(block) if ready is None else ready.transform(block)
+            X = self.metric.map_rows(X)
+            Y, label = self.encode(block)
+            weight = times(block.weight, None if self.factors is None else self.factors[label])
+            cell = np.zeros(len(X), dtype=np.intp) if assign is None else assign(position, label)
+            yield Piece(X, Y, weight, cell, position, label)
+
+    def reduce(self, work: Callable[[Blocks], Any], combine: Callable[[Any, Any], Any]) -> Any:
+        """Apply ``work`` to all blocks, or to the parts that workers have, and combine."""
+        if self.data.distributed and self.on_event is not None:
+            self.on_event({"text": f"pass over {self.data.n_rows:,} rows on the cluster"})
+        return self.data.reduce(partial(_on_part, self._light(), work), combine)
+
+    def stream(self, work: Callable[[Blocks], Iterator[Any]]) -> Iterator[Any]:
+        """Yield what ``work`` yields for all blocks, or the parts of workers, in their order."""
+        on_part = _listed if self.data.distributed else _on_part
+        return chain.from_iterable(self.data.stream(partial(on_part, self._light(), work)))
+
+    def _light(self) -> Blocks:
+        """Return what travels to workers: everything but the data and who listens."""
+        nothing: Any = None
+        listener = None if self.data.distributed else self.on_event
+        return replace(self, data=nothing, on_event=listener)
+
+
+def _on_part(blocks: Blocks, work: Callable[[Blocks], Any], part: Scan) -> Any:
+    return work(replace(blocks, data=part))
+
+
+def _listed(blocks: Blocks, work: Callable[[Blocks], Iterator[Any]], part: Scan) -> list[Any]:
+    return list(work(replace(blocks, data=part)))
+
+
+@dataclass(frozen=True, eq=False)
+class ScanRows(Training):
+    """Rows of a scan, computed with in passes on the host, or where the workers are.
+
+    Parameters
+    ----------
+    blocks : Blocks
+    survey : Survey or None, default=None
+        What the first pass has found; None for rows that are only added up.
+    sample : Rows or None, default=None
+        Some of the rows, in memory.
+    table : ClassTable or None, default=None
+        Targets and weights of the classes, where moments are kept per class.
+    budget, threads : int
+    """
+
+    blocks: Blocks
+    survey: Survey = None  # type: ignore[assignment]
+    sample: Rows = None  # type: ignore[assignment]
+    table: ClassTable | None = None
+    budget: int = 2**31
+    threads: int = 1
+
+    @property
+    def n_rows(self) -> int:
+        """Rows there are."""
+        return self.survey.n_rows
+
+    @property
+    def n_outputs(self) -> int:
+        """Targets of a row, k."""
+        return self.blocks.n_targets
+
+    @property
+    def complete(self) -> bool:
+        """Some rows are not in the sample: another pass reads them again."""
+        return False
+
+    @property
+    def content(self) -> Any:
+        """The rows of the sample."""
+        return self.sample.X
+
+    @property
+    def backend(self) -> Host:
+        """The host: what does not need all rows is computed here."""
+        return Host(self.budget, self.threads)
+
+    @property
+    def _share(self) -> dict[str, Any]:
+        budget, threads = self.blocks.data.resources(self.budget, self.threads)
+        return {"budget": budget, "threads": threads}
+
+    def check(self, loss: str, criterion: str | None) -> None:
+        """Refuse criteria without folds."""
+        if criterion is not None:
+            raise InvalidInputError(
+                f"scoring={criterion!r} is not available for rows that are read in blocks: use "
+                "cross-validation (scoring=None or a scorer)."
+            )
+
+    def usable_folds(self, folds: PositionFolds | PositionHoldout) -> AnyFolds:
+        """Return the folds themselves."""
+        return folds
+
+    def leaves_out(self, folds: AnyFolds) -> bool:
+        """Return False: folds by position have several rows."""
+        return False
+
+    def gamma_scale(self) -> float:
+        """Return gamma="scale" of all rows."""
+        mean, variance = self.survey.mean, self.survey.variance
+        spread = float(np.mean(variance + (mean - mean.mean()) ** 2))
+        return 1.0 / (len(mean) * spread) if spread > 0 else 1.0
+
+    def spread(self) -> float:
+        """Return the sum of the variances of the features."""
+        return float(np.sum(self.survey.variance))
+
+    def n_observations(self) -> int:
+        """Return the number of rows; equal ones are not looked for."""
+        return self.n_rows
+
+    def moments(
+        self, kernel: Kernel, Z: FloatArray, folds: AnyFolds | None, task: Classes | None
+    ) -> FoldMoments:
+        """Return the moments of every fold in one pass."""
+        assert not isinstance(folds, Folds)
+        q = 0 if task is None else task.n_classes
+        work = partial(_moments, kernel=kernel, Z=Z, folds=folds, n_classes=q, **self._share)
+        cells = self.blocks.reduce(work, _added)
+        n_cells, n_test = (1, 0) if folds is None else (folds.n_cells, folds.n_test)
+        return FoldMoments(stream_cells(n_cells, n_test, max(q, 1)), cells, task)
+
+    def sums(self, held_out: FoldModels, loss: RowLoss) -> FloatArray:
+        """Return sums (c, v) of a loss over the test rows of each fold by that fold's models."""
+        work = partial(_loss_sums, held=self._held(held_out), loss=loss)
+        return np.asarray(self.blocks.reduce(work, np.add))
+
+    def outputs(self, held_out: FoldModels) -> Iterator[tuple[FloatArray, Truth]]:
+        """Yield, fold by fold, the outputs (c, t, k) of its models for its test rows."""
+        c, _, k = held_out.models[0].coef.shape
+        n = self.blocks.data.n_rows
+        out, Y = np.empty((c, n, k)), np.zeros((n, k))
+        fold, label, weight = np.full(n, -1), np.zeros(n, dtype=np.intp), np.ones(n)
+        for at, *values in self.blocks.stream(partial(_held_outputs, held=self._held(held_out))):
+            out[:, at], Y[at], fold[at], label[at], weight[at] = values
+        plain = bool(np.all(weight == 1.0))
+        everything = Truth(Y, label, None, None if plain else weight)
+        for v in range(len(held_out.models)):
+            rows = np.flatnonzero(fold == v)
+            yield out[:, rows], everything.take(rows)
+
+    def scored_parts(self, errors: FloatArray) -> list[Any]:
+        """Return the most promising models, for one pass: another costs too much."""
+        n, k = self.blocks.data.n_rows, self.n_outputs
+        require(
+            8 * n * (k + 4) * 4,
+            self.budget,
+            what=f"Scoring the predictions of {n} rows at once, as this scoring needs,",
+            advice="Use scoring=None, which needs no stored predictions, or raise memory_budget.",
+        )
+        most = max(1, int(0.25 * self.budget // (8 * n * k)))
+        return [np.sort(np.argsort(errors.mean(axis=1), kind="stable")[:most])]
+
+    def _held(self, held_out: FoldModels) -> _HeldOut:
+        factors = None if self.table is None else self.table.factors
+        return _HeldOut(held_out, factors, self._share["threads"])
+
+    def row_blocks(self, task: Classes | None) -> Iterator[RowBlock]:
+        """Yield the rows as conjugate gradients take them, with the targets of classes."""
+        for piece in self.blocks.pieces():
+            for part in slices(len(piece.X), CHUNK):
+                rows = piece.take(part)
+                yield row_block(rows.X, rows.Y, rows.weight, rows.label, task, self.table)
+
+    def reweighted(
+        self,
+        kernel: Kernel,
+        Z: FloatArray,
+        map: NystromMap,
+        C: float,
+        loss: str,
+        start: tuple[FloatArray, FloatArray],
+        output: int,
+    ) -> tuple[FloatArray, FloatArray, int]:
+        """Minimise another loss for one output; the scale of residuals is that of the sample."""
+
+        def passes(work: Any, combine: Any) -> Any:
+            return self.blocks.reduce(partial(_one_target, work=work, output=output), combine)
+
+        def scale_of(model: tuple[FloatArray, FloatArray]) -> float:
+            fitted = self.backend.outputs(kernel, self.sample.X, Z, *model)
+            return residual_scale(self.sample.Y[:, [output]] - fitted, self.sample.weight)
+
+        total, scale = 0, scale_of(start)
+        stages = ("huber", "weighted") if loss == "weighted" else (loss,)
+        for stage in stages:
+            for _ in range(_RESCALINGS):
+                coef, intercept, steps = solve_reweighted_stream(
+                    kernel, passes, Z, map, C, stage, scale, start, **self._share
+                )
+                start, total, before = (coef, intercept), total + steps, scale
+                scale = scale_of(start)
+                if stage == "absolute" or scale > 0.95 * before:
+                    break
+        return start[0], start[1], total
+
+    def holds(self, keys: Any, seed: int) -> BoolArray:
+        """Return which of some hashes of rows are among the rows, in one pass."""
+        return np.asarray(self.blocks.reduce(partial(_holds, keys=keys, seed=seed), np.logical_or))
+
+
+def _added(one: list[Moments], other: list[Moments]) -> list[Moments]:
+    return [a + b for a, b in zip(one, other, strict=True)]
+
+
+def _moments(
+    blocks: Blocks,
+    kernel: Kernel,
+    Z: FloatArray,
+    folds: PositionFolds | PositionHoldout | None,
+    n_classes: int,
+    budget: int,
+    threads: int,
+) -> list[Moments]:
+    n_cells = (1 if folds is None else folds.n_cells) * max(n_classes, 1)
+    n_targets = 0 if n_classes else blocks.n_targets
+
+    def assign(position: IntArray, label: IntArray) -> IntArray:
+        fold = np.zeros(len(position), np.intp) if folds is None else folds.assign(position)
+        return fold * n_classes + label if n_classes else fold
+
+    pieces = (piece._replace(Y=piece.Y[:, :n_targets]) for piece in blocks.pieces(assign))
+    return accumulate_stream(kernel, pieces, Z, n_cells, n_targets, budget=budget, threads=threads)
+
+
+@dataclass(frozen=True, eq=False)
+class _HeldOut:
+    """The models of the folds, for rows that they have not seen."""
+
+    of: FoldModels
+    factors: FloatArray | None  # of the weights of the rows of a class
+    threads: int
+
+    def run(self, blocks: Blocks, use: Any) -> Iterator[tuple[int, Any]]:
+        kernel, Z, models, folds = self.of
+        assert not isinstance(folds, Folds)
+
+        def assign(position: IntArray, label: IntArray) -> IntArray:
+            part = folds.assign(position)
+            return np.where(part < folds.n_test, part, -1)
+
+        return map_outputs(kernel, blocks.pieces(assign), Z, models, use, threads=self.threads)
+
+    def truth(self, rows: Piece) -> Truth:
+        weight = np.ones(len(rows.cell)) if rows.weight is None else rows.weight
+        if self.factors is not None:
+            weight = weight * self.factors[rows.label]
+        return Truth(rows.Y, rows.label, weight)
+
+
+def _loss_sums(blocks: Blocks, held: _HeldOut, loss: RowLoss) -> FloatArray:
+    models = held.of.models
+    sums = np.zeros((len(models[0].coef), len(models)))
+
+    def use(v: int, part: Piece, outputs: FloatArray) -> FloatArray:
+        truth = held.truth(part)
+        return np.asarray(loss.rows(outputs, truth) @ truth.weight)
+
+    for v, values in held.run(blocks, use):
+        sums[:, v] += values
+    return sums
+
+
+def _held_outputs(blocks: Blocks, held: _HeldOut) -> Iterator[tuple[FloatArray, ...]]:
+    def use(v: int, part: Piece, outputs: FloatArray) -> tuple[FloatArray, ...]:
+        fold = np.full(len(part.cell), v)
+        weight = np.ones(len(part.cell)) if part.weight is None else part.weight
+        if blocks.factors is not None:  # a scorer sees the caller's weights, not those of classes
+            weight = weight / blocks.factors[part.label]
+        return part.position, outputs, part.Y, fold, part.label, weight
+
+    return (values for _, values in held.run(blocks, use))
+
+
+def _one_target(blocks: Blocks, work: Any, output: int) -> Any:
+    return work(piece._replace(Y=piece.Y[:, [output]]) for piece in blocks.pieces())
+
+
+def _holds(blocks: Blocks, keys: Any, seed: int) -> BoolArray:
+    held = np.zeros(len(keys), dtype=bool)
+    for piece in blocks.pieces():
+        held |= np.isin(keys, hash_rows(piece.X, seed))
+    return held
